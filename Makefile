@@ -23,7 +23,7 @@ help:
 	@echo 'make test-package      the Debian package: lintian, then installed, upgraded and purged on a bare Debian 12; its image'
 	@echo 'make fuzz      INPUTS=1000000 mutated inputs, drawn from SEED=1, into every decoder of what others send'
 	@echo 'make torture   NIGHTS=1000 nights at least of each kind of trouble, and hostile bytes, drawn from SEED=1 (hours)'
-	@echo 'make torture-proof   puts faults of the first release back, one by one, to see that the harness finds them'
+	@echo 'make torture-proof   puts known faults back, one by one, to see that the harness finds them'
 	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'

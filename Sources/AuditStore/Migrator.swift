@@ -14,57 +14,7 @@ package struct Migrator {
 
   /// All migrations, oldest first. A migration that was released never changes.
   package static let migrations = [
-    Migration(version: 1, name: "ground", sql: String(decoding: PackageResources._001_ground_sql, as: UTF8.self)),
-    Migration(version: 2, name: "sweep", sql: String(decoding: PackageResources._002_sweep_sql, as: UTF8.self)),
-    Migration(version: 3, name: "lookups", sql: String(decoding: PackageResources._003_lookups_sql, as: UTF8.self)),
-    Migration(
-      version: 4, name: "people_and_adjustments",
-      sql: String(decoding: PackageResources._004_people_and_adjustments_sql, as: UTF8.self)),
-    Migration(
-      version: 5, name: "dispatches", sql: String(decoding: PackageResources._005_dispatches_sql, as: UTF8.self)),
-    Migration(version: 7, name: "asking", sql: String(decoding: PackageResources._007_asking_sql, as: UTF8.self)),
-    Migration(
-      version: 6, name: "facts_alone", sql: String(decoding: PackageResources._006_facts_alone_sql, as: UTF8.self)),
-    Migration(
-      version: 8, name: "people_and_changes",
-      sql: String(decoding: PackageResources._008_people_and_changes_sql, as: UTF8.self)),
-    Migration(version: 9, name: "tie_out", sql: String(decoding: PackageResources._009_tie_out_sql, as: UTF8.self)),
-    Migration(
-      version: 10, name: "publishing", sql: String(decoding: PackageResources._010_publishing_sql, as: UTF8.self)),
-    Migration(version: 11, name: "ground", sql: String(decoding: PackageResources._011_ground_sql, as: UTF8.self)),
-    Migration(version: 12, name: "trail", sql: String(decoding: PackageResources._012_trail_sql, as: UTF8.self)),
-    Migration(
-      version: 13, name: "reversals", sql: String(decoding: PackageResources._013_reversals_sql, as: UTF8.self)),
-    Migration(version: 14, name: "scale", sql: String(decoding: PackageResources._014_scale_sql, as: UTF8.self)),
-    Migration(
-      version: 15, name: "sweep_slices", sql: String(decoding: PackageResources._015_sweep_slices_sql, as: UTF8.self)),
-    Migration(
-      version: 16, name: "passed_over", sql: String(decoding: PackageResources._016_passed_over_sql, as: UTF8.self)),
-    Migration(
-      version: 17, name: "revocations", sql: String(decoding: PackageResources._017_revocations_sql, as: UTF8.self)),
-    Migration(version: 18, name: "gone", sql: String(decoding: PackageResources._018_gone_sql, as: UTF8.self)),
-    Migration(version: 19, name: "tie_out", sql: String(decoding: PackageResources._019_tie_out_sql, as: UTF8.self)),
-    Migration(
-      version: 20, name: "returned_reports",
-      sql: String(decoding: PackageResources._020_returned_reports_sql, as: UTF8.self)),
-    Migration(version: 21, name: "sandbox", sql: String(decoding: PackageResources._021_sandbox_sql, as: UTF8.self)),
-    Migration(
-      version: 22, name: "forgotten_runs",
-      sql: String(decoding: PackageResources._022_forgotten_runs_sql, as: UTF8.self)),
-    Migration(
-      version: 23, name: "withdrawals", sql: String(decoding: PackageResources._023_withdrawals_sql, as: UTF8.self)),
-    Migration(
-      version: 24, name: "brought", sql: String(decoding: PackageResources._024_brought_sql, as: UTF8.self)),
-    Migration(version: 25, name: "restores", sql: String(decoding: PackageResources._025_restores_sql, as: UTF8.self)),
-    Migration(
-      version: 26, name: "told_once", sql: String(decoding: PackageResources._026_told_once_sql, as: UTF8.self)),
-    Migration(version: 27, name: "unproven", sql: String(decoding: PackageResources._027_unproven_sql, as: UTF8.self)),
-    Migration(version: 28, name: "signed", sql: String(decoding: PackageResources._028_signed_sql, as: UTF8.self)),
-    Migration(version: 29, name: "refunds", sql: String(decoding: PackageResources._029_refunds_sql, as: UTF8.self)),
-    Migration(
-      version: 30, name: "histories", sql: String(decoding: PackageResources._030_histories_sql, as: UTF8.self)),
-    Migration(
-      version: 31, name: "told_refunds", sql: String(decoding: PackageResources._031_told_refunds_sql, as: UTF8.self)),
+    Migration(version: 1, name: "schema", sql: String(decoding: PackageResources._001_schema_sql, as: UTF8.self))
   ]
 
   /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.
@@ -73,14 +23,13 @@ package struct Migrator {
   /// Applies what is missing. Safe to repeat, and safe to run twice at once: the second one waits, then finds nothing to do.
   /// Throws 55P03 where others stay at a table that has to change.
   ///
-  /// - Parameter last: the version to stop at, to rehearse an upgrade from it.
-  /// - Returns: the names of the migrations that were applied now.
+  /// - Returns: the numbers and names of the migrations that were applied now.
   package static func migrate(
-    _ connection: borrowing BlockingConnection, through last: Int = .max
+    _ connection: borrowing BlockingConnection, to migrations: [Migration] = migrations
   ) throws -> [String] {
     try connection.migration(under: lockKey) { connection in
       try requireEncoding(connection)
-      if try !mayChange(connection) { return [] }
+      if try !mayChange(connection, to: migrations) { return [] }
       // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
         try connection.executeScript("CREATE SCHEMA night_audit")
@@ -96,7 +45,7 @@ package struct Migrator {
       if let newest = present.keys.max(), newest > migrations.map(\.version).max() ?? 0 {
         throw SchemaError.newerThanProgram(found: newest)
       }
-      for migration in migrations where migration.version <= last {
+      for migration in migrations {
         if let digest = present[migration.version] {
           if digest != sha256(migration.sql) { throw SchemaError.changed(version: migration.version) }
           continue
@@ -107,16 +56,15 @@ package struct Migrator {
           [.int(Int64(migration.version)), .text(migration.name), .text(sha256(migration.sql))])
         applied.append("\(migration.version) \(migration.name)")
       }
-      if !applied.isEmpty, last == .max {
-        try connection.executeScript(String(decoding: PackageResources.comments_sql, as: UTF8.self))
-      }
-      if last == .max { try connection.executeScript(String(decoding: PackageResources.rights_sql, as: UTF8.self)) }
+      try connection.executeScript(String(decoding: PackageResources.rights_sql, as: UTF8.self))
       return applied
     }
   }
 
   /// Whether the role may change the schema. Throws `SchemaError` where it may not and there is something to change.
-  private static func mayChange(_ connection: borrowing BlockingConnection) throws -> Bool {
+  private static func mayChange(
+    _ connection: borrowing BlockingConnection, to migrations: [Migration]
+  ) throws -> Bool {
     let row = try connection.execute(
       """
       SELECT CASE WHEN n.oid IS NULL THEN has_database_privilege(d.oid, 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE')
@@ -125,7 +73,7 @@ package struct Migrator {
       """
     ).single()
     if try row.bool(0) { return true }
-    do { try requireCurrent(connection) } catch let error as SchemaError {
+    do { try requireCurrent(connection, migrations) } catch let error as SchemaError {
       switch error {
       case .missing, .outdated:
         throw SchemaError.kept(from: try row.text(1), by: try row.text(2), isOutdated: error == .outdated)
@@ -136,7 +84,9 @@ package struct Migrator {
   }
 
   /// Throws `SchemaError` unless the schema is the one that this program was built for.
-  package static func requireCurrent(_ connection: borrowing BlockingConnection) throws {
+  package static func requireCurrent(
+    _ connection: borrowing BlockingConnection, _ migrations: [Migration] = migrations
+  ) throws {
     try requireEncoding(connection)
     let exists = try connection.execute("SELECT to_regclass('night_audit.schema_migrations') IS NOT NULL").single()
       .bool(0)

@@ -67,7 +67,7 @@ import Testing
     #expect(quiet.errors.contains("NIGHT_AUDIT_REPORT_TIME_ZON is no setting"), "\(quiet)")
     #expect(quiet.errors.contains("did you mean NIGHT_AUDIT_REPORT_TIME_ZONE?"), "\(quiet)")
 
-    try await shop.execute("DELETE FROM night_audit.schema_migrations WHERE version = 31")
+    try await shop.execute("DELETE FROM night_audit.schema_migrations WHERE version = 1")
     let outdated = try await shop.nightAudit("init")
     #expect(outdated.status == 78, "\(outdated)")
     #expect(outdated.errors.contains("older than this program, and the role night_audit may not change"), "\(outdated)")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Faults of the first release, put back one by one: the harness must find each of them.
+"""Known faults, put back one by one: the harness must find each of them.
 
 usage: known_faults.py [--swift SWIFT] [--only NUMBER ...]
 
@@ -54,8 +54,6 @@ FAULTS = [
     ("a disk that was full for a moment takes something out of a workbook",
      "Sources/CSystemCalls/system_calls.c", "if (ferror(stream)) atomic_fetch_add(&lost_streams, 1);", "",
      "LifecycleTests"),
-    ("refunds of the first release are not what follows from their evidence",
-     "Sources/AuditStore/Migrations/0017_revocations.sql", "revoked_at IS NOT NULL", "revoked_at IS NULL", "UpgradeTests"),
     ("an order is judged by the answer about an id that it named once",
      "Sources/Auditing/OrderGroup.swift", ", lookup.subjectId == row.question(rules)?.id", "", "FedFactsTests"),
     ("an alias without an id makes strangers one person",

@@ -10,7 +10,6 @@ set -euo pipefail
 swift=$1 nights=$2 seed=$3
 log=$(mktemp) sanitized=$(mktemp)
 trap 'kill -- -"$sanitizers" 2>/dev/null || true; rm -f "$log" "$sanitized"' EXIT
-first_release=597bc41
 # Six kills and six cuts for each unit of effort.
 effort=$(((nights + 9) / 10))
 
@@ -71,22 +70,6 @@ stage 'system calls that fail, or that a night is killed at' 'oneCallThatFails|a
   $((effort * 12))
 stage 'volumes that become read-only or full' 'aVolumeThatTakesNothingMore' "$effort"
 stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
-
-# The first release, from the history; a copy without one has nothing to upgrade from.
-earlier=.build/earlier
-echo '== two nights of the first release, then an upgrade'
-if git cat-file -e "$first_release" 2>/dev/null; then
-  tried=$((tried + 1))
-  rm -rf "$earlier/sources"
-  mkdir -p "$earlier/sources"
-  git archive "$first_release" | tar -x -C "$earlier/sources"
-  "$swift" build --package-path "$earlier/sources" --scratch-path "$earlier/build" --product night-audit > "$log" 2>&1 || cat "$log"
-  Tests/Torture/upgrade.sh "$earlier/build/debug/night-audit" "$("$swift" build --show-bin-path)" > "$log" 2>&1 ||
-    failed=$((failed + 1))
-  tail -n 20 "$log"
-else
-  echo '== passed over: the history is not here'
-fi
 
 inputs=$((nights * 10000))
 echo "== fuzzing: $inputs inputs, seed $seed"

@@ -1,0 +1,1393 @@
+-- The schema night_audit: what night-audit stores between nights.
+--
+-- Tables: runs, receipt checks, evidence, transactions, sweeps, orders and findings of nights, deliveries of reports, Apple's
+-- sales and finance reports, the trail. Then functions, triggers, views and the comments that BI tools show.
+--
+-- Ids have COLLATE "C", which compares bytes: audits merge streams of rows in the order of these indexes.
+
+-- Runs ------------------------------------------------------------------------------------------------------------------
+
+-- One row for each run. guard_run allows each column to be filled in once.
+CREATE TABLE night_audit.runs (
+  run_id              uuid PRIMARY KEY,
+  command             text NOT NULL,
+  as_of               timestamptz NOT NULL,
+  started_at          timestamptz NOT NULL DEFAULT now(),
+  finished_at         timestamptz,
+  period_since        date NOT NULL,
+  period_until        date NOT NULL,
+  time_zone           text NOT NULL,
+  -- SHA-256 of the settings that change what a report says.
+  configuration       text NOT NULL,
+  is_nightly          boolean NOT NULL,
+  host                text NOT NULL,
+  version             text NOT NULL,
+  -- Null: the run has no report.
+  complete            boolean,
+  incomplete_reasons  text[] NOT NULL DEFAULT '{}',
+  orders_read         bigint,
+  findings_opening    bigint,
+  findings_new        bigint,
+  findings_closed     bigint,
+  findings_closing    bigint,
+  directory           text,
+  exit_status         integer,
+  process_id          integer,
+  -- The state of the report between the commit and the appearance of its folder.
+  publication         text CHECK (publication IN ('publishing', 'published', 'not_published', 'held', 'forgotten')),
+  -- SHA-256 of the report's SHA256SUMS.
+  content             text,
+  held_because        text[] NOT NULL DEFAULT '{}',
+  -- The next night compares its own counts with these before it publishes.
+  lookback_orders     bigint,
+  lookback_deliveries bigint,
+  -- Identify the report of a returned workbook: the newest finding event that the report contains, and the SHA-256 of its
+  -- summary.json.
+  newest_event        bigint,
+  summary             text
+);
+CREATE INDEX runs_as_of ON night_audit.runs (as_of);
+CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'publishing';
+
+-- Who prepared and reviewed the report of a run, remarks, and when the run was forgotten. Append-only; the newest row counts.
+CREATE TABLE night_audit.run_events (
+  event_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  event       text NOT NULL CHECK (event IN ('prepared_by', 'reviewed_by', 'signed_on', 'remark', 'forgotten')),
+  actor       text NOT NULL,
+  detail      text
+);
+CREATE INDEX run_events_run ON night_audit.run_events (run_id, event_id);
+
+-- Money of a run by currency and disposition: the source of the history chart.
+CREATE TABLE night_audit.run_totals (
+  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  currency    text COLLATE "C" NOT NULL,
+  disposition text COLLATE "C" NOT NULL,
+  orders      bigint NOT NULL,
+  amount      numeric NOT NULL,
+  PRIMARY KEY (run_id, currency, disposition)
+);
+
+-- Open findings of a night by kind and currency; the currency of findings without money is empty.
+CREATE TABLE night_audit.run_findings (
+  run_id           uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  kind             text COLLATE "C" NOT NULL,
+  severity         text COLLATE "C" NOT NULL,
+  currency         text COLLATE "C" NOT NULL,
+  findings         bigint NOT NULL,
+  at_stake         numeric NOT NULL,
+  at_stake_unknown bigint NOT NULL,
+  PRIMARY KEY (run_id, kind, severity, currency)
+);
+
+-- The days whose totals a nightly report contains: its own day, and each earlier day whose totals had changed. Append-only;
+-- later nights compare with it and report prior-period adjustments.
+CREATE TABLE night_audit.reported_days (
+  run_id    uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  day       date NOT NULL,
+  time_zone text NOT NULL,
+  PRIMARY KEY (run_id, day)
+);
+CREATE INDEX reported_days_day ON night_audit.reported_days (day);
+
+CREATE TABLE night_audit.reported_totals (
+  run_id      uuid NOT NULL,
+  day         date NOT NULL,
+  currency    text COLLATE "C" NOT NULL,
+  disposition text COLLATE "C" NOT NULL,
+  orders      bigint NOT NULL,
+  amount      numeric NOT NULL,
+  PRIMARY KEY (run_id, day, currency, disposition),
+  FOREIGN KEY (run_id, day) REFERENCES night_audit.reported_days ON DELETE CASCADE
+);
+
+-- Receipt checks --------------------------------------------------------------------------------------------------------
+
+-- One row for each question to Apple: a receipt, or a look-up of a transaction id that an order states without a receipt.
+-- One Swift rule computes when and in which order a check is due; the queue, the count of due checks and explain read its
+-- result here (due_from, due_until, due_rank).
+CREATE TABLE night_audit.receipt_checks (
+  subject_kind          text COLLATE "C" NOT NULL CHECK (subject_kind IN ('receipt', 'lookup')),
+  -- The shop's receipt id; of a look-up the bundle id, a slash and the transaction id.
+  subject_id            text COLLATE "C" NOT NULL,
+  order_id              text COLLATE "C",
+  received_at           timestamptz NOT NULL,
+  app                   text,
+  payload_kind          text CHECK (payload_kind IN ('app', 'transaction', 'signed', 'malformed')),
+  outcome               text NOT NULL DEFAULT 'pending'
+                        CHECK (outcome IN ('pending', 'verified', 'rejected', 'unanswered', 'review', 'not_found')),
+  reason                text,
+  channel               text,
+  environment           text,
+  bundle_id             text,
+  apple_status          integer,
+  attempts              integer NOT NULL DEFAULT 0,
+  last_attempt          timestamptz,
+  -- Null: never due.
+  due_from              timestamptz,
+  answered_at           timestamptz,
+  signed_transaction_id text COLLATE "C",
+  -- How many transactions the proof contains.
+  brought_count         integer NOT NULL DEFAULT 0,
+  -- Due before others: the shop's own verification failed or never happened.
+  is_urgent             boolean NOT NULL DEFAULT true,
+  due_until             timestamptz,
+  due_rank              integer NOT NULL DEFAULT 0,
+  -- As-of of the run that read the receipt in its present form.
+  known_since           timestamptz NOT NULL DEFAULT now(),
+  -- Whether an audit needs the answer and Apple can be asked.
+  is_wanted             boolean NOT NULL DEFAULT true,
+  -- As-of of the run that got this outcome first; all answers since then were the same.
+  outcome_since         timestamptz,
+  -- As-of of the first unanswered question since the last answer.
+  unanswered_since      timestamptz,
+  -- As-of of the audit whose critical finding waits for the next answer.
+  critical_since        timestamptz,
+  -- Payload, id and app when Apple was asked: the receipt is checked again after the shop corrects one of them.
+  fingerprint           text COLLATE "C",
+  -- The kind of a refusal. A refusal is stored as `review` until the share of its kind in the night is known; held_outcome
+  -- and held_reason then become its outcome.
+  refusal               text COLLATE "C",
+  held_outcome          text,
+  held_reason           text,
+  -- The number of the worker that is asking. Its session holds the advisory lock of that number while it lives.
+  worker                integer,
+  -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a relation
+  -- may be empty while it is loaded.
+  gone_at               timestamptz,
+  -- Nobody can verify who signed the receipt; Apple has confirmed the ids in it.
+  is_unproven           boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (subject_kind, subject_id)
+) WITH (fillfactor = 80); -- Taking a check changes no indexed column: with room on its page the row stays there (HOT).
+CREATE INDEX receipt_checks_order ON night_audit.receipt_checks (order_id);
+CREATE INDEX receipt_checks_due ON night_audit.receipt_checks (due_rank, due_from, subject_kind, subject_id)
+  WHERE due_from IS NOT NULL;
+-- Receipts whose outcome a corrected app mapping could change.
+CREATE INDEX receipt_checks_doubtful ON night_audit.receipt_checks (subject_id)
+  WHERE subject_kind = 'receipt' AND outcome IN ('rejected', 'review', 'not_found');
+CREATE INDEX receipt_checks_held ON night_audit.receipt_checks (last_attempt) WHERE held_outcome IS NOT NULL;
+CREATE INDEX receipt_checks_gone ON night_audit.receipt_checks (gone_at, subject_id) WHERE gone_at IS NOT NULL;
+
+-- Which order waits for which look-up. Two orders that state the same transaction id share one row of receipt_checks.
+CREATE TABLE night_audit.lookups (
+  order_id   text COLLATE "C" PRIMARY KEY,
+  subject_id text COLLATE "C" NOT NULL
+);
+CREATE INDEX lookups_subject ON night_audit.lookups (subject_id);
+
+CREATE SEQUENCE night_audit.worker_numbers AS integer MAXVALUE 2000000000 CYCLE;
+
+-- One rate for all workers: when the next request about an app may start, for each environment and Apple API.
+CREATE TABLE night_audit.rates (
+  app       text COLLATE "C" NOT NULL,
+  side      text COLLATE "C" NOT NULL,
+  interface text COLLATE "C" NOT NULL,
+  next_turn timestamptz NOT NULL,
+  PRIMARY KEY (app, side, interface)
+) WITH (fillfactor = 50);
+
+-- How many first answers an app got in a night, and how many of them were refusals of one kind ('' counts all).
+CREATE TABLE night_audit.first_answers (
+  as_of   timestamptz NOT NULL,
+  app     text COLLATE "C" NOT NULL,
+  refusal text COLLATE "C" NOT NULL,
+  answers integer NOT NULL,
+  PRIMARY KEY (as_of, app, refusal)
+);
+
+-- Why checks of an app were stopped or disregarded, by as-of: a later audit without requests reports the same.
+CREATE TABLE night_audit.asking_faults (
+  as_of  timestamptz NOT NULL,
+  app    text COLLATE "C" NOT NULL,
+  remedy text NOT NULL,
+  PRIMARY KEY (as_of, app)
+);
+
+-- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), and by which policy
+-- due dates were computed (`policy`).
+CREATE TABLE night_audit.asking_state (
+  key   text COLLATE "C" PRIMARY KEY,
+  value text NOT NULL
+);
+
+-- Evidence --------------------------------------------------------------------------------------------------------------
+
+-- Every fact about a transaction, with its source and time. Append-only. One partition for each month (UTC) of recorded_at:
+-- evidence.retention drops whole tables. keep_partitions creates the months ahead; the default partition takes rows of a
+-- month without one. The columns follow Apple's JWSTransactionDecodedPayload. The trail covers the columns of a row in their
+-- order: a later migration adds columns at the end and without a default.
+CREATE TABLE night_audit.evidence (
+  evidence_id                      bigint GENERATED ALWAYS AS IDENTITY,
+  run_id                           uuid NOT NULL,
+  as_of                            timestamptz NOT NULL,
+  recorded_at                      timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- The proof whose check gave the fact; null for facts from notifications and histories.
+  subject_kind                     text COLLATE "C",
+  subject_id                       text COLLATE "C",
+  channel                          text NOT NULL,
+  signed_at                        timestamptz NOT NULL,
+  environment                      text COLLATE "C" NOT NULL,
+  transaction_id                   text COLLATE "C" NOT NULL,
+  original_transaction_id          text COLLATE "C",
+  web_order_line_item_id           text COLLATE "C",
+  bundle_id                        text,
+  product_id                       text COLLATE "C" NOT NULL,
+  product_type                     text,
+  quantity                         integer,
+  purchased_at                     timestamptz,
+  original_purchased_at            timestamptz,
+  expires_at                       timestamptz,
+  grace_expires_at                 timestamptz,
+  -- Whether a refund would be visible in this fact.
+  tells_revocation                 boolean NOT NULL,
+  revoked_at                       timestamptz,
+  revocation_percentage            integer,
+  revocation_type                  text,
+  revocation_reason                integer,
+  price_milliunits                 bigint,
+  currency                         text,
+  -- Whether an account token would be visible in this fact.
+  tells_account_token              boolean NOT NULL,
+  app_account_token                text,
+  ownership                        text,
+  is_renewal                       boolean,
+  has_offer                        boolean,
+  is_upgraded                      boolean,
+  renewal_at                       timestamptz,
+  subscription_status              integer,
+  consumption_request_reason       text,
+  revocation_of_some_items         boolean,
+  storefront                       text,
+  app_transaction_id               text,
+  offer_type                       integer,
+  offer_identifier                 text,
+  subscription_group_identifier    text,
+  commitment_info                  text,
+  billing_plan_type                text,
+  previous_original_transaction_id text,
+  -- Apple's notice of a reversed refund implies that there was a refund.
+  reverses_refund                  boolean,
+  PRIMARY KEY (evidence_id, recorded_at)
+) PARTITION BY RANGE (recorded_at);
+CREATE INDEX evidence_transaction ON night_audit.evidence (transaction_id, environment);
+CREATE TABLE night_audit.evidence_default PARTITION OF night_audit.evidence DEFAULT;
+
+-- One row for each answer of Apple, with or without facts. Append-only, with partitions as in evidence.
+CREATE TABLE night_audit.answers (
+  answer_id    bigint GENERATED ALWAYS AS IDENTITY,
+  run_id       uuid NOT NULL,
+  as_of        timestamptz NOT NULL,
+  recorded_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  subject_kind text COLLATE "C" NOT NULL,
+  subject_id   text COLLATE "C" NOT NULL,
+  channel      text NOT NULL,
+  outcome      text NOT NULL,
+  reason       text,
+  environment  text,
+  apple_status integer,
+  facts        integer NOT NULL,
+  PRIMARY KEY (answer_id, recorded_at)
+) PARTITION BY RANGE (recorded_at);
+CREATE INDEX answers_subject ON night_audit.answers (subject_kind, subject_id);
+CREATE TABLE night_audit.answers_default PARTITION OF night_audit.answers DEFAULT;
+
+-- The first partitions end with the month in which the schema is created.
+DO $$
+DECLARE
+  next_month timestamptz := (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC';
+BEGIN
+  EXECUTE format('CREATE TABLE night_audit.evidence_first PARTITION OF night_audit.evidence
+    FOR VALUES FROM (MINVALUE) TO (%L)', next_month);
+  EXECUTE format('CREATE TABLE night_audit.answers_first PARTITION OF night_audit.answers
+    FOR VALUES FROM (MINVALUE) TO (%L)', next_month);
+END $$;
+
+-- Transactions ----------------------------------------------------------------------------------------------------------
+
+-- The fold of the evidence, one row for each transaction; `rebuild` computes it again. Which order owns a transaction is not
+-- stored here: each audit derives it from orders and evidence.
+CREATE TABLE night_audit.transactions (
+  environment                      text COLLATE "C" NOT NULL,
+  transaction_id                   text COLLATE "C" NOT NULL,
+  original_transaction_id          text COLLATE "C",
+  web_order_line_item_id           text COLLATE "C",
+  bundle_id                        text,
+  product_id                       text COLLATE "C" NOT NULL,
+  product_type                     text,
+  quantity                         integer,
+  purchased_at                     timestamptz,
+  original_purchased_at            timestamptz,
+  expires_at                       timestamptz,
+  subscription_expires_at          timestamptz,
+  revoked_at                       timestamptz,
+  revocation_percentage            integer,
+  revocation_type                  text,
+  revocation_reason                integer,
+  revocation_withdrawn_at          timestamptz,
+  price_milliunits                 bigint,
+  currency                         text,
+  tells_account_token              boolean NOT NULL,
+  app_account_token                text,
+  ownership                        text,
+  is_renewal                       boolean,
+  has_offer                        boolean,
+  is_upgraded                      boolean,
+  is_contradictory                 boolean NOT NULL,
+  channel                          text NOT NULL,
+  signed_at                        timestamptz NOT NULL,
+  checked_at                       timestamptz NOT NULL,
+  first_signed_at                  timestamptz,
+  renewal_at                       timestamptz,
+  subscription_status              integer,
+  subscription_status_at           timestamptz,
+  consumption_request_reason       text,
+  revocation_of_some_items         boolean,
+  storefront                       text,
+  app_transaction_id               text,
+  offer_type                       integer,
+  offer_identifier                 text,
+  subscription_group_identifier    text,
+  commitment_info                  text,
+  billing_plan_type                text,
+  previous_original_transaction_id text,
+  -- When Apple last stated whether the purchase was refunded; null: no channel could show it.
+  revocation_told_at               timestamptz,
+  PRIMARY KEY (transaction_id, environment)
+);
+CREATE INDEX transactions_subscription ON night_audit.transactions (original_transaction_id) WHERE expires_at IS NOT NULL;
+-- Restores by the original purchase: an order that claims one claims the other.
+CREATE INDEX transactions_restores ON night_audit.transactions (original_transaction_id, environment)
+  WHERE original_transaction_id <> transaction_id AND is_renewal IS NULL AND expires_at IS NULL;
+-- Refunds and reversed refunds are few; an audit reads those after its as-of separately.
+CREATE INDEX transactions_revoked ON night_audit.transactions (revoked_at) WHERE revoked_at IS NOT NULL;
+CREATE INDEX transactions_withdrawn ON night_audit.transactions (revocation_withdrawn_at)
+  WHERE revocation_withdrawn_at IS NOT NULL;
+
+-- Which proof contains which transaction.
+CREATE TABLE night_audit.receipt_transactions (
+  subject_kind   text COLLATE "C" NOT NULL,
+  subject_id     text COLLATE "C" NOT NULL,
+  environment    text COLLATE "C" NOT NULL,
+  transaction_id text COLLATE "C" NOT NULL,
+  PRIMARY KEY (subject_kind, subject_id, transaction_id, environment)
+);
+CREATE INDEX receipt_transactions_transaction ON night_audit.receipt_transactions (transaction_id, environment);
+
+-- Which order owns which transaction by the newest run over all orders, for people and BI tools. No audit reads it.
+CREATE TABLE night_audit.claims (
+  environment    text COLLATE "C" NOT NULL,
+  transaction_id text COLLATE "C" NOT NULL,
+  order_id       text COLLATE "C" NOT NULL,
+  PRIMARY KEY (transaction_id, environment)
+);
+CREATE INDEX claims_order ON night_audit.claims (order_id);
+
+-- Sweeps ----------------------------------------------------------------------------------------------------------------
+
+-- How far Apple's notification history is known, one row for each app, environment and type of notification.
+CREATE TABLE night_audit.sweeps (
+  bundle_id         text COLLATE "C" NOT NULL,
+  environment       text COLLATE "C" NOT NULL,
+  notification_type text COLLATE "C" NOT NULL,
+  -- All notifications that Apple signed before it are known; null before the first window is read.
+  swept_until       timestamptz,
+  -- As-of of the last attempt, and why it fell short; null when it did not.
+  last_attempt      timestamptz NOT NULL,
+  reason            text,
+  -- The window that is being read.
+  window_start      timestamptz,
+  window_end        timestamptz,
+  PRIMARY KEY (bundle_id, environment, notification_type)
+);
+
+-- The unread parts of a window, which are read in parallel, each page by page. A pagination token is valid for one part only.
+CREATE TABLE night_audit.sweep_slices (
+  bundle_id         text COLLATE "C" NOT NULL,
+  environment       text COLLATE "C" NOT NULL,
+  notification_type text COLLATE "C" NOT NULL,
+  slice_start       timestamptz NOT NULL,
+  slice_end         timestamptz NOT NULL,
+  pagination_token  text,
+  PRIMARY KEY (bundle_id, environment, notification_type, slice_start),
+  FOREIGN KEY (bundle_id, environment, notification_type) REFERENCES night_audit.sweeps ON DELETE CASCADE
+);
+
+-- Times that Apple's notification history no longer covered when the sweep came to them, and the as-of of the run that
+-- found that out.
+CREATE TABLE night_audit.sweep_gaps (
+  bundle_id         text COLLATE "C" NOT NULL,
+  environment       text COLLATE "C" NOT NULL,
+  notification_type text COLLATE "C" NOT NULL,
+  gap_start         timestamptz NOT NULL,
+  gap_end           timestamptz NOT NULL,
+  as_of             timestamptz NOT NULL,
+  PRIMARY KEY (bundle_id, environment, notification_type, gap_start)
+);
+
+-- Notifications in Apple's history whose signature does not verify, each once, as they were received.
+CREATE TABLE night_audit.disbelieved_notifications (
+  bundle_id         text COLLATE "C" NOT NULL,
+  notification_type text COLLATE "C" NOT NULL,
+  digest            text COLLATE "C" NOT NULL,
+  as_of             timestamptz NOT NULL,
+  reason            text NOT NULL,
+  payload           text NOT NULL,
+  -- As-of of the run that skipped the notification. The first report published after it mentions the skip. Null: the whole
+  -- page was rejected, and the sweep did not move.
+  passed_over_at    timestamptz,
+  PRIMARY KEY (bundle_id, notification_type, digest)
+);
+
+-- How far a customer's transaction history is known, one row for each transaction id that it was requested by.
+CREATE TABLE night_audit.histories (
+  bundle_id        text COLLATE "C" NOT NULL,
+  environment      text COLLATE "C" NOT NULL,
+  transaction_id   text COLLATE "C" NOT NULL,
+  revision         text,
+  -- As-of of the last reading that reached the end, of the last attempt, and why that one fell short.
+  read_at          timestamptz,
+  last_attempt     timestamptz NOT NULL,
+  reason           text,
+  -- As-of of the last run that skipped a purchase whose signature does not verify.
+  passed_over_at   timestamptz,
+  -- As-of of the first run in a row that got no whole page.
+  unanswered_since timestamptz,
+  PRIMARY KEY (bundle_id, environment, transaction_id)
+);
+
+-- Findings --------------------------------------------------------------------------------------------------------------
+
+-- Findings continue from night to night. opened_at and closed_at are as-of instants.
+CREATE TABLE night_audit.findings (
+  -- Derived from kind, kind of subject and subject: order 17, delivery 17 and receipt 17 are three subjects.
+  finding_id       text COLLATE "C" PRIMARY KEY,
+  kind             text NOT NULL,
+  severity         text NOT NULL,
+  subject          text COLLATE "C" NOT NULL,
+  order_id         text COLLATE "C",
+  user_id          text COLLATE "C",
+  product_id       text COLLATE "C",
+  bundle_id        text,
+  transaction_id   text COLLATE "C",
+  receipt_id       text COLLATE "C",
+  delivery_id      text COLLATE "C",
+  environment      text,
+  currency         text,
+  amount           numeric,
+  at_stake         numeric,
+  reason           text NOT NULL,
+  first_seen       timestamptz NOT NULL,
+  opened_at        timestamptz NOT NULL,
+  -- Of a closed finding; an open one was met by the newest run of findings_met.
+  last_seen        timestamptz NOT NULL,
+  closed_at        timestamptz,
+  status           text NOT NULL DEFAULT 'open',
+  owner            text,
+  remark           text,
+  paid_at          timestamptz,
+  delivered_at     timestamptz,
+  subject_kind     text NOT NULL,
+  occurred_at      timestamptz,
+  at_stake_unknown boolean NOT NULL DEFAULT false,
+  due              date
+);
+CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL;
+
+-- The history of findings: changes by nights and by people. Append-only.
+CREATE TABLE night_audit.finding_events (
+  event_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  finding_id  text COLLATE "C" NOT NULL,
+  as_of       timestamptz NOT NULL,
+  recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  run_id      uuid,
+  event       text NOT NULL,
+  actor       text,
+  detail      text,
+  -- Changes with one change_id were made together and are undone together.
+  change_id   uuid,
+  before      text,
+  undoes      uuid
+);
+CREATE INDEX finding_events_finding ON night_audit.finding_events (finding_id, event_id);
+CREATE INDEX finding_events_change ON night_audit.finding_events (change_id) WHERE change_id IS NOT NULL;
+
+-- The runs that decided which findings are open. The newest of them met every open finding, so that a night does not have to
+-- update findings that did not change.
+CREATE TABLE night_audit.findings_met (
+  run_id uuid PRIMARY KEY REFERENCES night_audit.runs ON DELETE CASCADE,
+  as_of  timestamptz NOT NULL
+);
+CREATE INDEX findings_met_as_of ON night_audit.findings_met (as_of);
+
+-- Orders and findings as complete nights decided them, for comparing two nights and for bi_orders. No audit reads them as
+-- facts. A row is valid from its as-of until the next row of the same id: nights write differences only.
+CREATE TABLE night_audit.order_nights (
+  order_id    text COLLATE "C" NOT NULL,
+  as_of       timestamptz NOT NULL,
+  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  user_id     text COLLATE "C",
+  product_id  text COLLATE "C",
+  currency    text,
+  amount      numeric,
+  created_at  timestamptz NOT NULL,
+  disposition text NOT NULL,
+  -- Apple's environment of the purchase.
+  environment text,
+  -- Whether the buyer in the sandbox is on audit.testUsers; null outside of the sandbox.
+  is_allowed  boolean,
+  PRIMARY KEY (order_id, as_of)
+);
+CREATE INDEX order_nights_run ON night_audit.order_nights (run_id);
+CREATE INDEX order_nights_created ON night_audit.order_nights (created_at);
+
+CREATE TABLE night_audit.finding_nights (
+  finding_id text COLLATE "C" NOT NULL,
+  as_of      timestamptz NOT NULL,
+  run_id     uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  is_open    boolean NOT NULL,
+  status     text NOT NULL,
+  currency   text,
+  at_stake   numeric,
+  PRIMARY KEY (finding_id, as_of)
+);
+CREATE INDEX finding_nights_run ON night_audit.finding_nights (run_id);
+
+-- Deliveries of reports -------------------------------------------------------------------------------------------------
+
+-- One row for each report and each target of report.deliver. It is written in the transaction of the run, before the report
+-- appears: the next night sends what this night could not send.
+CREATE TABLE night_audit.dispatches (
+  dispatch_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  target      text COLLATE "C" NOT NULL,
+  directory   text COLLATE "C" NOT NULL,
+  -- withdrawn: there is nothing to send any more; problem gives the reason.
+  state       text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'delivered', 'withdrawn')),
+  attempts    integer NOT NULL DEFAULT 0,
+  problem     text,
+  -- SHA-256 of the folder's SHA256SUMS when it was sent.
+  content     text,
+  queued_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+  settled_at  timestamptz
+);
+CREATE INDEX dispatches_owed ON night_audit.dispatches (dispatch_id) WHERE state = 'owed';
+CREATE INDEX dispatches_place ON night_audit.dispatches (directory, target, dispatch_id);
+
+-- Apple's sales and finance reports -------------------------------------------------------------------------------------
+
+-- One row for each download, whatever its result. Append-only, except that raw files are removed after their retention.
+CREATE TABLE night_audit.connect_reports (
+  report_id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  vendor      text COLLATE "C" NOT NULL,
+  kind        text COLLATE "C" NOT NULL CHECK (kind IN ('SALES', 'FINANCIAL', 'FINANCE_DETAIL')),
+  -- DAILY, WEEKLY, MONTHLY or YEARLY; empty for finance reports.
+  frequency   text COLLATE "C" NOT NULL,
+  -- The day or month, or the fiscal period: 2026-11-19, 2026-11, 2027-02.
+  name        text COLLATE "C" NOT NULL,
+  version     text,
+  source      text NOT NULL CHECK (source IN ('api', 'folder')),
+  file_name   text,
+  as_of       timestamptz NOT NULL,
+  recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  state       text NOT NULL CHECK (state IN ('reported', 'zero', 'doubtful_zero', 'pending', 'gone', 'drift',
+                                             'unreadable', 'unknown')),
+  http_status integer,
+  digest      text,
+  detail      text,
+  raw         bytea
+);
+CREATE INDEX connect_reports_name ON night_audit.connect_reports (kind, frequency, name, vendor);
+
+-- Rows of sales reports, summed by what the tie-out distinguishes. A sum may lie in several rows. Days count from 1970-01-01.
+CREATE TABLE night_audit.connect_sales (
+  report_id          bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
+  day                integer NOT NULL,
+  sku                text COLLATE "C" NOT NULL,
+  parent             text COLLATE "C" NOT NULL,
+  type               text COLLATE "C" NOT NULL,
+  country            text COLLATE "C" NOT NULL,
+  customer_currency  text COLLATE "C" NOT NULL,
+  proceeds_currency  text COLLATE "C" NOT NULL,
+  customer_price     numeric NOT NULL,
+  developer_proceeds numeric NOT NULL,
+  sign               integer NOT NULL,
+  is_renewal         boolean NOT NULL,
+  units              numeric NOT NULL,
+  rows               bigint NOT NULL
+);
+CREATE INDEX connect_sales_report ON night_audit.connect_sales (report_id);
+
+-- Rows of finance reports.
+CREATE TABLE night_audit.connect_settlements (
+  report_id       bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
+  transaction_day integer,
+  settlement_day  integer,
+  sku             text COLLATE "C" NOT NULL,
+  country         text COLLATE "C" NOT NULL,
+  currency        text COLLATE "C" NOT NULL,
+  partner_share   numeric NOT NULL,
+  quantity        numeric NOT NULL,
+  extended_share  numeric NOT NULL
+);
+CREATE INDEX connect_settlements_report ON night_audit.connect_settlements (report_id);
+
+-- One row for each tie-out. Append-only.
+CREATE TABLE night_audit.tie_outs (
+  tie_out_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  as_of              timestamptz NOT NULL,
+  recorded_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+  first_day          text COLLATE "C" NOT NULL,
+  last_day           text COLLATE "C" NOT NULL,
+  complete           boolean NOT NULL,
+  incomplete_reasons text[] NOT NULL,
+  notes              text[] NOT NULL
+);
+
+-- The result of the tie-outs by key and as-of; rows of days that have left the window remain. A tie-out of an earlier as-of
+-- does not replace the rows of a later one.
+CREATE TABLE night_audit.tie_out_rows (
+  level           text COLLATE "C" NOT NULL,
+  app             text COLLATE "C" NOT NULL,
+  product_id      text COLLATE "C" NOT NULL,
+  day             text COLLATE "C" NOT NULL,
+  country         text COLLATE "C" NOT NULL,
+  currency        text COLLATE "C" NOT NULL,
+  class           text COLLATE "C" NOT NULL,
+  apple           numeric,
+  ours            numeric,
+  shop            numeric,
+  difference      numeric,
+  not_reported    numeric,
+  other_scope     numeric,
+  free            numeric,
+  restore         numeric,
+  timing          numeric,
+  refund_timing   numeric,
+  refund_unknown  numeric,
+  partial_refund  numeric,
+  upgrade         numeric,
+  renewal         numeric,
+  country_unknown numeric,
+  price           numeric,
+  rounding        numeric,
+  unknown_product numeric,
+  unexplained     numeric,
+  -- Part of the unexplained: units of orders whose payment is not confirmed yet.
+  awaited         numeric,
+  as_of           timestamptz NOT NULL,
+  PRIMARY KEY (level, app, product_id, day, country, currency, class, as_of)
+);
+CREATE INDEX tie_out_rows_day ON night_audit.tie_out_rows (day);
+
+-- Proceeds of sales reports and settlements of finance reports by fiscal period.
+CREATE TABLE night_audit.tie_out_periods (
+  fiscal_period       text COLLATE "C" NOT NULL,
+  currency            text COLLATE "C" NOT NULL,
+  sales_proceeds      numeric,
+  open_at_end         numeric,
+  settled_from_before numeric,
+  never_collected     numeric,
+  settled             numeric,
+  difference          numeric,
+  as_of               timestamptz NOT NULL,
+  PRIMARY KEY (fiscal_period, currency, as_of)
+);
+
+-- The trail -------------------------------------------------------------------------------------------------------------
+
+-- A chain of entries over everything that is append-only: evidence, answers, finding events, run events, and runs. Each entry
+-- covers the entry before it, all rows that were appended since then, and the row of a run; `night-audit verify` computes the
+-- whole chain again.
+CREATE TABLE night_audit.trail (
+  entry_id bigint PRIMARY KEY,
+  -- The hash of the entry before; empty in the first.
+  previous text NOT NULL,
+  content  text NOT NULL,
+  -- SHA-256 of `previous`, a line feed and `content`.
+  hash     text COLLATE "C" NOT NULL UNIQUE
+);
+
+-- Functions of the trail ------------------------------------------------------------------------------------------------
+
+-- Digests of the rows of a table after one id and through another, in the order of ids: one segment for each sequence of rows
+-- with the same month (UTC) of recorded_at, so that the rest can be verified after months are dropped. A row counts as its
+-- columns in binary form.
+CREATE FUNCTION night_audit.trail_segments(
+  relation text, key text, columns text, after_id bigint, through_id bigint, before_month date DEFAULT NULL)
+RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  entry record; found jsonb := '[]'; digest bytea; rows bigint := 0; first_id bigint; last_id bigint; month date;
+BEGIN
+  FOR entry IN EXECUTE format(
+    'SELECT %1$I AS id, date_trunc(''month'', recorded_at AT TIME ZONE ''UTC'')::date AS month,
+       sha256(record_send(ROW(%2$s))) AS image
+     FROM night_audit.%3$I WHERE %1$I > $1 AND %1$I <= $2
+       AND ($3 IS NULL OR recorded_at < $3::timestamp AT TIME ZONE ''UTC'') ORDER BY %1$I', key, columns, relation)
+    USING after_id, through_id, before_month
+  LOOP
+    IF rows > 0 AND (entry.month <> month AND before_month IS NULL) THEN
+      found := found || jsonb_build_object('table', relation, 'month', to_char(month, 'YYYY-MM'), 'first', first_id,
+        'last', last_id, 'rows', rows, 'digest', encode(digest, 'hex'));
+      rows := 0;
+    END IF;
+    IF rows = 0 THEN
+      first_id := entry.id; month := entry.month; digest := '';
+    END IF;
+    rows := rows + 1; last_id := entry.id; digest := sha256(digest || entry.image);
+  END LOOP;
+  IF rows > 0 THEN
+    found := found || jsonb_build_object('table', relation, 'month', to_char(month, 'YYYY-MM'), 'first', first_id,
+      'last', last_id, 'rows', rows, 'digest', encode(digest, 'hex'));
+  END IF;
+  RETURN found;
+END $$;
+
+-- The columns of a table that the trail covers, as SQL; heartbeats only show that a process is alive.
+CREATE FUNCTION night_audit.trail_columns(relation text) RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+  SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
+  WHERE attrelid = ('night_audit.' || quote_ident(relation))::regclass AND attnum > 0 AND NOT attisdropped
+    AND attname NOT LIKE 'heartbeat%'
+$$;
+
+-- Appends an entry over the rows that were appended since the last one, and over a run as it is now; returns its hash.
+--
+-- marks: through which id each table is covered; a table without a mark is left for the next entry. Null: all rows, with
+-- locks against unfinished appends. The locks are taken in one order: people's (5), answers' (2), the trail's (6).
+CREATE FUNCTION night_audit.append_trail(
+  kind text, run uuid, marks jsonb DEFAULT NULL, more jsonb DEFAULT '{}')
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC'
+SET DateStyle = 'ISO, YMD' AS $$
+DECLARE
+  before record; relation text; key text; old_mark bigint; new_mark bigint; segments jsonb; appended jsonb := '[]';
+  columns jsonb := '{}'; covered jsonb; image text; report text; content text; number bigint; result text;
+BEGIN
+  IF marks IS NULL THEN
+    PERFORM pg_advisory_xact_lock(1852401512, 5);
+    PERFORM pg_advisory_xact_lock(1852401512, 2);
+  END IF;
+  PERFORM pg_advisory_xact_lock(1852401512, 6);
+  SELECT t.entry_id, t.hash, t.content::jsonb -> 'marks' AS marks INTO before
+  FROM night_audit.trail t ORDER BY t.entry_id DESC LIMIT 1;
+  number := coalesce(before.entry_id, 0) + 1;
+  covered := coalesce(before.marks, '{}');
+  FOR relation, key IN
+    SELECT * FROM (VALUES ('evidence', 'evidence_id'), ('answers', 'answer_id'), ('finding_events', 'event_id'),
+      ('run_events', 'event_id')) chained (relation, key)
+  LOOP
+    old_mark := coalesce((covered ->> relation)::bigint, -9223372036854775808);
+    IF marks IS NULL THEN
+      EXECUTE format('SELECT max(%I) FROM night_audit.%I', key, relation) INTO new_mark;
+    ELSE
+      new_mark := (marks ->> relation)::bigint;
+    END IF;
+    CONTINUE WHEN new_mark IS NULL OR new_mark <= old_mark;
+    segments := night_audit.trail_segments(
+      relation, key, night_audit.trail_columns(relation), old_mark, new_mark);
+    appended := appended || segments;
+    columns := columns || jsonb_build_object(relation, night_audit.trail_columns(relation));
+    covered := covered || jsonb_build_object(relation, new_mark);
+  END LOOP;
+  -- Most rechecks of a busy day append nothing.
+  IF kind = 'asked' AND appended = '[]' THEN
+    RETURN before.hash;
+  END IF;
+  IF run IS NOT NULL THEN
+    EXECUTE format('SELECT encode(sha256(record_send(ROW(%s))), ''hex''), r.content FROM night_audit.runs r
+      WHERE run_id = $1', night_audit.trail_columns('runs')) INTO image, report USING run;
+    IF image IS NOT NULL THEN
+      columns := columns || jsonb_build_object('runs', night_audit.trail_columns('runs'));
+    END IF;
+  END IF;
+  content := (jsonb_strip_nulls(jsonb_build_object(
+    'entry', number, 'kind', kind, 'run', run, 'at', to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+    'row', image, 'report', report, 'appended', appended, 'columns', columns, 'marks', covered)) || more)::text;
+  result := encode(sha256(convert_to(coalesce(before.hash, '') || E'\n' || content, 'UTF8')), 'hex');
+  INSERT INTO night_audit.trail VALUES (number, coalesce(before.hash, ''), content, result);
+  RETURN result;
+END $$;
+
+-- Fills in columns of a run and appends it to the trail; without a kind the next entry covers the run.
+CREATE FUNCTION night_audit.write_run(run uuid, kind text, changes jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE night_audit.runs r SET finished_at = n.finished_at, complete = n.complete,
+    incomplete_reasons = n.incomplete_reasons, orders_read = n.orders_read, findings_opening = n.findings_opening,
+    findings_new = n.findings_new, findings_closed = n.findings_closed, findings_closing = n.findings_closing,
+    directory = n.directory, exit_status = n.exit_status, publication = n.publication, content = n.content,
+    held_because = n.held_because, lookback_orders = n.lookback_orders, lookback_deliveries = n.lookback_deliveries,
+    newest_event = n.newest_event, summary = n.summary
+  FROM night_audit.runs o CROSS JOIN LATERAL jsonb_populate_record(o, changes) n
+  WHERE r.run_id = run AND o.run_id = run;
+  IF kind IS NOT NULL THEN
+    PERFORM night_audit.append_trail(kind, run);
+  END IF;
+END $$;
+
+-- Appending transactions hold this lock in shared mode: the entry that covers their rows waits for them.
+CREATE FUNCTION night_audit.announce_event() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock_shared(1852401512, 5);
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION night_audit.refuse_change() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RAISE EXCEPTION 'night_audit.% is only ever appended to; nothing in it is changed or removed', TG_TABLE_NAME
+    USING ERRCODE = 'restrict_violation';
+END $$;
+
+-- Allows each column of a run to be filled in once: the period at its begin, the result when it is committed or held, the
+-- folder when it appears. A failure after the end of the night is recorded once, and every run may be forgotten.
+CREATE FUNCTION night_audit.guard_run() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  tells boolean := OLD.publication IS NULL AND OLD.exit_status IS NULL
+    AND coalesce(NEW.publication IN ('publishing', 'held'), false);
+  appears boolean := coalesce(OLD.publication = 'publishing' AND NEW.publication = 'published', false);
+  vanishes boolean := coalesce(OLD.publication = 'publishing' AND NEW.publication = 'not_published', false);
+  is_forgotten boolean := coalesce(NEW.publication = 'forgotten', false) AND NEW.complete IS NULL;
+  fails boolean := coalesce((OLD.exit_status IN (0, 2, 3, 4)
+    OR OLD.exit_status = 78 AND OLD.publication IN ('publishing', 'published')) AND NEW.exit_status >= 64, false);
+BEGIN
+  IF (OLD.run_id, OLD.command, OLD.as_of, OLD.started_at, OLD.period_since, OLD.period_until, OLD.time_zone,
+      OLD.configuration, OLD.is_nightly, OLD.host, OLD.version, OLD.process_id)
+    IS DISTINCT FROM (NEW.run_id, NEW.command, NEW.as_of, NEW.started_at, NEW.period_since, NEW.period_until,
+      NEW.time_zone, NEW.configuration, NEW.is_nightly, NEW.host, NEW.version, NEW.process_id)
+    OR NOT tells AND (OLD.content, OLD.incomplete_reasons, OLD.orders_read, OLD.findings_opening, OLD.findings_new,
+        OLD.findings_closed, OLD.findings_closing, OLD.lookback_orders, OLD.lookback_deliveries, OLD.newest_event,
+        OLD.summary, OLD.held_because)
+      IS DISTINCT FROM (NEW.content, NEW.incomplete_reasons, NEW.orders_read, NEW.findings_opening, NEW.findings_new,
+        NEW.findings_closed, NEW.findings_closing, NEW.lookback_orders, NEW.lookback_deliveries, NEW.newest_event,
+        NEW.summary, NEW.held_because)
+    OR NEW.publication IS DISTINCT FROM OLD.publication AND NOT (tells OR appears OR vanishes OR is_forgotten)
+    OR NEW.directory IS DISTINCT FROM OLD.directory AND NOT (tells OR appears)
+    OR NEW.complete IS DISTINCT FROM OLD.complete AND NOT (appears OR is_forgotten)
+    OR NEW.exit_status IS DISTINCT FROM OLD.exit_status AND NOT (OLD.exit_status IS NULL OR fails)
+    OR NEW.finished_at IS DISTINCT FROM OLD.finished_at AND NOT (OLD.finished_at IS NULL OR fails)
+  THEN
+    RAISE EXCEPTION 'run % is as it was recorded; what a run has told is not changed', OLD.run_id
+      USING ERRCODE = 'restrict_violation';
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- Functions of the partitions ------------------------------------------------------------------------------------------
+
+-- The first instant after a partition; null for the default one.
+CREATE FUNCTION night_audit.partition_end(partition regclass) RETURNS timestamptz LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+  SELECT substring(pg_get_expr(c.relpartbound, c.oid) from 'TO \(''([^'']+)''\)')::timestamptz
+  FROM pg_class c WHERE c.oid = partition
+$$;
+
+-- Creates the partitions of this month and the next, and moves rows of these months out of the default one.
+CREATE FUNCTION night_audit.keep_partitions() RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' AS $$
+DECLARE
+  parent text; partition text; first_instant timestamptz; next_instant timestamptz; covered timestamptz; strays boolean;
+BEGIN
+  PERFORM pg_advisory_xact_lock(1852401512, 1835624306);
+  FOREACH parent IN ARRAY ARRAY['evidence', 'answers'] LOOP
+    FOR ahead IN 0..1 LOOP
+      first_instant := (date_trunc('month', now() AT TIME ZONE 'UTC') + make_interval(months => ahead)) AT TIME ZONE 'UTC';
+      next_instant := (date_trunc('month', now() AT TIME ZONE 'UTC') + make_interval(months => ahead + 1))
+        AT TIME ZONE 'UTC';
+      SELECT max(night_audit.partition_end(h.inhrelid)) INTO covered FROM pg_inherits h
+      WHERE h.inhparent = ('night_audit.' || parent)::regclass;
+      CONTINUE WHEN first_instant < covered;
+      partition := parent || to_char(first_instant AT TIME ZONE 'UTC', '_YYYY_MM');
+      EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.%I INCLUDING DEFAULTS)', partition, parent);
+      EXECUTE format('SELECT EXISTS (SELECT 1 FROM night_audit.%I WHERE recorded_at >= %L AND recorded_at < %L)',
+        parent || '_default', first_instant, next_instant) INTO strays;
+      IF strays THEN
+        -- A detached partition has no append-only trigger. The rows move unchanged.
+        EXECUTE format('ALTER TABLE night_audit.%I DETACH PARTITION night_audit.%I', parent, parent || '_default');
+        EXECUTE format('WITH moved AS (DELETE FROM night_audit.%I WHERE recorded_at >= %L AND recorded_at < %L RETURNING *)
+          INSERT INTO night_audit.%I SELECT * FROM moved', parent || '_default', first_instant, next_instant, partition);
+      END IF;
+      EXECUTE format('ALTER TABLE night_audit.%I ATTACH PARTITION night_audit.%I FOR VALUES FROM (%L) TO (%L)',
+        parent, partition, first_instant, next_instant);
+      IF strays THEN
+        EXECUTE format('ALTER TABLE night_audit.%I ATTACH PARTITION night_audit.%I DEFAULT', parent, parent || '_default');
+      END IF;
+      EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.%I
+        FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change()', partition);
+    END LOOP;
+  END LOOP;
+END $$;
+
+-- Removes a month, except for the facts to keep; the trail records what is left of it and of all earlier months. Every writer
+-- may call it, so it checks itself: a month that is not over remains, and so do the first fact about a transaction and the last
+-- fact of each proof by each channel.
+CREATE FUNCTION night_audit.release_partition(month_table text, keep bigint[]) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' AS $$
+DECLARE
+  parent text; bounds text; last_month date; before_month date; marks jsonb; left_over jsonb; key text; columns text;
+  is_needed boolean;
+BEGIN
+  SELECT p.relname, pg_get_expr(c.relpartbound, c.oid), date_trunc('month', night_audit.partition_end(c.oid))::date
+  INTO parent, bounds, last_month
+  FROM pg_class c JOIN pg_inherits h ON h.inhrelid = c.oid JOIN pg_class p ON p.oid = h.inhparent
+  WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relname = month_table
+    AND p.relnamespace = c.relnamespace AND p.relname IN ('evidence', 'answers');
+  IF last_month IS NULL THEN
+    RAISE EXCEPTION '% is no month of evidence or answers', month_table USING ERRCODE = 'restrict_violation';
+  END IF;
+  IF night_audit.partition_end(format('night_audit.%I', month_table)::regclass) > now() THEN
+    RAISE EXCEPTION '% is not over', month_table USING ERRCODE = 'restrict_violation';
+  END IF;
+  IF parent = 'evidence' THEN
+    EXECUTE format('SELECT EXISTS (
+        SELECT FROM night_audit.%1$I o WHERE NOT EXISTS (SELECT FROM unnest($1) k (id) WHERE k.id = o.evidence_id)
+          AND NOT EXISTS (SELECT FROM night_audit.evidence e WHERE e.transaction_id = o.transaction_id
+            AND e.environment = o.environment AND e.channel = o.channel AND e.signed_at >= o.signed_at
+            AND e.subject_id IS NOT DISTINCT FROM o.subject_id AND e.tableoid <> %2$s))
+      OR EXISTS (
+        SELECT FROM night_audit.%1$I o WHERE NOT EXISTS (SELECT FROM unnest($1) k (id) WHERE k.id = o.evidence_id)
+          AND NOT EXISTS (SELECT FROM night_audit.evidence e WHERE e.transaction_id = o.transaction_id
+            AND e.environment = o.environment AND (e.signed_at, e.evidence_id) < (o.signed_at, o.evidence_id)))',
+      month_table, format('night_audit.%I', month_table)::regclass::oid) INTO is_needed USING keep;
+    IF is_needed THEN
+      RAISE EXCEPTION '% has facts that have to stay', month_table USING ERRCODE = 'restrict_violation';
+    END IF;
+  END IF;
+  -- The trail covers the whole month before a row of it is removed.
+  PERFORM night_audit.append_trail('before_release', NULL);
+  SELECT t.content::jsonb -> 'marks' INTO marks FROM night_audit.trail t ORDER BY t.entry_id DESC LIMIT 1;
+  key := CASE parent WHEN 'evidence' THEN 'evidence_id' ELSE 'answer_id' END;
+  EXECUTE format('ALTER TABLE night_audit.%I DETACH PARTITION night_audit.%I', parent, month_table);
+  IF parent = 'evidence' THEN
+    EXECUTE format('ALTER TABLE night_audit.%I RENAME TO evidence_aside', month_table);
+    EXECUTE format('CREATE TABLE night_audit.%I (LIKE night_audit.evidence INCLUDING DEFAULTS)', month_table);
+    EXECUTE format('INSERT INTO night_audit.%I SELECT e.* FROM night_audit.evidence_aside e
+      WHERE e.evidence_id = ANY ($1)', month_table) USING keep;
+    DROP TABLE night_audit.evidence_aside;
+    EXECUTE format('ALTER TABLE night_audit.evidence ATTACH PARTITION night_audit.%I %s', month_table, bounds);
+    EXECUTE format('COMMENT ON TABLE night_audit.%I IS ''what nobody needs any more was let go''', month_table);
+    EXECUTE format('CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.%I
+      FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change()', month_table);
+  ELSE
+    EXECUTE format('DROP TABLE night_audit.%I', month_table);
+  END IF;
+  SELECT max((t.content::jsonb ->> 'before')::date) INTO before_month FROM night_audit.trail t
+  WHERE t.content::jsonb ->> 'kind' = 'released' AND t.content::jsonb ->> 'table' = parent;
+  before_month := greatest(before_month, last_month);
+  columns := night_audit.trail_columns(parent);
+  left_over := night_audit.trail_segments(
+    parent, key, columns, -9223372036854775808, coalesce((marks ->> parent)::bigint, -9223372036854775808), before_month);
+  PERFORM night_audit.append_trail('released', NULL, '{}', jsonb_build_object(
+    'table', parent, 'partition', month_table, 'before', before_month, 'kept', left_over -> 0, 'key_columns', columns));
+END $$;
+
+-- Triggers --------------------------------------------------------------------------------------------------------------
+
+CREATE TRIGGER announce BEFORE INSERT ON night_audit.finding_events
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event();
+CREATE TRIGGER announce BEFORE INSERT ON night_audit.run_events
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event();
+
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.evidence
+  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.answers
+  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.finding_events
+  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.run_events
+  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.trail
+  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE ON night_audit.runs
+  FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER told_once BEFORE UPDATE ON night_audit.runs
+  FOR EACH ROW EXECUTE FUNCTION night_audit.guard_run();
+
+-- Partitions do not inherit triggers of TRUNCATE; keep_partitions and release_partition create those of later ones.
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.runs
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.run_events
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.finding_events
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.trail
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.evidence
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.evidence_default
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.evidence_first
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_default
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_first
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+
+-- The first entry covers the empty tables.
+SELECT night_audit.append_trail('start', NULL);
+
+-- Views -----------------------------------------------------------------------------------------------------------------
+
+-- Views for BI tools begin with bi_. Their columns keep their names and places when tables change.
+
+CREATE VIEW night_audit.bi_runs AS
+  SELECT run_id, command, as_of, started_at, finished_at, period_since, period_until, time_zone, configuration,
+    is_nightly, host, version, complete, incomplete_reasons, orders_read, findings_opening, findings_new,
+    findings_closed, findings_closing, directory, exit_status, process_id, publication, content, held_because,
+    lookback_orders, lookback_deliveries
+  FROM night_audit.runs;
+COMMENT ON VIEW night_audit.bi_runs IS 'One row for each run of the program, complete or not.';
+
+CREATE VIEW night_audit.bi_run_events AS SELECT * FROM night_audit.run_events;
+COMMENT ON VIEW night_audit.bi_run_events IS
+  'Who prepared and reviewed the report of a run, what was remarked, and that it was forgotten.';
+
+CREATE VIEW night_audit.bi_run_totals AS SELECT * FROM night_audit.run_totals;
+COMMENT ON VIEW night_audit.bi_run_totals IS
+  'Money of a run by currency and disposition; the word at_stake stands for open findings.';
+
+CREATE VIEW night_audit.bi_findings_by_night AS
+  SELECT n.period_until AS night, n.as_of, n.complete, f.run_id, f.kind, f.severity, nullif(f.currency, '') AS currency,
+    f.findings, f.at_stake, f.at_stake_unknown
+  FROM (
+    -- The newest report of a night that was made again.
+    SELECT DISTINCT ON (period_until) run_id, period_until, as_of, complete FROM night_audit.runs
+    WHERE is_nightly AND complete IS NOT NULL ORDER BY period_until, as_of DESC, started_at DESC) n
+  JOIN night_audit.run_findings f USING (run_id);
+COMMENT ON VIEW night_audit.bi_findings_by_night IS
+  'Open findings and the money at stake in them at the end of each night.';
+
+CREATE VIEW night_audit.bi_reported_totals AS
+  SELECT r.period_until AS night, r.as_of, d.time_zone, t.*
+  FROM night_audit.reported_totals t JOIN night_audit.reported_days d USING (run_id, day)
+  JOIN night_audit.runs r USING (run_id);
+COMMENT ON VIEW night_audit.bi_reported_totals IS 'What each night reported about a day, by currency and disposition.';
+
+CREATE VIEW night_audit.bi_receipt_checks AS
+  SELECT subject_kind, subject_id, order_id, received_at, app, payload_kind, outcome, reason, channel, environment,
+    apple_status, attempts, last_attempt, due_from AS next_attempt, answered_at
+  FROM night_audit.receipt_checks;
+COMMENT ON VIEW night_audit.bi_receipt_checks IS
+  'One row for each thing that Apple is asked about, and what came of it.';
+
+CREATE VIEW night_audit.bi_lookups AS SELECT * FROM night_audit.lookups;
+COMMENT ON VIEW night_audit.bi_lookups IS 'Which order waits for which look-up of a transaction id.';
+
+CREATE VIEW night_audit.bi_asking_faults AS SELECT * FROM night_audit.asking_faults;
+COMMENT ON VIEW night_audit.bi_asking_faults IS
+  'Why asking Apple about an app was ended, or not believed, in the runs of an as-of.';
+
+CREATE VIEW night_audit.bi_evidence AS SELECT * FROM night_audit.evidence;
+COMMENT ON VIEW night_audit.bi_evidence IS 'Every fact about a transaction, by whom and when it was said. Append-only.';
+
+CREATE VIEW night_audit.bi_transactions AS
+  SELECT environment, transaction_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
+    product_type, quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at,
+    revocation_percentage, revocation_type, revocation_reason, revocation_withdrawn_at, price_milliunits, currency,
+    revocation_told_at IS NOT NULL AS tells_revocation, tells_account_token, app_account_token, ownership, is_renewal,
+    has_offer, is_upgraded, is_contradictory, channel, signed_at, checked_at, first_signed_at, renewal_at,
+    subscription_status, subscription_status_at, consumption_request_reason, revocation_of_some_items, storefront,
+    app_transaction_id, offer_type, offer_identifier, subscription_group_identifier, commitment_info,
+    billing_plan_type, previous_original_transaction_id, revocation_told_at
+  FROM night_audit.transactions;
+COMMENT ON VIEW night_audit.bi_transactions IS 'What all evidence about a transaction comes to, one row each.';
+
+CREATE VIEW night_audit.bi_claims AS SELECT * FROM night_audit.claims;
+COMMENT ON VIEW night_audit.bi_claims IS 'Which order is paid by which transaction.';
+
+CREATE VIEW night_audit.bi_sweeps AS
+  SELECT bundle_id, environment, notification_type, swept_until, last_attempt, reason FROM night_audit.sweeps;
+COMMENT ON VIEW night_audit.bi_sweeps IS
+  'How far Apple''s notification history is known, by app and kind of notification.';
+
+CREATE VIEW night_audit.bi_sweep_gaps AS
+  SELECT bundle_id, environment, notification_type, gap_start, gap_end, as_of FROM night_audit.sweep_gaps;
+COMMENT ON VIEW night_audit.bi_sweep_gaps IS 'Times of which Apple did not tell any more when they were read.';
+
+CREATE VIEW night_audit.bi_disbelieved_notifications AS
+  SELECT bundle_id, notification_type, digest, as_of, reason, passed_over_at FROM night_audit.disbelieved_notifications;
+COMMENT ON VIEW night_audit.bi_disbelieved_notifications IS
+  'Notifications in Apple''s history whose signature does not hold, each once.';
+
+CREATE VIEW night_audit.bi_histories AS
+  SELECT bundle_id, environment, transaction_id, read_at, last_attempt, reason, passed_over_at, unanswered_since
+  FROM night_audit.histories;
+COMMENT ON VIEW night_audit.bi_histories IS 'How far the purchases of single customers are known.';
+
+-- An open finding was met by the newest run of findings_met.
+CREATE VIEW night_audit.bi_findings AS
+  SELECT f.finding_id, f.kind, f.severity, f.subject, f.order_id, f.user_id, f.product_id, f.bundle_id,
+    f.transaction_id, f.receipt_id, f.delivery_id, f.environment, f.currency, f.amount, f.at_stake, f.reason,
+    f.first_seen, f.opened_at,
+    CASE WHEN f.closed_at IS NULL THEN greatest(f.last_seen, (SELECT max(m.as_of) FROM night_audit.findings_met m))
+      ELSE f.last_seen END AS last_seen,
+   f.closed_at, f.status, f.owner, f.remark, f.paid_at, f.delivered_at, f.subject_kind, f.occurred_at,
+    f.at_stake_unknown, f.due
+  FROM night_audit.findings f;
+COMMENT ON VIEW night_audit.bi_findings IS
+  'Every discrepancy that was ever met, open or closed, with what people made of it.';
+
+CREATE VIEW night_audit.bi_finding_events AS SELECT * FROM night_audit.finding_events;
+COMMENT ON VIEW night_audit.bi_finding_events IS
+  'What happened to findings: opened, reopened and closed by nights, kept_open by a night made again that had closed them, forgotten with a run; the rest by people.';
+
+CREATE VIEW night_audit.bi_orders AS
+  SELECT DISTINCT ON (order_id) order_id, user_id, product_id, currency, amount, created_at, disposition,
+    as_of AS decided_as_of, run_id
+  FROM night_audit.order_nights ORDER BY order_id, as_of DESC;
+COMMENT ON VIEW night_audit.bi_orders IS
+  'The one bucket that each order of the lookback ended in, by the newest complete night.';
+
+-- Nights may differ about a user, because an order is gone; the newest row counts.
+CREATE VIEW night_audit.bi_sandbox AS
+  SELECT user_id, product_id, currency, count(*) AS orders, sum(amount) AS amount,
+    (array_agg(is_allowed ORDER BY as_of DESC))[1] AS allowed
+  FROM (
+    SELECT DISTINCT ON (order_id) user_id, product_id, currency, amount, environment, is_allowed, as_of
+    FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
+  WHERE environment = 'Sandbox' AND amount IS NOT NULL GROUP BY user_id, product_id, currency;
+COMMENT ON VIEW night_audit.bi_sandbox IS
+  'Who bought what in the sandbox, by the newest complete night: orders of the lookback.';
+
+CREATE VIEW night_audit.bi_dispatches AS SELECT * FROM night_audit.dispatches;
+COMMENT ON VIEW night_audit.bi_dispatches IS 'Reports that are owed to the places where they are delivered.';
+
+-- The download of a report that counts: the one that was stored last, but no absence after a report. Its as-of does not
+-- matter: a tie-out by hand may have a later as-of than the next night.
+CREATE VIEW night_audit.connect_reports_current AS
+  SELECT DISTINCT ON (kind, frequency, name, vendor)
+    report_id, vendor, kind, frequency, name, version, source, file_name, as_of, state, http_status, digest, detail
+  FROM night_audit.connect_reports
+  ORDER BY kind, frequency, name, vendor, (state IN ('reported', 'zero', 'unreadable')) DESC, report_id DESC;
+
+CREATE VIEW night_audit.connect_sales_current AS
+  SELECT r.vendor, r.frequency, r.name, date '1970-01-01' + s.day AS report_day, s.*
+  FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id);
+
+CREATE VIEW night_audit.bi_tie_outs AS SELECT * FROM night_audit.tie_outs;
+COMMENT ON VIEW night_audit.bi_tie_outs IS 'Each comparison with Apple''s sales reports.';
+
+-- The newest rows of each day and period; rows with an as-of in the future only where there are no others.
+CREATE VIEW night_audit.bi_tie_out_days AS
+  SELECT level, app, product_id, day::date AS day, country, currency, class, apple, ours, shop, difference,
+    not_reported, other_scope, free, restore, timing, refund_timing, refund_unknown, partial_refund, upgrade, renewal,
+    country_unknown, price, rounding, unknown_product, unexplained
+  FROM night_audit.tie_out_rows JOIN (
+    SELECT day, coalesce(max(as_of) FILTER (WHERE as_of <= now()), min(as_of)) AS as_of FROM night_audit.tie_out_rows
+    GROUP BY day) newest USING (day, as_of);
+COMMENT ON VIEW night_audit.bi_tie_out_days IS 'What Apple counted and what is known here, by key of the tie-out.';
+
+CREATE VIEW night_audit.bi_tie_out_periods AS
+  SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled, difference
+  FROM night_audit.tie_out_periods JOIN (
+    SELECT fiscal_period, coalesce(max(as_of) FILTER (WHERE as_of <= now()), min(as_of)) AS as_of
+    FROM night_audit.tie_out_periods GROUP BY fiscal_period) newest USING (fiscal_period, as_of);
+COMMENT ON VIEW night_audit.bi_tie_out_periods IS 'What Apple sold and what it settled, by fiscal period and currency.';
+
+CREATE VIEW night_audit.bi_trail AS
+  SELECT entry_id, (content::jsonb ->> 'at')::timestamptz AS recorded_at, content::jsonb ->> 'kind' AS kind,
+    (content::jsonb ->> 'run')::uuid AS run_id, content::jsonb ->> 'report' AS content, previous, hash
+  FROM night_audit.trail;
+COMMENT ON VIEW night_audit.bi_trail IS
+  'The chain of entries that covers everything that is only appended to; night-audit verify proves it.';
+
+-- Comments of the views' columns. A column has the same meaning in every view, except for entries that name a view.
+DO $$
+DECLARE
+  entry record;
+BEGIN
+  FOR entry IN
+    SELECT c.table_name AS view_name, c.column_name, w.meaning
+    FROM information_schema.columns c
+    JOIN LATERAL (
+      SELECT meaning FROM (VALUES
+        (NULL::text, 'run_id', 'The run.'),
+        (NULL::text, 'command', 'What was asked for: run, reconcile, recheck.'),
+        (NULL::text, 'as_of', 'The instant that the audit is made for; rules count from it, never from a clock.'),
+        (NULL::text, 'started_at', 'When the program began, by the database''s clock.'),
+        (NULL::text, 'finished_at', 'When it ended; null while it is at work, or when it was killed.'),
+        (NULL::text, 'period_since', 'First day of the report.'),
+        (NULL::text, 'period_until', 'Last day of the report.'),
+        (NULL::text, 'time_zone', 'The zone that days are counted in.'),
+        (NULL::text, 'configuration', 'SHA-256 of the settings that decide what a report says.'),
+        (NULL::text, 'is_nightly', 'Whether it was a night, not a narrowed or ad hoc run.'),
+        (NULL::text, 'host', 'The machine that it ran on.'),
+        (NULL::text, 'version', 'The program''s version.'),
+        (NULL::text, 'complete', 'Whether every check that was due was answered; null: there is no report.'),
+        (NULL::text, 'incomplete_reasons', 'What is missing, one sentence each.'),
+        (NULL::text, 'orders_read', 'Orders of the period.'),
+        (NULL::text, 'findings_opening', 'Findings open at the end of the night before.'),
+        (NULL::text, 'findings_new', 'Findings met since for the first time, or again.'),
+        (NULL::text, 'findings_closed', 'Findings closed since.'),
+        (NULL::text, 'findings_closing', 'Findings open now.'),
+        (NULL::text, 'directory', 'Where the report is.'),
+        (NULL::text, 'exit_status', 'The program''s exit status.'),
+        (NULL::text, 'process_id', 'The process on the host, as ps shows it.'),
+        (NULL::text, 'publication', 'published; publishing: the folder is about to appear; not_published: it never did; held; forgotten; null: no report.'),
+        (NULL::text, 'held_because', 'Why the night was held, one sentence each; empty: it was not.'),
+        (NULL::text, 'lookback_orders', 'Orders in the lookback, for the plausibility of the next night.'),
+        (NULL::text, 'lookback_deliveries', 'Deliveries in the lookback, for the same.'),
+        (NULL::text, 'currency', 'ISO 4217 code.'),
+        (NULL::text, 'disposition', 'The one bucket that orders end in; the sheet About of the workbook explains each.'),
+        (NULL::text, 'orders', 'Number of orders.'),
+        (NULL::text, 'amount', 'Money in major units of the currency.'),
+        (NULL::text, 'subject_kind', 'What Apple is asked about: a receipt, or a transaction id that an order names (lookup).'),
+        (NULL::text, 'subject_id', 'Its id.'),
+        (NULL::text, 'order_id', 'The shop''s id of the order.'),
+        (NULL::text, 'received_at', 'When the shop received the proof.'),
+        ('bi_trail', 'entry_id', 'Its place in the chain.'),
+        ('bi_trail', 'kind', 'What it tells of: a run that began, was completed, published, forgotten; months that were let go.'),
+        ('bi_trail', 'previous', 'The hash of the entry before.'),
+        ('bi_trail', 'hash', 'SHA-256 over the hash before and what the entry says.'),
+        (NULL::text, 'remedy', 'What was wrong, and what to do.'),
+        (NULL::text, 'allowed', 'Whether the user is on audit.testUsers.'),
+        (NULL::text, 'app', 'The app, by its name in the configuration.'),
+        (NULL::text, 'payload_kind', 'What the proof is: app receipt, old transaction receipt, signed transaction, malformed.'),
+        (NULL::text, 'outcome', 'What came of asking.'),
+        (NULL::text, 'reason', 'Why, in words or as a payment reason.'),
+        (NULL::text, 'digest', 'SHA-256 of what Apple sent.'),
+        (NULL::text, 'first_signed_at', 'When Apple first told of the transaction.'),
+        (NULL::text, 'channel', 'Which of Apple''s interfaces said so.'),
+        (NULL::text, 'environment', 'Apple''s environment: Production, Sandbox, Xcode or LocalTesting.'),
+        (NULL::text, 'apple_status', 'Apple''s status or error number.'),
+        (NULL::text, 'attempts', 'How often Apple was asked.'),
+        (NULL::text, 'last_attempt', 'As-of of the run that asked last.'),
+        (NULL::text, 'next_attempt', 'When it is due again.'),
+        (NULL::text, 'answered_at', 'As-of of the run that got the last usable answer.'),
+        (NULL::text, 'evidence_id', 'A number of its own; later facts have larger ones.'),
+        (NULL::text, 'recorded_at', 'When it was written, by the database''s clock.'),
+        (NULL::text, 'signed_at', 'When Apple signed or said it: the newer fact counts.'),
+        (NULL::text, 'transaction_id', 'Apple''s id of the purchase.'),
+        (NULL::text, 'original_transaction_id', 'Apple''s id of the first purchase that this one continues or restores.'),
+        (NULL::text, 'web_order_line_item_id', 'Apple''s id of one subscription period.'),
+        (NULL::text, 'bundle_id', 'The app.'),
+        (NULL::text, 'product_id', 'App Store product identifier.'),
+        (NULL::text, 'product_type', 'Apple''s type of the product.'),
+        (NULL::text, 'quantity', 'Units.'),
+        (NULL::text, 'purchased_at', 'Apple''s purchase date.'),
+        (NULL::text, 'original_purchased_at', 'Apple''s date of the first purchase.'),
+        (NULL::text, 'expires_at', 'When the subscription period ends.'),
+        (NULL::text, 'grace_expires_at', 'When Apple''s grace period ends.'),
+        (NULL::text, 'subscription_expires_at', 'The newest end of the subscription.'),
+        (NULL::text, 'tells_revocation', 'Whether this evidence could tell of a refund.'),
+        (NULL::text, 'revocation_told_at', 'When Apple last said whether there was a refund; null: it never could.'),
+        (NULL::text, 'revoked_at', 'When Apple took the purchase back; null: not.'),
+        (NULL::text, 'revocation_percentage', 'How much of it, in thousandths of a percent.'),
+        (NULL::text, 'revocation_type', 'Apple''s type of the refund.'),
+        (NULL::text, 'revocation_reason', 'Apple''s reason as its number.'),
+        (NULL::text, 'revocation_withdrawn_at', 'When a refund that was known was taken back.'),
+        (NULL::text, 'price_milliunits', 'Apple''s price in thousandths of the major unit.'),
+        (NULL::text, 'tells_account_token', 'Whether this evidence could carry the account token.'),
+        (NULL::text, 'app_account_token', 'The UUID that the shop gave to StoreKit for its user.'),
+        (NULL::text, 'ownership', 'PURCHASED, or FAMILY_SHARED for access without a purchase.'),
+        (NULL::text, 'is_renewal', 'Whether it renews a subscription.'),
+        (NULL::text, 'has_offer', 'Whether an offer explains another price.'),
+        (NULL::text, 'is_upgraded', 'Whether a later purchase replaced it.'),
+        (NULL::text, 'is_contradictory', 'Whether Apple said two things of the same date that cannot both be.'),
+        (NULL::text, 'checked_at', 'As-of of the run that asked last.'),
+        (NULL::text, 'finding_id', 'Stable id: the same discrepancy has the same one every night.'),
+        (NULL::text, 'kind', 'What is wrong; the sheet About of the workbook explains each kind.'),
+        (NULL::text, 'severity', 'critical: now; major: this week; minor: data quality.'),
+        (NULL::text, 'subject', 'What the finding stands on: an order, transaction, receipt or delivery.'),
+        (NULL::text, 'user_id', 'The shop''s id of the user.'),
+        (NULL::text, 'receipt_id', 'The shop''s id of the proof.'),
+        (NULL::text, 'delivery_id', 'The shop''s id of the delivery.'),
+        (NULL::text, 'at_stake', 'Money at stake; on one finding of an order only, so that it can be added up.'),
+        (NULL::text, 'first_seen', 'As-of of the run that met it first.'),
+        (NULL::text, 'opened_at', 'As-of of the run that opened or reopened it.'),
+        (NULL::text, 'last_seen', 'As-of of the newest run that met it.'),
+        (NULL::text, 'closed_at', 'As-of of the run that did not meet it any more; null: open.'),
+        (NULL::text, 'status', 'What people made of it: open, acknowledged or closed.'),
+        (NULL::text, 'owner', 'Who takes care of it.'),
+        (NULL::text, 'remark', 'What people wrote about it.'),
+        (NULL::text, 'paid_at', 'Apple''s purchase date.'),
+        (NULL::text, 'delivered_at', 'The latest delivery that was not taken back.'),
+        (NULL::text, 'occurred_at', 'When the deal happened: Apple''s purchase date, else the order''s, delivery''s or receipt''s own.'),
+        (NULL::text, 'at_stake_unknown', 'Whether money is at stake of which nobody knows how much.'),
+        ('bi_findings_by_night', 'at_stake_unknown', 'How many findings put money at stake whose amount nobody knows.'),
+        (NULL::text, 'due', 'The day by which people want it settled.'),
+        (NULL::text, 'event_id', 'A number of its own; later events have larger ones.'),
+        (NULL::text, 'event', 'What happened.'),
+        (NULL::text, 'actor', 'Who did it; null: a night.'),
+        (NULL::text, 'detail', 'What was set; null: cleared.'),
+        (NULL::text, 'change_id', 'Changes that were made together have the same one.'),
+        (NULL::text, 'undoes', 'The change that this one takes back.'),
+        (NULL::text, 'before', 'What was there before.'),
+        (NULL::text, 'created_at', 'When the shop recorded the order.'),
+        (NULL::text, 'decided_as_of', 'As-of of the night that first decided so.'),
+        (NULL::text, 'night', 'The night''s business day.'),
+        (NULL::text, 'findings', 'How many findings are open.'),
+        (NULL::text, 'day', 'The business day that is spoken of.'),
+        (NULL::text, 'notification_type', 'Apple''s kind of notification.'),
+        (NULL::text, 'swept_until', 'Everything that Apple signed before it is known.'),
+        (NULL::text, 'passed_over_at', 'As-of of the run that moved on past what is not believed.'),
+        (NULL::text, 'gap_start', 'From when on Apple does not tell any more.'),
+        (NULL::text, 'gap_end', 'The first instant of which Apple tells again.'),
+        (NULL::text, 'read_at', 'As-of of the last reading that came to the end.'),
+        ('bi_histories', 'unanswered_since', 'As-of of the first run in a row that Apple gave no whole page.'),
+        (NULL::text, 'dispatch_id', 'A number of its own.'),
+        (NULL::text, 'target', 'The place, by its name in the configuration.'),
+        ('bi_dispatches', 'directory', 'The report''s folder.'),
+        (NULL::text, 'state', 'owed, delivered or withdrawn.'),
+        (NULL::text, 'problem', 'Why it is not there yet.'),
+        (NULL::text, 'content', 'SHA-256 of the report''s SHA256SUMS.'),
+        (NULL::text, 'queued_at', 'When it was owed first.'),
+        (NULL::text, 'settled_at', 'When it was delivered or withdrawn.'),
+        (NULL::text, 'renewal_at', 'When Apple will renew the subscription.'),
+        (NULL::text, 'subscription_status', 'Apple''s status of the subscription as its number.'),
+        (NULL::text, 'subscription_status_at', 'When Apple said so.'),
+        (NULL::text, 'consumption_request_reason', 'Why the customer asked for a refund.'),
+        (NULL::text, 'revocation_of_some_items', 'Whether only some of several items were taken back.'),
+        (NULL::text, 'reverses_refund', 'Whether it is Apple''s notice that a refund was taken back; false: it has no place for a refund.'),
+        (NULL::text, 'storefront', 'The customer''s App Store, as a country.'),
+        (NULL::text, 'app_transaction_id', 'Apple''s id of the customer and the app.'),
+        (NULL::text, 'offer_type', 'Apple''s type of the offer as its number.'),
+        (NULL::text, 'offer_identifier', 'The offer''s name.'),
+        (NULL::text, 'subscription_group_identifier', 'The group of subscriptions that it belongs to.'),
+        (NULL::text, 'commitment_info', 'What Apple says about a commitment, as JSON.'),
+        (NULL::text, 'billing_plan_type', 'Apple''s billing plan.'),
+        (NULL::text, 'previous_original_transaction_id', 'The first purchase of the subscription before this one.'),
+        (NULL::text, 'tie_out_id', 'A number of its own.'),
+        (NULL::text, 'first_day', 'First day of the window.'),
+        (NULL::text, 'last_day', 'Last day of the window.'),
+        (NULL::text, 'notes', 'What is worth knowing about it.'),
+        (NULL::text, 'level', 'units, country or amount.'),
+        (NULL::text, 'country', 'Of the App Store.'),
+        (NULL::text, 'class', 'sale, refund, free or restore.'),
+        (NULL::text, 'apple', 'What Apple counted.'),
+        (NULL::text, 'ours', 'What is known here from Apple''s transactions.'),
+        (NULL::text, 'shop', 'What the shop recorded.'),
+        (NULL::text, 'difference', 'What is on one side only.'),
+        (NULL::text, 'not_reported', 'Explained: not reported by Apple yet.'),
+        (NULL::text, 'other_scope', 'Explained: outside of what is compared.'),
+        (NULL::text, 'free', 'Explained: free of charge.'),
+        (NULL::text, 'restore', 'Explained: restores.'),
+        (NULL::text, 'timing', 'Explained: counted on another day.'),
+        (NULL::text, 'refund_timing', 'Explained: refunded on another day.'),
+        (NULL::text, 'refund_unknown', 'Explained: refunds that nobody here knows.'),
+        (NULL::text, 'partial_refund', 'Explained: refunds of a part.'),
+        (NULL::text, 'upgrade', 'Explained: upgrades.'),
+        (NULL::text, 'renewal', 'Explained: renewals.'),
+        (NULL::text, 'country_unknown', 'Explained: the country is not known.'),
+        (NULL::text, 'price', 'Explained: another price.'),
+        (NULL::text, 'rounding', 'Explained: rounding.'),
+        (NULL::text, 'unknown_product', 'Explained: products that nobody here knows.'),
+        (NULL::text, 'unexplained', 'What no explanation is left for.'),
+        (NULL::text, 'fiscal_period', 'Apple''s fiscal month.'),
+        (NULL::text, 'sales_proceeds', 'Proceeds by the sales reports.'),
+        (NULL::text, 'open_at_end', 'Not settled yet at the end of the period.'),
+        (NULL::text, 'settled_from_before', 'Settled in it, sold before.'),
+        (NULL::text, 'never_collected', 'Never collected by Apple.'),
+        (NULL::text, 'settled', 'Settled by the finance reports.')
+      ) AS words (view_name, column_name, meaning)
+      WHERE words.column_name = c.column_name AND (words.view_name IS NULL OR words.view_name = c.table_name)
+      ORDER BY words.view_name NULLS LAST LIMIT 1) w ON true
+    WHERE c.table_schema = 'night_audit' AND c.table_name LIKE 'bi\_%'
+  LOOP
+    EXECUTE format('COMMENT ON COLUMN night_audit.%I.%I IS %L', entry.view_name, entry.column_name, entry.meaning);
+  END LOOP;
+END
+$$;
