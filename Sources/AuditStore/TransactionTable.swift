@@ -13,12 +13,12 @@ package enum TransactionTable {
     "currency", "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer",
     "is_contradictory", "checked_at", "subscription_status", "subscription_status_at", "renewal_at",
     "consumption_request_reason", "revocation_of_some_items", "is_upgraded", "signed_at", "first_signed_at",
-    "channel",
+    "channel", "storefront",
   ]
 
   private static let wholeColumns = """
     \(names.map { "t.\($0)" }.joined(separator: ", ")), t.product_type, t.web_order_line_item_id, \
-    t.storefront, t.app_transaction_id, t.offer_type, t.offer_identifier, t.subscription_group_identifier, \
+    t.app_transaction_id, t.offer_type, t.offer_identifier, t.subscription_group_identifier, \
     t.commitment_info, t.billing_plan_type, t.previous_original_transaction_id
     """
 
@@ -157,6 +157,7 @@ package enum TransactionTable {
     payment.hasOffer = try row.optionalBool(22)
     payment.isContradictory = try row.bool(23)
     payment.checkedAt = try row.optionalInstant(24)
+    payment.storefront = try row.optionalBorrowed(34)
     return PlainTransaction(
       payment: payment, subscriptionExpiresDate: try row.optionalInstant(9),
       revocationWithdrawnDate: try row.optionalInstant(14), revocationToldDate: try row.optionalInstant(15),
@@ -202,14 +203,14 @@ package enum TransactionTable {
     contents.signedDate = Instant(microseconds: try row.timestamp(31))
     contents.firstSignedDate = try row.optionalInstant(32)
     contents.channel = try row.word(33, of: Vocabularies.channel) ?? .verifyReceipt
+    contents.details.storefront = try row.optionalText(34)
     return contents
   }
 
   private static func whole(_ row: PostgresRow) throws(PostgresError) -> TransactionRecord {
     var contents = try contents(row)
-    contents.productType = try row.optionalText(34).flatMap(ProductType.init)
-    contents.webOrderLineItemId = try row.optionalText(35)
-    contents.details.storefront = try row.optionalText(36)
+    contents.productType = try row.optionalText(35).flatMap(ProductType.init)
+    contents.webOrderLineItemId = try row.optionalText(36)
     contents.details.appTransactionId = try row.optionalText(37)
     contents.details.offerType = try row.optionalInt32(38)
     contents.details.offerIdentifier = try row.optionalText(39)

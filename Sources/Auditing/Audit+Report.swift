@@ -17,6 +17,7 @@ extension Audit {
       directory: folder.staging, period: plan.period.reported, formats: settings.formats, timeZone: settings.timeZone,
       asOf: plan.asOf, apps: settings.apps.map { "\($0.name) (\($0.bundleId))" }, ordersInPeriod: rows.orders,
       receiptsInScope: rows.receipts, workbookOrders: settings.workbookOrders)
+    options.appNames = settings.appNames
     options.hasTieOut = supplement != nil
     options.excelLocale = settings.excelLocale
     options.pseudonyms = settings.pseudonyms

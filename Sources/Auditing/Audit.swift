@@ -258,7 +258,7 @@ package struct Audit {
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
     let findings = try reportFindings(collector, changes, rows.own, recording)
     try collector.nights.compare(
-      with: base, isKept: record != nil, asOf: plan.asOf, createdBefore: plan.period.start, zone: settings.timeZone,
+      with: base, isKept: record != nil, asOf: plan.asOf, createdBefore: plan.period.start,
       on: rows.own, each: changes.meet
     ) { try changes.add($0) }
     try changes.explainClosed(on: rows.own)

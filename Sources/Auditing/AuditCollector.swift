@@ -178,6 +178,15 @@ final class AuditCollector {
       try writer.write(.pricePoint, key.productId) {
         $0.put(key.currency.code)
         $0.put(key.minorUnits)
+        $0.put(key.bundleId)
+        $0.put(line)
+      }
+    }
+    for (key, line) in totals.products {
+      try writer.write(.productLine, key.productId) {
+        $0.put(key.bundleId)
+        $0.put(key.country?.code)
+        $0.put(key.currency.code)
         $0.put(line)
       }
     }
@@ -230,8 +239,15 @@ final class AuditCollector {
       try keepFewUsers()
     case .pricePoint:
       let currency = try reader.currency()
-      let point = Totals.PricePoint(currency: currency, minorUnits: try reader.int(), productId: id)
+      let point = Totals.PricePoint(
+        currency: currency, minorUnits: try reader.int(), productId: id, bundleId: try reader.optionalId())
       totals.join(try reader.totalsLine(), of: point)
+    case .productLine:
+      let bundleId = try reader.optionalId()
+      let country = Country(code: try reader.optionalText())
+      let product = Totals.ProductKey(
+        bundleId: bundleId, productId: id, country: country, currency: try reader.currency())
+      totals.join(try reader.totalsLine(), of: product)
     case .day:
       let (day, currency) = (Int(try reader.int()), try reader.currency())
       let disposition = Int(try reader.byte())

@@ -57,6 +57,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case salesTotal
   case beyondAsking
   case lookedAgain
+  case productLine
 
   var isPiece: Bool { rawValue >= AuditFrame.orderLine.rawValue }
 }

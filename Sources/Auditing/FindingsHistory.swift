@@ -63,7 +63,7 @@ struct FindingsHistory {
         """
         SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
           f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake,
-          p.finding_id IS NOT NULL, p.currency, p.at_stake
+          p.finding_id IS NOT NULL, p.currency, p.at_stake, f.currency, f.amount, f.occurred_at
         FROM night_audit.findings f LEFT JOIN LATERAL (
           SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
           WHERE b.finding_id = f.finding_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) n ON true
@@ -153,6 +153,8 @@ struct FindingsHistory {
       kind: FindingKind(rawValue: try row.text(11)) ?? .badRow, subject: .order(orderId ?? ""), reason: "")
     finding.severity = Severity(rawValue: try row.text(12)) ?? finding.severity
     (finding.orderId, finding.userId, finding.productId) = (orderId, userId, productId)
+    finding.amount = try row.optionalMoney(20)
+    finding.occurredAt = try row.optionalInstant(22)
     // A finding that was closed and stands again starts over with people as well.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     let wasOpen = try row.optionalBool(13)

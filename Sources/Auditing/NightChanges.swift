@@ -13,14 +13,13 @@ final class NightChanges {
   /// nil: nothing to compare with, and so nothing has changed.
   let base: BaseNight?
   private let plan: AuditPlan
-  private let directory: String
   /// In the order of the file.
   private let rows: SpillSorter
   /// Findings that are gone, by order; those without one first.
   private let closed: SpillSorter
   /// The next of them that waits for its order.
   private var waiting: ChangeRow?
-  /// The same with what their orders say, as people read.
+  /// The same with what their orders say, in the order of the file.
   private let closedByUrgency: SpillSorter
   private var record = RecordBytes()
 
@@ -28,7 +27,6 @@ final class NightChanges {
   init(base: BaseNight?, plan: AuditPlan, temporaryDirectory: String) {
     self.base = base
     self.plan = plan
-    directory = temporaryDirectory
     rows = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
     closed = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
     closedByUrgency = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
@@ -76,7 +74,7 @@ final class NightChanges {
   private func explain(_ row: ChangeRow, _ standing: OrderNights.Standing?) throws {
     var row = row
     row.because = because(row, standing)
-    try put(row, key: row.urgency, in: closedByUrgency)
+    try put(row, key: row.sortingKey, in: closedByUrgency)
   }
 
   private func because(_ row: ChangeRow, _ order: OrderNights.Standing?) -> String {
@@ -119,15 +117,13 @@ final class NightChanges {
 
   // MARK: - All of them
 
-  /// Writes all of them, and counts them worst first.
+  /// Writes and counts all of them, worst first.
   func write(to collector: AuditCollector) throws -> ChangesSummary {
     var summary = ChangesSummary(since: base?.asOf, isSinceComplete: base?.isComplete ?? true)
-    let byUrgency = SpillSorter(directory: directory, budget: NightChanges.budget)
     while let row = try NightChanges.next(rows) {
       try collector.write(change: row)
-      try put(row, key: row.urgency, in: byUrgency)
+      summary.add(row)
     }
-    while let row = try NightChanges.next(byUrgency) { summary.add(row) }
     return summary
   }
 }
@@ -145,6 +141,8 @@ extension ChangeRow {
     record.put(before)
     record.put(after)
     record.put(because)
+    record.put(amount)
+    record.put(occurredAt)
   }
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -152,8 +150,10 @@ extension ChangeRow {
     self.init(
       change, findingId: try record.optionalText(), kind: try record.optionalText().flatMap(FindingKind.init),
       severity: try record.optionalText().flatMap(Severity.init), orderId: try record.optionalId(),
-      userId: try record.optionalId(), atStake: try record.optionalMoney(),
+      userId: try record.optionalId(), atStake: try record.optionalMoney(), amount: nil,
       currency: try record.optionalText().flatMap { Currency(code: $0) }, before: try record.optionalText(),
-      after: try record.optionalText(), because: try record.optionalText())
+      after: try record.optionalText(), because: try record.optionalText(), occurredAt: nil)
+    amount = try record.optionalMoney()
+    occurredAt = try record.optionalInstant()
   }
 }

@@ -130,7 +130,7 @@ final class OrderNights {
   ///   - each: gets every order as tonight has it.
   ///   - adjusted: gets every order created before an instant that is in another bucket now.
   func compare(
-    with base: BaseNight?, isKept: Bool, asOf: Instant, createdBefore period: Instant, zone: TimeZone,
+    with base: BaseNight?, isKept: Bool, asOf: Instant, createdBefore period: Instant,
     on connection: borrowing BlockingConnection, each: (Identifier, Standing) throws -> Void,
     adjusted: (ChangeRow) throws -> Void
   ) throws {
@@ -165,7 +165,7 @@ final class OrderNights {
       try adjusted(
         ChangeRow(
           adjusted: orderId, userId: now.userId, amount: now.amount ?? known?.last.amount,
-          day: Period.dayText(of: now.createdAt, in: zone), before: before, after: now.disposition,
+          createdAt: now.createdAt, before: before, after: now.disposition,
           because: now.standing.words))
     }
     // Those of a narrowed run end long before.

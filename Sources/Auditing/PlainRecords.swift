@@ -305,8 +305,9 @@ extension PlainTransaction {
     record.put(payment.hasOffer)
     record.put(isUpgraded)
     record.put(consumptionRequestReason)
-    // The details, which no rule asks about.
-    for _ in 0..<8 { record.put(false) }
+    record.put(payment.storefront)
+    // The other details, which no rule asks about.
+    for _ in 0..<7 { record.put(false) }
     record.put(payment.isContradictory)
     record.put(channel, of: Vocabularies.channel)
     record.put(signedDate.microseconds)
@@ -354,7 +355,9 @@ extension PlainPayment {
     isRenewal = try record.optionalFlag()
     hasOffer = try record.optionalFlag()
     _ = try record.byte()
-    for _ in 0..<3 { _ = try record.optionalBorrowed() }
+    _ = try record.optionalBorrowed()
+    storefront = try record.optionalBorrowed()
+    _ = try record.optionalBorrowed()
     _ = try record.optionalInt()
     for _ in 0..<5 { _ = try record.optionalBorrowed() }
     isContradictory = try record.flag()

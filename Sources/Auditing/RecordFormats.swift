@@ -18,6 +18,7 @@ extension Finding {
     record.put(heldBy)
     record.put(environment?.rawValue)
     record.put(bundleId)
+    record.put(country?.code)
     record.put(amount)
     record.put(atStake)
     record.put(isStakeUnknown)
@@ -48,6 +49,7 @@ extension Finding {
     heldBy = try record.optionalId()
     environment = try record.optionalText().flatMap(AppleEnvironment.init)
     bundleId = try record.optionalText()
+    country = Country(code: try record.optionalText())
     amount = try record.optionalMoney()
     atStake = try record.optionalMoney()
     isStakeUnknown = try record.flag()
@@ -166,6 +168,7 @@ extension RefundRow {
     record.put(reason)
     record.put(disposition?.rawValue)
     record.put(restoredId)
+    record.put(bundleId)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -176,6 +179,7 @@ extension RefundRow {
       refundedAt: Instant(microseconds: try record.int()), reason: try record.optionalText(),
       disposition: try record.optionalText().flatMap(Disposition.init))
     restoredId = try record.optionalId()
+    bundleId = try record.optionalText()
   }
 }
 
@@ -206,6 +210,8 @@ extension OrderLine {
     record.put(refundedAt)
     record.put(checkedAt)
     record.put(findings)
+    record.put(bundleId)
+    record.put(country?.code)
   }
 
   package init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -232,6 +238,8 @@ extension OrderLine {
     refundedAt = try record.optionalInstant()
     checkedAt = try record.optionalInstant()
     findings = try record.optionalText()
+    bundleId = try record.optionalText()
+    country = Country(code: try record.optionalText())
   }
 }
 

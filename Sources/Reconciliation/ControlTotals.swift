@@ -101,11 +101,30 @@ public struct Totals: Sendable {
     public var currency: Currency
     public var minorUnits: Int64
     public var productId: Identifier
+    /// nil: the only app.
+    public var bundleId: Identifier?
 
-    public init(currency: Currency, minorUnits: Int64, productId: Identifier) {
+    public init(currency: Currency, minorUnits: Int64, productId: Identifier, bundleId: Identifier?) {
       self.currency = currency
       self.minorUnits = minorUnits
       self.productId = productId
+      self.bundleId = bundleId
+    }
+  }
+
+  public struct ProductKey: Hashable, Sendable {
+    /// nil: the only app.
+    public var bundleId: Identifier?
+    public var productId: Identifier
+    /// nil: Apple has not said where.
+    public var country: Country?
+    public var currency: Currency
+
+    public init(bundleId: Identifier?, productId: Identifier, country: Country?, currency: Currency) {
+      self.bundleId = bundleId
+      self.productId = productId
+      self.country = country
+      self.currency = currency
     }
   }
 
@@ -121,6 +140,9 @@ public struct Totals: Sendable {
   public private(set) var ordered = MoneyByCurrency()
   public private(set) var users = TotalLines<UserKey>()
   public private(set) var pricePoints = TotalLines<PricePoint>()
+  public private(set) var products = TotalLines<ProductKey>()
+  /// The app that was added last: nearly always the next one, too.
+  private var lastBundle: Identifier?
   /// What the lines of users add up to that were taken.
   private var ofTakenUsers: [Currency: Int128] = [:]
 
@@ -144,6 +166,9 @@ public struct Totals: Sendable {
   /// Adds the line of a price point.
   public mutating func join(_ line: Line, of key: PricePoint) { pricePoints.add(line, to: key) }
 
+  /// Adds the line of a product.
+  public mutating func join(_ line: Line, of key: ProductKey) { products.add(line, to: key) }
+
   /// Hands over the lines of users and keeps none: there may be more than memory should hold. Several lines of one user
   /// are added up by who takes them.
   public mutating func takeUsers() -> TotalLines<UserKey> {
@@ -163,17 +188,28 @@ public struct Totals: Sendable {
   public mutating func add(_ judgement: Judgement) {
     switch judgement.row {
     case .bad: ordersByDisposition[judgement.disposition.index] += 1
-    case .valid(let order): add(order.amount, judgement.disposition, userId: order.userId, productId: order.productId)
+    case .valid(let order):
+      add(
+        order.amount, judgement.disposition, userId: order.userId, productId: order.productId,
+        bundleId: order.bundleId.map { Identifier($0) }, country: judgement.country)
     }
   }
 
   /// As of its judgement.
   public mutating func add(_ sale: SettledSale) {
-    add(sale.order.amount, .settled, userId: sale.order.userId.id, productId: sale.order.productId.id)
+    if let bundleId = sale.order.bundleId {
+      if !(lastBundle.map { bundleId.isSame(as: $0) } ?? false) { lastBundle = bundleId.id }
+    } else {
+      lastBundle = nil
+    }
+    add(
+      sale.order.amount, .settled, userId: sale.order.userId.id, productId: sale.order.productId.id,
+      bundleId: lastBundle, country: sale.country)
   }
 
   private mutating func add(
-    _ amount: Money, _ disposition: Disposition, userId: Identifier, productId: Identifier
+    _ amount: Money, _ disposition: Disposition, userId: Identifier, productId: Identifier, bundleId: Identifier?,
+    country: Country?
   ) {
     ordersByDisposition[disposition.index] += 1
     ordersByCurrency[disposition.index][amount.currency, default: 0] += 1
@@ -186,7 +222,11 @@ public struct Totals: Sendable {
       let (minorUnits, currency) = (amount.minorUnits, amount.currency)
       users.add(minorUnits, disposition, to: UserKey(userId: userId, currency: currency))
       pricePoints.add(
-        minorUnits, disposition, to: PricePoint(currency: currency, minorUnits: minorUnits, productId: productId))
+        minorUnits, disposition,
+        to: PricePoint(currency: currency, minorUnits: minorUnits, productId: productId, bundleId: bundleId))
+      products.add(
+        minorUnits, disposition,
+        to: ProductKey(bundleId: bundleId, productId: productId, country: country, currency: currency))
     }
   }
 
@@ -204,6 +244,7 @@ public struct Totals: Sendable {
     for (key, line) in other.users { users.add(line, to: key) }
     ofTakenUsers.merge(other.ofTakenUsers, uniquingKeysWith: +)
     for (key, line) in other.pricePoints { pricePoints.add(line, to: key) }
+    for (key, line) in other.products { products.add(line, to: key) }
   }
 
   /// Every control total with both its sides.
@@ -216,10 +257,11 @@ public struct Totals: Sendable {
     let usersByCurrency = Totals.sums(users.lazy.map { ($0.key.currency, $0.value.ordered) }).merging(
       ofTakenUsers, uniquingKeysWith: +)
     let pointsByCurrency = Totals.sums(pricePoints.lazy.map { ($0.key.currency, $0.value.ordered) })
+    let productsByCurrency = Totals.sums(products.lazy.map { ($0.key.currency, $0.value.ordered) })
     var dispositions = MoneyByCurrency()
     for disposition in Disposition.inMoneyTotals { dispositions.add(amountByDisposition[disposition.index]) }
     let currencies = Set(ordered.minorUnits.keys).union(dispositions.minorUnits.keys)
-      .union(usersByCurrency.keys).union(pointsByCurrency.keys)
+      .union(usersByCurrency.keys).union(pointsByCurrency.keys).union(productsByCurrency.keys)
     for currency in currencies.sorted() {
       let amount = ordered.minorUnits[currency] ?? 0
       func line(_ what: String, _ other: Int128) -> ControlTotal {
@@ -230,6 +272,7 @@ public struct Totals: Sendable {
       totals.append(line("dispositions", dispositions.minorUnits[currency] ?? 0))
       totals.append(line("users", usersByCurrency[currency] ?? 0))
       totals.append(line("price points", pointsByCurrency[currency] ?? 0))
+      totals.append(line("products", productsByCurrency[currency] ?? 0))
     }
     return totals
   }

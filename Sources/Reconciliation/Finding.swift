@@ -83,6 +83,8 @@ public struct Finding: Hashable, Sendable {
   public var environment: AppleEnvironment?
   /// The app, where it is known.
   public var bundleId: String?
+  /// Of the App Store behind its transaction; nil when Apple has not said.
+  public var country: Country?
   /// Amount of the order, or Apple's price where there is no order.
   public var amount: Money?
   /// The money that this finding, and no other finding on the same order, puts at stake.

@@ -106,6 +106,7 @@ final class FindingRules {
     finding.receiptId = (receipt ?? proof(of: finding.transactionId))?.receiptId
     finding.deliveryId = delivery?.deliveryId
     finding.bundleId = rules.bundleId(of: order)
+    finding.country = (transaction ?? named)?.country
     finding.amount = order.amount
     finding.atStake = atStake
     finding.isStakeUnknown = isStakeUnknown

@@ -19,6 +19,8 @@ public struct Judgement: Hashable, Sendable {
   /// Where the transaction behind the verdict was made.
   public var environment: AppleEnvironment?
   public var transactionId: Identifier?
+  /// Of the App Store behind that transaction; nil when Apple has not said.
+  public var country: Country?
   /// What it owns in production that renews a subscription.
   public private(set) var renewals: [Identifier] = []
 
@@ -48,6 +50,7 @@ public struct Judgement: Hashable, Sendable {
       let proof = verdict.transaction
       checkedAt = proof?.checkedAt
       environment = proof?.environment
+      country = proof?.country
       transactionId = facts.order.transactionId ?? proof?.transactionId
     } else {
       for record in facts.claims.owned where record.environment == .production && record.isLaterPeriod {
@@ -57,6 +60,7 @@ public struct Judgement: Hashable, Sendable {
       refundedAt = facts.claims.owned[0].revocation?.date
       checkedAt = facts.claims.owned[0].checkedAt
       environment = facts.claims.owned[0].environment
+      country = facts.claims.owned[0].country
       transactionId = facts.claims.owned[0].transactionId
     }
     deliveredAt = facts.standingDeliveries.lazy.map { $0.deliveredAt }.max()

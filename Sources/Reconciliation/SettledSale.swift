@@ -10,6 +10,8 @@ public struct SettledSale {
   public let transactionId: BorrowedText
   public let paidAt: Instant
   public let deliveredAt: Instant
+  /// Of the App Store that sold it.
+  public let country: Country?
   /// As-of of the run that last asked Apple about it.
   public let checkedAt: Instant?
 
@@ -37,6 +39,7 @@ public struct SettledSale {
     self.order = order
     transactionId = payment.transactionId
     (self.paidAt, self.deliveredAt) = (paidAt, deliveredAt)
+    country = Country(storefront: payment.storefront)
     // The latest attempt is when Apple was last asked.
     switch (payment.checkedAt, proof.lastAttempt) {
     case (.some(let checked), .some(let attempt)): checkedAt = max(checked, attempt)
@@ -51,7 +54,7 @@ public struct SettledSale {
       && judgement.disposition == .settled && judgement.findings.isEmpty && judgement.isPaymentFinal
       && judgement.paidAt == paidAt && judgement.deliveredAt == deliveredAt && judgement.refundedAt == nil
       && judgement.checkedAt == checkedAt && judgement.environment == .production
-      && judgement.transactionId == payment.transactionId
+      && judgement.transactionId == payment.transactionId && judgement.country == country
   }
 }
 
@@ -184,6 +187,8 @@ public struct PlainPayment {
   public var hasOffer: Bool?
   public var isContradictory = false
   public var checkedAt: Instant?
+  /// The country of the App Store, three letters.
+  public var storefront: BorrowedText?
 
   public init(environment: AppleEnvironment, transactionId: BorrowedText, productId: BorrowedText) {
     (self.environment, self.transactionId, self.productId) = (environment, transactionId, productId)

@@ -202,6 +202,9 @@ public struct TransactionRecord: Hashable, Sendable {
   /// When money moved: the purchase date, or of a restore that of the purchase that it restores.
   public var saleDate: Instant? { isRestore ? self.originalPurchaseDate ?? self.purchaseDate : self.purchaseDate }
 
+  /// Of the App Store that sold it; nil when Apple has not said.
+  public var country: Country? { Country(storefront: self.details.storefront) }
+
   /// The sale that money moved for: a restore's is the purchase that it restores.
   public var saleKey: TransactionKey {
     guard restoresOther, let original = self.originalTransactionId else { return key }

@@ -24,6 +24,7 @@ public enum Unowned {
     finding.receiptId = receiptId
     finding.environment = transaction.environment
     finding.bundleId = transaction.bundleId
+    finding.country = transaction.country
     finding.amount = transaction.price
     finding.atStake = isRenewal ? nil : transaction.price.flatMap { transaction.left(of: $0) }
     finding.isStakeUnknown = !isRenewal && finding.atStake == nil

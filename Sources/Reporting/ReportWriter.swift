@@ -7,6 +7,7 @@ import Spreadsheet
 /// with users and price points, never with orders. Any failure leaves a directory that must not be published.
 package struct ReportWriter: ~Copyable {
   private let options: ReportOptions
+  private var dimensions: ReportDimensions
   private let csv: CSVFiles?
   private var actions: ActionsFile?
   private var page: ReportPage?
@@ -27,6 +28,7 @@ package struct ReportWriter: ~Copyable {
       options.formats.contains(.xlsx)
       ? try inWorkbook { () throws(SpreadsheetError) in try ReportBook(options, rowsPerSheet: rowsPerSheet) } : nil
     self.options = options
+    dimensions = options.dimensions
     csv = files
     self.actions = consume actions
     page = options.hasPage ? ReportPage(options) : nil
@@ -43,6 +45,8 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds an order of the period; they come in ascending byte order of their ids.
   package mutating func write(order line: OrderLine) throws(ReportError) {
+    var line = line
+    line.place(in: &dimensions)
     try csv?.orders.add(line)
     written.orders += 1
     try book?.write(line)
@@ -52,13 +56,20 @@ package struct ReportWriter: ~Copyable {
   package mutating func write(settled sale: SettledSale) throws(ReportError) {
     guard book == nil, let orders = csv?.orders, orders.takesBytes else { return try write(order: OrderLine(sale)) }
     written.orders += 1
-    try orders.add({ OrderLine(sale) }, put: { $0.put(sale) })
+    var dimensions = dimensions
+    defer { self.dimensions = dimensions }
+    try orders.add(
+      {
+        var line = OrderLine(sale)
+        line.place(in: &dimensions)
+        return line
+      }, put: { $0.put(sale, in: &dimensions) })
   }
 
   /// For rows of orders and receipts that are made elsewhere; nil where they are shown in more than one way.
   package var rowText: RowText? {
     guard book == nil, let csv, csv.orders.takesBytes else { return nil }
-    return RowText(asOf: options.asOf)
+    return RowText(asOf: options.asOf, dimensions: dimensions)
   }
 
   /// Adds an order as `rowText` has made its row.
@@ -74,7 +85,7 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.
   package mutating func write(finding: ReportedFinding) throws(ReportError) {
-    let line = FindingLine(finding, asOf: options.asOf, pseudonyms: options.pseudonyms)
+    let line = FindingLine(finding, asOf: options.asOf, in: &dimensions, pseudonyms: options.pseudonyms)
     try csv?.findings.add(line)
     try actions?.add(line)
   }
@@ -82,13 +93,15 @@ package struct ReportWriter: ~Copyable {
   /// Adds a finding to the workbook; they come in the order of ``ReportedFinding/urgency(asOf:)``, and after the orders, to
   /// whose rows they lead.
   package mutating func writeToSheet(finding: ReportedFinding) throws(ReportError) {
-    let line = FindingLine(finding, asOf: options.asOf, pseudonyms: options.pseudonyms)
+    let line = FindingLine(finding, asOf: options.asOf, in: &dimensions, pseudonyms: options.pseudonyms)
     try book?.write(line)
     page?.add(line)
   }
 
   /// Adds a change; they come in ascending order of ``ChangeRow/sortingKey``.
   package mutating func write(change: ChangeRow) throws(ReportError) {
+    var change = change
+    change.place(in: &dimensions)
     try csv?.changes.add(change)
     try book?.write(change)
   }
@@ -109,6 +122,8 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds a refund of the period; they come in ascending byte order of their transactions' ids.
   package mutating func write(refund: RefundRow) throws(ReportError) {
+    var refund = refund
+    refund.place(in: dimensions)
     try csv?.refunds.add(refund)
     try book?.write(refund)
   }
@@ -186,11 +201,35 @@ package struct ReportWriter: ~Copyable {
     for key in totals.users.keys.sorted(by: { ($0.userId, $0.currency) < ($1.userId, $1.currency) }) {
       try write(user: key, totals.users[key])
     }
-    let pricePoints = totals.pricePoints.sorted {
-      ($0.key.currency, $0.key.minorUnits, $0.key.productId) < ($1.key.currency, $1.key.minorUnits, $1.key.productId)
+    // Orders that name the only app and orders that name none are of one app.
+    func byApp<Key: Hashable & Sendable>(_ lines: TotalLines<Key>, _ bundleId: WritableKeyPath<Key, Identifier?>)
+      -> [(app: String?, key: Key, sums: Totals.Line)]
+    {
+      var found: [Key: (app: String?, sums: Totals.Line)] = [:]
+      for (key, sums) in lines {
+        let app = dimensions.app(key[keyPath: bundleId]?.text)
+        var key = key
+        key[keyPath: bundleId] = app.map { Identifier($0) }
+        found[key, default: (app, Totals.Line())].sums.add(sums)
+      }
+      return found.map { ($0.value.app, $0.key, $0.value.sums) }
     }
-    for (key, sums) in pricePoints {
-      let line = PricePointLine(key, sums)
+    let products = byApp(totals.products, \.bundleId).sorted {
+      ($0.app ?? "", $0.key.productId, $0.key.country?.letters ?? 0, $0.key.currency)
+        < ($1.app ?? "", $1.key.productId, $1.key.country?.letters ?? 0, $1.key.currency)
+    }
+    for (app, key, sums) in products {
+      let line = ProductLine(key, app: app, sums)
+      try csv?.products.add(line)
+      written.products[key.currency, default: 0] += sums.ordered
+      try book?.write(line)
+    }
+    let pricePoints = byApp(totals.pricePoints, \.bundleId).sorted {
+      ($0.key.currency, $0.key.minorUnits, $0.key.productId, $0.app ?? "")
+        < ($1.key.currency, $1.key.minorUnits, $1.key.productId, $1.app ?? "")
+    }
+    for (app, key, sums) in pricePoints {
+      let line = PricePointLine(key, app: app, sums)
       try csv?.amounts.add(line)
       written.amounts[key.currency, default: 0] += Int128(key.minorUnits) * Int128(sums.orders)
       try book?.write(line)

@@ -143,6 +143,11 @@ package struct Settings: Sendable {
     }
   }
 
+  /// The configured names of the apps by bundle ID.
+  package var appNames: [String: String] {
+    Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first }
+  }
+
   /// The bundle ids of the apps that are asked through the App Store Server API.
   package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
 

@@ -165,7 +165,7 @@ struct ListFindings: AsyncParsableCommand {
       if !ids.isEmpty, options.isEmpty { filter.state = .any }
       let now = asOf.flatMap(AuditOptions.instant) ?? .now
       let found = try await FindingsEditor(settings: settings, now: now).list(filter, ids: ids.isEmpty ? nil : ids)
-      let text = FindingsText(found, asOf: now)
+      let text = FindingsText(found, asOf: now, settings: settings)
       if json {
         print(try text.json)
       } else if csv {

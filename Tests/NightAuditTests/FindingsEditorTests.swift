@@ -197,7 +197,7 @@ import Testing
     try await withFindings { _, editor in
       var filter = FindingsFilter()
       filter.orderId = "o5"
-      let csv = FindingsText(try await editor.list(filter), asOf: now).csv
+      let csv = FindingsText(try await editor.list(filter), asOf: now, settings: Settings()).csv
       let lines = csv.components(separatedBy: "\r\n")
       #expect(lines.first?.hasPrefix("finding_id,kind,severity,order_id,") == true)
       #expect(

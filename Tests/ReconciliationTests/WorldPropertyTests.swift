@@ -203,9 +203,11 @@ import Testing
         ControlTotal(name: "ordered JPY = sum over dispositions", left: "300", right: "300"),
         ControlTotal(name: "ordered JPY = sum over users", left: "300", right: "300"),
         ControlTotal(name: "ordered JPY = sum over price points", left: "300", right: "300"),
+        ControlTotal(name: "ordered JPY = sum over products", left: "300", right: "300"),
         ControlTotal(name: "ordered USD = sum over dispositions", left: "3.50", right: "3.50"),
         ControlTotal(name: "ordered USD = sum over users", left: "3.50", right: "3.50"),
         ControlTotal(name: "ordered USD = sum over price points", left: "3.50", right: "3.50"),
+        ControlTotal(name: "ordered USD = sum over products", left: "3.50", right: "3.50"),
       ])
     #expect(totals.users.count == 2)
     #expect(totals.pricePoints.count == 3)

@@ -32,17 +32,17 @@ struct CSVFileTests {
       try report.file("orders.csv")
         == lines(
           "order_id,user_id,product_id,quantity,currency,amount,status,disposition,payment,payment_reason,"
-            + "transaction_id,environment,created_at,paid_at,delivered_at,refunded_at,checked_at,findings",
+            + "transaction_id,environment,created_at,paid_at,delivered_at,refunded_at,checked_at,findings,app,country,business_day",
           "o1,u1,gems.100,1,USD,1.99,verified,settled,paid,,T-o1,Production,2026-11-19T10:00:00Z,"
-            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,",
+            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,,game,DE,2026-11-19",
           "o2,u1,gems.100,1,JPY,300,verified,paid_not_delivered,paid,,T-o2,Production,2026-11-19T10:00:00Z,"
-            + "2026-11-19T10:00:01Z,,,2026-11-19T23:00:00Z,paid_not_delivered",
+            + "2026-11-19T10:00:01Z,,,2026-11-19T23:00:00Z,paid_not_delivered,game,DE,2026-11-19",
           "o3,'=cmd(),gems.100,1,KWD,1.250,verified,delivered_not_paid,unpaid,no_evidence,,,2026-11-19T10:00:00Z,"
-            + ",2026-11-19T10:00:21Z,,,delivered_not_paid",
+            + ",2026-11-19T10:00:21Z,,,delivered_not_paid,game,,2026-11-19",
           "o4,tester,gems.100,1,USD,1.99,verified,sandbox,unpaid,sandbox,T-o4,Sandbox,2026-11-19T10:00:00Z,"
-            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,",
-          "o5,\"u,5\",gems,-2,usd,-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row",
-          "o6,u6,gems,,USD,1.99,pending,bad_row,,,,,2026-11-19T11:00:00Z,,,,,bad_row"))
+            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,,game,DE,2026-11-19",
+          "o5,\"u,5\",gems,-2,usd,-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row,game,,2026-11-19",
+          "o6,u6,gems,,USD,1.99,pending,bad_row,,,,,2026-11-19T11:00:00Z,,,,,bad_row,game,,2026-11-19"))
   }
 
   @Test("Several findings of one order are words in one cell, each once")
@@ -53,7 +53,7 @@ struct CSVFileTests {
       judgement.findings.append(Finding(kind: .badRow, subject: .receipt(Identifier(receipt)), reason: "broken"))
     }
     report.add(judgement)
-    #expect(try report.file("orders.csv").hasSuffix(",paid_not_delivered bad_row\r\n"))
+    #expect(try report.file("orders.csv").hasSuffix(",paid_not_delivered bad_row,game,DE,2026-11-19\r\n"))
   }
 
   @Test("findings.csv: all columns, blanks, ages, and text that spreadsheets would run")
@@ -69,6 +69,8 @@ struct CSVFileTests {
     full.environment = .production
     full.amount = try money(300, "JPY")
     full.atStake = try money(300, "JPY")
+    full.bundleId = "com.example.game"
+    full.country = Country(storefront: "JPN")
     full.paidAt = try instant("2026-11-19T10:00:01Z")
     full.deliveredAt = try instant("2026-11-19T10:00:21Z")
     full.occurredAt = try instant("2026-11-10T10:00:01Z")
@@ -84,16 +86,16 @@ struct CSVFileTests {
     let header =
       "finding_id,kind,severity,order_id,user_id,product_id,transaction_id,receipt_id,delivery_id,environment,"
       + "currency,amount,at_stake,paid_at,delivered_at,first_seen,age_days,status,owner,reason,suggested_action,"
-      + "occurred_at,days_since,due,remark"
+      + "occurred_at,days_since,due,remark,app,country,business_day"
     let fullRow =
       "\(full.findingId),wrong_user,critical,o1,u1,gems.100,2000000000000001,r1,d1,Production,JPY,300,300,"
       + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,2026-11-17T01:00:00Z,2,acknowledged,'-Dana,"
       + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which one got the goods, and move them.\","
-      + "2026-11-10T10:00:01Z,9,2026-12-01,\"'+1, really\""
+      + "2026-11-10T10:00:01Z,9,2026-12-01,\"'+1, really\",game,JP,2026-11-10"
     // What is at stake is in another currency than the order, whose amount is on its own row.
     let abroadRow =
       "\(abroad.findingId),charged_twice,critical,,,,,,,,EUR,,2.10,,,2026-11-20T01:00:00Z,0,open,,Twice.,"
-      + FindingKind.chargedTwice.suggestedAction + ",,,,"
+      + FindingKind.chargedTwice.suggestedAction + ",,,,,game,,"
     let rows = [(full.findingId, fullRow), (abroad.findingId, abroadRow)].sorted { $0.0 < $1.0 }.map(\.1)
     #expect(text == lines(header, rows[0], rows[1]))
   }
@@ -144,13 +146,54 @@ struct CSVFileTests {
       try report.file("amounts.csv")
         == lines(
           "currency,amount,product_id,orders,ordered,settled,paid_not_delivered,delivered_not_paid,partly_delivered,"
-            + "refunded,refunded_still_delivered,in_flight,unconfirmed,void",
-          "JPY,300,a,1,300,300,0,0,0,0,0,0,0,0",
-          "KWD,1.250,a,1,1.250,1.250,0.000,0.000,0.000,0.000,0.000,0.000,0.000,0.000",
-          "USD,2.00,B,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
-          "USD,2.00,a,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
-          "USD,2.00,b,2,4.00,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
-          "USD,10.00,b,1,10.00,10.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00"))
+            + "refunded,refunded_still_delivered,in_flight,unconfirmed,void,app",
+          "JPY,300,a,1,300,300,0,0,0,0,0,0,0,0,game",
+          "KWD,1.250,a,1,1.250,1.250,0.000,0.000,0.000,0.000,0.000,0.000,0.000,0.000,game",
+          "USD,2.00,B,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,game",
+          "USD,2.00,a,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,game",
+          "USD,2.00,b,2,4.00,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,game",
+          "USD,10.00,b,1,10.00,10.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,game"))
+  }
+
+  @Test("products.csv has one row per app, product, country and currency, and its sums are those of the orders")
+  func products() throws {
+    var report = try SampleReport()
+    report.options.appNames = ["com.example.game": "game", "com.example.quiz": "quiz"]
+    let stories: [(product: Identifier, Money, bundleId: String, country: String?)] = [
+      ("gems", try money(200, "USD"), "com.example.quiz", "USA"),
+      ("gems", try money(300, "USD"), "com.example.game", "USA"),
+      ("gems", try money(300, "USD"), "com.example.game", "CAN"),
+      ("gems", try money(500, "USD"), "com.example.game", "USA"),
+      ("gems", try money(400, "JPY"), "com.example.game", nil),
+    ]
+    for (number, story) in stories.enumerated() {
+      var judgement = try OrderStory(productId: story.product, amount: story.1).judgement(Identifier("o\(number)"))
+      guard case .valid(var order) = judgement.row else { throw ReportError.cannotWrite(file: "", systemError: 0) }
+      order.bundleId = story.bundleId
+      judgement.row = .valid(order)
+      judgement.country = Country(storefront: story.country)
+      report.add(judgement)
+    }
+    #expect(
+      try report.file("products.csv")
+        == lines(
+          "app,product_id,country,currency,orders,ordered,settled,paid_not_delivered,delivered_not_paid,"
+            + "partly_delivered,refunded,refunded_still_delivered,in_flight,unconfirmed,void",
+          "game,gems,,JPY,1,400,400,0,0,0,0,0,0,0,0",
+          "game,gems,CA,USD,1,3.00,3.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
+          "game,gems,US,USD,2,8.00,8.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00",
+          "quiz,gems,US,USD,1,2.00,2.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00"))
+  }
+
+  @Test("A business day is the day of the report's time zone, not of UTC")
+  func businessDays() throws {
+    var report = try SampleReport()
+    var judgement = try OrderStory(amount: money(199, "USD")).judgement("o1")
+    guard case .valid(var order) = judgement.row else { throw ReportError.cannotWrite(file: "", systemError: 0) }
+    order.createdAt = try instant("2026-11-18T23:30:00Z")
+    judgement.row = .valid(order)
+    report.add(judgement)
+    #expect(try report.file("orders.csv").hasSuffix(",game,DE,2026-11-19\r\n"))
   }
 
   @Test("refunds.csv: negative amounts, full and prorated, with and without an order")
@@ -172,11 +215,11 @@ struct CSVFileTests {
       try report.file("refunds.csv")
         == lines(
           "transaction_id,order_id,user_id,product_id,currency,amount,percentage,purchased_at,refunded_at,reason,"
-            + "disposition",
+            + "disposition,app",
           "T1,o1,u1,gems.100,USD,-1.99,100,2026-11-01T00:00:00Z,2026-11-19T12:00:00Z,app_issue,"
-            + "refunded_still_delivered",
-          "T2,,,gems.100,JPY,-99,33.300,,2026-11-19T13:00:00Z,,",
-          "T3,,,gems.100,,,,,2026-11-19T11:00:00Z,,"))
+            + "refunded_still_delivered,game",
+          "T2,,,gems.100,JPY,-99,33.300,,2026-11-19T13:00:00Z,,,game",
+          "T3,,,gems.100,,,,,2026-11-19T11:00:00Z,,,game"))
   }
 
   @Test("A refund's row by its transaction: part of the order's amount, or of Apple's price")

@@ -31,7 +31,8 @@ struct DataPackageTests {
     ]
     report.changes = [
       ChangeRow(
-        adjusted: "o8", userId: "u8", amount: try money(300, "USD"), day: "2026-11-11", before: .settled,
+        adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
+        before: .settled,
         after: .refunded, because: "Apple refunded it"),
       ChangeRow(
         .new, finding: report.findings[0].finding, findingId: report.findings[0].findingId, before: nil, after: "open"),

@@ -77,7 +77,7 @@ struct SummaryDocumentTests {
     #expect(control.contains(["name": "ordered USD = sum over users", "left": "1.99", "right": "1.99"]))
     #expect(control.contains(["name": "orders read = rows of orders.csv", "left": "3", "right": "3"]))
     #expect(control.contains(["name": "ordered USD = rows of amounts.csv", "left": "1.99", "right": "1.99"]))
-    #expect(control.count == 4 + 5 * 2)
+    #expect(control.count == 4 + 7 * 2)
   }
 
   @Test("Keys are sorted and the file ends with a line end")

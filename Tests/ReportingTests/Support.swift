@@ -50,6 +50,7 @@ struct SampleReport {
         end: Instant(seconds: 1_795_129_200)), formats: [.csv, .xlsx],
       timeZone: try #require(TimeZone(identifier: "Europe/Berlin")), asOf: SampleReport.asOf,
       apps: ["Game (com.example.game)"], ordersInPeriod: 0, receiptsInScope: 0)
+    options.appNames = ["com.example.game": "game"]
     summary = SummaryFacts(
       isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "Europe/Berlin",
       configuration: "c0ffee",
@@ -103,7 +104,7 @@ struct SampleReport {
     for change in changes.sorted(by: { $0.sortingKey.lexicographicallyPrecedes($1.sortingKey) }) {
       try writer.write(change: change)
     }
-    for change in changes.sorted(by: { $0.urgency.lexicographicallyPrecedes($1.urgency) }) {
+    for change in changes.sorted(by: { $0.sortingKey.lexicographicallyPrecedes($1.sortingKey) }) {
       summary.changes.add(change)
     }
     for receipt in receipts { try writer.write(receipt: receipt) }
@@ -145,6 +146,7 @@ struct OrderStory {
       var transaction = TransactionRecord(
         environment: environment, transactionId: transactionId, productId: productId)
       transaction.bundleId = "com.example.game"
+      transaction.details.storefront = "DEU"
       transaction.purchaseDate = createdAt + .seconds(1)
       transaction.checkedAt = try instant("2026-11-19T23:00:00Z")
       facts = OrderFacts(order: order, known: [transaction])

@@ -64,7 +64,7 @@ struct TieOutReportTests {
       let schemas = resources.map { $0["schema"] as? [String: Any] ?? [:] }
       let keyless = zip(resources, schemas).filter { $1["primaryKey"] == nil }
       let names = keyless.compactMap { $0.0["name"] as? String }
-      #expect(names == ["changes", "tie-out", "receipts", "orders"])
+      #expect(names == ["changes", "tie-out", "products", "receipts", "orders"])
       let fields = keyless.flatMap { $0.1["fields"] as? [[String: Any]] ?? [] }
       let constraints = fields.compactMap { $0["constraints"] as? [String: Any] }
       #expect(constraints.allSatisfy { $0["required"] == nil && $0["unique"] == nil })

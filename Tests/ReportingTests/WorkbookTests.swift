@@ -34,7 +34,8 @@ struct WorkbookTests {
     let book = try book(report)
     #expect(
       book.sheets.map(\.name) == [
-        "Summary", "Findings", "Changes", "Days", "Users", "Amounts", "Refunds", "Sandbox", "Receipts", "Orders",
+        "Summary", "Findings", "Changes", "Days", "Products", "Users", "Amounts", "Refunds", "Sandbox", "Receipts",
+        "Orders",
         "About",
       ])
     #expect(book.hidden.isEmpty)
@@ -61,10 +62,10 @@ struct WorkbookTests {
       #expect(sheet.permissions == ["autoFilter", "formatColumns", "sort"])
     }
     #expect(try book.sheet("Users").tables == ["UsersTable A1:M4"])
-    #expect(try book.sheet("Orders").tables == ["OrdersTable A1:R5"])
+    #expect(try book.sheet("Orders").tables == ["OrdersTable A1:U5"])
     // Excel has no empty tables.
     #expect(try book.sheet("Refunds").tables == [])
-    #expect(try book.sheet("Refunds").filter == "A1:K1")
+    #expect(try book.sheet("Refunds").filter == "A1:L1")
   }
 
   @Test("Ids are text to the digit, amounts numbers in their currency's format, times civil times of the zone")
@@ -344,7 +345,8 @@ struct WorkbookTests {
     )
     report.changes.append(
       ChangeRow(
-        adjusted: "o8", userId: "u8", amount: try money(300, "USD"), day: "2026-11-11", before: .settled,
+        adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
+        before: .settled,
         after: .refunded, because: "Apple refunded it"))
     var days = DayTotals(days: [
       DayTotals.Day(
@@ -354,8 +356,13 @@ struct WorkbookTests {
     report.summary.dayLines = DayLine.lines(days, reported: [:])
     let book = try book(report)
     let sheet = try book.sheet("Changes")
-    #expect(try sheet.column("A", 2...4) == ["adjusted", "closed", "new"], "as in the file")
-    #expect(try sheet.cell("Because", 3)?.text == "it was delivered")
+    let severities = sheet.rows.dropFirst().compactMap { $0["D"]?.text }
+    #expect(severities == severities.sorted(), "critical first: the words are in alphabetical order")
+    let closed = try #require(sheet.rows.firstIndex { $0["A"]?.text == "closed" }) + 1
+    #expect(try sheet.cell("Because", closed)?.text == "it was delivered")
+    let adjusted = try #require(sheet.rows.firstIndex { $0["A"]?.text == "adjusted" }) + 1
+    #expect(try sheet.cell("Amount", adjusted)?.number == 3)
+    #expect(try sheet.cell("Kind", adjusted)?.text == "Order")
     #expect(try book.sheet("Days").cell("Ordered", 4)?.number == 10)
     #expect(try book.sheet("Days").cell("Reported ordered", 4) == nil)
     let summary = try book.sheet("Summary")
@@ -365,7 +372,7 @@ struct WorkbookTests {
     #expect(controls.contains { $0["A"]?.text == "Findings: closed = changes closed" })
     let lines = summary.rows.compactMap { $0["A"]?.text }
     #expect(lines.contains("•  closed: wrong user, order o9, 5.00 USD, open → closed (it was delivered)"))
-    #expect(lines.contains { $0.contains("adjusted: order of an earlier day, order o8, settled → refunded") })
+    #expect(lines.contains { $0.contains("adjusted: order of an earlier day, order o8, 3.00 USD, settled → refunded") })
   }
 
   private func rowNumber(of name: String, in sheet: ReadBook.Sheet) throws -> Int {
@@ -420,7 +427,7 @@ struct WorkbookTests {
     let second = try book.sheet("Orders 2")
     #expect(second.texts(0).first == "Order id")
     #expect(try second.column("A", 2...3) == ["o2", "o3"])
-    #expect(second.tables == ["OrdersTable2 A1:R3"])
+    #expect(second.tables == ["OrdersTable2 A1:U3"])
     #expect(try book.sheet("Findings").cell("Order id", 2)?.link == "'Orders 2'!A2")
     #expect(try book.sheet("Users 2").rows.last?["D"]?.number == 2)
     #expect(try book.sheet("Users 2").rows.last?["D"]?.formula == "=SUMIF($B$2:$B$3,B5,$D$2:$D$3)")

@@ -9,16 +9,18 @@ import Run
 package struct FindingsText {
   private let findings: [StoredFinding]
   private let asOf: Instant
+  private let settings: Settings
 
   /// - Parameter asOf: what ages are counted to.
-  package init(_ findings: [StoredFinding], asOf: Instant) {
+  package init(_ findings: [StoredFinding], asOf: Instant, settings: Settings) {
     self.findings = findings
     self.asOf = asOf
+    self.settings = settings
   }
 
   /// The columns and the dialect of `findings.csv`, sorted by id.
   package var csv: String {
-    var listing = FindingsListing(asOf: asOf)
+    var listing = FindingsListing(asOf: asOf, apps: settings.appNames, timeZone: settings.timeZone)
     for finding in findings { listing.add(finding.reported) }
     return String(decoding: listing.bytes, as: UTF8.self)
   }

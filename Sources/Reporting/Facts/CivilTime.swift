@@ -42,12 +42,28 @@ struct CivilDate: Hashable {
 extension CivilDate {
   /// A day as `2026-11-19`; nil for anything else, days that no calendar has included.
   init?(_ text: String) {
-    guard let match = text.wholeMatch(of: /([0-9]{4})-([0-9]{2})-([0-9]{2})/), let year = Int64(match.1),
-      let month = UInt8(match.2), let day = UInt8(match.3), (1...12).contains(month)
+    let bytes = Array(text.utf8)
+    func number(_ places: Range<Int>) -> Int64? {
+      bytes[places].reduce(0) { sum, byte in sum.flatMap { (48...57).contains(byte) ? $0 * 10 + Int64(byte - 48) : nil }
+      }
+    }
+    guard bytes.count == 10, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
+      let year = number(0..<4), let month = number(5..<7).map({ UInt8($0) }),
+      let day = number(8..<10).map({ UInt8($0) }),
+      (1...12).contains(month)
     else { return nil }
     let date = CivilDate(daysSince1970: CivilDate.days(year: year, month: month, day: day))
     guard date.year == year, date.month == month, date.day == day else { return nil }
     self = date
+  }
+
+  /// As `2026-11-19`.
+  var text: String {
+    func padded(_ part: Int64, _ places: Int) -> String {
+      let digits = String(part.magnitude)
+      return (part < 0 ? "-" : "") + String(repeating: "0", count: max(0, places - digits.count)) + digits
+    }
+    return "\(padded(year, 4))-\(padded(Int64(month), 2))-\(padded(Int64(day), 2))"
   }
 
   /// The other way round.
@@ -73,8 +89,6 @@ package enum CalendarDay {
   package static func text(serial: String) -> String? {
     // 25,569 is 1970-01-01; what is behind the point is a time of day.
     guard let number = Double(serial), (36_526...109_574).contains(number) else { return nil }
-    let date = CivilDate(daysSince1970: Int64(number.rounded(.down)) - 25_569)
-    func padded(_ part: Int64) -> String { part < 10 ? "0\(part)" : "\(part)" }
-    return "\(date.year)-\(padded(Int64(date.month)))-\(padded(Int64(date.day)))"
+    return CivilDate(daysSince1970: Int64(number.rounded(.down)) - 25_569).text
   }
 }

@@ -139,6 +139,7 @@ struct CSVFiles {
   let changes: CSVTable<ChangeRow>
   let tieOut: CSVTable<TieOutLine>?
   let settlement: CSVTable<SettlementLine>?
+  let products: CSVTable<ProductLine>
   let users: CSVTable<UserLine>
   let amounts: CSVTable<PricePointLine>
   let refunds: CSVTable<RefundRow>
@@ -151,6 +152,7 @@ struct CSVFiles {
     changes = try CSVTable(options)
     tieOut = options.hasTieOut ? try CSVTable(options) : nil
     settlement = options.hasTieOut ? try CSVTable(options) : nil
+    products = try CSVTable(options)
     users = try CSVTable(options)
     amounts = try CSVTable(options)
     refunds = try CSVTable(options)
@@ -162,7 +164,7 @@ struct CSVFiles {
   /// Brings all of them to disk.
   func finish() throws(ReportError) -> [ReportFile] {
     try findings.finish() + changes.finish() + (tieOut?.finish() ?? []) + (settlement?.finish() ?? [])
-      + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
+      + products.finish() + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
       + receipts.finish() + orders.finish()
   }
 }

@@ -136,7 +136,7 @@ extension DataPackage.Field {
       (type, format, unit) = ("string", nil, nil)
       constraints.enum = FindingStatus.allCases.map(\.rawValue)
     case .flag: (type, format, unit) = ("boolean", nil, nil)
-    case .due: (type, format, unit) = ("date", "%Y-%m-%d", nil)
+    case .due, .day: (type, format, unit) = ("date", "%Y-%m-%d", nil)
     case .count(let counted):
       (type, format, unit) = ("integer", nil, counted)
       constraints.minimum = 0

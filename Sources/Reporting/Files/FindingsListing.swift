@@ -1,22 +1,27 @@
+import Foundation
 import Reconciliation
 
 /// The table of `findings.csv` outside of a report: the same columns in the same dialect.
 package struct FindingsListing: ~Copyable {
   private var text = CSVText(capacity: 1 << 14)
   private let asOf: Instant
+  private var dimensions: ReportDimensions
 
   /// A table with its header row.
   ///
-  /// - Parameter asOf: what ages are counted to.
-  package init(asOf: Instant) {
+  /// - Parameters:
+  ///   - asOf: what ages are counted to.
+  ///   - apps: the configured names by bundle ID.
+  package init(asOf: Instant, apps: [String: String], timeZone: TimeZone) {
     self.asOf = asOf
+    dimensions = ReportDimensions(apps: apps, timeZone: timeZone)
     for column in FindingLine.columns { text.text(column.head.name) }
     text.endRow()
   }
 
   /// Adds a row.
   package mutating func add(_ reported: ReportedFinding) {
-    let line = FindingLine(reported, asOf: asOf)
+    let line = FindingLine(reported, asOf: asOf, in: &dimensions)
     for column in FindingLine.columns { text.put(column.cell(line), isId: column.head.type.isId) }
     text.endRow()
   }

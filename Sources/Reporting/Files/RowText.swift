@@ -4,17 +4,28 @@ import Reconciliation
 /// written side by side, and appended one after the other. Each row lies here until the next is made.
 package struct RowText: ~Copyable {
   private let asOf: Instant
+  private var dimensions: ReportDimensions
   private let put: (order: (OrderLine, inout CSVText) -> Void, receipt: (ReceiptLine, inout CSVText) -> Void)
   private var text = CSVText(capacity: 1 << 10)
 
-  init(asOf: Instant) {
+  init(asOf: Instant, dimensions: ReportDimensions) {
     self.asOf = asOf
+    self.dimensions = dimensions
     put = (CSVTable<OrderLine>.putting, CSVTable<ReceiptLine>.putting)
   }
 
-  package mutating func row(_ line: OrderLine) -> UnsafeRawBufferPointer { row { [put] in put.order(line, &$0) } }
+  package mutating func row(_ line: OrderLine) -> UnsafeRawBufferPointer {
+    var line = line
+    line.place(in: &dimensions)
+    return row { [put] in put.order(line, &$0) }
+  }
 
-  package mutating func row(_ sale: SettledSale) -> UnsafeRawBufferPointer { row { $0.put(sale) } }
+  package mutating func row(_ sale: SettledSale) -> UnsafeRawBufferPointer {
+    text.removeAll()
+    text.put(sale, in: &dimensions)
+    text.endRow()
+    return text.bytesInPlace
+  }
 
   package mutating func row(_ receipt: Receipt) -> UnsafeRawBufferPointer {
     row { [put, asOf] in put.receipt(ReceiptLine(receipt, asOf: asOf), &$0) }

@@ -25,6 +25,8 @@ package struct ReportOptions: Sendable {
   package var asOf: Instant
   /// The audited apps, for people: one text each.
   package var apps: [String]
+  /// The configured names of the apps, by bundle ID.
+  package var appNames: [String: String] = [:]
   /// Orders that ``ReportWriter/write(order:)`` will be called for.
   package var ordersInPeriod: Int
   /// Receipts that ``ReportWriter/write(receipt:)`` will be called for.
@@ -58,6 +60,9 @@ package struct ReportOptions: Sendable {
 
   /// The zone's name for people. Foundation calls UTC by its older name.
   var zoneName: String { timeZone.identifier == "GMT" ? "UTC" : timeZone.identifier }
+
+  /// What rows are grouped by.
+  var dimensions: ReportDimensions { ReportDimensions(apps: appNames, timeZone: timeZone) }
 
   /// Whether there are CSV files.
   var hasFiles: Bool { formats.contains(.csv) || formats.contains(.csvExcel) }

@@ -146,7 +146,9 @@ struct DataSheet {
   /// Whether the summary says of every column whether it is as it was written. What only evidence is of, and long, is counted.
   var isChecked: Bool {
     switch table {
-    case .findings, .periodFindings, .changes, .days, .settlement, .users, .amounts, .refunds, .sandbox, .orders: true
+    case .findings, .periodFindings, .changes, .days, .settlement, .products, .users, .amounts, .refunds, .sandbox,
+      .orders:
+      true
     case .tieOut, .receipts: false
     }
   }
@@ -237,8 +239,8 @@ struct DataSheet {
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
       try write(text, position, formats.prose)
-    case .text, .id, .user, .digest, .word, .flag, .currency, .count, .number, .tally, .code, .amount, .share, .price,
-      .percentage, .exact, .instant:
+    case .text, .id, .user, .digest, .word, .flag, .currency, .day, .count, .number, .tally, .code, .amount, .share,
+      .price, .percentage, .exact, .instant:
       try write(text, position, isBesideNumber(position) ? formats.indented : formats.text)
     }
   }

@@ -144,6 +144,7 @@ struct LiveControls {
       add("Ordered \(currency): \(what)", figure(left), figure(right), digits: currency.digits, note: note)
     }
     line("users = amounts", users, sum(.amounts, "ordered"))
+    line("users = products", users, sum(.products, "ordered"))
     line("users = their dispositions", users, overDispositions(.users))
     line("amounts = their dispositions", sum(.amounts, "ordered"), overDispositions(.amounts))
     if options.listsAllOrders {

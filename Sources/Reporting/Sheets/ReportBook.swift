@@ -65,6 +65,8 @@ struct ReportBook: ~Copyable {
 
   mutating func write(_ line: SettlementLine) throws(ReportError) { try sheets.settlement?.add(line, in: workbook) }
 
+  mutating func write(_ product: ProductLine) throws(ReportError) { try sheets.products.add(product, in: workbook) }
+
   mutating func write(_ user: UserLine) throws(ReportError) { try sheets.users.add(user, in: workbook) }
 
   mutating func write(_ point: PricePointLine) throws(ReportError) { try sheets.amounts.add(point, in: workbook) }
@@ -95,6 +97,7 @@ private struct DataSheets {
   var days: DataSheet
   var tieOut: DataSheet?
   var settlement: DataSheet?
+  var products: DataSheet
   var users: DataSheet
   var amounts: DataSheet
   var refunds: DataSheet
@@ -114,6 +117,7 @@ private struct DataSheets {
     days = try sheet(.days, workbook)
     tieOut = options.hasTieOut ? try sheet(.tieOut, workbook) : nil
     settlement = options.hasTieOut ? try sheet(.settlement, workbook) : nil
+    products = try sheet(.products, workbook)
     users = try sheet(.users, workbook)
     amounts = try sheet(.amounts, workbook)
     refunds = try sheet(.refunds, workbook)
@@ -125,7 +129,7 @@ private struct DataSheets {
   /// In the order of their tabs.
   var all: [DataSheet] {
     [findings] + [periodFindings].compactMap(\.self) + [changes, days] + [tieOut, settlement].compactMap(\.self)
-      + [users, amounts, refunds, sandbox, receipts, orders]
+      + [products, users, amounts, refunds, sandbox, receipts, orders]
   }
 
   mutating func finish() throws(SpreadsheetError) {
@@ -135,6 +139,7 @@ private struct DataSheets {
     try days.finish()
     try tieOut?.finish()
     try settlement?.finish()
+    try products.finish()
     try users.finish()
     try amounts.finish()
     try refunds.finish()

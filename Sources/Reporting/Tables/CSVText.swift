@@ -64,7 +64,7 @@ struct CSVText: ~Copyable {
     case .decimal(let units, let digits): decimal(units, digits: digits)
     case .figure(let text): figure(text)
     case .instant(let instant): self.instant(instant)
-    case .day(let day): figure(day)
+    case .day(let day): self.day(day)
     }
   }
 
@@ -107,9 +107,12 @@ struct CSVText: ~Copyable {
     text.withUTF8 { self.text(UnsafeRawBufferPointer($0)) }
   }
 
+  /// A day of the calendar, which needs no quotes and is never defused.
+  mutating func day(_ text: String) { put(text: text) }
+
   mutating func id(_ id: Identifier) { id.withUTF8 { text($0) } }
 
-  private mutating func text(_ content: UnsafeRawBufferPointer) {
+  mutating func text(_ content: UnsafeRawBufferPointer) {
     // Every byte doubled, both quotes, the apostrophe and the comma.
     reserve(2 * content.count + 4)
     if Self.isPlain(content, separator: dialect.separator) {

@@ -27,7 +27,9 @@ package struct ChangeRow: Hashable, Sendable {
   package var userId: Identifier?
   /// What is, or was, at stake; of an order nothing by itself.
   package var atStake: Money?
-  /// Of the money; of an order its own.
+  /// Amount of the order, or of the payment where there is no order.
+  package var amount: Money?
+  /// Of both amounts.
   package var currency: Currency?
   /// The word then.
   package var before: String?
@@ -35,6 +37,10 @@ package struct ChangeRow: Hashable, Sendable {
   package var after: String?
   /// Why, as a sentence; never empty for what has closed or was adjusted.
   package var because: String?
+  /// When the transaction or order behind it happened.
+  package var occurredAt: Instant?
+  /// The day of `occurredAt` in the report's time zone, set by `place(in:)`.
+  private(set) var day: String?
 
   /// A change of a finding.
   package init(
@@ -47,7 +53,9 @@ package struct ChangeRow: Hashable, Sendable {
     orderId = finding.orderId
     userId = finding.userId
     atStake = finding.atStake
+    amount = finding.amountBesideStake
     currency = finding.currency
+    occurredAt = finding.occurredAt
     self.before = before
     self.after = after
     self.because = because
@@ -56,7 +64,8 @@ package struct ChangeRow: Hashable, Sendable {
   /// A change of any kind, from known values.
   package init(
     _ change: Change, findingId: String?, kind: FindingKind?, severity: Severity?, orderId: Identifier?,
-    userId: Identifier?, atStake: Money?, currency: Currency?, before: String?, after: String?, because: String?
+    userId: Identifier?, atStake: Money?, amount: Money?, currency: Currency?, before: String?, after: String?,
+    because: String?, occurredAt: Instant?
   ) {
     self.change = change
     self.findingId = findingId
@@ -65,31 +74,35 @@ package struct ChangeRow: Hashable, Sendable {
     self.orderId = orderId
     self.userId = userId
     self.atStake = atStake
+    self.amount = amount
     self.currency = currency
+    self.occurredAt = occurredAt
     self.before = before
     self.after = after
     self.because = because
   }
 
-  /// An order of an earlier day that is in another bucket now.
+  /// An order of an earlier day that has another outcome now.
   package init(
-    adjusted orderId: Identifier, userId: Identifier, amount: Money?, day: String, before: Disposition,
+    adjusted orderId: Identifier, userId: Identifier, amount: Money?, createdAt: Instant, before: Disposition,
     after: Disposition, because: String
   ) {
-    let money = amount.map { "\($0.decimalText) \($0.currency)" } ?? "an amount that nobody can read"
     self.init(
       .adjusted, findingId: nil, kind: nil, severity: nil, orderId: orderId, userId: userId, atStake: nil,
-      currency: amount?.currency, before: before.rawValue, after: after.rawValue,
-      because: "\(money) of \(day): \(because)")
+      amount: amount, currency: amount?.currency, before: before.rawValue, after: after.rawValue, because: because,
+      occurredAt: createdAt)
   }
 
-  /// Sorts as the file has them: by change, finding and order.
+  /// Sets the business day.
+  mutating func place(in dimensions: inout ReportDimensions) {
+    day = occurredAt.map { dimensions.businessDay(of: $0) }
+  }
+
+  /// What has changed: the kind of a finding, or an order.
+  package var kindWord: String { kind?.rawValue ?? "order" }
+
+  /// Sorts rows by severity, currency and money: critical first, orders behind the majors, the most money first.
   package var sortingKey: [UInt8] {
-    [UInt8](change.rawValue.utf8) + [0] + [UInt8]((findingId ?? "").utf8) + [0] + (orderId?.bytes ?? [])
-  }
-
-  /// Sorts as people read: severity, orders after the findings of this week; what has closed first; the most money first.
-  package var urgency: [UInt8] {
     let severity: UInt8 =
       switch severity {
       case .some(.critical): 0
@@ -97,17 +110,17 @@ package struct ChangeRow: Hashable, Sendable {
       case .none: 2
       case .some(.minor): 3
       }
-    let place = Change.allCases.firstIndex(of: change).map { UInt8(clamping: $0) } ?? .max
-    let stake = atStake.map { ~UInt64(bitPattern: $0.minorUnits &+ Int64.min) } ?? .max
-    return [severity, place] + [UInt8]((currency?.code ?? "~~~").utf8)
-      + withUnsafeBytes(of: stake.bigEndian) { [UInt8]($0) } + sortingKey
+    let money = (atStake ?? amount).map { ~UInt64(bitPattern: $0.minorUnits &+ Int64.min) } ?? .max
+    return [severity] + [UInt8]((currency?.code ?? "~~~").utf8)
+      + withUnsafeBytes(of: money.bigEndian) { [UInt8]($0) } + [UInt8](change.rawValue.utf8) + [0]
+      + [UInt8]((findingId ?? "").utf8) + [0] + (orderId?.bytes ?? [])
   }
 
   /// The change as one line for people: `closed: paid not delivered, order o1, 4.99 USD (the goods were delivered)`.
   package var line: String {
     var words = [kind.map { $0.rawValue.replacing("_", with: " ") } ?? "order of an earlier day"]
     if let orderId { words.append("order \(orderId)") }
-    if let atStake { words.append("\(atStake.decimalText) \(atStake.currency)") }
+    if let money = atStake ?? amount { words.append("\(money.decimalText) \(money.currency)") }
     if let before, let after { words.append("\(before) → \(after)") }
     // The file has the whole reason; a line of a sheet or a mail has room for its beginning.
     let reason = because.map { " (\($0.count > 100 ? $0.prefix(100) + "…" : $0[...]))" } ?? ""
@@ -125,14 +138,16 @@ extension ChangeRow: TableRow {
     sheetNote:
       "What is different from the night compared with, and why: findings, what people decided, orders in another bucket.",
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
-    frozenColumns: 1, printedColumns: 11, tabColour: Palette.red)
+    frozenColumns: 1, printedColumns: 13, tabColour: Palette.red)
 
   static let columns: [Column<ChangeRow>] = [
     Column("change", .word(Change.allCases.map(\.rawValue)), 11, "What happened since the last complete night.") {
       .text($0.change.rawValue)
     },
     Column("finding_id", .digest, 12, "The finding's stable id; empty for an order.") { Cell($0.findingId) },
-    Column("kind", .spelt, 24, "What is or was wrong.") { Cell($0.kind?.rawValue) },
+    Column("kind", .spelt, 24, "The kind of the finding; order: an order that has another outcome now.") {
+      .text($0.kindWord)
+    },
     Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
       Cell($0.severity?.rawValue)
     },
@@ -143,6 +158,12 @@ extension ChangeRow: TableRow {
     Column("before", .text, 22, "The status or disposition then.") { Cell($0.before) },
     Column("after", .text, 22, "The status or disposition now.") { Cell($0.after) },
     Column("because", .prose, 64, "Why; always there for what has closed or was adjusted.") { Cell($0.because) },
+    Column("amount", .amount, 14, "Amount of the order, or of the payment where there is no order.") {
+      Cell($0.amount)
+    },
+    Column("day", .day, 13, "Business day of the payment, refund or order that has changed.") {
+      $0.day.map { .day($0) } ?? .blank
+    },
   ]
 }
 
@@ -175,7 +196,7 @@ package struct ChangesSummary: Sendable {
 
   static func nightWords(isComplete: Bool) -> String { isComplete ? "the last complete night" : "the last night" }
 
-  /// Counts a change; they come in the order of ``ChangeRow/urgency``.
+  /// Counts a change; they come in the order of ``ChangeRow/sortingKey``.
   package mutating func add(_ row: ChangeRow) {
     counts[row.change, default: 0] += 1
     switch row.change {

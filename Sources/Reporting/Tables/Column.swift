@@ -24,6 +24,8 @@ enum ColumnType: Hashable, Sendable {
   case status
   /// A day that people fill in.
   case due
+  /// A day of the calendar.
+  case day
   /// Sentences.
   case prose
   /// Never below zero. `unit`: what is counted, `1` for things, `d` for days.
@@ -53,7 +55,7 @@ enum ColumnType: Hashable, Sendable {
   var isMoney: Bool {
     switch self {
     case .amount, .share, .price: true
-    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose,
+    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose, .day,
       .count, .number, .tally, .code, .percentage, .exact, .instant:
       false
     }
@@ -62,7 +64,7 @@ enum ColumnType: Hashable, Sendable {
   var isNumber: Bool {
     switch self {
     case .count, .number, .tally, .code, .amount, .share, .price, .percentage, .exact: true
-    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .prose,
+    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .people, .status, .due, .day, .prose,
       .instant:
       false
     }
@@ -72,8 +74,8 @@ enum ColumnType: Hashable, Sendable {
   var isId: Bool {
     switch self {
     case .id, .user, .digest, .orderLink: true
-    case .text, .word, .spelt, .flag, .currency, .people, .status, .due, .prose, .count, .number, .tally, .code,
-      .amount, .share, .price, .percentage, .exact, .instant:
+    case .text, .word, .spelt, .flag, .currency, .people, .status, .due, .day, .prose, .count, .number, .tally,
+      .code, .amount, .share, .price, .percentage, .exact, .instant:
       false
     }
   }
@@ -82,7 +84,7 @@ enum ColumnType: Hashable, Sendable {
   var isForPeople: Bool {
     switch self {
     case .people, .status, .due: true
-    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .prose, .count, .number, .tally,
+    case .text, .id, .user, .digest, .word, .spelt, .flag, .currency, .orderLink, .day, .prose, .count, .number, .tally,
       .code, .amount, .share, .price, .percentage, .exact, .instant:
       false
     }
@@ -114,6 +116,25 @@ struct Column<Row>: Sendable {
   ) {
     head = ColumnHead(name: name, type: type, width: width, meaning: meaning)
     self.cell = cell
+  }
+}
+
+extension Column {
+  /// The configured name of the app.
+  static func app(_ name: @escaping @Sendable (Row) -> String?) -> Column {
+    Column("app", .text, 12, "The app, by its name in the configuration.") { Cell(name($0)) }
+  }
+
+  /// The country of the App Store.
+  static func country(_ country: @escaping @Sendable (Row) -> Country?) -> Column {
+    Column("country", .text, 9, "Country of the App Store, ISO 3166 alpha-2; empty when Apple has not said.") {
+      Cell(country($0)?.code)
+    }
+  }
+
+  /// The business day.
+  static func businessDay(_ meaning: String, _ day: @escaping @Sendable (Row) -> String?) -> Column {
+    Column("business_day", .day, 13, meaning) { day($0).map { .day($0) } ?? .blank }
   }
 }
 

@@ -5,9 +5,13 @@ struct FindingLine: TableRow {
   let reported: ReportedFinding
   /// What days are counted to.
   let asOf: Instant
+  private let app: String?
+  private let businessDay: String?
 
   /// - Parameter pseudonyms: what stands for users in its sentences; nil: they stand for themselves.
-  init(_ reported: ReportedFinding, asOf: Instant, pseudonyms: Pseudonyms? = nil) {
+  init(
+    _ reported: ReportedFinding, asOf: Instant, in dimensions: inout ReportDimensions, pseudonyms: Pseudonyms? = nil
+  ) {
     var reported = reported
     if let pseudonyms {
       if reported.remarkNamesUser { reported.remark = ReportedFinding.withheldRemark }
@@ -15,6 +19,8 @@ struct FindingLine: TableRow {
     }
     self.reported = reported
     self.asOf = asOf
+    app = dimensions.app(reported.finding.bundleId)
+    businessDay = reported.finding.occurredAt.map { dimensions.businessDay(of: $0) }
   }
 
   private var finding: Finding { _read { yield reported.finding } }
@@ -103,5 +109,8 @@ struct FindingLine: TableRow {
     },
     Column("due", .due, 12, "The day by which people want it settled.") { $0.reported.due.map { .day($0) } ?? .blank },
     Column("remark", .people, 36, "What people wrote about it.") { Cell($0.reported.remark) },
+    .app { $0.app },
+    .country { $0.finding.country },
+    .businessDay("Day of occurred_at in the report's time zone.") { $0.businessDay },
   ]
 }

@@ -28,6 +28,14 @@ package struct OrderLine: TableRow, Hashable {
   package var checkedAt: Instant?
   /// Kinds of its findings.
   package var findings: String?
+  /// nil: the only app, or a row that has none.
+  package var bundleId: String?
+  /// Of the App Store that sold it; nil when Apple has not said.
+  package var country: Country?
+  /// The app's configured name, set by `place(in:)`.
+  private(set) var app: String?
+  /// The day of `createdAt` in the report's time zone, set by `place(in:)`.
+  private(set) var businessDay: String?
 
   /// The row of a judged order.
   package init(_ judgement: borrowing Judgement) {
@@ -36,16 +44,19 @@ package struct OrderLine: TableRow, Hashable {
       (orderId, userId, productId) = (order.orderId, order.userId, order.productId)
       (quantity, createdAt) = (Int64(order.quantity), order.createdAt)
       (amount, status) = (.money(order.amount), order.status.rawValue)
+      bundleId = order.bundleId
     case .bad(let bad):
       (orderId, userId, productId) = (bad.orderId, bad.userId, bad.productId)
       (quantity, createdAt) = (bad.quantity, bad.createdAt)
       (amount, status) = (.text(bad.amountText, currency: bad.currencyText), bad.statusText)
+      bundleId = bad.bundleId
     }
     disposition = judgement.disposition
     payment = judgement.verdict?.name
     paymentReason = judgement.verdict?.reason
     transactionId = judgement.transactionId
     environment = judgement.environment
+    country = judgement.country
     paidAt = judgement.paidAt
     deliveredAt = judgement.deliveredAt
     refundedAt = judgement.refundedAt
@@ -63,6 +74,7 @@ package struct OrderLine: TableRow, Hashable {
     transactionId = sale.transactionId.id
     environment = .production
     (paidAt, deliveredAt, checkedAt) = (sale.paidAt, sale.deliveredAt, sale.checkedAt)
+    (bundleId, country) = (sale.order.bundleId?.text, sale.country)
   }
 
   /// A row of known values, the others to be set.
@@ -73,6 +85,12 @@ package struct OrderLine: TableRow, Hashable {
     (self.orderId, self.userId, self.productId) = (orderId, userId, productId)
     (self.quantity, self.amount, self.status) = (quantity, amount, status)
     (self.disposition, self.createdAt) = (disposition, createdAt)
+  }
+
+  /// Sets what the report groups rows by.
+  mutating func place(in dimensions: inout ReportDimensions) {
+    app = dimensions.app(bundleId)
+    businessDay = dimensions.businessDay(of: createdAt)
   }
 
   private var amountCell: Cell {
@@ -124,12 +142,15 @@ package struct OrderLine: TableRow, Hashable {
     Column("refunded_at", .instant, 20, "Apple's revocation date.") { Cell($0.refundedAt) },
     Column("checked_at", .instant, 20, "As-of of the run that asked Apple.") { Cell($0.checkedAt) },
     Column("findings", .text, 40, "Kinds of the order's findings, separated by a space.") { Cell($0.findings) },
+    .app { $0.app },
+    .country { $0.country },
+    .businessDay("Day of created_at in the report's time zone.") { $0.businessDay },
   ]
 }
 
 extension CSVText {
   /// The cells of `OrderLine.columns` of an order that settles as it should, in their order, from its bytes: nine of ten rows.
-  mutating func put(_ sale: SettledSale) {
+  mutating func put(_ sale: SettledSale, in dimensions: inout ReportDimensions) {
     text(sale.order.orderId)
     text(sale.order.userId)
     text(sale.order.productId)
@@ -148,6 +169,9 @@ extension CSVText {
     blank()
     instant(sale.checkedAt)
     blank()
+    if let app = dimensions.app(sale.order.bundleId) { text(app) } else { blank() }
+    if let country = sale.country { withUnsafeBytes(of: country.letters.bigEndian) { text($0) } } else { blank() }
+    day(dimensions.businessDay(of: sale.order.createdAt))
   }
 }
 

@@ -24,6 +24,10 @@ package struct RefundRow: Hashable, Sendable {
   package var disposition: Disposition?
   /// The purchase whose money it is, where a restore gave that again under an id of its own.
   package var restoredId: Identifier?
+  /// nil: the only app.
+  package var bundleId: String?
+  /// The app's configured name, set by `place(in:)`.
+  private(set) var app: String?
 
   /// A row of known values.
   package init(
@@ -59,8 +63,14 @@ package struct RefundRow: Hashable, Sendable {
       refunded: paid.flatMap { paid in milliPercent.map { paid.share(milliPercent: $0) } },
       milliPercent: milliPercent, purchasedAt: transaction.purchaseDate, refundedAt: revocation.date,
       reason: revocation.reasonWord, disposition: disposition)
+    bundleId = transaction.bundleId ?? order?.bundleId
     if transaction.restoresOther { restoredId = transaction.saleKey.transactionId }
   }
+}
+
+extension RefundRow {
+  /// Sets what the report groups rows by.
+  mutating func place(in dimensions: ReportDimensions) { app = dimensions.app(bundleId) }
 }
 
 extension Revocation {
@@ -113,5 +123,6 @@ extension RefundRow: TableRow {
     Column("disposition", .disposition, 24, "The one bucket that the order ended in.") {
       Cell($0.disposition?.rawValue)
     },
+    .app { $0.app },
   ]
 }

@@ -2,7 +2,8 @@ import Spreadsheet
 
 /// The tables of a report, in the order of their sheets. Names are a contract: macros and imports depend on them.
 enum ReportTable: CaseIterable {
-  case findings, periodFindings, changes, days, tieOut, settlement, users, amounts, refunds, sandbox, receipts, orders
+  case findings, periodFindings, changes, days, tieOut, settlement, products, users, amounts, refunds, sandbox,
+    receipts, orders
 
   /// What is fixed about a table, whatever its rows.
   struct Shape: Sendable {
@@ -49,6 +50,7 @@ enum ReportTable: CaseIterable {
     case .days: DayLine.shape
     case .tieOut: TieOutLine.shape
     case .settlement: SettlementLine.shape
+    case .products: ProductLine.shape
     case .users: UserLine.shape
     case .amounts: PricePointLine.shape
     case .refunds: RefundRow.shape
@@ -66,6 +68,7 @@ enum ReportTable: CaseIterable {
     case .days: DayLine.columns.map(\.head)
     case .tieOut: TieOutLine.columns.map(\.head)
     case .settlement: SettlementLine.columns.map(\.head)
+    case .products: ProductLine.columns.map(\.head)
     case .users: UserLine.columns.map(\.head)
     case .amounts: PricePointLine.columns.map(\.head)
     case .refunds: RefundRow.columns.map(\.head)

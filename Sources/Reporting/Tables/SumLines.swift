@@ -28,10 +28,13 @@ struct UserLine: TableRow {
 /// A row of `amounts.csv`.
 struct PricePointLine: TableRow {
   let key: Totals.PricePoint
+  let app: String?
   let sums: DispositionSums
 
-  init(_ key: Totals.PricePoint, _ line: Totals.Line) {
+  /// - Parameter app: its configured name.
+  init(_ key: Totals.PricePoint, app: String?, _ line: Totals.Line) {
     self.key = key
+    self.app = app
     sums = DispositionSums(line, digits: key.currency.digits)
   }
 
@@ -41,7 +44,7 @@ struct PricePointLine: TableRow {
     title: "Amounts", formulaName: "AmountsTable", fileName: "amounts.csv",
     meaning: "Orders created in the period, by currency, amount and product. Without sandbox orders and broken rows.",
     sheetNote: "Orders of the period by price and product, with the sums below.",
-    primaryKey: ["currency", "amount", "product_id"], frozenColumns: 3, totalLabelColumn: "product_id",
+    primaryKey: ["currency", "amount", "product_id", "app"], frozenColumns: 3, totalLabelColumn: "product_id",
     tabColour: Palette.blue)
 
   static let columns: [Column<PricePointLine>] =
@@ -51,6 +54,38 @@ struct PricePointLine: TableRow {
         .decimal(Int128($0.key.minorUnits), digits: $0.key.currency.digits)
       },
       Column("product_id", .id, 24, "App Store product identifier.") { .id($0.key.productId) },
+    ] + DispositionSums.columns { $0.sums } + [.app { $0.app }]
+}
+
+/// A row of `products.csv`.
+struct ProductLine: TableRow {
+  let app: String?
+  let key: Totals.ProductKey
+  let sums: DispositionSums
+
+  /// - Parameter app: its configured name.
+  init(_ key: Totals.ProductKey, app: String?, _ line: Totals.Line) {
+    self.key = key
+    self.app = app
+    sums = DispositionSums(line, digits: key.currency.digits)
+  }
+
+  static let table = ReportTable.products
+
+  static let shape = ReportTable.Shape(
+    title: "Products", formulaName: "ProductsTable", fileName: "products.csv",
+    meaning:
+      "Orders created in the period, by app, product, country and currency. Without sandbox orders and bad rows.",
+    sheetNote: "Orders of the period by app, product and country, with the sums below.",
+    primaryKey: ["app", "product_id", "country", "currency"], keysMayFail: true, frozenColumns: 4,
+    totalLabelColumn: "product_id", tabColour: Palette.blue)
+
+  static let columns: [Column<ProductLine>] =
+    [
+      .app { $0.app },
+      Column("product_id", .id, 24, "App Store product identifier.") { .id($0.key.productId) },
+      .country { $0.key.country },
+      Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.key.currency.code) },
     ] + DispositionSums.columns { $0.sums }
 }
 

@@ -100,7 +100,7 @@ extension ProductSides {
   ) {
     // Access without a purchase, and what Apple's production never sold, is in no sales report.
     guard record.environment == .production, !record.isFamilyShared, let purchased = record.purchaseDate else { return }
-    let country = storefront.flatMap { Storefront.alpha2($0) }
+    let country = Country(storefront: storefront).map { Identifier($0.code) }
     guard record.isRestore else {
       recorded.insert(record.transactionId)
       return append(

@@ -1,0 +1,77 @@
+/// A country as reports name it (ISO 3166-1 alpha-2). Apple's Kosovo, which the standard does not have, is XK.
+public struct Country: Hashable, Comparable, Sendable {
+  /// The two capital letters, the first one in the upper byte.
+  public let letters: UInt16
+
+  /// The country of a storefront as signed transactions name it (ISO 3166-1 alpha-3); nil for any other text.
+  public init?(storefront: String?) {
+    guard var storefront else { return nil }
+    let letters = storefront.withUTF8 { Country.letters(of: UnsafeRawBufferPointer($0)) }
+    guard letters != 0 else { return nil }
+    self.letters = letters
+  }
+
+  /// The same of a text where it lies.
+  public init?(storefront: BorrowedText?) {
+    guard let storefront else { return nil }
+    let letters = Country.letters(of: storefront.bytes)
+    guard letters != 0 else { return nil }
+    self.letters = letters
+  }
+
+  /// A country by its two letters; nil for any other text.
+  public init?(code: String?) {
+    guard let bytes = code?.utf8, bytes.count == 2, bytes.allSatisfy({ (0x41...0x5A).contains($0) }) else { return nil }
+    letters = bytes.reduce(0) { $0 << 8 | UInt16($1) }
+  }
+
+  /// The two letters.
+  public var code: String { withUnsafeBytes(of: letters.bigEndian) { String(decoding: $0, as: UTF8.self) } }
+
+  public static func < (left: Country, right: Country) -> Bool { left.letters < right.letters }
+
+  /// 0 for a text that is no storefront.
+  private static func letters(of alpha3: UnsafeRawBufferPointer) -> UInt16 {
+    guard alpha3.count == 3, let place = place(of: alpha3) else { return 0 }
+    return table[place]
+  }
+
+  /// The place of three letters, of either case, among all triples of letters.
+  private static func place(of letters: UnsafeRawBufferPointer) -> Int? {
+    var place = 0
+    for letter in letters {
+      let capital = letter & 0xDF
+      guard (0x41...0x5A).contains(capital) else { return nil }
+      place = place * 26 + Int(capital - 0x41)
+    }
+    return place
+  }
+
+  private static let table: [UInt16] = {
+    var table = [UInt16](repeating: 0, count: 26 * 26 * 26)
+    for entry in listing.split(separator: " ") {
+      let bytes = Array(entry.utf8)
+      guard let place = bytes[..<3].withUnsafeBytes({ place(of: $0) }) else { continue }
+      table[place] = UInt16(bytes[3]) << 8 | UInt16(bytes[4])
+    }
+    return table
+  }()
+
+  /// Alpha-3 and alpha-2, one behind the other.
+  private static let listing = """
+    ABWAW AFGAF AGOAO AIAAI ALAAX ALBAL ANDAD AREAE ARGAR ARMAM ASMAS ATAAQ ATFTF ATGAG AUSAU AUTAT AZEAZ BDIBI \
+    BELBE BENBJ BESBQ BFABF BGDBD BGRBG BHRBH BHSBS BIHBA BLMBL BLRBY BLZBZ BMUBM BOLBO BRABR BRBBB BRNBN BTNBT \
+    BVTBV BWABW CAFCF CANCA CCKCC CHECH CHLCL CHNCN CIVCI CMRCM CODCD COGCG COKCK COLCO COMKM CPVCV CRICR CUBCU \
+    CUWCW CXRCX CYMKY CYPCY CZECZ DEUDE DJIDJ DMADM DNKDK DOMDO DZADZ ECUEC EGYEG ERIER ESHEH ESPES ESTEE ETHET \
+    FINFI FJIFJ FLKFK FRAFR FROFO FSMFM GABGA GBRGB GEOGE GGYGG GHAGH GIBGI GINGN GLPGP GMBGM GNBGW GNQGQ GRCGR \
+    GRDGD GRLGL GTMGT GUFGF GUMGU GUYGY HKGHK HMDHM HNDHN HRVHR HTIHT HUNHU IDNID IMNIM INDIN IOTIO IRLIE IRNIR \
+    IRQIQ ISLIS ISRIL ITAIT JAMJM JEYJE JORJO JPNJP KAZKZ KENKE KGZKG KHMKH KIRKI KNAKN KORKR KWTKW LAOLA LBNLB \
+    LBRLR LBYLY LCALC LIELI LKALK LSOLS LTULT LUXLU LVALV MACMO MAFMF MARMA MCOMC MDAMD MDGMG MDVMV MEXMX MHLMH \
+    MKDMK MLIML MLTMT MMRMM MNEME MNGMN MNPMP MOZMZ MRTMR MSRMS MTQMQ MUSMU MWIMW MYSMY MYTYT NAMNA NCLNC NERNE \
+    NFKNF NGANG NICNI NIUNU NLDNL NORNO NPLNP NRUNR NZLNZ OMNOM PAKPK PANPA PCNPN PERPE PHLPH PLWPW PNGPG POLPL \
+    PRIPR PRKKP PRTPT PRYPY PSEPS PYFPF QATQA REURE ROURO RUSRU RWARW SAUSA SDNSD SENSN SGPSG SGSGS SHNSH SJMSJ \
+    SLBSB SLESL SLVSV SMRSM SOMSO SPMPM SRBRS SSDSS STPST SURSR SVKSK SVNSI SWESE SWZSZ SXMSX SYCSC SYRSY TCATC \
+    TCDTD TGOTG THATH TJKTJ TKLTK TKMTM TLSTL TONTO TTOTT TUNTN TURTR TUVTV TWNTW TZATZ UGAUG UKRUA UMIUM URYUY \
+    USAUS UZBUZ VATVA VCTVC VENVE VGBVG VIRVI VNMVN VUTVU WLFWF WSMWS XKSXK YEMYE ZAFZA ZMBZM ZWEZW
+    """
+}
