@@ -25,8 +25,12 @@ WHERE closed_at IS NULL AND due < current_date
 ORDER BY due, finding_id;
 
 -- name: what became of each day's orders
-SELECT (created_at AT TIME ZONE 'UTC')::date AS day, currency, disposition, count(*) AS orders, sum(amount) AS amount
-FROM night_audit.bi_orders
+-- The day is the report's: of its time zone, so that the sums are those of the sheet Days.
+SELECT (o.created_at AT TIME ZONE n.time_zone)::date AS business_day, o.currency, o.disposition,
+  count(*) AS orders, sum(o.amount) AS amount
+FROM night_audit.bi_orders o CROSS JOIN (
+  SELECT time_zone FROM night_audit.bi_runs WHERE is_nightly AND complete IS NOT NULL
+  ORDER BY as_of DESC LIMIT 1) n
 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3;
 
 -- name: users with the most money paid and not delivered

@@ -48,4 +48,32 @@ import Testing
       _ = try await shop.value("SELECT count(*)::text FROM (\(statement)) q", as: .reader)
     }
   }
+
+  @Test func aDaysOrdersAddUpToTheReportOfThatDayInItsTimeZone() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let night = try await shop.nightAudit(
+      "run", "--quiet", "--as-of", Rehearsal.asOf,
+      environment: ["NIGHT_AUDIT_REPORT_TIME_ZONE": "Asia/Tokyo"])
+    #expect([0, 3].contains(night.status), "\(night.errors)")
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appendingPathComponent("cron/bi-queries.sql")
+    let query = try #require(
+      try String(contentsOf: file, encoding: .utf8).components(separatedBy: "-- name: ")
+        .first { $0.hasPrefix("what became of each day's orders") })
+    let statement = query.split(separator: "\n", maxSplits: 1)[1]
+      .trimmingCharacters(in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: ";")))
+    let found = try FileManager.default.contentsOfDirectory(atPath: shop.reports).filter { $0.hasPrefix("2026-") }
+    let day = try #require(found.first)
+    let orders = rows(try shop.files(shop.reports + "/" + day)["orders.csv"] ?? Data())
+    #expect(!orders.isEmpty)
+    for (disposition, group) in Dictionary(grouping: orders, by: { $0["disposition"] ?? "" })
+    where disposition != "bad_row" {
+      let sum = try await shop.value(
+        """
+        SELECT coalesce(sum(q.orders), 0)::text FROM (\(statement)) q
+        WHERE q.business_day = '\(day)' AND q.disposition = '\(disposition)'
+        """, as: .reader)
+      #expect(sum == String(group.count), "\(disposition)")
+    }
+  }
 }

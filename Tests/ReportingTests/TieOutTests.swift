@@ -125,6 +125,11 @@ struct TieOutReportTests {
     }
   }
 
+  @Test func thePagesOfTheSettlementSayThatTheFiguresAreProceeds() {
+    #expect("\(ReportTable.settlement.shape.pageNote)".contains("Apple's proceeds, not customer amounts"))
+    #expect("\(ReportTable.orders.shape.pageNote)".contains("Customer amounts as recorded, not proceeds"))
+  }
+
   @Test func aShopWithoutItHasNone() throws {
     try withTemporaryDirectory { directory in
       var (options, facts) = try sample()

@@ -88,7 +88,7 @@ extension DataSheet {
         $0.repeatedRows = 0...0
         if shape.pagesWide > 1 { $0.repeatedColumns = 0...shape.frozenColumns - 1 }
         $0.header = "&L&A&R&F"
-        $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
+        $0.footer = shape.pageNote
       })
   }
 

@@ -37,6 +37,8 @@ enum ReportTable: CaseIterable {
     /// What a reader of its amounts must know besides ``moneyRule``.
     var moneyNote = ""
     var tabColour = Palette.grey
+    /// What every printed page says about the figures.
+    var pageNote: StaticString = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
 
     /// The key that machines may count on; empty where there is none: who enforced one would refuse the file.
     var surePrimaryKey: [String] { keysMayFail ? [] : primaryKey }

@@ -118,7 +118,8 @@ extension SettlementLine: TableRow {
       """,
     sheetNote:
       "Proceeds are Apple's for the fiscal period, which is no calendar month; this is no revenue recognition.",
-    primaryKey: ["fiscal_period", "currency"], moneyNote: " Apple's proceeds for the fiscal period.")
+    primaryKey: ["fiscal_period", "currency"], moneyNote: " Apple's proceeds for the fiscal period.",
+    pageNote: "&LApple's proceeds, not customer amounts&RPage &P of &N")
 
   private static let amounts: [(name: String, meaning: String)] = [
     ("sales_proceeds", "Proceeds by the sales reports of the period's days. Empty: not all of them are there."),
