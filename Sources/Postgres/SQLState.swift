@@ -27,41 +27,6 @@ public enum SQLState {
 }
 
 extension PostgresError {
-  /// What can be done so that the same work succeeds.
-  public enum Retry: Hashable, Sendable {
-    /// Nothing: it would fail again.
-    case never
-    /// The transaction is run again, from its beginning.
-    case transaction
-    /// A new connection is made, and the transaction run again.
-    case connection
-  }
-
-  /// Whether a retry helps, and of what.
-  public var retry: Retry {
-    switch kind {
-    case .connectionFailed, .connectionLost: return .connection
-    case .misconfigured, .cancelled, .unexpectedData, .usage: return .never
-    case .server: break
-    }
-    switch sqlState {
-    case SQLState.serializationFailure, SQLState.deadlockDetected, SQLState.lockNotAvailable: return .transaction
-    default: return .never
-    }
-  }
-
-  /// Whether only a person can help, by changing what is configured: in the server, in its roles or here.
-  public var isConfiguration: Bool {
-    switch kind {
-    case .misconfigured, .unexpectedData: return true
-    case .connectionLost, .cancelled, .usage: return false
-    case .connectionFailed, .server: break
-    }
-    if sqlState == SQLState.readOnlyTransaction { return true }
-    // Authorization; names and rights; unknown database; unknown schema.
-    return ["28", "42", "3D", "3F"].contains(sqlState?.prefix(2))
-  }
-
   /// What to do about it, for the states that people meet; nil for all others.
   var advice: String? {
     guard [.server, .connectionLost, .connectionFailed].contains(kind) else { return nil }

@@ -60,8 +60,10 @@ public enum Failure: Hashable, CaseIterable, Sendable {
   case systemicRefusals
 
   // What the database says, by the classes of SQLSTATE (PostgreSQL, appendix A).
-  /// A value that no column takes: 21, 22, 23, 54, and what cannot be read from it.
+  /// A value that no column takes: 21, 22, 23, 54.
   case value
+  /// A column has a NULL, a type or a value that was not declared for it.
+  case unreadable
   /// Another transaction was in the way: 40001, 40P01, 55P03; or somebody cancelled the statement: 57014.
   case conflict
   /// The session is gone: class 08, 57P01 to 57P05, 25P03.
@@ -80,7 +82,7 @@ public enum Failure: Hashable, CaseIterable, Sendable {
   public var size: FailureSize {
     switch self {
     case .brokenRow: .row
-    case .silence, .refusedQuestion, .value: .answer
+    case .silence, .refusedQuestion, .value, .unreadable: .answer
     case .conflict, .lostSession: .batch
     case .refusedCredential, .systemicRefusals: .app
     case .brokenColumn, .exhausted, .readOnly, .access, .cancelled, .defect: .night
@@ -91,7 +93,7 @@ public enum Failure: Hashable, CaseIterable, Sendable {
     switch self {
     case .brokenRow: .report
     case .silence: .postpone
-    case .refusedQuestion, .value: .park
+    case .refusedQuestion, .value, .unreadable: .park
     case .conflict: .again
     case .lostSession: .reopen
     case .refusedCredential, .systemicRefusals: .endApp

@@ -1,4 +1,5 @@
 import Postgres
+import Reconciliation
 import Reporting
 import Spreadsheet
 
@@ -36,22 +37,7 @@ extension ExitStatus {
 }
 
 extension PostgresError: EndsRun {
-  package var exitStatus: ExitStatus {
-    if isConfiguration { return .configuration }
-    return switch kind {
-    case .connectionFailed, .connectionLost: .databaseUnreachable
-    case .server:
-      // Classes of SQLSTATE (PostgreSQL, appendix A): 08 connection, 40 others' work, 53 resources, 55 a lock, 57 operator
-      // intervention. All of them pass.
-      switch sqlState?.prefix(2) {
-      case "08", "40", "53", "55", "57": .databaseUnreachable
-      default: .internalError
-      }
-    case .cancelled: .interrupted
-    case .misconfigured, .unexpectedData: .configuration
-    case .usage: .internalError
-    }
-  }
+  package var exitStatus: ExitStatus { Failure(self).exitStatus }
 }
 
 extension ReportError: EndsRun {

@@ -1,4 +1,5 @@
 import Postgres
+import Reconciliation
 import Run
 
 /// The shop's store: a connection that only reads, to wherever its relations are.
@@ -41,7 +42,7 @@ package enum SalesStore {
   ) throws -> R {
     var onlyReads = true
     do { return try body(&onlyReads) } catch let error as PostgresError
-      where error.retry == .transaction || onlyReads && error.isConnectionLost
+      where Failure(error).remedy == .again || onlyReads && error.isConnectionLost
     {
       try awaitReplay(settings, scope)
       return try body(&onlyReads)

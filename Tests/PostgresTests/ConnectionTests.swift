@@ -83,7 +83,7 @@ struct ConnectionTests {
     let error = try await postgresError {
       _ = try await PostgresSession.connect("\(conninfo) \(option)", applicationName: "x")
     }
-    #expect(error.kind == .connectionFailed && error.sqlState == sqlState && error.isConfiguration, "\(error)")
+    #expect(error.kind == .connectionFailed && error.sqlState == sqlState, "\(error)")
     #expect("\(error)".contains(remedy) && "\(error)".contains("FATAL:  ") && !"\(error)".contains("LOCATION"))
   }
 
@@ -92,7 +92,7 @@ struct ConnectionTests {
     let error = try await postgresError {
       _ = try await PostgresSession.connect("host=/nonexistent", applicationName: "x")
     }
-    #expect(error.kind == .connectionFailed && error.sqlState == nil && !error.isConfiguration, "\(error)")
+    #expect(error.kind == .connectionFailed && error.sqlState == nil, "\(error)")
   }
 
   @Test("notices reach their handler")

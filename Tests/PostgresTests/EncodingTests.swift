@@ -28,7 +28,6 @@ struct EncodingTests {
       }
       #expect(error.sqlState == SQLState.untranslatableCharacter)
       #expect("\(error)".contains("encoding lacks a character"))
-      #expect(error.retry == .never)
     }
   }
 

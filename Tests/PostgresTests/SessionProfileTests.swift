@@ -87,53 +87,9 @@ struct SessionProfileTests {
       let reader = try scope.connect(limited, applicationName: "x", profile: .salesReader)
       let hidden = try postgresError { try reader.execute("SELECT count(*) FROM public.guarded") }
       #expect(hidden.sqlState == SQLState.insufficientPrivilege)
-      #expect(hidden.isConfiguration)
       let written = try postgresError { try reader.execute("INSERT INTO public.open VALUES (2)") }
       #expect(written.sqlState == SQLState.readOnlyTransaction)
-      #expect(written.isConfiguration)
       #expect("\(written)".contains("database.url"))
     }
-  }
-
-  @Test("a serialization failure and a deadlock are tried again, anything else is not")
-  func retrying() async throws {
-    let session = try await openSession()
-    for (state, expected) in [("40001", 3), ("40P01", 3), ("23505", 1)] {
-      let tries = Mutex(0)
-      let outcome = await Result {
-        try await session.retrying { connection in
-          let number = tries.withLock {
-            $0 += 1
-            return $0
-          }
-          if number < 3 {
-            try connection.executeScript("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '\(state)'; END $$")
-          }
-        }
-      }
-      #expect(tries.withLock { $0 } == expected)
-      #expect((try? outcome.get()) != nil || expected == 1)
-    }
-  }
-
-  @Test("tries have an end")
-  func retryingEnds() async throws {
-    let session = try await openSession()
-    let tries = Mutex(0)
-    let error = try await postgresError {
-      try await session.retrying { connection in
-        tries.withLock { $0 += 1 }
-        try connection.executeScript("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40001'; END $$")
-      }
-    }
-    #expect(error.sqlState == SQLState.serializationFailure)
-    #expect(tries.withLock { $0 } == 6)
-  }
-}
-
-extension Result where Failure == any Error {
-  /// What `body` returns or throws.
-  fileprivate init(_ body: () async throws -> Success) async {
-    do { self = .success(try await body()) } catch { self = .failure(error) }
   }
 }

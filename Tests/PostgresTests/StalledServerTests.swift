@@ -72,7 +72,6 @@ struct StalledServerTests {
       let error = try postgresError { _ = try connection.transaction { try $0.execute("SELECT 1") } }
       #expect(error.kind == .connectionLost)
       #expect(error.message.contains("said nothing"))
-      #expect(error.retry == .connection)
       #expect(connection.isInTransaction == false)
       #expect(try postgresError { try connection.execute("SELECT 1") }.kind == .connectionLost)
     }

@@ -16,7 +16,6 @@ struct TransactionPoolerTests {
     }
     // Statement mode refuses the transaction of the test itself.
     #expect(error.kind == .misconfigured)
-    #expect(error.isConfiguration)
     #expect(error.message.contains("pool_mode = session"))
   }
 

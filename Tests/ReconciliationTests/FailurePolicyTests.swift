@@ -9,7 +9,8 @@ import Testing
     .brokenRow: (.row, .report), .brokenColumn: (.night, .endNight),
     .silence: (.answer, .postpone), .refusedQuestion: (.answer, .park),
     .refusedCredential: (.app, .endApp), .systemicRefusals: (.app, .endApp),
-    .value: (.answer, .park), .conflict: (.batch, .again), .lostSession: (.batch, .reopen),
+    .value: (.answer, .park), .unreadable: (.answer, .park), .conflict: (.batch, .again),
+    .lostSession: (.batch, .reopen),
     .exhausted: (.night, .endNight), .readOnly: (.night, .endNight), .access: (.night, .endNight),
     .cancelled: (.night, .endNight), .defect: (.night, .endNight),
   ]
