@@ -65,11 +65,15 @@ struct Serve: AsyncParsableCommand {
 
       A fault: {"path", "subjects", "from", "until", "share", "next", "latency", "httpStatus", "status",
         "isRetryable", "errorCode", "headers", "retryAfter", "fields", "payload",
-        "stranger", "badSignature", "body"}. path is the beginning of the paths
+        "stranger", "badSignature", "receipt", "compression", "body"}. path is the beginning of the paths
         that meet it, subjects the ids, from and until the time, share how many
         of them, next for how many requests; retryAfter milliseconds from
         now; fields are put into the answer, payload into what is signed in it;
-        a stranger signs with a chain of another root; body is empty, html,
+        a stranger signs with a chain of another root; receipt is a shape of
+        verifyReceipt's receipt: emptyReceipt, textStatus, noBundleId, noInApp,
+        nullInApp, objectInApp, nestedInApp, surrogateInApp, textLatestInfo,
+        lacksPurchases, otherEnvironment or otherApp; compression is gzip or bomb, for requests
+        that accept gzip; body is empty, html,
         truncated, wrongType, huge or closed. For reports "connect": {"failure":
         {"status", "code", "detail"}, "encoding", "compressions", "isCut", "isBomb",
         "isHeaderOnly", "extraColumn", "isReversed", "missingColumn", "hasBlanks",

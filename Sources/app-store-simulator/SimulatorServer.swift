@@ -42,7 +42,8 @@ struct SimulatorServer: Sendable {
 
   private func respond(to request: Request, with writer: consuming ResponseWriter) async throws {
     let body = Data(try await request.body.collect(upTo: 64 << 20).readableBytesView)
-    let answer = try await answer(to: request, body: body)
+    var answer = try await answer(to: request, body: body)
+    if request.headers[.acceptEncoding]?.contains("gzip") ?? false { answer = answer.compressed }
     var fields = HTTPFields()
     for (name, value) in answer.headers {
       if let name = HTTPField.Name(name) { fields[name] = value }

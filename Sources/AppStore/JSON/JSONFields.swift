@@ -118,6 +118,16 @@ struct JSONFields: Sendable {
     }
   }
 
+  /// The objects of the list under the key; nil where there is no list, or an element is no object.
+  func objectList(_ key: String) -> [JSONFields]? {
+    var objects: [JSONFields] = []
+    for element in elements(key) ?? [] {
+      guard case .object(let range) = element, let object = JSONFields(bytes, range: range) else { return nil }
+      objects.append(object)
+    }
+    return elements(key) == nil ? nil : objects
+  }
+
   /// The object or array under the key as it is written; nil where it is longer than a text may be.
   func json(_ key: String) -> String? {
     switch value(key) {

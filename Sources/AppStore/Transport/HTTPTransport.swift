@@ -1,7 +1,7 @@
 import AsyncHTTPClient
-import Gzip
 import NIOCore
 import NIOHTTP1
+import NIOHTTPCompression
 import Reconciliation
 
 /// What came back over HTTP, whatever it means.
@@ -52,7 +52,7 @@ package struct HTTPTransport: Sendable {
   ///   - timeout: for a whole exchange, from the wish to connect to the last byte of the body.
   ///   - concurrency: how many exchanges with one host may be under way; the pool keeps as many connections.
   ///   - proxies: through which proxy an address is reached.
-  ///   - inflates: whether bodies are decompressed as `Content-Encoding` says; if not they come as they were sent.
+  ///   - inflates: whether compressed bodies are asked for and decompressed; if not they come as they were sent.
   ///   - maximumBodyBytes: the longest body that is read, after decompression.
   ///   - budget: how much memory all replies may take together.
   ///   - statistics: where requests are counted.
@@ -70,8 +70,7 @@ package struct HTTPTransport: Sendable {
       idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: max(1, concurrency))
     // A refused connection is an answer for the schedule; trying on would hold a place until the connect timeout.
     configuration.connectionPool.retryConnectionEstablishment = false
-    // Inflated below, piece by piece: the library would hold all that comes out of what one read brought.
-    configuration.decompression = .disabled
+    configuration.decompression = inflates ? .enabled(limit: .size(maximumBodyBytes)) : .disabled
     var clients: [ProxyRules.Route: HTTPClient] = [:]
     for route in proxies.everyRoute {
       switch route {
@@ -130,11 +129,12 @@ package struct HTTPTransport: Sendable {
       guard case .unusable(let variable) = route else { return .failure(.unreachable("no way there")) }
       return .failure(.unreachable("\(variable) is no proxy's address, such as http://proxy.example.com:3128"))
     }
+    var request = request
+    if inflates { request.headers.replaceOrAdd(name: "Accept-Encoding", value: "gzip") }
     do {
       let response = try await client.execute(request, timeout: .hours(1))
       let share = ReplyBudget.Share(of: budget)
-      let isCompressed = inflates && response.headers["Content-Encoding"].contains { $0.lowercased() == "gzip" }
-      let body = try await read(response.body, isCompressed: isCompressed, within: share)
+      let body = try await read(response.body, within: share)
       if Task.isCancelled { return nil }
       return .success(
         HTTPReply(status: Int(response.status.code), headers: response.headers, body: body, share: share))
@@ -145,42 +145,26 @@ package struct HTTPTransport: Sendable {
 
   /// The least that a reply is given room for, in bytes.
   private static let step = 64 << 10
-  /// Of compressed bytes so many at a time, from which no more than a step comes out (deflate: 1,032 times as much).
-  private static let slice = 60
 
   /// Reads a body into room that is taken before it is filled.
   private func read(
-    _ body: HTTPClientResponse.Body, isCompressed: Bool, within share: ReplyBudget.Share
+    _ body: HTTPClientResponse.Body, within share: ReplyBudget.Share
   ) async throws -> ByteBuffer {
-    let gunzip = isCompressed ? Gunzip(limit: maximumBodyBytes, layers: 1) : nil
     var whole = ByteBuffer()
     var room = 0
-    func makeRoom(for bytes: Int) async throws {
-      let needed = min(whole.readableBytes + bytes, maximumBodyBytes)
-      guard needed > room else { return }
-      // Doubled, as the buffer does it.
-      var larger = max(room, HTTPTransport.step)
-      while larger < needed { larger *= 2 }
-      try await share.grow(by: larger - room)
-      room = larger
-      whole.reserveCapacity(room)
-    }
     for try await var chunk in body {
-      if gunzip == nil, whole.readableBytes + chunk.readableBytes > maximumBodyBytes {
-        throw NIOTooManyBytesError(maxBytes: maximumBodyBytes)
+      let needed = whole.readableBytes + chunk.readableBytes
+      guard needed <= maximumBodyBytes else { throw NIOTooManyBytesError(maxBytes: maximumBodyBytes) }
+      if needed > room {
+        // Doubled, as the buffer does it.
+        var larger = max(room, HTTPTransport.step)
+        while larger < needed { larger *= 2 }
+        try await share.grow(by: larger - room)
+        room = larger
+        whole.reserveCapacity(room)
       }
-      guard let gunzip else {
-        try await makeRoom(for: chunk.readableBytes)
-        whole.writeBuffer(&chunk)
-        continue
-      }
-      while let slice = chunk.readSlice(length: min(chunk.readableBytes, HTTPTransport.slice)), slice.readableBytes > 0
-      {
-        try await makeRoom(for: HTTPTransport.step)
-        try slice.withUnsafeReadableBytes { try gunzip.push($0) { _ = whole.writeBytes($0) } }
-      }
+      whole.writeBuffer(&chunk)
     }
-    try gunzip?.finish { _ = whole.writeBytes($0) }
     return whole
   }
 }
@@ -192,8 +176,9 @@ extension HTTPFailure {
     case let error as HTTPClientError: self = .unreachable(error.shortDescription)
     case HTTPParserError.invalidEOFState: self = .unreachable("connection closed within the answer")
     case is HTTPParserError: self = .unreadable("not HTTP")
-    case is NIOTooManyBytesError, GunzipError.tooLong: self = .unreadable("answer too long")
-    case is GunzipError: self = .unreadable("compressed answer is damaged")
+    case is NIOTooManyBytesError, NIOHTTPDecompression.DecompressionError.limit: self = .unreadable("answer too long")
+    case is NIOHTTPDecompression.DecompressionError, is NIOHTTPDecompression.ExtraDecompressionError:
+      self = .unreadable("compressed answer is damaged")
     default: self = .unreachable("connection failed (\(type(of: error)))")
     }
   }

@@ -10,7 +10,7 @@ package struct ReceiptAnswer: Hashable, Sendable {
     case rejected
     /// 21010: the customer's account does not exist any more.
     case accountGone
-    /// A status that no rule knows, or one that Apple says not to retry.
+    /// A status that Apple says not to retry, or sends no longer.
     case review(status: Int)
     /// No answer, or none that says anything about the receipt.
     case unanswered(Silence)

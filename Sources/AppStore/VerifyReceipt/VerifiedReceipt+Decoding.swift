@@ -1,25 +1,45 @@
 import Reconciliation
 
+/// Content that an answer of verifyReceipt lacks.
+struct MissingContent: Error, Hashable {
+  /// For the operator, in words that go on after the status.
+  var detail: String
+
+  init(_ detail: String) { self.detail = detail }
+}
+
 extension VerifiedReceipt {
   /// Reads the answer to a genuine receipt in either of its shapes: the unified one with `receipt.in_app`,
   /// `latest_receipt_info` and `pending_renewal_info`, or the flat one for old transaction receipts, whose `receipt` is the
   /// transaction itself (Apple: App Store Receipts, "responseBody").
   ///
-  /// Nil when there is no receipt in it, which contradicts the status. `unreadable` counts listed items that are no
-  /// transactions.
+  /// An answer without the fields that carry its content says nothing about the receipt, and is no answer.
   static func decode(
     _ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant
-  ) -> (receipt: VerifiedReceipt, unreadable: Int)? {
-    guard let receipt = answer.object("receipt") else { return nil }
+  ) throws(MissingContent) -> VerifiedReceipt {
+    guard let receipt = answer.object("receipt") else { throw MissingContent("without a receipt") }
     // Only the flat shape names a transaction in the receipt itself.
     let isFlat = receipt.has("transaction_id")
-    let inReceipt = isFlat ? [receipt] : receipt.objects("in_app") ?? []
+    var inReceipt = [receipt]
+    if !isFlat {
+      guard let list = receipt.objectList("in_app") else { throw MissingContent("without a list in_app") }
+      guard receipt.text("bundle_id") != nil else { throw MissingContent("without bundle_id") }
+      inReceipt = list
+    }
+    for key in ["latest_receipt_info", "latest_expired_receipt_info", "pending_renewal_info"] where answer.has(key) {
+      guard answer.object(key) != nil || answer.objectList(key) != nil else {
+        throw MissingContent("whose \(key) is no list")
+      }
+    }
     let latest =
       (answer.objects("latest_receipt_info") ?? []) + (answer.objects("latest_expired_receipt_info") ?? [])
 
     var items = TransactionItems(areFlat: isFlat)
     for item in inReceipt { items.add(item, isLatest: false) }
     for item in latest { items.add(item, isLatest: true) }
+    if items.unreadable > 0 {
+      throw MissingContent("with \(items.unreadable) purchases without transaction_id or product_id")
+    }
 
     var decoded = VerifiedReceipt(
       environment: environment(of: answer, receipt: receipt) ?? host.environment,
@@ -50,7 +70,7 @@ extension VerifiedReceipt {
       decoded.facts.append(fact)
     }
     decoded.tellSubscriptionStatuses(renewals)
-    return (decoded, items.unreadable)
+    return decoded
   }
 
   /// Says of every period how its subscription stood when Apple answered, where the answer tells of its renewal.

@@ -78,14 +78,14 @@ struct VerifyReceiptReading: Hashable {
   }
 
   private static func genuine(_ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant) -> Self {
-    guard let decoded = VerifiedReceipt.decode(answer, status: status, host: host, receivedAt: receivedAt) else {
-      return silent(.appleError, "status \(status) without a receipt")
+    let receipt: VerifiedReceipt
+    do throws(MissingContent) {
+      receipt = try VerifiedReceipt.decode(answer, status: status, host: host, receivedAt: receivedAt)
+    } catch {
+      return silent(.appleError, "status \(status) \(error.detail)")
     }
-    var reading = Self(step: .finish(.verified(decoded.receipt)))
-    reading.warnings += decoded.receipt.contradictions.map { "verifyReceipt's answer contradicts itself: \($0)" }
-    if decoded.unreadable > 0 {
-      reading.warnings.append("verifyReceipt listed \(decoded.unreadable) items without transaction or product id")
-    }
+    var reading = Self(step: .finish(.verified(receipt)))
+    reading.warnings += receipt.contradictions.map { "verifyReceipt's answer contradicts itself: \($0)" }
     return reading
   }
 

@@ -12,13 +12,13 @@ package enum VerifyReceiptStatus {
     case rejected
     /// The customer's account is gone. Nothing more will ever be learnt this way.
     case accountGone
-    /// Apple's trouble: says nothing about the receipt.
+    /// Apple's trouble, or a status that no document has: says nothing about the receipt.
     case transient
     /// Our shared secret is wrong.
     case secretRefused
     /// Our request is wrong.
     case requestRefused
-    /// A person must look: no rule knows what it means.
+    /// A person must look: Apple does not want to be asked again, or says what it says no longer.
     case review
   }
 
@@ -36,8 +36,10 @@ package enum VerifyReceiptStatus {
     case 21007: .askSandbox
     case 21008: .askProduction
     case 21010: .accountGone
+    case 21001: .review
     case 21100...21199: isRetryable == false ? .review : .transient
-    default: .review
+    // A proxy answers in Apple's place, or Apple has a code that nobody has described.
+    default: .transient
     }
   }
 }

@@ -21,7 +21,7 @@ extension Answer {
     return replacing(try Self.mapTexts(of: value, change))
   }
 
-  private func replacing(_ value: Any) -> Answer {
+  func replacing(_ value: Any) -> Answer {
     guard
       let body = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .withoutEscapingSlashes])
     else { return self }

@@ -9,6 +9,8 @@ struct Answer: Sendable {
   var appleStatus: Int?
   /// Whether the connection ends in the middle of the body.
   var isCutOff = false
+  /// How the body is compressed if the request accepts that.
+  var compression: Compression?
   /// The text of a report, for faults that change it.
   var report: ConnectReportText?
 
@@ -63,6 +65,7 @@ struct Answer: Sendable {
       }
     }
     if let fields = disturbance.fields { answer = answer.with(fields) }
+    if let shape = disturbance.receipt { answer = answer.shaped(shape) }
     if disturbance.payload != nil || disturbance.stranger == true {
       let signer = disturbance.stranger == true ? try SigningAuthority.stranger.get() : authority
       answer = try answer.signedAnew(by: signer, changing: disturbance.payload ?? [:])
@@ -73,6 +76,7 @@ struct Answer: Sendable {
       answer.headers["Retry-After"] = "\(SimulatedClock.wall + retryAfter)"
     }
     answer.headers.merge(disturbance.headers ?? [:]) { $1 }
+    answer.compression = disturbance.compression
     return answer
   }
 

@@ -40,6 +40,38 @@ enum Damage: String, Decodable, CaseIterable, Sendable {
   case closed
 }
 
+/// One way in which verifyReceipt's answer to a genuine receipt lacks or contradicts its content.
+enum ReceiptShape: String, Decodable, CaseIterable, Sendable {
+  /// `receipt` is `{}`.
+  case emptyReceipt
+  /// The same, with `status` as a text.
+  case textStatus
+  case noBundleId
+  case noInApp
+  case nullInApp
+  /// `in_app` is an object.
+  case objectInApp
+  /// `in_app` is a list of lists.
+  case nestedInApp
+  /// `in_app` holds half of a surrogate pair.
+  case surrogateInApp
+  /// `latest_receipt_info` is a text.
+  case textLatestInfo
+  /// `in_app` is empty, and `latest_receipt_info` is not there.
+  case lacksPurchases
+  /// `environment` is the other side's.
+  case otherEnvironment
+  /// `bundle_id` is another app's.
+  case otherApp
+}
+
+/// A compression of the body for requests that accept gzip.
+enum Compression: String, Decodable, CaseIterable, Sendable {
+  case gzip
+  /// 64 MiB of blanks behind the answer.
+  case bomb
+}
+
 /// What goes wrong with one request; nothing when all is nil.
 struct Disturbance: Decodable, Sendable {
   /// Only paths that begin so are disturbed; nil: all.
@@ -57,6 +89,10 @@ struct Disturbance: Decodable, Sendable {
   var errorCode: Int?
   /// Whether the signatures in the answer are spoilt.
   var badSignature: Bool?
+  /// What becomes of a receipt in verifyReceipt's answer.
+  var receipt: ReceiptShape?
+  /// How the body is compressed; nil: not at all.
+  var compression: Compression?
   /// Instead of the latency that all answers have.
   var latency: Latency?
   /// `Retry-After` in the App Store Server API's form: this many milliseconds from now, as an absolute time.

@@ -163,16 +163,17 @@ struct VerifiedReceiptTests {
 
   @Test(arguments: [
     (
-      #""environment":"Sandbox","receipt":{"receipt_type":"Production"}"#, AppleHost.production,
+      #""environment":"Sandbox","receipt":{"receipt_type":"Production","bundle_id":"a","in_app":[]}"#,
+      AppleHost.production,
       AppleEnvironment.sandbox
     ),
-    (#""environment":"Production","receipt":{}"#, .sandbox, .production),
-    (#""receipt":{"receipt_type":"Production"}"#, .sandbox, .production),
-    (#""receipt":{"receipt_type":"ProductionVPP"}"#, .sandbox, .production),
-    (#""receipt":{"receipt_type":"ProductionSandbox"}"#, .production, .sandbox),
-    (#""receipt":{"receipt_type":"ProductionVPPSandbox"}"#, .production, .sandbox),
-    (#""environment":"Moon","receipt":{"receipt_type":"Lunar"}"#, .sandbox, .sandbox),
-    (#""environment":null,"receipt":{}"#, .production, .production),
+    (#""environment":"Production","receipt":{"bundle_id":"a","in_app":[]}"#, .sandbox, .production),
+    (#""receipt":{"receipt_type":"Production","bundle_id":"a","in_app":[]}"#, .sandbox, .production),
+    (#""receipt":{"receipt_type":"ProductionVPP","bundle_id":"a","in_app":[]}"#, .sandbox, .production),
+    (#""receipt":{"receipt_type":"ProductionSandbox","bundle_id":"a","in_app":[]}"#, .production, .sandbox),
+    (#""receipt":{"receipt_type":"ProductionVPPSandbox","bundle_id":"a","in_app":[]}"#, .production, .sandbox),
+    (#""environment":"Moon","receipt":{"receipt_type":"Lunar","bundle_id":"a","in_app":[]}"#, .sandbox, .sandbox),
+    (#""environment":null,"receipt":{"bundle_id":"a","in_app":[]}"#, .production, .production),
   ])
   func environment(fields: String, host: AppleHost, expected: AppleEnvironment) throws {
     let receipt = try decode(#"{"status":0,\#(fields)}"#, host: host)
@@ -238,11 +239,11 @@ struct VerifiedReceiptTests {
     #"{"transaction_id":"1"}"#, #"{"product_id":"a"}"#, #"{"transaction_id":"","product_id":"a"}"#,
     #"{"transaction_id":"1\u0000","product_id":"a"}"#, #"{"transaction_id":true,"product_id":"a"}"#, "7", "null", "[]",
   ])
-  func whatHasNoIdIsNoFact(item: String) throws {
-    let fields = try #require(JSONFields(#"{"receipt":{"in_app":[\#(item)]}}"#.utf8))
-    let decoded = try #require(
-      VerifiedReceipt.decode(fields, status: 0, host: .production, receivedAt: Self.received))
-    #expect(decoded.receipt.facts.isEmpty && decoded.unreadable == 1)
+  func anAnswerWithAPurchaseWithoutAnIdIsNoAnswer(item: String) throws {
+    let fields = try #require(JSONFields(#"{"receipt":{"bundle_id":"com.example.game","in_app":[\#(item)]}}"#.utf8))
+    #expect(throws: MissingContent.self) {
+      try VerifiedReceipt.decode(fields, status: 0, host: .production, receivedAt: Self.received)
+    }
   }
 
   // MARK: Dates
@@ -274,7 +275,7 @@ struct VerifiedReceiptTests {
     ])
   func unreadableDates(field: String, json: String) throws {
     let receipt = try decode(
-      #"{"status":0,"receipt":{"in_app":[{"transaction_id":"1","product_id":"a",\#(json)},"#
+      #"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":[{"transaction_id":"1","product_id":"a",\#(json)},"#
         + #"{"transaction_id":"2","product_id":"b"}]}}"#)
     #expect(receipt.facts.map(\.transactionId) == ["2"])
     #expect(receipt.contradictions == [.unreadableDate(transactionId: "1", field: field)])
@@ -301,7 +302,7 @@ struct VerifiedReceiptTests {
     ] as [(String, String, SubscriptionState)])
   func subscriptionStates(item: String, renewal: String, expected: SubscriptionState) throws {
     let receipt = try decode(
-      #"{"status":0,"receipt":{"in_app":[{"transaction_id":"1","original_transaction_id":"1","product_id":"a","#
+      #"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":[{"transaction_id":"1","original_transaction_id":"1","product_id":"a","#
         + #""web_order_line_item_id":"7","expires_date_ms":"1790000000000"}]},"latest_receipt_info":[{"#
         + #""transaction_id":"2","original_transaction_id":"1","product_id":"a","web_order_line_item_id":"8",\#(item)}],"#
         + #""pending_renewal_info":[{"original_transaction_id":"1"\#(renewal)}]}"#)
@@ -329,7 +330,8 @@ struct VerifiedReceiptTests {
 
   private func item(_ fields: String) throws -> TransactionFact {
     let receipt = try decode(
-      #"{"status":0,"receipt":{"in_app":[{"transaction_id":"1","product_id":"a",\#(fields)}]}}"#)
+      #"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":[{"transaction_id":"1","product_id":"a",\#(fields)}]}}"#
+    )
     return try #require(receipt.facts.first)
   }
 
@@ -339,8 +341,6 @@ struct VerifiedReceiptTests {
 
   private func decode(_ answer: String, status: Int = 0, host: AppleHost = .production) throws -> VerifiedReceipt {
     let fields = try #require(JSONFields(answer.utf8))
-    return try #require(
-      VerifiedReceipt.decode(fields, status: status, host: host, receivedAt: Self.received)
-    ).receipt
+    return try VerifiedReceipt.decode(fields, status: status, host: host, receivedAt: Self.received)
   }
 }
