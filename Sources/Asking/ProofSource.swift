@@ -99,8 +99,9 @@ package struct ProofSource: Sendable {
   func definition() async throws -> String {
     try await session.execute(
       """
-      SELECT coalesce(md5(string_agg(c.relname || c.oid::text || coalesce(pg_get_viewdef(c.oid), ''), '|'
-        ORDER BY c.relname::text COLLATE "C")), '')
+      SELECT coalesce(\(SQLDigest.of("""
+        string_agg(c.relname || c.oid::text || coalesce(pg_get_viewdef(c.oid), ''), '|' ORDER BY c.relname::text COLLATE "C")
+        """)), '')
       FROM pg_catalog.pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relname IN ('orders', 'receipts')
       """, [.text(schema)]
     ).single().text(0)
@@ -165,11 +166,11 @@ package struct ProofSource: Sendable {
 
   /// Of payload, app and named transaction, and of the payload alone, for receipts aliased `r` and orders aliased `o`. Bytes
   /// are taken as they are, whether or not they are a text.
-  private static let fingerprint = """
-    md5(concat_ws(E'\\x1f', r.payload::text, coalesce(o.bundle_id::text, ''), coalesce(o.transaction_id::text, ''))) \
-    || ' ' || \(payloadFingerprint)
+  private static let fingerprint = "\(SQLDigest.of(fingerprinted)) || ' ' || \(payloadFingerprint)"
+  private static let fingerprinted = """
+    concat_ws(E'\\x1f', r.payload::text, coalesce(o.bundle_id::text, ''), coalesce(o.transaction_id::text, ''))
     """
-  private static let payloadFingerprint = "md5(coalesce(r.payload::text, ''))"
+  private static let payloadFingerprint = SQLDigest.of("coalesce(r.payload::text, '')")
 
   /// What is known of receipts before their payloads are read, those that are gone are missing. Of several rows of one id
   /// it is the one that counts in the audit.

@@ -22,7 +22,7 @@ struct QueueIntake: Sendable {
   private static let doubtfulAtATime = 1_000
 
   private var horizon: Instant { asOf - settings.duenessPolicy.horizon }
-  /// Before every receipt: claims are decided over all orders, whatever their age.
+  /// Before every date of the shop's relations: claims are decided over all orders, whatever their age.
   private static let beginning = Instant(seconds: -62_135_596_800)
   private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
 
@@ -50,7 +50,7 @@ struct QueueIntake: Sendable {
     let isUnread = isDefinedOtherwise || !state.hasReadAllReceipts
     count += try await takeReceipts(
       from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen), comparedFrom: seen)
-    try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Instant(seconds: 0) : asOf - Self.everything)
+    try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
     if let unknownFrom, !isAll {
       count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
@@ -81,7 +81,7 @@ struct QueueIntake: Sendable {
     let bundleIds = settings.serverAPIApps
     if bundleIds.isEmpty { return count.value }
     try await source.orders(
-      changedFrom: horizon, createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
+      changedFrom: Self.beginning, createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
     ) { orders in
       let naming = orders.compactMap { LookupNeeds.Candidate($0) }.filter {
         bundleIds.contains($0.bundleId) && listed?.orderIds.contains($0.orderId) ?? true
@@ -190,7 +190,7 @@ struct QueueIntake: Sendable {
     if settings.serverAPIApps.isEmpty { return 0 }
     let count = Counter()
     try await source.orders(
-      changedFrom: changedFrom ?? Instant(seconds: 0), createdFrom: createdFrom, until: until,
+      changedFrom: changedFrom ?? Self.beginning, createdFrom: createdFrom, until: until,
       onlyBundleId: onlyBundleId
     ) { orders in
       let candidates = orders.map { LookupNeeds.Candidate($0) }

@@ -110,7 +110,7 @@ import Testing
       ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey, ALTER order_id DROP NOT NULL;
       INSERT INTO sales.orders (SELECT order_id, user_id, bundle_id, product_id, quantity, -1 - amount, currency, status,
         transaction_id, app_account_token, created_at, verified_at, updated_at FROM sales.orders
-        WHERE md5(order_id) < '8' OR order_id ~ '^order-(7r|8)1$');
+        WHERE encode(sha256(convert_to(order_id, 'UTF8')), 'hex') < '8' OR order_id ~ '^order-(7r|8)1$');
       INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
         NULL, created_at, NULL, updated_at FROM sales.orders o,
         (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-82');

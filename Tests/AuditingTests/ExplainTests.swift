@@ -32,13 +32,13 @@ import Testing
     try await session.execute(
       """
       UPDATE sales.orders SET transaction_id = E'\t' || transaction_id || E' \r', app_account_token = ' ' || app_account_token
-      WHERE md5(order_id) < '8'
+      WHERE encode(sha256(convert_to(order_id, 'UTF8')), 'hex') < '8'
       """)
     // Apple sold for another currency than the shop's: what a second charge puts at stake is in that one.
     try await session.execute(
       """
       UPDATE night_audit.transactions SET price_milliunits = 8990, currency = 'EUR'
-      WHERE \(seed) = 2 OR md5(transaction_id) < '8'
+      WHERE \(seed) = 2 OR encode(sha256(convert_to(transaction_id, 'UTF8')), 'hex') < '8'
       """)
     await session.close()
     var request = NightRequest(asOf: CrowdedShop.asOf)
@@ -102,8 +102,8 @@ import Testing
       CrowdedShop(seed: seed),
       """
       ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
-      INSERT INTO sales.receipts (SELECT receipt_id, 'order-' || ascii(md5(receipt_id)) % 60, user_id, payload, environment,
-        status, checked_at, received_at FROM sales.receipts WHERE md5(receipt_id) < 'a')
+      INSERT INTO sales.receipts (SELECT receipt_id, 'order-' || ascii(encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex')) % 60, user_id, payload, environment,
+        status, checked_at, received_at FROM sales.receipts WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < 'a')
       """)
   }
 
@@ -113,7 +113,7 @@ import Testing
     try await expectAlike(
       CrowdedShop(seed: seed),
       """
-      UPDATE sales.receipts SET order_id = 'gone-' || receipt_id WHERE md5(receipt_id) < '8';
+      UPDATE sales.receipts SET order_id = 'gone-' || receipt_id WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < '8';
       UPDATE sales.orders SET app_account_token = NULL
       """)
   }

@@ -150,9 +150,9 @@ import Testing
           INSERT INTO sales.receipts (SELECT r.receipt_id, line.order_id, r.user_id, r.payload, r.environment, r.status,
               r.checked_at, r.received_at
             FROM public.once r
-            CROSS JOIN LATERAL (VALUES (r.order_id), ('order-9x'), ('order-' || ascii(md5(r.receipt_id)) % 60), (NULL))
+            CROSS JOIN LATERAL (VALUES (r.order_id), ('order-9x'), ('order-' || ascii(encode(sha256(convert_to(r.receipt_id, 'UTF8')), 'hex')) % 60), (NULL))
               AS line (order_id)
-            ORDER BY md5(r.receipt_id || coalesce(line.order_id, '')) \(direction));
+            ORDER BY encode(sha256(convert_to(r.receipt_id || coalesce(line.order_id, ''), 'UTF8')), 'hex') \(direction));
           ANALYZE;
           """)
       }

@@ -263,6 +263,9 @@ class Cliffs(Benchmark):
 
     def due_among_settled(self, orders, count):
         """What it costs to ask about so many receipts when all others were asked about lately."""
+        def digest(text):
+            return f"left(encode(sha256(convert_to({text}, getdatabaseencoding())), 'hex'), 32)"
+        described = "concat_ws(E'\\x1f', r.payload, o.bundle_id, coalesce(o.transaction_id, ''))"
         self.shop(orders, orders // 6, troubled=0)
         as_of = AS_OF.isoformat()
         # All over those that came long enough ago to have been answered about more than a week before.
@@ -274,8 +277,8 @@ class Cliffs(Benchmark):
         self.cluster.psql(self.database, script=f"""
           UPDATE night_audit.receipt_checks c SET payload_kind = 'app', channel = 'verifyReceipt', apple_status = 0,
             signed_transaction_id = NULL, answered_at = a.at, last_attempt = a.at, outcome_since = a.at,
-            fingerprint = md5(concat_ws(E'\\x1f', r.payload, o.bundle_id, coalesce(o.transaction_id, '')))
-              || ' ' || md5(r.payload)
+            fingerprint = {digest(described)}
+              || ' ' || {digest("r.payload")}
           FROM (
             SELECT c.subject_id, CASE WHEN a.receipt_id IS NULL THEN c.answered_at
               ELSE '{as_of}'::timestamptz - interval '8 days' END AS at

@@ -72,7 +72,7 @@ SELECT
     ELSE benchmark.id(buyer, 2)
   END AS user_id,
   CASE WHEN buyer % 2 = 0 AND story NOT IN (5, 50) OR story = 33 THEN
-    overlay(overlay(md5(buyer::text) placing '4' FROM 13) placing 'a' FROM 17)::uuid::text
+    overlay(overlay(left(encode(sha256(buyer::text::bytea), 'hex'), 32) placing '4' FROM 13) placing 'a' FROM 17)::uuid::text
   END AS token,
   benchmark.id(owner, 5) AS transaction_id,
   CASE WHEN story = 26 THEN 'com.example.game.pass.monthly' ELSE product_id END AS product_id,
@@ -168,7 +168,7 @@ SELECT benchmark.id(number, 13), CASE WHEN variant % 2 = 0 THEN benchmark.id(num
 FROM benchmark.sales WHERE story = 21;
 
 INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, environment, status, checked_at, received_at)
-SELECT benchmark.id(number, 15), order_id, user_id, substr(md5(number::text), 1, 18),
+SELECT benchmark.id(number, 15), order_id, user_id, left(encode(sha256(number::text::bytea), 'hex'), 18),
   CASE WHEN story = 30 THEN 'Sandbox' ELSE environment END,
   CASE outcome
     WHEN 'rejected' THEN 'rejected' WHEN 'unanswered' THEN 'timeout' WHEN 'pending' THEN 'unverified'
@@ -178,7 +178,7 @@ SELECT benchmark.id(number, 15), order_id, user_id, substr(md5(number::text), 1,
 FROM benchmark.sales WHERE has_receipt
 UNION ALL
 -- A restore: its receipt brings a purchase that no order stands for.
-SELECT benchmark.id(number, 16), NULL, user_id, substr(md5(number::text), 1, 18), 'Production', 'verified',
+SELECT benchmark.id(number, 16), NULL, user_id, left(encode(sha256(number::text::bytea), 'hex'), 18), 'Production', 'verified',
   created_at + interval '1 day', created_at + interval '1 day'
 FROM benchmark.sales WHERE story IN (4, 28);
 

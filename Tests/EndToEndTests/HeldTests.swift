@@ -70,7 +70,7 @@ import Testing
     try await shop.execute(
       """
       CREATE TEMPORARY TABLE f AS SELECT f.* FROM night_audit.findings f, generate_series(1, 2000) LIMIT 2000;
-      UPDATE f SET finding_id = md5(gen_random_uuid()::text), kind = '\(kind)';
+      UPDATE f SET finding_id = encode(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 'hex'), kind = '\(kind)';
       INSERT INTO night_audit.findings SELECT * FROM f
       """)
     let night = try await shop.nightAudit("run", "--as-of", next, "--offline")

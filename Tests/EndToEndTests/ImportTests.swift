@@ -74,7 +74,7 @@ import Testing
       "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding id|0000", "5|Finding id|none:", "5|Owner|x",
       "6|Kind|nonsense")
     let facts =
-      "SELECT md5(string_agg(f::text, '|' ORDER BY finding_id)) FROM (SELECT finding_id, kind, severity, "
+      "SELECT encode(sha256(convert_to(string_agg(f::text, '|' ORDER BY finding_id), 'UTF8')), 'hex') FROM (SELECT finding_id, kind, severity, "
       + "subject, order_id, reason, amount, at_stake, first_seen, closed_at FROM night_audit.findings) f"
     let before = try await shop.value(facts)
 

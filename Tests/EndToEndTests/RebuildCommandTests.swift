@@ -8,7 +8,8 @@ import Testing
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
     let fine = try await shop.nightAudit("rebuild")
     #expect(fine.status == 0 && fine.output.contains("are due when the rule says"), "\(fine)")
-    let dueness = "SELECT md5(string_agg(c::text, ',' ORDER BY subject_id)) FROM night_audit.receipt_checks c"
+    let dueness =
+      "SELECT encode(sha256(convert_to(string_agg(c::text, ',' ORDER BY subject_id), 'UTF8')), 'hex') FROM night_audit.receipt_checks c"
     let before = try await shop.value(dueness)
 
     try await shop.execute(
