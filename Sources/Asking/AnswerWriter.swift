@@ -92,12 +92,52 @@ package struct AnswerWriter: Sendable {
     try TransactionLink.write(links, on: connection)
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
     if answered.isEmpty { return }
+    let lacking = try lackingPurchases(answered, on: connection)
     try recordAnswers(answered, on: connection)
     try noteFacts(answered, areAnswers: true, on: connection)
     var first = FirstAnswersTable(asOf: asOf)
-    try table.save(answered.map { row(after: $0, &first) }, on: connection)
+    let rows = answered.map { result in
+      var row = row(after: result, &first)
+      if lacking.contains(result.subject) { row.history.criticalSince = asOf + RetrySchedule.nightly }
+      return row
+    }
+    try table.save(rows, on: connection)
     try first.add(on: connection)
     try needs.decide(LookupNeeds.open(candidates, unsettled), on: connection)
+  }
+
+  /// The receipts whose answers lack purchases which the answers before had.
+  ///
+  /// An answer that is not the receipt's, from a cache for instance, may look like that. So does one about a receipt that a
+  /// client has refreshed after a consumable was finished, which is asked about once more and lacks nothing then.
+  private func lackingPurchases(
+    _ results: [CheckResult], on connection: borrowing BlockingConnection
+  ) throws -> Set<CheckSubject> {
+    let doubtful = results.filter { result in
+      let row = result.context.row
+      return result.channel == .verifyReceipt && result.outcome == .verified && row.history.outcome == .verified
+        && result.context.isOfAnsweredPayload && Set(result.facts.map(\.transactionId)).count < row.broughtCount
+    }
+    if doubtful.isEmpty { return [] }
+    let rows = try connection.execute(
+      """
+      SELECT DISTINCT before.id, e.transaction_id FROM unnest($1::text[], $2::timestamptz[]) AS before (id, answered_at)
+      JOIN night_audit.receipt_transactions t ON t.subject_kind = 'receipt' AND t.subject_id = before.id
+      JOIN night_audit.evidence e ON e.transaction_id = t.transaction_id AND e.environment = t.environment
+        AND e.subject_kind = 'receipt' AND e.subject_id = before.id AND e.as_of = before.answered_at
+        AND e.channel = 'verifyReceipt'
+      """,
+      [
+        .textArray(doubtful.map(\.subject.id.text)),
+        .timestampArray(doubtful.map { $0.context.row.history.answeredAt?.microseconds }),
+      ])
+    let answered = Dictionary(doubtful.map { ($0.subject, Set($0.facts.map(\.transactionId))) }) { first, _ in first }
+    var lacking: Set<CheckSubject> = []
+    for row in rows {
+      let subject = CheckSubject(kind: .receipt, id: Identifier(try row.text(0)))
+      if !(answered[subject]?.contains(try row.text(1)) ?? true) { lacking.insert(subject) }
+    }
+    return lacking
   }
 
   /// What is known of a check by now. A refusal that is news is held until the night is over: it may be one of too many.

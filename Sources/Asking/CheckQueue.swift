@@ -1,5 +1,6 @@
 import AppStore
 import AuditStore
+import Logging
 import Postgres
 import Reconciliation
 import Run
@@ -8,8 +9,8 @@ import Synchronization
 
 /// The queue of things to ask Apple about: `night_audit.receipt_checks`, shared by all workers of a database.
 ///
-/// What is due stands in one index, in the order in which it is asked about. What a worker has taken is its own while its
-/// session lives.
+/// What is due stands in one index, in the order in which it is asked about. What a worker has taken is its own while it
+/// lives, as `Worker` says.
 package struct CheckQueue: Sendable {
   let store: OpenSession
   let source: ProofSource
@@ -43,22 +44,26 @@ package struct CheckQueue: Sendable {
   ///   - connectSales: opens one on the shop's.
   ///   - selection: narrows what is asked about.
   ///   - isTaking: false to count only. That takes no worker, and changes nothing.
+  ///   - logger: says when a database is waited for.
   package static func open(
     settings: Settings, asOf: Instant, isOfThePast: Bool, selection: Selection, isTaking: Bool = true,
+    logger: Logger? = nil,
     connect: @escaping @Sendable () async throws -> PostgresSession,
     connectSales: @escaping @Sendable () async throws -> PostgresSession
   ) async throws -> CheckQueue {
-    let first = OpenSession(open: connect)
-    let worker = try await isTaking ? first.run { session, _ in try await Worker.next(session) } : .nobody
+    let first = OpenSession(logger: logger, open: connect)
+    let worker =
+      try await isTaking
+      ? first.run { session, _ in try await Worker.next(session, timeout: settings.timeout) } : .nobody
     await first.close()
     let claims = Claims()
-    let store = OpenSession {
+    let store = OpenSession(logger: logger) {
       let session = try await connect()
       if isTaking, !claims.values.withLock({ $0.isResting }) { try await worker.hold(session) }
       return session
     }
     let source = ProofSource(
-      session: OpenSession(open: connectSales), sales: try SalesRows(schema: settings.salesSchema))
+      session: OpenSession(logger: logger, open: connectSales), sales: try SalesRows(schema: settings.salesSchema))
     return CheckQueue(
       store: store, source: source, settings: settings, asOf: asOf, isOfThePast: isOfThePast, worker: worker,
       selection: selection, claims: claims)
@@ -344,6 +349,12 @@ package struct CheckQueue: Sendable {
   package func pause() async throws {
     claims.values.withLock { $0.isResting = true }
     try await store.withConnection { [worker] in try worker.retire($0) }
+  }
+
+  /// Renews the lease of what this worker has taken, unless it rests.
+  func renew() async throws {
+    if claims.values.withLock({ $0.isResting }) { return }
+    try await store.run { [worker] session, _ in try await worker.renew(session) }
   }
 
   /// Asks again.

@@ -72,6 +72,14 @@ package struct RecheckStage: Sendable {
           return true
         }
         group.addTask {
+          // Two renewals of the lease may fail. Who is stopped renews nothing, and others ask in its place.
+          while (try? await Task.sleep(for: .microseconds(queue.worker.lease.microseconds / 4))) != nil {
+            // A database that is gone ends the asking elsewhere.
+            try? await queue.renew()
+          }
+          return false
+        }
+        group.addTask {
           // Short naps for the signal.
           while stop.stopped == nil { try await Task.sleep(for: .milliseconds(100)) }
           // Then as long as a statement may take to end by itself.

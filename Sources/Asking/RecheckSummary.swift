@@ -34,6 +34,8 @@ package struct RecheckSummary: Sendable {
     faults.merge(other.faults) { first, _ in first }
     endedEarly = endedEarly ?? other.endedEarly
     isLeftToOthers = isLeftToOthers || other.isLeftToOthers
+    // Its requests are counted already.
+    if let swept = other.sweep { sweep = sweep?.adding(swept) ?? swept }
   }
 
   /// What a command that only asks ends with.
@@ -43,10 +45,11 @@ package struct RecheckSummary: Sendable {
     return isShort ? .incomplete : .complete
   }
 
-  /// Takes in what the sweep before it has come to.
+  /// Takes in what sweeping Apple's side has come to.
   package mutating func add(_ swept: SweepSummary?) {
-    sweep = swept
-    httpStatuses.merge(swept?.httpStatuses ?? [:]) { $0 + $1 }
-    faults.merge(swept?.faults ?? [:]) { own, _ in own }
+    guard let swept else { return }
+    sweep = sweep?.adding(swept) ?? swept
+    httpStatuses.merge(swept.httpStatuses) { $0 + $1 }
+    faults.merge(swept.faults) { own, _ in own }
   }
 }

@@ -46,24 +46,32 @@ package struct OpenQuestions: Sendable {
   package private(set) var critical: Set<CheckSubject> = []
   /// When the oldest receipt came, or the oldest order was made, that no run has taken in; nil: all are known.
   package private(set) var unknownFrom: Instant?
+  /// Customers whose whole histories are to be read.
+  package private(set) var customers: Set<CustomerHistories.Customer> = []
 
   package init() {}
 
-  init(critical: Set<CheckSubject>, unknownFrom: Instant?) {
+  init(critical: Set<CheckSubject>, unknownFrom: Instant?, customers: Set<CustomerHistories.Customer> = []) {
     self.critical = critical
     self.unknownFrom = unknownFrom
+    self.customers = customers
   }
+
+  /// Whether there is a question about a receipt, an order or a transaction.
+  package var asksAboutChecks: Bool { !critical.isEmpty || unknownFrom != nil }
 
   /// Takes in what was left to be asked later.
   package mutating func add(_ later: OpenQuestions) {
     critical.formUnion(later.critical)
+    customers.formUnion(later.customers)
     unknownFrom = [unknownFrom, later.unknownFrom].compactMap(\.self).min()
   }
 
   /// Whether there is a question that is not among those of earlier audits. What came to light once and is still not taken in
   /// will not be.
   func addsAny(to asked: OpenQuestions) -> Bool {
-    !critical.isSubset(of: asked.critical) || unknownFrom != nil && asked.unknownFrom == nil
+    !critical.isSubset(of: asked.critical) || !customers.isSubset(of: asked.customers)
+      || unknownFrom != nil && asked.unknownFrom == nil
   }
 }
 
@@ -124,7 +132,8 @@ package struct Audit {
       let reading = try read(scope, destination, saving: record)
       onlyReads = false
       defer { reading.folder?.discard() }
-      let open = OpenQuestions(critical: reading.unasked, unknownFrom: reading.collector.unknownFrom)
+      let open = OpenQuestions(
+        critical: reading.unasked, unknownFrom: reading.collector.unknownFrom, customers: reading.customers)
       if open.addsAny(to: asked) { return .needsAnswers(open) }
       return .report(try write(reading, scope, saving: record, finishing: finishing))
     }
@@ -148,7 +157,9 @@ package struct Audit {
     var folder: ReportFolder?
     /// Proofs behind critical findings whose answers are older than the audit.
     var aged: [CriticalEvidence.Proof]
-    /// Those of them that Apple can be asked about.
+    /// Customers whose whole histories are to be read.
+    var customers: Set<CustomerHistories.Customer>
+    /// Those of the aged proofs that Apple can be asked about.
     var unasked: Set<CheckSubject> { Set(aged.filter(\.isAskable).map(\.subject)) }
     /// What tonight is compared with.
     var base: BaseNight?
@@ -194,8 +205,13 @@ package struct Audit {
     }
     progress.end()
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
+    // A narrowed run asks about what it lists and leaves whole customers to the night.
+    let customers = try CustomerHistories.wanted(
+      of: plan.selection.isNarrowing ? [] : collector.doubtfulPayments, bundleIds: settings.sweptApps.map(\.bundleId),
+      asOf: plan.asOf, staleAfter: plan.staleAfter, on: stores.rows.own)
     return Reading(
-      collector: collector, folder: folder, aged: aged, base: base, sales: sales, counts: counts, rows: stores.rows)
+      collector: collector, folder: folder, aged: aged, customers: customers, base: base, sales: sales, counts: counts,
+      rows: stores.rows)
   }
 
   private func readStores(

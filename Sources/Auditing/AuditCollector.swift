@@ -37,7 +37,9 @@ final class AuditCollector {
   private(set) var lookedAgain: SecondLook.Reading.Figures?
   /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: Set<CheckSubject> = []
-  /// The identities of those that earlier runs have reported.
+  /// Transactions whose customers' histories are wanted: payments that no order owns, and double charges.
+  private(set) var doubtfulPayments: Set<Identifier> = []
+  /// The identities of critical findings that earlier runs have reported.
   var openCriticals: Set<Identifier> = []
   /// Whether anybody will read what was considered about critical findings.
   let isExplaining: Bool
@@ -116,6 +118,7 @@ final class AuditCollector {
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
     for (bundleId, count) in next.beyondAsking { beyondAsking[bundleId, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
+    doubtfulPayments.formUnion(next.doubtfulPayments)
     if let theirs = next.unknownFrom { note(unknownFrom: theirs) }
     if let figures = next.lookedAgain { note(figures) }
     try next.waiting?.passOrders(made: { try report?.write(madeOrder: $0) }) { try list($0) }
@@ -393,6 +396,11 @@ final class AuditCollector {
       !openCriticals.contains(Identifier(finding.identity))
     {
       agedCriticals.formUnion(subjects)
+    }
+    switch finding.kind {
+    case .orphanPayment, .chargedTwice:
+      if finding.environment == .production, let id = finding.transactionId { doubtfulPayments.insert(id) }
+    default: break
     }
     record.clear()
     finding.write(to: &record)

@@ -1,38 +1,72 @@
 import AppStore
 import Asking
+import AuditStore
 import Logging
 import Postgres
 import Reconciliation
 import Run
 
-extension NightRun {
+/// What Apple tells of whole apps and whole customers in one run.
+///
+/// A narrowed run asks about what it lists and leaves both to the night. Offline nobody is asked.
+struct FeedReading {
+  let run: NightRun
+  let request: NightRequest
+  let apps: [SweptApp]
+  let gate: AskingGate
+  let runId: String
+  /// Where pages are stored.
+  let session: OpenSession
+
+  private var isWanted: Bool { !apps.isEmpty && !request.isOffline && !request.selection.isNarrowing }
+
   /// Sweeps Apple's side of every app that can be swept; nil when nothing was.
-  ///
-  /// A narrowed run asks about what it lists and leaves the sweep to the night: the sweep is about whole apps. Offline
-  /// nobody is asked.
-  ///
-  /// - Parameter session: where pages are stored.
-  package func sweep(
-    _ request: NightRequest, _ apps: [SweptApp], gate: AskingGate, runId: String, session: OpenSession,
-    deadline: ContinuousClock.Instant
-  ) async throws -> SweepSummary? {
-    if apps.isEmpty || request.isOffline || request.selection.isNarrowing { return nil }
-    var plan = SweepStage.Plan(
-      asOf: request.asOf, refundWindow: settings.refundWindow, staleAfter: settings.staleAfter)
-    plan.pagesUnderWay = min(plan.pagesUnderWay, settings.concurrency)
+  func sweep(deadline: ContinuousClock.Instant) async throws -> SweepSummary? {
+    if !isWanted { return nil }
+    var plan = SweepStage.Plan(asOf: request.asOf, refundWindow: run.settings.refundWindow)
+    plan.pagesUnderWay = min(plan.pagesUnderWay, run.settings.concurrency)
     let stage = SweepStage(
-      apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: logger, stop: stop,
-      progress: progress,
-      deadline: deadline)
-    progress.begin("sweeping Apple's notifications", total: 0)
+      apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: run.logger, stop: run.stop,
+      progress: run.progress, deadline: deadline)
+    run.progress.begin("sweeping Apple's notifications", total: 0)
     let summary = try await stage.run()
-    progress.end()
-    logger.info(
+    run.progress.end()
+    run.logger.info(
       "swept Apple's side",
       metadata: [
-        "pages": "\(summary.pages)", "notifications": "\(summary.notifications)",
-        "histories": "\(summary.histories)", "new_facts": "\(summary.facts)",
+        "pages": "\(summary.pages)", "notifications": "\(summary.notifications)", "new_facts": "\(summary.facts)",
       ])
+    return summary
+  }
+
+  /// Reads the purchases of whole customers; nil when nobody was asked.
+  ///
+  /// - Parameter customers: those for whom an audit has found the need; nil: those that the evidence by itself names.
+  func histories(
+    of customers: Set<CustomerHistories.Customer>? = nil, deadline: ContinuousClock.Instant
+  ) async throws -> SweepSummary? {
+    if !isWanted { return nil }
+    let (asOf, staleAfter) = (request.asOf, run.settings.staleAfter)
+    for app in apps {
+      let histories = CustomerHistories(bundleId: app.bundleId)
+      try await session.withConnection { connection in
+        if let customers {
+          let ids = customers.filter { $0.bundleId == app.bundleId }.map(\.transactionId)
+          try histories.want(ids, asOf: asOf, staleAfter: staleAfter, on: connection)
+        } else {
+          try histories.wantUpgradedAndSample(asOf: asOf, staleAfter: staleAfter, on: connection)
+        }
+      }
+    }
+    let summary = try await HistoryStage(
+      apps: apps, asOf: asOf, gate: gate, session: session, runId: runId, logger: run.logger, stop: run.stop,
+      progress: run.progress, deadline: deadline
+    ).run()
+    if summary.pages > 0 {
+      run.logger.info(
+        "read customers' purchases",
+        metadata: ["histories": "\(summary.histories)", "pages": "\(summary.pages)", "new_facts": "\(summary.facts)"])
+    }
     return summary
   }
 }

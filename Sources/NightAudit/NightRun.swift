@@ -11,32 +11,6 @@ import Reconciliation
 import Reporting
 import Run
 
-/// An as-of later than all clocks, or so much later than the database's that this host's must be wrong. Exit status 64.
-struct InstantToCome: EndsRun, CustomStringConvertible {
-  /// A host that has forgotten the time is years ahead, or behind; databases are seldom told another time than hosts.
-  private static let furthest = Span.days(31)
-
-  var exitStatus: ExitStatus { .usage }
-  /// Where the host says that the instant has come nobody has mistyped it: the clock is wrong, and somebody has to hear of it.
-  var isSlip: Bool { asOf > host }
-  private let asOf: Instant
-  private let host: Instant
-  private let server: Instant
-
-  /// nil for an instant that has come.
-  init?(_ asOf: Instant, host: Instant, server: Instant, skew: Span) {
-    guard asOf > max(host, server) + skew || asOf > server + Self.furthest else { return nil }
-    self.asOf = asOf
-    self.host = host
-    self.server = server
-  }
-
-  var description: String {
-    "--as-of \(asOf.text) has not come: this host says \(host.text), the database \(server.text); give an instant of the "
-      + "past, or set the clock right"
-  }
-}
-
 /// How long each stage of a night takes.
 struct StageClock {
   private var began = ContinuousClock.now
@@ -99,16 +73,16 @@ package struct NightRun: Sendable {
   ) async throws -> NightOutcome {
     let began = ContinuousClock.now
     var stages = StageClock()
-    // Before anything is asked: a night whose report has no place need not begin.
-    try ReportFolder.check(destination(request, plan), asOf: request.asOf)
     let sender = try ReportSender(settings.deliver, stop: stop)
     let deadline = deadline(request)
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
+    let late = try await clocks(session).requireHasCome(request.asOf, skew: settings.clockSkew)
+    // Before anything is asked: a night whose report has no place need not begin.
+    do { try ReportFolder.check(destination(request, plan), asOf: request.asOf) } catch { throw late ?? error }
     try await requireSales()
-    try await requireHasCome(request.asOf, session)
     let lock = try await RunLock.acquire(session)
     try await keepPartitions(session, asOf: request.asOf)
     let waiting = try await PublicationSettlement(logger: logger).settle(session)
@@ -120,13 +94,14 @@ package struct NightRun: Sendable {
     record.trail = try await record.begin(session)
     await watch.began()
     do {
-      var recheck = try await answers(request, channels, deadline: deadline)
+      var recheck = try await answers(request, channels, deadline: deadline, late)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
       let audited = try await audited(
-        plan, request, channels, &recheck, supplement, saving: record, since: began, deadline: deadline)
+        plan, request, channels, &recheck, supplement, saving: record, since: began, deadline: deadline,
+        isLate: late != nil)
       var outcome = NightOutcome(audited, asOf: plan.asOf)
       outcome.recheck = recheck
       for remark in [outcome.uncovered, outcome.unlisted, outcome.uncompared].compactMap(\.self) {
@@ -158,10 +133,11 @@ package struct NightRun: Sendable {
   private func audited(
     _ plan: AuditPlan, _ request: NightRequest, _ channels: Channels, _ recheck: inout RecheckSummary,
     _ supplement: SupplementSource?, saving record: RunRecord, since began: ContinuousClock.Instant,
-    deadline: ContinuousClock.Instant
+    deadline: ContinuousClock.Instant, isLate: Bool
   ) async throws -> AuditOutcome {
     var asked = OpenQuestions()
-    for _ in 0..<Self.furtherRounds where request.mayAsk && recheck.endedEarly == nil && .now < deadline {
+    let mayAsk = request.mayAsk && !isLate
+    for _ in 0..<Self.furtherRounds where mayAsk && recheck.endedEarly == nil && .now < deadline {
       switch try await audit(
         plan, request, recheck, supplement, saving: record, since: began, asked: asked)
       {
@@ -190,9 +166,17 @@ package struct NightRun: Sendable {
   }
 
   /// What Apple says. Whoever has audited parts elsewhere has asked before.
+  ///
+  /// - Parameter late: a host's clock that is behind. Apple would refuse its tokens, and nobody is asked.
   private func answers(
-    _ request: NightRequest, _ channels: Channels, deadline: ContinuousClock.Instant
+    _ request: NightRequest, _ channels: Channels, deadline: ContinuousClock.Instant, _ late: HostClockBehind?
   ) async throws -> RecheckSummary {
+    if let late {
+      logger.error("\(late)")
+      var summary = RecheckSummary()
+      summary.faults = late.faults(of: settings)
+      return summary
+    }
     guard request.parts != nil else {
       return try await recheck(request, channels, runId: runId, deadline: deadline)
     }
@@ -236,7 +220,7 @@ package struct NightRun: Sendable {
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
     try await requireCurrent()
-    try await requireHasCome(request.asOf)
+    if let late = try await requireHasCome(request.asOf) { throw late }
     try await requireSales()
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
@@ -262,21 +246,22 @@ package struct NightRun: Sendable {
   private func openQueue(_ request: NightRequest, isTaking: Bool = true) async throws -> CheckQueue {
     try await CheckQueue.open(
       settings: settings, asOf: request.asOf, isOfThePast: isOfThePast(request.asOf), selection: request.selection,
-      isTaking: isTaking, connect: connect, connectSales: connectSales)
+      isTaking: isTaking, logger: logger, connect: connect, connectSales: connectSales)
   }
 
   /// Only decides, from what is stored. Writes nothing to the database, and files only where `--out` says.
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
     try await requireSales()
     let plan = try plan(request)
-    if let out = request.out {
-      try await requireHasCome(request.asOf)
-      try ReportFolder.check(.exact(out), asOf: request.asOf)
-    }
+    let late = try await requireHasCome(request.asOf)
+    if let late { logger.error("\(late)") }
+    if let out = request.out { try ReportFolder.check(.exact(out), asOf: request.asOf) }
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
     let supplement = await storedTieOut(request).map(SupplementSource.made)
-    let outcome = try await audit(plan, faults: try await storedFaults(request), supplement) { audit, scope in
+    var faults = try await storedFaults(request)
+    if let late { faults.merge(late.faults(of: settings)) { $1 } }
+    let outcome = try await audit(plan, faults: faults, supplement) { audit, scope in
       try audit.report(scope, destination: request.out.map { .exact($0) }, saving: nil) { status, folder in
         try RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).write(to: folder)
       }
@@ -296,18 +281,19 @@ package struct NightRun: Sendable {
     return faults
   }
 
-  /// What is written for an instant that has not come would be the newest for years.
-  private func requireHasCome(_ asOf: Instant, _ session: PostgresSession) async throws {
-    let server = Instant(
-      microseconds: try await session.execute("SELECT clock_timestamp()").single().timestamp(0))
-    if let error = InstantToCome(asOf, host: .now, server: server, skew: settings.clockSkew) { throw error }
+  private func clocks(_ session: PostgresSession) async throws -> Clocks {
+    let server = try await session.execute("SELECT clock_timestamp()").single().timestamp(0)
+    return Clocks(host: .now, server: Instant(microseconds: server))
   }
 
-  /// As the other one, on a session of its own.
-  func requireHasCome(_ asOf: Instant) async throws {
+  /// Refuses an as-of that has not come.
+  ///
+  /// - Returns: what is wrong with the host's clock, if it is behind.
+  func requireHasCome(_ asOf: Instant) async throws -> HostClockBehind? {
     let session = try await connect()
-    try await requireHasCome(asOf, session)
+    let late = try await clocks(session).requireHasCome(asOf, skew: settings.clockSkew)
     await session.close()
+    return late
   }
 
   // MARK: - Asking
@@ -375,23 +361,28 @@ package struct NightRun: Sendable {
     _ request: NightRequest, _ channels: Channels, runId: String, deadline: ContinuousClock.Instant,
     open: OpenQuestions? = nil
   ) async throws -> RecheckSummary {
-    let writing = OpenSession(open: connect)
-    var swept: SweepSummary?
-    if open == nil {
+    let writing = OpenSession(logger: logger, open: connect)
+    let feed = FeedReading(
+      run: self, request: request, apps: channels.swept, gate: channels.gate, runId: runId, session: writing)
+    var summary = RecheckSummary()
+    if let open {
+      summary.add(try await feed.histories(of: open.customers, deadline: deadline))
+      if open.asksAboutChecks {
+        summary.add(try await ask(request, channels, runId: runId, writing, deadline: deadline, open))
+      }
+    } else {
       // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
       let now = ContinuousClock.now
-      swept = try await sweep(
-        request, channels.swept, gate: channels.gate, runId: runId, session: writing,
-        deadline: now + (deadline - now) / 2)
+      let swept = try await feed.sweep(deadline: now + (deadline - now) / 2)
+      summary = try await ask(request, channels, runId: runId, writing, deadline: deadline, OpenQuestions())
+      summary.add(swept)
+      if swept?.isUnfinished ?? false, summary.endedEarly == nil, stop.stopped == nil, .now < deadline {
+        // What has interrupted it may be over.
+        summary.add(try await feed.sweep(deadline: deadline))
+      }
+      // By now all is known that decides whose histories are read.
+      summary.add(try await feed.histories(deadline: deadline))
     }
-    let queue = try await openQueue(request)
-    let stage = RecheckStage(
-      queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId, settings: settings),
-      judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
-      progress: progress, gate: channels.gate, isOffline: request.isOffline)
-    var summary = try await stage.run(
-      deadline: deadline, critical: open?.critical ?? [], unknownFrom: open?.unknownFrom)
-    summary.add(swept)
     // Offline nobody was asked; the questions of a further round, or of a narrowed run, are a few.
     if !request.isOffline {
       let (faults, isWhole) = (summary.faults, open == nil && !request.selection.isNarrowing)
@@ -403,7 +394,6 @@ package struct NightRun: Sendable {
       try await session.withConnection { try Trail.appendAnswers(run: runId, on: $0) }
     }
     await writing.close()
-    await queue.close()
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])
     }
@@ -415,6 +405,20 @@ package struct NightRun: Sendable {
         "rejected": "\(summary.outcomes[.rejected] ?? 0)", "unanswered": "\(summary.outcomes[.unanswered] ?? 0)",
         "review": "\(summary.outcomes[.review] ?? 0)", "not_found": "\(summary.outcomes[.notFound] ?? 0)",
       ])
+    return summary
+  }
+
+  private func ask(
+    _ request: NightRequest, _ channels: Channels, runId: String, _ writing: OpenSession,
+    deadline: ContinuousClock.Instant, _ open: OpenQuestions
+  ) async throws -> RecheckSummary {
+    let queue = try await openQueue(request)
+    let stage = RecheckStage(
+      queue: queue, writer: AnswerWriter(session: writing, asOf: request.asOf, runId: runId, settings: settings),
+      judge: channels.judge, channels: channels.channels, settings: settings, logger: logger, stop: stop,
+      progress: progress, gate: channels.gate, isOffline: request.isOffline)
+    let summary = try await stage.run(deadline: deadline, critical: open.critical, unknownFrom: open.unknownFrom)
+    await queue.close()
     return summary
   }
 

@@ -25,7 +25,8 @@ public struct CheckHistory: Hashable, Sendable {
   public var outcomeSince: Instant?
   /// As-of of the first question since the last answer that stayed without one.
   public var unansweredSince: Instant?
-  /// As-of of the audit that would report a critical finding for the first time on an answer older than itself.
+  /// From when on an answer is wanted however fresh the last one is: the as-of of an audit that would report a critical
+  /// finding for the first time on an older answer, or the night after an answer that lacks purchases of the one before.
   public var criticalSince: Instant?
 
   public init(dated: Instant, knownSince: Instant) {

@@ -26,7 +26,8 @@ public struct Dueness: Hashable, Sendable {
     case urgent = 0
     /// Without a usable answer.
     case open = 1
-    /// A critical finding would be reported for the first time on an older answer.
+    /// A critical finding would be reported for the first time on an older answer, or the last answer lacks purchases that
+    /// the answer before had.
     case critical = 2
     /// Answered, and a refund is still likely, or refused by Apple alone.
     case stale = 3

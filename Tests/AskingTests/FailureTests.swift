@@ -755,6 +755,43 @@ import Testing
     }
   }
 
+  @Test func aDatabaseThatIsWaitedForIsSaidOnce() async throws {
+    let attempts = Counter()
+    let said = Mutex<[String]>([])
+    let session = OpenSession(isWaiting: { error in said.withLock { $0.append("\(error)") } }) {
+      attempts.add(1)
+      if attempts.value < 3 { throw PostgresError(.connectionFailed, "too many connections for role") }
+      throw PostgresError(.usage, "that is enough")
+    }
+    await #expect(throws: PostgresError.self) { try await session.execute("SELECT 1") }
+    #expect(attempts.value == 3)
+    #expect(said.withLock { $0.count } == 1 && said.withLock { $0.first }?.contains("too many connections") == true)
+  }
+
+  /// A process that was stopped keeps its session, and renews nothing.
+  @Test func aWorkerWhoseLeaseHasRunOutLosesItsChecks() async throws {
+    try await RecheckRehearsal.run { shop in
+      for number in 1...10 { try await shop.order("o\(number)", transaction: "\(number)") }
+      let stopped = try await shop.queue()
+      try await stopped.enqueue()
+      #expect(try await stopped.claim().count == 10)
+      let other = try await shop.queue()
+      #expect(try await other.claim().isEmpty)
+      let runOut =
+        "UPDATE night_audit.workers SET leased_until = clock_timestamp() - interval '1 second' WHERE number = $1"
+      try await shop.session.execute(runOut, [.int(stopped.worker.number)])
+      // It goes on, and nobody has asked in its place yet.
+      try await stopped.renew()
+      #expect(try await other.claim().isEmpty)
+      try await shop.session.execute(runOut, [.int(stopped.worker.number)])
+      await other.close()
+      let answers = Dictionary(uniqueKeysWithValues: (1...10).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
+      let summary = try await shop.recheck([ScriptedChannel(.init(answers))])
+      #expect(summary.whyNotAll == nil && summary.outcomes[.verified] == 10, "\(summary)")
+      await stopped.close()
+    }
+  }
+
   @Test func aValueThatNoColumnTakesCostsItsOwnAnswer() async throws {
     try await RecheckRehearsal.run { shop in
       for number in 1...40 { try await shop.order("o\(number)", transaction: "\(number)") }

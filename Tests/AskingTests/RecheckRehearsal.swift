@@ -61,11 +61,12 @@ struct RecheckRehearsal {
 
   /// A queue of a worker of its own.
   func queue(
-    asOf: Instant = asOf, isOfThePast: Bool = false, selection: Selection = Selection()
+    asOf: Instant = asOf, isOfThePast: Bool = false, selection: Selection = Selection(),
+    logger: Logger? = nil
   ) async throws -> CheckQueue {
     let connect = connect
     return try await CheckQueue.open(
-      settings: settings, asOf: asOf, isOfThePast: isOfThePast, selection: selection, connect: connect,
+      settings: settings, asOf: asOf, isOfThePast: isOfThePast, selection: selection, logger: logger, connect: connect,
       connectSales: connect)
   }
 

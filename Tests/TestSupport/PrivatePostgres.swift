@@ -55,6 +55,7 @@ package final class PrivatePostgres: Sendable {
         fsync = off
         full_page_writes = off
         max_connections = 300
+        max_locks_per_transaction = 512
         timezone = 'Asia/Kolkata'
         \(certificate?.settings ?? "")
         \(settings)

@@ -1,6 +1,8 @@
 import AppStore
+import Logging
 import Postgres
 import Reconciliation
+import Run
 
 /// A session that is opened again when it was lost, and whose statements are tried again when others were in the way.
 ///
@@ -14,13 +16,28 @@ package actor OpenSession {
 
   private let open: @Sendable () async throws -> PostgresSession
   private let patience: Duration
+  private let isWaiting: @Sendable (any Error) -> Void
   private var current: PostgresSession?
 
-  /// - Parameter open: connects, and does what every new session needs.
-  package init(patience: Duration = OpenSession.patience, open: @escaping @Sendable () async throws -> PostgresSession)
-  {
+  /// - Parameters:
+  ///   - patience: how long a database that is gone is waited for.
+  ///   - isWaiting: called with the error when the wait for a database begins.
+  ///   - open: connects, and does what every new session needs.
+  package init(
+    patience: Duration = OpenSession.patience, isWaiting: @escaping @Sendable (any Error) -> Void = { _ in },
+    open: @escaping @Sendable () async throws -> PostgresSession
+  ) {
     self.open = open
     self.patience = patience
+    self.isWaiting = isWaiting
+  }
+
+  /// As above, with a line of the log when the wait for a database begins.
+  package init(logger: Logger?, open: @escaping @Sendable () async throws -> PostgresSession) {
+    let seconds = Self.patience.components.seconds
+    self.init(
+      isWaiting: { logger?.warning("the database cannot be reached; it is waited for up to \(seconds) s: \($0)") },
+      open: open)
   }
 
   /// Closes the session.
@@ -53,6 +70,7 @@ package actor OpenSession {
         case .again: if attempt >= Self.tries { throw error }
         case .reopen:
           let since = lostSince ?? .now
+          if lostSince == nil, patience > .zero { isWaiting(error) }
           lostSince = since
           if .now - since >= patience { throw error }
         case .report, .park, .postpone, .endApp, .endNight: throw error
@@ -93,24 +111,5 @@ package actor OpenSession {
     guard current === session else { return }
     current = nil
     await session.close()
-  }
-}
-
-extension Failure {
-  /// What an error is. What is none of the database's is a defect of this program, unless it is our own wish to stop.
-  package init(_ error: any Error) {
-    switch error {
-    case let error as PostgresError:
-      switch error.kind {
-      case .connectionFailed, .connectionLost: self = .lostSession
-      case .misconfigured: self = .access
-      case .server: self = error.sqlState.map { Failure(sqlState: $0) } ?? .defect
-      case .cancelled: self = .cancelled
-      case .unexpectedData: self = .value
-      case .usage: self = .defect
-      }
-    case is CancellationError: self = .cancelled
-    default: self = .defect
-    }
   }
 }

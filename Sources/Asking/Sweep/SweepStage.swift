@@ -6,16 +6,14 @@ import Reconciliation
 import Run
 import Synchronization
 
-/// Sweeps Apple's side of each app: what Apple has notified of since the last sweep, then the purchases of customers for
-/// whom something is open. Every page is stored when it comes, together with the cursor behind it.
+/// Sweeps Apple's side of each app: what Apple has notified of since the last sweep. Every page is stored when it comes,
+/// together with the cursor behind it.
 package struct SweepStage: Sendable {
   /// What the stage was made for.
   package struct Plan: Sendable {
     package var asOf: Instant
     /// How far back the first sweep goes.
     package var refundWindow: Span
-    /// When a customer's history is read again.
-    package var staleAfter: Span
     /// How many pages of one type are asked for at a time, at most: Apple takes up to 6 s for each, and 25 a second are what
     /// it gives by default.
     package var pagesUnderWay = 150
@@ -25,10 +23,9 @@ package struct SweepStage: Sendable {
     /// The time of day.
     package var now: @Sendable () -> Instant = { Instant.now }
 
-    package init(asOf: Instant, refundWindow: Span, staleAfter: Span) {
+    package init(asOf: Instant, refundWindow: Span) {
       self.asOf = asOf
       self.refundWindow = refundWindow
-      self.staleAfter = staleAfter
     }
   }
 
@@ -62,14 +59,10 @@ package struct SweepStage: Sendable {
 
   /// A page that does not come holds up one type only, so that nothing but time is lost by waiting longer each time.
   private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
-  /// How long pages under way are waited for once the time is up, and after a signal.
-  private static let farewell = (deadline: Duration.seconds(10), signal: Duration.milliseconds(2_500))
   private static let disbelief = """
     No notification on a page of Apple's history is believed, so nothing is known of refunds. Check bundleId and \
     appAppleId, run night-audit trust, and look for a proxy that answers in Apple's place.
     """
-  /// How many pages of one customer are read in one night.
-  private static let pagesPerCustomer = 50
 
   package init(
     apps: [SweptApp], plan: Plan, gate: AskingGate, session: OpenSession, runId: String, logger: Logger,
@@ -92,29 +85,15 @@ package struct SweepStage: Sendable {
   ///
   /// Throws `PostgresError` when pages cannot be stored any more.
   package func run() async throws -> SweepSummary {
-    enum Finished { case sweep, patience }
-    try await withThrowingTaskGroup(of: Finished.self) { group in
-      group.addTask {
-        try await sweepAll()
-        return .sweep
-      }
-      group.addTask {
-        // Short naps for the signal or the deadline; then pages that are on their way are worth waiting for, not for ever.
-        while !isOver { try await Task.sleep(for: .milliseconds(250)) }
-        try await Task.sleep(for: stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal)
-        return .patience
-      }
-      // Cancelling ends whichever is left: the wait, or pages that Apple does not deliver.
-      _ = try await group.next()
-      group.cancelAll()
-    }
+    try await withTimeLimit({ isOver }, stop: stop, sweepAll)
     return shared.values.withLock { values in
+      values.summary.isUnfinished = values.summary.isUnfinished ?? false
       values.summary.faults = gate.faults.merging(values.disbelieved) { "\($0) \($1)" }
       return values.summary
     }
   }
 
-  private func sweepAll() async throws {
+  @Sendable private func sweepAll() async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for app in apps { group.addTask { try await sweep(app) } }
       try await group.waitForAll()
@@ -123,16 +102,24 @@ package struct SweepStage: Sendable {
 
   private func sweep(_ app: SweptApp) async throws {
     let table = SweepTable(bundleId: app.bundleId)
-    let swept: Void? = try await facts.withLock(bundleId: app.bundleId) {
-      let cursors = try await session.withConnection { try table.cursors($0) }
-      let isAnswered = try await withThrowingTaskGroup(of: Bool.self) { group in
-        for cursor in cursors { group.addTask { try await sweep(cursor, of: app, in: table) } }
-        return try await group.reduce(true) { $0 && $1 }
+    let isSwept = try await facts.withLock(
+      bundleId: app.bundleId, isWorthWaiting: { !isOver(for: app) },
+      isWaiting: {
+        logger.info("another process sweeps this app: waiting for its end", metadata: ["app": "\(app.name)"])
       }
-      // Whoever is refused about all is refused about one; but one type's trouble is no customer's.
-      if isAnswered { try await readHistories(of: app) }
+    ) {
+      let cursors = try await session.withConnection { try table.cursors($0) }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for cursor in cursors { group.addTask { try await sweep(cursor, of: app, in: table) } }
+        try await group.waitForAll()
+      }
+      return true
     }
-    if swept == nil { logger.info("another worker sweeps this app", metadata: ["app": "\(app.name)"]) }
+    if isSwept != nil { return }
+    shared.values.withLock { $0.summary.isUnfinished = true }
+    logger.warning(
+      "another process still sweeps this app, and there was no time to wait for its end",
+      metadata: ["app": "\(app.name)"])
   }
 
   // MARK: - Notifications
@@ -140,12 +127,10 @@ package struct SweepStage: Sendable {
   /// What came of asking for the next page of a slice; nil when the task was cancelled.
   private typealias Page = (start: Instant, answer: NotificationAnswer?)
 
-  /// False when Apple refuses to answer, or is not believed.
-  ///
   /// Pages are asked for side by side, and taken in one after the other.
-  private func sweep(_ stored: SweepCursor, of app: SweptApp, in table: SweepTable) async throws -> Bool {
+  private func sweep(_ stored: SweepCursor, of app: SweptApp, in table: SweepTable) async throws {
     var cursor = stored
-    guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return true }
+    guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return }
     try await store([], cursor, over: stored, in: table)
     var patience = Patience(limit: patience)
     var isAnswered = true
@@ -178,7 +163,7 @@ package struct SweepStage: Sendable {
         if try await facts.keep(
           answer.disbelieved, of: app.bundleId, cursor.type, isPassedOver: !answer.isDisbelieved)
         {
-          shared.values.withLock { $0.summary.isShort = true }
+          shared.values.withLock { $0.summary.hasPassedOver = true }
         }
         let before = cursor
         switch cursor.received(answer, about: page.start, now: plan.now()) {
@@ -232,8 +217,11 @@ package struct SweepStage: Sendable {
       cursor.giveUp(silence)
       try await store([], cursor, over: before, in: table)
     }
-    if cursor.shortfall != nil || !cursor.gaps.isEmpty { shared.values.withLock { $0.summary.isShort = true } }
-    return isAnswered
+    let (isUnfinished, hasGaps) = (cursor.shortfall != nil, !cursor.gaps.isEmpty)
+    shared.values.withLock { values in
+      if isUnfinished { values.summary.isUnfinished = true }
+      if hasGaps { values.summary.hasPassedOver = true }
+    }
   }
 
   /// How long the pages of a type are asked for, and how long to wait before asking again.
@@ -281,51 +269,6 @@ package struct SweepStage: Sendable {
     shared.values.withLock { $0.summary.facts += count }
   }
 
-  // MARK: - Customers
-
-  private func readHistories(of app: SweptApp) async throws {
-    let histories = CustomerHistories(bundleId: app.bundleId)
-    let customers = try await session.withConnection {
-      try histories.due(asOf: plan.asOf, staleAfter: plan.staleAfter, $0)
-    }
-    for customer in customers where !isOver(for: app) {
-      // A customer who gets no answer waits longest next time, and the others have their turn.
-      guard try await read(customer, of: app, in: histories) else { break }
-    }
-  }
-
-  /// Reads what has changed for one customer. False when Apple does not answer.
-  private func read(
-    _ customer: CustomerHistories.Customer, of app: SweptApp, in histories: CustomerHistories
-  ) async throws -> Bool {
-    var customer = customer
-    var isDisbelieved = false
-    for _ in 1...Self.pagesPerCustomer where !isOver(for: app) {
-      guard let answer = try? await app.history(customer.transactionId, customer.revision) else { return false }
-      note(answer.trail, of: app)
-      let page = CustomerHistories.outcome(of: answer, after: customer.revision)
-      // An earlier page held something that was passed over: this night does not know everything.
-      isDisbelieved = isDisbelieved || answer.refused > 0
-      let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
-      let hasPassedOver = answer.refused > 0 && answer.revision != customer.revision
-      customer.revision = answer.revision
-      let count = try await facts.store(answer.transactions.map(\.fact)) { [customer] in
-        try histories.save(customer, asOf: plan.asOf, outcome, hasPassedOver: hasPassedOver, on: $0)
-      }
-      shared.values.withLock { values in
-        values.summary.facts += count
-        if outcome == .read { values.summary.histories += 1 }
-        if case .short = outcome { values.summary.isShort = true }
-      }
-      switch outcome {
-      case .more: continue
-      case .read, .short(.notBelieved): return true
-      case .short: return false
-      }
-    }
-    return true
-  }
-
   // MARK: - Endings
 
   private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }
@@ -343,8 +286,7 @@ package struct SweepStage: Sendable {
 
   private func note(_ trail: ServerAPITrail, of app: SweptApp) {
     let news = shared.values.withLock { values -> [String] in
-      values.summary.pages += 1
-      if !trail.asked.isEmpty { values.summary.httpStatuses[trail.httpStatus ?? 0, default: 0] += trail.asked.count }
+      values.summary.note(trail)
       return trail.warnings.filter { values.warned.insert($0).inserted }
     }
     for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }

@@ -49,7 +49,7 @@ package struct SweptFacts: Sendable {
       """
       INSERT INTO night_audit.disbelieved_notifications AS known
         (bundle_id, notification_type, digest, as_of, reason, payload, passed_over_at)
-      SELECT DISTINCT ON (md5(payload)) $1, $2, md5(payload), $3, reason, payload,
+      SELECT DISTINCT ON (\(SQLDigest.of("payload"))) $1, $2, \(SQLDigest.of("payload")), $3, reason, payload,
         CASE WHEN $6 THEN \(PublishedReport.noted("$3::timestamptz")) END
       FROM unnest($4::text[], $5::text[]) AS came (reason, payload)
       ON CONFLICT (bundle_id, notification_type, digest) DO UPDATE SET passed_over_at = excluded.passed_over_at
@@ -64,20 +64,26 @@ package struct SweptFacts: Sendable {
     return isPassedOver && new > 0
   }
 
-  /// The server takes a moment to notice that a worker was killed.
-  private static let lockTries = 5
+  /// How often it is looked whether another worker still sweeps.
+  private static let lookInterval = Duration.milliseconds(250)
 
-  /// Runs `body` while no other worker sweeps the app; nil, and nothing is done, when one does.
+  /// Runs `body` once no other worker sweeps the app; nil, and nothing is done, when that is not waited for any longer.
+  ///
+  /// - Parameters:
+  ///   - isWorthWaiting: asked before each look but the first.
+  ///   - isWaiting: called once when the wait begins.
   package func withLock<Value: Sendable>(
-    bundleId: String, _ body: () async throws -> Value
+    bundleId: String, isWorthWaiting: () -> Bool, isWaiting: () -> Void = {}, _ body: () async throws -> Value
   ) async throws -> Value? {
     let key = [PostgresValue.text("night_audit.sweeps \(bundleId)")]
     let lock = "(\(Migrator.lockKey.0), hashtext($1))"
-    for attempt in 1...Self.lockTries {
-      if try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0) { break }
-      if attempt == Self.lockTries { return nil }
-      // The lock of a worker that was killed is given back within this, without anybody telling us.
-      try await Task.sleep(for: .milliseconds(200))
+    var isFirst = true
+    while !(try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0)) {
+      guard isWorthWaiting() else { return nil }
+      if isFirst { isWaiting() }
+      isFirst = false
+      // The session serves other apps meanwhile: nobody waits inside of a statement.
+      try await Task.sleep(for: Self.lookInterval)
     }
     let result: Result<Value, any Error>
     do {

@@ -179,6 +179,12 @@ CREATE INDEX lookups_subject ON night_audit.lookups (subject_id);
 
 CREATE SEQUENCE night_audit.worker_numbers AS integer MAXVALUE 2000000000 CYCLE;
 
+-- Until when the leases of each worker last, by the server's clock. A worker's session holds the advisory lock of its number.
+CREATE TABLE night_audit.workers (
+  number       bigint PRIMARY KEY,
+  leased_until timestamptz NOT NULL
+);
+
 -- One rate for all workers: when the next request about an app may start, for each environment and Apple API.
 CREATE TABLE night_audit.rates (
   app       text COLLATE "C" NOT NULL,
@@ -361,6 +367,8 @@ CREATE INDEX transactions_subscription ON night_audit.transactions (original_tra
 CREATE INDEX transactions_restores ON night_audit.transactions (original_transaction_id, environment)
   WHERE original_transaction_id <> transaction_id AND is_renewal IS NULL AND expires_at IS NULL;
 -- Refunds and reversed refunds are few; an audit reads those after its as-of separately.
+-- Whose successor is unknown: the history of such a customer is read.
+CREATE INDEX transactions_upgraded ON night_audit.transactions (original_transaction_id) WHERE is_upgraded;
 CREATE INDEX transactions_revoked ON night_audit.transactions (revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX transactions_withdrawn ON night_audit.transactions (revocation_withdrawn_at)
   WHERE revocation_withdrawn_at IS NOT NULL;

@@ -17,13 +17,16 @@ package struct SweepCoverage {
   package func shortfalls(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
     let night = PublishedReport.Span(
       after: try PublishedReport.last(before: plan.asOf, day: plan.period.until, on: connection), until: plan.asOf)
+    // Who only decides, or asks about a part, has swept nothing.
+    let isThere = try RunRecord.isThere(asOf: plan.asOf, on: connection)
+    let isOfRun = isThere && !plan.selection.isNarrowing
     var reasons: [String] = []
     for app in settings.sweptApps where plan.selection.bundleId.map({ $0 == app.bundleId }) ?? true {
       let table = SweepTable(bundleId: app.bundleId)
       let passedOver = try table.passedOver(night, connection)
       let types = try table.cursors(connection).compactMap { cursor -> String? in
         var words = passedOver[cursor.type] ?? []
-        if cursor.isShort(of: plan.asOf) {
+        if cursor.isShort(of: plan.asOf, isOfRun: isOfRun) {
           let reason = cursor.lastAttempt == plan.asOf ? cursor.shortfall : nil
           words.insert(reason?.rawValue ?? "not swept")
         }
@@ -45,7 +48,7 @@ package struct SweepCoverage {
 
 extension Settings {
   /// The apps whose side at Apple can be swept.
-  var sweptApps: [App] { apps.filter { effectiveChannel(of: $0) == .serverApi } }
+  package var sweptApps: [App] { apps.filter { effectiveChannel(of: $0) == .serverApi } }
 }
 
 extension SweepTable {

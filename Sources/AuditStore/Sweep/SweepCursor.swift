@@ -144,12 +144,14 @@ extension SweepCursor {
   /// A sweep that is older than this is another night's.
   private static let nightly = RetrySchedule.span(afterAttempt: .max)
 
-  /// Whether a night of that as-of is incomplete for want of this sweep: it was tried and fell short, or the last one is
-  /// from another night.
-  package func isShort(of asOf: Instant) -> Bool {
+  /// Whether a night of that as-of is incomplete for want of this sweep: it was tried and fell short, or the last one did
+  /// not reach the as-of.
+  ///
+  /// - Parameter isOfRun: whether a run of that as-of had to sweep; else a sweep of the same night will do.
+  package func isShort(of asOf: Instant, isOfRun: Bool) -> Bool {
     if lastAttempt == asOf { return shortfall != nil }
     // What a later run has tried says nothing about what was known that night.
-    if let lastAttempt, lastAttempt > asOf { return sweptUntil.map { $0 < asOf } ?? true }
+    if isOfRun || lastAttempt.map({ $0 > asOf }) ?? false { return sweptUntil.map { $0 < asOf } ?? true }
     return sweptUntil.map { $0 <= asOf - Self.nightly } ?? true
   }
 }

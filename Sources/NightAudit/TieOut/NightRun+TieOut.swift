@@ -17,7 +17,7 @@ extension NightRun {
   ///   - year: also fetches the monthly reports of this calendar year.
   package func tieOut(asOf: Instant, mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome? {
     guard let run = try tieOutRun(asOf: asOf) else { return nil }
-    try await requireHasCome(asOf)
+    if let late = try await requireHasCome(asOf) { throw late }
     try await requireSales()
     let gathered = try await run.gather(mayFetch: mayFetch, year: year)
     return try await audit(try plan(NightRequest(asOf: asOf)), faults: [:], nil) { audit, scope in

@@ -72,7 +72,7 @@ import Testing
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     #expect(cursor.told(answer(.complete), now: asOf - .days(10)) == .finish)
-    #expect(cursor.sweptUntil == asOf - .days(10) && !cursor.isShort(of: asOf))
+    #expect(cursor.sweptUntil == asOf - .days(10) && !cursor.isShort(of: asOf, isOfRun: false))
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
   }
 
@@ -91,13 +91,13 @@ import Testing
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
-    #expect(cursor.isShort(of: asOf))
+    #expect(cursor.isShort(of: asOf, isOfRun: false))
     let next = asOf + .days(1)
     #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
     #expect(cursor.told(answer(.complete), now: next) == ask(asOf - .days(7), next))
-    #expect(cursor.sweptUntil == asOf && cursor.isShort(of: next))
+    #expect(cursor.sweptUntil == asOf && cursor.isShort(of: next, isOfRun: false))
     #expect(cursor.told(answer(.complete), now: next) == .finish)
-    #expect(cursor.sweptUntil == next && !cursor.isShort(of: next))
+    #expect(cursor.sweptUntil == next && !cursor.isShort(of: next, isOfRun: false))
   }
 
   @Test func oneThatIsNotBelievedIsPassedOver() {
@@ -117,7 +117,7 @@ import Testing
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     #expect(cursor.told(answer(.complete, disbelieved: 20), now: asOf) == .disbelieved)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
-    #expect(cursor.isShort(of: asOf))
+    #expect(cursor.isShort(of: asOf, isOfRun: false))
     // The same night again asks again.
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
   }
@@ -172,27 +172,30 @@ import Testing
     _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
     #expect(cursor.told(answer(.unanswered(silence), token: "a"), now: asOf) == .retry(silence))
     cursor.giveUp(silence)
-    #expect(cursor.shortfall == .rateLimited && cursor.isShort(of: asOf))
+    #expect(cursor.shortfall == .rateLimited && cursor.isShort(of: asOf, isOfRun: false))
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
   }
 
   @Test func whatMakesANightIncomplete() {
-    #expect(SweepCursor(type: .refund).isShort(of: asOf))
-    #expect(!swept(asOf).isShort(of: asOf))
+    #expect(SweepCursor(type: .refund).isShort(of: asOf, isOfRun: false))
+    #expect(!swept(asOf).isShort(of: asOf, isOfRun: false))
     // In the morning after a night nobody has missed anything yet; a night later somebody has.
-    #expect(!swept(asOf - .hours(12)).isShort(of: asOf))
-    #expect(swept(asOf - .days(1)).isShort(of: asOf))
+    #expect(!swept(asOf - .hours(12)).isShort(of: asOf, isOfRun: false))
+    // A run has to sweep by itself: what another one has swept hours before does not reach its as-of.
+    #expect(swept(asOf - .minutes(10)).isShort(of: asOf, isOfRun: true))
+    #expect(!swept(asOf).isShort(of: asOf, isOfRun: true))
+    #expect(swept(asOf - .days(1)).isShort(of: asOf, isOfRun: false))
     // A later failure says nothing about an earlier night.
     var cursor = swept(asOf)
     cursor.lastAttempt = asOf + .days(1)
     cursor.shortfall = .unreachable
-    #expect(!cursor.isShort(of: asOf))
-    #expect(cursor.isShort(of: asOf + .days(1)))
+    #expect(!cursor.isShort(of: asOf, isOfRun: false))
+    #expect(cursor.isShort(of: asOf + .days(1), isOfRun: false))
     // Nor does a later beginning: what the night itself did not get is still not there.
     var begun = swept(asOf - .minutes(40))
     begun.lastAttempt = asOf + .hours(1)
     begun.shortfall = .unfinished
-    #expect(begun.isShort(of: asOf))
+    #expect(begun.isShort(of: asOf, isOfRun: false))
   }
 }
 

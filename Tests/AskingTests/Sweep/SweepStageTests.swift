@@ -30,7 +30,7 @@ import Testing
       _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal(), patience: Duration = .zero,
       limit: Duration = .seconds(60)
     ) async throws -> SweepSummary {
-      var plan = SweepStage.Plan(asOf: asOf, refundWindow: .days(120), staleAfter: .days(7))
+      var plan = SweepStage.Plan(asOf: asOf, refundWindow: .days(120))
       plan.patience = patience
       plan.now = { asOf }
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -311,7 +311,6 @@ import Testing
     try await withSetting { setting in
       try setting.apple.notify(.oneTimeCharge, .sale("bought", signed: asOf - .days(2)))
       try await setting.sweep(asOf)
-      try await openFinding(setting, "f", transaction: "bought")
       for number in 0..<30 {
         let date = asOf + .hours(1) + .seconds(Int64(number))
         try setting.apple.notify(.refund, .sale("t\(number)", signed: date, revoked: date))
@@ -326,7 +325,6 @@ import Testing
       #expect(try await setting.cursor(.refund)?.shortfall == .appleError)
       #expect(try await setting.cursor(.didRenew)?.shortfall == (isAlone ? nil : .appleError))
       #expect((setting.apple.takeRequests(.didRenew).count > 1) != isAlone)
-      #expect(setting.apple.historyRequests.isEmpty != isAlone)
     }
   }
 
@@ -402,173 +400,50 @@ import Testing
     }
   }
 
-  @Test func twoWorkersDoNotSweepTheSameApp() async throws {
+  /// Another process that sweeps an app: it holds the app's lock until the test lets go of it.
+  private func whileAnotherSweeps(_ setting: Setting, _ body: () async throws -> Void) async throws {
+    let conninfo = setting.conninfo
+    let session = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
+    let other = SweptFacts(session: session, asOf: asOf, runId: UUID().uuidString)
+    let isDone: Void? = try await other.withLock(bundleId: "com.example.game", isWorthWaiting: { false }, body)
+    #expect(isDone != nil)
+    await session.close()
+  }
+
+  @Test func aSweepOfAnotherProcessIsWaitedForAsLongAsThereIsTime() async throws {
     try await withSetting { setting in
-      let conninfo = setting.conninfo
-      let session = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
-      let other = SweptFacts(session: session, asOf: asOf, runId: UUID().uuidString)
-      try await other.withLock(bundleId: "com.example.game") { _ = try await setting.sweep(asOf) }
+      try await whileAnotherSweeps(setting) {
+        let summary = try await setting.sweep(asOf, limit: .milliseconds(600))
+        #expect(summary.isShort && summary.isUnfinished == true)
+      }
       #expect(setting.apple.requests.isEmpty)
-      await session.close()
       try await setting.sweep(asOf)
       #expect(setting.apple.requests.count == SweptType.allCases.count)
     }
   }
 
-  // MARK: - Customers
-
-  private func openFinding(
-    _ setting: Setting, _ id: String, transaction: String, kind: String = "orphan_payment"
-  ) async throws {
-    try await setting.session.execute(
-      """
-      INSERT INTO night_audit.findings
-        (finding_id, kind, severity, subject_kind, subject, transaction_id, environment, reason, first_seen, opened_at, last_seen)
-      VALUES ($1, $2, 'critical', 'transaction', $3, $3, 'Production', '', $4, $4, $4)
-      """, [.text(id), .text(kind), .text(transaction), .timestamp((asOf - .days(1)).microseconds)])
-  }
-
-  private func history(
-    _ facts: [TransactionFact], revision: String?, _ end: HistoryAnswer.End = .complete
-  ) throws -> HistoryAnswer {
-    var answer = HistoryAnswer(revision: revision, end: end)
-    answer.transactions = try facts.map { fact in
-      var fact = fact
-      fact.channel = .serverApi
-      return AppleTransaction(signed: try fact.signed, jws: "")
-    }
-    return answer
-  }
-
-  @Test func customersWithSomethingOpenAreReadAsAWhole() async throws {
+  @Test func aNightBesideASweepingRecheckSweepsWhenThatHasEnded() async throws {
     try await withSetting { setting in
-      try setting.apple.notify(.didRenew, .sale("t2", signed: asOf - .days(2), original: "t1", isRenewal: true))
-      try setting.apple.notify(.oneTimeCharge, .sale("t9", signed: asOf - .days(2)))
-      try await setting.sweep(asOf)
-      #expect(setting.apple.historyRequests.isEmpty)
-
-      try await openFinding(setting, "f1", transaction: "t2")
-      try await openFinding(setting, "f2", transaction: "t9", kind: "refund_not_booked")
-      setting.apple.tell(
-        try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit), about: "t1", after: nil)
-      setting.apple.tell(
-        try history([.sale("t3", signed: asOf + .hours(1), original: "t1")], revision: "r2"), about: "t1", after: "r1")
-      let summary = try await setting.sweep(asOf + .days(1))
-      #expect(summary.histories == 1 && summary.facts == 2)
-      #expect(setting.apple.historyRequests == ["t1 -", "t1 r1"])
-      #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions") == "4")
-
-      // Read once, and again only when it is stale; then only what has changed.
-      try await setting.sweep(asOf + .days(2))
-      #expect(setting.apple.historyRequests.count == 2)
-      try await setting.sweep(asOf + .days(8))
-      #expect(setting.apple.historyRequests.dropFirst(2) == ["t1 r2"])
-      try await setting.session.execute("UPDATE night_audit.findings SET closed_at = opened_at")
-      try await setting.sweep(asOf + .days(20))
-      #expect(setting.apple.historyRequests.count == 3)
-    }
-  }
-
-  @Test func aCustomerWhomAppleSaysNothingAboutWaitsLongest() async throws {
-    try await withSetting { setting in
-      for id in ["t1", "t2"] { try setting.apple.notify(.oneTimeCharge, .sale(id, signed: asOf - .days(2))) }
-      try await setting.sweep(asOf)
-      for id in ["t1", "t2"] { try await openFinding(setting, "f\(id)", transaction: id) }
-      let silence = HistoryAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
-      setting.apple.tell(try history([], revision: nil, silence), about: "t1", after: nil)
-      #expect(try await setting.sweep(asOf + .days(1)).isShort)
-      #expect(setting.apple.historyRequests == ["t1 -"])
-      try await setting.sweep(asOf + .days(2))
-      #expect(setting.apple.historyRequests.dropFirst() == ["t2 -", "t1 -"])
-      #expect(
-        try await setting.value("SELECT reason FROM night_audit.histories WHERE transaction_id = 't1'")
-          == "apple_error")
-    }
-  }
-
-  /// The finding that asks is listed and counted; for ever incomplete no night would be told from the one that Apple is down.
-  @Test func aCustomerOfWhomAppleNeverTellsMakesNightsIncompleteUntilThatIsStuck() async throws {
-    try await withSetting { setting in
-      try setting.apple.notify(.oneTimeCharge, .sale("t1", signed: asOf - .days(2)))
-      try await setting.sweep(asOf)
-      try await openFinding(setting, "f1", transaction: "t1")
-      let silence = HistoryAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
-      setting.apple.tell(try history([], revision: nil, silence), about: "t1", after: nil)
-      func shortCount(_ night: Int64) async throws -> Int {
-        let asOf = asOf + .days(night)
-        try await setting.sweep(asOf)
-        return try await setting.session.withConnection {
-          try CustomerHistories(bundleId: "com.example.game").shortCount(
-            PublishedReport.Span(after: nil, until: asOf), since: asOf - .hours(48), $0)
-        }
+      let (isHeld, held) = AsyncStream.makeStream(of: Void.self)
+      let (mayEnd, end) = AsyncStream.makeStream(of: Void.self)
+      async let other: Void = whileAnotherSweeps(setting) {
+        held.yield()
+        for await _ in mayEnd { break }
       }
-      for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
-        #expect(try await shortCount(night) == count, "\(night)")
+      for await _ in isHeld { break }
+      try setting.apple.notify(.refund, .sale("t1", signed: asOf - .hours(6), revoked: asOf - .hours(6)))
+      async let night = setting.sweep(asOf)
+      while try await setting.value(
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_try_advisory_lock%' AND pid <> pg_backend_pid()")
+        != "2"
+      {
+        await Task.yield()
       }
-      setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
-      #expect(try await shortCount(5) == 0)
-      // Silence that begins anew is news.
-      setting.apple.tell(try history([], revision: "r1", silence), about: "t1", after: "r1")
-      #expect(try await shortCount(13) == 1)
-    }
-  }
-
-  /// It makes the night incomplete, and holds back neither what comes after it nor other customers.
-  @Test func anEntryThatIsNotBelievedIsPassedOver() async throws {
-    try await withSetting { setting in
-      for id in ["t1", "t2"] { try setting.apple.notify(.oneTimeCharge, .sale(id, signed: asOf - .days(2))) }
-      try await setting.sweep(asOf)
-      for id in ["t1", "t2"] { try await openFinding(setting, "f\(id)", transaction: id) }
-      var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
-      first.refused = 1
-      setting.apple.tell(first, about: "t1", after: nil)
-      setting.apple.tell(try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
-      setting.apple.tell(try history([], revision: "s1"), about: "t2", after: nil)
-      #expect(try await setting.sweep(asOf + .days(1)).isShort)
-      #expect(setting.apple.historyRequests == ["t1 -", "t1 r1", "t2 -"])
-      let reason = """
-        SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'
-        """
-      #expect(try await setting.value(reason) == "not_believed r2")
-      setting.apple.tell(try history([], revision: "r2"), about: "t1", after: "r2")
-      #expect(!(try await setting.sweep(asOf + .days(2)).isShort))
-      #expect(try await setting.value(reason) == "read r2")
-    }
-  }
-
-  @Test func aPageThatIsNotBelievedIsNotAskedForForEver() async throws {
-    try await withSetting { setting in
-      try setting.apple.notify(.oneTimeCharge, .sale("t1", signed: asOf - .days(2)))
-      try await setting.sweep(asOf)
-      try await openFinding(setting, "f1", transaction: "t1")
-      var forged = try history([], revision: nil, .pageLimit)
-      forged.refused = 1
-      setting.apple.tell(forged, about: "t1", after: nil)
-      #expect(try await setting.sweep(asOf + .days(1)).isShort)
-      #expect(setting.apple.historyRequests == ["t1 -"])
-      #expect(try await setting.value("SELECT reason FROM night_audit.histories") == "not_believed")
-    }
-  }
-}
-
-/// Where so many have to come before anybody goes on.
-private final class Meeting: Sendable {
-  private let state: Mutex<(missing: Int, waiting: [CheckedContinuation<Void, Never>])>
-
-  init(of count: Int) { state = Mutex((count, [])) }
-
-  var hasMet: Bool { state.withLock { $0.missing <= 0 } }
-
-  func come() async {
-    await withCheckedContinuation { continuation in
-      let met: [CheckedContinuation<Void, Never>] = state.withLock { state in
-        state.missing -= 1
-        state.waiting.append(continuation)
-        if state.missing > 0 { return [] }
-        defer { state.waiting = [] }
-        return state.waiting
-      }
-      for one in met { one.resume() }
+      end.yield()
+      let summary = try await night
+      try await other
+      #expect(!summary.isShort && summary.facts == 1)
+      #expect(try await setting.cursor(.refund)?.sweptUntil == asOf)
     }
   }
 }

@@ -87,6 +87,13 @@ final class NotifiedShop {
       """
   }
 
+  /// Adds a section to the configuration.
+  func configure(_ section: String) throws {
+    let file = directory.file("night-audit.yaml")
+    try (String(contentsOfFile: file, encoding: .utf8) + "\n" + section).write(
+      toFile: file, atomically: true, encoding: .utf8)
+  }
+
   /// An order of one user that names a transaction and was delivered, both at the given time in milliseconds.
   func sell(_ orderId: String, naming transactionId: String, at time: Int64, product: String = "gems.100") async throws
   {
@@ -133,9 +140,13 @@ final class NotifiedShop {
   }
 
   /// How often Apple was asked so far, under a path.
-  func requests(_ path: String = "/") throws -> Int {
+  ///
+  /// - Parameter id: counts the questions about it alone.
+  func requests(_ path: String = "/", about id: String? = nil) throws -> Int {
     guard let log = try? String(contentsOfFile: directory.file("requests"), encoding: .utf8) else { return 0 }
-    return log.split(separator: "\n").count { $0.contains("\"path\":\"\(path)") }
+    return log.split(separator: "\n").count { line in
+      line.contains("\"path\":\"\(path)") && id.map { line.contains("\"subject\":\"\($0)\"") } ?? true
+    }
   }
 
   func value(_ sql: String) async throws -> String {

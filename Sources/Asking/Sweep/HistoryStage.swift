@@ -1,0 +1,155 @@
+import AppStore
+import AuditStore
+import Logging
+import Reconciliation
+import Run
+import Synchronization
+
+/// Reads the purchases of whole customers, several customers at a time. Every page is stored when it comes, together with
+/// the revision behind it.
+package struct HistoryStage: Sendable {
+  /// How many customers of an app are read side by side.
+  private static let customersAtATime = 16
+  /// How many pages of one customer are read in one night.
+  private static let pagesPerCustomer = 50
+  /// How often a page is asked for.
+  private static let tries = 3
+  /// After so many customers in a row without an answer no more are asked about: Apple does not answer.
+  private static let mostSilent = 8
+  private static let backoff = Backoff(base: .milliseconds(200), cap: .seconds(2))
+
+  private let apps: [SweptApp]
+  private let asOf: Instant
+  private let gate: AskingGate
+  private let session: OpenSession
+  private let facts: SweptFacts
+  private let logger: Logger
+  private let stop: StopSignal
+  private let progress: WorkProgress
+  private let deadline: ContinuousClock.Instant
+  private let shared = Shared()
+
+  /// What the tasks of one reading share.
+  private final class Shared: Sendable {
+    let values = Mutex((summary: SweepSummary(), warned: Set<String>()))
+  }
+
+  package init(
+    apps: [SweptApp], asOf: Instant, gate: AskingGate, session: OpenSession, runId: String, logger: Logger,
+    stop: StopSignal, progress: WorkProgress, deadline: ContinuousClock.Instant
+  ) {
+    self.apps = apps
+    self.asOf = asOf
+    self.gate = gate
+    self.session = session
+    facts = SweptFacts(session: session, asOf: asOf, runId: runId)
+    self.logger = logger
+    self.stop = stop
+    self.progress = progress
+    self.deadline = deadline
+  }
+
+  /// Reads the histories that are wanted in the night of this as-of and not read yet.
+  ///
+  /// Throws `PostgresError` when pages cannot be stored any more.
+  package func run() async throws -> SweepSummary {
+    try await withTimeLimit({ isOver }, stop: stop) {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for app in apps { group.addTask { try await read(app) } }
+        try await group.waitForAll()
+      }
+    }
+    return shared.values.withLock { values in
+      values.summary.isShortOfHistories = values.summary.isShortOfHistories ?? false
+      return values.summary
+    }
+  }
+
+  private func read(_ app: SweptApp) async throws {
+    let histories = CustomerHistories(bundleId: app.bundleId)
+    let customers = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
+    if customers.isEmpty { return }
+    progress.begin("reading customers' purchases", total: customers.count)
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      var left = customers[...]
+      var underWay = 0
+      var silent = 0
+      while true {
+        while underWay < Self.customersAtATime, silent < Self.mostSilent, !isOver(for: app),
+          let customer = left.popFirst()
+        {
+          underWay += 1
+          group.addTask { try await read(customer, of: app, in: histories) }
+        }
+        guard let isAnswered = try await group.next() else { break }
+        underWay -= 1
+        silent = isAnswered ? 0 : silent + 1
+        progress.advance()
+      }
+      // They are wanted still, which makes the night incomplete.
+      if !left.isEmpty { noteShortfall() }
+    }
+    progress.end()
+  }
+
+  private func noteShortfall() { shared.values.withLock { $0.summary.isShortOfHistories = true } }
+
+  /// Reads what has changed for one customer. False when Apple does not answer.
+  private func read(
+    _ customer: CustomerHistories.Customer, of app: SweptApp, in histories: CustomerHistories
+  ) async throws -> Bool {
+    var customer = customer
+    var isDisbelieved = false
+    for _ in 1...Self.pagesPerCustomer {
+      guard let answer = await page(of: customer, app) else { break }
+      let page = CustomerHistories.outcome(of: answer, after: customer.revision)
+      // An earlier page held something that was passed over: this night does not know everything.
+      isDisbelieved = isDisbelieved || answer.refused > 0
+      let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
+      let hasPassedOver = answer.refused > 0 && answer.revision != customer.revision
+      customer.revision = answer.revision
+      let count = try await facts.store(answer.transactions.map(\.fact)) { [customer, asOf] in
+        try histories.save(customer, asOf: asOf, outcome, hasPassedOver: hasPassedOver, on: $0)
+      }
+      shared.values.withLock { $0.summary.facts += count }
+      switch outcome {
+      case .more: continue
+      case .read:
+        shared.values.withLock { $0.summary.histories += 1 }
+        return true
+      case .short(let shortfall):
+        noteShortfall()
+        return shortfall == .notBelieved
+      }
+    }
+    noteShortfall()
+    return true
+  }
+
+  /// The next page, asked for again where Apple is silent for a moment; nil when the time is over.
+  private func page(of customer: CustomerHistories.Customer, _ app: SweptApp) async -> HistoryAnswer? {
+    var attempt = 0
+    while !isOver(for: app), let answer = try? await app.history(customer.transactionId, customer.revision) {
+      attempt += 1
+      note(answer.trail, of: app)
+      guard case .unanswered(let silence) = answer.end, silence.retryAfter == nil, attempt < Self.tries else {
+        return answer
+      }
+      // Cancelled, the time is over.
+      try? await Task.sleep(for: Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)))
+    }
+    return nil
+  }
+
+  private func note(_ trail: ServerAPITrail, of app: SweptApp) {
+    let news = shared.values.withLock { values -> [String] in
+      values.summary.note(trail)
+      return trail.warnings.filter { values.warned.insert($0).inserted }
+    }
+    for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
+  }
+
+  private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }
+
+  private func isOver(for app: SweptApp) -> Bool { isOver || Task.isCancelled || gate.faults[app.name] != nil }
+}

@@ -1,0 +1,261 @@
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import AppStore
+@testable import Asking
+@testable import AuditStore
+@testable import Run
+@testable import SalesStore
+
+/// Reads customers' purchases into a real database, from an App Store that tells what a test wants it to tell.
+@Suite struct HistoryStageTests {
+  private static let bundleId = "com.example.game"
+  private let asOf = Instant(seconds: 1_795_143_600)
+
+  private struct Setting {
+    let conninfo: String
+    let session: PostgresSession
+    let apple = ScriptedApple()
+
+    func value(_ sql: String) async throws -> String? {
+      try await session.execute("SELECT (\(sql))::text").single().optionalText(0)
+    }
+
+    /// Stores transactions of the app.
+    func know(_ ids: [String], of original: String? = nil, columns: String = "", values: String = "") async throws {
+      try await session.execute(
+        """
+        INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+          tells_account_token, is_contradictory, channel, signed_at, checked_at, purchased_at\(columns))
+        SELECT 'Production', id, $2, 'com.example.game', 'gems', true, false, 'notification', $3, $3, $3\(values)
+        FROM unnest($1::text[]) AS t (id)
+        """, [.textArray(ids), .text(original), .timestamp(HistoryStageTests.start.microseconds)])
+    }
+
+    /// Reads the histories of some customers in the night of an as-of; of nil those that the evidence names.
+    @discardableResult
+    func read(_ customers: [String]?, _ asOf: Instant, apps: [SweptApp]? = nil) async throws -> SweepSummary {
+      let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+      let (conninfo, apps) = (conninfo, apps ?? [apple.app()])
+      let store = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
+      defer { Task { await store.close() } }
+      try await session.withConnection { connection in
+        let histories = CustomerHistories(bundleId: HistoryStageTests.bundleId)
+        if let customers {
+          try histories.want(customers, asOf: asOf, staleAfter: .days(7), on: connection)
+        } else {
+          try histories.wantUpgradedAndSample(asOf: asOf, staleAfter: .days(7), on: connection)
+        }
+      }
+      return try await HistoryStage(
+        apps: apps, asOf: asOf, gate: AskingGate(apps: apps.map(\.name)), session: store, runId: UUID().uuidString,
+        logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true),
+        deadline: .now + .seconds(60)
+      ).run()
+    }
+
+    /// How many customers make the night of an as-of incomplete.
+    func shortCount(_ asOf: Instant) async throws -> Int {
+      try await session.withConnection {
+        try CustomerHistories(bundleId: HistoryStageTests.bundleId).shortCount(
+          PublishedReport.Span(after: nil, until: asOf), since: asOf - .hours(48), $0)
+      }
+    }
+  }
+
+  private static let start = Instant(seconds: 1_795_000_000)
+
+  private func withSetting(_ body: (Setting) async throws -> Void) async throws {
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      try SalesSchema.create("sales", connection)
+      _ = try Migrator.migrate(connection)
+    }
+    try await body(Setting(conninfo: conninfo, session: session))
+    await session.close()
+  }
+
+  private func history(
+    _ facts: [TransactionFact], revision: String?, _ end: HistoryAnswer.End = .complete
+  ) throws -> HistoryAnswer {
+    var answer = HistoryAnswer(revision: revision, end: end)
+    answer.transactions = try facts.map { fact in
+      var fact = fact
+      fact.channel = .serverApi
+      return AppleTransaction(signed: try fact.signed, jws: "")
+    }
+    return answer
+  }
+
+  private static let silence = HistoryAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
+
+  // MARK: - Who is read
+
+  @Test func aHistoryIsReadToItsEndAndAgainWhenItIsStale() async throws {
+    try await withSetting { setting in
+      setting.apple.tell(
+        try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit), about: "t1", after: nil)
+      setting.apple.tell(
+        try history([.sale("t3", signed: asOf + .hours(1), original: "t1")], revision: "r2"), about: "t1", after: "r1")
+      let summary = try await setting.read(["t1"], asOf)
+      #expect(summary.histories == 1 && summary.facts == 2 && !summary.isShort)
+      #expect(setting.apple.historyRequests == ["t1 -", "t1 r1"])
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions") == "2")
+      for night in [0, 1] as [Int64] { try await setting.read(["t1"], asOf + .days(night)) }
+      #expect(setting.apple.historyRequests.count == 2)
+      // Then only what has changed.
+      try await setting.read(["t1"], asOf + .days(7))
+      #expect(setting.apple.historyRequests.dropFirst(2) == ["t1 r2"])
+    }
+  }
+
+  @Test func theCustomersOfDoubtfulPaymentsAreWantedUntilTheyAreRead() async throws {
+    try await withSetting { setting in
+      try await setting.know(["t1", "t2"], of: "t1")
+      try await setting.know(["t9"])
+      func wanted(_ asOf: Instant) async throws -> [String] {
+        try await setting.session.withConnection {
+          try CustomerHistories.wanted(
+            of: ["t2", "t9", "unknown"], bundleIds: [Self.bundleId], asOf: asOf, staleAfter: .days(7), on: $0)
+        }.map(\.transactionId).sorted()
+      }
+      #expect(try await wanted(asOf) == ["t1", "t9"])
+      try await setting.read(["t1"], asOf)
+      #expect(try await wanted(asOf) == ["t9"])
+      #expect(try await wanted(asOf + .days(7)) == ["t1", "t9"])
+      // Of a night of the past everything that was read later is known.
+      #expect(try await wanted(asOf - .days(1)) == ["t9"])
+    }
+  }
+
+  @Test func anUpgradedTransactionWithoutASuccessorIsReasonToRead() async throws {
+    try await withSetting { setting in
+      let period = ", expires_at, is_upgraded"
+      try await setting.know(["a1"], of: "a1", columns: period, values: ", $3 + interval '30 days', true")
+      try await setting.know(["b1"], of: "b1", columns: period, values: ", $3 + interval '30 days', true")
+      try await setting.know(["b2"], of: "b1", columns: period, values: ", $3 + interval '40 days', false")
+      try await setting.session.execute(
+        "UPDATE night_audit.transactions SET purchased_at = purchased_at + interval '1 day' WHERE transaction_id = 'b2'"
+      )
+      try await setting.read(nil, asOf)
+      #expect(setting.apple.historyRequests.contains("a1 -") && !setting.apple.historyRequests.contains("b1 -"))
+    }
+  }
+
+  @Test func theSampleIsOfTheDayAndOfAllCustomersAlone() async throws {
+    func sample(_ asOf: Instant, after earlier: [Instant] = []) async throws -> Set<String> {
+      var requests: Set<String> = []
+      try await withSetting { setting in
+        try await setting.know((0..<2_000).map { "t\($0)" })
+        for earlier in earlier { try await setting.read(nil, earlier) }
+        let before = setting.apple.historyRequests.count
+        try await setting.read(nil, asOf)
+        requests = Set(setting.apple.historyRequests.dropFirst(before))
+      }
+      return requests
+    }
+    let first = try await sample(asOf)
+    #expect(first.count > 1 && first.count < 30)
+    #expect(try await sample(asOf) == first)
+    #expect(try await sample(asOf + .days(1)) != first)
+    // What an earlier night has read is read again by the sample only when it is stale, and nothing else has an influence.
+    #expect(try await sample(asOf, after: [asOf - .days(20)]) == first)
+  }
+
+  @Test func severalCustomersAreReadAtATime() async throws {
+    try await withSetting { setting in
+      let meeting = Meeting(of: 4)
+      var app = setting.apple.app()
+      let page = app.history
+      app.history = { id, revision throws(CancellationError) in
+        await meeting.come()
+        return try await page(id, revision)
+      }
+      let summary = try await setting.read((0..<4).map { "t\($0)" }, asOf, apps: [app])
+      #expect(summary.histories == 4 && meeting.hasMet)
+    }
+  }
+
+  // MARK: - What Apple does not answer
+
+  @Test func aCustomerWithoutAnAnswerHoldsUpNoOther() async throws {
+    try await withSetting { setting in
+      setting.apple.tell(try history([], revision: nil, Self.silence), about: "t1", after: nil)
+      #expect(try await setting.read(["t1", "t2"], asOf).isShort)
+      #expect(Set(setting.apple.historyRequests) == ["t1 -", "t2 -"])
+      #expect(
+        try await setting.value("SELECT string_agg(reason, ',') FROM night_audit.histories") == "apple_error")
+      // Asked for once more in the same night it is read.
+      setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
+      #expect(!(try await setting.read([], asOf).isShort))
+      #expect(try await setting.value("SELECT count(*) FROM night_audit.histories WHERE reason IS NULL") == "2")
+    }
+  }
+
+  @Test func anOutageEndsTheReadingAndMakesTheNightIncomplete() async throws {
+    try await withSetting { setting in
+      let ids = (0..<100).map { "t\($0)" }
+      for id in ids { setting.apple.tell(try history([], revision: nil, Self.silence), about: id, after: nil) }
+      #expect(try await setting.read(ids, asOf).isShort)
+      #expect(Set(setting.apple.historyRequests).count < 40)
+      #expect(try await setting.shortCount(asOf) == 100)
+    }
+  }
+
+  /// The finding that asks is listed and counted; for ever incomplete no night would be told from the one that Apple is down.
+  @Test func aCustomerOfWhomAppleNeverTellsMakesNightsIncompleteUntilThatIsStuck() async throws {
+    try await withSetting { setting in
+      setting.apple.tell(try history([], revision: nil, Self.silence), about: "t1", after: nil)
+      for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
+        try await setting.read(["t1"], asOf + .days(night))
+        #expect(try await setting.shortCount(asOf + .days(night)) == count, "\(night)")
+      }
+      setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
+      try await setting.read(["t1"], asOf + .days(5))
+      #expect(try await setting.shortCount(asOf + .days(5)) == 0)
+      // Silence that begins anew is news.
+      setting.apple.tell(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
+      try await setting.read(["t1"], asOf + .days(13))
+      #expect(try await setting.shortCount(asOf + .days(13)) == 1)
+    }
+  }
+
+  // MARK: - What is not believed
+
+  /// It makes the night incomplete, and holds back neither what comes after it nor other customers.
+  @Test func anEntryThatIsNotBelievedIsPassedOver() async throws {
+    try await withSetting { setting in
+      var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
+      first.refused = 1
+      setting.apple.tell(first, about: "t1", after: nil)
+      setting.apple.tell(try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
+      setting.apple.tell(try history([], revision: "s1"), about: "t2", after: nil)
+      #expect(try await setting.read(["t1", "t2"], asOf).isShort)
+      #expect(setting.apple.historyRequests.sorted() == ["t1 -", "t1 r1", "t2 -"])
+      let reason = """
+        SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'
+        """
+      #expect(try await setting.value(reason) == "not_believed r2")
+      setting.apple.tell(try history([], revision: "r2"), about: "t1", after: "r2")
+      #expect(!(try await setting.read(["t1", "t2"], asOf + .days(1)).isShort))
+      #expect(try await setting.value(reason) == "read r2")
+    }
+  }
+
+  @Test func aPageThatIsNotBelievedIsNotAskedForForEver() async throws {
+    try await withSetting { setting in
+      var forged = try history([], revision: nil, .pageLimit)
+      forged.refused = 1
+      setting.apple.tell(forged, about: "t1", after: nil)
+      #expect(try await setting.read(["t1"], asOf).isShort)
+      #expect(setting.apple.historyRequests == ["t1 -"])
+      #expect(try await setting.value("SELECT reason FROM night_audit.histories") == "not_believed")
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import Reconciliation
+import Reporting
+import Run
+import Testing
+
+@testable import NightAudit
+
+/// Which as-ofs are refused, and when a host's clock is wrong, by the clocks of the host and of the database's server.
+@Suite struct ClocksTests {
+  private static let now = Instant(seconds: 1_795_132_800)
+
+  @Test(arguments: [
+    ("both clocks agree", Span.seconds(0), Span.seconds(0), Span.seconds(0), 0),
+    ("clocks differ by the skew", .minutes(5), .seconds(0), .seconds(0), 0),
+    ("later than both clocks", .minutes(6), .seconds(0), .seconds(0), 64),
+    ("later than the host's clock alone", .days(2), .minutes(2 * 1_440 - 59), .days(2), 0),
+    ("later than the server's clock alone", .days(2), .days(2), .seconds(0), 64),
+    ("a host that is years ahead", .days(3_650), .days(3_650), .seconds(0), 64),
+    ("a host that is ahead, and an as-of of the past", .seconds(0), .days(2), .seconds(0), 0),
+    ("a host that is an hour behind", .seconds(0), .hours(-1), .seconds(0), 0),
+    ("a host that is more than an hour behind", .minutes(-61), .minutes(-61), .seconds(0), 78),
+    ("a host that is years behind, and an as-of of now", .seconds(0), .days(-3_650), .seconds(0), 78),
+  ])
+  func theServersClockDecides(_ name: String, _ asOf: Span, _ host: Span, _ server: Span, _ status: Int32) {
+    let clocks = Clocks(host: Self.now + host, server: Self.now + server)
+    do throws(InstantToCome) {
+      let late = try clocks.requireHasCome(Self.now + asOf, skew: .minutes(5))
+      #expect((late?.exitStatus.rawValue ?? 0) == status, "\(name)")
+      if let late { #expect("\(late)".contains(clocks.host.text) && "\(late)".contains(clocks.server.text)) }
+    } catch {
+      #expect(error.exitStatus.rawValue == status, "\(name)")
+      #expect("\(error)".contains(clocks.host.text) && "\(error)".contains(clocks.server.text))
+    }
+  }
+}
