@@ -136,14 +136,14 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   /// What a person should do about it, as one sentence.
   public var suggestedAction: String {
     switch self {
-    case .paidNotDelivered: "Deliver the goods, or refund the customer through Apple."
+    case .paidNotDelivered: "Deliver the goods, or ask the customer to request a refund from Apple (reportaproblem.apple.com)."
     case .partlyDelivered: "Deliver the missing units."
     case .deliveredNotPaid:
-      "Take the goods back from whoever has them or collect the payment; ask before calling it fraud."
-    case .cancelledButPaid: "Reopen the order and deliver, or ask Apple's customer to request a refund."
-    case .orphanPayment: "Find the customer by the transaction and create or correct the order."
+      "Take the goods back. Ask the customer before you call it fraud."
+    case .cancelledButPaid: "Reopen the order and deliver, or ask the customer to request a refund from Apple (reportaproblem.apple.com)."
+    case .orphanPayment: "Find the customer by the transaction, and create or correct the order."
     case .duplicateClaim: "Keep the order that owns the payment and take back what was delivered for this one."
-    case .chargedTwice: "Tell the customer and help with a refund of the second charge."
+    case .chargedTwice: "Ask the customer to request a refund of the second charge from Apple (reportaproblem.apple.com)."
     case .wrongUser: "Check which account paid and which one got the goods, and move them."
     case .productMismatch: "Compare the ordered product with the one that was paid and correct the order."
     case .wrongBundle: "Block the order: its proof belongs to another app."
@@ -161,10 +161,10 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     case .amountMismatch: "Correct the price in the shop or the order's amount."
     case .currencyMismatch: "Correct the order's currency; nothing was converted."
     case .familySharedSale: "Remove the amount: access through Family Sharing is no sale."
-    case .restoredAsSale: "Remove the amount: a restore gives again what was paid for before."
+    case .restoredAsSale: "Remove the amount: a restore is no new sale."
     case .lapsedStillServed: "End the access, or find the renewal that is missing."
     case .unreportedByShop: "Find the sales that never reached the shop, starting with the app's logs."
-    case .stuckUnconfirmed: "Look at the last reason; have the client send a fresh receipt if it stays."
+    case .stuckUnconfirmed: "Read the last reason. If it persists, have the client send a fresh receipt."
     case .renewalWithoutOrder: "Book an order for this renewal if renewals are booked as orders."
     case .statusMismatch: "Correct the order's status in the shop."
     case .environmentMislabelled: "Correct the client: it reports the wrong environment."

@@ -123,10 +123,10 @@ struct SummaryDocumentTests {
     var stake = Stake()
     stake.add(finding)
     #expect(stake.unknown == (isUnknown ? 1 : 0))
-    #expect(stake.words == (isUnknown ? "1 of unknown amount" : "nothing"))
+    #expect(stake.words == (isUnknown ? "1 with amount unknown" : "nothing"))
     finding.isStakeUnknown = false
     finding.atStake = try money(199, "USD")
     stake.add(finding)
-    #expect(stake.words == (isUnknown ? "1.99 USD · 1 of unknown amount" : "1.99 USD"))
+    #expect(stake.words == (isUnknown ? "1.99 USD · 1 with amount unknown" : "1.99 USD"))
   }
 }

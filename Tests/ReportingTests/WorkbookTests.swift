@@ -124,7 +124,7 @@ struct WorkbookTests {
       kind: .orphanPayment, subject: .transaction("T1"), reason: Reason(String(repeating: "long ", count: 8_000)))
     report.report(ReportedFinding(elsewhere, firstSeen: SampleReport.asOf - .days(9)))
     let sheet = try book(report).sheet("Findings")
-    #expect(try sheet.cell("Kind", 2)?.text == "Paid not delivered")
+    #expect(try sheet.cell("Kind", 2)?.text == "Paid, not delivered")
     #expect(try sheet.cell("Severity", 2)?.text == "critical")
     #expect(try sheet.cell("Order id", 2)?.text == "o2")
     #expect(try sheet.cell("Order id", 2)?.link == "'Orders'!A3")
@@ -260,7 +260,7 @@ struct WorkbookTests {
     let row = try rowNumber(of: "USD", in: sheet)
     #expect(dollars["C"]?.formula == "=SUMIFS('Users'!$E$2:$E$4,'Users'!$B$2:$B$4,$A$\(row))")
     #expect(dollars["D"]?.number == 8.01)
-    let kind = try #require(sheet.row(named: "Paid not delivered"))
+    let kind = try #require(sheet.row(named: "Paid, not delivered"))
     #expect(kind["C"]?.number == 2)
     #expect(kind["C"]?.formula?.hasPrefix("=COUNTIFS('Findings'!") == true)
     // It leads to the first of its findings, which the currencies have put second to the Kuwaiti one.
@@ -315,7 +315,7 @@ struct WorkbookTests {
     let unasked = sheet.row(named: "Orders without a receipt")?["B"]?.text
     #expect(unasked == report.summary.notAskedWords.first && unasked?.contains(" 2 orders of Game ") == true)
     for kind in FindingKind.allCases {
-      let row = try #require(sheet.row(named: kind.rawValue.asWords), "\(kind)")
+      let row = try #require(sheet.row(named: kind.title), "\(kind)")
       #expect(row["C"]?.text?.hasSuffix(".") == true)
       #expect(row["D"]?.text == kind.suggestedAction)
     }
@@ -371,8 +371,8 @@ struct WorkbookTests {
     #expect(controls.contains { $0["A"]?.text == "Ordered USD: users = days" })
     #expect(controls.contains { $0["A"]?.text == "Findings: closed = changes closed" })
     let lines = summary.rows.compactMap { $0["A"]?.text }
-    #expect(lines.contains("•  closed: wrong user, order o9, 5.00 USD, open → closed (it was delivered)"))
-    #expect(lines.contains { $0.contains("adjusted: order of an earlier day, order o8, 3.00 USD, settled → refunded") })
+    #expect(lines.contains("•  closed: Wrong user, order o9, 5.00 USD, Open → Closed (it was delivered)"))
+    #expect(lines.contains { $0.contains("adjusted: order of an earlier day, order o8, 3.00 USD, Settled → Refunded") })
   }
 
   private func rowNumber(of name: String, in sheet: ReadBook.Sheet) throws -> Int {
@@ -488,15 +488,15 @@ struct WorkbookTests {
       #expect(own.entries == [])
       let summary = try book.sheet("Summary")
       let lines = summary.rows.compactMap { $0["A"]?.text }
-      #expect(lines.contains("Month-end: at stake, from opening to closing"))
+      #expect(lines.contains("Month-end: exposure roll-forward"))
       #expect(
         lines.contains(
-          "Compared with the night made for 2026-11-01T03:00:00Z. 1 finding came and went in between and is in no "
+          "Compared with the night made for 2026-11-01T03:00:00Z. 1 finding was opened and closed in between and is in no "
             + "column: 2.50 USD."))
       let head = try #require(summary.rows.first { $0["F"]?.text == "= Closing" })
       #expect(["B", "C", "D", "E"].map { head[$0]?.text } == ["Opening", "+ New", "− Closed", "± Changed"])
       let page = try contents("report.html", in: directory)
-      #expect(page.contains("Month-end: at stake, from opening to closing"))
+      #expect(page.contains("Month-end: exposure roll-forward"))
       #expect(page.contains("<h1>App Store night audit 2026-11-01 to 2026-11-30</h1>"))
     }
   }

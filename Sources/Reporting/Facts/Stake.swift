@@ -25,14 +25,14 @@ package struct Stake: Equatable, Sendable {
   /// The same, each part by itself, for people who read long numbers.
   var shown: [String] {
     var parts = money.sorted.map { "\($0.currency.shown($0.minorUnits)) \($0.currency)" }
-    if unknown > 0 { parts.append("\(unknown) of unknown amount") }
+    if unknown > 0 { parts.append("\(unknown) with amount unknown") }
     return parts.isEmpty ? ["–"] : parts
   }
 
   /// The same from decimal texts by currency.
   static func words(_ amounts: [String: String], unknown: Int) -> String {
     var parts = amounts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
-    if unknown > 0 { parts.append("\(unknown) of unknown amount") }
+    if unknown > 0 { parts.append("\(unknown) with amount unknown") }
     return parts.isEmpty ? "nothing" : parts.joined(separator: " · ")
   }
 }

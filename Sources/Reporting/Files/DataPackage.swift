@@ -125,13 +125,13 @@ extension DataPackage.Field {
     }
     let money = "major units of the currency in the field currency"
     switch column.type {
-    case .text, .id, .user, .spelt, .currency, .orderLink, .people, .prose: (type, format, unit) = ("string", nil, nil)
+    case .text, .id, .user, .currency, .orderLink, .people, .prose: (type, format, unit) = ("string", nil, nil)
     case .digest:
       (type, format, unit) = ("string", nil, nil)
       constraints.pattern = "[0-9a-f]{32}"
-    case .word(let words):
+    case .word(let words), .spelt(let words):
       (type, format, unit) = ("string", nil, nil)
-      constraints.enum = words
+      constraints.enum = words.isEmpty ? nil : words
     case .status:
       (type, format, unit) = ("string", nil, nil)
       constraints.enum = FindingStatus.allCases.map(\.rawValue)

@@ -134,7 +134,7 @@ struct ReportPage {
       severity = finding.severity.rawValue
       severityRank = Severity.allCases.firstIndex(of: finding.severity) ?? 0
       kind = finding.kind.rawValue
-      kindName = finding.kind.rawValue.asWords
+      kindName = finding.kind.title
       order = finding.orderId?.text ?? ""
       user = finding.userId.map { pseudonyms?.pseudonym(of: $0) ?? $0.text } ?? ""
       currency = finding.currency?.code ?? ""
@@ -148,11 +148,11 @@ struct ReportPage {
       explanation = reported.explanation
       hasExplanation = !explanation.isEmpty
       let all: [(String, String?)] = [
-        ("Means", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
+        ("Meaning", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
         ("Transaction", finding.transactionId?.text), ("Receipt", finding.receiptId?.text),
         ("Delivery", finding.deliveryId?.text), ("Environment", finding.environment?.rawValue),
         ("Amount", finding.amount.map { "\($0.decimalText) \($0.currency)" }),
-        ("Happened", finding.occurredAt?.text), ("Paid", finding.paidAt?.text),
+        ("Date", finding.occurredAt?.text), ("Paid", finding.paidAt?.text),
         ("Delivered", finding.deliveredAt?.text), ("First seen", reported.firstSeen.text),
         ("Status", reported.status), ("Owner", reported.owner), ("Due", reported.due), ("Remark", reported.remark),
         ("Finding", reported.findingId),
@@ -214,7 +214,7 @@ struct ReportPage {
       stateText =
         summary.isComplete
         ? "Every check that was due was answered, and all control totals balance."
-        : "The report is right as far as it goes and its control totals balance, but something is missing."
+        : "All control totals balance. The items below are outstanding."
       reasons = summary.incompleteReasons
       hasReasons = !reasons.isEmpty
       let open = summary.findings
@@ -225,7 +225,7 @@ struct ReportPage {
         Tile(label: "Critical", value: grouped(critical), tone: critical > 0 ? "bad" : ""),
         Tile(label: "New", value: grouped(open.new)), Tile(label: "Closed", value: grouped(open.closed)),
         Tile(
-          label: "Of unknown amount", value: grouped(open.open.unknown), tone: open.open.unknown > 0 ? "bad" : ""),
+          label: "Amount unknown", value: grouped(open.open.unknown), tone: open.open.unknown > 0 ? "bad" : ""),
       ]
       let money = totals.ordered.sorted.map(\.currency)
       currencies = money.map(\.code)
@@ -237,7 +237,7 @@ struct ReportPage {
         if orders == 0 { return nil }
         let inTotals = Disposition.inMoneyTotals.contains(disposition)
         return Bucket(
-          name: disposition.rawValue.asWords, meaning: "Orders \(disposition.clause)\(inTotals ? "" : "; in no total")",
+          name: disposition.title, meaning: "Orders \(disposition.clause)\(inTotals ? "" : " (excluded from totals)")",
           orders: orders,
           amounts: inTotals ? amounts(totals.amountByDisposition[disposition.index]) : money.map { _ in "" })
       }
@@ -261,7 +261,7 @@ struct ReportPage {
       hasFindings = !findings.isEmpty
       severities = Severity.allCases.map(\.rawValue).filter { word in page.rows.contains { $0.severity == word } }
       kinds = open.openKinds.map { kind in
-        Kind(word: kind.rawValue, name: kind.rawValue.asWords, count: open.byKind[kind]?.findings ?? 0)
+        Kind(word: kind.rawValue, name: kind.title, count: open.byKind[kind]?.findings ?? 0)
       }
       stakeCurrencies = Set(page.rows.map(\.currency)).subtracting([""]).sorted()
       shownText =
@@ -270,7 +270,7 @@ struct ReportPage {
           + (options.hasFiles ? "in findings.csv." : "on the sheet Findings.")
         : "\(openFindings(open.closing)), worst first."
       let unseen = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
-        "Not checked for \(app), whose channel does not tell: \(kinds.map(\.rawValue.asWords).joined(separator: ", "))."
+        "Not checked for \(app) (not available through its channel): \(kinds.map(\.title).joined(separator: ", "))."
       }
       notChecked = (unseen + summary.notAskedWords).joined(separator: " ")
     }

@@ -32,7 +32,7 @@ package struct SummaryMail {
   private var state: String {
     summary.complete
       ? "COMPLETE: every check that was due was answered."
-      : "INCOMPLETE: the report is right as far as it goes, but something is missing."
+      : "INCOMPLETE: the items below are outstanding. All other figures are final."
   }
 
   private var critical: Int {
@@ -44,7 +44,7 @@ package struct SummaryMail {
     let findings = summary.findings
     let dispositions = Disposition.allCases.compactMap { disposition -> (String, String)? in
       guard let bucket = summary.dispositions[disposition.rawValue], bucket.orders > 0 else { return nil }
-      return (disposition.rawValue.asWords, ([String(bucket.orders)] + amounts(bucket.amount)).joined(separator: " · "))
+      return (disposition.title, ([String(bucket.orders)] + amounts(bucket.amount)).joined(separator: " · "))
     }
     let kinds = FindingKind.allCases.compactMap { kind -> (String, String)? in
       guard let count = findings.open[kind.rawValue] else { return nil }
@@ -52,7 +52,7 @@ package struct SummaryMail {
         findings.severities[kind.rawValue]?[severity.rawValue].map { (severity.rawValue, $0) }
       }
       let words = FindingsSummary.severityWords(severities)
-      return (kind.rawValue.asWords, severities.count == 1 ? "\(count) \(words)" : words)
+      return (kind.title, severities.count == 1 ? "\(count) \(words)" : words)
     }
     return [
       Section(
@@ -69,7 +69,7 @@ package struct SummaryMail {
           ("At stake", Stake.words(findings.atStake, unknown: findings.atStakeUnknown)),
         ] + kinds),
       Section(
-        title: "How long ago the deals happened",
+        title: "Ageing by transaction date",
         rows: findings.ageing.map { age in
           (
             Ageing.Bucket(rawValue: age.days)?.title ?? age.days,
@@ -94,9 +94,9 @@ package struct SummaryMail {
     if summary.notChecked.isEmpty { return [] }
     return [
       Section(
-        title: "What could not be checked",
+        title: "Not checked",
         rows: summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
-          (app, kinds.map(\.asWords).joined(separator: ", "))
+          (app, kinds.map(\.title).joined(separator: ", "))
         })
     ]
   }

@@ -72,7 +72,7 @@ struct AboutPage {
       try entry("Nothing", "The channels of all apps can tell of every kind of finding.")
     }
     for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
-      try entry(app, kinds.map(\.rawValue.asWords).joined(separator: ", "))
+      try entry(app, kinds.map(\.title).joined(separator: ", "))
     }
     for words in facts.notAskedWords { try entry("Orders without a receipt", words) }
     row += 1
@@ -85,7 +85,7 @@ struct AboutPage {
     }
     row += 1
     for kind in FindingKind.allCases {
-      try sheet.writeText(kind.rawValue.asWords, row: row, column: 0, format: formats.tableText)
+      try sheet.writeText(kind.title, row: row, column: 0, format: formats.tableText)
       try sheet.writeText(kind.severity.rawValue, row: row, column: 1, format: formats.tableText)
       try sheet.writeText(Glossary.meaning(kind), row: row, column: 2, format: formats.value)
       try sheet.writeText(kind.suggestedAction, row: row, column: 3, format: formats.value)

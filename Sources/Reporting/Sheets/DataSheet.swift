@@ -222,7 +222,7 @@ struct DataSheet {
     switch type {
     case .spelt:
       if firstPlaces[text] == nil { firstPlaces[text] = RowPlace(part: Int32(parts.count), row: Int32(row)) }
-      try write(text.asWords, position, formats.indented)
+      try write(text.titles, position, isBesideNumber(position) ? formats.indented : formats.text)
     case .orderLink:
       guard let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty else {
         return try write(text, position, formats.text)

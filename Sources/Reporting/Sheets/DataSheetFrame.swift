@@ -42,7 +42,7 @@ extension DataSheet {
     let type = columns[position].type
     if type.isNumber { return formats.headerRight }
     if type == .instant || type == .due { return formats.headerCentre }
-    return isBesideNumber(position) || type == .spelt ? formats.headerIndented : formats.header
+    return isBesideNumber(position) ? formats.headerIndented : formats.header
   }
 
   func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].type.isNumber }

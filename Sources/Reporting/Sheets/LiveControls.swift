@@ -150,7 +150,9 @@ struct LiveControls {
     if options.listsAllOrders {
       let ofOrders = sheets.sum(
         .orders, "amount",
-        where: [("currency", code), ("disposition", .word("<>sandbox")), ("disposition", .word("<>bad_row"))])
+        where: [
+          ("currency", code), ("disposition", .word("<>Sandbox")), ("disposition", .word("<>Invalid source row")),
+        ])
       line("users = orders", users, ofOrders)
     } else {
       let summed = options.hasFiles ? "the sum of orders.csv" : "the program's own sum"
@@ -163,10 +165,10 @@ struct LiveControls {
         options.listsAllOrders
         ? sheets.sum(
           .orders, "amount",
-          where: [("currency", code), ("disposition", .wordSpelt(money.cell(disposition, row: money.header)))])
+          where: [("currency", code), ("disposition", .cell(money.cell(disposition, row: money.header)))])
         : sum(.amounts, disposition.rawValue)
       add(
-        "\(disposition.rawValue.asWords) \(currency): users = \(options.listsAllOrders ? "orders" : "amounts")",
+        "\(disposition.title) \(currency): users = \(options.listsAllOrders ? "orders" : "amounts")",
         LiveFigure(sum(.users, disposition.rawValue), units, currency), LiveFigure(right, units, currency),
         digits: currency.digits)
     }

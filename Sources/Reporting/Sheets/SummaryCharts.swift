@@ -15,7 +15,7 @@ extension SummaryPage {
   ) throws(SpreadsheetError) {
     let counted = Disposition.inMoneyTotals.filter { totals.ordersByDisposition[$0.index] > 0 }
     if counted.count > 1 {
-      try heading("Orders of the period by disposition")
+      try heading("Orders of the period by outcome")
       try gap()
       let columns = money.firstColumn...money.firstColumn + Disposition.inMoneyTotals.count - 1
       var chart = Chart(
@@ -29,10 +29,10 @@ extension SummaryPage {
               sheet: sheet.name, range: CellRange(rows: money.orders...money.orders, columns: columns)),
             colour: Palette.blue)
         ])
-      chart.title = "Number of orders by disposition"
+      chart.title = "Number of orders by outcome"
       chart.legend = .none
       (chart.width, chart.height) = (900, SummaryPage.chartSize.height)
-      chart.description = "Bars: how many orders of the period ended in each disposition."
+      chart.description = "Bars: how many orders of the period ended in each outcome."
       try workbook.addChart(chart, to: sheet, row: row, column: 0)
       row += SummaryPage.chartHeight
     }
@@ -43,7 +43,7 @@ extension SummaryPage {
   private mutating func writeExposure(_ history: [Night], in workbook: borrowing Workbook) throws(SpreadsheetError) {
     let currencies = history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted()
     guard !currencies.isEmpty else { return }
-    try heading("At stake at the end of each night, last \(history.count)")
+    try heading("Amount at risk at the end of each night, last \(history.count)")
     if history.count == 1 {
       try line("One night is a number: see above. The chart begins with the second.", formats.label, height: nil)
       return

@@ -5,7 +5,7 @@ extension SummaryPage {
   /// As many currencies as stand side by side on the page.
   private static let currenciesAcross = 6
 
-  /// Open findings by kind, and how old the deals are, each with the money at stake in every currency.
+  /// Open findings by kind, and how old the transactions are, each with the money at stake in every currency.
   mutating func writeFindings(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
     let findings = facts.findings
     try heading("Open findings by kind")
@@ -16,7 +16,7 @@ extension SummaryPage {
     }
     let currencies = findings.atStake.sorted.map(\.currency)
     try writeKinds(findings, sheets, currencies)
-    try heading("How long ago the deals happened")
+    try heading("Ageing by transaction date")
     try writeAges(findings, sheets, currencies)
   }
 
@@ -37,7 +37,7 @@ extension SummaryPage {
       try sheet.setRow(row, height: 32)
       try header(["Kind", "Severity"], texts: 2)
       row -= 1
-      try header(["Open", "Of unknown amount"], texts: 0, from: 2)
+      try header(["Open", "Amount unknown"], texts: 0, from: 2)
       row -= 1
       for (offset, currency) in block.enumerated() {
         try sheet.writeText(currency.code, row: row, column: 4 + offset, format: formats.tableHeaderRight)
@@ -115,11 +115,11 @@ extension SummaryPage {
   /// The kind, leading to the first of its findings.
   private func writeName(of kind: FindingKind, _ sheets: TableFormulas) throws(SpreadsheetError) {
     guard let place = sheets[.findings]?.firstPlaces[kind.rawValue] else {
-      return try sheet.writeText(kind.rawValue.asWords, row: row, column: 0, format: formats.tableText)
+      return try sheet.writeText(kind.title, row: row, column: 0, format: formats.tableText)
     }
     try sheet.writeLink(
       to: CellReference(row: Int(place.row), column: 0), on: ReportTable.findings.sheetName(part: Int(place.part)),
-      text: kind.rawValue.asWords, row: row, column: 0, format: formats.link)
+      text: kind.title, row: row, column: 0, format: formats.link)
   }
 
   private mutating func writeAges(
@@ -128,7 +128,7 @@ extension SummaryPage {
     for block in blocks(currencies) {
       let top = row
       try sheet.setRow(row, height: 32)
-      try header(["Days since the deal", "Findings", "Of unknown amount", "On our list that long"])
+      try header(["Age (days)", "Findings", "Amount unknown", "Age since first reported"])
       row -= 1
       for (offset, currency) in block.enumerated() {
         try sheet.writeText(currency.code, row: row, column: 4 + offset, format: formats.tableHeaderRight)

@@ -9,14 +9,14 @@ extension SummaryPage {
     try line(
       facts.isComplete
         ? "COMPLETE: every check that was due was answered."
-        : "INCOMPLETE: the report is right as far as it goes, but something is missing.",
+        : "INCOMPLETE: the items below are outstanding. All other figures are final.",
       facts.isComplete ? formats.complete : formats.incomplete, height: 26)
     bannerRow = row
     row += 1
     for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
     for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
-      let words = kinds.map { $0.rawValue.replacing("_", with: " ") }.joined(separator: ", ")
-      try line("•  Not checked for \(app), whose channel does not tell: \(words).", formats.value, height: nil)
+      let words = kinds.map(\.title).joined(separator: ", ")
+      try line("•  Not checked for \(app) (not available through its channel): \(words).", formats.value, height: nil)
     }
     for words in facts.notAskedWords { try line("•  \(words)", formats.value, height: nil) }
     try gap()
@@ -53,7 +53,7 @@ extension SummaryPage {
       ("Critical", findings.count(.critical), findings.count(.critical) > 0 ? formats.tileBad : formats.tile),
       ("New", findings.new, formats.tile),
       ("Closed", findings.closed, formats.tile),
-      ("Of unknown amount", findings.open.unknown, findings.open.unknown > 0 ? formats.tileBad : formats.tile),
+      ("Amount unknown", findings.open.unknown, findings.open.unknown > 0 ? formats.tileBad : formats.tile),
     ]
     var column = 0
     for (position, (label, number, format)) in tiles.enumerated() {
@@ -116,7 +116,7 @@ extension SummaryPage {
     try sheet.writeInteger(totals.ordersRead, row: row, column: 1, format: formats.value)
     names["OrdersRead"] = CellReference(row: row, column: 1)
     row += 1
-    try fact("Settings", "on the sheet About, with what every bucket, kind and reason means")
+    try fact("Settings", "on the sheet About, with the meaning of every outcome, kind and reason")
     try fact(ReportIdentity.run, ReportIdentity.words(summaryDigest))
     try fact(
       "Amounts",

@@ -7,13 +7,13 @@ extension SummaryPage {
   /// Orders and money by disposition: numbers of orders first, then one line for each currency.
   mutating func writeMoney(_ totals: Totals, _ sheets: TableFormulas) throws(SpreadsheetError) -> MoneyTable {
     let dispositions = Disposition.inMoneyTotals
-    try heading("Orders and money by disposition")
+    try heading("Orders and money by outcome")
     try sheet.setRow(row, height: 32)
     var table = MoneyTable(header: row, orders: row + 1, firstColumn: 2)
-    try header(["", "Ordered"] + dispositions.map(\.rawValue.asWords))
+    try header(["", "Ordered"] + dispositions.map(\.title))
     try sheet.writeText("Number of orders", row: row, column: 0, format: formats.tableText)
     for (offset, disposition) in dispositions.enumerated() {
-      let word = Criterion.wordSpelt(CellReference(row: table.header, column: 2 + offset))
+      let word = Criterion.cell(CellReference(row: table.header, column: 2 + offset))
       let count = totals.ordersByDisposition[disposition.index]
       try write(
         LiveFigure(options.listsAllOrders ? sheets.count(.orders, where: [("disposition", word)]) : nil, count),
@@ -36,7 +36,7 @@ extension SummaryPage {
         result: Money.number(ordered, digits: currency.digits), format: formats.amount(digits: currency.digits))
     }
     for (disposition, label) in [
-      (Disposition.sandbox, "Sandbox, in no total"), (.badRow, "Rows that break the contract"),
+      (Disposition.sandbox, "Sandbox (excluded)"), (.badRow, "Invalid source rows (excluded)"),
     ] {
       table.apart[disposition] = CellReference(row: row, column: 1)
       let amounts = totals.amountByDisposition[disposition.index].texts.sorted { $0.key < $1.key }
@@ -69,7 +69,8 @@ extension SummaryPage {
     try line(words.compared, formats.label, height: nil)
     let own = sheets[.periodFindings]
     try header(
-      ["", words.opening, "+ New", "− Closed", "± Changed", words.closing] + (own == nil ? [] : ["of own deals"]))
+      ["", words.opening, "+ New", "− Closed", "± Changed", words.closing]
+        + (own == nil ? [] : ["of which: this period's transactions"]))
     try sheet.writeText("Findings", row: row, column: 0, format: formats.tableText)
     if let own {
       try write(
@@ -114,7 +115,7 @@ extension SummaryPage {
       names["AtStake_\(currency)"] = place(row, 5)
       row += 1
     }
-    try sheet.writeText("Of unknown amount", row: row, column: 0, format: formats.tableText)
+    try sheet.writeText("Amount unknown", row: row, column: 0, format: formats.tableText)
     try sheet.writeInteger(findings.open.unknown, row: row, column: 5, format: formats.tableCount)
     names["AtStakeUnknown"] = place(row, 5)
     row += 2
@@ -151,10 +152,10 @@ extension SummaryPage {
       return
     }
     try line(
-      "Facts that arrived after these days were reported. The nights' own reports stay as they were; the orders behind a "
-        + "line are on the sheet Changes of the night that told it first, as adjusted.", formats.label, height: nil)
+      "Facts that arrived after these days were reported. Published reports are not changed. The orders behind a line are "
+        + "on the sheet Changes of the first report that shows the adjustment.", formats.label, height: nil)
     try sheet.setRow(row, height: 32)
-    try header(["Disposition", "Day", "Currency"], texts: 3)
+    try header(["Outcome", "Day", "Currency"], texts: 3)
     row -= 1
     try header(
       ["Orders reported", "Orders now", "Orders changed", "Amount reported", "Amount now", "Amount changed"], texts: 0,
@@ -176,7 +177,7 @@ extension SummaryPage {
 
   private mutating func writeNet(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
     for (currency, units) in SummaryPage.net(of: adjustments).sorted(by: { $0.key < $1.key }) {
-      try sheet.writeText("Net, all dispositions", row: row, column: 0, format: formats.tableText)
+      try sheet.writeText("Net, all outcomes", row: row, column: 0, format: formats.tableText)
       try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
       try sheet.writeNumber(
         Money.number(units, digits: currency.digits), row: row, column: 8,
@@ -189,7 +190,7 @@ extension SummaryPage {
     let currency = adjustment.bucket.currency
     let format = formats.amount(digits: currency.digits)
     try sheet.writeText(
-      adjustment.bucket.disposition.rawValue.asWords, row: row, column: 0, format: formats.tableText)
+      adjustment.bucket.disposition.title, row: row, column: 0, format: formats.tableText)
     try sheet.writeText(adjustment.day, row: row, column: 1, format: formats.tableText)
     try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
     try sheet.writeInteger(adjustment.reported.orders, row: row, column: 3, format: formats.tableCount)

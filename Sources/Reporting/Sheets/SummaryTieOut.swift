@@ -18,7 +18,7 @@ extension SummaryPage {
   mutating func writeTrend(_ facts: TieOutFacts, in workbook: borrowing Workbook) throws(SpreadsheetError) {
     try heading("Tie-out, the last \(facts.days.count) days")
     let top = row
-    try header(["Day", "Apple's units", "Unexplained", "Worth a look"])
+    try header(["Day", "Apple's units", "Unexplained", "Review"])
     let rows = row...row + facts.days.count - 1
     for day in facts.days {
       try sheet.writeText(day.date, row: row, column: 0, format: formats.tableText)
@@ -38,7 +38,7 @@ extension SummaryPage {
       series: [
         Chart.Series(name: "Unexplained", categories: place(0), values: place(2), colour: Palette.red)
       ])
-    chart.title = "Units that Apple counts and nobody here knows"
+    chart.title = "Units in Apple's reports without a transaction here"
     chart.valueFormat = "#,##0"
     chart.legend = .none
     let lines = 18

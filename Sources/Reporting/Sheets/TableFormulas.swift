@@ -5,8 +5,6 @@ import Spreadsheet
 enum Criterion {
   /// What a cell holds.
   case cell(CellReference)
-  /// The word whose spelling a cell holds: `Paid not delivered` for `paid_not_delivered`.
-  case wordSpelt(CellReference)
   case word(StaticString)
   case atLeast(Int)
   case atMost(Int)
@@ -16,7 +14,6 @@ enum Criterion {
   var formula: Formula {
     switch self {
     case .cell(let cell): "\(absolute: cell)"
-    case .wordSpelt(let cell): "SUBSTITUTE(LOWER(\(absolute: cell)),\" \",\"_\")"
     case .word(let word): Formula(word: word)
     case .atLeast(let number): "\">=\(number)\""
     case .atMost(let number): "\"<=\(number)\""

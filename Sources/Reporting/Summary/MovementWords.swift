@@ -10,23 +10,23 @@ struct MovementWords {
 
   init(_ facts: SummaryFacts) {
     if facts.isRange {
-      title = "\(MovementWords.isMonth(facts) ? "Month-end" : "End of the period"): at stake, from opening to closing"
+      title = "\(MovementWords.isMonth(facts) ? "Month-end" : "End of the period"): exposure roll-forward"
       (opening, closing) = ("Opening", "= Closing")
     } else {
-      title = "At stake, from \(facts.changes.nightWords) to this one"
+      title = "Exposure roll-forward since \(facts.changes.nightWords)"
       (opening, closing) = ("Open then", "= Open now")
     }
     guard let since = facts.changes.since else {
       compared =
-        "There is no night before \(facts.isRange ? facts.since : "this one"): everything open is new."
+        "There is no report before \(facts.isRange ? facts.since : "this one"): every open finding is new."
       return
     }
     let passing = facts.findings.passing
     let between =
       switch passing.findings {
       case 0: ""
-      case 1: " 1 finding came and went in between and is in no column: \(passing.words)."
-      case let count: " \(count) findings came and went in between and are in no column: \(passing.words)."
+      case 1: " 1 finding was opened and closed in between and is in no column: \(passing.words)."
+      case let count: " \(count) findings were opened and closed in between and are in no column: \(passing.words)."
       }
     let doubt = facts.changes.isSinceComplete ? "" : ", which was not complete; no night before it was"
     compared = "Compared with the night made for \(since.text)\(doubt).\(between)"

@@ -116,12 +116,12 @@ package struct ChangeRow: Hashable, Sendable {
       + [UInt8]((findingId ?? "").utf8) + [0] + (orderId?.bytes ?? [])
   }
 
-  /// The change as one line for people: `closed: paid not delivered, order o1, 4.99 USD (the goods were delivered)`.
+  /// The change as one line for people: `closed: Paid, not delivered, order o1, 4.99 USD (the goods were delivered)`.
   package var line: String {
-    var words = [kind.map { $0.rawValue.replacing("_", with: " ") } ?? "order of an earlier day"]
+    var words = [kind?.title ?? "order of an earlier day"]
     if let orderId { words.append("order \(orderId)") }
     if let money = atStake ?? amount { words.append("\(money.decimalText) \(money.currency)") }
-    if let before, let after { words.append("\(before) → \(after)") }
+    if let before, let after { words.append("\(before.title) → \(after.title)") }
     // The file has the whole reason; a line of a sheet or a mail has room for its beginning.
     let reason = because.map { " (\($0.count > 100 ? $0.prefix(100) + "…" : $0[...]))" } ?? ""
     return "\(change.rawValue): \(words.joined(separator: ", "))\(reason)"
@@ -136,7 +136,7 @@ extension ChangeRow: TableRow {
     meaning: "What is different from the last complete night, or from the one before a longer period. "
       + "Empty on the first one.",
     sheetNote:
-      "What is different from the night compared with, and why: findings, what people decided, orders in another bucket.",
+      "What is different from the night compared with, and why: findings, what people decided, orders with another outcome.",
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
     frozenColumns: 1, printedColumns: 13, tabColour: Palette.red)
 
@@ -145,7 +145,7 @@ extension ChangeRow: TableRow {
       .text($0.change.rawValue)
     },
     Column("finding_id", .digest, 12, "The finding's stable id; empty for an order.") { Cell($0.findingId) },
-    Column("kind", .spelt, 24, "The kind of the finding; order: an order that has another outcome now.") {
+    Column("kind", .spelt(), 24, "The kind of the finding; order: an order that has another outcome now.") {
       .text($0.kindWord)
     },
     Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
@@ -155,8 +155,8 @@ extension ChangeRow: TableRow {
     Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
     Column("at_stake", .amount, 14, "Money that is at stake, or was in what has closed.") { Cell($0.atStake) },
-    Column("before", .text, 22, "The status or disposition then.") { Cell($0.before) },
-    Column("after", .text, 22, "The status or disposition now.") { Cell($0.after) },
+    Column("before", .spelt(), 22, "The status or disposition then.") { Cell($0.before) },
+    Column("after", .spelt(), 22, "The status or disposition now.") { Cell($0.after) },
     Column("because", .prose, 64, "Why; always there for what has closed or was adjusted.") { Cell($0.because) },
     Column("amount", .amount, 14, "Amount of the order, or of the payment where there is no order.") {
       Cell($0.amount)

@@ -11,8 +11,8 @@ enum ColumnType: Hashable, Sendable {
   case digest
   /// One of few words of the program's own.
   case word([String])
-  /// A word that a sheet prints as people write it.
-  case spelt
+  /// Codes of the files, separated by spaces; a sheet prints their names for people. Empty: any codes.
+  case spelt([String] = [])
   /// `true` or `false`.
   case flag
   case currency
@@ -50,7 +50,7 @@ enum ColumnType: Hashable, Sendable {
   static let things = ColumnType.count(unit: "1")
   static let days = ColumnType.count(unit: "d")
   static let severity = ColumnType.word(Severity.allCases.map(\.rawValue))
-  static let disposition = ColumnType.word(Disposition.allCases.map(\.rawValue))
+  static let disposition = ColumnType.spelt(Disposition.allCases.map(\.rawValue))
 
   var isMoney: Bool {
     switch self {

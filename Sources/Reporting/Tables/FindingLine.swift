@@ -57,7 +57,7 @@ struct FindingLine: TableRow {
     Column("finding_id", .digest, 12, "Stable id: the same discrepancy has the same one every night.") {
       .text($0.reported.findingId)
     },
-    Column("kind", .spelt, 24, "What is wrong; the sheet About explains every kind.") {
+    Column("kind", .spelt(), 24, "What is wrong; the sheet About explains every kind.") {
       .text($0.finding.kind.rawValue)
     },
     Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {

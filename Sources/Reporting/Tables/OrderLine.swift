@@ -111,7 +111,7 @@ package struct OrderLine: TableRow, Hashable {
 
   static let shape = ReportTable.Shape(
     title: "Orders", formulaName: "OrdersTable", fileName: "orders.csv",
-    meaning: "Every order created in the period, with the one bucket that it ended in.",
+    meaning: "Every order created in the period, with its outcome.",
     sheetNote: "Every order of the period.", primaryKey: ["order_id"], keysMayFail: true, pagesWide: 2)
 
   static let columns: [Column<OrderLine>] = [
@@ -122,14 +122,14 @@ package struct OrderLine: TableRow, Hashable {
     Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency) },
     Column("amount", .amount, 14, "Total of the order as the shop recorded it.") { $0.amountCell },
     Column("status", .text, 11, "What the shop believes.") { .text($0.status) },
-    Column("disposition", .disposition, 24, "The one bucket that the order ended in; the sheet About explains them.") {
+    Column("disposition", .disposition, 24, "The outcome of the order; the sheet About explains each.") {
       .text($0.disposition.rawValue)
     },
     Column(
-      "payment", .word(["paid", "reversed", "unpaid", "unconfirmed"]), 13,
+      "payment", .spelt(["paid", "reversed", "unpaid", "unconfirmed"]), 13,
       "The verdict on payment: paid, reversed, unpaid or unconfirmed."
     ) { Cell($0.payment) },
-    Column("payment_reason", .text, 18, "Why it is unpaid or unconfirmed.") { Cell($0.paymentReason?.rawValue) },
+    Column("payment_reason", .spelt(), 18, "Why it is unpaid or unconfirmed.") { Cell($0.paymentReason?.rawValue) },
     Column("transaction_id", .id, 20, "Apple's id of the purchase that pays it, or that the shop names.") {
       Cell($0.transactionId)
     },
@@ -141,7 +141,7 @@ package struct OrderLine: TableRow, Hashable {
     Column("delivered_at", .instant, 20, "The latest delivery that was not taken back.") { Cell($0.deliveredAt) },
     Column("refunded_at", .instant, 20, "Apple's revocation date.") { Cell($0.refundedAt) },
     Column("checked_at", .instant, 20, "As-of of the run that asked Apple.") { Cell($0.checkedAt) },
-    Column("findings", .text, 40, "Kinds of the order's findings, separated by a space.") { Cell($0.findings) },
+    Column("findings", .spelt(), 40, "Kinds of the order's findings, separated by a space.") { Cell($0.findings) },
     .app { $0.app },
     .country { $0.country },
     .businessDay("Day of created_at in the report's time zone.") { $0.businessDay },
