@@ -250,7 +250,7 @@ import Testing
     let unknown = try #require(findings["at_stake_unknown"] as? Int)
     let table = try await shop.nightAudit("findings", "list", "--as-of", Self.nights[2])
     let lines = table.output.split(separator: "\n").map(String.init)
-    #expect(unknown > 0 && lines.last?.hasSuffix(" · \(unknown) of unknown amount.") == true, "\(lines.last ?? "")")
+    #expect(unknown > 0 && lines.last?.hasSuffix(" · \(unknown) with amount unknown.") == true, "\(lines.last ?? "")")
     #expect(lines.count(where: { $0.contains(" unknown ") }) >= unknown)
     let stakes = lines.filter { $0.contains(" critical ") && $0.contains(" USD ") }
       .compactMap { $0.firstMatch(of: /(\d+\.\d\d) USD/).flatMap { Double($0.1) } }

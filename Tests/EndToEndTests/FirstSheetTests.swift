@@ -84,21 +84,22 @@ import Testing
     for title, expected in {
             "Orders read": len(orders), "Open findings": len(findings),
             "Critical": sum(f["severity"] == "critical" for f in findings), "New": len(new), "Closed": len(closed),
-            "Of unknown amount": summary["findings"]["at_stake_unknown"]}.items():
+            "Amount unknown": summary["findings"]["at_stake_unknown"]}.items():
         compare(tiles[title], expected, title)
     compare(sheet.cell(find("Orders read", line + 1), 2), len(orders), "orders read")
 
     # Orders and money by disposition.
-    line = find("Orders and money by disposition") + 1
-    heads = {c: words(sheet.cell(line, c).value) for c in range(3, 12) if sheet.cell(line, c).value}
+    line = find("Orders and money by outcome") + 1
+    # The columns are those of users.csv, in its order.
+    heads = dict(enumerate(list(rows(after, "users")[0])[4:13], 3))
     counts, money = Counter(o["disposition"] for o in orders), defaultdict(Decimal)
     for order in orders:
         money[order["currency"], order["disposition"]] += number(order["amount"])
     for row in line_after(line + 1):
         name = sheet.cell(row, 1).value
-        if name == "Sandbox, in no total":
+        if name == "Sandbox (excluded)":
             compare(sheet.cell(row, 2), counts["sandbox"], name)
-        elif name == "Rows that break the contract":
+        elif name == "Invalid source rows (excluded)":
             compare(sheet.cell(row, 2), counts["bad_row"], name)
         elif name == "Number of orders":
             compare(sheet.cell(row, 2), sum(n for d, n in counts.items() if d not in OUT), name)
@@ -117,12 +118,12 @@ import Testing
                 sums[item["currency"]] += number(item["at_stake"])
         return sums
     opening, closing, came, went = stake(rows(before, "findings")), stake(findings), stake(new), stake(closed)
-    line = find("At stake, from the last night") + 3
+    line = find("Exposure roll-forward since") + 3
     for row in line_after(line):
         name = sheet.cell(row, 1).value
         if name == "Findings":
             expected = [len(rows(before, "findings")), len(new), len(closed), 0, len(findings)]
-        elif name == "Of unknown amount":
+        elif name == "Amount unknown":
             compare(sheet.cell(row, 6), summary["findings"]["at_stake_unknown"], name)
             continue
         else:
@@ -156,7 +157,7 @@ import Testing
     if unknown != summary["findings"]["at_stake_unknown"]:
         wrong.append("unknown amounts by kind")
     ranges = {"0-1 days": (0, 1), "2-7 days": (2, 7), "8-30 days": (8, 30), "over 30 days": (31, 10 ** 9)}
-    line = find("How long ago the deals happened") + 1
+    line = find("Ageing by transaction date") + 1
     currencies = {c: sheet.cell(line, c).value for c in range(5, 12) if sheet.cell(line, c).value}
     unknown = 0
     for row in line_after(line + 1):

@@ -319,8 +319,8 @@ struct WorkbookTests {
       #expect(row["C"]?.text?.hasSuffix(".") == true)
       #expect(row["D"]?.text == kind.suggestedAction)
     }
-    for disposition in Disposition.allCases { #expect(sheet.row(named: disposition.rawValue) != nil) }
-    for reason in PaymentReason.allCases { #expect(sheet.row(named: reason.rawValue) != nil) }
+    for disposition in Disposition.allCases { #expect(sheet.row(named: disposition.title) != nil) }
+    for reason in PaymentReason.allCases { #expect(sheet.row(named: reason.rawValue.title) != nil) }
     for outcome in CheckOutcome.allCases { #expect(sheet.row(named: outcome.rawValue) != nil) }
     #expect(sheet.row(named: "refund_unknown") == nil)
     report.options.hasTieOut = true

@@ -137,7 +137,7 @@ package struct RunDifferenceText {
   private func line(_ label: String, _ run: PastRun) -> String {
     "\(label) run \(run.runId.prefix(8)) as of \(run.asOf.text), days \(run.period): \(RunsText.state(run)), "
       + "\(run.ordersRead ?? 0) orders, \(run.closing ?? 0) findings open"
-      + (run.atStakeUnknown.map { $0 > 0 ? ", \($0) of unknown amount" : "" } ?? "")
+      + (run.atStakeUnknown.map { $0 > 0 ? ", \($0) with amount unknown" : "" } ?? "")
   }
 
   private var answers: [String] {

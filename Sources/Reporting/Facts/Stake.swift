@@ -19,7 +19,7 @@ package struct Stake: Equatable, Sendable {
     if finding.isStakeUnknown { unknown += 1 }
   }
 
-  /// In words: `12.98 USD · 300 JPY · 3 of unknown amount`; `nothing` for no money at all.
+  /// In words: `12.98 USD · 300 JPY · 3 with amount unknown`; `nothing` for no money at all.
   package var words: String { Stake.words(money.texts, unknown: unknown) }
 
   /// The same, each part by itself, for people who read long numbers.
