@@ -50,7 +50,8 @@ import Testing
     orders, findings, changes = rows(folder, "orders"), rows(folder, "findings"), rows(folder, "changes")
     with open(f"{folder}/summary.json", encoding="utf-8") as file:
         summary = json.load(file)
-    sheet = load_workbook(glob.glob(f"{folder}/night-audit-*.xlsx")[0], data_only=True)["Summary"]
+    book = load_workbook(glob.glob(f"{folder}/night-audit-*.xlsx")[0], data_only=True)
+    sheet = book["Summary"]
     seen, wrong = set(), []
 
     def compare(cell, expected, what):
@@ -59,8 +60,18 @@ import Testing
         if abs(value - Decimal(expected)) > Decimal("0.0000001"):
             wrong.append(f"{cell.coordinate} {what}: {cell.value} is not {expected}")
 
+    # The sheet Findings has the name of each kind beside the stable id, findings.csv the code.
+    listed = book["Findings"]
+    place = {cell.value: cell.column for cell in listed[1]}
+    kind_of = {f["finding_id"]: f["kind"] for f in findings}
+    codes = {"All kinds": "all_kinds", "of these": "of_these"}
+    for line in range(2, listed.max_row + 1):
+        kind = kind_of.get(listed.cell(line, place["Finding id"]).value)
+        if kind and codes.setdefault(listed.cell(line, place["Kind"]).value, kind) != kind:
+            wrong.append(f"two kinds are called {listed.cell(line, place['Kind']).value}")
+
     def words(text):
-        return text.replace(" ", "_").lower()
+        return codes[text]
 
     def find(text, start=1):
         for line in range(start, sheet.max_row + 1):
@@ -91,7 +102,7 @@ import Testing
     # Orders and money by disposition.
     line = find("Orders and money by outcome") + 1
     # The columns are those of users.csv, in its order.
-    heads = dict(enumerate(list(rows(after, "users")[0])[4:13], 3))
+    heads = dict(enumerate(list(rows(folder, "users")[0])[4:13], 3))
     counts, money = Counter(o["disposition"] for o in orders), defaultdict(Decimal)
     for order in orders:
         money[order["currency"], order["disposition"]] += number(order["amount"])
