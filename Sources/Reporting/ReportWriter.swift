@@ -69,7 +69,7 @@ package struct ReportWriter: ~Copyable {
   /// For rows of orders and receipts that are made elsewhere; nil where they are shown in more than one way.
   package var rowText: RowText? {
     guard book == nil, let csv, csv.orders.takesBytes else { return nil }
-    return RowText(asOf: options.asOf, dimensions: dimensions)
+    return RowText(dimensions: dimensions)
   }
 
   /// Adds an order as `rowText` has made its row.
@@ -108,7 +108,7 @@ package struct ReportWriter: ~Copyable {
 
   /// Adds a receipt; they come in ascending byte order of their ids.
   package mutating func write(receipt: Receipt) throws(ReportError) {
-    let line = ReceiptLine(receipt, asOf: options.asOf)
+    let line = ReceiptLine(receipt)
     try csv?.receipts.add(line)
     try book?.write(line)
   }
@@ -116,8 +116,7 @@ package struct ReportWriter: ~Copyable {
   /// As the receipt that `whole` makes of it.
   package mutating func write(receipt: PlainReceipt, _ whole: () throws -> Receipt) throws {
     guard book == nil, let receipts = csv?.receipts, receipts.takesBytes else { return try write(receipt: whole()) }
-    let asOf = options.asOf
-    try receipts.add({ ReceiptLine(try whole(), asOf: asOf) }, put: { $0.put(receipt, asOf: asOf) })
+    try receipts.add({ ReceiptLine(try whole()) }, put: { $0.put(receipt) })
   }
 
   /// Adds a refund of the period; they come in ascending byte order of their transactions' ids.

@@ -91,8 +91,7 @@ def totals(orders, keys):
 
 
 def main():
-    directory, formats, as_of_seconds = sys.argv[1:]
-    as_of = pd.Timestamp(int(as_of_seconds), unit="s", tz="UTC")
+    directory, formats, _ = sys.argv[1:]
     with psycopg.connect("") as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         tables = [read(connection, query) for query in (ORDERS, DELIVERIES, TRANSACTIONS, OUTCOMES)]
@@ -106,7 +105,6 @@ def main():
     tests = tests.assign(allowed=tests["disposition"].eq("sandbox").map({True: "true", False: "false"}))
     sandbox = tests.groupby(["user_id", "product_id", "currency", "digits", "allowed"], as_index=False)["minor"]
     sandbox = sandbox.agg(orders="size", amount="sum")
-    receipts["age_days"] = (as_of - receipts["received_at"]).dt.days
     receipts["apple_status"] = receipts["apple_status"].astype("Int64")
     findings["days_since"] = findings["days_since"].astype("Int64")
     sums = ["ordered", *MONEY]
@@ -120,7 +118,7 @@ def main():
         "receipts": (
             receipts.sort_values("receipt_id"),
             ["receipt_id", "order_id", "user_id", "kind", "channel", "environment", "outcome", "apple_status", "attempts"]
-            + ["last_attempt", "next_attempt", "age_days", "reason"],
+            + ["last_attempt", "next_attempt", "received_at", "reason"],
             [],
         ),
         "orders": (

@@ -303,10 +303,10 @@ struct CSVFileTests {
       try report.file("receipts.csv")
         == lines(
           "receipt_id,order_id,user_id,kind,channel,environment,outcome,apple_status,attempts,last_attempt,"
-            + "next_attempt,age_days,reason",
-          "r1,o1,u1,app,verifyReceipt,Production,verified,0,1,2026-11-19T23:00:00Z,,1,",
-          "r2,,,,,,unanswered,21009,3,,2026-11-20T05:00:00Z,0,unreachable",
-          "r3,,,,,,pending,,0,,,0,never_checked"))
+            + "next_attempt,received_at,reason",
+          "r1,o1,u1,app,verifyReceipt,Production,verified,0,1,2026-11-19T23:00:00Z,,2026-11-18T23:59:59Z,",
+          "r2,,,,,,unanswered,21009,3,,2026-11-20T05:00:00Z,2026-11-19T00:00:01Z,unreachable",
+          "r3,,,,,,pending,,0,,,2026-11-21T00:00:00Z,never_checked"))
   }
 
   @Test("Twins for Excel: a mark, the locale's separator and decimals, and every digit of an id")

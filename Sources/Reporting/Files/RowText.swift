@@ -3,13 +3,11 @@ import Reconciliation
 /// Rows of orders and receipts as their files have them, made beside the report that they go into: parts of an audit are
 /// written side by side, and appended one after the other. Each row lies here until the next is made.
 package struct RowText: ~Copyable {
-  private let asOf: Instant
   private var dimensions: ReportDimensions
   private let put: (order: (OrderLine, inout CSVText) -> Void, receipt: (ReceiptLine, inout CSVText) -> Void)
   private var text = CSVText(capacity: 1 << 10)
 
-  init(asOf: Instant, dimensions: ReportDimensions) {
-    self.asOf = asOf
+  init(dimensions: ReportDimensions) {
     self.dimensions = dimensions
     put = (CSVTable<OrderLine>.putting, CSVTable<ReceiptLine>.putting)
   }
@@ -28,12 +26,10 @@ package struct RowText: ~Copyable {
   }
 
   package mutating func row(_ receipt: Receipt) -> UnsafeRawBufferPointer {
-    row { [put, asOf] in put.receipt(ReceiptLine(receipt, asOf: asOf), &$0) }
+    row { [put] in put.receipt(ReceiptLine(receipt), &$0) }
   }
 
-  package mutating func row(_ receipt: PlainReceipt) -> UnsafeRawBufferPointer {
-    row { [asOf] in $0.put(receipt, asOf: asOf) }
-  }
+  package mutating func row(_ receipt: PlainReceipt) -> UnsafeRawBufferPointer { row { $0.put(receipt) } }
 
   private mutating func row(_ put: (inout CSVText) -> Void) -> UnsafeRawBufferPointer {
     text.removeAll()

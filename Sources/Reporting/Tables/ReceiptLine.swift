@@ -3,12 +3,8 @@ import Reconciliation
 /// A row of `receipts.csv`.
 struct ReceiptLine: TableRow {
   let receipt: Receipt
-  let asOf: Instant
 
-  init(_ receipt: Receipt, asOf: Instant) {
-    self.receipt = receipt
-    self.asOf = asOf
-  }
+  init(_ receipt: Receipt) { self.receipt = receipt }
 
   private var state: ProofState { _read { yield receipt.state } }
 
@@ -36,8 +32,8 @@ struct ReceiptLine: TableRow {
     Column("attempts", .things, 10, "How often Apple was asked.") { .count(Int64($0.state.attempts)) },
     Column("last_attempt", .instant, 20, "As-of of the run that asked last.") { Cell($0.state.lastAttempt) },
     Column("next_attempt", .instant, 20, "When it is due again.") { Cell($0.state.nextAttempt) },
-    Column("age_days", .days, 10, "Whole days since the receipt came in.") {
-      Cell(daysSince: $0.receipt.isUndated ? nil : $0.receipt.receivedAt, asOf: $0.asOf)
+    Column("received_at", .instant, 20, "When the shop received it.") {
+      Cell($0.receipt.isUndated ? nil : $0.receipt.receivedAt)
     },
     Column("reason", .text, 20, "Why it is not verified.") {
       $0.state.outcome == .verified ? .blank : Cell($0.state.reason?.rawValue)
@@ -47,7 +43,7 @@ struct ReceiptLine: TableRow {
 
 extension CSVText {
   /// The cells of `ReceiptLine.columns` of a verified receipt, in their order, from its bytes: nearly all rows.
-  mutating func put(_ receipt: PlainReceipt, asOf: Instant) {
+  mutating func put(_ receipt: PlainReceipt) {
     let state = receipt.state
     text(receipt.receiptId)
     optional(receipt.orderId)
@@ -60,7 +56,7 @@ extension CSVText {
     decimal(Int128(state.attempts), digits: 0)
     instant(state.lastAttempt)
     instant(state.due?.from)
-    decimal(Int128(max(0, (asOf - receipt.receivedAt).wholeDays)), digits: 0)
+    instant(receipt.receivedAt)
     blank()
   }
 

@@ -30,7 +30,6 @@ int main(int count, char** arguments) {
   }
   static Report report;
   const char* directory = arguments[1];
-  report.as_of = strtoll(arguments[3], NULL, 10) * 1000000;
   Book* book = &report.book;
   if (strcmp(arguments[2], "xlsx") == 0) book_open(book, directory);
   table_open(
@@ -50,7 +49,7 @@ int main(int count, char** arguments) {
   table_open(
       &report.receipts, book, directory, "receipts.csv", "Receipts",
       "receipt_id,order_id,user_id,kind,channel,environment,outcome,apple_status,attempts,last_attempt,next_attempt,"
-      "age_days,reason");
+      "received_at,reason");
   table_open(
       &report.orders, book, directory, "orders.csv", "Orders",
       "order_id,user_id,product_id,quantity,currency,amount,status,disposition,payment,payment_reason,transaction_id,"

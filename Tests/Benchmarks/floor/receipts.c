@@ -26,7 +26,7 @@ static void write_receipt(Report* report, const Stream* receipt, const Stream* c
     put_nothing(table);
     put_nothing(table);
   }
-  put_count(table, (report->as_of - instant(receipt, RECEIVED)) / INT64_C(86400000000));
+  put_time(table, instant(receipt, RECEIVED));
   if (check) {
     put_field(table, check, REASON);
   } else {

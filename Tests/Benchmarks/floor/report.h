@@ -23,7 +23,6 @@ typedef struct {
 } Order;
 
 typedef struct {
-  int64_t as_of;
   Book book;
   Table findings, users, amounts, refunds, sandbox, receipts, orders;
   Totals by_user, by_price, by_sandbox_user;
