@@ -45,12 +45,11 @@ struct ReceiptAuthority: Sendable {
     let signature = try leafKey.signature(for: SHA256.hash(data: content), padding: .insecurePKCS1v1_5)
     let digest = DER.sequence(DER.identifier([0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01]), DER.null)
     let rsa = DER.sequence(DER.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]), DER.null)
-    var issuer = SwiftASN1.DER.Serializer()
-    try issuer.serialize(leaf.issuer)
+    var leafName = SwiftASN1.DER.Serializer()
+    try leafName.serialize(leaf.issuer)
+    try leafName.serialize(leaf.serialNumber.bytes)
     let signer = DER.sequence(
-      DER.integer(1),
-      DER.sequence(issuer.serializedBytes, DER.element(0x02, Array(leaf.serialNumber.bytes))), digest, rsa,
-      DER.octets(signature.rawRepresentation))
+      DER.integer(1), DER.sequence(leafName.serializedBytes), digest, rsa, DER.octets(signature.rawRepresentation))
     let chain = try [leaf, intermediate, root].flatMap { try $0.serializeAsPEM().derBytes }
     let signed = DER.sequence(
       DER.integer(1), DER.set([digest]),
@@ -93,7 +92,7 @@ struct ReceiptAuthority: Sendable {
     try extensions.append(Certificate.Extension(AuthorityKeyIdentifier(keyIdentifier: issuerId), critical: false))
     if let marker { try extensions.append(Certificate.Extension(oid: marker, critical: false, value: [0x05, 0x00])) }
     return try Certificate(
-      version: .v3, serialNumber: Certificate.SerialNumber(UInt64.random(in: 1 << 56...UInt64(Int64.max))),
+      version: .v3, serialNumber: Certificate.SerialNumber(),
       publicKey: publicKey,
       notValidBefore: Date(timeIntervalSince1970: 946_684_800),
       notValidAfter: Date(timeIntervalSince1970: 2_524_608_000), issuer: issuer, subject: subject,

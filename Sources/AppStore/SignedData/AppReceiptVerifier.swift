@@ -1,5 +1,4 @@
 import Reconciliation
-import SwiftASN1
 import X509
 
 /// Verifies app receipts: a PKCS#7 signature by a leaf under Apple's RSA root, judged at the receipt's creation date
@@ -55,7 +54,7 @@ package struct AppReceiptVerifier: Sendable {
       path.leafKey.isValidSignature(signer.signature, for: container.content, signatureAlgorithm: algorithm)
     else { throw .signatureMismatch }
 
-    let receipt = try AppReceipt(content.get())
+    let receipt = try AppReceipt(readable(content))
     guard path.covers(receipt.creationDate) else { throw .notValidAtSignedDate }
     guard receipt.creationDate < Self.endOfSHA1 || !path.usesSHA1 && signer.digest == .sha256 else {
       throw .digestTooWeak
@@ -68,25 +67,37 @@ package struct AppReceiptVerifier: Sendable {
     _ container: ReceiptContainer, _ signer: ReceiptContainer.Signer
   ) throws(SignedDataRefusal) -> AppleCertificatePath {
     var certificates: [Certificate] = []
-    for (index, bytes) in container.certificates.enumerated() {
-      guard let certificate = try? Certificate(derEncoded: Array(bytes)) else { throw .certificateUnreadable(index) }
-      certificates.append(certificate)
-    }
-    guard signer.issuer.count <= DecodingLimits.certificateLength,
-      let issuer = try? DistinguishedName(derEncoded: DER.parse(signer.issuer)),
-      let leaf = certificates.first(where: {
-        $0.issuer == issuer && $0.serialNumber.bytes.elementsEqual(signer.serialNumber)
-      })
-    else { throw .chainNotTrusted }
     var refusal = SignedDataRefusal.chainNotTrusted
-    for intermediate in certificates where intermediate.subject == leaf.issuer {
+    for (index, bytes) in container.certificates.enumerated() {
       do throws(SignedDataRefusal) {
-        return try AppleCertificatePath(leaf: leaf, intermediate: intermediate, roots: roots)
+        certificates.append(try Certificate(received: bytes, at: index))
       } catch {
-        refusal = error
+        // One that is not needed may be unreadable.
+        if refusal.meaning != .undecided { refusal = error }
+      }
+    }
+    let serialNumber = Certificate.SerialNumber(bytes: signer.serialNumber)
+    for leaf in certificates where leaf.serialNumber == serialNumber {
+      for intermediate in certificates where intermediate != leaf {
+        do throws(SignedDataRefusal) {
+          return try AppleCertificatePath(leaf: leaf, intermediate: intermediate, roots: roots)
+        } catch {
+          if refusal == .chainNotTrusted { refusal = error }
+        }
       }
     }
     throw refusal
+  }
+
+  /// What Apple signed is no forgery, even where it cannot be read here.
+  private func readable(
+    _ content: Result<ReceiptContent, SignedDataRefusal>
+  ) throws(SignedDataRefusal) -> ReceiptContent {
+    do throws(SignedDataRefusal) {
+      return try content.get()
+    } catch {
+      throw error == .payloadUnreadable ? .payloadIncomplete("readable content") : error
+    }
   }
 
   private static func developerEnvironment(_ content: ReceiptContent) -> AppleEnvironment? {

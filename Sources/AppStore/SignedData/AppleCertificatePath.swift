@@ -52,7 +52,7 @@ struct AppleCertificatePath: Sendable {
   private static let keyUsage: ASN1ObjectIdentifier = [2, 5, 29, 15]
 
   private static func issued(_ certificate: Certificate, by issuer: Certificate) -> Bool {
-    certificate.issuer == issuer.subject
+    certificate.issuer.isSame(as: issuer.subject)
       && issuer.publicKey.isValidSignature(certificate.signature, for: certificate)
   }
 
@@ -74,4 +74,31 @@ struct AppleCertificatePath: Sendable {
   }
 
   private static func seconds(_ date: Date) -> Int64 { Int64(date.timeIntervalSince1970) }
+}
+
+extension DistinguishedName {
+  /// Whether two names have the same characters, whatever string types they are written in (RFC 5280, 7.1).
+  func isSame(as other: DistinguishedName) -> Bool { self == other || characters == other.characters }
+
+  private var characters: [[String]] {
+    map { $0.map { "\($0.type) \(String($0.value) ?? $0.value.description)" } }
+  }
+}
+
+extension Certificate {
+  /// Reads a certificate that came along with signed data.
+  ///
+  /// The library reads what RFC 5280 allows, and no negative serial number for instance. A certificate that has another
+  /// form proves nothing: Apple has to be asked.
+  init(received bytes: ArraySlice<UInt8>, at index: Int) throws(SignedDataRefusal) {
+    guard bytes.count <= DecodingLimits.certificateLength else { throw .certificateUnreadable(index) }
+    do {
+      try self.init(derEncoded: Array(bytes))
+    } catch {
+      guard var parts = BERElement(bytes)?.children, parts.next(BERElement.sequence) != nil,
+        parts.next(BERElement.sequence) != nil, parts.next(BERElement.bitString) != nil, parts.isAtEnd
+      else { throw .certificateUnreadable(index) }
+      throw .unsupported("certificate \(index + 1) has an unknown form")
+    }
+  }
 }

@@ -12,6 +12,7 @@ struct BERElement: Sendable {
   let content: ArraySlice<UInt8>
 
   static let integer: UInt8 = 0x02
+  static let bitString: UInt8 = 0x03
   static let octetString: UInt8 = 0x04
   static let constructedOctetString: UInt8 = 0x24
   static let objectIdentifier: UInt8 = 0x06

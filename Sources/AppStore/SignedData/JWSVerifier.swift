@@ -93,7 +93,7 @@ package final class JWSVerifier: Sendable {
     // Only now: nobody without Apple's key can fill the memory with headers.
     if known == nil { remembered.withLock { $0.remember(chain, for: jws.header) } }
 
-    guard let payload else { throw .payloadUnreadable }
+    guard let payload else { throw .payloadIncomplete("readable content") }
     // What describes the app itself is dated by its making (Apple: `AppTransaction`).
     guard let signedDate = payload.instant("signedDate") ?? payload.instant("receiptCreationDate") else {
       throw .payloadIncomplete("signedDate")
@@ -118,9 +118,7 @@ package final class JWSVerifier: Sendable {
         throw .certificateUnreadable(index)
       }
       guard index < 2 else { break }
-      guard bytes.count <= DecodingLimits.certificateLength, let certificate = try? Certificate(derEncoded: bytes)
-      else { throw .certificateUnreadable(index) }
-      certificates.append(certificate)
+      certificates.append(try Certificate(received: bytes[...], at: index))
     }
     let path = try AppleCertificatePath(leaf: certificates[0], intermediate: certificates[1], roots: roots)
     guard let key = P256.Signing.PublicKey(path.leafKey) else { throw .leafKeyKind }

@@ -59,7 +59,7 @@ package struct OldReceiptVerifier: Sendable {
         case .isCertificateAuthority = try? intermediate.extensions.basicConstraints
       else { return false }
       return roots.contains { root in
-        intermediate.issuer == root.subject && Self.isValid(root, at: date)
+        intermediate.issuer.isSame(as: root.subject) && Self.isValid(root, at: date)
           && root.publicKey.isValidSignature(intermediate.signature, for: intermediate)
       }
     }
@@ -137,7 +137,7 @@ private struct SmallCertificate {
   init?(_ bytes: ArraySlice<UInt8>) {
     guard var parts = BERElement(bytes)?.children, let content = parts.next(BERElement.sequence),
       let algorithm = parts.next(BERElement.sequence), algorithm.encoded.elementsEqual(Self.sha1WithRSA),
-      let signature = parts.next(0x03), signature.content.first == 0
+      let signature = parts.next(BERElement.bitString), signature.content.first == 0
     else { return nil }
     var fields = content.children
     _ = fields.next(BERElement.context(0))
@@ -166,9 +166,8 @@ private struct SmallCertificate {
   func isValid(at date: Instant) -> Bool { notBefore <= date && date <= notAfter }
 
   func isIssued(by authority: Certificate) -> Bool {
-    guard let issuer = try? DistinguishedName(derEncoded: DER.parse(issuer)), issuer == authority.subject else {
-      return false
-    }
+    guard let issuer = try? DistinguishedName(derEncoded: DER.parse(issuer)), issuer.isSame(as: authority.subject)
+    else { return false }
     return authority.publicKey.isValidSignature(signature, for: signedBytes, signatureAlgorithm: .sha1WithRSAEncryption)
   }
 

@@ -19,7 +19,7 @@ struct ReceiptContainer: Sendable {
 
   /// Who signed, how, and the signature itself.
   struct Signer: Sendable {
-    let issuer: ArraySlice<UInt8>
+    /// The content of an INTEGER: it begins with a zero byte where the next one has its high bit set (X.690, 8.3).
     let serialNumber: ArraySlice<UInt8>
     let digest: Digest
     let signature: ArraySlice<UInt8>
@@ -68,7 +68,8 @@ struct ReceiptContainer: Sendable {
       guard certificates.count < DecodingLimits.receiptCertificates,
         certificate.encoded.count <= DecodingLimits.certificateLength
       else { throw .tooLarge }
-      certificates.append(certificate.encoded)
+      // Other choices of the set are no X.509 certificates (RFC 5652, 10.2.2).
+      if certificate.identifier == BERElement.sequence { certificates.append(certificate.encoded) }
     }
     guard reader.isAtEnd else { throw .payloadUnreadable }
     return certificates
@@ -88,7 +89,7 @@ extension ReceiptContainer.Signature {
       self = .unsupported("signer named by its key")
       return
     }
-    guard let issuer = identifier.next(BERElement.sequence), let serialNumber = identifier.next(BERElement.integer),
+    guard identifier.next(BERElement.sequence) != nil, let serialNumber = identifier.next(BERElement.integer),
       let digest = Self.algorithm(fields.next(BERElement.sequence))
     else { throw .payloadUnreadable }
     let signedAttributes = fields.next(BERElement.context(0))
@@ -103,8 +104,7 @@ extension ReceiptContainer.Signature {
       self = .unsupported("unknown signature algorithm")
     } else if let knownDigest {
       self = .supported(
-        ReceiptContainer.Signer(
-          issuer: issuer.encoded, serialNumber: serialNumber.content, digest: knownDigest, signature: signature))
+        ReceiptContainer.Signer(serialNumber: serialNumber.content, digest: knownDigest, signature: signature))
     } else {
       self = .unsupported("unknown digest")
     }

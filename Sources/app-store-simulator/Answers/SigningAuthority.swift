@@ -84,7 +84,7 @@ struct SigningAuthority: Sendable {
     try extensions.append(Certificate.Extension(SubjectKeyIdentifier(hash: key), critical: false))
     try extensions.append(Certificate.Extension(AuthorityKeyIdentifier(keyIdentifier: issuerId), critical: false))
     return try Certificate(
-      version: .v3, serialNumber: Certificate.SerialNumber(UInt64.random(in: 1 << 56...UInt64(Int64.max))),
+      version: .v3, serialNumber: Certificate.SerialNumber(),
       publicKey: key,
       notValidBefore: Date(timeIntervalSince1970: 946_684_800),
       notValidAfter: Date(timeIntervalSince1970: 2_524_608_000), issuer: issuer, subject: subject,

@@ -131,6 +131,24 @@ struct AppReceiptTests {
     #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
   }
 
+  @Test(
+    "may be signed by a leaf with any serial number",
+    arguments: [[0x00, 0x80], [0x00, 0xFF, 0x01], [0x7F], [0x01, 0x00], [UInt8](repeating: 0xFF, count: 20)])
+  func acceptsSerialNumbers(serialNumber: [UInt8]) throws {
+    var built = try TestAppReceipt()
+    let template = Authority.Template.leaf.with { $0.serialNumber = Certificate.SerialNumber(bytes: serialNumber) }
+    built.leaf = try Authority.receipts.leaf(template, key: Authority.rsaKey(2))
+    built.certificates[0] = try built.leaf.der
+    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+  }
+
+  @Test("may come with a certificate that nobody needs and nobody can read")
+  func ignoresOtherCertificates() throws {
+    var built = try TestAppReceipt()
+    built.certificates.insert([0x30, 0x00], at: 0)
+    #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
+  }
+
   @Test("may be signed with SHA-1 while Apple did", arguments: ["2015-06-01T00:00:00Z", "2024-12-31T23:59:59Z"])
   func acceptsOldSHA1(created: String) throws {
     var built = try TestAppReceipt()
@@ -316,11 +334,13 @@ private let receiptCases: [Case] = [
   Case("unknown signature algorithm", .unsupported("unknown signature algorithm")) {
     try altered { $0.signatureAlgorithm[8] = 10 }
   },
-  Case("content that is no receipt", .payloadUnreadable) { try altered { $0.attributes = [[0x0C, 0x01, 0x41]] } },
-  Case("attribute without a value", .payloadUnreadable) {
+  Case("content that is no receipt", .payloadIncomplete("readable content")) {
+    try altered { $0.attributes = [[0x0C, 0x01, 0x41]] }
+  },
+  Case("attribute without a value", .payloadIncomplete("readable content")) {
     try altered { $0.attributes.append(TestASN1.sequence(TestASN1.integer(2), TestASN1.integer(1))) }
   },
-  Case("purchase that is no set", .payloadUnreadable) {
+  Case("purchase that is no set", .payloadIncomplete("readable content")) {
     try altered { $0.attributes.append(TestASN1.attribute(17, [0x05, 0x00])) }
   },
   Case("no bundle", .payloadIncomplete("bundle identifier")) { try altered { $0.attributes.remove(at: 2) } },

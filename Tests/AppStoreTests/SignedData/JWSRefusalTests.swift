@@ -304,14 +304,18 @@ private let formCases: [Case] = [
 ]
 
 private let payloadCases: [Case] = [
-  Case("payload that is no JSON", .payloadUnreadable) { try signed(payload: "{\"transactionId\":") },
-  Case("payload with text behind it", .payloadUnreadable) { try signed(payload: "{} {}") },
-  Case("payload that is an array", .payloadUnreadable) { try signed(payload: "[]") },
-  Case("payload that is not UTF-8's JSON", .payloadUnreadable) { try signed(payload: "{'transactionId': 1}") },
-  Case("payload nested too deeply", .payloadUnreadable) {
+  Case("payload that is no JSON", .payloadIncomplete("readable content")) {
+    try signed(payload: "{\"transactionId\":")
+  },
+  Case("payload with text behind it", .payloadIncomplete("readable content")) { try signed(payload: "{} {}") },
+  Case("payload that is an array", .payloadIncomplete("readable content")) { try signed(payload: "[]") },
+  Case("payload that is not UTF-8's JSON", .payloadIncomplete("readable content")) {
+    try signed(payload: "{'transactionId': 1}")
+  },
+  Case("payload nested too deeply", .payloadIncomplete("readable content")) {
     try signed(payload: "{\"a\":" + String(repeating: "[", count: 60_000) + String(repeating: "]", count: 60_000) + "}")
   },
-  Case("empty payload", .payloadUnreadable) { try signed(payload: "") },
+  Case("empty payload", .payloadIncomplete("readable content")) { try signed(payload: "") },
   Case("no transactionId", .payloadIncomplete("transactionId")) { try signed { $0.payload["transactionId"] = nil } },
   Case("transactionId with a NUL", .payloadIncomplete("transactionId")) {
     try signed { $0.payload["transactionId"] = "1\u{0}2" }

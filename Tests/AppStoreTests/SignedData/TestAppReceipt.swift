@@ -116,13 +116,12 @@ struct TestAppReceipt {
         usesSHA1 ? [0x2B, 0x0E, 0x03, 0x02, 0x1A] : [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01]
       let digestAlgorithm = TestASN1.sequence(TestASN1.identifier(digestIdentifier), [0x05, 0x00])
       let signature = try leaf.key.sign(bytes: signedInstead ?? wrapped, signatureAlgorithm: digest)
-      var issuer = DER.Serializer()
-      try issuer.serialize(leaf.certificate.issuer)
+      var leafName = DER.Serializer()
+      try leafName.serialize(leaf.certificate.issuer)
+      try leafName.serialize(leaf.certificate.serialNumber.bytes)
       let signer = TestASN1.sequence(
-        TestASN1.integer(1),
-        TestASN1.sequence(
-          issuer.serializedBytes, TestASN1.element(0x02, Array(leaf.certificate.serialNumber.bytes))),
-        digestAlgorithm, signedAttributes, TestASN1.sequence(TestASN1.identifier(signatureAlgorithm), [0x05, 0x00]),
+        TestASN1.integer(1), TestASN1.sequence(leafName.serializedBytes), digestAlgorithm, signedAttributes,
+        TestASN1.sequence(TestASN1.identifier(signatureAlgorithm), [0x05, 0x00]),
         TestASN1.octets(signature.rawRepresentation))
       return container(content: wrapped, digestAlgorithm: digestAlgorithm, signer: signer)
     }

@@ -33,6 +33,7 @@ struct TestCertificateAuthority: Sendable {
     var notAfter = date(2036, 1)
     var criticalExtension: ASN1ObjectIdentifier?
     var signatureAlgorithm: Certificate.SignatureAlgorithm?
+    var serialNumber = Certificate.SerialNumber()
 
     static let root = Template(
       name: "Test Root CA", isAuthority: true, usage: KeyUsage(keyCertSign: true), notBefore: date(2014, 4),
@@ -124,8 +125,7 @@ struct TestCertificateAuthority: Sendable {
     try extensions.append(Certificate.Extension(SubjectKeyIdentifier(hash: key.publicKey), critical: false))
     try extensions.append(Certificate.Extension(AuthorityKeyIdentifier(keyIdentifier: issuerId), critical: false))
     let certificate = try Certificate(
-      version: .v3, serialNumber: Certificate.SerialNumber(UInt64.random(in: 1 << 56...UInt64(Int64.max))),
-      publicKey: key.publicKey,
+      version: .v3, serialNumber: template.serialNumber, publicKey: key.publicKey,
       notValidBefore: template.notBefore, notValidAfter: template.notAfter,
       issuer: issuer?.certificate.subject ?? name, subject: name,
       signatureAlgorithm: template.signatureAlgorithm ?? defaultAlgorithm(issuerKey), extensions: extensions,
@@ -133,11 +133,9 @@ struct TestCertificateAuthority: Sendable {
     return Identity(certificate: certificate, key: key)
   }
 
-  /// Three RSA keys, made once: making one takes a second.
-  static func rsaKey(_ index: Int) throws -> Certificate.PrivateKey { try rsaKeys.get()[index] }
-
-  private static let rsaKeys = Result {
-    try (0..<3).map { _ in Certificate.PrivateKey(try _RSA.Signing.PrivateKey(keySize: .bits2048)) }
+  /// One of three RSA keys.
+  static func rsaKey(_ index: Int) throws -> Certificate.PrivateKey {
+    Certificate.PrivateKey(try RecordedKeys.rsa.get()[index])
   }
 
   private static func defaultAlgorithm(_ key: Certificate.PrivateKey) -> Certificate.SignatureAlgorithm {

@@ -1,0 +1,308 @@
+import Crypto
+import CryptoExtras
+import Foundation
+import TestSupport
+
+/// A key of a chain, with the signature algorithm that it signs certificates with.
+enum RareKey {
+  case rsa(_RSA.Signing.PrivateKey)
+  case p384(P384.Signing.PrivateKey)
+  case p256(P256.Signing.PrivateKey)
+
+  /// DER of `SubjectPublicKeyInfo`.
+  var publicKey: [UInt8] {
+    switch self {
+    case .rsa(let key): Array(key.publicKey.derRepresentation)
+    case .p384(let key): Array(key.publicKey.derRepresentation)
+    case .p256(let key): Array(key.publicKey.derRepresentation)
+    }
+  }
+
+  /// sha256WithRSAEncryption, or ecdsa-with-SHA384 and ecdsa-with-SHA256.
+  var algorithm: [UInt8] {
+    switch self {
+    case .rsa: RareEncoding.algorithm([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x0B], hasNull: true)
+    case .p384: RareEncoding.algorithm([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x03], hasNull: false)
+    case .p256: RareEncoding.algorithm([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02], hasNull: false)
+    }
+  }
+
+  /// The signature as a certificate carries it.
+  ///
+  /// - Parameter isShort: whether `r` or `s` of an elliptic curve's signature is to have leading zero bytes.
+  func sign(_ bytes: [UInt8], isShort: Bool = false) throws -> [UInt8] {
+    switch self {
+    case .rsa(let key):
+      return Array(try key.signature(for: SHA256.hash(data: bytes), padding: .insecurePKCS1v1_5).rawRepresentation)
+    case .p384(let key):
+      return try Self.drawn(isShort) {
+        let signature = try key.signature(for: bytes)
+        return (Array(signature.rawRepresentation), Array(signature.derRepresentation))
+      }
+    case .p256(let key):
+      return try Self.drawn(isShort) {
+        let signature = try key.signature(for: bytes)
+        return (Array(signature.rawRepresentation), Array(signature.derRepresentation))
+      }
+    }
+  }
+
+  /// The signature of a JWS: `r` and `s`, 32 bytes each.
+  func signJWS(_ bytes: [UInt8], isShort: Bool) throws -> [UInt8] {
+    guard case .p256(let key) = self else { return [] }
+    return try Self.drawn(isShort) {
+      let raw = Array(try key.signature(for: bytes).rawRepresentation)
+      return (raw, raw)
+    }
+  }
+
+  /// One signature of 128 has a leading zero byte.
+  private static func drawn(_ isShort: Bool, _ sign: () throws -> (raw: [UInt8], form: [UInt8])) rethrows -> [UInt8] {
+    while true {
+      let (raw, form) = try sign()
+      if !isShort || raw[0] == 0 || raw[raw.count / 2] == 0 { return form }
+    }
+  }
+}
+
+/// Writes chains and receipts in the encodings that DER allows, drawn from a seed.
+struct RareEncoding {
+  var random: SeededGenerator
+  /// Also draws what RFC 5280 or DER forbids, and Apple has never sent: negative serial numbers, for instance.
+  var isForbidden = false
+
+  /// A certificate, and how it is named.
+  struct Identity {
+    var key: RareKey
+    var name: Name
+    /// The content of its INTEGER.
+    var serialNumber: [UInt8]
+    var issuer: Name
+    var der: [UInt8]
+  }
+
+  /// A common name in one of ASN.1's string types.
+  struct Name {
+    var text: String
+    var tag: UInt8
+
+    var der: [UInt8] {
+      let commonName = TestASN1.identifier([0x55, 0x04, 0x03])
+      let value = tag == 0x1E ? text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] } : Array(text.utf8)
+      return TestASN1.sequence(TestASN1.set([TestASN1.sequence(commonName, TestASN1.element(tag, value))]))
+    }
+  }
+
+  static func algorithm(_ identifier: [UInt8], hasNull: Bool) -> [UInt8] {
+    TestASN1.sequence(TestASN1.identifier(identifier), hasNull ? [0x05, 0x00] : [])
+  }
+
+  // MARK: Certificates
+
+  /// What a certificate is issued for.
+  enum Role {
+    case root, intermediate, leaf, oldLeaf
+
+    var isAuthority: Bool { self == .root || self == .intermediate }
+
+    /// Apple's marker extension.
+    var marker: [UInt8]? {
+      switch self {
+      case .root: nil
+      case .intermediate: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x06, 0x02, 0x01]
+      case .leaf: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x06, 0x0B, 0x01]
+      case .oldLeaf: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x06, 0x05, 0x01]
+      }
+    }
+  }
+
+  /// Issues a certificate; nil as issuer: by itself.
+  mutating func issue(_ role: Role, _ key: RareKey, by issuer: Identity?) throws -> Identity {
+    let name = Name(text: "Rare \(role) \(random.number(0...9))", tag: nameTag())
+    var issuerName = issuer?.name ?? name
+    // RFC 5280 (7.1) calls names the same whose characters are, whatever their types.
+    if random.oneIn(4), issuer != nil, [0x0C, 0x13, 0x16].contains(issuerName.tag) {
+      issuerName.tag = random.pick(0x0C, 0x13)
+    }
+    // An operator installs the root: one that cannot be read is another matter.
+    let serialNumber = serialNumber(mayBeForbidden: role != .root)
+    let signer = issuer?.key ?? key
+    let isOld = role == .oldLeaf
+    let algorithm =
+      isOld ? Self.algorithm([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x05], hasNull: true) : signer.algorithm
+    let signed = TestASN1.sequence(
+      TestASN1.element(0xA0, TestASN1.integer(2)), TestASN1.element(0x02, serialNumber), algorithm, issuerName.der,
+      TestASN1.sequence(time("150101000000Z", "20"), time("400101000000Z", "20")), name.der, publicKey(key),
+      TestASN1.element(0xA3, TestASN1.sequence(extensions(role, key, issuer?.key ?? key))))
+    let signature: [UInt8]
+    if isOld, case .rsa(let issuerKey) = signer {
+      let digest = Insecure.SHA1.hash(data: signed)
+      signature = Array(try issuerKey.signature(for: digest, padding: .insecurePKCS1v1_5).rawRepresentation)
+    } else {
+      signature = try signer.sign(signed, isShort: random.oneIn(16))
+    }
+    let der = TestASN1.sequence(signed, algorithm, TestASN1.element(0x03, [0] + signature))
+    return Identity(key: key, name: name, serialNumber: serialNumber, issuer: issuerName, der: der)
+  }
+
+  /// PrintableString and UTF8String mostly; IA5String, TeletexString and BMPString.
+  private mutating func nameTag() -> UInt8 { random.pick(0x0C, 0x0C, 0x13, 0x13, 0x16, 0x14, 0x1E) }
+
+  /// The content of an INTEGER: short, long, with a high bit after its leading zero byte, or zero.
+  private mutating func serialNumber(mayBeForbidden: Bool) -> [UInt8] {
+    if isForbidden, mayBeForbidden, random.oneIn(3) {
+      return random.pick([0x80], [0xFF, 0x01], [0x00, 0x00, 0x01], [0xFF, 0xFF])
+    }
+    var bytes = (0..<random.pick(1, 2, 8, 16, 19, 20)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+    if random.oneIn(3) { bytes[0] |= 0x80 }
+    if random.oneIn(8) { bytes[bytes.count - 1] = 0 }
+    bytes = Array(bytes.drop { $0 == 0 })
+    return bytes.first.map { $0 & 0x80 == 0 } == true ? bytes : [0] + bytes
+  }
+
+  /// UTCTime, or GeneralizedTime with the century before it.
+  private mutating func time(_ text: String, _ century: String) -> [UInt8] {
+    random.oneIn(4) ? TestASN1.element(0x18, Array((century + text).utf8)) : TestASN1.element(0x17, Array(text.utf8))
+  }
+
+  /// A key; as a compressed point at times, which the libraries do not read.
+  private mutating func publicKey(_ key: RareKey) -> [UInt8] {
+    guard isForbidden, case .p256(let key) = key, random.oneIn(4) else { return key.publicKey }
+    let algorithm = TestASN1.sequence(
+      TestASN1.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]),
+      TestASN1.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]))
+    return TestASN1.sequence(
+      algorithm, TestASN1.element(0x03, [0] + Array(key.publicKey.compressedRepresentation)))
+  }
+
+  private mutating func extensions(_ role: Role, _ key: RareKey, _ issuer: RareKey) -> [UInt8] {
+    let critical: [UInt8] = [0x01, 0x01, 0xFF]
+    // DER leaves out what is the default; whoever writes it all the same means nothing by it.
+    let notCritical: [UInt8] = isForbidden && role != .root && random.oneIn(4) ? [0x01, 0x01, 0x00] : []
+    func item(_ identifier: [UInt8], _ flag: [UInt8], _ value: [UInt8]) -> [UInt8] {
+      TestASN1.sequence(TestASN1.identifier(identifier), flag, TestASN1.octets(value))
+    }
+    let isEnd = role == .intermediate && random.oneIn(2)
+    let constraints: [UInt8] =
+      role.isAuthority ? TestASN1.sequence([0x01, 0x01, 0xFF], isEnd ? TestASN1.integer(0) : []) : [0x30, 0x00]
+    var items = [
+      item([0x55, 0x1D, 0x13], critical, constraints),
+      item([0x55, 0x1D, 0x0F], critical, role.isAuthority ? [0x03, 0x02, 0x01, 0x06] : [0x03, 0x02, 0x07, 0x80]),
+    ]
+    let (own, others) = (
+      Array(Insecure.SHA1.hash(data: key.publicKey)), Array(Insecure.SHA1.hash(data: issuer.publicKey))
+    )
+    if random.oneIn(2) { items.append(item([0x55, 0x1D, 0x0E], notCritical, TestASN1.octets(own))) }
+    if random.oneIn(2) {
+      items.append(item([0x55, 0x1D, 0x23], notCritical, TestASN1.sequence(TestASN1.element(0x80, others))))
+    }
+    if let marker = role.marker { items.append(item(marker, notCritical, [0x05, 0x00])) }
+    return items.shuffled(using: &random).flatMap(\.self)
+  }
+
+  // MARK: Payloads
+
+  /// A payload as a shop stores it, and the root that its chain leads to.
+  struct Payload {
+    var root: [UInt8]
+    var text: String
+  }
+
+  /// A signed transaction.
+  mutating func signedTransaction() throws -> Payload {
+    let root = try issue(.root, .p384(ecKey()), by: nil)
+    let intermediate = try issue(.intermediate, .p384(ecKey()), by: root)
+    let leaf = try issue(.leaf, .p256(leafKey()), by: intermediate)
+    let chain = [leaf.der, intermediate.der, root.der].map { Data($0).base64EncodedString() }
+    let header = try TestJWS.json(["alg": "ES256", "x5c": chain])
+    let content = try [header, TestJWS.json(TestJWS.transaction)].map { TestJWS.base64URL(Array($0.utf8)) }
+      .joined(separator: ".")
+    let signature = try leaf.key.signJWS(Array(content.utf8), isShort: random.oneIn(8))
+    return Payload(root: root.der, text: content + "." + TestJWS.base64URL(signature))
+  }
+
+  /// An app receipt.
+  mutating func appReceipt(_ keys: [_RSA.Signing.PrivateKey]) throws -> Payload {
+    let keys = keys.shuffled(using: &random).map(RareKey.rsa)
+    let root = try issue(.root, keys[0], by: nil)
+    let intermediate = try issue(.intermediate, keys[1], by: root)
+    let leaf = try issue(.leaf, keys[2], by: intermediate)
+    let opaque = (0..<random.number(0...80)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+    var attributes = TestAppReceipt.attributes()
+    attributes[4] = TestASN1.attribute(4, opaque)
+    attributes += (0..<random.number(0...3)).map {
+      TestASN1.attribute(17, TestASN1.set(TestAppReceipt.purchase(id: "100000000000000\($0)")))
+    }
+    let content = TestASN1.set(attributes.shuffled(using: &random))
+    let digest = Self.algorithm([0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01], hasNull: random.oneIn(2))
+    let signing = Self.algorithm(
+      [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, random.pick(0x01, 0x0B)], hasNull: random.oneIn(2))
+    var issuer = leaf.issuer
+    if random.oneIn(4), [0x0C, 0x13, 0x16].contains(issuer.tag) { issuer.tag = random.pick(0x0C, 0x13) }
+    var signerName = TestASN1.sequence(issuer.der, TestASN1.element(0x02, leaf.serialNumber))
+    if isForbidden, random.oneIn(6) {
+      signerName = TestASN1.element(0x80, Array(Insecure.SHA1.hash(data: leaf.key.publicKey)))
+    }
+    let signer = TestASN1.sequence(
+      TestASN1.integer(random.pick(1, 3)), signerName, digest, signing, TestASN1.octets(try leaf.key.sign(content)))
+    var certificates = [leaf.der, intermediate.der, root.der].shuffled(using: &random)
+    if random.oneIn(4) { certificates.append(certificates[0]) }
+    if isForbidden, random.oneIn(6) { certificates.append(TestASN1.element(0xA1, TestASN1.integer(1))) }
+    let bytes = container(content, digest, certificates, signer)
+    return Payload(root: root.der, text: base64(bytes))
+  }
+
+  private mutating func container(
+    _ content: [UInt8], _ digest: [UInt8], _ certificates: [[UInt8]], _ signer: [UInt8]
+  ) -> [UInt8] {
+    let signedData = TestASN1.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02])
+    let plainData = TestASN1.identifier([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01])
+    let chain = TestASN1.element(0xA0, certificates.flatMap(\.self))
+    guard random.oneIn(3) else {
+      let encapsulated = TestASN1.sequence(plainData, TestASN1.element(0xA0, TestASN1.octets(content)))
+      let body = TestASN1.sequence(
+        TestASN1.integer(1), TestASN1.set([digest]), encapsulated, chain, TestASN1.set([signer]))
+      return TestASN1.sequence(signedData, TestASN1.element(0xA0, body))
+    }
+    let cut = random.number(0...content.count)
+    let pieces = TestASN1.octets(Array(content[..<cut])) + TestASN1.octets(Array(content[cut...]))
+    let encapsulated = TestASN1.indefinite(
+      0x30, plainData + TestASN1.indefinite(0xA0, TestASN1.indefinite(0x24, pieces)))
+    let body = TestASN1.indefinite(
+      0x30, TestASN1.integer(1) + TestASN1.set([digest]) + encapsulated + chain + TestASN1.set([signer]))
+    return TestASN1.indefinite(0x30, signedData + TestASN1.indefinite(0xA0, body))
+  }
+
+  /// An old transaction receipt, whose leaf the root has issued.
+  mutating func oldReceipt(_ keys: [_RSA.Signing.PrivateKey], _ small: _RSA.Signing.PrivateKey) throws -> Payload {
+    let root = try issue(.root, .rsa(keys[random.number(0...keys.count - 1)]), by: nil)
+    let leaf = try issue(.oldLeaf, .rsa(small), by: root)
+    var receipt = TestOldReceipt(signer: TestOldReceipt.Signer(certificate: leaf.der, key: small))
+    receipt.info[5].value = "\(random.next())"
+    return Payload(root: root.der, text: try receipt.base64)
+  }
+
+  /// Base64 in lines, without its padding, or in the alphabet of URLs.
+  private mutating func base64(_ bytes: [UInt8]) -> String {
+    let text = Data(bytes).base64EncodedString()
+    switch random.number(0...5) {
+    case 0: return Data(bytes).base64EncodedString(options: [.lineLength64Characters])
+    case 1: return text.replacing("=", with: "")
+    case 2: return TestJWS.base64URL(bytes)
+    default: return text
+    }
+  }
+
+  private mutating func ecKey() throws -> P384.Signing.PrivateKey {
+    try P384.Signing.PrivateKey(rawRepresentation: scalar(48))
+  }
+
+  private mutating func leafKey() throws -> P256.Signing.PrivateKey {
+    try P256.Signing.PrivateKey(rawRepresentation: scalar(32))
+  }
+
+  /// A number below the order of the curve.
+  private mutating func scalar(_ count: Int) -> [UInt8] {
+    [UInt8(random.number(0...0x7F))] + (1..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+  }
+}

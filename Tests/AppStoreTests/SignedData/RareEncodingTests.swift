@@ -1,0 +1,58 @@
+import CryptoExtras
+import Foundation
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import AppStore
+
+/// Chains and payloads in rare encodings. `TEST_EFFORT` makes more of them, with RSA keys of their own; `TEST_SEED` others.
+@Suite struct RareEncodingTests {
+  private static let environment = ProcessInfo.processInfo.environment
+  private static let effort = environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
+  private static let seed = environment["TEST_SEED"].flatMap { UInt64($0) } ?? 1
+
+  enum Kind: CaseIterable { case signedTransaction, appReceipt, oldReceipt }
+
+  @Test("What Apple may sign is genuine, in all encodings that DER allows", arguments: Kind.allCases)
+  func allowed(kind: Kind) throws {
+    try forEachPayload(kind, isForbidden: false) { judgement in
+      if case .genuine = judgement { true } else { false }
+    }
+  }
+
+  @Test(
+    "What is genuine and in a form that nobody reads here is asked about, and never refused", arguments: Kind.allCases)
+  func forbidden(kind: Kind) throws {
+    try forEachPayload(kind, isForbidden: true) { judgement in
+      switch judgement {
+      case .genuine, .claim: true
+      case .refused, .noRoots: false
+      }
+    }
+  }
+
+  /// Makes payloads and judges each; writes one that fails to a file, because signatures by elliptic curves follow from no seed.
+  private func forEachPayload(_ kind: Kind, isForbidden: Bool, _ isRight: (OfflineJudgement) -> Bool) throws {
+    var keys = try RecordedKeys.rsa.get()
+    for number in 0..<150 * Self.effort {
+      var encoding = RareEncoding(random: SeededGenerator(seed: Self.seed &* 1_000_003 &+ UInt64(number)))
+      encoding.isForbidden = isForbidden
+      // One new key after the other, each in each place of the chain in its time.
+      if Self.effort > 1, number % 10 == 9 { keys[number / 10 % 3] = try _RSA.Signing.PrivateKey(keySize: .bits2048) }
+      let payload =
+        switch kind {
+        case .signedTransaction: try encoding.signedTransaction()
+        case .appReceipt: try encoding.appReceipt(keys)
+        case .oldReceipt: try encoding.oldReceipt(keys, RecordedKeys.small.get())
+        }
+      let judge = OfflineJudge(roots: try TrustedRoots(certificates: [payload.root], pinned: false))
+      let (judgedKind, judgement) = judge.judge(payload.text)
+      if judgedKind != .malformed, isRight(judgement) { continue }
+      let file = FileManager.default.temporaryDirectory.appendingPathComponent("rare-encoding-\(UUID()).txt")
+      try Data("\(Data(payload.root).base64EncodedString())\n\(payload.text)\n".utf8).write(to: file)
+      Issue.record(
+        "\(kind) \(number) of seed \(Self.seed) is \(judgement); its root and its payload are in \(file.path)")
+    }
+  }
+}
