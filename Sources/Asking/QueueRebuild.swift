@@ -67,16 +67,17 @@ package enum QueueRebuild {
           SELECT subject_kind, subject_id, outcome, reason, answer_id,
             rank() OVER (PARTITION BY subject_kind, subject_id ORDER BY as_of DESC) AS by_as_of,
             row_number() OVER (PARTITION BY subject_kind, subject_id ORDER BY answer_id DESC) AS by_id
-          FROM night_audit.answers WHERE outcome <> 'unanswered') told
+          FROM night_audit.answers WHERE outcome <> 'unanswered') answered
         WHERE by_as_of = 1 OR by_id = 1)
-      SELECT DISTINCT ON (c.subject_kind, c.subject_id) c.subject_kind, c.subject_id, l.outcome, l.reason
-      FROM night_audit.receipt_checks c JOIN last l USING (subject_kind, subject_id)
-      CROSS JOIN LATERAL (SELECT c.outcome = 'review' AND c.reason = 'systemic' AS is_held) standing
-      WHERE c.outcome NOT IN ('pending', 'unanswered') AND NOT (is_held AND c.held_outcome IS NULL) AND NOT EXISTS (
-        SELECT FROM last a WHERE a.subject_kind = c.subject_kind AND a.subject_id = c.subject_id
-          AND a.outcome = CASE WHEN is_held THEN c.held_outcome ELSE c.outcome END
-          AND a.reason IS NOT DISTINCT FROM CASE WHEN is_held THEN c.held_reason ELSE c.reason END)
-      ORDER BY c.subject_kind, c.subject_id, l.by_as_of, l.answer_id DESC
+      SELECT DISTINCT ON (subject_kind, subject_id) subject_kind, subject_id, outcome, reason FROM (
+        SELECT c.subject_kind, c.subject_id, l.outcome, l.reason, l.by_as_of, l.answer_id,
+          bool_or(l.outcome = CASE WHEN is_held THEN c.held_outcome ELSE c.outcome END
+            AND l.reason IS NOT DISTINCT FROM CASE WHEN is_held THEN c.held_reason ELSE c.reason END)
+            OVER (PARTITION BY c.subject_kind, c.subject_id) AS is_stored
+        FROM night_audit.receipt_checks c JOIN last l USING (subject_kind, subject_id)
+        CROSS JOIN LATERAL (SELECT c.outcome = 'review' AND c.reason = 'systemic' AS is_held) standing
+        WHERE c.outcome NOT IN ('pending', 'unanswered') AND NOT (is_held AND c.held_outcome IS NULL)) compared
+      WHERE NOT is_stored ORDER BY subject_kind, subject_id, by_as_of, answer_id DESC
       """)
     return try rows.reduce(into: [:]) { answers, row in
       guard let kind = CheckSubject.Kind(rawValue: try row.text(0)),

@@ -29,6 +29,7 @@ package struct Rebuild {
 
   private static let batchSize = 5_000
   private static let derived = "pg_temp.derived"
+  private static let derivedLinks = "pg_temp.derived_links"
 
   /// Compares, and mends if asked to: all of it or nothing.
   package static func run(isMending: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
@@ -40,6 +41,7 @@ package struct Rebuild {
         CREATE TEMPORARY TABLE derived (LIKE night_audit.transactions INCLUDING INDEXES) ON COMMIT DROP
         """)
       try derive(connection)
+      try deriveLinks(connection)
       var outcome = try compare(connection)
       if isMending, !outcome.agrees {
         try mend(connection)
@@ -86,20 +88,29 @@ package struct Rebuild {
     fold()
     try TransactionTable.write(records, into: derived, on: connection)
     try connection.executeScript("CLOSE facts")
+    try connection.executeScript("ANALYZE \(derived)")
     try TransactionTable.spreadOverPeriods(of: nil, in: derived, on: connection)
   }
 
-  /// A signed transaction brings what it is about. Earlier programs took what Apple told of the customer's other
-  /// subscriptions for brought, too.
-  private static let links = """
-    SELECT DISTINCT e.subject_kind, e.subject_id, e.environment, e.transaction_id FROM night_audit.evidence e
-    LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = e.subject_kind AND c.subject_id = e.subject_id
-      AND c.payload_kind = 'signed' AND c.signed_transaction_id <> e.transaction_id
-    WHERE e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR EXISTS (
-      SELECT 1 FROM night_audit.evidence o WHERE o.subject_kind = e.subject_kind AND o.subject_id = e.subject_id
-        AND o.transaction_id = e.transaction_id AND o.channel <> 'serverApi'))
-    """
   private static let linkColumns = "subject_kind, subject_id, environment, transaction_id"
+
+  /// Derives from all evidence which proof contains which transaction, into a second temporary table.
+  ///
+  /// A signed transaction contains itself alone. Earlier programs stored the customer's other subscriptions as contained, too.
+  private static func deriveLinks(_ connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.executeScript(
+      """
+      CREATE TEMPORARY TABLE derived_links ON COMMIT DROP AS
+      SELECT DISTINCT e.subject_kind, e.subject_id, e.environment, e.transaction_id FROM night_audit.evidence e
+      LEFT JOIN night_audit.receipt_checks c ON c.subject_kind = e.subject_kind AND c.subject_id = e.subject_id
+        AND c.payload_kind = 'signed' AND c.signed_transaction_id <> e.transaction_id
+      LEFT JOIN (
+        SELECT DISTINCT subject_kind, subject_id, transaction_id FROM night_audit.evidence WHERE channel <> 'serverApi'
+      ) o ON o.subject_kind = e.subject_kind AND o.subject_id = e.subject_id AND o.transaction_id = e.transaction_id
+      WHERE e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR o.subject_id IS NOT NULL);
+      ANALYZE \(derivedLinks)
+      """)
+  }
 
   private static func compare(_ connection: borrowing BlockingConnection) throws(PostgresError) -> Outcome {
     var outcome = Outcome()
@@ -123,10 +134,10 @@ package struct Rebuild {
     outcome.examples = try row.textArray(3).compactMap { $0 }
     let stored = "SELECT \(linkColumns) FROM night_audit.receipt_transactions"
     outcome.missingLinks = try connection.execute(
-      "SELECT count(*) FROM (\(links) EXCEPT \(stored)) missing"
+      "SELECT count(*) FROM (SELECT \(linkColumns) FROM \(derivedLinks) EXCEPT \(stored)) missing"
     ).single().int64(0)
     outcome.surplusLinks = try connection.execute(
-      "SELECT count(*) FROM (\(stored) EXCEPT \(links)) surplus"
+      "SELECT count(*) FROM (\(stored) EXCEPT SELECT \(linkColumns) FROM \(derivedLinks)) surplus"
     ).single().int64(0)
     return outcome
   }
@@ -153,8 +164,11 @@ package struct Rebuild {
         \(news.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
       WHERE (\(news.map { "t.\($0)" }.joined(separator: ", ")))
         IS DISTINCT FROM (\(news.map { "excluded.\($0)" }.joined(separator: ", ")));
-      DELETE FROM night_audit.receipt_transactions WHERE (\(linkColumns)) NOT IN (\(links));
-      INSERT INTO night_audit.receipt_transactions (\(linkColumns)) \(links) ON CONFLICT DO NOTHING
+      DELETE FROM night_audit.receipt_transactions l WHERE NOT EXISTS (
+        SELECT 1 FROM \(derivedLinks) d WHERE d.subject_kind = l.subject_kind AND d.subject_id = l.subject_id
+          AND d.environment = l.environment AND d.transaction_id = l.transaction_id);
+      INSERT INTO night_audit.receipt_transactions (\(linkColumns)) SELECT \(linkColumns) FROM \(derivedLinks)
+      ON CONFLICT DO NOTHING
       """)
   }
 }
