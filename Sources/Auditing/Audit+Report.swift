@@ -36,11 +36,11 @@ extension Audit {
       """,
       [.timestamp(plan.period.start.microseconds), .timestamp(plan.period.end.microseconds)]
     ).single().int64(0)
-    let isInScope = try plan.selection.receiptCondition(sales, onlyBundleId: plan.onlyBundleId)
+    let scope = try plan.selection.receiptScope(sales, onlyBundleId: plan.onlyBundleId)
     let receipts = try connection.execute(
       """
-      SELECT count(*) FROM \(sales.schema).receipts r
-      WHERE r.received_at >= $1 AND \(try sales.isKnown("r.received_at")) AND \(isInScope)
+      SELECT count(*) FROM \(sales.schema).receipts r \(scope.joins)
+      WHERE r.received_at >= $1 AND \(try sales.isKnown("r.received_at")) AND \(scope.condition)
       """,
       [.timestamp(plan.judgedFrom.microseconds)]
     ).single().int64(0)

@@ -184,22 +184,28 @@ package struct Audit {
 
   private func read(_ scope: BlockingScope, into folder: ReportFolder?, isKept: Bool) throws -> Reading {
     let stores = try AuditStores(settings, scope)
-    let sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
-      .ordered(on: stores.rows.sales)
+    var sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
+    var completed = plan
+    completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
+    let narrowed =
+      partition == nil
+      ? try NarrowedReading(completed, sales, shop: stores.rows.sales, own: stores.rows.own) : nil
+    // A few rows are sorted, however they are ordered.
+    if narrowed == nil { sales = try sales.ordered(on: stores.rows.sales) }
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let base = try BaseNight.before(plan.asOf, period: plan.period, on: stores.rows.own)
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, stores.rows.sales, sales)) },
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
-      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: isKept,
+      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: isKept && !plan.selection.isNarrowing,
       comparesNights: base != nil || isKept)
     collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
-    var completed = plan
-    completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
     progress.begin("auditing orders", total: 0)
     var counts: AuditPieces.Counts?
     if let parts = plan.parts {
       counts = try AuditPieces(directory: parts).join(into: collector, of: completed)
+    } else if let narrowed {
+      try read(narrowed, stores, scope, completed, sales, into: collector, temporary)
     } else {
       try readStores(stores, scope, completed, sales, into: collector, temporary)
     }
@@ -241,6 +247,25 @@ package struct Audit {
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
   }
 
+  /// Reads the rows that a report on one order or one user is made of.
+  private func read(
+    _ narrowed: NarrowedReading, _ stores: AuditStores, _ scope: BlockingScope, _ completed: AuditPlan,
+    _ sales: SalesRows, into collector: AuditCollector, _ temporary: String
+  ) throws {
+    try stores.rows.narrow(to: narrowed)
+    stores.rows.query = { [completed] in try narrowed.query($0, completed, sales) }
+    let reader = AuditPass(
+      plan: completed, sales: sales, rows: stores.rows, collector: collector, temporaryDirectory: temporary,
+      stop: stop, progress: progress, sharedSales: narrowed.sharedSales)
+    var stages = AuditStages(
+      readers: [reader], partition: AuditPartition(), contestBatchSize: settings.contestBatchSize,
+      temporaryDirectory: temporary)
+    stages.secondLook = secondLook(stores, scope, sales, completed)
+    stages.counted = "orders looked at in the database"
+    try stages.run(
+      counted: { try narrowed.totals(sales, on: stores.rows.sales) }, repeated: { narrowed.repeated })
+  }
+
   /// nil where one snapshot spans the shop's store.
   func secondLook(
     _ stores: AuditStores, _ scope: BlockingScope, _ sales: SalesRows, _ completed: AuditPlan
@@ -274,8 +299,8 @@ package struct Audit {
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
     let findings = try reportFindings(collector, changes, rows.own, recording)
     try collector.nights.compare(
-      with: base, isKept: record != nil, asOf: plan.asOf, createdBefore: plan.period.start,
-      on: rows.own, each: changes.meet
+      with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,
+      createdBefore: plan.period.start, on: rows.own, each: changes.meet
     ) { try changes.add($0) }
     try changes.explainClosed(on: rows.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)

@@ -42,8 +42,10 @@ struct AuditPass {
 
 extension SalesTotals {
   /// The receiver is what was read.
-  func control(against counted: SalesTotals) -> [ControlTotal] {
-    [ControlTotal(name: "orders in the database = orders read", left: String(counted.orders), right: String(orders))]
+  ///
+  /// - Parameter name: of the orders that were counted.
+  func control(against counted: SalesTotals, of name: String = "orders in the database") -> [ControlTotal] {
+    [ControlTotal(name: "\(name) = orders read", left: String(counted.orders), right: String(orders))]
       + counted.differences(from: self).map {
         ControlTotal(name: "orders of a currency", left: $0, right: "the same")
       }

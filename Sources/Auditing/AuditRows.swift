@@ -47,7 +47,7 @@ extension AuditRelation {
     case .receipts:
       return try sales.receipts(
         where: lies(sales.ordering.key(.receiptId)),
-        further: plan.selection.receiptCondition(sales, onlyBundleId: plan.onlyBundleId))
+        listedIn: plan.selection.receiptScope(sales, onlyBundleId: plan.onlyBundleId))
     case .checks: return ReceiptRow.checks(where: try lies("c.subject_id"))
     case .receiptLinks: return ProofLink.ofReceipts(where: try lies("l.subject_id"))
     case .orders: return try sales.orders(where: lies(sales.ordering.key(.orderId)))

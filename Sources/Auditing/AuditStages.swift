@@ -15,6 +15,8 @@ struct AuditStages {
   let temporaryDirectory: String
   /// Reads again what would be critical; nil where one snapshot spans the shop's store.
   var secondLook: SecondLook?
+  /// Which orders the server counts, in words.
+  var counted = "orders in the database"
 
   private var plan: AuditPlan { readers[0].plan }
 
@@ -40,9 +42,11 @@ struct AuditStages {
       open.join(reading.open)
       totals.join(reading.totals)
     }
-    var control = totals.control(against: try before ?? counted())
+    var control = totals.control(against: try before ?? counted(), of: self.counted)
     // What was counted and what was read are two instants there, and orders come meanwhile.
-    if before != nil, control.contains(where: { !$0.isBalanced }) { control = totals.control(against: try counted()) }
+    if before != nil, control.contains(where: { !$0.isBalanced }) {
+      control = totals.control(against: try counted(), of: self.counted)
+    }
     readers[0].collector.control = control
     let mentionsById = try mentions.gathered()
 

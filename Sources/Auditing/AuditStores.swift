@@ -24,6 +24,12 @@ final class StoreRows: AuditRows {
   var sales: BlockingConnection { _read { yield connections.sales } }
   var own: BlockingConnection { _read { yield connections.own } }
 
+  /// Lets the connections to our own schema read the rows of a narrowed report.
+  func narrow(to reading: NarrowedReading) throws(PostgresError) {
+    try reading.store(on: connections.own)
+    try reading.store(on: connections.ownBeside)
+  }
+
   func read(_ relation: AuditRelation) throws -> CopyReader {
     let query = try query(relation)
     switch relation {

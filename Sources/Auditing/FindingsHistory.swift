@@ -58,6 +58,12 @@ struct FindingsHistory {
     let instant = changes.base?.asOf.sqlText ?? "'-infinity'::timestamptz"
     // Between two nights in a row there is none; a longer period has seen more than its two ends.
     let isRange = plan.period.since != plan.period.until
+    // A report on one order or one user looks its few findings up, beside those that it listed before.
+    var few: Set<Identifier> = []
+    if selection.isOfOrderOrUser {
+      while let record = try sorter.next() { few.insert(Identifier(Finding.id(ofDigest: [UInt8](record.key)))) }
+      try sorter.restart()
+    }
     var known = try OrderedStream(
       connection.copyOut(
         """
@@ -71,8 +77,8 @@ struct FindingsHistory {
           SELECT b.finding_id, b.currency, b.at_stake FROM night_audit.finding_nights b
           WHERE \(isRange) AND b.finding_id = f.finding_id AND b.is_open AND b.as_of > \(instant)
             AND b.as_of < \(asOf.sqlText) ORDER BY b.as_of DESC LIMIT 1) p ON true
-        ORDER BY f.finding_id
-        """)
+        \(try FindingsHistory.restriction(to: selection)) ORDER BY f.finding_id
+        """, ids: few)
     ) { try FindingsHistory.known($0, asOf: asOf, selection: selection) }
     var last: [UInt8]?
     while let record = try sorter.next() {
@@ -107,6 +113,20 @@ struct FindingsHistory {
     }
     while let head = try known.next() { try count(gone: head, &summary) }
     return summary
+  }
+
+  /// Leaves out, where a report is on one order or one user, the findings that it neither lists nor has listed.
+  private static func restriction(to selection: Selection) throws(PostgresError) -> String {
+    guard selection.isOfOrderOrUser else { return "" }
+    var conditions: [String] = []
+    for (column, id) in [("order_id", selection.orderId), ("user_id", selection.userId)] {
+      if let id { conditions.append("s.\(column) = \(try PostgresLiteral.text(id.text))") }
+    }
+    return """
+      WHERE f.finding_id IN (
+        SELECT s.finding_id FROM night_audit.findings s WHERE \(conditions.joined(separator: " AND "))
+        UNION ALL SELECT id FROM ids)
+      """
   }
 
   /// What became of a finding that was met before.

@@ -57,24 +57,46 @@ extension OrderRow {
     return rows.mapValues { $0.count == 1 ? $0 : sorted($0) }
   }
 
-  /// As `rows`, of the orders of which a row fulfils a condition: whether the one that counts does is for others to say.
+  /// The ids of the orders of which a row fulfils a condition: whether the row that counts does is for others to say.
   ///
   /// - Parameter condition: on orders aliased `o`, by the ids.
-  static func counting(
-    where condition: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows,
-    rules: Rules
-  ) throws -> [Order] {
+  static func ids(
+    where condition: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> Set<Identifier> {
     var orderIds: Set<Identifier> = []
     var found = try shop.copyOut(
       """
       SELECT o.order_id::text FROM \(sales.schema).orders o
       WHERE \(condition) AND \(try sales.isKnown("o.created_at"))
       """, ids: ids)
-    while try found.advance() { if let id = try found.optionalId(0) { orderIds.insert(id) } }
-    return try rows(of: orderIds, shop: shop, sales, rules: rules).values.compactMap { rows -> Order? in
+    while try found.advance() { if let id = try found.optionalId(0), !id.isEmpty { orderIds.insert(id) } }
+    return orderIds
+  }
+
+  /// Those of some orders whose row that counts keeps the contract.
+  static func counting(
+    _ orderIds: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws -> [Order] {
+    try rows(of: orderIds, shop: shop, sales, rules: rules).values.compactMap { rows -> Order? in
       guard case .valid(let order) = rows[0] else { return nil }
       return order
     }
+  }
+
+  /// The orders that may have one of these account tokens on file: every spelling of them and a few other texts, of which the
+  /// rows say what they are.
+  ///
+  /// - Parameter tokens: as `AccountToken.spelling` has them.
+  static func holding(
+    _ tokens: Set<String>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws -> [Order] {
+    let ids = try ids(
+      where: """
+        regexp_replace(
+          translate(lower(o.app_account_token::text COLLATE "C"), E'-{} \\t\\n\\x0B\\f\\r', ''), '^urn:uuid:', '')
+          IN (SELECT id FROM ids)
+        """, Set(tokens.map { Identifier($0) }), shop: shop, sales)
+    return try counting(ids, shop: shop, sales, rules: rules)
   }
 }
 

@@ -127,14 +127,20 @@ final class OrderNights {
   /// - Parameters:
   ///   - base: that night; nil compares with nothing.
   ///   - isKept: whether what differs is saved.
+  ///   - isOfFew: whether tonight has few orders, which are looked up one by one.
   ///   - each: gets every order as tonight has it.
   ///   - adjusted: gets every order created before an instant that is in another bucket now.
   func compare(
-    with base: BaseNight?, isKept: Bool, asOf: Instant, createdBefore period: Instant,
+    with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
     on connection: borrowing BlockingConnection, each: (Identifier, Standing) throws -> Void,
     adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
+    var few: Set<Identifier> = []
+    if isOfFew {
+      try tonight.restart()
+      while let found = try tonight.next() { few.insert(Identifier(utf8: found.key)) }
+    }
     try tonight.restart()
     // What it said last is what tonight differs from; the night that tonight is compared with may be an earlier one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
@@ -145,8 +151,10 @@ final class OrderNights {
           SELECT b.disposition FROM night_audit.order_nights b
           WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END,
           o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment, o.is_allowed
-        FROM night_audit.order_nights o WHERE o.as_of < \(asOf.sqlText) ORDER BY o.order_id, o.as_of DESC
-        """)
+        FROM night_audit.order_nights o
+        WHERE o.as_of < \(asOf.sqlText) \(isOfFew ? "AND o.order_id IN (SELECT id FROM ids)" : "")
+        ORDER BY o.order_id, o.as_of DESC
+        """, ids: few)
     ) { (base: try $0.optionalText(1), last: try Kept($0)) }
     var last: Identifier?
     while let found = try tonight.next() {

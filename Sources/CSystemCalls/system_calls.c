@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -87,15 +88,26 @@ void process_allow_files(void) {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// Whether a stream is a pipe whose reader has gone, as head(1) does when it has seen enough (poll(2), POLLERR).
+static int has_lost_reader(FILE *stream) {
+  struct pollfd descriptor = {fileno(stream), POLLOUT, 0};
+  return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & POLLERR) != 0;
+}
+
+static int is_unwritten(FILE *stream) {
+  // Some volumes say only when a file is closed that it was not written (close(2)).
+  const int has_failed = fflush(stream) != 0 || ferror(stream) || (stream == stdout && close(dup(fileno(stream))) != 0);
+  return has_failed && !has_lost_reader(stream);
+}
+
 static void end_of_streams(int status, void *argument) {
   // What ends with another status has failed for a reason of its own.
   const int is_report = status >= 0 && status <= 4;
-  // Some volumes say only when a file is closed that it was not written (close(2)).
-  const int is_lost = fflush(stdout) != 0 || ferror(stdout) || fflush(stderr) != 0 || ferror(stderr) ||
-                      close(dup(STDOUT_FILENO)) != 0;
+  // Both are flushed.
+  const int is_lost = is_unwritten(stdout) | is_unwritten(stderr);
   if (!is_report || !is_lost) return;
   // To whoever still reads one of the two.
-  dprintf(STDERR_FILENO, "%s: what it printed was not written: the disk is full, or nobody reads it\n",
+  dprintf(STDERR_FILENO, "%s: what it printed was not written: the disk is full, or the stream is closed\n",
           program_invocation_short_name);
   _exit(*(const int *)argument);
 }
@@ -108,7 +120,7 @@ void streams_guard(int status) {
     if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
     if (open(stream == 0 ? "/dev/null" : "/dev/full", O_RDWR) == -1) open("/dev/null", O_RDONLY);
   }
-  // A reader that went away is an error of the write.
+  // A reader that went away is an error of the write, which ends no night.
   signal(SIGPIPE, SIG_IGN);
   on_exit(end_of_streams, &status_of_loss);
 }

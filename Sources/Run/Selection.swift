@@ -15,6 +15,9 @@ package struct Selection: Hashable, Sendable {
   /// Whether anything is filtered out at all.
   package var isNarrowing: Bool { orderId != nil || userId != nil || productId != nil || bundleId != nil }
 
+  /// Whether only one order, or only one user's orders, are listed.
+  package var isOfOrderOrUser: Bool { orderId != nil || userId != nil }
+
   /// Whether an order of these properties is listed.
   ///
   /// - Parameter bundleId: the app of the order; nil where it is unknown.

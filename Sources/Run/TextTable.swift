@@ -1,6 +1,6 @@
-/// Rows of text in aligned columns, for a terminal or a mail.
-package struct TextTable {
-  package enum Column {
+/// The columns of a table of text, for a terminal or a mail: their titles, and how wide their cells are.
+package struct TextColumns {
+  package enum Column: Sendable {
     case left(String)
     case right(String)
 
@@ -12,7 +12,6 @@ package struct TextTable {
   }
 
   private let columns: [Column]
-  private var rows: [[String]] = []
   private var widths: [Int]
 
   package init(_ columns: [Column]) {
@@ -20,31 +19,65 @@ package struct TextTable {
     widths = columns.map { $0.title.count }
   }
 
-  /// Adds a row with one cell for each column.
-  package mutating func add(_ cells: [String]) {
-    let cells = cells.map { Terminal.plain($0).replacing(/[\t\n]/, with: " ") }
+  /// Makes room for a row with one cell for each column.
+  ///
+  /// - Returns: the cells as they are printed: each in one line, and nothing in them that a terminal obeys.
+  package mutating func measure(_ cells: [String]) -> [String] {
+    let cells = cells.map { Terminal.plain($0).inOneLine }
     for (index, cell) in cells.enumerated() where index < widths.count {
-      widths[index] = max(widths[index], cell.count)
+      widths[index] = max(widths[index], cell.characterCount)
     }
-    rows.append(cells)
+    return cells
   }
+
+  /// The titles as a line.
+  ///
+  /// - Parameter width: the line is cut there; nil for as wide as it takes.
+  package func titles(width: Int?) -> String { line(columns.map(\.title), width: width) }
+
+  /// Measured cells as a line, after all rows were measured.
+  ///
+  /// - Parameter width: the line is cut there; nil for as wide as it takes.
+  package func line(_ cells: [String], width: Int?) -> String {
+    var line = ""
+    for (index, cell) in cells.enumerated() where index < columns.count {
+      if index > 0 { line += "  " }
+      let blanks = String(repeating: " ", count: max(0, widths[index] - cell.characterCount))
+      switch columns[index] {
+      case .left: line += cell + blanks
+      case .right: line += blanks + cell
+      }
+    }
+    while line.utf8.last == UInt8(ascii: " ") { line.removeLast() }
+    guard let width, width > 1, line.characterCount > width else { return line }
+    return line.prefix(width - 1) + "…"
+  }
+}
+
+/// Rows of text in aligned columns, for a terminal or a mail.
+package struct TextTable {
+  private var columns: TextColumns
+  private var rows: [[String]] = []
+
+  package init(_ columns: [TextColumns.Column]) { self.columns = TextColumns(columns) }
+
+  /// Adds a row with one cell for each column.
+  package mutating func add(_ cells: [String]) { rows.append(columns.measure(cells)) }
 
   /// - Parameter width: lines are cut there; nil for as wide as it takes.
   package func text(width: Int?) -> String {
-    ([columns.map(\.title)] + rows).map { line($0, width: width) }.joined(separator: "\n")
+    ([columns.titles(width: width)] + rows.map { columns.line($0, width: width) }).joined(separator: "\n")
+  }
+}
+
+extension String {
+  /// The same text with blanks in the place of tabulators and line feeds.
+  fileprivate var inOneLine: String {
+    func isBreak(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\n") }
+    guard utf8.contains(where: isBreak) else { return self }
+    return String(decoding: utf8.map { isBreak($0) ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
   }
 
-  private func line(_ cells: [String], width: Int?) -> String {
-    let padded = zip(columns, zip(cells, widths)).map { column, cell in
-      let blanks = String(repeating: " ", count: max(0, cell.1 - cell.0.count))
-      return switch column {
-      case .left: cell.0 + blanks
-      case .right: blanks + cell.0
-      }
-    }
-    var line = padded.joined(separator: "  ")
-    while line.last == " " { line.removeLast() }
-    guard let width, width > 1, line.count > width else { return line }
-    return line.prefix(width - 1) + "…"
-  }
+  /// How many characters are shown. ASCII is counted by bytes, because finding the ends of characters takes long.
+  fileprivate var characterCount: Int { utf8.allSatisfy { $0 < 0x80 } ? utf8.count : count }
 }

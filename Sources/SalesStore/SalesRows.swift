@@ -56,6 +56,24 @@ package struct SalesRows: Sendable {
     return "\(isLater) AND \(date) <= \(try PostgresLiteral.timestamp(horizon.clock.microseconds))"
   }
 
+  /// The rows of a relation that are known, as what follows FROM.
+  ///
+  /// - Parameters:
+  ///   - relation: `orders`, `receipts` or `deliveries`.
+  ///   - alias: what conditions call it.
+  ///   - date: the column of a row's own date.
+  ///   - joins: further relations, for `conditions`.
+  ///   - conditions: rows that fulfil one of them are read, and no row fulfils two. Each is looked up in an index of its own.
+  private func known(
+    _ relation: String, as alias: String, by date: String, joining joins: String = "", where conditions: [String]
+  ) throws(PostgresError) -> String {
+    let from = "\(schema).\(relation) \(alias) \(joins)"
+    let isKnown = try isKnown("\(alias).\(date)")
+    if conditions.count == 1 { return "\(from) WHERE \(isKnown) AND (\(conditions[0]))" }
+    let parts = conditions.map { "SELECT \(alias).* FROM \(from) WHERE \(isKnown) AND (\($0))" }
+    return "(\(parts.joined(separator: " UNION ALL "))) \(alias)"
+  }
+
   // MARK: - Orders
 
   /// What is read of an order, its id first.
@@ -75,12 +93,16 @@ package struct SalesRows: Sendable {
 
   /// The orders in the byte order of their ids, those without one first, for `order(_:asOf:)`.
   ///
-  /// - Parameter restriction: which of them are read, aliased `o`.
-  package func orders(where restriction: String = "TRUE") throws(PostgresError) -> String {
-    """
-    SELECT \(Self.orderColumns) FROM \(schema).orders o WHERE \(try isKnown("o.created_at")) AND \(restriction)
-    ORDER BY \(ordering.key(.orderId))
-    """
+  /// - Parameter conditions: which of them are read, aliased `o`; no row fulfils two.
+  package func orders(where conditions: String...) throws(PostgresError) -> String {
+    "SELECT \(Self.orderColumns) FROM \(try knownOrders(where: conditions)) ORDER BY \(ordering.key(.orderId))"
+  }
+
+  /// Known orders, aliased `o`, as what follows FROM.
+  ///
+  /// - Parameter conditions: no row fulfils two; none: all orders.
+  func knownOrders(where conditions: [String]) throws(PostgresError) -> String {
+    try known("orders", as: "o", by: "created_at", where: conditions.isEmpty ? ["TRUE"] : conditions)
   }
 
   /// The order in the reader's current row, of the apps that these rows are of.
@@ -213,13 +235,11 @@ package struct SalesRows: Sendable {
   /// The deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Where
   /// rows may share an id, those of one order are in an order of their own, so that the first of them is always the same.
   ///
-  /// - Parameter restriction: which of them are read, aliased `d`.
-  package func deliveries(where restriction: String = "TRUE") throws(PostgresError) -> String {
-    """
-    SELECT \(Self.deliveryColumns) FROM \(schema).deliveries d
-    WHERE \(try isKnown("d.delivered_at")) AND \(restriction)
-    ORDER BY \(deliveryOrder)
-    """
+  /// - Parameter conditions: which of them are read, aliased `d`; no row fulfils two.
+  package func deliveries(where conditions: String...) throws(PostgresError) -> String {
+    let rows = try known(
+      "deliveries", as: "d", by: "delivered_at", where: conditions.isEmpty ? ["TRUE"] : conditions)
+    return "SELECT \(Self.deliveryColumns) FROM \(rows) ORDER BY \(deliveryOrder)"
   }
 
   /// The order of `deliveries`, for a table aliased `d`.
@@ -334,15 +354,20 @@ package struct SalesRows: Sendable {
   /// The receipts in the byte order of their ids, those without one first, for `receipt(_:asOf:)`.
   ///
   /// - Parameters:
-  ///   - restriction: which of them are read, aliased `r`.
-  ///   - further: an expression that is read besides.
+  ///   - conditions: which of them are read, aliased `r`; no row fulfils two.
+  ///   - scope: what is read besides: whether the receipt is listed.
   package func receipts(
-    where restriction: String = "TRUE", further: String = "TRUE"
+    where conditions: String..., listedIn scope: Selection.ReceiptScope = Selection.ReceiptScope()
   ) throws(PostgresError) -> String {
-    """
-    SELECT \(Self.receiptColumns), (\(further)) AS further FROM \(schema).receipts r
-    WHERE \(try isKnown("r.received_at")) AND \(restriction) ORDER BY \(ordering.key(.receiptId))
-    """
+    // One alone is joined where it stands; several are read first.
+    let isOne = conditions.count <= 1
+    let rows = try known(
+      "receipts", as: "r", by: "received_at", joining: isOne ? scope.joins : "",
+      where: conditions.isEmpty ? ["TRUE"] : conditions)
+    return """
+      SELECT \(Self.receiptColumns), (\(scope.condition)) AS further FROM \(rows) \(isOne ? "" : scope.joins)
+      ORDER BY \(ordering.key(.receiptId))
+      """
   }
 
   /// The receipt in the reader's current row, never asked about.

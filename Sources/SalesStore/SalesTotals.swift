@@ -38,8 +38,12 @@ package struct SalesTotals: Equatable, Sendable {
   package static func == (left: SalesTotals, right: SalesTotals) -> Bool { left.lines == right.lines }
 
   /// As the server adds them up, in the snapshot of `connection`. Throws `PostgresError`.
-  package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
-    var rows = try connection.copyOut(try Self.query(sales))
+  ///
+  /// - Parameter conditions: of orders, as `SalesRows.orders(where:)` has them.
+  package init(
+    _ sales: SalesRows, where conditions: String..., on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    var rows = try connection.copyOut(try Self.query(sales, where: conditions))
     try self.init(rows: &rows)
   }
 
@@ -53,11 +57,11 @@ package struct SalesTotals: Equatable, Sendable {
   }
 
   /// The sums as the server adds them up: currency, orders, amount.
-  package static func query(_ sales: SalesRows) throws(PostgresError) -> String {
+  package static func query(_ sales: SalesRows, where conditions: [String] = []) throws(PostgresError) -> String {
     """
     SELECT o.currency::text COLLATE "C", count(*), sum(o.amount::numeric) FILTER (
       WHERE abs(o.amount::numeric) <= \(limit) AND scale(trim_scale(o.amount::numeric)) <= \(decimals))
-    FROM \(sales.schema).orders o WHERE \(try sales.isKnown("o.created_at")) GROUP BY 1
+    FROM \(try sales.knownOrders(where: conditions)) GROUP BY 1
     """
   }
 

@@ -15,24 +15,45 @@ extension Selection {
     return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
   }
 
-  /// A condition on receipts, aliased `r`, that belong to listed orders or users. `TRUE` when nothing is filtered.
+  /// Which receipts, aliased `r`, belong to listed orders or users.
+  package struct ReceiptScope: Sendable {
+    /// What receipts are joined with, one row for each at most. An `IN` inside an expression would be looked through for each
+    /// receipt as soon as it outgrows work_mem.
+    package fileprivate(set) var joins = ""
+    package fileprivate(set) var condition = "TRUE"
+
+    /// All receipts.
+    package init() {}
+
+    /// Joins the ids of some orders, and returns the condition that a receipt is of one.
+    fileprivate mutating func join(_ sales: SalesRows, where condition: String, as name: String) -> String {
+      joins += """
+         LEFT JOIN (SELECT DISTINCT o.order_id::text COLLATE "C" AS id FROM \(sales.schema).orders o
+          WHERE \(condition) OFFSET 0) AS \(name) ON \(name).id = r.order_id::text COLLATE "C"
+        """
+      return "\(name).id IS NOT NULL"
+    }
+  }
+
+  /// The receipts that belong to listed orders or users.
   ///
   /// - Parameters:
   ///   - sales: where the orders are.
   ///   - onlyBundleId: the app of orders that name none, when there is just one.
-  package func receiptCondition(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> String {
-    func isOfOrder(_ condition: String) -> String {
-      "r.order_id::text COLLATE \"C\" IN (\(sales.orderIds(where: condition)))"
-    }
+  package func receiptScope(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> ReceiptScope {
+    var scope = ReceiptScope()
     var conditions: [String] = []
     if let orderId { conditions.append(try SalesRows.equals("r.order_id", orderId.text)) }
     if let userId {
-      let isOfUser = isOfOrder(try SalesRows.equals("o.user_id", userId.text))
+      let isOfUser = scope.join(sales, where: try SalesRows.equals("o.user_id", userId.text), as: "of_user")
       conditions.append("(\(try SalesRows.equals("r.user_id", userId.text)) OR \(isOfUser))")
     }
     let ofOrder = try conditionsOnProducts(onlyBundleId: onlyBundleId)
-    if !ofOrder.isEmpty { conditions.append(isOfOrder(ofOrder.joined(separator: " AND "))) }
-    return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
+    if !ofOrder.isEmpty {
+      conditions.append(scope.join(sales, where: ofOrder.joined(separator: " AND "), as: "of_product"))
+    }
+    if !conditions.isEmpty { scope.condition = conditions.joined(separator: " AND ") }
+    return scope
   }
 
   private func conditionsOnProducts(onlyBundleId: String?) throws(PostgresError) -> [String] {
@@ -48,12 +69,6 @@ extension Selection {
 }
 
 extension SalesRows {
-  /// The ids of some orders, aliased `o`, to look ids up in. Read by itself: a cluster whose orders and receipts lie on
-  /// different hosts joins them only so.
-  package func orderIds(where condition: String) -> String {
-    "SELECT q.id FROM (SELECT o.order_id::text AS id FROM \(schema).orders o WHERE \(condition) OFFSET 0) AS q"
-  }
-
   /// A comparison of a column of the shop's with an id, byte by byte. Under the column's own collation other spellings may
   /// be equal, or the comparison be refused.
   package static func equals(_ column: String, _ id: String) throws(PostgresError) -> String {

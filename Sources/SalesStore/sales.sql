@@ -42,3 +42,11 @@ CREATE INDEX IF NOT EXISTS receipts_order ON {schema}.receipts (order_id);
 -- What is new is found by its date: a night takes in what has come since the one before.
 CREATE INDEX IF NOT EXISTS receipts_received ON {schema}.receipts (received_at);
 CREATE INDEX IF NOT EXISTS orders_updated ON {schema}.orders (updated_at);
+-- And what concerns one order or one user is read by these alone: `explain`, `reconcile --order`, `reconcile --user`.
+CREATE INDEX IF NOT EXISTS orders_user ON {schema}.orders (user_id);
+CREATE INDEX IF NOT EXISTS receipts_user ON {schema}.receipts (user_id);
+CREATE INDEX IF NOT EXISTS deliveries_user ON {schema}.deliveries (user_id);
+CREATE INDEX IF NOT EXISTS orders_transaction ON {schema}.orders
+  (btrim(transaction_id COLLATE "C", E' \t\n\x0B\f\r'));
+CREATE INDEX IF NOT EXISTS orders_token ON {schema}.orders
+  (regexp_replace(translate(lower(app_account_token COLLATE "C"), E'-{} \t\n\x0B\f\r', ''), '^urn:uuid:', ''));

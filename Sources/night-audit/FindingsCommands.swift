@@ -70,15 +70,33 @@ struct FindingsFilterOptions: ParsableArguments {
   var maxAmount: String?
 
   @Option(
-    name: .customLong("min-age"), help: ArgumentHelp("First seen this long ago or longer: 3d.", valueName: "duration"))
+    name: .customLong("min-age"),
+    help: ArgumentHelp("First reported at least this long ago (column age): 3d.", valueName: "duration"))
   var minAge: String?
 
   @Option(
-    name: .customLong("max-age"), help: ArgumentHelp("First seen this long ago or later: 3d.", valueName: "duration"))
+    name: .customLong("max-age"),
+    help: ArgumentHelp("First reported at most this long ago (column age): 3d.", valueName: "duration"))
   var maxAge: String?
 
+  @Option(
+    name: .customLong("min-days-since"),
+    help: ArgumentHelp(
+      "The purchase, refund or delivery was at least this long ago (column days since): 30d.", valueName: "duration"))
+  var minDaysSince: String?
+
+  @Option(
+    name: .customLong("max-days-since"),
+    help: ArgumentHelp(
+      "The purchase, refund or delivery was at most this long ago (column days since): 30d.", valueName: "duration"))
+  var maxDaysSince: String?
+
   func validate() throws {
-    for (name, age) in [("--min-age", minAge), ("--max-age", maxAge)] {
+    let durations = [
+      ("--min-age", minAge), ("--max-age", maxAge), ("--min-days-since", minDaysSince),
+      ("--max-days-since", maxDaysSince),
+    ]
+    for (name, age) in durations {
       if let age, DurationText.parse(age) == nil {
         throw ValidationError(
           "\(name) \(age) is no duration of at most 365000d; write a number and s, m, h or d, such as 3d.")
@@ -114,6 +132,8 @@ struct FindingsFilterOptions: ParsableArguments {
     filter.maxAmount = maxAmount
     filter.minAge = minAge.flatMap(DurationText.parse)
     filter.maxAge = maxAge.flatMap(DurationText.parse)
+    filter.minSince = minDaysSince.flatMap(DurationText.parse)
+    filter.maxSince = maxDaysSince.flatMap(DurationText.parse)
     return filter
   }
 
@@ -121,7 +141,7 @@ struct FindingsFilterOptions: ParsableArguments {
   var isEmpty: Bool {
     kind.isEmpty && severity.isEmpty && status.isEmpty && state == .open && user == nil && order == nil && owner == nil
       && !unassigned && currency == nil && amount == nil && minAmount == nil && maxAmount == nil && minAge == nil
-      && maxAge == nil
+      && maxAge == nil && minDaysSince == nil && maxDaysSince == nil
   }
 }
 
@@ -164,14 +184,18 @@ struct ListFindings: AsyncParsableCommand {
       // Who names a finding wants to see it, whatever has become of it.
       if !ids.isEmpty, options.isEmpty { filter.state = .any }
       let now = asOf.flatMap(AuditOptions.instant) ?? .now
-      let found = try await FindingsEditor(settings: settings, now: now).list(filter, ids: ids.isEmpty ? nil : ids)
-      let text = FindingsText(found, asOf: now, settings: settings)
+      let editor = FindingsEditor(settings: settings, now: now)
+      let named = ids.isEmpty ? nil : ids
       if json {
-        print(try text.json)
+        try await editor.list(filter, ids: named) { FindingsJSON(asOf: now) { print($0, terminator: "") } }
       } else if csv {
-        print(text.csv, terminator: "")
+        try await editor.list(filter, ids: named) {
+          FindingsCSV(asOf: now, settings: settings) { print($0, terminator: "") }
+        }
       } else {
-        print(text.table(width: Terminal.width))
+        try await editor.list(filter, ids: named) {
+          FindingsTable(asOf: now, width: Terminal.width) { print($0, terminator: "") }
+        }
       }
       return .complete
     }

@@ -19,6 +19,7 @@ struct NightAuditCommand: AsyncParsableCommand {
   /// As `main`, with an answer for machines where the command line cannot be understood.
   static func run() async {
     do {
+      if let slip = CommandSlip(CommandLine.arguments.dropFirst()) { throw ValidationError(slip.description) }
       var command = try parseAsRoot()
       if var command = command as? any AsyncParsableCommand {
         try await command.run()

@@ -427,7 +427,8 @@ import Testing
     var adjusted: [ChangeRow] = []
     try connection.transaction { connection in
       try orders.compare(
-        with: base, isKept: true, asOf: asOf, createdBefore: asOf, on: connection, each: { _, _ in }
+        with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf, on: connection,
+        each: { _, _ in }
       ) { adjusted.append($0) }
       try orders.save(Self.record(night), lookbackStart: asOf - .days(120), on: connection)
     }
@@ -471,7 +472,7 @@ import Testing
       #expect(throws: Failure.self) { try orders.forEachOrder { _ in throw Failure() } }
       var compared: [Identifier] = []
       try orders.compare(
-        with: nil, isKept: true, asOf: Self.asOf, createdBefore: Self.asOf, on: connection,
+        with: nil, isKept: true, isOfFew: false, asOf: Self.asOf, createdBefore: Self.asOf, on: connection,
         each: { id, _ in compared.append(id) }
       ) { _ in }
       #expect(compared == ["order"])

@@ -115,6 +115,68 @@ class Cliffs(Benchmark):
 
     # Scenarios
 
+    def commands(self, size):
+        """Each command over a shop and over one ten times as large, before and after VACUUM ANALYZE of everything."""
+        self.nothing_known()
+        costs = {}
+        for orders in (size // 10, size):
+            self.shop(orders, orders // 6)
+            self.cluster.psql(self.database, script=EVIDENCE)
+            self.night(0)
+            for statistics in ("as the night left it", "after VACUUM ANALYZE"):
+                if statistics.startswith("after"):
+                    self.cluster.psql(self.database, script="VACUUM ANALYZE")
+                costs[orders, statistics] = self.each_command(f"{orders:,} orders, {statistics}")
+        for (orders, statistics), found in costs.items():
+            for name, run in found.items():
+                if name in AT_MOST and orders == size:
+                    self.verdict(f"{name}, {statistics}: wall seconds", run.wall, AT_MOST[name])
+                if name in LINEAR and orders == size:
+                    few = costs[size // 10, statistics][name]
+                    self.verdict(f"{name}, {statistics}: CPU of ten times the orders", run.cpu / few.cpu, 13)
+                    self.verdict(f"{name}, {statistics}: MB more with ten times the orders", run.peak - few.peak, 20)
+
+    def nothing_known(self):
+        """A server as it comes: commands are for people who have not tuned theirs."""
+        for setting in ("shared_buffers", "effective_cache_size", "random_page_cost"):
+            self.cluster.psql("postgres", script=f"ALTER SYSTEM RESET {setting}")
+
+    def each_command(self, title):
+        print(f"  {title}", flush=True)
+        self.configure("csv")
+        as_of = AS_OF.strftime("%Y-%m-%dT%H:%M:%SZ")
+        order, user = self.ask("SELECT order_id || ' ' || user_id FROM sales.orders ORDER BY created_at DESC LIMIT 1").split()
+        day = self.ask(f"SELECT (created_at AT TIME ZONE 'UTC')::date FROM sales.orders WHERE order_id = '{order}'")
+        critical = self.ask("SELECT min(order_id) FROM night_audit.findings WHERE severity = 'critical'")
+        kind = self.ask("""
+          SELECT kind FROM night_audit.findings WHERE closed_at IS NULL GROUP BY kind ORDER BY abs(count(*) - 1000) LIMIT 1""")
+        narrowed = ["--date", day, "--as-of", as_of]
+        found = {}
+        for name, command in {
+            "doctor": ["doctor"],
+            "status": ["status"],
+            "explain": ["explain", order],
+            "explain of a critical order": ["explain", critical],
+            "reconcile --order": ["reconcile", "--order", order, *narrowed],
+            "reconcile --user": ["reconcile", "--user", user, *narrowed],
+            "reconcile --product": ["reconcile", "--product", "gems.100", *narrowed],
+            "reconcile --app": ["reconcile", "--app", "game", *narrowed],
+            "recheck --order": ["recheck", "--offline", "--order", order, "--as-of", as_of],
+            "findings list": ["findings", "list"],
+            "findings list --csv": ["findings", "list", "--csv"],
+            "findings list --json": ["findings", "list", "--json"],
+            "findings list of a kind": ["findings", "list", "--kind", kind],
+            "rebuild": ["rebuild"],
+            "rebuild --write": ["rebuild", "--write"],
+        }.items():
+            if name == "rebuild --write":
+                self.cluster.psql(self.database, script=DAMAGE)
+            found[name] = run = self.cost(*command)
+            print(
+                f"    {name}: {run.wall:.2f} s, {run.cpu:.2f} CPU s (client {run.client:.2f}), {run.peak:.0f} MB", flush=True
+            )
+        return found
+
     def findings(self, size):
         """Thirty in a hundred orders have a finding; the second night finds the same."""
         self.shop(size // 10, size // 60)
@@ -420,7 +482,41 @@ class Cliffs(Benchmark):
         self.verdict("ten times the orders: CPU", many.cpu / some.cpu, 12)
 
 
-SCENARIOS = ["findings", "quiet", "one_user", "users", "one_transaction", "chain", "long_receipt", "bots", "due", "flat"]
+# Wall seconds at 1,000,000 orders, on two idle cores.
+AT_MOST = {
+    "doctor": 10, "status": 1, "explain": 1, "explain of a critical order": 1, "reconcile --order": 1, "reconcile --user": 1,
+    "recheck --order": 1, "findings list of a kind": 1,
+}
+LINEAR = [
+    "doctor", "findings list", "findings list --csv", "findings list --json", "reconcile --product", "reconcile --app",
+    "rebuild", "rebuild --write",
+]
+
+# What a night of answers would have left behind each transaction.
+EVIDENCE = """
+  INSERT INTO night_audit.evidence (run_id, as_of, subject_kind, subject_id, channel, signed_at, environment, transaction_id,
+    original_transaction_id, web_order_line_item_id, bundle_id, product_id, product_type, quantity, purchased_at,
+    original_purchased_at, expires_at, tells_revocation, revoked_at, revocation_percentage, revocation_type, revocation_reason,
+    price_milliunits, currency, tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded)
+  SELECT gen_random_uuid(), t.checked_at, l.subject_kind, l.subject_id, t.channel, t.signed_at, t.environment,
+    t.transaction_id, t.original_transaction_id, t.web_order_line_item_id, t.bundle_id, t.product_id, t.product_type, t.quantity,
+    t.purchased_at, t.original_purchased_at, t.expires_at, true, t.revoked_at, t.revocation_percentage, t.revocation_type,
+    t.revocation_reason, t.price_milliunits, t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal,
+    t.has_offer, t.is_upgraded
+  FROM night_audit.transactions t LEFT JOIN night_audit.receipt_transactions l USING (transaction_id, environment);
+  INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts)
+  SELECT gen_random_uuid(), answered_at, subject_kind, subject_id, 'verifyReceipt', outcome, 1
+  FROM night_audit.receipt_checks WHERE answered_at IS NOT NULL
+"""
+# A tenth of the links is lost, and as many are of nothing.
+DAMAGE = """
+  DELETE FROM night_audit.receipt_transactions WHERE md5(subject_id) < '1a';
+  INSERT INTO night_audit.receipt_transactions
+  SELECT subject_kind, 'gone-' || subject_id, environment, transaction_id FROM night_audit.receipt_transactions
+  WHERE md5(subject_id) > 'e6'
+"""
+
+SCENARIOS = ["commands", "findings", "quiet", "one_user", "users", "one_transaction", "chain", "long_receipt", "bots", "due", "flat"]
 
 
 def simulator_beside(night_audit):

@@ -21,6 +21,28 @@ import Testing
     return found
   }
 
+  @Test(
+    "an unknown command gets a suggestion",
+    arguments: [
+      ("findngs", "night-audit findings"), ("doctro --quiet", "night-audit doctor"), ("recon", "night-audit reconcile"),
+      ("findings lst --csv", "night-audit findings list"),
+      ("findings acknowlege 4f2a91c3", "night-audit findings acknowledge"),
+      ("runs dif latest", "night-audit runs diff"), ("config shwo", "night-audit config show"),
+    ])
+  func unknownCommand(_ line: String, meant: String) async throws {
+    let result = try await Program.nightAudit.run(line.split(separator: " ").map(String.init))
+    #expect(result.status == 64)
+    #expect(result.errors.contains("Did you mean '\(meant)'?"), "\(result.errors)")
+  }
+
+  @Test(
+    "the digits of a finding's id, and words that no command is like, get no suggestion",
+    arguments: ["findings 4f2a", "zzzz"])
+  func noSuggestion(_ line: String) async throws {
+    let result = try await Program.nightAudit.run(line.split(separator: " ").map(String.init))
+    #expect(result.status != 0 && !result.errors.contains("Did you mean"), "\(result.errors)")
+  }
+
   @Test func operationsTellOfEveryCommand() async throws {
     let page = try String(
       contentsOf: Self.root.appending(path: "Sources/night-audit/Documentation.docc/Operations.md"), encoding: .utf8)

@@ -30,6 +30,26 @@ import Testing
     #expect(said.hasSuffix("status=\(status)\n"), "\(command): \(said)")
   }
 
+  @Test(
+    "a reader that has gone away ends a command silently, with the status that it came to",
+    arguments: [("--version", 0), ("--help", 0), ("config show", 0), ("nonsense", 64)])
+  func closedPipe(_ command: String, status: Int) async throws {
+    // A pipe that is opened for reading and closed before the program begins.
+    let said = try await shell(
+      """
+      export NIGHT_AUDIT_APP_APP_BUNDLE_ID=com.example.game; pipe=/tmp/closed-$$; mkfifo $pipe; exec 3<>$pipe 4>$pipe 3<&-
+      rm $pipe; $0 \(command) >&4
+      """)
+    #expect(said.hasSuffix("status=\(status)\n"), "\(said)")
+    #expect(status != 0 || said == "status=0\n", "\(said)")
+    let both = try await shell(
+      """
+      export NIGHT_AUDIT_APP_APP_BUNDLE_ID=com.example.game; pipe=/tmp/closed-$$; mkfifo $pipe; exec 3<>$pipe 4>$pipe 3<&-
+      rm $pipe; $0 \(command) >&4 2>&4
+      """)
+    #expect(both == "status=\(status)\n", "\(both)")
+  }
+
   /// A shell with a shop's configuration, its arguments before the program's.
   private func shell(_ command: String, _ shop: Rehearsal) async throws -> String {
     let result = try await Program(path: "/bin/sh").run(

@@ -2,6 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 import Reporting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -197,8 +198,11 @@ import Testing
     try await withFindings { _, editor in
       var filter = FindingsFilter()
       filter.orderId = "o5"
-      let csv = FindingsText(try await editor.list(filter), asOf: now, settings: Settings()).csv
-      let lines = csv.components(separatedBy: "\r\n")
+      let printed = Mutex("")
+      try await editor.list(filter) {
+        FindingsCSV(asOf: now, settings: Settings()) { part in printed.withLock { $0 += part } }
+      }
+      let lines = printed.withLock(\.self).components(separatedBy: "\r\n")
       #expect(lines.first?.hasPrefix("finding_id,kind,severity,order_id,") == true)
       #expect(
         lines[1].hasPrefix("\(id(5)),status_mismatch,minor,o5,u2,,,,,,JPY,5,,,,2025-11-15T03:00:00Z,5,open,,'=because,")
@@ -213,5 +217,21 @@ import Testing
     case .success(let name): #expect(name == nil && text.allSatisfy(\.isWhitespace))
     case .failure(let refusal): #expect(refusal.description.hasPrefix("the owner "))
     }
+  }
+}
+
+/// All findings at once.
+private struct Gathered: FindingsOutput {
+  static let wantsHistory = true
+  private var findings: [StoredFinding] = []
+
+  mutating func add(_ finding: StoredFinding) { findings.append(finding) }
+
+  func finish() -> [StoredFinding] { findings }
+}
+
+extension FindingsEditor {
+  fileprivate func list(_ filter: FindingsFilter, ids: [String]? = nil) async throws -> [StoredFinding] {
+    try await list(filter, ids: ids) { Gathered() }
   }
 }

@@ -27,7 +27,7 @@ struct SalesContractTests {
     "what holds the same is accepted",
     arguments: [
       "ALTER TABLE sales.orders ALTER user_id TYPE varchar(40)", "ALTER TABLE sales.orders ALTER user_id TYPE char(9)",
-      "ALTER TABLE sales.orders ALTER app_account_token TYPE uuid USING app_account_token::uuid",
+      "DROP INDEX sales.orders_token; ALTER TABLE sales.orders ALTER app_account_token TYPE uuid USING app_account_token::uuid",
       "CREATE TYPE public.state AS ENUM ('x'); ALTER TABLE sales.orders ALTER status TYPE public.state USING NULL",
       "CREATE DOMAIN public.a AS text; CREATE DOMAIN public.b AS public.a; ALTER TABLE sales.orders ALTER user_id TYPE public.b",
       "CREATE TYPE public.e AS ENUM ('x'); CREATE DOMAIN public.d AS public.e; ALTER TABLE sales.orders ALTER status TYPE public.d USING NULL",

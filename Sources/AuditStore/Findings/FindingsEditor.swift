@@ -95,36 +95,60 @@ package struct FindingsEditor: Sendable {
     package var changeId: String?
   }
 
-  /// The findings that a filter lets through, with their history, sorted by id.
+  /// How many findings are read at a time.
+  private static let page = 1_000
+
+  /// Reads the findings that a filter lets through in one snapshot, sorted by id.
   ///
-  /// - Parameter ids: only these; ids or beginnings of ids. nil: no limit.
-  /// - Throws: `FindingsError` for ids that are not there, `PostgresError`, `SchemaError`.
-  package func list(_ filter: FindingsFilter, ids: [String]? = nil) async throws -> [StoredFinding] {
+  /// Memory does not grow with their number: a page is read, handed on and forgotten.
+  ///
+  /// - Parameters:
+  ///   - ids: only these; ids or beginnings of ids. nil: no limit.
+  ///   - make: makes the output that gets them.
+  /// - Returns: what the output came to.
+  /// - Throws: `FindingsError` for ids that are not there, `PostgresError`, `SchemaError`, and what the output throws.
+  package func list<Output: FindingsOutput & ~Copyable>(
+    _ filter: FindingsFilter, ids: [String]? = nil, to make: @Sendable () throws -> Output
+  ) async throws -> Output.Result {
     try await withDatabase(.snapshot) { connection in
+      var output = try make()
       var (condition, parameters) = filter.condition(asOf: now)
       if let ids {
         parameters.append(.textArray(try FindingsEditor.resolve(ids, connection)))
         condition += " AND f.finding_id = ANY ($\(parameters.count))"
       }
-      let rows = try connection.execute(
-        "SELECT \(StoredFinding.columns) FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id",
-        parameters)
-      var findings = try rows.compactMap { row throws(PostgresError) in try StoredFinding(row) }
-      let places = Dictionary(uniqueKeysWithValues: findings.enumerated().map { ($1.reported.findingId, $0) })
-      let events = try connection.execute(
+      try connection.execute(
         """
-        SELECT e.finding_id, CASE WHEN e.run_id IS NULL THEN e.recorded_at ELSE e.as_of END, e.event, e.actor, e.detail
-        FROM night_audit.finding_events e JOIN night_audit.findings f USING (finding_id)
-        WHERE \(condition) ORDER BY e.finding_id, e.event_id
+        DECLARE found NO SCROLL CURSOR FOR
+        SELECT \(StoredFinding.columns) FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id
         """, parameters)
-      for row in events {
-        guard let place = places[try row.text(0)] else { continue }
-        findings[place].history.append(
-          StoredFinding.Event(
-            at: Instant(microseconds: try row.timestamp(1)), event: try row.text(2), actor: try row.optionalText(3),
-            detail: try row.optionalText(4)))
+      while true {
+        let rows = try connection.execute("FETCH \(Self.page) FROM found")
+        if rows.isEmpty { break }
+        var findings = try rows.compactMap { row throws(PostgresError) in try StoredFinding(row) }
+        if Output.wantsHistory { try FindingsEditor.addHistory(to: &findings, connection) }
+        for finding in findings { try output.add(finding) }
       }
-      return findings
+      try connection.execute("CLOSE found")
+      return try output.finish()
+    }
+  }
+
+  private static func addHistory(
+    to findings: inout [StoredFinding], _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    let places = Dictionary(uniqueKeysWithValues: findings.enumerated().map { ($1.reported.findingId, $0) })
+    let events = try connection.execute(
+      """
+      SELECT e.finding_id, CASE WHEN e.run_id IS NULL THEN e.recorded_at ELSE e.as_of END, e.event, e.actor, e.detail
+      FROM night_audit.finding_events e WHERE e.finding_id = ANY ($1) ORDER BY e.finding_id, e.event_id
+      """, [.textArray(findings.map(\.reported.findingId))])
+    for row in events {
+      guard let place = places[try row.text(0)] else { continue }
+      findings[place].history.append(
+        StoredFinding.Event(
+          at: Instant(microseconds: try row.timestamp(1)), event: try row.text(2), actor: try row.optionalText(3),
+          detail: try row.optionalText(4)))
     }
   }
 

@@ -26,9 +26,12 @@ package struct FindingsFilter: Sendable {
   package var amount: String?
   package var minAmount: String?
   package var maxAmount: String?
-  /// Since the finding was first seen.
+  /// Time since the finding was first reported, as in the column `age_days`.
   package var minAge: Span?
   package var maxAge: Span?
+  /// Time since the purchase, refund or delivery, as in the column `days_since`.
+  package var minSince: Span?
+  package var maxSince: Span?
 
   package init() {}
 
@@ -61,6 +64,8 @@ package struct FindingsFilter: Sendable {
     }
     if let minAge { add({ "f.first_seen <= \($0)" }, .timestamp((asOf - minAge).microseconds)) }
     if let maxAge { add({ "f.first_seen >= \($0)" }, .timestamp((asOf - maxAge).microseconds)) }
+    if let minSince { add({ "f.occurred_at <= \($0)" }, .timestamp((asOf - minSince).microseconds)) }
+    if let maxSince { add({ "f.occurred_at >= \($0)" }, .timestamp((asOf - maxSince).microseconds)) }
     return (terms.isEmpty ? "TRUE" : terms.joined(separator: " AND "), parameters)
   }
 

@@ -82,3 +82,16 @@ package struct StoredFinding: Sendable {
     closedAt = try instant("closed_at")
   }
 }
+
+/// Gets findings one after the other, such as a table that is printed.
+package protocol FindingsOutput: SendableMetatype, ~Copyable {
+  associatedtype Result: Sendable
+
+  /// Whether findings come with their history.
+  static var wantsHistory: Bool { get }
+
+  mutating func add(_ finding: StoredFinding) throws
+
+  /// Ends the output after the last finding.
+  mutating func finish() throws -> Result
+}

@@ -19,7 +19,7 @@ struct ExplanationReader: ~Copyable {
 
   /// nil when there is no order of that id.
   func explanation(of orderId: Identifier) throws -> Explanation? {
-    let around = try Neighbourhood(around: orderId, shop: shop, own: own, sales, rules: rules)
+    let around = try Neighbourhood(around: [orderId], shop: shop, own: own, sales, rules: rules)
     guard let group = around.groups[orderId] else { return nil }
     var matching = around.matched(for: orderId, rules: rules)
     let deliveries = try deliveries(orderId)
@@ -80,13 +80,11 @@ struct ExplanationReader: ~Copyable {
       """, ids: [orderId])
     while try ids.advance() { own.insert(try ids.optionalId(0) ?? "") }
     var rows: [Delivery] = []
+    let isOfOrder = try SalesRows.equals("d.order_id", orderId.text)
     var reader = try shop.copyOut(
-      """
-      SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d
-      WHERE (d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids) OR \(try SalesRows.equals("d.order_id", orderId.text)))
-        AND \(isKnown)
-      ORDER BY \(sales.deliveryOrder)
-      """, ids: own)
+      try sales.deliveries(
+        where: #"d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids WHERE id <> '')"#,
+        #"nullif(d.delivery_id::text COLLATE "C", '') IS NULL AND "# + isOfOrder), ids: own)
     while try reader.advance() { rows.append(try sales.delivery(reader, asOf: rules.asOf)) }
     var repeated = RepeatedDeliveries(among: rows.map { ($0.deliveryId, $0.orderId) })
     return rows.filter { $0.orderId == orderId }.map { repeated.mark($0) }
@@ -111,7 +109,7 @@ struct ExplanationReader: ~Copyable {
       if row.orderId != order.orderId, rules.people.isSame(row.userId, order.userId) { ids.insert(row.orderId) }
     }
     for id in ids {
-      let around = try Neighbourhood(around: id, shop: shop, own: own, sales, rules: rules)
+      let around = try Neighbourhood(around: [id], shop: shop, own: own, sales, rules: rules)
       guard let group = around.groups[id], case .valid(let other) = group.row else { continue }
       let matching = around.matched(for: id, rules: rules)
       let facts = OrderFacts.assembled(
@@ -127,13 +125,7 @@ struct ExplanationReader: ~Copyable {
     for case .says(.some(let text)) in records.map(\.appAccountToken) {
       if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
       let token = AccountToken.spelling(text)
-      // Every spelling of it and a few other texts, of which the rows say what they are.
-      let holders = try OrderRow.counting(
-        where: """
-          regexp_replace(
-            translate(lower(o.app_account_token::text COLLATE "C"), E'-{} \\t\\n\\x0B\\f\\r', ''), '^urn:uuid:', '')
-            IN (SELECT id FROM ids)
-          """, [Identifier(token)], shop: shop, sales, rules: rules)
+      let holders = try OrderRow.holding([token], shop: shop, sales, rules: rules)
       let users = Set(
         holders.filter { holder in holder.appAccountToken.map { AccountToken.isSame($0, text) == true } ?? false }
           .map(\.userId))

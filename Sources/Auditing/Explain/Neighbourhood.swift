@@ -17,27 +17,48 @@ struct Neighbourhood {
   private(set) var mentions: [Identifier: [Mention]] = [:]
   /// Of whom among the orders' users a receipt is not answered yet.
   private(set) var open: OpenPeople
+  /// Orders that the users of these have placed, and those that are named by their receipts.
+  private(set) var ordersBeside: Set<Identifier> = []
+  /// All receipts that were read.
+  private(set) var receiptIds: Set<Identifier> = []
+  /// Whether the walk came to its end; false where more was to be read than it was allowed to.
+  private(set) var isWhole = true
 
-  /// Walks from an order to the transactions that it names or its proofs brought and to all that are of the same sales, from
-  /// those to every order that does the same, and so on until nobody new turns up: claims outside cannot change what is
-  /// matched inside.
+  /// Walks from some orders and receipts to the transactions that they name or contain and to all that are of the same
+  /// purchases, from those to every order that does the same, and so on until nobody new turns up: claims outside cannot change
+  /// what is matched inside.
   ///
   /// - Parameters:
+  ///   - receiptIds: receipts to begin with, beside those of the orders.
+  ///   - limit: the walk ends where it has read so many orders, or so many receipts.
   ///   - shop: the shop's relations, in a snapshot.
   ///   - own: our own schema, in a snapshot.
   init(
-    around orderId: Identifier, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
-    _ sales: SalesRows, rules: Rules
+    around orderIds: Set<Identifier>, receipts receiptIds: Set<Identifier> = [], atMost limit: Int = .max,
+    shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws {
     open = OpenPeople(rules.people)
-    var newOrders: Set<Identifier> = [orderId]
+    var newOrders = orderIds
     var knownReceipts: Set<Identifier> = []
     var knownIds: Set<Identifier> = []
-    // What other receipts brought than those of orders that were read.
+    var newIds: Set<Identifier> = []
+    // What other receipts contain than those of orders that were read.
     var further: [Proof] = []
-    while !newOrders.isEmpty {
+    if !receiptIds.isEmpty {
+      further = try Proof.proofs(
+        "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, own: own, sales,
+        rules: rules)
+      for proof in further where proof.receipt.defect == nil {
+        if let orderId = proof.receipt.orderId { newOrders.insert(orderId) }
+        for key in proof.brought where knownIds.insert(key.transactionId).inserted {
+          newIds.insert(key.transactionId)
+          mentions[key.transactionId] = []
+        }
+      }
+      knownReceipts = receiptIds
+    }
+    while !newOrders.isEmpty || !newIds.isEmpty {
       let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
-      var newIds: Set<Identifier> = []
       for group in groups {
         self.groups[group.row.orderId] = group
         // Of a receipt with several rows the one that counts may be another order's.
@@ -60,15 +81,22 @@ struct Neighbourhood {
         let record = try TransactionTable.record(transactions)
         records[record.transactionId, default: []].append(record)
       }
-      var (candidates, receiptIds) = try Self.mentioning(newIds, shop: shop, own: own, sales)
-      receiptIds.subtract(knownReceipts)
-      if !receiptIds.isEmpty {
+      _ = consume transactions
+      var (candidates, newReceipts) = try Self.mentioning(newIds, shop: shop, own: own, sales)
+      newIds = []
+      newReceipts.subtract(knownReceipts)
+      candidates.subtract(self.groups.keys)
+      guard self.groups.count + candidates.count <= limit, knownReceipts.count + newReceipts.count <= limit else {
+        isWhole = false
+        return
+      }
+      if !newReceipts.isEmpty {
         let proofs = try Proof.proofs(
-          "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, own: own, sales,
+          "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", newReceipts, shop: shop, own: own, sales,
           rules: rules)
         candidates.formUnion(proofs.compactMap(\.receipt.orderId))
         further += proofs
-        knownReceipts.formUnion(receiptIds)
+        knownReceipts.formUnion(newReceipts)
       }
       newOrders = candidates.filter { self.groups[$0] == nil }
     }
@@ -76,7 +104,14 @@ struct Neighbourhood {
     for proof in further where proof.receipt.defect == nil && proof.receipt.orderId.flatMap({ groups[$0] }) == nil {
       for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
     }
-    try takeOpenReceipts(shop: shop, own: own, sales, rules: rules)
+    note(groups.values.flatMap(\.proofs) + further)
+    try takeOpenReceipts(atMost: limit, shop: shop, own: own, sales, rules: rules)
+  }
+
+  /// Notes which receipts were read, and which orders they were sent for.
+  private mutating func note(_ proofs: [Proof]) {
+    receiptIds.formUnion(proofs.lazy.map(\.receipt.receiptId).filter { !$0.isEmpty })
+    ordersBeside.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
   }
 
   /// Transactions that are of the same sales as some are, themselves included: restores, and what they restore.
@@ -102,11 +137,18 @@ struct Neighbourhood {
 
   /// Reads whatever else the users of these orders have sent, for whatever order or for none.
   private mutating func takeOpenReceipts(
-    shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+    atMost limit: Int, shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows,
+    rules: Rules
   ) throws {
     let users = groups.values.reduce(into: Set<Identifier>()) { $0.formUnion(rules.people.ids(of: $1.row.userId)) }
-    let orders = try OrderRow.counting(
-      where: "o.user_id::text COLLATE \"C\" IN (SELECT id FROM ids)", users, shop: shop, sales, rules: rules)
+    let placed = try OrderRow.ids(
+      where: "o.user_id::text COLLATE \"C\" IN (SELECT id FROM ids)", users, shop: shop, sales)
+    guard placed.count <= limit else {
+      isWhole = false
+      return
+    }
+    ordersBeside.formUnion(placed)
+    let orders = try OrderRow.counting(placed, shop: shop, sales, rules: rules)
     let orderedBy = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0.userId) })
     for (column, ids) in [("user_id", users), ("order_id", Set(orderedBy.keys))] {
       let proofs = try Proof.proofs(
@@ -114,6 +156,7 @@ struct Neighbourhood {
       for proof in proofs {
         open.take(proof.receipt, orderedBy: proof.receipt.orderId.flatMap { orderedBy[$0] })
       }
+      note(proofs)
     }
   }
 

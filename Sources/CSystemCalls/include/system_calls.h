@@ -45,7 +45,7 @@ void process_allow_files(void);
 
 /// Makes what was written to the standard streams count: a stream that was closed before the program began is one that
 /// cannot be written, and not the place of the next file that is opened; and an exit with one of the statuses of a report
-/// becomes `status` when something that was written got lost.
+/// becomes `status` when something that was written got lost. A pipe whose reader has gone loses nothing.
 void streams_guard(int status);
 
 /// How many streams of this process had failed before they went back to their beginning, and thereby forgot it, whichever

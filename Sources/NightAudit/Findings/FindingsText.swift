@@ -4,28 +4,52 @@ import Foundation
 import Reconciliation
 import Reporting
 import Run
+import Streams
 
-/// Findings for people, for machines and for spreadsheets.
-package struct FindingsText {
-  private let findings: [StoredFinding]
+/// Findings for spreadsheets: the columns and the dialect of `findings.csv`, sorted by id.
+package struct FindingsCSV: FindingsOutput, ~Copyable {
+  package static let wantsHistory = false
+
+  private var listing: FindingsListing
+  private let print: (String) -> Void
+
+  /// - Parameters:
+  ///   - asOf: what ages are counted to.
+  ///   - settings: names the apps, and the zone of business days.
+  ///   - print: gets the text, part by part.
+  package init(asOf: Instant, settings: Settings, print: @escaping (String) -> Void) {
+    listing = FindingsListing(asOf: asOf, apps: settings.appNames, timeZone: settings.timeZone)
+    self.print = print
+    print(listing.takeText())
+  }
+
+  package mutating func add(_ finding: StoredFinding) {
+    listing.add(finding.reported)
+    print(listing.takeText())
+  }
+
+  package func finish() {}
+}
+
+/// Findings for machines: a list of objects whose keys are the columns of `findings.csv`, each with its history.
+package struct FindingsJSON: FindingsOutput {
+  package static let wantsHistory = true
+
+  private var list = MachineText.List<Document>()
   private let asOf: Instant
-  private let settings: Settings
+  private let print: (String) -> Void
 
-  /// - Parameter asOf: what ages are counted to.
-  package init(_ findings: [StoredFinding], asOf: Instant, settings: Settings) {
-    self.findings = findings
+  /// - Parameters:
+  ///   - asOf: what ages are counted to.
+  ///   - print: gets the text, part by part.
+  package init(asOf: Instant, print: @escaping (String) -> Void) {
     self.asOf = asOf
-    self.settings = settings
+    self.print = print
   }
 
-  /// The columns and the dialect of `findings.csv`, sorted by id.
-  package var csv: String {
-    var listing = FindingsListing(asOf: asOf, apps: settings.appNames, timeZone: settings.timeZone)
-    for finding in findings { listing.add(finding.reported) }
-    return String(decoding: listing.bytes, as: UTF8.self)
-  }
+  package mutating func add(_ finding: StoredFinding) throws { print(try list.add(Document(finding, asOf: asOf))) }
 
-  // MARK: - For machines
+  package func finish() throws { print(try list.end() + "\n") }
 
   private struct Document: Encodable {
     struct Event: Encodable {
@@ -83,13 +107,13 @@ package struct FindingsText {
       atStake = finding.atStake?.decimalText
       atStakeUnknown = finding.isStakeUnknown
       occurredAt = finding.occurredAt?.text
-      daysSince = FindingsText.days(since: finding.occurredAt, asOf)
+      daysSince = finding.occurredAt?.days(until: asOf)
       paidAt = finding.paidAt?.text
       deliveredAt = finding.deliveredAt?.text
       firstSeen = stored.reported.firstSeen.text
       lastSeen = stored.lastSeen.text
       closedAt = stored.closedAt?.text
-      ageDays = FindingsText.days(since: stored.reported.firstSeen, asOf) ?? 0
+      ageDays = stored.reported.firstSeen.days(until: asOf)
       status = stored.reported.status
       owner = stored.reported.owner
       due = stored.reported.due
@@ -99,46 +123,66 @@ package struct FindingsText {
       history = stored.history.map { Event(at: $0.at.text, event: $0.event, by: $0.actor, detail: $0.detail) }
     }
   }
+}
 
-  /// A list of objects whose keys are the columns of `findings.csv`, and what people and nights did.
-  package var json: String {
-    get throws { try MachineText.json(findings.map { Document($0, asOf: asOf) }) }
+/// Findings for people: a table, worst first, as the sheet has it.
+///
+/// Widths are known only after the last finding, so rows wait in a temporary file.
+package struct FindingsTable: FindingsOutput, ~Copyable {
+  package static let wantsHistory = false
+
+  private var columns = TextColumns([
+    .left("finding"), .left("severity"), .left("kind"), .left("order"), .right("at stake"), .right("days since"),
+    .right("age"), .left("status"), .left("owner"), .left("reason"),
+  ])
+  /// By urgency.
+  private let rows = SpillSorter(directory: NSTemporaryDirectory())
+  private var record = RecordBytes()
+  private var stake = Stake()
+  private let asOf: Instant
+  private let width: Int?
+  private let print: (String) -> Void
+
+  /// - Parameters:
+  ///   - asOf: what ages are counted to.
+  ///   - width: of the terminal in characters; nil for as wide as it takes.
+  ///   - print: gets the text, line by line.
+  package init(asOf: Instant, width: Int?, print: @escaping (String) -> Void) {
+    (self.asOf, self.width, self.print) = (asOf, width, print)
   }
 
-  // MARK: - For people
-
-  private static func days(since instant: Instant?, _ asOf: Instant) -> Int64? {
-    instant.map { max(0, (asOf - $0).wholeDays) }
-  }
-
-  /// A table, worst first, as the sheet has it: `days` is how old the deal is, `known` for how many days people know.
-  ///
-  /// - Parameter width: of the terminal in characters; nil for as wide as it takes.
-  package func table(width: Int?) -> String {
-    if findings.isEmpty { return "No findings." }
-    var table = TextTable([
-      .left("finding"), .left("severity"), .left("kind"), .left("order"), .right("at stake"), .right("days"),
-      .right("known"), .left("status"), .left("owner"), .left("reason"),
+  package mutating func add(_ stored: StoredFinding) throws {
+    let (reported, finding) = (stored.reported, stored.reported.finding)
+    if stored.closedAt == nil { stake.add(finding) }
+    let cells = columns.measure([
+      String(reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.rawValue,
+      (finding.orderId ?? finding.subject.id).text,
+      finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isStakeUnknown ? "unknown" : ""),
+      finding.occurredAt.map { String($0.days(until: asOf)) } ?? "", String(reported.firstSeen.days(until: asOf)),
+      stored.closedAt == nil ? reported.status : "gone", reported.owner ?? "",
+      ([finding.reason.text] + (reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),
     ])
-    var stake = Stake()
-    let worstFirst = findings.map { (key: $0.reported.urgency(asOf: asOf), stored: $0) }
-      .sorted { $0.key.lexicographicallyPrecedes($1.key) }
-    for (_, stored) in worstFirst {
-      let finding = stored.reported.finding
-      if stored.closedAt == nil { stake.add(finding) }
-      table.add([
-        String(stored.reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.rawValue,
-        (finding.orderId ?? finding.subject.id).text,
-        finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isStakeUnknown ? "unknown" : ""),
-        FindingsText.days(since: finding.occurredAt, asOf).map(String.init) ?? "",
-        String(FindingsText.days(since: stored.reported.firstSeen, asOf) ?? 0),
-        stored.closedAt == nil ? stored.reported.status : "gone", stored.reported.owner ?? "",
-        ([finding.reason.text] + (stored.reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),
-      ])
-    }
-    let count = findings.count == 1 ? "1 finding" : "\(findings.count) findings"
-    return table.text(width: width) + "\n\(count). At stake in the open ones: \(stake.words)."
+    record.clear()
+    record.put(cells) { $1.put($0) }
+    try rows.add(key: reported.urgency(asOf: asOf), content: record.content)
   }
+
+  package mutating func finish() throws {
+    if rows.count == 0 { return print("No findings.\n") }
+    print(columns.titles(width: width) + "\n")
+    while let row = try rows.next() {
+      var reader = RecordReader(row.content)
+      let cells = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }
+      print(columns.line(cells, width: width) + "\n")
+    }
+    let count = rows.count == 1 ? "1 finding" : "\(rows.count) findings"
+    print("\(count). At stake in the open ones: \(stake.words).\n")
+  }
+}
+
+extension Instant {
+  /// Whole days from here to a later instant; 0 to an earlier one.
+  fileprivate func days(until later: Instant) -> Int64 { max(0, (later - self).wholeDays) }
 }
 
 /// What became of a decision, in words.

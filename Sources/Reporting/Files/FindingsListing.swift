@@ -26,8 +26,11 @@ package struct FindingsListing: ~Copyable {
     text.endRow()
   }
 
-  /// All rows as UTF-8.
-  package var bytes: [UInt8] { text.bytes }
+  /// Takes the rows that were added since the last call.
+  package mutating func takeText() -> String {
+    defer { text.removeAll() }
+    return text.withBytes { String(decoding: $0, as: UTF8.self) }
+  }
 }
 
 /// What people fill in on the workbook's sheet of findings, for those who read it back.

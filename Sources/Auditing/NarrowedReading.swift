@@ -1,0 +1,212 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+import SalesStore
+import Streams
+
+/// The rows that a report on one order or one user is made of.
+///
+/// The passes over these rows decide the same as the passes over all rows: every claim on a payment that could be listed is
+/// among them, with all that decides it. Rows of other orders are read beside, decide nothing that is listed, and are not listed.
+struct NarrowedReading {
+  private let orders: Set<Identifier>
+  private let receipts: Set<Identifier>
+  private let transactions: Set<Identifier>
+  /// Deliveries that name no order.
+  private let deliveries: Set<Identifier>
+  /// Whose rows without an id are read, too; nil where the report is on an order.
+  private let userId: Identifier?
+  /// Purchases that more than one of the transactions is of.
+  let sharedSales: Set<TransactionKey>
+  let repeated: RepeatedDeliveries
+
+  private static let storedOrders = StoredIds(name: "orders")
+  private static let storedReceipts = StoredIds(name: "receipts")
+  private static let storedTransactions = StoredIds(name: "transactions")
+  private static let storedDeliveries = StoredIds(name: "deliveries")
+
+  /// Of more orders or receipts a report is made from the streams of all rows, in bounded memory.
+  private static let limit = 5_000
+
+  /// - Parameters:
+  ///   - shop: the shop's relations, in a snapshot.
+  ///   - own: our own schema, in a snapshot.
+  /// - Returns: nil where all rows are to be read.
+  init?(
+    _ plan: AuditPlan, _ sales: SalesRows, shop: borrowing BlockingConnection, own: borrowing BlockingConnection
+  ) throws {
+    guard plan.parts == nil, let beginning = try Beginning(plan, sales, shop: shop) else { return nil }
+    let rules = plan.rules
+    let around = try Neighbourhood(
+      around: beginning.orders, receipts: beginning.receipts, atMost: Self.limit, shop: shop, own: own, sales,
+      rules: rules)
+    guard around.isWhole else { return nil }
+    userId = plan.selection.orderId == nil ? plan.selection.userId : nil
+    receipts = around.receiptIds.union(beginning.receipts)
+    transactions = Set(around.mentions.keys)
+    let bySale = Dictionary(grouping: around.records.values.joined()) { $0.saleKey }
+    sharedSales = Set(bySale.filter { $0.value.count > 1 }.keys)
+    orders = try around.ordersBeside.union(around.groups.keys).union(beginning.orders).union(beginning.ordersBeside)
+      .union(Self.tokenHolders(around, sharedSales, shop: shop, sales, rules: rules))
+    deliveries = beginning.deliveries
+    repeated = try Self.repeatedDeliveries(of: orders, and: deliveries, shop: shop, sales)
+    try shop.store(orders, as: Self.storedOrders)
+    try shop.store(deliveries, as: Self.storedDeliveries)
+    try shop.store(receipts, as: Self.storedReceipts)
+  }
+
+  /// Where the walk through claims begins.
+  private struct Beginning {
+    var orders: Set<Identifier> = []
+    var receipts: Set<Identifier> = []
+    /// Orders that are there or not, which decides what deliveries and receipts are.
+    var ordersBeside: Set<Identifier> = []
+    /// Deliveries that name no order. Of several rows of one id the first counts, whoever received the goods.
+    var deliveries: Set<Identifier> = []
+
+    /// nil where the selection names neither an order nor a user, or a user of too many rows.
+    init?(_ plan: AuditPlan, _ sales: SalesRows, shop: borrowing BlockingConnection) throws {
+      if let orderId = plan.selection.orderId {
+        orders = [orderId]
+      } else if let userId = plan.selection.userId {
+        orders = try OrderRow.ids(where: try SalesRows.equals("o.user_id", userId.text), [], shop: shop, sales)
+        var sent = try shop.copyOut(
+          """
+          SELECT r.receipt_id::text, r.order_id::text FROM \(sales.schema).receipts r
+          WHERE \(try SalesRows.equals("r.user_id", userId.text)) AND \(try sales.isKnown("r.received_at"))
+          """)
+        while try sent.advance() {
+          if let id = try sent.optionalId(0), !id.isEmpty { receipts.insert(id) }
+          if let id = try sent.optionalId(1), !id.isEmpty { ordersBeside.insert(id) }
+        }
+        _ = consume sent
+        var received = try shop.copyOut(
+          """
+          SELECT d.order_id::text, d.delivery_id::text FROM \(sales.schema).deliveries d
+          WHERE \(try SalesRows.equals("d.user_id", userId.text)) AND \(try sales.isKnown("d.delivered_at"))
+          """)
+        while try received.advance() {
+          if let id = try received.optionalId(0), !id.isEmpty {
+            ordersBeside.insert(id)
+          } else if let id = try received.optionalId(1), !id.isEmpty {
+            deliveries.insert(id)
+          }
+        }
+      } else {
+        return nil
+      }
+      guard [orders, receipts, ordersBeside, deliveries].allSatisfy({ $0.count <= NarrowedReading.limit }) else {
+        return nil
+      }
+      try addFurtherPurchases(plan.rules, sales, shop: shop)
+      guard orders.count <= NarrowedReading.limit else { return nil }
+    }
+
+    /// Adds the other orders of products that are bought once for good: whoever pays for one twice is told.
+    private mutating func addFurtherPurchases(
+      _ rules: Rules, _ sales: SalesRows, shop: borrowing BlockingConnection
+    ) throws {
+      guard let catalogue = rules.catalogue else { return }
+      let buyers = try OrderRow.counting(orders, shop: shop, sales, rules: rules)
+        .filter { catalogue.isNonConsumable($0.productId) }
+        .reduce(into: Set<Identifier>()) { $0.formUnion(rules.people.ids(of: $1.userId)) }
+      if buyers.isEmpty { return }
+      let placed = try OrderRow.ids(
+        where: #"o.user_id::text COLLATE "C" IN (SELECT id FROM ids)"#, buyers, shop: shop, sales)
+      guard placed.count <= NarrowedReading.limit else { return orders.formUnion(placed) }
+      for order in try OrderRow.counting(placed, shop: shop, sales, rules: rules)
+      where catalogue.isNonConsumable(order.productId) { orders.insert(order.orderId) }
+    }
+  }
+
+  /// The orders that have an account token on file which a payment carries and the order that it is of does not.
+  private static func tokenHolders(
+    _ around: Neighbourhood, _ sharedSales: Set<TransactionKey>, shop: borrowing BlockingConnection,
+    _ sales: SalesRows, rules: Rules
+  ) throws -> Set<Identifier> {
+    var tokens: Set<String> = []
+    for record in around.records.values.joined() {
+      guard case .says(.some(let token)) = record.appAccountToken else { continue }
+      let candidates = Candidates(
+        for: record, mentions: around.mentions[record.transactionId] ?? [], rules: rules,
+        sharesSale: sharedSales.contains(record.saleKey))
+      if !candidates.withOtherToken.isEmpty { tokens.insert(AccountToken.spelling(token)) }
+    }
+    if tokens.isEmpty { return [] }
+    return Set(try OrderRow.holding(tokens, shop: shop, sales, rules: rules).map(\.orderId))
+  }
+
+  /// Delivery ids that several rows have, of whatever orders.
+  ///
+  /// - Parameter deliveries: ids that are looked at beside those of the deliveries of the orders.
+  private static func repeatedDeliveries(
+    of orders: Set<Identifier>, and deliveries: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows
+  ) throws -> RepeatedDeliveries {
+    if try sales.forbidsRepeatedDeliveries(shop) { return RepeatedDeliveries(among: []) }
+    var ids = deliveries
+    var own = try shop.copyOut(
+      #"\#(try sales.deliveryIds) AND d.order_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: orders)
+    while try own.advance() { ids.insert(try SalesRows.deliveryIds(own).deliveryId) }
+    _ = consume own
+    var rows: [(deliveryId: Identifier, orderId: Identifier?)] = []
+    var all = try shop.copyOut(
+      #"\#(try sales.deliveryIds) AND d.delivery_id::text COLLATE "C" IN (SELECT id FROM ids)"#, ids: ids)
+    while try all.advance() { rows.append(try SalesRows.deliveryIds(all)) }
+    return RepeatedDeliveries(among: rows)
+  }
+
+  // MARK: - The rows
+
+  /// Lets a connection to our own schema, in the audit's snapshot, read the rows.
+  func store(on own: borrowing BlockingConnection) throws(PostgresError) {
+    try own.store(orders, as: Self.storedOrders)
+    try own.store(receipts, as: Self.storedReceipts)
+    try own.store(transactions, as: Self.storedTransactions)
+  }
+
+  /// What the server adds up of the same orders.
+  func totals(_ sales: SalesRows, on shop: borrowing BlockingConnection) throws(PostgresError) -> SalesTotals {
+    try SalesTotals(sales, where: Self.named("o.order_id", Self.storedOrders), try nameless("o"), on: shop)
+  }
+
+  /// The query of a relation's rows, in their order.
+  func query(_ relation: AuditRelation, _ plan: AuditPlan, _ sales: SalesRows) throws -> String {
+    switch relation {
+    case .receipts:
+      try sales.receipts(
+        where: Self.named("r.receipt_id", Self.storedReceipts),
+        "\(Self.lacksId("r.receipt_id")) AND \(Self.named("r.order_id", Self.storedOrders))",
+        "\(Self.lacksId("r.receipt_id")) AND \(Self.lacksId("r.order_id")) AND \(try isOfUser("r"))",
+        listedIn: plan.selection.receiptScope(sales, onlyBundleId: plan.onlyBundleId))
+    case .checks: ReceiptRow.checks(where: Self.storedReceipts.contain("c.subject_id"))
+    case .receiptLinks: ProofLink.ofReceipts(where: Self.storedReceipts.contain("l.subject_id"))
+    case .orders: try sales.orders(where: Self.named("o.order_id", Self.storedOrders), try nameless("o"))
+    case .lookups: LookupRow.query(where: Self.storedOrders.contain("l.order_id"))
+    case .lookupLinks: ProofLink.ofLookups(where: Self.storedOrders.contain("w.order_id"))
+    case .transactions:
+      try TransactionTable.byId(hiding: sales.isHidden, where: Self.storedTransactions.contain("t.transaction_id"))
+    case .deliveries:
+      try sales.deliveries(
+        where: Self.named("d.order_id", Self.storedOrders),
+        "\(Self.lacksId("d.order_id")) AND \(Self.named("d.delivery_id", Self.storedDeliveries))",
+        "\(Self.lacksId("d.delivery_id")) AND \(try nameless("d"))")
+    }
+  }
+
+  private static func named(_ column: String, _ list: StoredIds) -> String {
+    list.contain("\(column)::text COLLATE \"C\"")
+  }
+
+  private static func lacksId(_ column: String) -> String { "nullif(\(column)::text COLLATE \"C\", '') IS NULL" }
+
+  private func isOfUser(_ alias: String) throws(PostgresError) -> String {
+    guard let userId else { return "FALSE" }
+    return try SalesRows.equals("\(alias).user_id", userId.text)
+  }
+
+  /// Rows of orders or deliveries that name no order.
+  private func nameless(_ alias: String) throws(PostgresError) -> String {
+    "\(Self.lacksId("\(alias).order_id")) AND \(try isOfUser(alias))"
+  }
+}

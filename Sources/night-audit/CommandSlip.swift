@@ -1,0 +1,65 @@
+import ArgumentParser
+
+/// A word in the place of a command that no command has, and the command that was probably meant.
+struct CommandSlip: CustomStringConvertible {
+  private let word: String
+  /// The commands in front of it.
+  private let path: [String]
+  private let meant: String
+
+  /// - Parameter arguments: without the program's name.
+  ///
+  /// nil where every word is a command, or none is like it.
+  init?(_ arguments: some Sequence<String>) {
+    var command: any ParsableCommand.Type = NightAuditCommand.self
+    var path = [NightAuditCommand._commandName]
+    for argument in arguments {
+      let commands = command.configuration.subcommands
+      if commands.isEmpty || argument.hasPrefix("-") || argument == "help" { return nil }
+      if let next = commands.first(where: { $0._commandName == argument }) {
+        command = next
+        path.append(argument)
+        continue
+      }
+      // What a group without a command is about, such as findings by the digits of their ids.
+      if command.configuration.defaultSubcommand != nil, argument.allSatisfy(\.isHexDigit) { return nil }
+      guard let meant = Self.nearest(to: argument, among: commands.map { $0._commandName }) else { return nil }
+      (word, self.path, self.meant) = (argument, path, meant)
+      return
+    }
+    return nil
+  }
+
+  var description: String {
+    let command = (path + [meant]).joined(separator: " ")
+    return "Unknown command '\(word)'. Did you mean '\(command)'?"
+  }
+
+  /// The most similar name; nil where none is similar.
+  private static func nearest(to word: String, among names: [String]) -> String? {
+    let word = word.lowercased()
+    let near = names.map { (distance: distance(word, $0), name: $0) }.min { $0 < $1 }
+    if let near, near.distance <= max(1, word.count / 3) { return near.name }
+    let begun = names.filter { word.count > 1 && $0.hasPrefix(word) }
+    return begun.count == 1 ? begun[0] : nil
+  }
+
+  /// How many characters must be inserted, removed, replaced, or swapped with the next (restricted Damerau-Levenshtein).
+  private static func distance(_ left: String, _ right: String) -> Int {
+    let (left, right) = (Array(left.utf8), Array(right.utf8))
+    var (before, last) = ([Int](), Array(0...right.count))
+    for row in left.indices {
+      var next = [row + 1]
+      for column in right.indices {
+        let isSame = left[row] == right[column]
+        var cost = min(last[column + 1] + 1, next[column] + 1, last[column] + (isSame ? 0 : 1))
+        if row > 0, column > 0, left[row] == right[column - 1], left[row - 1] == right[column] {
+          cost = min(cost, before[column - 1] + 1)
+        }
+        next.append(cost)
+      }
+      (before, last) = (last, next)
+    }
+    return last[right.count]
+  }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SalesStore
+@testable import SampleWorlds
+
+/// A report on one order or one user is made of few rows, and is the same report.
+@Suite struct NarrowedReadingTests {
+  /// The files of a report, and what its control totals counted.
+  private struct Report {
+    var files: [String: String] = [:]
+    var counted = ""
+  }
+
+  /// - Parameter isWhole: whether all rows are read.
+  private func report(
+    _ settings: Settings, _ selection: Selection, isWhole: Bool, _ folder: String
+  ) async throws -> Report {
+    var plan = try PartsTests.plan(settings)
+    plan.selection = selection
+    var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
+    if isWhole { audit.partition = AuditPartition() }
+    let complete = audit
+    let outcome = try await withBlockingThread { scope in
+      try complete.report(scope, destination: .exact(folder), saving: nil) { _, _ in }
+    }
+    var report = Report(counted: outcome.totals.ofSales.map { "\($0.name): \($0.left)" }.joined(separator: "; "))
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) where name != "SHA256SUMS" {
+      var content = try CrowdedShop.bytes(folder, name)
+      if name == "summary.json" {
+        var summary = try JSONSerialization.jsonObject(with: content) as? [String: Any] ?? [:]
+        // Each names the rows that it was made of.
+        summary["control"] = nil
+        content = try JSONSerialization.data(withJSONObject: summary, options: [.sortedKeys, .prettyPrinted])
+      }
+      report.files[name] = String(decoding: content, as: UTF8.self)
+    }
+    return report
+  }
+
+  /// Compares the reports on some orders and users of a shop with those that are made of all rows.
+  private func expectTheSame(_ settings: Settings, every stride: Int) async throws {
+    let folder = try TemporaryFolder()
+    let (orders, users) = try await withBlockingThread { scope in
+      let shop = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
+      func ids(_ query: String) throws -> [String] {
+        try shop.execute(query).compactMap { row throws(PostgresError) in try row.optionalText(0) }
+      }
+      return (
+        try ids("SELECT DISTINCT order_id FROM sales.orders WHERE order_id <> '' ORDER BY 1"),
+        try ids("SELECT user_id FROM sales.orders UNION SELECT user_id FROM sales.receipts ORDER BY 1")
+      )
+    }
+    var selections = orders.enumerated().filter { $0.offset % stride == 0 }.map { Self.selection(order: $0.element) }
+    selections += users.map { Self.selection(user: $0) }
+    selections += [Self.selection(order: "gone-r1"), Self.selection(user: "nobody")]
+    var (listed, rows) = (0, Set<String>())
+    for (number, selection) in selections.enumerated() {
+      let whole = try await report(settings, selection, isWhole: true, folder.path("whole \(number)"))
+      let few = try await report(settings, selection, isWhole: false, folder.path("few \(number)"))
+      #expect(few.files.keys.sorted() == whole.files.keys.sorted())
+      for (name, content) in whole.files {
+        let lines = content.split(whereSeparator: \.isNewline)
+        let others = (few.files[name] ?? "").split(whereSeparator: \.isNewline)
+        #expect(others.difference(from: lines).isEmpty, "\(name) of \(selection)")
+      }
+      #expect(few.counted.hasPrefix("orders looked at in the database"), "\(few.counted)")
+      listed += (whole.files["findings.csv"] ?? "").split(separator: "\r\n").count - 1
+      rows.insert(few.counted)
+    }
+    // There was something to be the same, and not of the same rows each time.
+    #expect(listed > 50 && rows.count > 2, "\(listed) findings, \(rows)")
+  }
+
+  private static func selection(order: String? = nil, user: String? = nil) -> Selection {
+    var selection = Selection()
+    selection.orderId = order.map { Identifier($0) }
+    selection.userId = user.map { Identifier($0) }
+    return selection
+  }
+
+  private func change(_ settings: Settings, _ sql: String) async throws {
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+
+  @Test(
+    "a report on one order or user says the same from few rows as from all rows",
+    arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
+  func crowdedShop(_ seed: UInt64) async throws {
+    let settings = try await CrowdedShop(seed: seed).load(reports: "/nonexistent")
+    // Aliases, products that are bought once for good, rows without an id, a delivery that is there twice, receipts of no order.
+    try await change(
+      settings,
+      """
+      CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, NULL::text AS name,
+        NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until;
+      CREATE VIEW sales.user_aliases AS SELECT 'user-1'::text AS user_id, 'user-2'::text AS same_as;
+      \(CrowdedShop.repeatedDeliveries)
+      ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
+      ALTER TABLE sales.orders ALTER order_id DROP NOT NULL;
+      INSERT INTO sales.orders (SELECT NULL, user_id, bundle_id, product_id, quantity, amount, currency, status, NULL, NULL,
+        created_at, NULL, updated_at FROM sales.orders WHERE order_id IN ('order-7', 'order-8'));
+      INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+      ALTER TABLE sales.receipts ALTER receipt_id DROP NOT NULL;
+      INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at) (SELECT v.receipt_id, v.order_id,
+        o.user_id, 'x', 'verified', o.created_at FROM sales.orders o, (VALUES (NULL, 'order-9'), ('', 'order-3'), (NULL, NULL))
+        AS v (receipt_id, order_id) WHERE o.order_id = 'order-7');
+      UPDATE sales.receipts SET order_id = 'gone-' || receipt_id WHERE md5(receipt_id) < '2';
+      UPDATE sales.receipts SET order_id = NULL WHERE md5(receipt_id) > 'd';
+      \(CrowdedShop.buyerOfTwo)
+      \(CrowdedShop.restorer)
+      """)
+    try await expectTheSame(settings, every: 7)
+  }
+
+  @Test("a report on one order or user reads no more than its own world")
+  func severalShops() async throws {
+    let settings = try await CrowdedShop.load(
+      wide: 1..<4, reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 4, nights: 2))
+    try await expectTheSame(settings, every: 25)
+  }
+
+  /// What the night before said is compared with what one order or user comes to.
+  @Test("a report on one order or user tells the same changes from few rows as from all rows")
+  func afterANight() async throws {
+    let folder = try TemporaryFolder()
+    var settings = try await CrowdedShop(seed: 3).load(reports: folder.path("reports"))
+    settings.formats = [.csv]
+    try await saveNight(settings, folder.path("night"))
+    try await change(
+      settings,
+      """
+      DELETE FROM sales.deliveries WHERE md5(delivery_id) < '4';
+      UPDATE sales.orders SET status = 'refunded' WHERE md5(order_id) < '3';
+      UPDATE sales.orders SET user_id = 'user-1' WHERE order_id = 'order-12'
+      """)
+    try await expectTheSame(settings, every: 9)
+  }
+
+  /// A night of the day before, with which the reports are compared.
+  private func saveNight(_ settings: Settings, _ path: String) async throws {
+    var plan = try PartsTests.plan(settings)
+    let asOf = CrowdedShop.asOf - .days(1)
+    plan.rules = settings.rules(asOf: asOf)
+    plan.period = Period.dayBefore(plan.period.start, in: settings.timeZone)
+    let record = RunRecord(
+      runId: UUID().uuidString.lowercased(), command: "run", asOf: asOf, period: plan.period,
+      timeZone: settings.timeZoneName, configuration: settings.digest, isNightly: true, host: "here")
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await record.begin(session)
+    await session.close()
+    let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
+    _ = try await withBlockingThread { scope in
+      try audit.report(scope, destination: .exact(path), saving: record) { _, _ in }
+    }
+  }
+}
