@@ -136,14 +136,17 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   /// What a person should do about it, as one sentence.
   public var suggestedAction: String {
     switch self {
-    case .paidNotDelivered: "Deliver the goods, or ask the customer to request a refund from Apple (reportaproblem.apple.com)."
+    case .paidNotDelivered:
+      "Deliver the goods, or ask the customer to request a refund from Apple (reportaproblem.apple.com)."
     case .partlyDelivered: "Deliver the missing units."
     case .deliveredNotPaid:
       "Take the goods back. Ask the customer before you call it fraud."
-    case .cancelledButPaid: "Reopen the order and deliver, or ask the customer to request a refund from Apple (reportaproblem.apple.com)."
+    case .cancelledButPaid:
+      "Reopen the order and deliver, or ask the customer to request a refund from Apple (reportaproblem.apple.com)."
     case .orphanPayment: "Find the customer by the transaction, and create or correct the order."
     case .duplicateClaim: "Keep the order that owns the payment and take back what was delivered for this one."
-    case .chargedTwice: "Ask the customer to request a refund of the second charge from Apple (reportaproblem.apple.com)."
+    case .chargedTwice:
+      "Ask the customer to request a refund of the second charge from Apple (reportaproblem.apple.com)."
     case .wrongUser: "Check which account paid and which one got the goods, and move them."
     case .productMismatch: "Compare the ordered product with the one that was paid and correct the order."
     case .wrongBundle: "Block the order: its proof belongs to another app."
