@@ -33,7 +33,8 @@ struct TestCertificateAuthority: Sendable {
     var notAfter = date(2036, 1)
     var criticalExtension: ASN1ObjectIdentifier?
     var signatureAlgorithm: Certificate.SignatureAlgorithm?
-    var serialNumber = Certificate.SerialNumber()
+    /// nil: a random one.
+    var serialNumber: Certificate.SerialNumber?
 
     static let root = Template(
       name: "Test Root CA", isAuthority: true, usage: KeyUsage(keyCertSign: true), notBefore: date(2014, 4),
@@ -125,7 +126,7 @@ struct TestCertificateAuthority: Sendable {
     try extensions.append(Certificate.Extension(SubjectKeyIdentifier(hash: key.publicKey), critical: false))
     try extensions.append(Certificate.Extension(AuthorityKeyIdentifier(keyIdentifier: issuerId), critical: false))
     let certificate = try Certificate(
-      version: .v3, serialNumber: template.serialNumber, publicKey: key.publicKey,
+      version: .v3, serialNumber: template.serialNumber ?? Certificate.SerialNumber(), publicKey: key.publicKey,
       notValidBefore: template.notBefore, notValidAfter: template.notAfter,
       issuer: issuer?.certificate.subject ?? name, subject: name,
       signatureAlgorithm: template.signatureAlgorithm ?? defaultAlgorithm(issuerKey), extensions: extensions,

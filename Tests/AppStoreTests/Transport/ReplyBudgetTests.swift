@@ -18,8 +18,8 @@ import Testing
       let budget = ReplyBudget(limit: limit)
       let lengths = try await asked(200, answer, of: budget) { $0.body.readableBytes }
       #expect(lengths == Array(repeating: size, count: 200))
-      // A buffer may be twice as large as what is in it.
-      #expect(budget.most > limit / 2 && budget.most <= limit + 2 * size)
+      // How many are held at once depends on the machine: one at least. A buffer may be twice as large as what is in it.
+      #expect(budget.most >= size && budget.most <= limit + 2 * size)
     }
   }
 
