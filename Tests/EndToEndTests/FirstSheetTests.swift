@@ -103,6 +103,7 @@ import Testing
     line = find("Orders and money by outcome") + 1
     # The columns are those of users.csv, in its order.
     heads = dict(enumerate(list(rows(folder, "users")[0])[4:13], 3))
+    codes.update({sheet.cell(line, c).value: code for c, code in heads.items()})
     counts, money = Counter(o["disposition"] for o in orders), defaultdict(Decimal)
     for order in orders:
         money[order["currency"], order["disposition"]] += number(order["amount"])

@@ -220,6 +220,7 @@ extension RowBytes {
     put(record.signedDate)
     put(record.firstSignedDate)
     put(record.channel.rawValue)
+    put(record.details.storefront)
   }
 
   /// In the order of `ProofState.columns`.
