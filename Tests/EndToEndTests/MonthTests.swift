@@ -62,15 +62,15 @@ import Testing
     def stake(lines, code):
         return sum((number(f["at_stake"]) for f in lines if f["currency"] == code), Decimal(0))
     own = [f for f in findings if "2026-11-18" <= f["occurred_at"][:10] <= "2026-11-19"]
-    row = find("End of the period: at stake") + 2
+    row = find("End of the period: exposure roll-forward") + 2
     if [summary.cell(row, c).value for c in range(2, 7)] != ["Opening", "+ New", "− Closed", "± Changed", "= Closing"]:
         wrong.append("the heads of the roll-forward")
-    if not own or summary.cell(row, 7).value != "of own deals":
+    if not own or summary.cell(row, 7).value != "of which: this period's transactions":
         wrong.append("the period's own deals")
     for c, expected in ((2, before), (3, new), (4, closed), (6, findings), (7, own)):
         compare(summary.cell(row + 1, c).value, len(expected), f"findings {c}")
     row += 2
-    while summary.cell(row, 1).value != "Of unknown amount":
+    while summary.cell(row, 1).value != "Amount unknown":
         code = summary.cell(row, 1).value
         for c, expected in ((2, before), (3, new), (4, closed), (6, findings), (7, own)):
             compare(summary.cell(row, c).value, stake(expected, code), f"{code} {c}")
