@@ -71,7 +71,7 @@ import Testing
             wrong.append(f"two kinds are called {listed.cell(line, place['Kind']).value}")
 
     def words(text):
-        return codes[text]
+        return codes.get(text, text.replace(" ", "_").lower())
 
     def find(text, start=1):
         for line in range(start, sheet.max_row + 1):
