@@ -66,8 +66,8 @@ struct StandbyTests {
   }
 
   @Test(
-    "where others are in the way it is begun anew, once; where somebody ends the statement it is not",
-    arguments: [("40001", 2), ("40P01", 2), ("55P03", 2), ("57014", 1)])
+    "a reading that is stopped from outside is begun anew, once",
+    arguments: [("40001", 2), ("40P01", 2), ("55P03", 2), ("57014", 2)])
   func othersInTheWay(state: String, expected: Int) async throws {
     let shop = try await TestShop.make(insertOrder())
     let settings = shop.settings
