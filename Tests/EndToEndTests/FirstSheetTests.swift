@@ -230,7 +230,7 @@ import Testing
             compare(sheet.cell(row, 2), len(rows(folder, name.lower())), f"rows of {name}")
         seen.add(sheet.cell(row, 2).coordinate)
     # What the charts are drawn from.
-    row = find("Night", find("At stake at the end of each night"))
+    row = find("Night", find("Amount at risk at the end of each night"))
     codes = {c: sheet.cell(row, c).value for c in range(2, 12) if sheet.cell(row, c).value}
     for where, row in ((before, row + 1), (folder, row + 2)):
         for c, code in codes.items():
