@@ -230,7 +230,7 @@ let package = Package(
     .testTarget(
       name: "PublishingTests",
       dependencies: [
-        "Publishing", "Reconciliation", "Reporting", "Run", "TestSupport",
+        "AuditStore", "Publishing", "Reconciliation", "Reporting", "Run", "TestSupport",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Logging", package: "swift-log"),
       ],

@@ -85,6 +85,8 @@ package struct Audit {
   package let progress: WorkProgress
   /// What else the report tells; nil: nothing.
   package var supplement: SupplementSource?
+  /// The runs whose report folders its report may replace.
+  package var known = KnownRuns()
   /// Where ids are cut; nil: as the planner's statistics say.
   var partition: AuditPartition?
   /// How far a snapshot of the shop's store reaches; nil: as its relations say.
@@ -175,7 +177,7 @@ package struct Audit {
     _ scope: BlockingScope, _ destination: ReportFolder.Destination?, saving record: RunRecord?
   ) throws -> Reading {
     let token = record?.runId ?? UUID().uuidString.lowercased()
-    let folder = try destination.map { try ReportFolder($0, token: token, asOf: plan.asOf) }
+    let folder = try destination.map { try ReportFolder($0, token: token, asOf: plan.asOf, known: known) }
     do { return try read(scope, into: folder, isKept: record != nil) } catch {
       folder?.discard()
       throw error

@@ -49,11 +49,12 @@ extension NightRun {
 
   /// Runs an audit on a thread of its own.
   func audit<Result: Sendable>(
-    _ plan: AuditPlan, faults: [String: String], _ supplement: SupplementSource?,
+    _ plan: AuditPlan, faults: [String: String], _ supplement: SupplementSource?, known: KnownRuns = KnownRuns(),
     _ body: @escaping @Sendable (Audit, BlockingScope) throws -> Result
   ) async throws -> Result {
     var audit = Audit(settings: settings, plan: plan, faults: faults, stop: stop, progress: progress)
     audit.supplement = supplement
+    audit.known = known
     let complete = audit
     // Tables outgrow their memory several times in an audit, and without this most of it would stay with the process.
     _ = memory_return_blocks_from(1 << 18)
@@ -65,10 +66,10 @@ extension NightRun {
   /// - Parameter asked: what audits of this night have left to be asked before.
   func audit(
     _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
-    saving record: RunRecord, since began: ContinuousClock.Instant, asked: OpenQuestions
+    saving record: RunRecord, known: KnownRuns, since began: ContinuousClock.Instant, asked: OpenQuestions
   ) async throws -> AuditResult {
     let destination = destination(request, plan)
-    return try await audit(plan, faults: recheck.faults, supplement) { audit, scope in
+    return try await audit(plan, faults: recheck.faults, supplement, known: known) { audit, scope in
       try audit.reportOrAsk(scope, asked: asked, destination: destination, saving: record) { status, folder in
         try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
       }
@@ -78,10 +79,10 @@ extension NightRun {
   /// The audit of a night, with what is known.
   func audit(
     _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
-    saving record: RunRecord, since began: ContinuousClock.Instant
+    saving record: RunRecord, known: KnownRuns, since began: ContinuousClock.Instant
   ) async throws -> AuditOutcome {
     let destination = destination(request, plan)
-    return try await audit(plan, faults: recheck.faults, supplement) { audit, scope in
+    return try await audit(plan, faults: recheck.faults, supplement, known: known) { audit, scope in
       try audit.report(scope, destination: destination, saving: record) { status, folder in
         try RunDocument(record: record, recheck: recheck, duration: .now - began, exitStatus: status).write(to: folder)
       }

@@ -73,6 +73,7 @@ package struct NightRun: Sendable {
   ) async throws -> NightOutcome {
     let began = ContinuousClock.now
     var stages = StageClock()
+    if let out = request.out { try ReportFolder.requireUnreserved(out, reports: settings.reportDirectory) }
     let sender = try ReportSender(settings.deliver, stop: stop)
     let deadline = deadline(request)
     let channels = try openChannels(asOf: request.asOf, until: deadline)
@@ -80,15 +81,16 @@ package struct NightRun: Sendable {
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
     let late = try await clocks(session).requireHasCome(request.asOf, skew: settings.clockSkew)
-    // Before anything is asked: a night whose report has no place need not begin.
-    do { try ReportFolder.check(destination(request, plan), asOf: request.asOf) } catch { throw late ?? error }
     try await requireSales()
     let lock = try await RunLock.acquire(session)
     try await keepPartitions(session, asOf: request.asOf)
     let waiting = try await PublicationSettlement(logger: logger).settle(session)
-    ReportFolder.clearLeftovers(beside: destination(request, plan), except: waiting)
-    ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
-      .clearLeftovers(except: waiting)
+    let destination = destination(request, plan)
+    ReportFolder.clearLeftovers(beside: destination, except: waiting)
+    reportDirectory(KnownRuns()).clearLeftovers(except: waiting)
+    let known = try await knownRuns(session, adoptingFrom: request.isAdopting ? destination : nil)
+    // Before anything is asked: a night whose report has no place need not begin.
+    do { try ReportFolder.check(destination, asOf: request.asOf, known: known) } catch { throw late ?? error }
     var record = planned
     record.lock = lock
     record.trail = try await record.begin(session)
@@ -100,7 +102,7 @@ package struct NightRun: Sendable {
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
       let audited = try await audited(
-        plan, request, channels, &recheck, supplement, saving: record, since: began, deadline: deadline,
+        plan, request, channels, &recheck, supplement, saving: record, known: known, since: began, deadline: deadline,
         isLate: late != nil)
       var outcome = NightOutcome(audited, asOf: plan.asOf)
       outcome.recheck = recheck
@@ -132,14 +134,14 @@ package struct NightRun: Sendable {
   /// The audit of a night. For as long as it meets questions that were not put, and there is time, Apple is asked first.
   private func audited(
     _ plan: AuditPlan, _ request: NightRequest, _ channels: Channels, _ recheck: inout RecheckSummary,
-    _ supplement: SupplementSource?, saving record: RunRecord, since began: ContinuousClock.Instant,
-    deadline: ContinuousClock.Instant, isLate: Bool
+    _ supplement: SupplementSource?, saving record: RunRecord, known: KnownRuns,
+    since began: ContinuousClock.Instant, deadline: ContinuousClock.Instant, isLate: Bool
   ) async throws -> AuditOutcome {
     var asked = OpenQuestions()
     let mayAsk = request.mayAsk && !isLate
     for _ in 0..<Self.furtherRounds where mayAsk && recheck.endedEarly == nil && .now < deadline {
       switch try await audit(
-        plan, request, recheck, supplement, saving: record, since: began, asked: asked)
+        plan, request, recheck, supplement, saving: record, known: known, since: began, asked: asked)
       {
       case .report(let audited): return audited
       case .needsAnswers(let open):
@@ -149,7 +151,7 @@ package struct NightRun: Sendable {
         asked.add(open)
       }
     }
-    return try await audit(plan, request, recheck, supplement, saving: record, since: began)
+    return try await audit(plan, request, recheck, supplement, saving: record, known: known, since: began)
   }
 
   /// Leaves to the next re-check what critical findings of parts rest on: nobody is asked while they are joined.
@@ -255,13 +257,20 @@ package struct NightRun: Sendable {
     let plan = try plan(request)
     let late = try await requireHasCome(request.asOf)
     if let late { logger.error("\(late)") }
-    if let out = request.out { try ReportFolder.check(.exact(out), asOf: request.asOf) }
+    var known = KnownRuns()
+    if let out = request.out {
+      try ReportFolder.requireUnreserved(out, reports: settings.reportDirectory)
+      let session = try await connect()
+      known = try await knownRuns(session)
+      await session.close()
+      try ReportFolder.check(.exact(out), asOf: request.asOf, known: known)
+    }
     let began = ContinuousClock.now
     let record = record(request, plan, runId: UUID().uuidString.lowercased())
     let supplement = await storedTieOut(request).map(SupplementSource.made)
     var faults = try await storedFaults(request)
     if let late { faults.merge(late.faults(of: settings)) { $1 } }
-    let outcome = try await audit(plan, faults: faults, supplement) { audit, scope in
+    let outcome = try await audit(plan, faults: faults, supplement, known: known) { audit, scope in
       try audit.report(scope, destination: request.out.map { .exact($0) }, saving: nil) { status, folder in
         try RunDocument(record: record, recheck: nil, duration: .now - began, exitStatus: status).write(to: folder)
       }
@@ -422,6 +431,30 @@ package struct NightRun: Sendable {
     return summary
   }
 
+  // MARK: - Report folders
+
+  private func reportDirectory(_ known: KnownRuns) -> ReportDirectory {
+    ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), known: known, logger: logger)
+  }
+
+  /// Reads the runs whose report folders may be replaced.
+  ///
+  /// - Parameter adopted: a destination whose folders are taken over first, whichever run has made them; nil for none.
+  private func knownRuns(
+    _ session: PostgresSession, adoptingFrom adopted: ReportFolder.Destination? = nil
+  ) async throws -> KnownRuns {
+    let (directory, logger) = (reportDirectory(KnownRuns()), logger)
+    return try await session.withConnection { connection in
+      var known = try KnownRuns.read(on: connection)
+      guard let adopted else { return known }
+      let strangers = ReportFolder.makers(at: adopted, in: directory).filter { !known.contains($0) }
+      if strangers.isEmpty { return known }
+      try known.adopt(strangers, on: connection)
+      logger.warning("took over the report folders of \(strangers.count) runs that this database does not know")
+      return known
+    }
+  }
+
   // MARK: - After the report has appeared
 
   /// Sends what is owed. The report lies where it lies whatever becomes of that.
@@ -444,13 +477,12 @@ package struct NightRun: Sendable {
   /// Removes report folders that have had their time. The trail tells of them first: a folder that is gone, and of which it
   /// tells nothing, is one that somebody has taken.
   private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
-    let directory = ReportFolder.absolute(settings.reportDirectory)
-    let folders = ReportDirectory(directory: directory, logger: logger)
+    let folders = reportDirectory(try await knownRuns(session))
     var expired = folders.heldOfPublished()
     if let retention = settings.retention {
       var kept = try await DispatchTable.owedDirectories(session)
       if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }
-      let prefix = directory + "/"
+      let prefix = folders.directory + "/"
       var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
       if let latest = folders.latest { paths.insert(latest) }
       // An as-of in the future must not make everything old.

@@ -19,13 +19,16 @@ package struct PublicationSettlement: Sendable {
   /// - Returns: runs whose report is whole and waits for a volume that takes it; nothing of theirs is to be cleared away.
   @discardableResult
   package func settle(_ session: PostgresSession) async throws -> Set<String> {
+    let unsettled = try await RunPublication.unsettled(session)
+    if unsettled.isEmpty { return [] }
+    let known = try await session.withConnection { connection in try KnownRuns.read(on: connection) }
     var waiting: Set<String> = []
-    for run in try await RunPublication.unsettled(session) {
+    for run in unsettled {
       let metadata: Logger.Metadata = ["run": "\(run.runId)", "directory": "\(run.directory)"]
       let destination = PublicationSettlement.destination(of: run)
       do {
         let published = try ReportFolder.resume(
-          destination, token: run.runId, asOf: run.asOf, digest: run.content)
+          destination, token: run.runId, asOf: run.asOf, digest: run.content, known: known)
         if let published {
           try await run.settle(publishedAs: ReportFolder.absolute(published.path), session)
           logger.info("finished publishing what an earlier run had begun", metadata: metadata)

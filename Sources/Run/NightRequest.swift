@@ -15,6 +15,8 @@ package struct NightRequest: Sendable {
   package var isOffline = false
   /// `--accept`: published however implausible it is.
   package var isAccepted = false
+  /// `--adopt`: report folders of runs that only another database knows are taken over.
+  package var isAdopting = false
   /// What makes a complete night end with 2; nil: nothing.
   package var threshold: FindingsThreshold?
   /// `--readers`: how many parts are read side by side; nil: as many as are worth it.

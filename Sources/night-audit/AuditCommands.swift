@@ -18,6 +18,7 @@ struct Run: AsyncParsableCommand {
         night-audit run --user 800 --out /tmp/user-800
         night-audit run --dry-run
         night-audit run --accept                     a night that was held, once somebody has looked at it
+        night-audit run --adopt                      once, after the database was restored from a backup
         night-audit run --parts /shared/parts --as-of 2026-11-20T03:00:00Z    what audit-part has left; asks nobody
       """)
 
@@ -29,6 +30,11 @@ struct Run: AsyncParsableCommand {
     help: ArgumentHelp(
       "Read nothing and ask nobody: join what audit-part has left in this folder, and publish it.", valueName: "dir"))
   var parts: String?
+
+  @Flag(
+    help:
+      "Take over report folders of runs that this database does not know, as after it was restored from a backup.")
+  var adopt = false
 
   func validate() throws {
     guard parts != nil else { return }
@@ -42,6 +48,7 @@ struct Run: AsyncParsableCommand {
     try await common.listening { settings, night in
       var request = try options.request(settings, command: "run")
       request.parts = parts
+      request.isAdopting = adopt
       request.threshold = try threshold.threshold
       let outcome: NightOutcome
       if options.dryRun {

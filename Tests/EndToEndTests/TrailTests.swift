@@ -289,9 +289,15 @@ import Testing
     #expect(try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", out).status == 3)
     let reconciled = try await shop.nightAudit("verify", out)
     #expect(reconciled.status == 0 && reconciled.output.contains("as of every reconcile"), "\(reconciled)")
-    // The same night again takes its place.
+    // A report of a run that this database does not know is replaced only when a person says so.
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
-    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
+    let before = try shop.files(folder)
+    let refused = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(refused.status == 73 && refused.errors.contains("--adopt"), "\(refused)")
+    #expect(try shop.files(folder) == before)
+    let adopted = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--adopt")
+    #expect([0, 3].contains(adopted.status) && adopted.errors.contains("took over"), "\(adopted)")
+    #expect(try await shop.nightAudit("verify").status == 0)
     let replaced = try await shop.nightAudit("verify", "--run", run)
     #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
   }

@@ -74,7 +74,8 @@ import Testing
     /// What the doctor says, the database apart, which is not there.
     func examine() async -> [Diagnosis] {
       let doctor = Doctor(settings: settings)
-      return await doctor.files() + doctor.dispatches() + HostExamination(settings: settings, root: root).examine()
+      return await doctor.files() + [doctor.reportDirectory()] + doctor.dispatches()
+        + HostExamination(settings: settings, root: root).examine()
     }
   }
 

@@ -33,7 +33,7 @@ import Testing
   /// Its volume takes it later, perhaps: until that is settled it is nobody's to clear away.
   @Test func whatWaitsForItsVolumeIsLeft() throws {
     let reports = try ReportsDirectory()
-    let run = UUID().uuidString.lowercased()
+    let run = reports.run()
     #expect(throws: Killed.self) {
       try reports.publish("waits", reports.night(), token: run, volume: volume(dyingAt: 0, exchanges: true))
     }
@@ -84,20 +84,21 @@ import Testing
         try reports.publish("first", reports.night())
         try reports.write("signed off", "2026-11-19/notes.txt")
       }
-      let token = UUID().uuidString.lowercased()
+      let token = reports.run()
       var digest = ""
       do {
         let asOf = ReportsDirectory.asOf(1)
         let folder = try ReportFolder(
-          reports.night(), token: token, asOf: asOf, volume: volume(dyingAt: last, exchanges: exchanges))
-        try ReportsDirectory.fill(folder, ["orders.csv": "second"], asOf: asOf)
+          reports.night(), token: token, asOf: asOf, known: reports.known,
+          volume: volume(dyingAt: last, exchanges: exchanges))
+        try ReportsDirectory.fill(folder, ["orders.csv": "second"], asOf: asOf, run: token)
         digest = try #require(folder.digest)
         _ = try folder.publish()
         return
       } catch is Killed {
         _ = try VolumeProbe(directory: reports.path).examine()
         let published = try ReportFolder.resume(
-          reports.night(), token: token, asOf: ReportsDirectory.asOf(1), digest: digest)
+          reports.night(), token: token, asOf: ReportsDirectory.asOf(1), digest: digest, known: reports.known)
         #expect(published?.path == reports.path + "/2026-11-19", "step \(last)")
         Leftovers(directory: reports.path).clear(except: [])
         #expect(reports.text("2026-11-19/orders.csv") == "second", "step \(last)")
@@ -110,15 +111,41 @@ import Testing
   @Test func whatIsGoneIsNotFinished() throws {
     let reports = try ReportsDirectory()
     #expect(
-      try ReportFolder.resume(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), digest: "0") == nil)
+      try ReportFolder.resume(
+        reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), digest: "0", known: reports.known) == nil)
+  }
+
+  /// The same facts give the same bytes: the digest does not say which of two runs has made a folder.
+  @Test(arguments: [true, false]) func aRunIsFinishedFromItsOwnReport(_ isNight: Bool) throws {
+    let reports = try ReportsDirectory()
+    let destination =
+      isNight ? reports.night() : .adHoc(directory: reports.path, asOf: "20261120T030000Z")
+    let first = try reports.publish("same", destination).path
+    let token = reports.run()
+    #expect(throws: Killed.self) {
+      try reports.publish("same", destination, token: token, volume: volume(dyingAt: 0, exchanges: true))
+    }
+    let digest = try #require(ReportContents(directory: first)).digest
+    let published = try ReportFolder.resume(
+      destination, token: token, asOf: ReportsDirectory.asOf(0), digest: digest, known: reports.known)
+    let path = try #require(published?.path)
+    #expect((path == first) == isNight)
+    #expect(ReportContents(directory: path)?.runId == token)
+    #expect(ReportContents(directory: path)?.digest == digest)
+    Leftovers(directory: reports.path + (isNight ? "" : "/ad-hoc")).clear(except: [])
+    #expect(try reports.entries(isNight ? "" : "ad-hoc").filter { $0.hasPrefix(".") } == [])
+    // Nothing of it is left: it never appeared, whatever lies there with the same content.
+    let gone = try ReportFolder.resume(
+      destination, token: reports.run(), asOf: ReportsDirectory.asOf(0), digest: digest, known: reports.known)
+    #expect(gone == nil)
   }
 
   @Test(arguments: StagingLease.Lock.allCases, [true, false])
   func whoIsGoneIsToldByLockHostAndAge(_ lock: StagingLease.Lock, _ isOld: Bool) {
-    let here = StagingLease.Content(host: "a", boot: "1", process: 0, target: "")
+    let here = StagingLease.Content(host: "a", boot: "1", process: 0)
     let idle = isOld ? .hours(25) : Span.seconds(1)
     func isAbandoned(_ host: String, _ boot: String, _ isAlive: Bool = false) -> Bool {
-      let content = StagingLease.Content(host: host, boot: boot, process: 7, target: "")
+      let content = StagingLease.Content(host: host, boot: boot, process: 7)
       return StagingLease.isAbandoned(content, lock: lock, here: here, isAlive: isAlive, idle: idle)
     }
     switch lock {

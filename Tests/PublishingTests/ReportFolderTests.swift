@@ -1,8 +1,10 @@
+import AuditStore
 import Crypto
 import Foundation
 import Reconciliation
 import Reporting
 import Run
+import Synchronization
 import Testing
 
 @testable import Publishing
@@ -10,6 +12,7 @@ import Testing
 /// A directory with reports, as nights leave them.
 struct ReportsDirectory: ~Copyable {
   let path: String
+  private let runs = Mutex<Set<String>>([])
 
   init() throws {
     path = NSTemporaryDirectory() + "night-audit-folders-" + UUID().uuidString
@@ -20,8 +23,20 @@ struct ReportsDirectory: ~Copyable {
 
   static func asOf(_ hour: Int) -> Instant { Instant(seconds: 1_795_057_200 + Int64(hour) * 3_600) }
 
+  /// The runs that have published here, as a database would know them.
+  var known: KnownRuns { runs.withLock { KnownRuns($0) } }
+
+  /// A run that the database knows from now on.
+  func run() -> String {
+    let run = UUID().uuidString.lowercased()
+    runs.withLock { _ = $0.insert(run) }
+    return run
+  }
+
   /// Writes files as a finished report has them.
-  static func fill(_ folder: ReportFolder, _ files: [String: String], asOf: Instant) throws {
+  static func fill(
+    _ folder: ReportFolder, _ files: [String: String], asOf: Instant, run: String, command: String = "run"
+  ) throws {
     var files = files
     let facts = SummaryFacts(
       isComplete: true, incompleteReasons: [], since: "2026-11-19", until: "2026-11-19", timeZone: "UTC",
@@ -32,18 +47,20 @@ struct ReportsDirectory: ~Copyable {
       "\(Digest.hexadecimal(SHA256.hash(data: Data(text.utf8))))  \(name)\n"
     }
     files["SHA256SUMS"] = sums.joined()
-    files["run.json"] = #"{"run_id": "\#(UUID().uuidString)"}"#
+    files["run.json"] = #"{"run_id": "\#(run)", "command": "\#(command)"}"#
     for (name, text) in files { try folder.write(Data(text.utf8), as: name) }
   }
 
   @discardableResult
   func publish(
-    _ text: String, _ destination: ReportFolder.Destination, hour: Int = 0, token: String = UUID().uuidString,
-    volume: VolumeCalls = VolumeCalls()
+    _ text: String, _ destination: ReportFolder.Destination, hour: Int = 0, token: String? = nil,
+    known: KnownRuns? = nil, command: String = "run", volume: VolumeCalls = VolumeCalls()
   ) throws -> ReportFolder.Published {
     let asOf = ReportsDirectory.asOf(hour)
-    let folder = try ReportFolder(destination, token: token, asOf: asOf, volume: volume)
-    try ReportsDirectory.fill(folder, ["orders.csv": text, "book.xlsx": "book of \(text)"], asOf: asOf)
+    let run = token ?? run()
+    let folder = try ReportFolder(destination, token: run, asOf: asOf, known: known ?? self.known, volume: volume)
+    try ReportsDirectory.fill(
+      folder, ["orders.csv": text, "book.xlsx": "book of \(text)"], asOf: asOf, run: run, command: command)
     return try folder.publish()
   }
 
@@ -69,14 +86,15 @@ struct ReportsDirectory: ~Copyable {
   @Test func whatIsSavedIntoTheOldFolderMeanwhileIsKept() throws {
     let reports = try ReportsDirectory()
     try reports.publish("one", reports.night())
-    let token = UUID().uuidString.lowercased()
+    let token = reports.run()
     let place = StagingNames(directory: reports.path, token: token).staging + "/notes.txt"
     var volume = VolumeCalls()
     volume.step = { step in
       if step.hasPrefix("take orders.csv") { try "kept".write(toFile: place, atomically: false, encoding: .utf8) }
     }
-    let folder = try ReportFolder(reports.night(), token: token, asOf: ReportsDirectory.asOf(1), volume: volume)
-    try ReportsDirectory.fill(folder, ["orders.csv": "two"], asOf: ReportsDirectory.asOf(1))
+    let folder = try ReportFolder(
+      reports.night(), token: token, asOf: ReportsDirectory.asOf(1), known: reports.known, volume: volume)
+    try ReportsDirectory.fill(folder, ["orders.csv": "two"], asOf: ReportsDirectory.asOf(1), run: token)
     _ = try folder.publish()
     folder.discard()
     #expect(reports.text("2026-11-19/notes.txt") == "kept")
@@ -95,22 +113,98 @@ struct ReportsDirectory: ~Copyable {
     #expect(throws: PublishingFailure.self) { try folder.names() }
   }
 
-  /// The name of the lease is as long as leaves no room for the mark's, so that the system does not say whether it is there.
-  @Test func nothingIsClearedAwayWhileNobodyCanTellWhetherItIsPeoples() throws {
+  /// Each mark says that people's files may lie in the staging directory; none of them says where these belong.
+  @Test(arguments: [["a", "b"], [".."], ["."], [".night-audit-x.partial"]])
+  func aMarkThatNamesNoFolderMovesNothing(_ marked: [String]) throws {
     let reports = try ReportsDirectory()
-    let names = StagingNames(directory: reports.path, token: String(repeating: "a", count: 233))
-    #expect(throws: PublishingFailure.self) { try FileKind.isThere(names.mark) }
-    try FileManager.default.createDirectory(atPath: names.staging, withIntermediateDirectories: false)
-    try "kept".write(toFile: names.staging + "/notes.txt", atomically: false, encoding: .utf8)
-    let lease = StagingLease.Content.here(target: reports.path + "/2026-11-19")
-    try JSONEncoder().encode(lease).write(to: URL(fileURLWithPath: names.lease))
+    let names = StagingNames(directory: reports.path, token: "dead")
+    try FileManager.default.createDirectory(atPath: names.old, withIntermediateDirectories: false)
+    try "kept".write(toFile: names.old + "/notes.txt", atomically: false, encoding: .utf8)
+    try JSONEncoder().encode(StagingLease.Content.here).write(to: URL(fileURLWithPath: names.lease))
+    for name in marked { try names.putMark(replacing: name) }
     let before = try reports.entries()
     let leftovers = Leftovers(directory: reports.path)
     #expect(leftovers.abandoned() == [names])
     leftovers.clearUnfinished()
     leftovers.clear(except: [])
-    #expect(try reports.entries() == before && before.count == 2)
-    #expect(try String(contentsOfFile: names.staging + "/notes.txt", encoding: .utf8) == "kept")
+    #expect(try reports.entries() == before)
+    #expect(try String(contentsOfFile: names.old + "/notes.txt", encoding: .utf8) == "kept")
+  }
+
+  /// Whoever may write to the report volume plants a lease, a mark and a folder of a run that never was.
+  @Test func aPlantedLeaseMovesNothingOutOfItsDirectory() throws {
+    let reports = try ReportsDirectory()
+    let outside = reports.path + "-outside"
+    defer { try? FileManager.default.removeItem(atPath: outside) }
+    let names = StagingNames(directory: reports.path, token: "planted")
+    try FileManager.default.createDirectory(atPath: names.old, withIntermediateDirectories: false)
+    try "key".write(toFile: names.old + "/authorized_keys", atomically: false, encoding: .utf8)
+    let here = StagingLease.Content.here
+    let lease = #"{"host": "\#(here.host)", "boot": "\#(here.boot)", "process": 0, "target": "\#(outside)"}"#
+    try lease.write(toFile: names.lease, atomically: false, encoding: .utf8)
+    try reports.write("", ".night-audit-planted.replacing")
+    try names.putMark(replacing: "planted")
+    Leftovers(directory: reports.path).clear(except: [])
+    #expect(!FileManager.default.fileExists(atPath: outside))
+    #expect(reports.text("planted/authorized_keys") == "key")
+  }
+
+  @Test func aFolderWhoseNameLeavesNoRoomForTheMarkIsNotReplaced() throws {
+    let reports = try ReportsDirectory()
+    let out = ReportFolder.Destination.exact(reports.path + "/" + String(repeating: "a", count: 250))
+    try reports.publish("first", out)
+    #expect(throws: PublishingFailure.self) { try reports.publish("second", out) }
+    #expect(reports.text("\(String(repeating: "a", count: 250))/orders.csv") == "first")
+  }
+
+  @Test func theReportOfAnotherInstallationIsNotReplaced() throws {
+    let reports = try ReportsDirectory()
+    try reports.publish("theirs", reports.night())
+    try reports.publish("theirs", .held(directory: reports.path, date: "2026-11-19"))
+    try reports.publish("theirs", .exact(reports.path + "/out"))
+    let before = try reports.entries()
+    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, asOf: "20261120T030000Z")
+    // Any other day of the same directory, too.
+    for destination in [
+      reports.night(), reports.night("2026-11-20"), .held(directory: reports.path, date: "2026-11-19"), adHoc,
+      .exact(reports.path + "/out"),
+    ] {
+      let error = #expect(throws: PublishingFailure.self, "\(destination)") {
+        try reports.publish("ours", destination, hour: 1, known: KnownRuns())
+      }
+      #expect(error?.exitStatus == .cannotWrite && error?.problem.contains("--adopt") == true)
+    }
+    #expect(try reports.entries() == before)
+    for place in ["2026-11-19", "held/2026-11-19", "out"] { #expect(reports.text(place + "/orders.csv") == "theirs") }
+  }
+
+  /// A `reconcile` is recorded nowhere, so that nobody can know its run.
+  @Test func theReportOfAReconcileIsReplacedWhereItsCallerPutIt() throws {
+    let reports = try ReportsDirectory()
+    let out = ReportFolder.Destination.exact(reports.path + "/out")
+    try reports.publish("first", out, token: "a", command: "reconcile")
+    try reports.publish("second", out, token: "b", command: "reconcile")
+    #expect(reports.text("out/orders.csv") == "second")
+    try FileManager.default.removeItem(atPath: reports.path + "/out/run.json")
+    #expect(throws: PublishingFailure.self) { try reports.publish("third", out, token: "c", command: "reconcile") }
+  }
+
+  @Test(
+    arguments: [
+      "", "held", "held/x", "ad-hoc", "ad-hoc/1", "latest", "2099-01-01", "2099-01-01/x", ".night-audit-x.partial",
+      "mine/.night-audit-x", "link/held",
+    ])
+  func aNameOfNightAuditsOwnIsNoFolderForAReport(_ name: String) throws {
+    let reports = try ReportsDirectory()
+    try FileManager.default.createSymbolicLink(atPath: reports.path + "/link", withDestinationPath: ".")
+    let error = #expect(throws: PublishingFailure.self) {
+      try ReportFolder.requireUnreserved("\(reports.path)/\(name)", reports: reports.path)
+    }
+    #expect(error?.exitStatus == .cannotWrite)
+    #expect(throws: Never.self) {
+      try ReportFolder.requireUnreserved("\(reports.path)/november", reports: reports.path)
+      try ReportFolder.requireUnreserved("\(reports.path)/../held", reports: reports.path)
+    }
   }
 
   @Test func theSameNightIsReplacedAndLatestNeverPointsBack() throws {
@@ -180,7 +274,7 @@ struct ReportsDirectory: ~Copyable {
       let reports = try ReportsDirectory()
       try make(reports.path + "/latest")
       #expect(throws: PublishingFailure.self) {
-        try ReportFolder.check(reports.night(), asOf: ReportsDirectory.asOf(0))
+        try ReportFolder.check(reports.night(), asOf: ReportsDirectory.asOf(0), known: reports.known)
       }
       #expect(throws: PublishingFailure.self) { try reports.publish("a", reports.night()) }
       #expect(try reports.entries() == ["latest"])
@@ -206,7 +300,7 @@ struct ReportsDirectory: ~Copyable {
     try reports.write("notes", "2026-11-19/notes.txt")
     #expect(problem() == nil)
     // Another exit status belongs to the same report.
-    try reports.write(#"{"run_id": "a"}"#, "2026-11-19/run.json")
+    try reports.write(#"{"run_id": "a", "exit_status": 73}"#, "2026-11-19/run.json")
     #expect(problem() == nil)
     try reports.write("edited", "2026-11-19/book.xlsx")
     #expect(problem() == "\(folder)/book.xlsx was edited since; make the report again")
@@ -272,7 +366,8 @@ struct ReportsDirectory: ~Copyable {
 
   @Test func whatWasGivenUpLeavesNothing() throws {
     let reports = try ReportsDirectory()
-    let folder = try ReportFolder(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0))
+    let folder = try ReportFolder(
+      reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
     try folder.write(Data("half".utf8), as: "report")
     // Another run that starts meanwhile leaves it alone.
     Leftovers(directory: reports.path).clear(except: [])
@@ -286,15 +381,17 @@ struct ReportsDirectory: ~Copyable {
     try reports.write("", "reports")
     let error = #expect(throws: PublishingFailure.self) {
       try ReportFolder(
-        .nightly(directory: reports.path + "/reports", date: "2026-11-19"), token: "x", asOf: ReportsDirectory.asOf(0))
+        .nightly(directory: reports.path + "/reports", date: "2026-11-19"), token: "x", asOf: ReportsDirectory.asOf(0),
+        known: reports.known)
     }
     #expect(error?.description.contains(reports.path + "/reports") == true)
   }
 
   @Test func aReportMovesToAnotherPlaceWhole() throws {
     let reports = try ReportsDirectory()
-    let folder = try ReportFolder(reports.night(), token: "x", asOf: ReportsDirectory.asOf(0))
-    try ReportsDirectory.fill(folder, ["orders.csv": "a"], asOf: ReportsDirectory.asOf(0))
+    let folder = try ReportFolder(
+      reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
+    try ReportsDirectory.fill(folder, ["orders.csv": "a"], asOf: ReportsDirectory.asOf(0), run: "x")
     let held = try folder.redirected(to: .held(directory: reports.path, date: "2026-11-19"))
     #expect(try held.publish().path == reports.path + "/held/2026-11-19")
     #expect(reports.text("held/2026-11-19/orders.csv") == "a")

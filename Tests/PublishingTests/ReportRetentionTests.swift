@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Logging
 import Reconciliation
@@ -31,8 +32,7 @@ import Testing
   /// Wherever it lies, and by whatever name the run is asked for; nothing of other runs, and nothing of people's.
   @Test func whatAForgottenRunHasWrittenGoes() throws {
     let reports = try ReportsDirectory()
-    let folders = ReportDirectory(
-      directory: reports.path, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let asOf = ReportsDirectory.asOf(24)
     try reports.publish("before", reports.night())
     try reports.publish("wrong", reports.night("2026-11-20"), hour: 24)
@@ -41,6 +41,11 @@ import Testing
     try reports.publish("held apart", .heldApart(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
     let apart = ["held/2026-11-20", "held/20261121T030000Z-1", "ad-hoc/20261121T030000Z-1"]
     for place in apart + ["2026-11-20"] { try reports.write(#"{"run_id": "wrong"}"#, place + "/run.json") }
+    let before = try #require(ReportContents(directory: reports.path + "/2026-11-19")?.runId)
+    let folders = ReportDirectory(directory: reports.path, known: KnownRuns(["wrong", before]), logger: logger)
+    #expect(folders.makers == ["wrong", before])
+    // What another installation has made is not seen, and stays.
+    #expect(ReportDirectory(directory: reports.path, known: KnownRuns(), logger: logger).folders() == [])
 
     try folders.forget(night: "2026-11-20", ofRun: "another", madeAsOf: asOf)
     try folders.forget(night: "2026-11-20", ofRun: "wrong", madeAsOf: ReportsDirectory.asOf(25))

@@ -15,6 +15,8 @@ package enum Trail {
     case beforeRelease = "before_release", released
     /// Report folders had their time.
     case removed
+    /// The report folders of runs that only another database knows were taken over.
+    case adopted
   }
 
   /// Whoever writes to `finding_events` or `run_events` shares it; whoever covers them holds it alone.
@@ -61,6 +63,13 @@ package enum Trail {
     try connection.execute(
       "SELECT night_audit.append_trail($1, $2::uuid, $3::jsonb)",
       [.text(Kind.asked.rawValue), .text(run), .text(marks)])
+  }
+
+  /// Records that the report folders of runs of another database belong to this one from now on.
+  static func appendAdopted(_ runs: [String], on connection: borrowing BlockingConnection) throws(PostgresError) {
+    try connection.execute(
+      "SELECT night_audit.append_trail($1, NULL, '{}', jsonb_build_object('runs', $2::text[]))",
+      [.text(Kind.adopted.rawValue), .textArray(runs.map { $0 })])
   }
 
   /// Tells of report folders that are about to be removed because they have had their time.

@@ -50,6 +50,7 @@ package struct Doctor: Sendable {
     // A night only says so, too: a cluster names variables after its services, and one may begin like ours.
     var found = settings.warnings.map { Diagnosis(subject: "environment", warning: $0) }
     found += files()
+    found.append(await reportDirectory())
     found += await dispatches()
     found += HostExamination(settings: settings).examine()
     found += await databases()
@@ -61,7 +62,7 @@ package struct Doctor: Sendable {
 
   /// What the configuration names on this machine.
   func files() -> [Diagnosis] {
-    keyFiles() + endpoints() + roots() + TieOutExamination(settings: settings).examine() + [reportDirectory()]
+    keyFiles() + endpoints() + roots() + TieOutExamination(settings: settings).examine()
   }
 
   private func keyFiles() -> [Diagnosis] {
@@ -140,11 +141,18 @@ package struct Doctor: Sendable {
     }
   }
 
-  private func reportDirectory() -> Diagnosis {
+  /// The report directory: its volume, and whose reports lie there.
+  func reportDirectory() async -> Diagnosis {
     let subject = "report.directory \(settings.reportDirectory)"
     do {
       let night = Period.dayBefore(.now, in: settings.timeZone).until
-      try ReportFolder.check(.nightly(directory: settings.reportDirectory, date: night), asOf: .now)
+      let settings = settings
+      // A database that cannot be read is another check's problem.
+      let known = try? await withBlockingThread { scope in
+        try KnownRuns.read(on: scope.connect(settings.databaseURL, applicationName: "night-audit doctor"))
+      }
+      try ReportFolder.check(
+        .nightly(directory: settings.reportDirectory, date: night), asOf: .now, known: known)
       switch try VolumeProbe(directory: settings.reportDirectory).examine() {
       case .exchanges: return Diagnosis(subject: "\(subject) (exchanges folders in one step)")
       case .renames(let reason):

@@ -54,7 +54,9 @@ package struct RunOblivion: Sendable {
       let waiting = try await PublicationSettlement(logger: logger).settle(session)
       let run = try await RunHistory(settings: settings).find(name)
       if run.isForgotten { throw RunsError.forgotten(name) }
-      let folders = ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), logger: logger)
+      let folders = ReportDirectory(
+        directory: ReportFolder.absolute(settings.reportDirectory),
+        known: try await session.withConnection { try KnownRuns.read(on: $0) }, logger: logger)
       folders.clearLeftovers(except: waiting)
       let summary = try await session.transaction(.readWrite) { connection in
         if let newest = try ForgottenRun.newest(after: run.runId, on: connection) {

@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Glibc
 import Logging
@@ -39,24 +40,35 @@ package struct ReportRetention {
 /// The report folders below `report.directory`.
 ///
 /// Only folders that this program has made are seen: named as it names them, real directories, with the `summary.json` and
-/// the `SHA256SUMS` that it writes, and with no other files in them. Whatever else lies there, or a link that leads
-/// elsewhere, is nobody's business here.
+/// the `SHA256SUMS` that it writes, and of a known run. Whatever else lies there, or a link that leads elsewhere, is nobody's
+/// business here.
 package struct ReportDirectory {
   package let directory: String
   package let logger: Logger
+  private let known: KnownRuns
 
-  package init(directory: String, logger: Logger) {
+  /// - Parameter known: the runs whose folders may be removed.
+  package init(directory: String, known: KnownRuns, logger: Logger) {
     self.directory = directory
+    self.known = known
     self.logger = logger
   }
 
   /// All of them, in no order.
-  package func folders() -> [ReportRetention.Folder] {
-    var found = nights(in: directory + "/.").compactMap(folder)
-    found += nights(in: "\(directory)/held").compactMap { folder("held/\($0)") }
+  package func folders() -> [ReportRetention.Folder] { paths.compactMap(folder) }
+
+  /// The runs that the folders' `run.json` name, whoever has made them.
+  package var makers: Set<String> {
+    Set(paths.compactMap { ReportContents(directory: "\(directory)/\($0)")?.runId?.lowercased() })
+  }
+
+  /// What is named as report folders are, relative to the directory.
+  private var paths: [String] {
+    var found = nights(in: directory + "/.")
+    found += nights(in: "\(directory)/held").map { "held/\($0)" }
     for place in ["held", "ad-hoc"] {
       let numbered = names(in: "\(directory)/\(place)").filter { $0.wholeMatch(of: /\d{8}T\d{6}Z-\d+/) != nil }
-      found += numbered.compactMap { folder("\(place)/\($0)") }
+      found += numbered.map { "\(place)/\($0)" }
     }
     return found
   }
@@ -85,6 +97,7 @@ package struct ReportDirectory {
   /// Removes the folder of a night that a run has made, and points `latest` to the night before it: also where the
   /// folder stays because somebody has put something into it. What another run has made there since is that one's.
   package func forget(night: String, ofRun runId: String, madeAsOf asOf: Instant) throws(PublishingFailure) {
+    if let maker = ReportContents(directory: "\(directory)/\(night)")?.runId, maker != runId { return }
     if let found = folder(night) {
       guard isOf(runId, asOf, found) else { return }
       try remove(found)
@@ -110,7 +123,7 @@ package struct ReportDirectory {
   /// Whether a folder is as a run has left it: made for its instant, and by no other run.
   private func isOf(_ runId: String, _ asOf: Instant, _ found: ReportRetention.Folder) -> Bool {
     let maker = ReportContents(directory: "\(directory)/\(found.path)")?.runId
-    return found.asOf == asOf.wholeSecond && (maker ?? runId) == runId
+    return found.asOf == asOf.wholeSecond && maker == runId
   }
 
   /// Where `latest` points to; nil without one.
@@ -123,14 +136,12 @@ package struct ReportDirectory {
   private func folder(_ path: String) -> ReportRetention.Folder? {
     let whole = "\(directory)/\(path)"
     guard isRealDirectory(whole), let contents = ReportContents(directory: whole), let summary = contents.summary,
-      let asOf = contents.asOf
+      let asOf = contents.asOf, let run = contents.runId, known.contains(run)
     else { return nil }
     return ReportRetention.Folder(path: path, asOf: asOf, isComplete: summary.isComplete)
   }
 
-  private func nights(in path: String) -> [String] {
-    names(in: path).filter { $0.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil }
-  }
+  private func nights(in path: String) -> [String] { names(in: path).filter(LatestLink.isNight) }
 
   private func names(in path: String) -> [String] {
     guard isRealDirectory(path) else { return [] }
@@ -164,10 +175,10 @@ package struct ReportDirectory {
     let whole = "\(directory)/\(folder.path)"
     let names = StagingNames(
       directory: (whole as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
-    let lease = try StagingLease(path: names.lease, content: .here(target: ""))
+    let lease = try StagingLease(path: names.lease, content: .here)
     defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
     // From the mark on nothing is removed but by its hash, in whatever instant this ends.
-    try names.putMark()
+    try names.putMark(replacing: "")
     guard rename(whole, names.old) == 0 else { throw PublishingFailure(path: whole, code: errno) }
     logger.info("removed an old report folder", metadata: ["directory": "\(whole)"])
   }

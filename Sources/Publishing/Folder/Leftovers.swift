@@ -59,7 +59,7 @@ package struct Leftovers {
     }
     let process = content?.process ?? 0
     return StagingLease.isAbandoned(
-      content, lock: lock, here: .here(target: ""), isAlive: process > 0 && (kill(process, 0) == 0 || errno == EPERM),
+      content, lock: lock, here: .here, isAlive: process > 0 && (kill(process, 0) == 0 || errno == EPERM),
       idle: .now - newest(names))
   }
 
@@ -77,16 +77,17 @@ package struct Leftovers {
   /// Finishes or undoes what one maker had begun, and removes its traces. What cannot be removed is left for later.
   func clear(_ names: StagingNames) {
     do {
-      if try FileKind.isThere(names.mark) {
-        try settle(names)
-      } else {
+      let replaced = try names.marked()
+      if replaced.isEmpty {
         // Nothing of people's gets there before the mark does.
         try empty(names.staging)
+      } else {
+        try settle(names, replacing: replaced)
       }
       unlink(names.link)
       // The lease goes last: without it nobody would look for the rest.
       for path in [names.staging, names.old] where try FileKind.isThere(path) { return }
-      unlink(names.mark)
+      for name in replaced { unlink(names.mark(replacing: name)) }
       unlink(names.nextLease)
       unlink(names.lease)
     } catch {
@@ -94,15 +95,17 @@ package struct Leftovers {
     }
   }
 
-  private func settle(_ names: StagingNames) throws {
-    guard let content = FileManager.default.contents(atPath: names.lease),
-      let target = try? JSONDecoder().decode(StagingLease.Content.self, from: content).target
+  /// - Parameter replaced: the names in the maker's marks. It has put one; several are somebody else's, and nothing is moved.
+  private func settle(_ names: StagingNames, replacing replaced: [String]) throws {
+    guard let name = replaced.first, replaced.count == 1, name != ".", name != "..",
+      !name.hasPrefix(StagingNames.prefix)
     else { return }
     let merge = FolderMerge(volume: volume)
-    if target.isEmpty {
+    if name.isEmpty {
       _ = try merge.dissolve(names.old, into: nil)
       return
     }
+    let target = "\(names.directory)/\(name)"
     if try !FileKind.isThere(target) {
       // Between the two renames. The new one is whole, or it would not have come so far.
       if try FileKind.isThere(names.old) {

@@ -16,6 +16,19 @@ package struct PublishingFailure: EndsRun, Hashable, CustomStringConvertible {
     self.problem = problem
   }
 
+  /// A folder that a run made of which this database knows nothing.
+  ///
+  /// - Parameter run: the run that its `run.json` names; nil without one.
+  init(path: String, strangeRun run: String?) {
+    let maker = run.map { "of run \($0), which this database does not know" } ?? "whose run.json names no run"
+    self.init(
+      path: path,
+      problem:
+        "holds a report \(maker), and nothing there was touched. If another installation writes there, give each its "
+        + "own report.directory. If this database was restored from a backup, run once: night-audit run --adopt. "
+        + "Otherwise move the folder away")
+  }
+
   /// - Parameter code: the system's error number.
   package init(path: String, code: Int32) {
     self.init(

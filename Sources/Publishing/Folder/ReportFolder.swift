@@ -1,3 +1,4 @@
+import AuditStore
 import CSystemCalls
 import Foundation
 import Glibc
@@ -34,6 +35,7 @@ package struct ReportFolder: Sendable {
   package let staging: String
   private let destination: Destination
   private let asOf: Instant
+  private let known: KnownRuns
   private let names: StagingNames
   private let lease: StagingLease
   private let volume: VolumeCalls
@@ -43,30 +45,34 @@ package struct ReportFolder: Sendable {
   /// - Parameters:
   ///   - token: tells it from every other one; a run uses its id.
   ///   - asOf: the instant that the report is made for.
+  ///   - known: the runs whose folders the report may replace.
   /// - Throws: `PublishingFailure`, before anything is touched, when the report could not be published.
   package init(
-    _ destination: Destination, token: String, asOf: Instant, volume: VolumeCalls = VolumeCalls()
+    _ destination: Destination, token: String, asOf: Instant, known: KnownRuns, volume: VolumeCalls = VolumeCalls()
   ) throws {
     self.destination = destination
     self.asOf = asOf
+    self.known = known
     self.volume = volume
-    try ReportFolder.check(destination, asOf: asOf)
+    try ReportFolder.check(destination, asOf: asOf, known: known)
     let parent = destination.parent
     try ReportFolder.makeDirectories(parent)
     Leftovers(directory: parent, volume: volume).clearUnfinished()
     names = StagingNames(directory: parent, token: token)
     staging = names.staging
-    lease = try StagingLease(path: names.lease, content: .here(target: destination.target))
+    lease = try StagingLease(path: names.lease, content: .here)
     guard mkdir(staging, 0o750) == 0, chmod(staging, 0o750) == 0 else {
       throw PublishingFailure(path: staging, code: errno)
     }
   }
 
   private init(
-    _ destination: Destination, asOf: Instant, names: StagingNames, lease: StagingLease, volume: VolumeCalls
+    _ destination: Destination, asOf: Instant, known: KnownRuns, names: StagingNames, lease: StagingLease,
+    volume: VolumeCalls
   ) {
     self.destination = destination
     self.asOf = asOf
+    self.known = known
     self.names = names
     self.lease = lease
     self.volume = volume
@@ -78,11 +84,18 @@ package struct ReportFolder: Sendable {
   /// - Parameters:
   ///   - token: of that run.
   ///   - digest: of the report that it was about to publish.
+  ///   - known: the runs whose folders it may replace.
   /// - Returns: where the report is; nil when nothing of it is left here.
   package static func resume(
-    _ destination: Destination, token: String, asOf: Instant, digest: String, volume: VolumeCalls = VolumeCalls()
+    _ destination: Destination, token: String, asOf: Instant, digest: String, known: KnownRuns,
+    volume: VolumeCalls = VolumeCalls()
   ) throws -> Published? {
-    if let found = destination.candidates.first(where: { ReportContents(directory: $0)?.digest == digest }) {
+    // The digest does not identify the run: the same facts give the same bytes.
+    func isOfRun(_ directory: String) -> Bool {
+      guard let contents = ReportContents(directory: directory) else { return false }
+      return contents.digest == digest && contents.runId == token
+    }
+    if let found = destination.candidates.first(where: isOfRun) {
       // It may have died before it pointed there; what stands in the link's way was its own affair.
       if case .nightly(let directory, let date) = destination {
         let link = StagingNames(directory: destination.parent, token: token).link
@@ -91,13 +104,12 @@ package struct ReportFolder: Sendable {
       return Published(path: found)
     }
     let leftovers = Leftovers(directory: destination.parent, volume: volume)
-    guard let names = leftovers.abandoned().first(where: { $0.token == token }),
-      ReportContents(directory: names.staging)?.digest == digest,
+    guard let names = leftovers.abandoned().first(where: { $0.token == token }), isOfRun(names.staging),
       ReportContents(directory: names.staging)?.isOurs == true
     else { return nil }
     // Its maker is gone; from now on it is ours.
-    let lease = try StagingLease(succeeding: names, content: .here(target: destination.target))
-    return try ReportFolder(destination, asOf: asOf, names: names, lease: lease, volume: volume).publish()
+    let lease = try StagingLease(succeeding: names, content: .here)
+    return try ReportFolder(destination, asOf: asOf, known: known, names: names, lease: lease, volume: volume).publish()
   }
 
   /// Clears away what runs that died have left beside this destination, once it is settled which of them have published.
@@ -107,6 +119,16 @@ package struct ReportFolder: Sendable {
     Leftovers(directory: destination.parent).clear(except: waiting)
   }
 
+  /// The runs that have made the folders which a report would lie among, or replace.
+  ///
+  /// - Parameter reports: the report directory.
+  package static func makers(at destination: Destination, in reports: ReportDirectory) -> Set<String> {
+    switch destination {
+    case .nightly, .held, .heldApart, .adHoc: return reports.makers
+    case .exact: return Set([ReportContents(directory: destination.target)?.runId?.lowercased()].compactMap(\.self))
+    }
+  }
+
   /// Whether a run of this token was making its report on the volume that is seen from here.
   package static func wasMade(_ destination: Destination, token: String) -> Bool {
     FileManager.default.fileExists(atPath: StagingNames(directory: destination.parent, token: token).lease)
@@ -114,7 +136,7 @@ package struct ReportFolder: Sendable {
 
   /// The same report, finished as it is, on its way to another place.
   package func redirected(to other: Destination) throws -> ReportFolder {
-    let next = try ReportFolder(other, token: names.token, asOf: asOf, volume: volume)
+    let next = try ReportFolder(other, token: names.token, asOf: asOf, known: known, volume: volume)
     guard let folder = OpenDirectory(staging) else { throw PublishingFailure(path: staging, code: errno) }
     for name in try folder.names() {
       let (from, to) = ("\(staging)/\(name.text)", "\(next.staging)/\(name.text)")
@@ -128,9 +150,15 @@ package struct ReportFolder: Sendable {
     return next
   }
 
+  /// The absolute form of a path, without `.`, `..` and empty components. Links in it stay as they are.
   package static func absolute(_ path: String) -> String {
     let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
-    return (whole as NSString).standardizingPath
+    // NSString.standardizingPath would follow relative links, and from the wrong directory.
+    var parts: [Substring] = []
+    for part in whole.split(separator: "/") where part != "." {
+      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+    }
+    return "/" + parts.joined(separator: "/")
   }
 
   /// Where the report will be; where folders are numbered without the number, which only publishing finds.
@@ -143,17 +171,58 @@ package struct ReportFolder: Sendable {
 
   /// Whether a report may be published there. Touches nothing.
   ///
-  /// - Throws: `PublishingFailure` where something lies that night-audit has not made, or the published audit of a later
-  ///   as-of.
-  package static func check(_ destination: Destination, asOf: Instant) throws(PublishingFailure) {
+  /// - Parameter known: the runs whose folders the report may replace; nil where the database cannot be read.
+  /// - Throws: `PublishingFailure` where something lies that night-audit has not made, the report of another installation,
+  ///   or the published audit of a later as-of.
+  package static func check(
+    _ destination: Destination, asOf: Instant, known: KnownRuns?
+  ) throws(PublishingFailure) {
     switch destination {
     case .nightly(let directory, _):
-      _ = try LatestLink(directory: directory).current()
-      _ = try TargetState(of: destination.target, asOf: asOf, isPublished: destination.isPublished)
-    case .held, .exact:
-      _ = try TargetState(of: destination.target, asOf: asOf, isPublished: destination.isPublished)
-    case .adHoc, .heldApart: break
+      try requireOwn(directory, known)
+      _ = try TargetState(of: destination, asOf: asOf, known: known)
+    case .held(let directory, _):
+      try requireOwn(directory, known)
+      _ = try TargetState(of: destination, asOf: asOf, known: known)
+    case .exact: _ = try TargetState(of: destination, asOf: asOf, known: known)
+    case .adHoc(let directory, _), .heldApart(let directory, _): try requireOwn(directory, known)
     }
+  }
+
+  /// Refuses a report directory whose newest night another installation has made.
+  private static func requireOwn(_ directory: String, _ known: KnownRuns?) throws(PublishingFailure) {
+    guard let night = try LatestLink(directory: directory).current(), let known else { return }
+    let newest = "\(directory)/\(night)"
+    guard let run = ReportContents(directory: newest)?.runId, !known.contains(run) else { return }
+    throw PublishingFailure(path: newest, strangeRun: run)
+  }
+
+  /// Refuses a folder for `--out` whose name night-audit uses itself, in the report directory or for unfinished work.
+  ///
+  /// - Parameter reports: `report.directory`.
+  package static func requireUnreserved(_ out: String, reports: String) throws(PublishingFailure) {
+    let parts = resolved(out).split(separator: "/")
+    let shelf = resolved(reports).split(separator: "/")
+    let below = parts.starts(with: shelf) ? parts.dropFirst(shelf.count).first.map(String.init) ?? "" : nil
+    let isReserved = below.map { ["", "held", "ad-hoc", "latest"].contains($0) || LatestLink.isNight($0) } ?? false
+    guard isReserved || parts.contains(where: { $0.hasPrefix(StagingNames.prefix) }) else { return }
+    throw PublishingFailure(
+      path: out,
+      problem: "is a name that night-audit uses itself, and nothing there was touched; name another directory for --out"
+    )
+  }
+
+  /// An absolute path without links, as far as it exists.
+  private static func resolved(_ path: String) -> String {
+    var existing = absolute(path)
+    var rest: [String] = []
+    while existing != "/", !FileManager.default.fileExists(atPath: existing) {
+      rest.insert((existing as NSString).lastPathComponent, at: 0)
+      existing = (existing as NSString).deletingLastPathComponent
+    }
+    guard let found = realpath(existing, nil) else { return absolute(path) }
+    defer { free(found) }
+    return ([String(cString: found)] + rest).joined(separator: "/")
   }
 
   /// Readable by owner and group whatever the umask; what is there already stays as it is.
@@ -186,7 +255,7 @@ package struct ReportFolder: Sendable {
   package static func rewriteRun(_ content: Data, in directory: String) throws(PublishingFailure) {
     let names = StagingNames(
       directory: (absolute(directory) as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
-    let lease = try StagingLease(path: names.lease, content: .here(target: absolute(directory)))
+    let lease = try StagingLease(path: names.lease, content: .here)
     defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
     guard mkdir(names.staging, 0o750) == 0 else { throw PublishingFailure(path: names.staging, code: errno) }
     try write(content, to: names.staging + "/run.json")
@@ -234,7 +303,7 @@ package struct ReportFolder: Sendable {
     try volume.step("give up the lease")
     // What somebody has put into the old folder meanwhile is taken out of it by whoever clears up, who goes by the mark.
     if (try? FileKind.isThere(names.staging)) == false, (try? FileKind.isThere(names.old)) == false {
-      unlink(names.mark)
+      unlink(names.mark(replacing: destination.name))
       unlink(names.lease)
     }
     return published
@@ -265,7 +334,7 @@ package struct ReportFolder: Sendable {
   /// Takes the place of what is there. Where the volume can exchange directories there is no moment without a report;
   /// elsewhere there is one, and whoever dies in it is made up for by the next run.
   private func replace(_ target: String) throws -> Published {
-    switch try TargetState(of: target, asOf: asOf, isPublished: destination.isPublished) {
+    switch try TargetState(of: destination, asOf: asOf, known: known) {
     case .free:
       try volume.step("rename")
       guard rename(staging, target) == 0 else { throw PublishingFailure(path: target, code: errno) }
@@ -273,7 +342,7 @@ package struct ReportFolder: Sendable {
       // What one that died between two renames had moved aside.
       return Published(path: target, kept: try FolderMerge(volume: volume).dissolve(names.old, into: target))
     case .report:
-      try names.putMark()
+      try names.putMark(replacing: destination.name)
       try synchronizeParent()
       try volume.step("exchange")
       let code = volume.exchange(staging, target)
@@ -358,7 +427,10 @@ extension ReportFolder.Destination {
     }
   }
 
-  /// What the folder is called; where folders are numbered without the number.
+  /// The last component of `target`.
+  var name: String { (target as NSString).lastPathComponent }
+
+  /// The folder's path; where folders are numbered without the number.
   var target: String {
     switch self {
     case .nightly(let directory, let date): "\(directory)/\(date)"
@@ -387,7 +459,9 @@ struct StagingNames: Hashable {
   let directory: String
   let token: String
 
-  private var stem: String { "\(directory)/.night-audit-\(token)" }
+  static let prefix = ".night-audit-"
+
+  private var stem: String { "\(directory)/\(StagingNames.prefix)\(token)" }
 
   var lease: String { stem + ".lease" }
   /// Of who takes a dead maker's place.
@@ -396,12 +470,26 @@ struct StagingNames: Hashable {
   var staging: String { stem + ".partial" }
   /// The report that was replaced, where volumes cannot exchange.
   var old: String { stem + ".old" }
-  /// There from when a report is about to be replaced until all of it was cleared away.
-  var mark: String { stem + ".replacing" }
   var link: String { stem + ".latest" }
 
-  /// Says that what lies in the staging directory from now on may be people's.
-  func putMark() throws(PublishingFailure) {
+  /// The mark's path: it is there from when a folder is about to be replaced until all of it was cleared away.
+  ///
+  /// The folder's name is part of the mark's, because no content of a file decides where anything is moved.
+  ///
+  /// - Parameter name: of the folder in `directory` that is replaced; empty where it is removed.
+  func mark(replacing name: String) -> String { "\(stem).replacing.\(name)" }
+
+  /// The names in the marks that are there.
+  func marked() throws(PublishingFailure) -> [String] {
+    // The way to it may lead through a link, which is the operator's business.
+    guard let folder = OpenDirectory(directory + "/.") else { throw PublishingFailure(path: directory, code: errno) }
+    let start = (mark(replacing: "") as NSString).lastPathComponent
+    return try folder.names().map(\.text).filter { $0.hasPrefix(start) }.map { String($0.dropFirst(start.count)) }
+  }
+
+  /// Records that what lies in the staging directory from now on may be people's.
+  func putMark(replacing name: String) throws(PublishingFailure) {
+    let mark = mark(replacing: name)
     // One that died before may have left the mark to the run that finishes its work.
     let descriptor = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else { throw PublishingFailure(path: mark, code: errno) }

@@ -15,14 +15,12 @@ final class StagingLease: Sendable {
     /// The kernel's boot id: whose locks and process ids these are.
     var boot: String
     var process: Int32
-    /// The folder that the report is to become.
-    var target: String
 
-    static func here(target: String) -> Content {
+    static var here: Content {
       let boot = (try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)) ?? ""
       return Content(
         host: ProcessInfo.processInfo.hostName, boot: boot.trimmingCharacters(in: .whitespacesAndNewlines),
-        process: getpid(), target: target)
+        process: getpid())
     }
   }
 

@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Glibc
 import Reconciliation
@@ -12,9 +13,10 @@ enum TargetState: Hashable {
 
   /// - Parameters:
   ///   - asOf: of the report that is to appear.
-  ///   - isPublished: whether reports there are published: then none takes the place of one of a later instant.
+  ///   - known: the runs whose folders it may replace; nil where the database cannot be read.
   /// - Throws: `PublishingFailure` for anything else.
-  init(of path: String, asOf: Instant, isPublished: Bool) throws(PublishingFailure) {
+  init(of destination: ReportFolder.Destination, asOf: Instant, known: KnownRuns?) throws(PublishingFailure) {
+    let path = destination.target
     switch FileKind(path: path) {
     case nil where errno == ENOENT || errno == ENOTDIR:
       self = .free
@@ -36,7 +38,10 @@ enum TargetState: Hashable {
         problem: "holds files that are not a report of night-audit, and nothing there was touched; name a new or empty "
           + "directory, or move them away")
     }
-    if isPublished, made > asOf {
+    if let known, !destination.mayReplace(contents, known) {
+      throw PublishingFailure(path: path, strangeRun: contents.runId)
+    }
+    if destination.isPublished, made > asOf {
       throw PublishingFailure(
         path: path,
         problem: "holds the audit as of \(made.text), which one as of \(asOf.text) never replaces; give --out another "
@@ -46,11 +51,26 @@ enum TargetState: Hashable {
   }
 }
 
+extension ReportFolder.Destination {
+  /// Whether a report takes the place of another: that of a known run, and with `--out` that of a `reconcile`, which is
+  /// recorded nowhere.
+  fileprivate func mayReplace(_ contents: ReportContents, _ known: KnownRuns) -> Bool {
+    if let run = contents.runId, known.contains(run) { return true }
+    switch self {
+    case .exact: return contents.command == "reconcile" && contents.trail == nil
+    case .nightly, .held, .heldApart, .adHoc: return false
+    }
+  }
+}
+
 /// The link to the newest night. It never points back.
 struct LatestLink {
   let directory: String
 
   private var path: String { directory + "/latest" }
+
+  /// Whether a name is that of a night's folder, such as `2026-11-19`.
+  static func isNight(_ name: String) -> Bool { name.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil }
 
   /// The night that it points to; nil without one.
   ///
@@ -60,9 +80,8 @@ struct LatestLink {
       if errno == ENOENT || errno == ENOTDIR { return nil }
       throw PublishingFailure(path: path, code: errno)
     }
-    guard kind == .link,
-      let name = try? FileManager.default.destinationOfSymbolicLink(atPath: path),
-      name.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil
+    guard kind == .link, let name = try? FileManager.default.destinationOfSymbolicLink(atPath: path),
+      LatestLink.isNight(name)
     else {
       throw PublishingFailure(
         path: path, problem: "is not the link to a night that night-audit puts there; move it away or rename it")

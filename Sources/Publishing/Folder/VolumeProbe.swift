@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Glibc
 import Reconciliation
@@ -30,7 +31,9 @@ package struct VolumeProbe {
     let names = (0..<2).map { _ in
       ReportFolder.Destination.exact("\(directory)/.night-audit-probe-\(UUID().uuidString.lowercased())")
     }
-    let folders = try names.map { try ReportFolder($0, token: UUID().uuidString.lowercased(), asOf: .now) }
+    let folders = try names.map {
+      try ReportFolder($0, token: UUID().uuidString.lowercased(), asOf: .now, known: KnownRuns())
+    }
     defer { for folder in folders { folder.discard() } }
     for folder in folders { try folder.write(Data("night-audit\n".utf8), as: "probe") }
     let code = volume.exchange(folders[0].staging, folders[1].staging)
