@@ -98,7 +98,7 @@ package enum ForgottenRun {
     try putTimesRight(runId, connection)
     let directory = try connection.execute(
       """
-      SELECT directory, night_audit.write_run(run_id, 'forgotten',
+      SELECT directory, night_audit.write_run(run_id,
         jsonb_build_object('publication', 'forgotten', 'complete', NULL)) FROM night_audit.runs WHERE run_id = $1::uuid
       """, run
     ).single().optionalText(0)

@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 
 /// The runs whose report folders this installation may replace or remove.
@@ -25,7 +26,9 @@ package struct KnownRuns: Hashable, Sendable {
   package mutating func adopt(
     _ strangers: Set<String>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    try Trail.appendAdopted(strangers.sorted(), on: connection)
-    runIds.formUnion(strangers)
+    // A report volume may hold any text in the place of an id.
+    let runs = strangers.filter { UUID(uuidString: $0) != nil }
+    try Trail.appendAdopted(runs.sorted(), on: connection)
+    runIds.formUnion(runs)
   }
 }

@@ -23,7 +23,9 @@ package struct Migrator {
   /// Applies what is missing. Safe to repeat, and safe to run twice at once: the second one waits, then finds nothing to do.
   /// Throws 55P03 where others stay at a table that has to change.
   ///
-  /// - Returns: the numbers and names of the migrations that were applied now.
+  /// Definitions that somebody changed become again what the migrations say.
+  ///
+  /// - Returns: the numbers and names of the migrations that were applied now, and the objects that were restored.
   package static func migrate(
     _ connection: borrowing BlockingConnection, to migrations: [Migration] = migrations
   ) throws -> [String] {
@@ -56,8 +58,13 @@ package struct Migrator {
           [.int(Int64(migration.version)), .text(migration.name), .text(sha256(migration.sql))])
         applied.append("\(migration.version) \(migration.name)")
       }
-      try connection.executeScript(String(decoding: PackageResources.rights_sql, as: UTF8.self))
-      return applied
+      let rights = String(decoding: PackageResources.rights_sql, as: UTF8.self)
+      try connection.executeScript(rights)
+      let restored = try SchemaDefinitions(migrations).restore(connection)
+      if restored.isEmpty { return applied }
+      // What was created anew has no rights yet.
+      try connection.executeScript(rights)
+      return applied + restored.map { "\($0) (restored)" }
     }
   }
 

@@ -34,7 +34,7 @@ package struct RunPublication: Sendable {
 
   /// The folder is there.
   package static let publishedStatement = """
-    SELECT night_audit.write_run(run_id, 'published', jsonb_build_object('publication', 'published',
+    SELECT night_audit.write_run(run_id, jsonb_build_object('publication', 'published',
       'complete', incomplete_reasons = '{}', 'directory', $2::text,
       'finished_at', coalesce(finished_at, clock_timestamp())))
     FROM night_audit.runs WHERE run_id = $1::uuid AND publication = 'publishing'
@@ -55,7 +55,7 @@ package struct RunPublication: Sendable {
   package func settleAsNotPublished(_ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
       """
-      SELECT night_audit.write_run(run_id, 'not_published', jsonb_build_object('publication', 'not_published',
+      SELECT night_audit.write_run(run_id, jsonb_build_object('publication', 'not_published',
         'finished_at', coalesce(finished_at, clock_timestamp())))
       FROM night_audit.runs WHERE run_id = $1::uuid AND publication = 'publishing'
       """, [.text(runId)])

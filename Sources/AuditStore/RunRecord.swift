@@ -42,7 +42,7 @@ package struct RunRecord: Sendable {
   package func begin(_ session: PostgresSession) async throws -> String {
     try await session.transaction { connection in
       try insert(connection)
-      return try Trail.append(.began, run: runId, on: connection)
+      return try Trail.newestHash(on: connection)
     }
   }
 
@@ -85,7 +85,7 @@ package struct RunRecord: Sendable {
   ) throws(PostgresError) {
     try connection.execute(
       """
-      SELECT night_audit.write_run($1::uuid, 'held', jsonb_build_object('finished_at', clock_timestamp(),
+      SELECT night_audit.write_run($1::uuid, jsonb_build_object('finished_at', clock_timestamp(),
         'publication', 'held', 'held_because', $2::text[], 'directory', $3::text, 'exit_status', $4::int,
         'newest_event', $5::bigint, 'summary', $6::text, 'content', $7::text))
       """,
@@ -100,7 +100,7 @@ package struct RunRecord: Sendable {
     try await session.execute(
       """
       SELECT night_audit.write_run(
-        $1::uuid, 'ended', jsonb_build_object('finished_at', clock_timestamp(), 'exit_status', $2::int))
+        $1::uuid, jsonb_build_object('finished_at', clock_timestamp(), 'exit_status', $2::int))
       """,
       [.text(runId), .int(Int64(exitStatus))])
   }
@@ -136,7 +136,7 @@ package struct RunRecord: Sendable {
     // Last, because its entry in the trail covers all of the above.
     try connection.execute(
       """
-      SELECT night_audit.write_run($1::uuid, 'completed', jsonb_build_object(
+      SELECT night_audit.write_run($1::uuid, jsonb_build_object(
         'publication', 'publishing', 'content', $2::text, 'incomplete_reasons', $3::text[], 'orders_read', $4::bigint,
         'findings_opening', $5::bigint, 'findings_new', $6::bigint, 'findings_closed', $7::bigint,
         'findings_closing', $8::bigint, 'directory', $9::text, 'exit_status', $10::int,

@@ -7,8 +7,9 @@ package struct SchemaIndex: Hashable, Sendable {
   package var statement: String
 
   /// All indexes of the schema, except for those of keys.
-  package static let all = Migrator.migrations.flatMap { statements($0.sql) }.compactMap { statement in
-    statement.firstMatch(of: /^CREATE (?:UNIQUE )?INDEX (\w+) ON night_audit\./)
+  package static let all = Migrator.migrations.flatMap { SQLScript.statements($0.sql) }.compactMap { text in
+    let statement = SQLScript.onOneLine(text)
+    return statement.firstMatch(of: /^CREATE (?:UNIQUE )?INDEX (\w+) ON night_audit\./)
       .map { SchemaIndex(name: String($0.1), statement: statement) }
   }
 
@@ -22,13 +23,5 @@ package struct SchemaIndex: Hashable, Sendable {
     var present: Set<String> = []
     for row in rows { present.insert(try row.text(0)) }
     return all.filter { !present.contains($0.name) }
-  }
-
-  /// The statements of a script, each on one line and without comments.
-  private static func statements(_ script: String) -> [String] {
-    let lines = script.split(separator: "\n").map { $0.split(separator: "--", omittingEmptySubsequences: false)[0] }
-    return lines.joined(separator: " ").split(separator: ";").map {
-      $0.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    }
   }
 }

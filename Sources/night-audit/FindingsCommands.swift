@@ -378,10 +378,10 @@ struct DueFindings: AsyncParsableCommand {
 /// `night-audit findings undo`
 struct UndoFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "undo", abstract: "Take back changes that were made together.",
+    commandName: "undo", abstract: "Take back the last change, of any size, sign-offs included.",
     discussion: """
-      Without an id the last bulk change is taken back of which anything is left: an --all, several ids at once, or an \
-      import. What somebody has changed since stays as it is.
+      Without an id the last change is taken back of which anything is left: a decision about one finding or many, or an \
+      import with its sign-off. What somebody has changed since stays as it is.
 
       Examples:
         night-audit findings undo --dry-run
@@ -419,6 +419,10 @@ struct ImportFindings: AsyncParsableCommand {
       go on; the exit status is 1 then. To import the same file twice \
       changes nothing the second time.
 
+      A sign-off is refused when one person prepares and reviews, when a control of the workbook is not balanced, and when \
+      the report is incomplete, unless --accept-incomplete says that it is signed as it is. A second sign-off is kept beside \
+      the first.
+
       Examples:
         night-audit findings import night-audit-2026-11-19.xlsx --by finance --dry-run
         night-audit findings import night-audit-2026-11-19.xlsx --by finance
@@ -427,12 +431,16 @@ struct ImportFindings: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @OptionGroup var recording: RecordingOptions
 
+  @Flag(name: .customLong("accept-incomplete"), help: "Take the sign-off of an incomplete report.")
+  var acceptIncomplete = false
+
   @Argument(help: ArgumentHelp("The workbook.", valueName: "file.xlsx"))
   var file: String
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let workbook = WorkbookImport(path: file, settings: settings, by: try recording.actor, now: .now)
+      let workbook = WorkbookImport(
+        path: file, settings: settings, by: try recording.actor, now: .now, acceptsIncomplete: acceptIncomplete)
       let text = ImportText(try await workbook.run(isDryRun: recording.dryRun), isDryRun: recording.dryRun)
       if recording.json {
         print(try text.json)

@@ -57,6 +57,50 @@ import Testing
     }
   }
 
+  @Test func theRoleThatRunsNightsCannotProveAnEditedReport() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let folder = shop.reports + "/2026-11-19"
+    let digest = try shop.edit("findings.csv", in: folder)
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    let forgeries = [
+      "SELECT night_audit.append_trail('published', '\(run)', NULL, '{\"report\": \"\(digest)\"}')",
+      "SELECT night_audit.append_trail('published', '\(run)')", "SELECT night_audit.append_trail('oops', NULL)",
+      "SELECT night_audit.append_trail('start', NULL, NULL, '{\"entry\": 1, \"marks\": {\"evidence\": 1}}')",
+      "SELECT night_audit.write_run('\(run)', '{\"content\": \"\(digest)\"}')",
+      "SELECT night_audit.write_run('\(run)', '{\"publication\": \"publishing\", \"content\": \"\(digest)\"}')",
+      "INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM night_audit.evidence LIMIT 1",
+      "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, event) OVERRIDING SYSTEM VALUE VALUES (-1, 'x', now(), 'owner')",
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, event, detail) VALUES ('x', now(), 'due', 'someday')",
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, event) VALUES ('x', now(), 'nonsense')",
+      "INSERT INTO night_audit.answers (recorded_at, run_id, as_of, subject_kind, subject_id, channel, outcome, facts) SELECT '2000-01-01', run_id, as_of, subject_kind, subject_id, channel, outcome, facts FROM night_audit.answers LIMIT 1",
+      "INSERT INTO night_audit.runs SELECT gen_random_uuid(), command FROM night_audit.runs",
+      "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT night_audit.cover_answers('\(run)'); COMMIT",
+      "SELECT night_audit.release_partition(NULL, NULL)",
+    ]
+    for statement in forgeries {
+      await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, as: .writer) }
+    }
+    // What the role may call leaves the trail whole, whatever is passed.
+    for statement in [
+      "SELECT night_audit.write_run(NULL, '{}')", "SELECT night_audit.write_run('\(run)', NULL)",
+      "SELECT night_audit.write_run('\(run)', '{\"kind\": \"oops\", \"entry\": 1}')",
+      "SELECT night_audit.record_removed(NULL)", "SELECT night_audit.record_removed('{NULL}')",
+      "SELECT night_audit.record_adopted(NULL)", "SELECT night_audit.record_adopted('{NULL}')",
+      "SELECT night_audit.cover_answers(NULL)", "SELECT night_audit.cover_answers('\(run)')",
+      "SELECT night_audit.keep_partitions()",
+      "INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version) SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version FROM night_audit.runs",
+    ] {
+      try await shop.execute(statement, as: .writer)
+    }
+    let trail = try await shop.nightAudit("verify")
+    #expect(trail.status == 0, "\(trail)")
+    for arguments in [[folder], ["--run", run]] {
+      let forged = try await shop.nightAudit("verify", more: arguments)
+      #expect(forged.status == 70 && forged.output.contains("of another content"), "\(forged)")
+    }
+  }
+
   @Test func whoRunsNightsMayRunInitWhereNothingIsToBeDone() async throws {
     let shop = try await Rehearsal.sampleShop()
     let done = try await shop.nightAudit("init")
@@ -108,7 +152,7 @@ import Testing
     )
     #expect(others == "0")
     #expect(
-      try await shop.value("SELECT has_table_privilege('night_audit_writer', 'night_audit.evidence', 'INSERT')")
+      try await shop.value("SELECT has_any_column_privilege('night_audit_writer', 'night_audit.evidence', 'INSERT')")
         == "true")
   }
 }

@@ -133,6 +133,10 @@ import Testing
       SELECT night_audit.append_trail('released', NULL, '{}', '{"table": "evidence", "before": "2999-01-01"}')
       """),
     Tampering(
+      "an entry names another report of a run", "names another report of run",
+      "SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs; UPDATE night_audit.trail SET content = (content::jsonb || '{\"report\": \"x\"}')::text WHERE content LIKE '%\"found\"%'; \(rehash)"
+    ),
+    Tampering(
       "an entry says less and all hashes fit", "evidence: row",
       "UPDATE night_audit.trail SET content = jsonb_set(content::jsonb, '{appended}', '[]')::text WHERE content LIKE '%evidence%'; \(rehash)"
     ),
@@ -201,7 +205,7 @@ import Testing
       "UPDATE night_audit.runs SET directory = '/elsewhere'", "UPDATE night_audit.runs SET held_because = '{x}'",
       "UPDATE night_audit.runs SET publication = 'forgotten'",
       """
-      SELECT night_audit.write_run(run_id, 'ended', '{"exit_status": 42, "directory": "/elsewhere", "held_because": ["x"]}')
+      SELECT night_audit.write_run(run_id, '{"exit_status": 42, "directory": "/elsewhere", "held_because": ["x"]}')
       FROM night_audit.runs
       """,
       "UPDATE night_audit.trail SET hash = 'x'",
@@ -238,6 +242,8 @@ import Testing
       ALTER TABLE night_audit.answers DETACH PARTITION night_audit.answers_first; DROP TABLE night_audit.answers_first;
       CREATE TABLE night_audit.answers_2026_01 PARTITION OF night_audit.answers
         FOR VALUES FROM ('2026-01-01Z') TO ('2026-02-01Z');
+      CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_2026_01
+        FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
       INSERT INTO night_audit.answers OVERRIDING SYSTEM VALUE SELECT * FROM public.moved; DROP TABLE public.moved;
       SELECT night_audit.append_trail('start', NULL);
       SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
@@ -260,16 +266,8 @@ import Testing
   }
 
   /// Changes a published report, with sums that fit, in the name of a run that there is not.
-  private func forge(_ folder: String, command: String) throws {
-    let orders = URL(filePath: folder + "/orders.csv")
-    try (Data(contentsOf: orders) + Data("\n".utf8)).write(to: orders)
-    let sums = try String(contentsOfFile: folder + "/SHA256SUMS", encoding: .utf8).split(separator: "\n")
-      .map { line -> String in
-        let name = line.dropFirst(66)
-        let hash = SHA256.hash(data: try Data(contentsOf: URL(filePath: "\(folder)/\(name)")))
-        return "\(hash.map { String(format: "%02x", $0) }.joined())  \(name)\n"
-      }
-    try Data(sums.joined().utf8).write(to: URL(filePath: folder + "/SHA256SUMS"))
+  private func forge(_ shop: Rehearsal, _ folder: String, command: String) throws {
+    _ = try shop.edit("orders.csv", in: folder)
     let run = #"{"run_id": "\#(UUID().uuidString.lowercased())", "command": "\#(command)"}"#
     try Data(run.utf8).write(to: URL(filePath: folder + "/run.json"))
   }
@@ -279,7 +277,7 @@ import Testing
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let (folder, out) = (shop.reports + "/2026-11-19", shop.directory.file("out"))
     for (command, said) in [("run", "is missing"), ("reconcile", "is missing; the folder is that of run ")] {
-      try forge(folder, command: command)
+      try forge(shop, folder, command: command)
       let found = try await shop.nightAudit("verify", shop.reports + "/latest")
       #expect(found.status == 70 && found.output.contains(said), "\(found)")
       let run = try await shop.nightAudit("verify", "--run", "latest")
@@ -317,7 +315,7 @@ import Testing
     #expect([0, 3].contains(again.status), "\(again)")
     let replaced = try await verify("--run", run)
     #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
-    try forge(moved + "/2026-11-19", command: "run")
+    try forge(shop, moved + "/2026-11-19", command: "run")
     let forged = try await verify("--run", run)
     #expect(forged.status == 70 && forged.output.contains("is missing"), "\(forged)")
   }
@@ -342,6 +340,24 @@ import Testing
 }
 
 extension Rehearsal {
+  /// Changes a file of a report folder, and its sums so that they fit.
+  ///
+  /// - Returns: the digest of the new `SHA256SUMS`.
+  func edit(_ file: String, in folder: String) throws -> String {
+    func digest(_ path: String) throws -> String {
+      SHA256.hash(data: try Data(contentsOf: URL(filePath: path))).map { String(format: "%02x", $0) }.joined()
+    }
+    let edited = URL(filePath: "\(folder)/\(file)")
+    try (Data(contentsOf: edited) + Data("\n".utf8)).write(to: edited)
+    let sums = try String(contentsOfFile: folder + "/SHA256SUMS", encoding: .utf8).split(separator: "\n")
+      .map { line -> String in
+        let name = line.dropFirst(66)
+        return "\(try digest("\(folder)/\(name)"))  \(name)\n"
+      }
+    try Data(sums.joined().utf8).write(to: URL(filePath: folder + "/SHA256SUMS"))
+    return try digest(folder + "/SHA256SUMS")
+  }
+
   /// In the cluster's own database.
   fileprivate func executeElsewhere(_ sql: String) async throws {
     let name = conninfo.split(separator: "=").last.map(String.init) ?? ""

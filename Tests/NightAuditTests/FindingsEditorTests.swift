@@ -142,11 +142,14 @@ import Testing
   }
 
   /// One of which everything was changed since is in nobody's way.
-  @Test func theLastBulkChangeOfWhichAnythingIsLeftIsTakenBack() async throws {
+  @Test func theLastChangeOfWhichAnythingIsLeftIsTakenBack() async throws {
     try await withFindings { _, editor in
       let first = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
       _ = try await editor.change(.ids([id(3), id(4)]), to: .owner("carl"), by: "anna")
       for number in 3...4 { _ = try await editor.change(.ids([id(number)]), to: .owner("dana"), by: "anna") }
+      for number in [4, 3] {
+        #expect(try await editor.undo(nil, by: "anna").outcome.changed == [id(number)])
+      }
       let undone = try await editor.undo(nil, by: "anna")
       #expect(undone.changeId == first.changeId && undone.outcome.changed == [id(1), id(2)])
       let nothing = await #expect(throws: FindingsError.self) { _ = try await editor.undo(nil, by: "anna") }

@@ -16,10 +16,12 @@ import Testing
   }
 
   @Test func aReportIsOfTheContentThatItsRunHasMade() {
-    func isSound(_ kind: Trail.Kind, made: String?) -> Bool {
-      let newest = TrailEntry.Content(
+    func entry(_ kind: Trail.Kind, made: String?) -> TrailEntry.Content {
+      TrailEntry.Content(
         entry: 1, kind: kind, run: "a", at: "", report: made, appended: [], columns: [:], marks: [:])
-      return RunVerification.problem(ofContent: "x", madeBy: newest) == nil
+    }
+    func isSound(_ kind: Trail.Kind, made: String?) -> Bool {
+      RunVerification.problem(ofContent: "x", recorded: made, [entry(kind, made: made)]) == nil
     }
     for kind in [Trail.Kind.published, .held] {
       #expect(isSound(kind, made: "x") && !isSound(kind, made: "y"), "\(kind)")
@@ -28,7 +30,29 @@ import Testing
     // Earlier versions have kept none of what they held.
     #expect(isSound(.held, made: nil) && isSound(.found, made: nil))
     #expect(!isSound(.began, made: nil) && !isSound(.ended, made: nil))
-    #expect(RunVerification.problem(ofContent: "x", madeBy: nil) != nil)
+    #expect(RunVerification.problem(ofContent: "x", recorded: nil, []) != nil)
+    // The first digest counts, the row has to agree, and no later entry hides that the run was forgotten.
+    func isSound(_ entries: [TrailEntry.Content], recorded: String) -> Bool {
+      RunVerification.problem(ofContent: "x", recorded: recorded, entries) == nil
+    }
+    let published = entry(.published, made: "x")
+    #expect(isSound([published, entry(.asked, made: "x")], recorded: "x"))
+    #expect(!isSound([published], recorded: "y"))
+    #expect(!isSound([entry(.completed, made: "y"), published], recorded: "x"))
+    #expect(!isSound([published, entry(.forgotten, made: "x"), entry(.asked, made: "x")], recorded: "x"))
+  }
+
+  @Test func twoReportsOfOneRunAreAContradiction() {
+    func problem(_ reports: [(run: String, report: String?)]) -> String? {
+      TrailVerification.problem(
+        ofReports: reports.enumerated().map { number, made in
+          TrailEntry.Content(
+            entry: Int64(number + 1), kind: .published, run: made.run, at: "", report: made.report, appended: [],
+            columns: [:], marks: [:])
+        })
+    }
+    #expect(problem([("a", nil), ("a", "x"), ("b", "y"), ("a", "x")]) == nil)
+    #expect(problem([("a", "x"), ("b", "y"), ("a", "y")])?.contains("entry 3 names another report") == true)
   }
 
   @Test func aReportIsLookedForWhereTheReportDirectoryIs() {

@@ -17,7 +17,7 @@ import Testing
   /// The runs that may have written it, and whose report is signed.
   private func told(_ traits: WorkbookOrigin.Traits, among runs: [WorkbookOrigin.Run]) -> String {
     let origin = WorkbookOrigin(traits, among: runs)
-    let signed = (try? origin.signed()) ?? "nobody's"
+    let signed = (try? origin.signed().written.runId) ?? "nobody's"
     return (origin.runs.map(\.written.runId) + ["signed: \(signed)"]).joined(separator: " ")
   }
 

@@ -21,20 +21,11 @@ package struct FindingsEditor: Sendable {
     case ids([String])
     /// All that a filter lets through.
     case all(FindingsFilter)
-
-    /// Whether it is for more than what somebody named one by one.
-    var isBulk: Bool {
-      switch self {
-      case .ids(let ids): ids.count > 1
-      case .all: true
-      }
-    }
   }
 
-  /// Takes changes back that were made together: each column is again what it was, unless somebody changed it since.
+  /// Takes a change back, its sign-off included: each column is again what it was, unless somebody changed it since.
   ///
-  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one that was made together and of
-  ///   which anything is left to take back.
+  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one of which anything is left to take back.
   /// - Returns: the change, what was taken back, and what somebody changed since.
   /// - Throws: `FindingsError` when there is no such change, `PostgresError`, `SchemaError`.
   package func undo(
@@ -43,14 +34,20 @@ package struct FindingsEditor: Sendable {
     try await withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let rows = try connection.execute(
         """
-        SELECT c.change_id::text FROM night_audit.finding_events c
-        WHERE c.change_id IS NOT NULL AND c.undoes IS NULL
-          AND NOT EXISTS (SELECT 1 FROM night_audit.finding_events u WHERE u.undoes = c.change_id)
-          AND CASE WHEN $1::text IS NULL THEN NOT EXISTS (SELECT 1 FROM night_audit.finding_events n
-              WHERE n.finding_id = c.finding_id AND n.event_id > c.event_id
-                AND (n.event IN (c.event, 'opened') OR n.event = 'reopened' AND c.event = 'status'))
-            ELSE starts_with(c.change_id::text, $1::text) END
-        GROUP BY c.change_id ORDER BY max(c.event_id) DESC LIMIT 2
+        WITH changes AS (
+          SELECT c.change_id, c.recorded_at FROM night_audit.finding_events c
+          WHERE c.change_id IS NOT NULL AND c.undoes IS NULL
+            AND CASE WHEN $1::text IS NULL THEN NOT EXISTS (SELECT 1 FROM night_audit.finding_events n
+                WHERE n.finding_id = c.finding_id AND n.event_id > c.event_id
+                  AND (n.event IN (c.event, 'opened') OR n.event = 'reopened' AND c.event = 'status'))
+              ELSE starts_with(c.change_id::text, $1::text) END
+          UNION ALL
+          SELECT s.change_id, s.recorded_at FROM night_audit.run_events s
+          WHERE s.change_id IS NOT NULL AND starts_with(s.change_id::text, coalesce($1::text, '')))
+        SELECT c.change_id::text FROM changes c
+        WHERE NOT EXISTS (SELECT 1 FROM night_audit.finding_events u WHERE u.undoes = c.change_id)
+          AND NOT EXISTS (SELECT 1 FROM night_audit.run_events u WHERE u.undoes = c.change_id)
+        GROUP BY c.change_id ORDER BY max(c.recorded_at) DESC LIMIT 2
         """, [.text(changeId.map { $0.lowercased() })])
       let found = try rows.map { row throws(PostgresError) in try row.text(0) }
       guard let change = found.first else { throw FindingsError.noChange(changeId) }
@@ -82,6 +79,7 @@ package struct FindingsEditor: Sendable {
         _ = try PeopleChange.apply(changes, by: actor, at: now, changeId: undoing, undoing: change, on: connection)
       }
       outcome.changed = Set(outcome.changed).sorted()
+      outcome.signedRuns = try StoredSignOff.undo(change, by: actor, isDryRun: isDryRun, on: connection)
       return (change, outcome)
     }
   }
@@ -91,8 +89,10 @@ package struct FindingsEditor: Sendable {
     package var changed: [String] = []
     /// They were so already, or somebody has changed them since.
     package var unchanged: [String] = []
-    /// What was made together, to be taken back together; nil for a decision about one, and where nothing was changed.
+    /// The change, which `findings undo` takes back; nil where nothing was changed.
     package var changeId: String?
+    /// The runs whose sign-off was taken back.
+    package var signedRuns: [String] = []
   }
 
   /// How many findings are read at a time.
@@ -172,7 +172,7 @@ package struct FindingsEditor: Sendable {
         ).map { row throws(PostgresError) in try row.text(0) }
       }
       let changes = ids.map { PeopleChange(findingId: $0, decision: decision) }
-      let changeId = choice.isBulk ? UUID().uuidString.lowercased() : nil
+      let changeId = UUID().uuidString.lowercased()
       let changed =
         isDryRun
         ? try PeopleChange.effective(changes, on: connection)
@@ -264,7 +264,7 @@ package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
       "several have ids that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
     case .noChange(let id):
       (id.map { "there is no change \($0) that could be taken back" }
-        ?? "there is no bulk change of which anything is left to take back") + "; nothing was changed"
+        ?? "there is no change of which anything is left to take back") + "; nothing was changed"
     }
   }
 }

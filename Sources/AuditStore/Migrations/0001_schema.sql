@@ -49,14 +49,18 @@ CREATE TABLE night_audit.runs (
 CREATE INDEX runs_as_of ON night_audit.runs (as_of);
 CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'publishing';
 
--- Who prepared and reviewed the report of a run, remarks, and when the run was forgotten. Append-only; the newest row counts.
+-- Who prepared and reviewed the report of a run, remarks, and when the run was forgotten. Append-only. The lines of one
+-- sign-off have the change_id of the import that recorded them; undone names the sign-off that it takes back.
 CREATE TABLE night_audit.run_events (
   event_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  event       text NOT NULL CHECK (event IN ('prepared_by', 'reviewed_by', 'signed_on', 'remark', 'forgotten')),
+  event       text NOT NULL CHECK (event IN
+    ('prepared_by', 'reviewed_by', 'signed_on', 'remark', 'undone', 'forgotten')),
   actor       text NOT NULL,
-  detail      text
+  detail      text,
+  change_id   uuid,
+  undoes      uuid
 );
 CREATE INDEX run_events_run ON night_audit.run_events (run_id, event_id);
 
@@ -510,9 +514,11 @@ CREATE TABLE night_audit.finding_events (
   as_of       timestamptz NOT NULL,
   recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   run_id      uuid,
-  event       text NOT NULL,
+  event       text NOT NULL CHECK (event IN
+    ('opened', 'reopened', 'kept_open', 'closed', 'forgotten', 'status', 'owner', 'remark', 'due')),
   actor       text,
-  detail      text,
+  -- No row of findings could be what an event with another value says.
+  detail      text CHECK (event <> 'due' OR detail = detail::date::text),
   -- Changes with one change_id were made together and are undone together.
   change_id   uuid,
   before      text,
@@ -764,14 +770,26 @@ $$;
 --
 -- marks: through which id each table is covered; a table without a mark is left for the next entry. Null: all rows, with
 -- locks against unfinished appends. The locks are taken in one order: people's (5), answers' (2), the trail's (6).
+-- more: keys of the entry's kind. No key of every entry is taken from it.
+--
+-- It runs with the caller's rights, and only the schema's owner may insert into the trail: those who run nights append
+-- entries by the functions below, which leave them no choice of the content.
 CREATE FUNCTION night_audit.append_trail(
   kind text, run uuid, marks jsonb DEFAULT NULL, more jsonb DEFAULT '{}')
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC'
+RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC'
 SET DateStyle = 'ISO, YMD' AS $$
 DECLARE
   before record; relation text; key text; old_mark bigint; new_mark bigint; segments jsonb; appended jsonb := '[]';
   columns jsonb := '{}'; covered jsonb; image text; report text; content text; number bigint; result text;
 BEGIN
+  IF kind IS NULL OR more IS NULL OR kind NOT IN ('start', 'found', 'began', 'asked', 'completed', 'published',
+    'not_published', 'held', 'ended', 'forgotten', 'before_release', 'released', 'removed', 'adopted') THEN
+    RAISE EXCEPTION 'the trail has no entries of the kind %', coalesce(kind, 'null') USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  -- A snapshot from before the locks would miss rows that the entry is said to cover.
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'entries of the trail are appended in READ COMMITTED' USING ERRCODE = 'invalid_transaction_state';
+  END IF;
   IF marks IS NULL THEN
     PERFORM pg_advisory_xact_lock(1852401512, 5);
     PERFORM pg_advisory_xact_lock(1852401512, 2);
@@ -809,17 +827,17 @@ BEGIN
       columns := columns || jsonb_build_object('runs', night_audit.trail_columns('runs'));
     END IF;
   END IF;
-  content := (jsonb_strip_nulls(jsonb_build_object(
+  content := ((more - ARRAY['run', 'row', 'report']) || jsonb_strip_nulls(jsonb_build_object(
     'entry', number, 'kind', kind, 'run', run, 'at', to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-    'row', image, 'report', report, 'appended', appended, 'columns', columns, 'marks', covered)) || more)::text;
+    'row', image, 'report', report, 'appended', appended, 'columns', columns, 'marks', covered)))::text;
   result := encode(sha256(convert_to(coalesce(before.hash, '') || E'\n' || content, 'UTF8')), 'hex');
   INSERT INTO night_audit.trail VALUES (number, coalesce(before.hash, ''), content, result);
   RETURN result;
 END $$;
 
--- Fills in columns of a run and appends it to the trail; without a kind the next entry covers the run.
-CREATE FUNCTION night_audit.write_run(run uuid, kind text, changes jsonb) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Fills in columns of a run. guard_run decides which ones may be filled in, record_run appends the run to the trail.
+CREATE FUNCTION night_audit.write_run(run uuid, changes jsonb) RETURNS void
+LANGUAGE plpgsql STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE night_audit.runs r SET finished_at = n.finished_at, complete = n.complete,
     incomplete_reasons = n.incomplete_reasons, orders_read = n.orders_read, findings_opening = n.findings_opening,
@@ -829,16 +847,62 @@ BEGIN
     newest_event = n.newest_event, summary = n.summary
   FROM night_audit.runs o CROSS JOIN LATERAL jsonb_populate_record(o, changes) n
   WHERE r.run_id = run AND o.run_id = run;
-  IF kind IS NOT NULL THEN
-    PERFORM night_audit.append_trail(kind, run);
-  END IF;
 END $$;
 
--- Appending transactions hold this lock in shared mode: the entry that covers their rows waits for them.
+-- Appends each change of a run to the trail. The kind of the entry follows from the change alone.
+CREATE FUNCTION night_audit.record_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    PERFORM night_audit.append_trail('began', NEW.run_id);
+  ELSIF NEW.publication IS DISTINCT FROM OLD.publication THEN
+    PERFORM night_audit.append_trail(
+      CASE NEW.publication WHEN 'publishing' THEN 'completed' ELSE NEW.publication END, NEW.run_id);
+  ELSIF NEW IS DISTINCT FROM OLD THEN
+    PERFORM night_audit.append_trail('ended', NEW.run_id);
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- Appends an entry over what Apple answered until now. Others go on asking while it is digested: they wait only until the
+-- newest row of everybody is known, which is why that lock is the session's.
+CREATE FUNCTION night_audit.cover_answers(run uuid) RETURNS void LANGUAGE plpgsql STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  marks jsonb;
+BEGIN
+  PERFORM pg_advisory_lock(1852401512, 2);
+  BEGIN
+    marks := jsonb_build_object('evidence', (SELECT max(evidence_id) FROM night_audit.evidence),
+      'answers', (SELECT max(answer_id) FROM night_audit.answers));
+  EXCEPTION WHEN query_canceled OR OTHERS THEN
+    PERFORM pg_advisory_unlock(1852401512, 2);
+    RAISE;
+  END;
+  PERFORM pg_advisory_unlock(1852401512, 2);
+  PERFORM night_audit.append_trail('asked', run, marks);
+END $$;
+
+-- Records which report folders, by their paths below the report directory, are about to be removed because their time is over.
+CREATE FUNCTION night_audit.record_removed(folders text[]) RETURNS void LANGUAGE plpgsql STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM night_audit.append_trail('removed', NULL, '{}', jsonb_build_object('folders', array_remove(folders, NULL)));
+END $$;
+
+-- Records that the report folders of runs of another database belong to this one from now on.
+CREATE FUNCTION night_audit.record_adopted(runs uuid[]) RETURNS void LANGUAGE plpgsql STRICT SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM night_audit.append_trail('adopted', NULL, '{}', jsonb_build_object('runs', array_remove(runs, NULL)));
+END $$;
+
+-- Appending transactions hold a lock in shared mode, people's (5) or answers' (2): the entry that covers their rows waits for
+-- them.
 CREATE FUNCTION night_audit.announce_event() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(1852401512, 5);
+  PERFORM pg_advisory_xact_lock_shared(1852401512, TG_ARGV[0]::integer);
   RETURN NULL;
 END $$;
 
@@ -993,9 +1057,13 @@ END $$;
 -- Triggers --------------------------------------------------------------------------------------------------------------
 
 CREATE TRIGGER announce BEFORE INSERT ON night_audit.finding_events
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event();
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('5');
 CREATE TRIGGER announce BEFORE INSERT ON night_audit.run_events
-  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event();
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('5');
+CREATE TRIGGER announce BEFORE INSERT ON night_audit.evidence
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('2');
+CREATE TRIGGER announce BEFORE INSERT ON night_audit.answers
+  FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('2');
 
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON night_audit.evidence
   FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
@@ -1011,6 +1079,8 @@ CREATE TRIGGER append_only BEFORE DELETE ON night_audit.runs
   FOR EACH ROW EXECUTE FUNCTION night_audit.refuse_change();
 CREATE TRIGGER told_once BEFORE UPDATE ON night_audit.runs
   FOR EACH ROW EXECUTE FUNCTION night_audit.guard_run();
+CREATE TRIGGER recorded AFTER INSERT OR UPDATE ON night_audit.runs
+  FOR EACH ROW EXECUTE FUNCTION night_audit.record_run();
 
 -- Partitions do not inherit triggers of TRUNCATE; keep_partitions and release_partition create those of later ones.
 CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.runs
@@ -1051,7 +1121,7 @@ COMMENT ON VIEW night_audit.bi_runs IS 'One row for each run of the program, com
 
 CREATE VIEW night_audit.bi_run_events AS SELECT * FROM night_audit.run_events;
 COMMENT ON VIEW night_audit.bi_run_events IS
-  'Who prepared and reviewed the report of a run, what was remarked, and that it was forgotten.';
+  'Who prepared and reviewed the report of a run, remarks, sign-offs that were taken back, and that the run was forgotten.';
 
 CREATE VIEW night_audit.bi_run_totals AS SELECT * FROM night_audit.run_totals;
 COMMENT ON VIEW night_audit.bi_run_totals IS

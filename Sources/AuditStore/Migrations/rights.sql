@@ -11,15 +11,31 @@ DECLARE
   keeper name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'night_audit');
   append_only constant text[] := ARRAY['runs', 'evidence', 'answers', 'finding_events', 'run_events'];
   told constant text[] := ARRAY['schema_migrations', 'trail'];
+  inserts text := '';
 BEGIN
+  -- Of what is only appended to, a writer chooses neither the id nor the time of a row, nor how a run ends: the trail could
+  -- not cover such a row, or would cover a run that never was.
+  SELECT string_agg(format('GRANT INSERT (%s) ON night_audit.%I TO %%1$s;', columns, relname), ' ') INTO inserts FROM (
+    SELECT c.relname, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS columns
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relname = ANY (append_only)
+      AND a.attidentity = '' AND a.attname <> 'recorded_at'
+      AND (c.relname <> 'runs' OR a.attname IN ('run_id', 'command', 'as_of', 'period_since', 'period_until', 'time_zone',
+        'configuration', 'is_nightly', 'host', 'version', 'process_id'))
+    GROUP BY c.relname) appended;
   -- Roles that have been granted the tables one by one are writers like the others.
   FOR entry IN
-    SELECT DISTINCT a.grantee::regrole::text AS grantee FROM pg_class c, aclexplode(c.relacl) a
+    SELECT DISTINCT a.grantee::regrole::text AS grantee FROM pg_class c
+    CROSS JOIN LATERAL (
+      SELECT grantee, privilege_type FROM aclexplode(c.relacl)
+      UNION SELECT x.grantee, x.privilege_type FROM pg_attribute t, aclexplode(t.attacl) x
+      WHERE t.attrelid = c.oid) a
     WHERE c.oid = 'night_audit.runs'::regclass AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner)
   LOOP
     EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO %s', entry.grantee);
-    EXECUTE format('REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.runs, night_audit.evidence, night_audit.answers,
+    EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.runs, night_audit.evidence, night_audit.answers,
       night_audit.finding_events, night_audit.run_events FROM %s', entry.grantee);
+    EXECUTE format(inserts, entry.grantee);
     EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.trail, night_audit.schema_migrations FROM %s',
       entry.grantee);
     EXECUTE format('GRANT SELECT ON night_audit.trail TO %s', entry.grantee);
@@ -63,6 +79,7 @@ BEGIN
   GRANT SELECT ON ALL TABLES IN SCHEMA night_audit TO night_audit_writer;
   GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO night_audit_writer;
   GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO night_audit_writer;
+  EXECUTE format(inserts, 'night_audit_writer');
   FOR entry IN
     SELECT c.relname, c.relkind FROM pg_class c
     WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
@@ -71,9 +88,7 @@ BEGIN
     IF entry.relkind = 'v' THEN
       CONTINUE WHEN NOT starts_with(entry.relname, 'bi_');
       EXECUTE format('GRANT SELECT ON night_audit.%I TO night_audit_reader', entry.relname);
-    ELSIF entry.relname = ANY (append_only) THEN
-      EXECUTE format('GRANT INSERT ON night_audit.%I TO night_audit_writer', entry.relname);
-    ELSE
+    ELSIF entry.relname <> ALL (append_only) THEN
       EXECUTE format('GRANT INSERT, UPDATE, DELETE ON night_audit.%I TO night_audit_writer', entry.relname);
     END IF;
   END LOOP;

@@ -36,40 +36,22 @@ package enum Trail {
     try connection.execute("SELECT pg_advisory_xact_lock(\(decisionLock))")
   }
 
-  /// Appends an entry about everything that was appended since the last one, and about `run`.
-  ///
-  /// - Returns: its hash.
-  @discardableResult
-  package static func append(
-    _ kind: Kind, run: String?, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> String {
-    try connection.execute(
-      "SELECT night_audit.append_trail($1, $2::uuid)", [.text(kind.rawValue), .text(run)]
-    ).single().text(0)
+  /// The hash of the newest entry.
+  static func newestHash(on connection: borrowing BlockingConnection) throws(PostgresError) -> String {
+    try connection.execute("SELECT hash FROM night_audit.trail ORDER BY entry_id DESC LIMIT 1").single().text(0)
   }
 
-  /// Covers what Apple has said in a run, while others may go on asking: they wait only until everybody's newest row is
-  /// known.
-  package static func appendAnswers(run: String, on connection: borrowing BlockingConnection) throws {
-    let marks = try connection.transaction { connection in
-      try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
-      return try connection.execute(
-        """
-        SELECT jsonb_build_object('evidence', (SELECT max(evidence_id) FROM night_audit.evidence),
-          'answers', (SELECT max(answer_id) FROM night_audit.answers))::text
-        """
-      ).single().text(0)
-    }
-    try connection.execute(
-      "SELECT night_audit.append_trail($1, $2::uuid, $3::jsonb)",
-      [.text(Kind.asked.rawValue), .text(run), .text(marks)])
+  /// Covers what Apple has said in a run, while others may go on asking.
+  package static func appendAnswers(
+    run: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try connection.execute("SELECT night_audit.cover_answers($1::uuid)", [.text(run)])
   }
 
   /// Records that the report folders of runs of another database belong to this one from now on.
   static func appendAdopted(_ runs: [String], on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute(
-      "SELECT night_audit.append_trail($1, NULL, '{}', jsonb_build_object('runs', $2::text[]))",
-      [.text(Kind.adopted.rawValue), .textArray(runs.map { $0 })])
+      "SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.map { $0 })])
   }
 
   /// Tells of report folders that are about to be removed because they have had their time.
@@ -78,7 +60,6 @@ package enum Trail {
   package static func appendRemoved(_ folders: [String], _ session: PostgresSession) async throws {
     if folders.isEmpty { return }
     try await session.execute(
-      "SELECT night_audit.append_trail($1, NULL, '{}', jsonb_build_object('folders', $2::text[]))",
-      [.text(Kind.removed.rawValue), .textArray(folders.sorted().map { $0 })])
+      "SELECT night_audit.record_removed($1::text[])", [.textArray(folders.sorted().map { $0 })])
   }
 }

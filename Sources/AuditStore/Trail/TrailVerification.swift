@@ -52,7 +52,8 @@ package struct TrailVerification: Sendable {
       }
       problem =
         entries.first?.content.kind == .start
-        ? TrailVerification.problem(ofReleases: entries.map(\.content)) : "its beginning is missing"
+        ? TrailVerification.problem(ofReleases: entries.map(\.content))
+          ?? TrailVerification.problem(ofReports: entries.map(\.content)) : "its beginning is missing"
     } catch let broken as TrailEntry.Broken {
       problem = broken.problem
     }
@@ -74,6 +75,21 @@ package struct TrailVerification: Sendable {
       guard let before = entry.before, before.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil,
         before <= "\(entry.at.prefix(7))-01"
       else { return "entry \(entry.entry) lets go of a month that was not over" }
+    }
+    return nil
+  }
+
+  /// Why two entries about one run contradict each other; nil when none do. A run makes one report.
+  ///
+  /// - Parameter entries: the first one first.
+  static func problem(ofReports entries: [TrailEntry.Content]) -> String? {
+    var made: [String: (entry: Int64, report: String)] = [:]
+    for entry in entries {
+      guard let run = entry.run, let report = entry.report else { continue }
+      if let first = made[run], first.report != report {
+        return "entry \(entry.entry) names another report of run \(run) than entry \(first.entry) does"
+      }
+      if made[run] == nil { made[run] = (entry.entry, report) }
     }
     return nil
   }
@@ -199,8 +215,13 @@ package struct TrailVerification: Sendable {
 
   // MARK: - Runs
 
+  /// The entries about a run's row, the first one first.
+  package func entries(ofRun runId: String) -> [TrailEntry.Content] {
+    entries.map(\.content).filter { $0.run == runId && $0.row != nil }
+  }
+
   /// The newest entry that tells of a run's row.
-  package func newest(ofRun runId: String) -> TrailEntry? {
+  private func newest(ofRun runId: String) -> TrailEntry? {
     entries.last { $0.content.run == runId && $0.content.row != nil }
   }
 

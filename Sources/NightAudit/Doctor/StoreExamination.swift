@@ -107,7 +107,10 @@ struct OwnSchemaExamination {
         subject: "night_audit.\($0.name)",
         warning: "is missing, and nights take long without this index; run: \($0.statement)")
     }
-    return [Diagnosis(subject: "schema night_audit")] + indexes + (try rightsBeyondNeed(connection))
+    let definitions = try SchemaDefinitions().differences(connection).map {
+      Diagnosis(subject: $0.object, problem: $0.description)
+    }
+    return [Diagnosis(subject: "schema night_audit")] + indexes + definitions + (try rightsBeyondNeed(connection))
       + [try lastNight(connection)]
   }
 
@@ -146,7 +149,8 @@ struct OwnSchemaExamination {
       SELECT c.relname::text, string_agg(p.privilege, ', ' ORDER BY p.place)
       FROM pg_class c CROSS JOIN (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, privilege)
       WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-        AND NOT has_table_privilege(c.oid, p.privilege)
+        AND NOT CASE p.privilege WHEN 'INSERT' THEN has_any_column_privilege(c.oid, 'INSERT')
+          ELSE has_table_privilege(c.oid, p.privilege) END
         AND NOT (c.relname = ANY ($2) AND p.privilege <> 'SELECT')
         AND NOT (c.relname = ANY ($1) AND p.privilege IN ('UPDATE', 'DELETE'))
       GROUP BY c.relname

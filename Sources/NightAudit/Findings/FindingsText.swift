@@ -202,8 +202,10 @@ package struct DecisionText {
     let changed: [String]
     let unchanged: [String]
     let dryRun: Bool
-    /// What `findings undo` takes back, or has taken back; absent for a decision about one finding.
+    /// What `findings undo` takes back, or has taken back.
     let changeId: String?
+    /// The runs whose sign-off was taken back; absent for a decision.
+    let signOffsOfRuns: [String]?
   }
 
   package var line: String {
@@ -212,8 +214,13 @@ package struct DecisionText {
     if let undone {
       let rest =
         outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) stay as somebody has changed them since"
+      let signOff =
+        outcome.signedRuns.isEmpty
+        ? "" : " and the sign-off of run \(outcome.signedRuns.map { String($0.prefix(8)) }.joined(separator: ", "))"
       return "Change \(undone.prefix(8)): "
-        + (isDryRun ? "would take back \(changed)\(rest). Nothing was changed." : "took back \(changed)\(rest).")
+        + (isDryRun
+          ? "would take back \(changed)\(signOff)\(rest). Nothing was changed."
+          : "took back \(changed)\(signOff)\(rest).")
     }
     let rest = outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) were so already"
     if isDryRun { return "Would change \(changed)\(rest). Nothing was changed." }
@@ -226,7 +233,7 @@ package struct DecisionText {
       try MachineText.json(
         Document(
           changed: outcome.changed, unchanged: outcome.unchanged, dryRun: isDryRun,
-          changeId: undone ?? outcome.changeId))
+          changeId: undone ?? outcome.changeId, signOffsOfRuns: undone == nil ? nil : outcome.signedRuns))
     }
   }
 }

@@ -4,7 +4,7 @@ import Postgres
 import Reporting
 import Spreadsheet
 
-/// What people sign on the first sheet, as events of the run whose report it is.
+/// The sign-off on the first sheet of a returned workbook, as events of the run whose report it is.
 package enum SignOffImport {
   /// One line that was filled in.
   package struct Line: Hashable, Sendable {
@@ -13,50 +13,117 @@ package enum SignOffImport {
     package var text: String
   }
 
-  /// The word of each line in `night_audit.run_events`.
-  private static let words = [
-    SignOff.preparedBy: "prepared_by", SignOff.reviewedBy: "reviewed_by", SignOff.date: "signed_on",
-    SignOff.remark: "remark",
+  private static let lines: [String: StoredSignOff.Line] = [
+    SignOff.preparedBy: .preparedBy, SignOff.reviewedBy: .reviewedBy, SignOff.date: .date, SignOff.remark: .remark,
   ]
 
-  /// Takes the lines that say something new, and refuses those that cannot be read or are signed below nobody's report.
-  static func take(
-    from reader: borrowing WorkbookReader, of origin: WorkbookOrigin, by actor: String, isDryRun: Bool,
-    into outcome: inout WorkbookImport.Outcome, on connection: borrowing BlockingConnection
-  ) throws {
-    let signed = Result { () throws(PeopleText.Refusal) in try origin.signed() }
+  /// What a sheet says below the heading of the sign-off, and of its controls.
+  private struct Sheet {
     var lines: [Line] = []
     var refusals: [WorkbookImport.Refusal] = []
+    /// The row of the first line that was filled in.
+    var row: Int?
+    var isBalanced = true
+
+    mutating func refuse(_ row: Int, _ reason: String) {
+      refusals.append(WorkbookImport.Refusal(sheet: SignOff.sheet, row: row, reason: reason))
+    }
+  }
+
+  /// Records the sign-off beside the earlier ones of the report, or refuses it as a whole.
+  ///
+  /// - Parameters:
+  ///   - changeId: the change of the import, a UUID.
+  ///   - acceptsIncomplete: whether an incomplete report may be signed.
+  static func take(
+    from reader: borrowing WorkbookReader, of origin: WorkbookOrigin, by actor: String, changeId: String,
+    acceptsIncomplete: Bool, isDryRun: Bool, into outcome: inout WorkbookImport.Outcome,
+    on connection: borrowing BlockingConnection
+  ) throws {
+    let signed = Result { () throws(PeopleText.Refusal) in try origin.signed() }
+    var sheet = try read(reader, signed)
+    guard case .success(let run) = signed, let row = sheet.row, sheet.refusals.isEmpty else {
+      outcome.refusals += sheet.refusals
+      return
+    }
+    let new = StoredSignOff(
+      lines: Dictionary(sheet.lines.compactMap { line in lines[line.label].map { ($0, line.text) } }) { $1 })
+    let standing = try StoredSignOff.standing(ofRun: run.written.runId, on: connection)
+    if standing.contains(new) { return }
+    if let reason = refusal(
+      of: new, beside: standing, incompleteReasons: acceptsIncomplete ? [] : run.incompleteReasons,
+      isBalanced: sheet.isBalanced)
+    {
+      sheet.refuse(row, reason)
+      outcome.refusals += sheet.refusals
+      return
+    }
+    outcome.signOff = sheet.lines
+    if isDryRun { return }
+    try new.record(ofRun: run.written.runId, by: actor, changeId: changeId, on: connection)
+  }
+
+  private static func read(
+    _ reader: borrowing WorkbookReader, _ signed: Result<WorkbookOrigin.Run, PeopleText.Refusal>
+  ) throws -> Sheet {
+    var sheet = Sheet()
     var isBelowHeading = false
-    _ = try reader.rows(of: SignOff.sheet, columns: [0: "label", 1: "entry"]) { row in
+    _ = try reader.rows(of: SignOff.sheet, columns: [0: "label", 1: "entry", 4: "control"]) { row in
+      // The banner stands in the first column, the results of the controls in the fifth.
+      if ["label", "control"].contains(where: { row.cells[$0]?.result?.hasPrefix(SignOff.notBalanced) ?? false }) {
+        sheet.isBalanced = false
+      }
       guard case .text(let label) = row.cells["label"] else { return }
       if label == SignOff.heading { isBelowHeading = true }
-      guard isBelowHeading, words[label] != nil, let cell = row.cells["entry"] else { return }
+      guard isBelowHeading, lines[label] != nil, let cell = row.cells["entry"] else { return }
       do throws(PeopleText.Refusal) {
         guard let text = try text(cell, label) else { return }
+        sheet.row = sheet.row ?? row.number
         _ = try signed.get()
-        lines.append(Line(label: label, text: text))
+        sheet.lines.append(Line(label: label, text: text))
       } catch {
-        refusals.append(
-          WorkbookImport.Refusal(sheet: SignOff.sheet, row: row.number, reason: "\(label): \(error.description)"))
+        sheet.refuse(row.number, "\(label): \(error.description)")
       }
     }
-    outcome.refusals += refusals
-    guard case .success(let run) = signed else { return }
-    for line in lines {
-      guard let word = words[line.label] else { continue }
-      let newest = try connection.execute(
-        """
-        SELECT detail FROM night_audit.run_events WHERE run_id = $1::uuid AND event = $2 ORDER BY event_id DESC LIMIT 1
-        """, [.text(run), .text(word)]
-      ).map { row throws(PostgresError) in try row.optionalText(0) }
-      if newest.first == .some(line.text) { continue }
-      outcome.signOff.append(line)
-      if isDryRun { continue }
-      try connection.execute(
-        "INSERT INTO night_audit.run_events (run_id, event, actor, detail) VALUES ($1::uuid, $2, $3, $4)",
-        [.text(run), .text(word), .text(actor), .text(line.text)])
+    return sheet
+  }
+
+  /// Why a sign-off is refused; nil when it is not.
+  ///
+  /// - Parameters:
+  ///   - standing: the earlier sign-offs of the report.
+  ///   - incompleteReasons: what the report lacks; empty: nothing, or somebody has accepted that.
+  ///   - isBalanced: whether the controls of the workbook agree.
+  static func refusal(
+    of new: StoredSignOff, beside standing: [StoredSignOff], incompleteReasons: [String], isBalanced: Bool
+  ) -> String? {
+    func people(_ line: StoredSignOff.Line) -> Set<String> {
+      let own = new.lines[line].map { [$0] }
+      return Set((own ?? standing.compactMap { $0.lines[line] }).map(person))
     }
+    let (prepared, reviewed) = (new.lines[.preparedBy], new.lines[.reviewedBy])
+    if prepared != nil || reviewed != nil, let name = reviewed ?? prepared,
+      !people(.preparedBy).isDisjoint(with: people(.reviewedBy))
+    {
+      return
+        "the sign-off was not taken: \(name) cannot both prepare and review a report; another person has to review it"
+    }
+    if !isBalanced {
+      return
+        "the sign-off was not taken: a control of this workbook is \(SignOff.notBalanced), so its numbers were changed; "
+        + "sign the workbook of the report folder"
+    }
+    if !incompleteReasons.isEmpty {
+      return "the sign-off was not taken: the report is incomplete (\(incompleteReasons.joined(separator: " "))); "
+        + "make the night again, or sign it as it is with --accept-incomplete"
+    }
+    return nil
+  }
+
+  /// A name as people compare names: case, blanks and the way of writing accents do not matter.
+  private static func person(_ name: String) -> String {
+    name.precomposedStringWithCompatibilityMapping.lowercased().split(whereSeparator: \.isWhitespace)
+      .joined(separator: " ")
   }
 
   private static func text(_ cell: ReadCell, _ label: String) throws(PeopleText.Refusal) -> String? {

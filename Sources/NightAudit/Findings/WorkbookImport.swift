@@ -49,11 +49,16 @@ package struct WorkbookImport: Sendable {
   private let editor: FindingsEditor
   private let actor: String
   private let now: Instant
+  private let acceptsIncomplete: Bool
 
   /// - Parameters:
   ///   - now: what the changes are dated with.
   ///   - actor: who is recorded for them.
-  package init(path: String, settings: Settings, by actor: String, now: Instant) {
+  ///   - acceptsIncomplete: whether the sign-off of an incomplete report is taken.
+  package init(
+    path: String, settings: Settings, by actor: String, now: Instant, acceptsIncomplete: Bool = false
+  ) {
+    self.acceptsIncomplete = acceptsIncomplete
     self.path = path
     self.actor = actor
     self.now = now
@@ -82,13 +87,14 @@ package struct WorkbookImport: Sendable {
       }
       try merge.settle(connection)
       merge.outcome.missingColumns = people.filter { !found.contains($0) }
+      let changeId = UUID().uuidString.lowercased()
       if !isDryRun, !merge.changes.isEmpty {
-        let changeId = UUID().uuidString.lowercased()
         _ = try PeopleChange.apply(merge.changes, by: actor, at: now, changeId: changeId, on: connection)
-        merge.outcome.changeId = changeId
       }
       try SignOffImport.take(
-        from: reader, of: origin, by: actor, isDryRun: isDryRun, into: &merge.outcome, on: connection)
+        from: reader, of: origin, by: actor, changeId: changeId, acceptsIncomplete: acceptsIncomplete,
+        isDryRun: isDryRun, into: &merge.outcome, on: connection)
+      if !isDryRun, !merge.changes.isEmpty || !merge.outcome.signOff.isEmpty { merge.outcome.changeId = changeId }
       return merge.outcome
     }
   }

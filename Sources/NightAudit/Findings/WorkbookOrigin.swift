@@ -25,6 +25,8 @@ struct WorkbookOrigin: Equatable {
     var isPublished: Bool
     /// SHA-256 of its `SHA256SUMS`.
     var content: String?
+    /// What its report lacks; empty: it is complete.
+    var incompleteReasons: [String] = []
   }
 
   /// The runs that may have written it, in the order in which they began.
@@ -50,7 +52,7 @@ struct WorkbookOrigin: Equatable {
   }
 
   /// The run whose report people have signed: of several that say the same, the one that was published last.
-  func signed() throws(PeopleText.Refusal) -> String {
+  func signed() throws(PeopleText.Refusal) -> Run {
     if runs.isEmpty { throw PeopleText.Refusal(description: "no run of this database wrote this workbook") }
     let published = runs.filter(\.isPublished)
     guard let last = published.last else {
@@ -63,7 +65,7 @@ struct WorkbookOrigin: Equatable {
         description: "several reports of this as-of are not the same, and this workbook does not say which one it is; "
           + "make the report again and sign that one")
     }
-    return last.written.runId
+    return last
   }
 }
 
@@ -91,7 +93,8 @@ extension WorkbookOrigin.Run {
   ) throws(PostgresError) -> [WorkbookOrigin.Run] {
     try connection.execute(
       """
-      SELECT run_id::text, as_of, newest_event, started_at, summary, period_until::text, publication = 'published', content
+      SELECT run_id::text, as_of, newest_event, started_at, summary, period_until::text, publication = 'published', content,
+        incomplete_reasons
       FROM night_audit.runs
       WHERE publication <> 'not_published' AND as_of >= $1 AND as_of < $1 + interval '1 second' ORDER BY started_at
       """, [.timestamp(Instant(seconds: created).microseconds)]
@@ -101,7 +104,8 @@ extension WorkbookOrigin.Run {
           runId: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)),
           newestEvent: try row.optionalInt64(2), began: try row.timestamp(3)),
         summary: try row.optionalText(4), day: try row.text(5), isPublished: try row.bool(6),
-        content: try row.optionalText(7))
+        content: try row.optionalText(7),
+        incompleteReasons: try row.textArray(8).compactMap { $0 })
     }
   }
 }

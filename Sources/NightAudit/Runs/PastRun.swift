@@ -38,17 +38,14 @@ package struct PastRun: Sendable {
   package var atStakeUnknown: Int64?
   package var directory: String?
   package var exitStatus: Int32?
-  /// Who prepared and who reviewed its report, as the first sheet came back: `prepared by Dana, reviewed by Zoë`.
-  package var signed: String?
+  /// The sign-offs of its report that stand, the first one first.
+  package var signOffs: [String]
 
   package static let columns = """
     run_id::text, command, as_of, started_at, finished_at, period_since::text, period_until::text, time_zone,
     configuration, is_nightly, host, version, complete, incomplete_reasons, orders_read, findings_opening, findings_new,
     findings_closed, findings_closing, directory, exit_status,
-    (SELECT string_agg(replace(s.event, '_', ' ') || ' ' || s.detail, ', ' ORDER BY s.event) FROM (
-      SELECT DISTINCT ON (e.event) e.event, e.detail FROM night_audit.run_events e
-      WHERE e.run_id = runs.run_id AND e.event IN ('prepared_by', 'reviewed_by')
-      ORDER BY e.event, e.event_id DESC) s),
+    \(StoredSignOff.texts(ofRun: "runs.run_id")),
     publication IS NOT DISTINCT FROM 'forgotten',
     (SELECT sum(u.at_stake_unknown)::bigint FROM night_audit.run_findings u WHERE u.run_id = runs.run_id),
     \(PublishedReport.isGone("runs", from: "directory")), publication IS NOT DISTINCT FROM 'held'
@@ -76,7 +73,7 @@ package struct PastRun: Sendable {
     closing = try row.optionalInt64(18)
     directory = try row.optionalText(19)
     exitStatus = try row.optionalInt32(20)
-    signed = try row.optionalText(21)
+    signOffs = try row.textArray(21).compactMap { $0 }
     isForgotten = try row.bool(22)
     atStakeUnknown = try row.optionalInt64(23)
     isGone = try row.bool(24)

@@ -24,11 +24,21 @@ package struct RunVerification: Sendable {
   /// The first thing that does not fit.
   private var first: Check? { checks.first { $0.problem != nil } }
 
-  /// The whole trail, and everything that it covers.
+  /// The whole trail, everything that it covers, and the definitions of the schema.
   package init(trailOf settings: Settings) async throws {
     checks = try await RunVerification.looking(settings) { connection in
       try TrailVerification.whole(on: connection).checks.map(Check.init)
     }
+    checks += try await RunVerification.definitions(settings)
+  }
+
+  /// Whether functions, triggers, views and rights are those of this program.
+  private static func definitions(_ settings: Settings) async throws -> [Check] {
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit verify")
+    let differences = try await session.withConnection { try SchemaDefinitions().differences($0) }
+    await session.close()
+    if differences.isEmpty { return [Check("functions, triggers, views and rights of the schema")] }
+    return differences.map { Check($0.object, problem: $0.description) }
   }
 
   /// A report folder, or a link to one such as `latest`: its files, its totals, and the run that made it.
@@ -58,7 +68,7 @@ package struct RunVerification: Sendable {
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory(settings: settings).find(name)
     let shelf = ReportFolder.absolute(settings.reportDirectory)
-    let (recorded, newest, removed, successors) = try await RunVerification.looking(settings) { connection in
+    let (recorded, entries, content, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
       // What was removed before it was made was an earlier report.
@@ -67,7 +77,8 @@ package struct RunVerification: Sendable {
       let reports = try RecordedReport.all(on: connection)
       let successors = RecordedReport.successors(
         of: run.runId, among: reports, in: shelf, by: trail.entries.map(\.content))
-      return (checks, trail.newest(ofRun: run.runId)?.content, removed, successors)
+      let content = try RunVerification.content(ofRun: run.runId, connection)
+      return (checks, trail.entries(ofRun: run.runId), content, removed, successors)
     }
     checks = recorded
     guard let folder = run.directory else { throw RunsError.unfinished(name, exitStatus: run.exitStatus) }
@@ -77,7 +88,7 @@ package struct RunVerification: Sendable {
     if report.content == nil {
       for place in put.places(in: shelf).dropFirst() {
         let moved = ReportVerification(directory: place)
-        let isKnown = moved.content == newest?.report || successors.contains(moved.runId ?? "")
+        let isKnown = moved.content == content || successors.contains(moved.runId ?? "")
         if moved.content != nil, isKnown { (path, report) = (place, moved) }
       }
     }
@@ -85,8 +96,8 @@ package struct RunVerification: Sendable {
     case run.runId?:
       directory = path
       checks += report.checks
-      checks.append(
-        Check("report of \(path)", problem: RunVerification.problem(ofContent: report.content, madeBy: newest)))
+      let problem = RunVerification.problem(ofContent: report.content, recorded: content, entries)
+      checks.append(Check("report of \(path)", problem: problem))
     case let other? where successors.contains(other):
       checks.append(Check("report of \(path), which run \(other) has replaced since"))
     case .some where !put.isInReports && report.command == "reconcile" && report.trail == nil:
@@ -133,7 +144,7 @@ package struct RunVerification: Sendable {
       return [Check("run", problem: "run.json is missing or names no run")]
     }
     let rows = try connection.execute(
-      "SELECT command, as_of FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
+      "SELECT command, as_of, content FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
     var checks: [Check] = []
     if let named = report.trail {
       let entry = trail.entries.first { $0.hash == named }
@@ -142,10 +153,10 @@ package struct RunVerification: Sendable {
           entry.map { "entry \($0.id) of the trail, which run.json names" } ?? "run.json",
           problem: entry == nil ? "the trail that the report was made with had an entry that this one has not" : nil))
     }
-    let newest = trail.newest(ofRun: runId)?.content
+    let entries = trail.entries(ofRun: runId)
     guard let row = rows.first(where: { _ in true }) else {
       let problem = problem(
-        ofUnrecorded: report.command, isOfTrail: report.trail != nil || newest != nil, owner: owner)
+        ofUnrecorded: report.command, isOfTrail: report.trail != nil || !entries.isEmpty, owner: owner)
       let said = problem == nil ? ": the database has no record of it, as of every reconcile" : ""
       return checks + [Check("run \(runId)\(said)", problem: problem)]
     }
@@ -154,23 +165,40 @@ package struct RunVerification: Sendable {
       checks.append(Check("place of the report", problem: problem))
     }
     var made = "run \(runId) (\(try row.text(0)) as of \(Instant(microseconds: try row.timestamp(1)).text))"
-    if newest?.kind == .held { made += ", which is held" }
-    if newest?.report == nil { made += ", which has kept no digest of its report" }
-    checks.append(Check(made, problem: problem(ofContent: report.content, madeBy: newest)))
+    if entries.contains(where: { $0.kind == .held }) { made += ", which is held" }
+    if entries.allSatisfy({ $0.report == nil }) { made += ", which has kept no digest of its report" }
+    let problem = problem(ofContent: report.content, recorded: try row.optionalText(2), entries)
+    checks.append(Check(made, problem: problem))
     return checks + [Check(try trail.prove(run: runId, on: connection))]
   }
 
-  /// What is wrong with the content of a report; nil where nothing is.
+  /// The digest of the report that a run has recorded; nil for none.
+  private static func content(
+    ofRun runId: String, _ connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> String? {
+    try connection.execute("SELECT content FROM night_audit.runs WHERE run_id = $1::uuid", [.text(runId)])
+      .single().optionalText(0)
+  }
+
+  /// What is wrong with the content of a report; nil where nothing is. The first digest that a run recorded counts.
   ///
-  /// - Parameter newest: the entry that tells last of the run that the report names.
-  static func problem(ofContent content: String?, madeBy newest: TrailEntry.Content?) -> String? {
-    switch (newest?.report, newest?.kind) {
-    case (_, .forgotten): "the run was forgotten, and its report is none any more"
-    case (let made?, _): made == content ? nil : "the run has made a report of another content"
-    // No digest was kept before there was a trail, nor of what the first versions held.
-    case (nil, .found), (nil, .held): nil
-    case (nil, _): "the run has made no report"
+  /// - Parameters:
+  ///   - recorded: the digest in the row of the run that the report names.
+  ///   - entries: those of the trail about that run, the first one first.
+  static func problem(
+    ofContent content: String?, recorded: String?, _ entries: [TrailEntry.Content]
+  ) -> String? {
+    if entries.contains(where: { $0.kind == .forgotten }) {
+      return "the run was forgotten, and its report is none any more"
     }
+    let digests = entries.compactMap(\.report)
+    guard let made = digests.first else {
+      // No digest was kept before there was a trail, nor of what the first versions held.
+      let mayHaveNone = entries.contains { $0.kind == .found || $0.kind == .held }
+      return mayHaveNone ? nil : "the run has made no report"
+    }
+    if made != content { return "the run has made a report of another content" }
+    return recorded == made ? nil : "the run's row names a report of another content"
   }
 
   /// What is wrong with a report whose run is in no row; nil where nothing is. What `reconcile` makes is of no run, and

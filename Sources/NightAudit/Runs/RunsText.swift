@@ -63,7 +63,7 @@ package struct RunsText {
       }
       directory = run.directory
       exitStatus = run.exitStatus
-      signed = run.signed
+      signed = run.signOffs.isEmpty ? nil : run.signOffs.joined(separator: "; ")
     }
   }
 
@@ -93,7 +93,7 @@ package struct RunsText {
       lines += run.incompleteReasons.map { "\(run.runId.prefix(8)) is incomplete: \($0)" }
     }
     for run in runs {
-      if let signed = run.signed { lines.append("\(run.runId.prefix(8)) is signed: \(signed)") }
+      lines += run.signOffs.map { "\(run.runId.prefix(8)) is signed: \($0)" }
     }
     return lines.joined(separator: "\n")
   }

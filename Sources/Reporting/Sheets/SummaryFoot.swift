@@ -65,6 +65,8 @@ package enum SignOff {
   package static let reviewedBy = "Reviewed by"
   package static let date = "Date"
   package static let remark = "Remark"
+  /// The result of a control that does not agree, and the beginning of the banner above it.
+  package static let notBalanced = "NOT BALANCED"
   package static let labels = [preparedBy, reviewedBy, date, remark]
   /// The sheet that they stand on.
   package static let sheet = "Summary"

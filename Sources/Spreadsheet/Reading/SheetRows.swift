@@ -6,8 +6,17 @@ package enum ReadCell: Hashable, Sendable {
   case boolean(Bool)
   /// `#N/A` and its like.
   case error(String)
-  /// Whatever it comes to.
-  case formula
+  /// The text that it came to when the file was saved; nil for a number, or when the program saved none.
+  case formula(result: String?)
+
+  /// The text of the cell, or the text that its formula came to.
+  package var result: String? {
+    switch self {
+    case .text(let text): text
+    case .formula(let result): result
+    case .number, .boolean, .error: nil
+    }
+  }
 }
 
 /// A row below the header: the wanted columns' cells that hold anything.
@@ -153,8 +162,8 @@ final class SheetRows: XMLHandler {
   }
 
   private func cell() throws(WorkbookReadError) -> ReadCell? {
-    if isFormula { return .formula }
     let value = String(decoding: value, as: UTF8.self)
+    if isFormula { return .formula(result: kind == .formulaText && !value.isEmpty ? value : nil) }
     switch kind {
     case .inline:
       let text = String(decoding: content.bytes, as: UTF8.self).withoutCharacterMarks
