@@ -52,13 +52,16 @@ static inline void na_set_list(
   validation->value_list = (void *)list;
 }
 
-/// The error that the rows of a streamed sheet met on their way to its temporary file; 0 for none. The library looks at
-/// no return value of a write: a full disk would make a shorter sheet.
-static inline int na_flush_rows(lxw_worksheet *_Nonnull sheet) {
-  if (!sheet->optimize_tmpfile) return 0;
+/// Writes the last row of a streamed sheet and flushes all rows to the sheet's temporary file.
+///
+/// The library checks no return value of a write: a full disk would make a shorter sheet.
+/// - Returns: the bytes of all rows; -1 with errno after a write that failed.
+static inline long na_flush_rows(lxw_worksheet *_Nonnull sheet) {
   errno = 0;
-  if (fflush(sheet->optimize_tmpfile) == 0 && !ferror(sheet->optimize_tmpfile)) return 0;
-  return errno ? errno : EIO;
+  lxw_worksheet_write_single_row(sheet);
+  if (fflush(sheet->optimize_tmpfile) == 0 && !ferror(sheet->optimize_tmpfile)) return ftell(sheet->optimize_tmpfile);
+  if (!errno) errno = EIO;
+  return -1;
 }
 
 /// Closes that file, which freeing a workbook does not.
@@ -70,17 +73,5 @@ static inline void na_discard_rows(lxw_worksheet *_Nonnull sheet) {
 // glibc declares memmem(3) under _GNU_SOURCE alone, which Swift's import of the C library does not define.
 extern void *_Nullable na_find(
     const void *_Nonnull bytes, size_t size, const void *_Nonnull wanted, size_t wantedSize) __asm__("memmem");
-
-/// How often some bytes occur in others.
-static inline size_t na_count(
-    const void *_Nullable bytes, size_t size, const void *_Nonnull wanted, size_t wantedSize) {
-  size_t count = 0;
-  const char *next = bytes, *end = next + size;
-  while (next && (next = (const char *)na_find(next, (size_t)(end - next), wanted, wantedSize))) {
-    count += 1;
-    next += wantedSize;
-  }
-  return count;
-}
 
 #endif

@@ -5,24 +5,16 @@ import Glibc
 
 /// The proof of a finished workbook: every part is read back.
 ///
-/// libxlsxwriter looks at no write to a temporary file, so a disk that was full for a while makes a file with less in it
-/// and a return code of 0. Here each part must inflate to its check sum and be XML from its declaration to the end of its
-/// first element. Of a streamed sheet that is said of all but its rows, nearly all of a workbook: they must be as many as
-/// were written, and have an end each; that none of their bytes was lost on the way the streams say (`streams_lost`).
+/// libxlsxwriter checks no write to a temporary file, so a disk that was full for a while makes a shorter file and a return
+/// code of 0. Here each part must inflate to its check sum and be XML from its declaration to the end of its first element.
+/// The rows of a streamed sheet, nearly all of a workbook, are not parsed: they must have as many bytes as were written.
 struct FinishedFile {
   /// A sheet as it was written.
   struct Sheet {
     /// As on its tab.
     var name: String
-    /// nil for one that was kept in memory: it is read whole.
-    var rows: Rows?
-  }
-
-  /// Rows of a streamed sheet.
-  struct Rows: Equatable {
-    var begun = 0
-    /// Of them those with cells: the others have no end of their own.
-    var ended = 0
+    /// The bytes between the tags of the rows; nil for a sheet that was kept in memory: it is parsed whole.
+    var rowBytes: Int?
   }
 
   private static let pieceSize = 1 << 18
@@ -44,11 +36,11 @@ struct FinishedFile {
       let name = unsafe name(in: archive)
       let isXML = [".xml", ".rels", ".vml"].contains { name.hasSuffix($0) }
       let sheet = expected.removeValue(forKey: name)
-      var part = Part(isXML: isXML, hasRows: sheet?.rows != nil)
+      var part = Part(isXML: isXML, hasRows: sheet?.rowBytes != nil)
       try unsafe part.read(archive, operation)
       guard part.isWhole else { throw SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet?.name) }
-      if let rows = sheet?.rows, rows != part.rows {
-        throw SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet?.name, row: part.rows.ended)
+      if let rowBytes = sheet?.rowBytes, rowBytes != part.rowBytes {
+        throw SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet?.name)
       }
       status = unsafe unzGoToNextFile(archive)
     }
@@ -68,14 +60,14 @@ struct FinishedFile {
   private struct Part: ~Copyable {
     private enum Place { case before, rows, behind }
 
-    var rows = Rows()
+    var rowBytes = 0
     var isWhole = true
     private var isEmpty = true
     /// Where the part is read that has rows; they are not before they begin.
     private var place: Place
     private let parser: XML_Parser?
 
-    /// - Parameter hasRows: whether it is a sheet whose rows are to be counted.
+    /// - Parameter hasRows: whether it is a sheet with rows that are counted and not parsed.
     init(isXML: Bool, hasRows: Bool) {
       place = hasRows ? .before : .behind
       unsafe parser = isXML ? XML_ParserCreate(nil) : nil
@@ -123,14 +115,15 @@ struct FinishedFile {
         (place, first) = (.rows, begin)
       }
       guard place == .rows else { return unsafe parse(content[first...]) }
-      rows.begun += unsafe count("<row ", in: content, from: first)
-      rows.ended += unsafe count("</row>", in: content, from: first)
       let ending: StaticString = "</sheetData>"
-      guard let behind = unsafe end(of: ending, in: content, from: earliest(first, ending)) else { return }
+      guard let behind = unsafe end(of: ending, in: content, from: earliest(first, ending)) else {
+        rowBytes += content.count - first
+        return
+      }
       place = .behind
       let start = behind - ending.utf8CodeUnitCount
-      // A row without cells has no end of its own, and may be cut off within its tag.
-      if unsafe content[start - 1] != UInt8(ascii: ">") { isWhole = false }
+      // Negative when the tag began in the piece before.
+      rowBytes += start - first
       unsafe parse(content[start...])
     }
 
@@ -143,11 +136,6 @@ struct FinishedFile {
     /// Where a tag may begin that ends behind `start`: a piece's first one in the piece before.
     private func earliest(_ start: Int, _ tag: StaticString) -> Int {
       start == overlap ? overlap - tag.utf8CodeUnitCount + 1 : start
-    }
-
-    private func count(_ tag: StaticString, in content: UnsafeRawBufferPointer, from start: Int) -> Int {
-      let bytes = unsafe UnsafeRawBufferPointer(rebasing: content[earliest(start, tag)...])
-      return unsafe Int(na_count(bytes.baseAddress, bytes.count, tag.utf8Start, tag.utf8CodeUnitCount))
     }
 
     private func end(of tag: StaticString, in content: UnsafeRawBufferPointer, from start: Int) -> Int? {

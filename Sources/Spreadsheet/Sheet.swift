@@ -15,8 +15,6 @@ package struct Sheet {
   package let name: SheetName
   let worksheet: UnsafeMutablePointer<lxw_worksheet>
   let handle: WorkbookHandle
-  /// What the finished file must hold of it.
-  let record: SheetRecord
 
   /// Writes text; an empty one leaves the cell blank. Formulas are not recognised: `=1+1` stays text.
   /// - Throws: `textTooLong`, `textNotRepresentable` for NUL. ``CellText/fitting(_:marker:)`` makes any text fit.
@@ -160,7 +158,6 @@ extension Sheet {
     guard
       row >= 0, row < CellRange.maximumRows, column >= 0, column < CellRange.maximumColumns
     else { throw failure(.outOfRange, operation, row, column) }
-    if isStreamed, row > streamedRow { record.countCurrentRow() }
     return (lxw_row_t(truncatingIfNeeded: row), lxw_col_t(truncatingIfNeeded: column))
   }
 

@@ -3,15 +3,14 @@ import Glibc
 
 /// What the finished file must hold of one sheet.
 ///
-/// Owned by the workbook's handle and shared with the sheet; its pointer is used only while the workbook is open.
+/// Owned by the workbook's handle; its pointer is used only while the workbook is open.
 @safe
 final class SheetRecord {
   /// As on its tab.
   let name: String
   private let worksheet: UnsafeMutablePointer<lxw_worksheet>
   private let isStreamed: Bool
-  private var rows = FinishedFile.Rows()
-  private var lastCounted: lxw_row_t?
+  private var rowBytes: Int?
 
   init(name: String, worksheet: UnsafeMutablePointer<lxw_worksheet>) {
     self.name = name
@@ -19,23 +18,17 @@ final class SheetRecord {
     isStreamed = unsafe worksheet.pointee.optimize != 0
   }
 
-  /// The sheet that the file must hold, with the rows that the library has written or will write.
-  var expected: FinishedFile.Sheet { FinishedFile.Sheet(name: name, rows: isStreamed ? rows : nil) }
+  /// The sheet that the file must hold, once its rows are flushed.
+  var expected: FinishedFile.Sheet { FinishedFile.Sheet(name: name, rowBytes: rowBytes) }
 
-  /// Counts the row that a streamed sheet is at, if anything is in it: the library writes no other.
-  func countCurrentRow() {
-    guard isStreamed else { return }
-    let row = unsafe worksheet.pointee.optimize_row.pointee
-    guard unsafe row.data_changed != 0 || row.row_changed != 0, unsafe row.row_num != lastCounted else { return }
-    lastCounted = unsafe row.row_num
-    rows.begun += 1
-    if unsafe row.data_changed != 0 { rows.ended += 1 }
-  }
-
-  /// `errno` of a write of its rows that failed; nil when every byte has arrived.
-  func flushError() -> Int32? {
-    let error = unsafe na_flush_rows(worksheet)
-    return error == 0 ? nil : error
+  /// Flushes the rows of a streamed sheet to its temporary file.
+  /// - Returns: `errno` of a write that failed; nil when every byte has arrived.
+  func flush() -> Int32? {
+    guard isStreamed else { return nil }
+    let bytes = unsafe na_flush_rows(worksheet)
+    guard bytes >= 0 else { return errno }
+    rowBytes = bytes
+    return nil
   }
 
   /// Closes its temporary file before the workbook is freed without having been written.
@@ -43,7 +36,7 @@ final class SheetRecord {
 
   /// Closes its temporary file where the library will not: it looks for no rows where no cell was written.
   ///
-  /// Afterwards nobody can tell. The number of a descriptor, and that of a file, may be another thread's by then.
+  /// Later the file's state is unknown: another thread may own the same descriptor by then.
   func discardIfEmpty() {
     if unsafe isStreamed && worksheet.pointee.dim_rowmin == LXW_ROW_MAX { discard() }
   }

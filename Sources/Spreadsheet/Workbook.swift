@@ -59,9 +59,8 @@ package struct Workbook: ~Copyable {
       throw SpreadsheetError(
         storage == .streamed ? .temporaryFileFailed : .outOfMemory, operation, sheet: name.description)
     }
-    let record = unsafe SheetRecord(name: name.description, worksheet: worksheet)
-    handle.add(record)
-    return unsafe Sheet(name: name, worksheet: worksheet, handle: handle, record: record)
+    handle.add(unsafe SheetRecord(name: name.description, worksheet: worksheet))
+    return unsafe Sheet(name: name, worksheet: worksheet, handle: handle)
   }
 
   /// Gives a range a name that formulas and macros can call it by, in the whole workbook.

@@ -1,4 +1,3 @@
-import CSystemCalls
 import CXLSXWriter
 import Glibc
 
@@ -70,8 +69,7 @@ final class WorkbookHandle {
     }
     var failure: SpreadsheetError?
     for sheet in sheets {
-      sheet.countCurrentRow()
-      if let error = sheet.flushError(), failure == nil {
+      if let error = sheet.flush(), failure == nil {
         failure = SpreadsheetError(.temporaryFileFailed, operation, sheet: sheet.name, systemError: error)
       }
     }
@@ -83,15 +81,11 @@ final class WorkbookHandle {
       errno = 0
       // workbook_close frees the workbook whether or not it succeeds. Where it fails, temporary files that it had not come to
       // stay open for as long as the process lives.
-      let lost = streams_lost()
       let (result, error) = unsafe (workbook_close(workbook), errno)
       unsafe self.workbook = nil
       if result != LXW_NO_ERROR {
         failure = SpreadsheetError(
           .init(result), operation, libraryCode: result, systemError: error == 0 ? nil : error)
-      } else if streams_lost() != lost {
-        // It copies its temporary files whether or not they could be written.
-        failure = SpreadsheetError(.temporaryFileFailed, operation)
       } else if fsync(descriptor) != 0 {
         failure = SpreadsheetError(.cannotSynchronize, "synchronize workbook", systemError: errno)
       }
