@@ -26,7 +26,7 @@ help:
 	@echo 'make torture-proof   puts known faults back, one by one, to see that the harness finds them'
 	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
 	@echo 'make build     release build; the programs are in .build/release'
-	@echo 'make install   after make build: program, cron examples and configuration, below PREFIX=$(PREFIX)'
+	@echo 'make install   after make build: program, man pages, completions, documentation, cron examples, below PREFIX=$(PREFIX)'
 	@echo 'make deb       Debian package in .build/deb'
 	@echo 'make sbom      night-audit.cdx.json: what the program is made of (CycloneDX); needs no build'
 	@echo 'make lint      swift format, strictly'
@@ -106,6 +106,14 @@ install: install-files
 # PROGRAM, wherever it was built, with what belongs to it; every file that names the program names it below PREFIX.
 install-files:
 	install -D -m 0755 '$(PROGRAM)' '$(DESTDIR)$(PREFIX)/bin/night-audit'
+	strip --strip-unneeded '$(DESTDIR)$(PREFIX)/bin/night-audit'
+	cron/debian/manual.py '$(PROGRAM)' '$(DESTDIR)$(PREFIX)/share/man' Sources/night-audit/Documentation.docc/Configuration.md
+	cron/documents.sh '$(DESTDIR)$(PREFIX)/share/doc/night-audit'
+	install -d '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' '$(DESTDIR)$(PREFIX)/share/zsh/site-functions' \
+	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d'
+	'$(PROGRAM)' --generate-completion-script bash > '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/night-audit'
+	'$(PROGRAM)' --generate-completion-script zsh > '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_night-audit'
+	'$(PROGRAM)' --generate-completion-script fish > '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/night-audit.fish'
 	install -d '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
 	install -m 0644 Sources/night-audit/Documentation.docc/Schemas/*.json '$(DESTDIR)$(PREFIX)/share/night-audit/schemas'
 	install -D -m 0755 cron/night-audit-chat '$(DESTDIR)$(PREFIX)/lib/night-audit/night-audit-chat'

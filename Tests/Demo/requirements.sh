@@ -39,7 +39,7 @@ case $purpose in
   deb)
     need binutils command -v strip
     need dpkg-dev command -v dpkg-shlibdeps
-    need help2man command -v help2man
+    need python3 test -x /usr/bin/python3
     need chrpath command -v chrpath
     ;;
   package)
@@ -56,8 +56,6 @@ case $purpose in
     need python3-venv /usr/bin/python3 -c 'import ensurepip'
     need curl command -v curl
     need openssl command -v openssl
-    # Man pages are made of the program's help.
-    need help2man command -v help2man
     ;;
   real-parts)
     # The judge of alert rules and metrics.

@@ -66,11 +66,22 @@ import Testing
 
   @Test func everyCommandHasAManPage() async throws {
     let directory = try TemporaryDirectory()
-    let made = try await Program(path: "/bin/bash").run([
-      Self.root.appending(path: "cron/debian/manual.sh").path, Program.nightAudit.executable.path, directory.url.path,
+    let made = try await Program(path: "/usr/bin/python3").run([
+      Self.root.appending(path: "cron/debian/manual.py").path, Program.nightAudit.executable.path, directory.url.path,
+      Self.root.appending(path: "Sources/night-audit/Documentation.docc/Configuration.md").path,
     ])
     #expect(made.status == 0, "\(made.errors)")
-    let pages = try FileManager.default.contentsOfDirectory(atPath: directory.url.path)
+    let pages = try FileManager.default.contentsOfDirectory(atPath: directory.url.path + "/man1")
+    let run = try await Program(path: "/bin/zcat").run([directory.file("man1/night-audit-run.1.gz")]).output
+    #expect(
+      run.contains("night\\-audit\\-run \\- Re\\-check receipts with Apple, reconcile, and write the report: what cron")
+    )
+    // Each example stands on its own line.
+    #expect(run.contains("\nnight\\-audit run \\-\\-dry\\-run\n"), "\(run)")
+    let yaml = try await Program(path: "/bin/zcat").run([directory.file("man5/night-audit.yaml.5.gz")]).output
+    for key in ["audit.lookback", "report.directory", "notify.pingUrl"] {
+      #expect(yaml.contains("\\fB\(key)"), "\(key)")
+    }
     for command in try await commands(below: []) {
       #expect(pages.contains("night-audit-\(command.joined(separator: "-")).1.gz"), "\(command): \(pages)")
     }

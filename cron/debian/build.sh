@@ -42,7 +42,8 @@ done
 install -D -m 0755 "$root/cron/night-audit-chat" "$tree/usr/lib/night-audit/night-audit-chat"
 install -D -m 0640 "$root/cron/night-audit.yaml" "$tree/etc/night-audit/night-audit.yaml"
 
-"$root/cron/debian/manual.sh" "$program" "$tree/usr/share/man/man1"
+"$root/cron/debian/manual.py" "$program" "$tree/usr/share/man" \
+  "$root/Sources/night-audit/Documentation.docc/Configuration.md"
 install -D -m 0644 /dev/stdin "$tree/usr/share/bash-completion/completions/night-audit" \
   < <("$program" --generate-completion-script bash | sed '1{/^#!/d}')
 install -D -m 0644 /dev/stdin "$tree/usr/share/zsh/vendor-completions/_night-audit" \
@@ -50,7 +51,8 @@ install -D -m 0644 /dev/stdin "$tree/usr/share/zsh/vendor-completions/_night-aud
 install -D -m 0644 /dev/stdin "$tree/usr/share/fish/vendor_completions.d/night-audit.fish" \
   < <("$program" --generate-completion-script fish)
 
-install -D -m 0644 "$root/README.md" "$documents/README.md"
+"$root/cron/documents.sh" "$documents"
+rm "$documents/LICENSE"
 install -D -m 0644 "$root/cron/debian/copyright" "$documents/copyright"
 sed "s/{version}/$version/" "$root/cron/debian/changelog" | gzip -9n >"$documents/changelog.gz"
 chmod 0644 "$documents/changelog.gz"
