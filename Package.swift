@@ -70,7 +70,7 @@ let package = Package(
     .target(
       name: "AppStore",
       dependencies: [
-        "Gzip", "Reconciliation",
+        "CSystemCalls", "Gzip", "Reconciliation",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),

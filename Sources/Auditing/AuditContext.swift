@@ -32,7 +32,7 @@ package struct AuditContext {
 
   /// What `encoded` wrote.
   package init(path: String) throws {
-    guard let content = FileManager.default.contents(atPath: path) else {
+    guard let content = RegularFile.content(path) else {
       throw Frame.Failure(description: "cannot read the context \(path)")
     }
     var reader = RecordReader([UInt8](content))

@@ -47,7 +47,7 @@ struct AuditPieces {
   ///
   /// - Parameter plan: what the parts must have been audited for.
   func join(into collector: AuditCollector, of plan: AuditPlan) throws -> Counts {
-    guard let content = FileManager.default.contents(atPath: directory + "/manifest.json"),
+    guard let content = RegularFile.content(directory + "/manifest.json"),
       let manifest = try? JSONDecoder().decode(Manifest.self, from: content)
     else { throw Unfit(description: "there is no manifest.json in \(directory): not all parts were audited") }
     try prove("context", manifest.context)
@@ -95,9 +95,12 @@ struct AuditPieces {
 
   /// Throws `Unfit` where a file is not the one that was written: cut off, of another audit, or unreadable.
   private func prove(_ name: String, _ sha256: String) throws {
-    let file = open(directory + "/" + name, O_RDONLY | O_CLOEXEC)
-    defer { if file >= 0 { close(file) } }
-    guard file >= 0, let found = Digest.sha256(descriptor: file) else {
+    let file: Int32
+    do throws(RegularFile.Failure) { file = try RegularFile.descriptor(directory + "/" + name) } catch {
+      throw Unfit(description: "\(name) in \(directory) \(error.problem); audit anew")
+    }
+    defer { close(file) }
+    guard let found = Digest.sha256(descriptor: file) else {
       throw Unfit(description: "\(name) in \(directory): \(String(cString: strerror(errno))); audit anew")
     }
     guard found == sha256 else {

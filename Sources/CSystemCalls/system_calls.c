@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -51,6 +51,37 @@ int file_rename_exclusively_at(int from_directory, const char *from, int to_dire
   return renameat2(from_directory, from, to_directory, to, RENAME_NOREPLACE);
 }
 
+int file_open_regular(const char *path, unsigned *owner, unsigned *mode) {
+  // Without O_NONBLOCK a named pipe would wait for its writer.
+  int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  struct stat status;
+  int error = 0;
+  if (fstat(descriptor, &status) != 0) error = errno;
+  else if (S_ISDIR(status.st_mode)) error = EISDIR;
+  else if (!S_ISREG(status.st_mode)) error = ESPIPE;
+  if (error) {
+    close(descriptor);
+    errno = error;
+    return -1;
+  }
+  *owner = status.st_uid;
+  *mode = status.st_mode & 07777;
+  return descriptor;
+}
+
+const char *file_open_problem(int code) {
+  switch (code) {
+    // ENXIO: a socket, or a device without hardware.
+    case ENXIO:
+    case ESPIPE: return "is a pipe, a socket or a device; name a regular file";
+    case EISDIR: return "is a directory; name a file";
+    case ENOENT: return "does not exist";
+    case EACCES: return "cannot be read by this user";
+    default: return strerror(code);
+  }
+}
+
 int file_mode_at(int directory, const char *name) {
   struct stat status;
   return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? (int)status.st_mode : -1;
@@ -61,18 +92,6 @@ int file_mode(int descriptor) {
   return fstat(descriptor, &status) == 0 ? (int)status.st_mode : -1;
 }
 
-static atomic_ulong lost_streams;
-
-// In place of libc's own for all libraries of this process: a stream that goes back to its beginning forgets that a write
-// has failed, and nobody could ask it later (rewind(3)).
-void rewind(FILE *stream) {
-  fseek(stream, 0, SEEK_SET);
-  if (ferror(stream)) atomic_fetch_add(&lost_streams, 1);
-  clearerr(stream);
-}
-
-unsigned long streams_lost(void) { return atomic_load(&lost_streams); }
-
 int memory_return_blocks_from(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
 
 void process_guard_memory(void) {
@@ -81,11 +100,12 @@ void process_guard_memory(void) {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-void process_allow_files(void) {
+unsigned long process_allow_files(void) {
   struct rlimit files;
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return ULONG_MAX;
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
+  return files.rlim_max;
 }
 
 // Whether a stream is a pipe whose reader has gone, as head(1) does when it has seen enough (poll(2), POLLERR).

@@ -44,7 +44,7 @@ extension NightRun {
   func destination(_ request: NightRequest, _ plan: AuditPlan) -> ReportFolder.Destination {
     if let out = request.out { return .exact(out) }
     if isNightly(request, plan) { return .nightly(directory: settings.reportDirectory, date: plan.period.until) }
-    return .adHoc(directory: settings.reportDirectory, asOf: request.asOf.compactText)
+    return .adHoc(directory: settings.reportDirectory, period: plan.period.folderName)
   }
 
   /// Runs an audit on a thread of its own.

@@ -59,7 +59,9 @@ package struct NightRun: Sendable {
       return try await run(request, plan, record, watch)
     } catch {
       let status = NightRun.status(error)
-      if !((error as? any EndsRun)?.isSlip ?? false) { await watch.failed(error, status: status) }
+      if !((error as? any EndsRun)?.isSlip ?? false) {
+        await watch.failed(error, status: status, requests: statistics.counts)
+      }
       throw error
     }
   }

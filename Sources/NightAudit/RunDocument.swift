@@ -60,7 +60,7 @@ struct RunDocument: Encodable {
   /// Adds it to a report that is not published yet.
   /// The document of a published folder, with another exit status: what happens after publishing belongs to the run, too.
   static func content(of directory: String, endingWith status: ExitStatus) throws -> Data {
-    let data = try Data(contentsOf: URL(fileURLWithPath: directory + "/run.json"))
+    let data = try RegularFile(directory + "/run.json").content
     let line = #/"exit_status" : -?\d+/#
     return Data(
       String(decoding: data, as: UTF8.self).replacing(line, with: "\"exit_status\" : \(status.rawValue)").utf8)

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Run
 
 /// Metrics in the text format of Prometheus (exposition format 0.0.4), as node_exporter's textfile collector reads them.
 ///
@@ -15,6 +16,12 @@ package struct MetricsFile: Sendable {
       var suffix = ""
       var labels: [(String, String)]
       var value: String
+
+      /// The sample's name behind that of its metric, with its labels.
+      var key: String {
+        let labels = labels.map { "\($0.0)=\"\(MetricsFile.escaped($0.1))\"" }
+        return suffix + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
+      }
     }
 
     var name: String
@@ -43,6 +50,24 @@ package struct MetricsFile: Sendable {
       samples.append(Sample(suffix: "_count", labels: [], value: String(count)))
     }
 
+    /// The counts of this night and of all nights before, as the file of the night before has them.
+    ///
+    /// A count in that file that is no number of 0 or more starts again.
+    package func accumulated(from path: String) -> Metric {
+      var metric = self
+      let before = MetricsFile.samples(of: name, in: path).filter { (Double($0.value) ?? -1) >= 0 }
+      let earlier = Dictionary(before.map { ($0.key, $0.value) }) { first, _ in first }
+      metric.samples = samples.map { sample in
+        var sum = sample
+        if let value = earlier[sample.key] { sum.value = MetricsFile.sum(sample.value, value) }
+        return sum
+      }
+      let counted = Set(samples.map(\.key))
+      // A histogram is told whole, or its buckets contradict each other.
+      if kind == .counter || samples.isEmpty { metric.samples += before.filter { !counted.contains($0.key) } }
+      return metric
+    }
+
     package init(_ name: String, help: String, value: String) {
       self.init(name, help: help, [(labels: [], value: value)])
     }
@@ -64,16 +89,13 @@ package struct MetricsFile: Sendable {
     for metric in metrics where !metric.samples.isEmpty {
       text += "# HELP \(metric.name) \(metric.help)\n# TYPE \(metric.name) \(metric.kind.rawValue)\n"
       for sample in metric.samples {
-        let labels = sample.labels.map { "\($0.0)=\"\(MetricsFile.escaped($0.1))\"" }
-        text +=
-          metric.name + sample.suffix + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
-          + " \(sample.value)\n"
+        text += "\(metric.name)\(sample.key) \(sample.value)\n"
       }
     }
     return text
   }
 
-  private static func escaped(_ text: String) -> String {
+  fileprivate static func escaped(_ text: String) -> String {
     text.unicodeScalars.reduce(into: "") { result, scalar in
       switch scalar {
       case "\\": result += "\\\\"
@@ -87,7 +109,8 @@ package struct MetricsFile: Sendable {
   /// Whether there is a file that holds something else than metrics of night-audit's.
   package static func isOthers(_ path: String) -> Bool {
     let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
-    guard let content = FileManager.default.contents(atPath: place) else { return false }
+    guard access(place, F_OK) == 0 else { return false }
+    guard let content = RegularFile.content(place) else { return true }
     return !String(decoding: content, as: UTF8.self).split(separator: "\n").allSatisfy { line in
       ["# HELP night_audit_", "# TYPE night_audit_", "night_audit_"].contains { line.hasPrefix($0) }
     }
@@ -100,13 +123,23 @@ package struct MetricsFile: Sendable {
 
   /// The values of a metric in a file that was written before, labels and all in their suffixes.
   fileprivate static func samples(of name: String, in path: String) -> [Metric.Sample] {
-    let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-    return text.split(separator: "\n").compactMap { line in
-      guard line.hasPrefix(name), let value = line.lastIndex(of: " ") else { return nil }
-      let suffix = line[..<value].dropFirst(name.count)
-      guard suffix.isEmpty || suffix.hasPrefix("{") else { return nil }
-      return Metric.Sample(suffix: String(suffix), labels: [], value: String(line[line.index(after: value)...]))
+    (RegularFile.text(path) ?? "").split(separator: "\n").compactMap { line in
+      guard line.hasPrefix(name),
+        let match = line.dropFirst(name.count).wholeMatch(
+          of: /((?:_bucket|_sum|_count)?(?:\{[a-z_]+="(?:[^"\\]|\\.)*"(?:,[a-z_]+="(?:[^"\\]|\\.)*")*\})?) (\S+)/),
+        Double(match.2)?.isFinite == true
+      else { return nil }
+      return Metric.Sample(suffix: String(match.1), labels: [], value: String(match.2))
     }
+  }
+
+  /// The sum of two numbers; whole numbers stay whole.
+  private static func sum(_ left: String, _ right: String) -> String {
+    if let left = Int(left), let right = Int(right) {
+      let (sum, isTooLarge) = left.addingReportingOverflow(right)
+      if !isTooLarge { return String(sum) }
+    }
+    return String((Double(left) ?? 0) + (Double(right) ?? 0))
   }
 
   /// Replaces the file in one step: its reader never sees half of it. Throws where another program's file is in its place.

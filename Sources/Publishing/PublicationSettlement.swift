@@ -59,8 +59,10 @@ package struct PublicationSettlement: Sendable {
     let parent = (run.directory as NSString).deletingLastPathComponent
     let name = (run.directory as NSString).lastPathComponent
     if let night = run.night { return .nightly(directory: parent, date: night) }
-    if (parent as NSString).lastPathComponent == "ad-hoc", name.wholeMatch(of: /\d{8}T\d{6}Z/) != nil {
-      return .adHoc(directory: (parent as NSString).deletingLastPathComponent, asOf: name)
+    if (parent as NSString).lastPathComponent == "ad-hoc",
+      name.wholeMatch(of: /\d{4}-\d{2}-\d{2}(_\d{4}-\d{2}-\d{2})?/) != nil
+    {
+      return .adHoc(directory: (parent as NSString).deletingLastPathComponent, period: name)
     }
     return .exact(run.directory)
   }

@@ -17,6 +17,9 @@ package struct Period: Hashable, Sendable {
     (self.since, self.until, self.start, self.end) = (since, until, start, end)
   }
 
+  /// The period as part of a folder's name: `2026-11-19`, or `2026-11-01_2026-11-30`.
+  package var folderName: String { since == until ? until : "\(since)_\(until)" }
+
   /// Whether an instant lies in the period.
   package func contains(_ instant: Instant) -> Bool { instant >= start && instant < end }
 

@@ -5,12 +5,15 @@ import Foundation
 package enum SecretFile {
   /// What a key file holds, without the line break at its end.
   package static func read(_ path: String, key: String) throws(ConfigurationError) -> Secret {
-    guard let bytes = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
+    let file: RegularFile
+    do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {
       throw ConfigurationError(
         key: key,
-        problem: "\(shown(path)) cannot be read; create it, owned by the user that runs night-audit, mode 0600")
+        problem: """
+          \(shown(path)) cannot be read: it \(error.problem); create it, owned by the user that runs night-audit, mode 0600
+          """)
     }
-    guard let text = String(bytes: bytes, encoding: .utf8) else {
+    guard let text = String(validating: file.content, as: UTF8.self) else {
       throw ConfigurationError(key: key, problem: "\(shown(path)) is no text; put the secret into it as it was given")
     }
     let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)

@@ -32,6 +32,18 @@ package struct Settings: Sendable {
     }
   }
 
+  /// A file that settings were read from.
+  package struct Source: Hashable, Sendable {
+    package var path: String
+    /// Whether a password or a token is in it.
+    package var holdsSecret: Bool
+
+    package init(path: String, holdsSecret: Bool) {
+      self.path = path
+      self.holdsSecret = holdsSecret
+    }
+  }
+
   /// Which of Apple's interfaces receipts are checked with.
   package enum Channel: String, Sendable { case auto, serverApi, verifyReceipt }
 
@@ -124,6 +136,8 @@ package struct Settings: Sendable {
   package var contestBatchSize = 1_000
   /// Where reports of nights are sent.
   package var deliver: [DispatchTarget] = []
+  /// The files that the settings were read from.
+  package var sources: [Source] = []
   /// What was odd but usable, for the log.
   package var warnings: [String] = []
 

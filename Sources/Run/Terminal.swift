@@ -37,9 +37,10 @@ package enum Terminal {
     }
   }
 
-  /// Writes to standard output. On a terminal nothing acts on it; elsewhere machines read it, and it stays as it is.
+  /// Writes to standard output, also to files and pipes as plain text: a pager or `cat` shows them on a terminal later. JSON
+  /// keeps its meaning, because `\u0085` is a JSON escape of the same character.
   package static func print(_ text: String, terminator: String = "\n") {
-    Swift.print(isatty(STDOUT_FILENO) == 1 ? plain(text) : text, terminator: terminator)
+    Swift.print(plain(text), terminator: terminator)
   }
 
   /// Writes a line to standard error.
@@ -56,10 +57,21 @@ package enum Terminal {
 
 /// What a process is before it does anything.
 package enum ProcessGuard {
+  /// With fewer open files the network's event loops cannot start, and end the process by a trap.
+  private static let fewestFiles: UInt = 128
+
   /// Nothing that it says gets lost unnoticed, nothing that it knows lands in a core file, and files are not scarce.
   package static func stand() {
     process_guard_memory()
-    process_allow_files()
     streams_guard(ExitStatus.cannotWrite.rawValue)
+    let files = process_allow_files()
+    guard files >= fewestFiles else {
+      Terminal.complain(
+        """
+        night-audit: only \(files) files may be open at once (ulimit -n), and a night needs \(fewestFiles); raise the hard \
+        limit: LimitNOFILE= in the unit, or nofile in /etc/security/limits.conf
+        """)
+      exit(ExitStatus.configuration.rawValue)
+    }
   }
 }

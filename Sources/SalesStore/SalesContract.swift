@@ -28,7 +28,9 @@ package enum SalesContract {
       switch (self, typeName) {
       // No currency has more digits, and zeros behind its own are no digits too many.
       case (.numeric, "float4"), (.numeric, "float8"): "round(\(column)::numeric, 4)"
-      case (.timestamptz, "timestamp"): "\(column) AT TIME ZONE 'UTC'"
+      // Neither says which zone it is in, and the server would take its own.
+      case (.timestamptz, "date"): "\(column)::timestamp AT TIME ZONE '<zone>'"
+      case (.timestamptz, "timestamp"): "\(column) AT TIME ZONE '<zone>'"
       case (.timestamptz, "int4"), (.timestamptz, "int8"): "to_timestamp(\(column))"
       case (.numeric, "text"), (.numeric, "varchar"): "nullif(\(column), '')::numeric"
       case (.integer, "numeric"), (.integer, "text"), (.integer, "varchar"): "\(column)::integer"

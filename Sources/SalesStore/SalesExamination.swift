@@ -146,7 +146,7 @@ package struct SalesExamination {
             subject: subject,
             problem: """
               is of type \(present.shown), but must be \(column.kind.expectation); cast it in the view: \
-              \(cast) AS \(column.name)
+              \(cast) AS \(column.name)\(cast.contains("<zone>") ? Self.zone : "")
               """))
       }
     }
@@ -155,6 +155,10 @@ package struct SalesExamination {
     }
     return defects
   }
+
+  /// The question that only the shop can answer: a guess would move every day's end.
+  private static let zone =
+    "; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask whoever writes them"
 
   /// What only an attempt shows: the rights of a view's owner, and policies that would hide rows. No row is read.
   private func refusal(

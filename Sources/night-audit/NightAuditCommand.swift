@@ -12,7 +12,7 @@ enum Program {
   }
 }
 
-/// On a terminal nothing that is printed acts on it. In the place of Swift's own function in every command.
+/// Prints plain text. Replaces Swift's own function in every command.
 func print(_ text: String, terminator: String = "\n") { Terminal.print(text, terminator: terminator) }
 
 struct NightAuditCommand: AsyncParsableCommand {

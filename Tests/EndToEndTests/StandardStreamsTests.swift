@@ -23,6 +23,7 @@ import Testing
       ("$0 --version < /dev/null > /dev/null", 0),
       ("$0 --version 2>&- > /dev/null", 0), ("$0 config show --config /nonexistent 2> /dev/full", 78),
       ("$0 config show --config /nonexistent 2>&-", 78), ("$0 doctor --config /nonexistent --json > /dev/full", 78),
+      ("ulimit -n 12; $0 --version", 78), ("ulimit -n 10; $0 config show", 78),
       ("$0 nonsense 2>&-", 64), ("$0 config show --config /nonexistent >&- 2>&- <&-", 78),
     ])
   func lost(_ command: String, status: Int) async throws {
@@ -48,6 +49,15 @@ import Testing
       rm $pipe; $0 \(command) >&4 2>&4
       """)
     #expect(both == "status=\(status)\n", "\(both)")
+  }
+
+  @Test("control characters are printed as escapes, also into a file", arguments: ["", " --json"])
+  func controlCharacters(_ option: String) async throws {
+    let said = try await shell(
+      "NIGHT_AUDIT_REPORT_DIRECTORY=\"$(printf 'a\\033[31m\\302\\205b')\" \(Self.usable)\(option)")
+    #expect(said.hasSuffix("status=0\n"), "\(said)")
+    #expect(!said.unicodeScalars.contains { $0 == "\u{1B}" || $0 == "\u{85}" }, "\(said)")
+    #expect(said.contains("[31m"), "\(said)")
   }
 
   /// A shell with a shop's configuration, its arguments before the program's.

@@ -125,6 +125,19 @@ import Testing
   }
 
   static let breakages = [
+    Breakage("an issuer that is no UUID", "app.game.issuerId", "Issuer ID", isProblem: false) {
+      $0.settings.apps[0].issuerId = "our company"
+    },
+    Breakage("a key id that is none", "app.game.keyId", "10 capital letters", isProblem: false) {
+      $0.settings.apps[0].keyId = "my key"
+    },
+    Breakage("a rate above Apple's limit", "appstore.requestsPerSecond", "set it to 25", isProblem: false) {
+      $0.settings.requestsPerSecond = 80
+    },
+    Breakage("a pipe in the place of a key", "app.game.privateKeyFile", "is a pipe") {
+      try $0.remove("game.p8")
+      mkfifo($0.root + "/game.p8", 0o600)
+    },
     Breakage("no key", "app.game.privateKeyFile", "create it") { try $0.remove("game.p8") },
     Breakage("an empty key", "app.game.privateKeyFile", "put the key into it") { try $0.write("", "game.p8", 0o600) },
     Breakage("a secret that is a line break", "app.game.sharedSecretFile", "put the key into it") {
@@ -266,6 +279,20 @@ import Testing
       }, "\(texts)")
     // Each once: what follows from another thing is not told beside it.
     #expect(odd.count == 1, "\(texts)")
+  }
+
+  @Test(
+    "a configuration is warned about when other users can change it, or read a password in it",
+    arguments: [
+      (0o666, false, "chmod o-rw"), (0o644, true, "chmod o-r "), (0o644, false, nil), (0o640, true, nil),
+    ] as [(Int, Bool, String?)])
+  func rightsOfTheConfiguration(_ mode: Int, holdsSecret: Bool, remedy: String?) async throws {
+    let machine = try Machine()
+    try machine.write("", "night-audit.yaml", mode)
+    machine.settings.sources = [.init(path: machine.root + "/night-audit.yaml", holdsSecret: holdsSecret)]
+    let odd = await machine.examine().filter { !$0.isFine }
+    #expect(odd.count == (remedy == nil ? 0 : 1), "\(odd)")
+    if let remedy { #expect(odd.first?.warning?.contains(remedy) == true, "\(odd)") }
   }
 
   @Test("a secret where the name of its file belongs is not shown")

@@ -62,7 +62,7 @@ import Testing
     #expect(places("/old/2026-11-19", isNightly: true) == ["/old/2026-11-19", "/new/2026-11-19"])
     #expect(places("/new/2026-11-19", isNightly: true) == ["/new/2026-11-19"])
     #expect(places("/old/held/2026-11-19", isNightly: true) == ["/old/held/2026-11-19", "/new/held/2026-11-19"])
-    for place in ["ad-hoc/20261120T030000Z-1", "held/20261120T030000Z-2"] {
+    for place in ["ad-hoc/2026-11-19-1", "held/20261120T030000Z-2"] {
       #expect(places("/old/\(place)", isNightly: false) == ["/old/\(place)", "/new/\(place)"])
     }
     // Where its caller said is no place in the report directory, and a reconcile may have put its own there since.

@@ -247,6 +247,56 @@ import Testing
     }
   }
 
+  @Test("the arguments of a command, and the path of an address of http, are not shown")
+  func shownDelivery() throws {
+    let loader = try SettingsLoader(
+      path: nil,
+      environment: [
+        "NIGHT_AUDIT_REPORT_DELIVER": "chat,share",
+        "NIGHT_AUDIT_DELIVER_CHAT_COMMAND": "/usr/bin/send,--token,s3cret",
+        "NIGHT_AUDIT_DELIVER_SHARE_URL": "https://files.example.com/share/s3cret",
+      ])
+    let table = SettingsListing(loader).table(width: nil)
+    #expect(!table.contains("s3cret"), "\(table)")
+    #expect(table.contains("/usr/bin/send,…,…") && table.contains("https://files.example.com/…"), "\(table)")
+  }
+
+  @Test(
+    "a configuration of the working directory is read only if no other user can write it",
+    arguments: [(0o600, true), (0o644, true), (0o664, false), (0o646, false)])
+  func trustOfTheConfiguration(_ mode: Int, isRead: Bool) throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try "report.timeZone: UTC\n".write(toFile: path, atomically: false, encoding: .utf8)
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    #expect(throws: Never.self) { try ConfigurationFile(path: path) }
+    if isRead {
+      #expect(throws: Never.self) { try ConfigurationFile(path: path, isFound: true) }
+    } else {
+      let error = #expect(throws: ConfigurationError.self) { try ConfigurationFile(path: path, isFound: true) }
+      #expect(error?.problem.contains("chmod go-w") == true && error?.problem.contains("--config") == true)
+    }
+  }
+
+  @Test("a configuration of another user's is not read", .enabled(if: getuid() == 0))
+  func configurationOfAnotherUser() throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try "report.timeZone: UTC\n".write(toFile: path, atomically: false, encoding: .utf8)
+    #expect(chown(path, 12_345, 12_345) == 0)
+    let error = #expect(throws: ConfigurationError.self) { try ConfigurationFile(path: path, isFound: true) }
+    #expect(error?.problem.contains("another user") == true)
+  }
+
+  @Test("a pipe in the place of the configuration is refused without waiting")
+  func configurationIsAPipe() throws {
+    let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    #expect(mkfifo(path, 0o600) == 0)
+    let error = #expect(throws: ConfigurationError.self) { try ConfigurationFile(path: path) }
+    #expect(error?.problem.contains("is a pipe") == true)
+  }
+
   @Test(
     "the variable that is told of a key is the one that sets it",
     arguments: [

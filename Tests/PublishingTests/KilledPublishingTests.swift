@@ -119,7 +119,7 @@ import Testing
   @Test(arguments: [true, false]) func aRunIsFinishedFromItsOwnReport(_ isNight: Bool) throws {
     let reports = try ReportsDirectory()
     let destination =
-      isNight ? reports.night() : .adHoc(directory: reports.path, asOf: "20261120T030000Z")
+      isNight ? reports.night() : .adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
     let first = try reports.publish("same", destination).path
     let token = reports.run()
     #expect(throws: Killed.self) {

@@ -48,6 +48,52 @@ import Testing
     #expect(throws: PublishingFailure.self) { try Self.file.write(to: reports.path + "/none/x.prom") }
   }
 
+  @Test func countersAreTheSumOfAllNightsAndStartAgainWhereTheFileIsCorrupt() throws {
+    let reports = try ReportsDirectory()
+    let path = reports.path + "/night_audit.prom"
+    func requests(_ counts: [(String, Int)]) -> MetricsFile.Metric {
+      MetricsFile.Metric(
+        "night_audit_apple_requests_total", .counter, help: "Requests.",
+        counts.map { (labels: [("app", $0.0), ("outcome", "answered")], value: String($0.1)) })
+    }
+    func latency(_ atMost: Int, _ count: Int, _ sum: Double) -> MetricsFile.Metric {
+      MetricsFile.Metric(
+        "night_audit_apple_latency_seconds", help: "Latency.", buckets: [(bound: 0.5, atMost: atMost)], count: count,
+        sum: sum)
+    }
+    try MetricsFile([requests([("a", 3), ("b", 4)]), latency(1, 2, 1.5)]).write(to: path)
+    let second = MetricsFile(
+      [requests([("a", 10)]), latency(5, 6, 2)].map { $0.accumulated(from: path) })
+    #expect(second.text.contains(#"{app="a",outcome="answered"} 13"#))
+    #expect(second.text.contains(#"{app="b",outcome="answered"} 4"#))
+    #expect(second.text.contains(#"_bucket{le="0.5"} 6"#) && second.text.contains(#"_bucket{le="+Inf"} 8"#))
+    #expect(second.text.contains("_sum 3.5") && second.text.contains("_count 8"))
+    try second.write(to: path)
+    // A night without a request keeps the counts.
+    let third = MetricsFile([requests([]), latency(0, 0, 0)].map { $0.accumulated(from: path) })
+    #expect(third.text == second.text)
+
+    for corrupt in [
+      #"night_audit_apple_requests_total{app="a",outcome="answered"} -5"#,
+      #"night_audit_apple_requests_total{app="a",outcome="answered"} nan"#,
+      #"night_audit_apple_requests_total{app="a",outcome="answered" 5"#, "night_audit_apple_requests_total{} x",
+    ] {
+      try reports.write(corrupt + "\n", "night_audit.prom")
+      #expect(requests([("a", 10)]).accumulated(from: path).samples.map(\.value) == ["10"], "\(corrupt)")
+    }
+    try reports.write(
+      #"night_audit_apple_requests_total{app="a",outcome="answered"} 9223372036854775807"# + "\n", "night_audit.prom")
+    #expect(requests([("a", 10)]).accumulated(from: path).samples.map(\.value) == ["9.223372036854776e+18"])
+  }
+
+  @Test func aPipeInThePlaceOfTheFileIsLeftAloneAndNotWaitedFor() throws {
+    let reports = try ReportsDirectory()
+    let path = reports.path + "/night_audit.prom"
+    #expect(mkfifo(path, 0o644) == 0)
+    #expect(MetricsFile.value("night_audit_orders", in: path) == nil)
+    #expect(throws: PublishingFailure.self) { try Self.file.write(to: path) }
+  }
+
   @Test func whatAnotherProgramHasWrittenStays() throws {
     let reports = try ReportsDirectory()
     for (name, content) in [

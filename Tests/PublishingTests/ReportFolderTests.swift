@@ -163,7 +163,7 @@ struct ReportsDirectory: ~Copyable {
     try reports.publish("theirs", .held(directory: reports.path, date: "2026-11-19"))
     try reports.publish("theirs", .exact(reports.path + "/out"))
     let before = try reports.entries()
-    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, asOf: "20261120T030000Z")
+    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
     // Any other day of the same directory, too.
     for destination in [
       reports.night(), reports.night("2026-11-20"), .held(directory: reports.path, date: "2026-11-19"), adHoc,
@@ -225,9 +225,9 @@ struct ReportsDirectory: ~Copyable {
 
   @Test func adHocReportsAreNumberedAndLatestStays() throws {
     let reports = try ReportsDirectory()
-    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, asOf: "20261120T030000Z")
-    #expect(try reports.publish("a", adHoc).path == reports.path + "/ad-hoc/20261120T030000Z-1")
-    #expect(try reports.publish("b", adHoc).path == reports.path + "/ad-hoc/20261120T030000Z-2")
+    let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
+    #expect(try reports.publish("a", adHoc).path == reports.path + "/ad-hoc/2026-11-01_2026-11-30-1")
+    #expect(try reports.publish("b", adHoc).path == reports.path + "/ad-hoc/2026-11-01_2026-11-30-2")
     #expect(try reports.entries() == ["ad-hoc"])
     #expect(try reports.entries("ad-hoc").count == 2)
   }

@@ -21,7 +21,7 @@ import Testing
 
   @Test func whatIsKeptAndWhatIsYoungStays() {
     let adHoc = ReportRetention.Folder(
-      path: "ad-hoc/20261118T030000Z-1", asOf: Instant(seconds: 18 * 86_400), isComplete: true)
+      path: "ad-hoc/2026-11-01_2026-11-17-1", asOf: Instant(seconds: 18 * 86_400), isComplete: true)
     let folders = [night(15), night(16), night(17), night(18), night(19), adHoc]
     let rule = ReportRetention(cutoff: Instant(seconds: 18 * 86_400), kept: ["2026-11-16"])
     #expect(rule.expired(folders).map(\.path) == ["2026-11-15", "2026-11-17"])
@@ -37,9 +37,9 @@ import Testing
     try reports.publish("before", reports.night())
     try reports.publish("wrong", reports.night("2026-11-20"), hour: 24)
     try reports.publish("held", .held(directory: reports.path, date: "2026-11-20"), hour: 24)
-    try reports.publish("apart", .adHoc(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
+    try reports.publish("apart", .adHoc(directory: reports.path, period: "2026-11-20"), hour: 24)
     try reports.publish("held apart", .heldApart(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
-    let apart = ["held/2026-11-20", "held/20261121T030000Z-1", "ad-hoc/20261121T030000Z-1"]
+    let apart = ["held/2026-11-20", "held/20261121T030000Z-1", "ad-hoc/2026-11-20-1"]
     for place in apart + ["2026-11-20"] { try reports.write(#"{"run_id": "wrong"}"#, place + "/run.json") }
     let before = try #require(ReportContents(directory: reports.path + "/2026-11-19")?.runId)
     let folders = ReportDirectory(directory: reports.path, known: KnownRuns(["wrong", before]), logger: logger)

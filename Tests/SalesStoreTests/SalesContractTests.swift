@@ -38,6 +38,9 @@ struct SalesContractTests {
     ])
   func accepted(_ change: String) async throws { #expect(try await defects(change).isEmpty) }
 
+  private static let zone =
+    "for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask whoever writes them"
+
   @Test(
     "a column of another type is named, with the type found and the cast to write",
     arguments: [
@@ -47,9 +50,12 @@ struct SalesContractTests {
       ("orders", "amount", "text", "text", "nullif(amount, '')::numeric AS amount"),
       (
         "orders", "created_at", "timestamp", "timestamp without time zone",
-        "created_at AT TIME ZONE 'UTC' AS created_at"
+        "created_at AT TIME ZONE '<zone>' AS created_at; \(Self.zone)"
       ),
-      ("orders", "created_at", "date", "date", "created_at::timestamptz AS created_at"),
+      (
+        "orders", "created_at", "date", "date",
+        "created_at::timestamp AT TIME ZONE '<zone>' AS created_at; \(Self.zone)"
+      ),
       ("orders", "created_at", "bigint", "bigint", "to_timestamp(created_at) AS created_at"),
       ("orders", "quantity", "numeric", "numeric", "quantity::integer AS quantity"),
       ("orders", "user_id", "bigint", "bigint", "user_id::text AS user_id"),

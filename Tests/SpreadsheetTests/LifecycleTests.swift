@@ -276,7 +276,8 @@ struct LifecycleTests {
       let part = try run(
         "python3",
         [
-          "-c", "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read('xl/worksheets/sheet1.xml').decode())", path,
+          "-c", "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read('xl/worksheets/sheet1.xml').decode())",
+          path,
         ])
       let content = String(decoding: part, as: UTF8.self)
       let rows = try #require(content.firstMatch(of: /<sheetData>(.*)<\/sheetData>/)).1
@@ -287,7 +288,8 @@ struct LifecycleTests {
       #expect(throws: SpreadsheetError.self) { try prove(path, rowBytes: rows.utf8.count + 1) }
       #expect(throws: SpreadsheetError.self) { try prove(path, rowBytes: rows.utf8.count - 1) }
       let losses = [
-        #"content.replace(b"</row>", b"", 1)"#, #"content.replace(b"he s", b"", 1)"#, #"content.replace(b"<row ", b"", 1)"#,
+        #"content.replace(b"</row>", b"", 1)"#, #"content.replace(b"he s", b"", 1)"#,
+        #"content.replace(b"<row ", b"", 1)"#,
         #"content.replace(b"</sheetData>", b"")"#, #"content.replace(b"<sheetData>", b"")"#,
         #"content.replace(b"</sheetViews>", b"")"#, #"content.replace(b"</worksheet>", b"")"#,
         #"content[: content.index(b"</sheetData>") - 3] + content[content.index(b"</sheetData>"):]"#,

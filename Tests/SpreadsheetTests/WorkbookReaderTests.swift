@@ -61,6 +61,16 @@ import Testing
 
     """#
 
+  @Test("a pipe in the place of a workbook is refused without waiting")
+  func pipe() throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/book.xlsx"
+      #expect(mkfifo(path, 0o600) == 0)
+      let error = try #require(#expect(throws: (any Error).self) { _ = try WorkbookReader(path: path) })
+      #expect("\(error)".contains("is a pipe"))
+    }
+  }
+
   @Test func ourOwnWorkbooksAreRead() throws {
     try withTemporaryDirectory { directory throws in
       let workbook = try Workbook(in: directory)
@@ -240,7 +250,7 @@ import Testing
 
   @Test func aMissingFileSaysSo() throws {
     let error = #expect(throws: WorkbookReadError.self) { try read("/nonexistent/book.xlsx") }
-    #expect(error?.description == "cannot open /nonexistent/book.xlsx: No such file or directory")
+    #expect(error?.description == "cannot open /nonexistent/book.xlsx: does not exist")
   }
 
   /// Whatever happens to a file, reading it ends, with rows or with an error of ours.

@@ -1,3 +1,4 @@
+import CSystemCalls
 import Crypto
 import Foundation
 import Reconciliation
@@ -109,9 +110,12 @@ package struct TrustedRoots: Sendable {
   }
 
   private static func certificates(inFile path: String) throws(TrustedRootsError) -> [DERBytes] {
-    guard let handle = FileHandle(forReadingAtPath: path) else {
-      throw .unreadable(file: path, reason: "the file cannot be opened")
+    var (owner, mode): (UInt32, UInt32) = (0, 0)
+    let descriptor = file_open_regular(path, &owner, &mode)
+    guard descriptor >= 0 else {
+      throw .unreadable(file: path, reason: "the file \(String(cString: file_open_problem(errno)))")
     }
+    let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     let longest = DecodingLimits.certificateLength * 16
     let content: Data
     do {

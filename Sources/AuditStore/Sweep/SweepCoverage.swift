@@ -1,5 +1,6 @@
 import Postgres
 import Reconciliation
+import Reporting
 import Run
 
 /// Whether Apple's side is known up to an as-of: what is stored decides, so that every audit of the same as-of says the
@@ -24,18 +25,20 @@ package struct SweepCoverage {
     for app in settings.sweptApps where plan.selection.bundleId.map({ $0 == app.bundleId }) ?? true {
       let table = SweepTable(bundleId: app.bundleId)
       let passedOver = try table.passedOver(night, connection)
+      var shortfalls = Set<String>()
+      var known: [Instant?] = []
       let types = try table.cursors(connection).compactMap { cursor -> String? in
         var words = passedOver[cursor.type] ?? []
         if cursor.isShort(of: plan.asOf, isOfRun: isOfRun) {
           let reason = cursor.lastAttempt == plan.asOf ? cursor.shortfall : nil
-          words.insert(reason?.rawValue ?? "not swept")
+          words.insert(reason?.rawValue ?? Self.notSwept)
         }
-        return words.isEmpty ? nil : "\(cursor.type.rawValue): \(words.sorted().joined(separator: " and "))"
+        if words.isEmpty { return nil }
+        shortfalls.formUnion(words)
+        known.append(cursor.sweptUntil)
+        return "\(cursor.type.rawValue): \(words.sorted().joined(separator: " and "))"
       }
-      if !types.isEmpty {
-        reasons.append(
-          "Apple's notifications of \(app.name) are not known up to this night (\(types.joined(separator: ", "))).")
-      }
+      if !types.isEmpty { reasons.append(Self.sentence(app.name, types, shortfalls, known: known)) }
       let customers = try CustomerHistories(bundleId: app.bundleId).shortCount(
         night, since: plan.asOf - settings.stuckAfter, connection)
       if customers > 0 {
@@ -44,6 +47,28 @@ package struct SweepCoverage {
     }
     return reasons
   }
+
+  /// So many types are named; of more only the reasons are.
+  private static let namedTypes = 3
+
+  /// - Parameters:
+  ///   - types: the types that are short, each with its reasons.
+  ///   - known: until when each of them is known.
+  private static func sentence(_ app: String, _ types: [String], _ reasons: Set<String>, known: [Instant?]) -> String {
+    let outage = SweepShortfall.unreachable.rawValue
+    if reasons.contains(outage), reasons.isSubset(of: [outage, notSwept]) {
+      let since = known.contains(nil) ? nil : known.compactMap(\.self).min()
+      return
+        "Apple could not be reached for \(app): refunds and sales\(since.map { " after \($0.text)" } ?? "") are not known."
+    }
+    let details =
+      types.count <= namedTypes
+      ? types.joined(separator: ", ") : "\(types.count) types: \(reasons.sorted().joined(separator: ", "))"
+    return "Apple's notifications of \(app) are not known up to this night (\(details))."
+  }
+
+  /// The reason of a type that the night has not asked about.
+  private static let notSwept = "not swept"
 }
 
 extension Settings {

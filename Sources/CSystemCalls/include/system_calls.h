@@ -25,6 +25,14 @@ int file_name_nameless(int descriptor, const char *path);
 /// with errno.
 int file_open_temporary(const char *directory);
 
+/// Opens a regular file for reading and stores its owner and its mode.
+///
+/// A pipe, a socket, a device or a directory is refused without waiting. -1 with errno; `file_open_problem` explains it.
+int file_open_regular(const char *path, unsigned *owner, unsigned *mode);
+
+/// The reason for a failure of `file_open_regular`, as a clause with the file as its subject.
+const char *file_open_problem(int code);
+
 /// Kind and mode of an entry itself, wherever a link leads (struct stat has two owners in Swift). -1 with errno.
 int file_mode_at(int directory, const char *name);
 
@@ -40,17 +48,13 @@ int memory_return_blocks_from(int bytes);
 /// there are passwords in it.
 void process_guard_memory(void);
 
-/// As many open files as the system allows: what does not fit into memory waits in many of them.
-void process_allow_files(void);
+/// Raises the limit of open files to the system's, and returns it: what does not fit into memory waits in many files.
+unsigned long process_allow_files(void);
 
 /// Makes what was written to the standard streams count: a stream that was closed before the program began is one that
 /// cannot be written, and not the place of the next file that is opened; and an exit with one of the statuses of a report
 /// becomes `status` when something that was written got lost. A pipe whose reader has gone loses nothing.
 void streams_guard(int status);
-
-/// How many streams of this process had failed before they went back to their beginning, and thereby forgot it, whichever
-/// library's they were.
-unsigned long streams_lost(void);
 
 /// Writes to the standard error stream, whose failure streams_guard finds.
 void standard_error_write(const char *bytes, size_t count);

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Run
 import Yams
 
@@ -14,13 +15,33 @@ package struct ConfigurationFile {
 
   /// Reads a file. An empty file is an empty configuration.
   ///
+  /// - Parameter isFound: whether the file was found in the working directory and not named: commands of somebody else's file
+  ///   would run, so its owner must be this user or root, and no other user may write it.
   /// - Throws: `ConfigurationError` naming the file and what is wrong with it.
-  init(path: String) throws {
-    let text: String
-    do { text = try String(contentsOfFile: path, encoding: .utf8) } catch {
-      throw ConfigurationError(key: path, problem: "cannot be read; check that it exists, is UTF-8 and may be read")
+  init(path: String, isFound: Bool = false) throws {
+    let file: RegularFile
+    do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {
+      throw ConfigurationError(key: path, problem: error.problem)
+    }
+    if isFound, let problem = Self.distrust(of: file, path: path) {
+      throw ConfigurationError(key: path, problem: problem)
+    }
+    guard let text = String(validating: file.content, as: UTF8.self) else {
+      throw ConfigurationError(key: path, problem: "is not UTF-8; save it as UTF-8")
     }
     try self.init(yaml: text, name: path)
+  }
+
+  /// Why a file in the working directory is not believed, and the remedy; nil for a file that only this user or root writes.
+  private static func distrust(of file: RegularFile, path: String) -> String? {
+    let remedy = "or name the file with --config if you trust it"
+    if file.owner != geteuid(), file.owner != 0 {
+      return "is not read: it belongs to another user (\(file.owner)); take it over with chown, \(remedy)"
+    }
+    if file.mode & 0o022 != 0 {
+      return "is not read: other users may write it; run: chmod go-w \(path), \(remedy)"
+    }
+    return nil
   }
 
   init(yaml: String, name: String) throws {

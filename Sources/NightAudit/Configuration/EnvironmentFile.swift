@@ -6,8 +6,10 @@ import Run
 package enum EnvironmentFile {
   package static let path = "/etc/night-audit/environment"
 
-  /// What came of reading it.
+  /// The result of reading it.
   package struct Outcome: Sendable {
+    /// The file; nil where there is none that can be read.
+    package var source: Settings.Source?
     /// The variables that it set, because the process had none of these names.
     package var adopted: Set<String> = []
     /// Why it could not be read although it is there.
@@ -22,17 +24,24 @@ package enum EnvironmentFile {
   package static func adopt(_ path: String = path) throws(ConfigurationError) -> Outcome {
     var outcome = Outcome()
     guard access(path, F_OK) == 0 else { return outcome }
-    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+    let file: RegularFile
+    do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {
       outcome.warning = """
-        \(path) may not be read by this user, so that what it sets is missing here; run the command as the user that \
-        runs the nights, or give it read access
+        \(path) \(error.problem), so that what it sets is missing here; run the command as the user that runs the nights, \
+        or give this user read access
         """
       return outcome
     }
-    for (name, value) in try assignments(in: text, path: path) where getenv(name) == nil {
+    guard let text = String(validating: file.content, as: UTF8.self) else {
+      throw ConfigurationError(key: path, problem: "is not UTF-8; save it as UTF-8")
+    }
+    let assignments = try assignments(in: text, path: path)
+    for (name, value) in assignments where getenv(name) == nil {
       setenv(name, value, 1)
       outcome.adopted.insert(name)
     }
+    outcome.source = .init(
+      path: path, holdsSecret: assignments.contains { SettingKey.isSecret(variable: $0.key, value: $0.value) })
     return outcome
   }
 

@@ -1,3 +1,4 @@
+import Postgres
 import Reconciliation
 
 /// One setting's name, what it is without being set, and whether its value may be shown.
@@ -19,6 +20,10 @@ package struct SettingKey: Sendable {
     case url
     /// A URL whose path is a password.
     case pathOfURL
+    /// A URL whose path is shown where it names a folder, and hidden where it may be a password: of http and https.
+    case addressOfDelivery
+    /// A command, of which only the program is shown: its arguments may be passwords.
+    case command
     /// The name of a file. Where something else stands it may be the secret that belongs into one.
     case file
   }
@@ -74,7 +79,7 @@ package struct SettingKey: Sendable {
 
   /// Those of a section `deliver.<name>`.
   static let ofDelivery: [SettingKey] = [
-    SettingKey("url", "", .url), SettingKey("command", isList: true), SettingKey("from"),
+    SettingKey("url", "", .addressOfDelivery), SettingKey("command", "", .command, isList: true), SettingKey("from"),
     SettingKey("to", isList: true), SettingKey("user"), SettingKey("passwordFile", "", .file),
     SettingKey("privateKeyFile", "", .file), SettingKey("hostKey"), SettingKey("region"),
     SettingKey("caFile", "", .file), SettingKey("attempts", "3"),
@@ -99,6 +104,21 @@ package struct SettingKey: Sendable {
     guard var found = section.first(where: { $0.name == parts[2] }) else { return nil }
     found.name = key
     return found
+  }
+
+  /// Whether a value contains a password or a token.
+  func isSecret(_ value: String) -> Bool {
+    switch secrecy {
+    case .none, .file, .command: false
+    case .connection: ConnectionParameters.summary(of: value)?.contains("password=") ?? true
+    case .url, .addressOfDelivery: ShownURL.text(value) != value
+    case .pathOfURL: true
+    }
+  }
+
+  /// Whether an environment variable contains a password or a token.
+  static func isSecret(variable: String, value: String) -> Bool {
+    variable == "PGPASSWORD" || all.contains { $0.variable == variable && $0.isSecret(value) }
   }
 
   /// The name of the environment variable that sets it, as the reader of the environment spells names: with `_` for

@@ -21,13 +21,19 @@ package struct SettingsListing: Sendable {
       guard let origin = loader.origin(of: key), let values = loader.list(key.name) else {
         return Line(key: key.name, value: key.standard.isEmpty ? nil : key.standard, origin: "default")
       }
-      return Line(key: key.name, value: values.map { Self.shown($0, key) }.joined(separator: ","), origin: origin)
+      return Line(key: key.name, value: Self.shown(values, key).joined(separator: ","), origin: origin)
     }
+  }
+
+  private static func shown(_ values: [String], _ key: SettingKey) -> [String] {
+    guard case .command = key.secrecy else { return values.map { shown($0, key) } }
+    return Array(values.prefix(1)) + values.dropFirst().map { _ in "…" }
   }
 
   private static func shown(_ value: String, _ key: SettingKey) -> String {
     switch key.secrecy {
-    case .none: value
+    case .none, .command: value
+    case .addressOfDelivery: ShownURL.delivery(value)
     case .connection: ConnectionParameters.summary(of: value) ?? "(hidden: it cannot be understood)"
     case .url: ShownURL.text(value)
     case .pathOfURL: ShownURL.host(value)

@@ -35,7 +35,8 @@ package struct SettingsLoader {
   ) throws {
     let found = path ?? Self.searchedFiles.first { FileManager.default.fileExists(atPath: $0) }
     try self.init(
-      file: try found.map { try ConfigurationFile(path: $0) }, name: found ?? "configuration", environment: environment,
+      file: try found.map { try ConfigurationFile(path: $0, isFound: path == nil && $0.hasPrefix("./")) },
+      name: found ?? "configuration", environment: environment,
       environmentFile: environmentFile)
   }
 
@@ -89,9 +90,9 @@ package struct SettingsLoader {
   private static func credentials(in directory: String?) throws -> [String: String] {
     guard let directory else { return [:] }
     func unreadable(_ key: String, _ error: any Error) -> ConfigurationError {
-      ConfigurationError(
-        key: key,
-        problem: "what systemd handed over in \(directory) cannot be read: \((error as NSError).localizedDescription)")
+      let reason = (error as? RegularFile.Failure)?.problem ?? (error as NSError).localizedDescription
+      return ConfigurationError(
+        key: key, problem: "what systemd handed over in \(directory) cannot be read: \(reason)")
     }
     var credentials: [String: String] = [:]
     let names: [String]
@@ -105,8 +106,10 @@ package struct SettingsLoader {
         credentials[name] = path
       } else {
         do {
-          credentials[name] = try String(contentsOfFile: path, encoding: .utf8)
-            .trimmingCharacters(in: .whitespacesAndNewlines)
+          guard let text = String(validating: try RegularFile(path).content, as: UTF8.self) else {
+            throw RegularFile.Failure(problem: "is not UTF-8; save it as UTF-8")
+          }
+          credentials[name] = text.trimmingCharacters(in: .whitespacesAndNewlines)
         } catch {
           throw unreadable(name, error)
         }
@@ -252,8 +255,19 @@ package struct SettingsLoader {
     settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
     settings.deliver = try dispatchTargets()
     try loadFurtherSettings(into: &settings)
+    settings.sources = [source, environmentFile.source].compactMap(\.self)
     settings.warnings = unknownVariables() + [environmentFile.warning].compactMap(\.self)
     return settings
+  }
+
+  /// The configuration file; nil without one.
+  private var source: Settings.Source? {
+    guard hasFile else { return nil }
+    let holdsSecret = fileValues.contains { key, value in
+      guard case .scalar(let text) = value else { return false }
+      return SettingKey.named(key)?.isSecret(text) ?? false
+    }
+    return Settings.Source(path: fileName, holdsSecret: holdsSecret)
   }
 
   private func apps() throws -> [Settings.App] {

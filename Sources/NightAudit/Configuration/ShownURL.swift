@@ -14,6 +14,12 @@ enum ShownURL {
       + (hasQuery ? "?…" : "")
   }
 
+  /// The address of a delivery: of http and https the host alone, because a path may hold a token.
+  static func delivery(_ url: String) -> String {
+    let isHTTP = ["http", "https"].contains(URLComponents(string: url)?.scheme?.lowercased())
+    return isHTTP ? host(url) : text(url)
+  }
+
   /// Where the path is the secret: the host alone.
   static func host(_ url: String) -> String {
     URLComponents(string: url).flatMap { parts in parts.host.map { "\(parts.scheme ?? "https")://\($0)/…" } }

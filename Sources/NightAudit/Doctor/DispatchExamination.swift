@@ -25,7 +25,7 @@ extension Doctor {
         }
       case .mail, .upload:
         let scheme = target.account.flatMap { URLComponents(string: $0.url)?.scheme?.lowercased() } ?? ""
-        diagnosis.subject += " \(target.account?.url ?? "")"
+        diagnosis.subject += " \(target.account.map { ShownURL.delivery($0.url) } ?? "")"
         if protocols.isEmpty {
           diagnosis.problem = "needs the program curl; install it (Debian: apt-get install curl)"
         } else if !protocols.contains(scheme) {

@@ -62,7 +62,7 @@ package struct Doctor: Sendable {
 
   /// What the configuration names on this machine.
   func files() -> [Diagnosis] {
-    keyFiles() + endpoints() + roots() + TieOutExamination(settings: settings).examine()
+    keyFiles() + identifiers() + rate() + endpoints() + roots() + TieOutExamination(settings: settings).examine()
   }
 
   private func keyFiles() -> [Diagnosis] {
@@ -97,6 +97,50 @@ package struct Doctor: Sendable {
       }
       return found
     }
+  }
+
+  /// Identifiers of keys that Apple cannot have given.
+  private func identifiers() -> [Diagnosis] {
+    settings.apps.flatMap { app -> [Diagnosis] in
+      var found: [Diagnosis] = []
+      if let issuer = app.issuerId, UUID(uuidString: issuer) == nil {
+        found.append(
+          Diagnosis(
+            subject: "app.\(app.name).issuerId",
+            warning: """
+              is no UUID, and Apple will refuse every request; copy the Issuer ID above the list of keys in App Store Connect, \
+              Users and Access, Integrations
+              """))
+      }
+      if let key = app.keyId, key.wholeMatch(of: /[A-Z0-9]{10}/) == nil {
+        found.append(
+          Diagnosis(
+            subject: "app.\(app.name).keyId",
+            warning: """
+              is not 10 capital letters and digits, and Apple will refuse every request; copy the Key ID beside the key in \
+              App Store Connect, Users and Access, Integrations
+              """))
+      }
+      return found
+    }
+  }
+
+  /// Apple's limit for most questions about purchases, in requests a second for each app.
+  private static let highestRate = 50.0
+
+  private func rate() -> [Diagnosis] {
+    let rate = settings.requestsPerSecond
+    guard rate == 0 || rate > Doctor.highestRate,
+      [settings.productionURL, settings.verifyReceiptURL].contains(where: { $0.contains(".apple.com") })
+    else { return [] }
+    return [
+      Diagnosis(
+        subject: "appstore.requestsPerSecond",
+        warning: """
+          \(rate == 0 ? "is 0, which sets no limit" : "is \(rate)"), and Apple's limit is 50 requests a second: Apple will \
+          refuse requests with 429; set it to 25
+          """)
+    ]
   }
 
   private func endpoints() -> [Diagnosis] {

@@ -11,7 +11,22 @@ struct HostExamination {
 
   func examine() -> [Diagnosis] {
     let schedule = ScheduleExamination(root: root, isPinging: settings.pingURL != nil)
-    return [schedule.examine(), disk(), metrics()].compactMap(\.self)
+    return settings.sources.compactMap(source) + [schedule.examine(), disk(), metrics()].compactMap(\.self)
+  }
+
+  /// Whether other users can read a password in a file of the configuration, or change which database and commands it names.
+  private func source(_ source: Settings.Source) -> Diagnosis? {
+    let attributes = try? FileManager.default.attributesOfItem(atPath: source.path)
+    guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return nil }
+    if mode & 0o002 != 0 {
+      return Diagnosis(
+        subject: source.path,
+        warning:
+          "can be changed by every user, with the database and the commands it names; run: chmod o-rw \(source.path)")
+    }
+    guard source.holdsSecret, mode & 0o004 != 0 else { return nil }
+    return Diagnosis(
+      subject: source.path, warning: "contains a password and can be read by every user; run: chmod o-r \(source.path)")
   }
 
   /// Whether metrics can be written where node_exporter reads them.

@@ -24,6 +24,7 @@ struct SalesHealth {
     if found.allSatisfy({ $0.problem == nil }) {
       found += try SalesIndexes(settings: settings, rows: try rows(connection)).examine(connection)
       found += try comparison(connection, sales)
+      found += try SalesLinks(settings: settings, schema: sales.schema).examine(connection)
       found += try samples(connection, sales)
     }
     return found

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Run
 
 /// Whether something starts nights, and whether somebody hears of them.
 struct ScheduleExamination {
@@ -84,7 +85,7 @@ struct ScheduleExamination {
   }
 
   private func lines(of file: String) -> [Substring] {
-    ((try? String(contentsOfFile: file, encoding: .utf8)) ?? "").split(whereSeparator: \.isNewline)
+    (RegularFile.text(file) ?? "").split(whereSeparator: \.isNewline)
   }
 
   /// The lines that start a night: no remarks, no variables, and not what only asks Apple during the day.

@@ -83,7 +83,7 @@ package struct RootInstallation: Sendable {
   }
 
   private static func holds(_ pin: TrustedRoots.Pin, _ path: String) -> Bool {
-    guard let content = FileManager.default.contents(atPath: path) else { return false }
+    guard let content = RegularFile.content(path) else { return false }
     return (try? pin.certificate(in: Array(content))) != nil
   }
 }

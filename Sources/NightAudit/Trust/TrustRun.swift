@@ -78,7 +78,8 @@ struct CertificateFiles {
 
   /// Nil for what cannot be read. No more is read than shows that it is too long.
   private static func content(of path: String) -> [UInt8]? {
-    guard let handle = FileHandle(forReadingAtPath: path) else { return nil }
-    return (try? handle.read(upToCount: 1 << 16)).map { Array($0) }
+    guard let descriptor = try? RegularFile.descriptor(path) else { return nil }
+    let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    return (try? file.read(upToCount: 1 << 16)).map { Array($0) }
   }
 }

@@ -50,10 +50,10 @@ struct NightWatch: Sendable {
     }
   }
 
-  func failed(_ error: any Error, status: Int32) async {
+  func failed(_ error: any Error, status: Int32, requests: RequestStatistics.Counts) async {
     // A second run beside the night is no night that failed.
     guard isWatched, status != ExitStatus.locked.rawValue else { return }
-    await write(status, nil, stages: [], requests: nil, session: nil)
+    await write(status, nil, stages: [], requests: requests, session: nil)
     await ping?.send(
       .failure,
       "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
@@ -73,13 +73,13 @@ struct NightWatch: Sendable {
   // MARK: - Metrics
 
   private func write(
-    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], requests: RequestStatistics.Counts?,
+    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], requests: RequestStatistics.Counts,
     session: PostgresSession?
   ) async {
     guard let path = settings.metricsTextfile else { return }
     do {
       var metrics = await metrics(status, outcome, stages, session, path)
-      if let requests { metrics += NightWatch.metrics(requests) }
+      metrics += NightWatch.metrics(requests).map { $0.accumulated(from: path) }
       try MetricsFile(metrics).write(to: path)
     } catch {
       logger.warning("metrics.textfile: \(error)")
@@ -174,12 +174,12 @@ struct NightWatch: Sendable {
     return [
       MetricsFile.Metric(
         "night_audit_apple_requests_total", .counter,
-        help: "Requests to Apple about purchases in the last night, by what came of them.",
+        help: "Requests to Apple about purchases in all nights, by result.",
         groups.map {
           (labels: [("app", $0.key.app), ("outcome", $0.key.outcome.rawValue)], value: String($0.value))
         }),
       MetricsFile.Metric(
-        "night_audit_apple_latency_seconds", help: "How long Apple took to reply in the last night.",
+        "night_audit_apple_latency_seconds", help: "How long Apple took to reply, in all nights.",
         buckets: zip(RequestStatistics.bounds, requests.cumulative).map { (bound: $0, atMost: $1) },
         count: requests.replies, sum: requests.seconds),
     ]

@@ -10,7 +10,7 @@ import Run
 package struct ReportRetention {
   /// A report folder, as its `summary.json` describes it.
   package struct Folder: Hashable {
-    /// Relative to `report.directory`: `2026-11-19`, `held/2026-11-19`, or `20261120T030000Z-1` in `ad-hoc` or `held`.
+    /// Relative to `report.directory`: `2026-11-19`, `held/2026-11-19`, `held/20261120T030000Z-1`, or `ad-hoc/2026-11-01_2026-11-30-1`.
     package var path: String
     /// As-of of the run that made it.
     var asOf: Instant
@@ -67,10 +67,14 @@ package struct ReportDirectory {
     var found = nights(in: directory + "/.")
     found += nights(in: "\(directory)/held").map { "held/\($0)" }
     for place in ["held", "ad-hoc"] {
-      let numbered = names(in: "\(directory)/\(place)").filter { $0.wholeMatch(of: /\d{8}T\d{6}Z-\d+/) != nil }
-      found += numbered.map { "\(place)/\($0)" }
+      found += names(in: "\(directory)/\(place)").map { "\(place)/\($0)" }.filter(isNumbered)
     }
     return found
+  }
+
+  /// Whether a path below the directory is that of a report apart from the nights, by its number.
+  private func isNumbered(_ path: String) -> Bool {
+    path.wholeMatch(of: /held\/\d{8}T\d{6}Z-\d+|ad-hoc\/\d{4}-\d{2}-\d{2}(_\d{4}-\d{2}-\d{2})?-\d+/) != nil
   }
 
   /// Clears away what runs that died here have left, once it is settled which of them have published.
@@ -114,7 +118,7 @@ package struct ReportDirectory {
     let prefix = directory + "/"
     guard whole.hasPrefix(prefix) else { return }
     let path = String(whole.dropFirst(prefix.count))
-    guard path.wholeMatch(of: /held\/\d{4}-\d{2}-\d{2}|(held|ad-hoc)\/\d{8}T\d{6}Z-\d+/) != nil,
+    guard isNumbered(path) || path.wholeMatch(of: /held\/\d{4}-\d{2}-\d{2}/) != nil,
       let found = folder(path), isOf(runId, asOf, found)
     else { return }
     try remove(found)

@@ -54,7 +54,7 @@ package struct Leftovers {
     } else {
       lock = errno == EWOULDBLOCK ? .held : .unknown
     }
-    let content = FileManager.default.contents(atPath: names.lease).flatMap {
+    let content = RegularFile.content(names.lease).flatMap {
       try? JSONDecoder().decode(StagingLease.Content.self, from: $0)
     }
     let process = content?.process ?? 0

@@ -17,7 +17,7 @@ package struct ReportContents {
 
   /// nil when there is no folder with a readable `SHA256SUMS`.
   package init?(directory: String) {
-    guard let sums = FileManager.default.contents(atPath: "\(directory)/\(ReportContents.sums)") else { return nil }
+    guard let sums = RegularFile.content("\(directory)/\(ReportContents.sums)") else { return nil }
     var files: [(name: String, sha256: String)] = []
     for line in String(decoding: sums, as: UTF8.self).split(separator: "\n") {
       // The format of sha256sum(1): the hash, two spaces, the name.
@@ -26,7 +26,7 @@ package struct ReportContents {
     }
     digest = ReportContents.sha256(sums)
     files.append((ReportContents.sums, digest))
-    if let run = FileManager.default.contents(atPath: "\(directory)/run.json") {
+    if let run = RegularFile.content("\(directory)/run.json") {
       files.append(("run.json", ReportContents.sha256(run)))
     }
     self.directory = directory
@@ -112,6 +112,6 @@ package struct ReportContents {
 
   /// The bytes of a file; nil when it cannot be read.
   func content(of name: String) -> [UInt8]? {
-    FileManager.default.contents(atPath: "\(directory)/\(name)").map { Array($0) }
+    RegularFile.content("\(directory)/\(name)").map { Array($0) }
   }
 }

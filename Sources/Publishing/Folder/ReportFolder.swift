@@ -18,8 +18,8 @@ package struct ReportFolder: Sendable {
     case held(directory: String, date: String)
     /// `<directory>/held/<as-of>-<n>/`: an implausible run that is no night's.
     case heldApart(directory: String, asOf: String)
-    /// `<directory>/ad-hoc/<as-of>-<n>/`.
-    case adHoc(directory: String, asOf: String)
+    /// `<directory>/ad-hoc/<period>-<n>/`, such as `2026-11-01_2026-11-30-1`.
+    case adHoc(directory: String, period: String)
     /// A directory that the caller named; it becomes the folder itself.
     case exact(String)
   }
@@ -436,7 +436,7 @@ extension ReportFolder.Destination {
     case .nightly(let directory, let date): "\(directory)/\(date)"
     case .held(let directory, let date): "\(directory)/held/\(date)"
     case .heldApart(let directory, let asOf): "\(directory)/held/\(asOf)"
-    case .adHoc(let directory, let asOf): "\(directory)/ad-hoc/\(asOf)"
+    case .adHoc(let directory, let period): "\(directory)/ad-hoc/\(period)"
     case .exact(let path): ReportFolder.absolute(path)
     }
   }
@@ -447,9 +447,9 @@ extension ReportFolder.Destination {
   fileprivate var candidates: [String] {
     switch self {
     case .nightly, .held, .exact: return [target]
-    case .adHoc(_, let asOf), .heldApart(_, let asOf):
+    case .adHoc(_, let name), .heldApart(_, let name):
       let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
-      return names.sorted().filter { $0.hasPrefix(asOf + "-") }.map { "\(parent)/\($0)" }
+      return names.sorted().filter { $0.hasPrefix(name + "-") }.map { "\(parent)/\($0)" }
     }
   }
 }

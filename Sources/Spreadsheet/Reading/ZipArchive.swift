@@ -1,4 +1,5 @@
 import CMiniZip
+import CSystemCalls
 import Glibc
 
 /// An archive that is open for reading. Parts are inflated piece by piece: none is ever in memory as a whole.
@@ -23,8 +24,11 @@ struct ZipArchive: ~Copyable {
 
   /// Says what the file is where the library would only say that it is no archive.
   private static func refuseOthers(_ path: String) throws(WorkbookReadError) {
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw .cannotOpen(path: path, reason: unsafe String(cString: strerror(errno))) }
+    var (owner, mode): (UInt32, UInt32) = (0, 0)
+    let descriptor = unsafe file_open_regular(path, &owner, &mode)
+    guard descriptor >= 0 else {
+      throw .cannotOpen(path: path, reason: unsafe String(cString: file_open_problem(errno)))
+    }
     defer { close(descriptor) }
     var head = [UInt8](repeating: 0, count: 4)
     let count = unsafe Glibc.read(descriptor, &head, head.count)

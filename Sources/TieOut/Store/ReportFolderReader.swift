@@ -3,6 +3,7 @@ import Gzip
 import Logging
 import Postgres
 import Reconciliation
+import Run
 
 /// Reads the files that somebody drops into `tieOut.folder`: sales reports by Apple's names, finance reports and
 /// `payments.csv` by their first line.
@@ -46,7 +47,7 @@ struct ReportFolderReader {
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     guard attributes?[.type] as? FileAttributeType == .typeRegular else { return }
     guard (attributes?[.size] as? Int ?? 0) <= Self.largestFile,
-      let data = FileManager.default.contents(atPath: path)
+      let data = RegularFile.content(path)
     else {
       result.problems.append("\(name): cannot be read, or is larger than \(Self.largestFile >> 20) MiB")
       return

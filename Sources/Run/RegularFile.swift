@@ -1,0 +1,46 @@
+import CSystemCalls
+import Foundation
+
+/// Reads files that lie on a volume; never waits for the writer of a pipe.
+package struct RegularFile: Sendable {
+  /// Why a path cannot be read, as a clause with the file as its subject.
+  package struct Failure: Error, Hashable {
+    package var problem: String
+
+    package init(problem: String) { self.problem = problem }
+  }
+
+  package var content: Data
+  /// The user that owns the file.
+  package var owner: UInt32
+  /// The permission bits.
+  package var mode: UInt32
+
+  /// Reads a whole file.
+  package init(_ path: String) throws(Failure) {
+    let opened = try Self.open(path)
+    (owner, mode) = (opened.owner, opened.mode)
+    let file = FileHandle(fileDescriptor: opened.descriptor, closeOnDealloc: true)
+    do { content = try file.readToEnd() ?? Data() } catch {
+      throw Failure(problem: (error as NSError).localizedDescription)
+    }
+  }
+
+  /// The content of a file; nil when it cannot be read.
+  package static func content(_ path: String) -> Data? { (try? RegularFile(path))?.content }
+
+  /// The text of a file in UTF-8; nil when it cannot be read or is no UTF-8.
+  package static func text(_ path: String) -> String? {
+    content(path).flatMap { String(validating: $0, as: UTF8.self) }
+  }
+
+  /// Opens a file; the caller closes the descriptor.
+  package static func descriptor(_ path: String) throws(Failure) -> Int32 { try open(path).descriptor }
+
+  private static func open(_ path: String) throws(Failure) -> (descriptor: Int32, owner: UInt32, mode: UInt32) {
+    var (owner, mode): (UInt32, UInt32) = (0, 0)
+    let descriptor = file_open_regular(path, &owner, &mode)
+    guard descriptor >= 0 else { throw Failure(problem: String(cString: file_open_problem(errno))) }
+    return (descriptor, owner, mode)
+  }
+}
