@@ -67,6 +67,7 @@ extension Audit {
     var summary = SummaryFacts(
       isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
+    summary.missingDays = plan.period.missingDays(at: plan.asOf, in: settings.timeZone)
     summary.notChecked = settings.notChecked
     for app in settings.apps { summary.notAsked[app.name] = collector.beyondAsking[app.bundleId] }
     summary.settings = settings.settingWords

@@ -20,6 +20,16 @@ package struct Period: Hashable, Sendable {
   /// The period as part of a folder's name: `2026-11-19`, or `2026-11-01_2026-11-30`.
   package var folderName: String { since == until ? until : "\(since)_\(until)" }
 
+  /// How many days of the period have not ended at an as-of.
+  package func missingDays(at asOf: Instant, in zone: TimeZone) -> Int {
+    guard asOf < end else { return 0 }
+    let calendar = Period.calendar(zone)
+    // The noon of a day exists in every zone.
+    let first = Period.day(max(since, Period.dayText(of: asOf, in: zone)), calendar)
+    guard let first, let last = Period.day(until, calendar) else { return 0 }
+    return (calendar.dateComponents([.day], from: first, to: last).day ?? 0) + 1
+  }
+
   /// Whether an instant lies in the period.
   package func contains(_ instant: Instant) -> Bool { instant >= start && instant < end }
 

@@ -39,6 +39,19 @@ import Testing
     #expect(!period.contains(try instant("2026-10-31T23:59:59Z")))
   }
 
+  @Test(
+    "days of a period that have not ended at the as-of are counted",
+    arguments: [
+      ("UTC", "2026-11-27T03:00:00Z", 4), ("UTC", "2026-12-01T00:00:00Z", 0), ("UTC", "2026-11-30T23:59:59Z", 1),
+      ("UTC", "2026-10-01T03:00:00Z", 30), ("Europe/Berlin", "2026-11-29T22:59:59Z", 2),
+      ("Europe/Berlin", "2026-11-29T23:00:00Z", 1), ("America/Los_Angeles", "2026-12-01T03:00:00Z", 1),
+    ])
+  func missingDays(_ name: String, _ asOf: String, _ days: Int) throws {
+    let zone = try zone(name)
+    let period = try Period(since: "2026-11-01", until: "2026-11-30", in: zone)
+    #expect(period.missingDays(at: try instant(asOf), in: zone) == days)
+  }
+
   @Test(arguments: ["2026-02-30", "2026-2-3", "20261119", "", "tomorrow", "2026-13-01", "٢٠٢٦-11-19", "2026-11-19Z"])
   func whatIsNoDayIsRefused(_ text: String) throws {
     let utc = try zone("UTC")

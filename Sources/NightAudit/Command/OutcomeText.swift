@@ -15,7 +15,7 @@ package struct OutcomeText {
     let summary = outcome.summary
     let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
     var lines = ["Night audit of \(days) (\(summary.timeZone))"]
-    lines.append(summary.isComplete ? "Complete." : "INCOMPLETE:")
+    lines.append(summary.stateLine)
     lines += summary.incompleteReasons.map { "  - \($0)" }
     if !outcome.held.isEmpty {
       lines.append("HELD: published nowhere, sent to nobody, not recorded. The same command with --accept releases it.")
@@ -80,7 +80,7 @@ package struct OutcomeText {
     if !outcome.held.isEmpty {
       state = "HELD; look at it, then release it by the same command with --accept"
     } else {
-      state = summary.isComplete ? "complete" : "INCOMPLETE"
+      state = summary.stateWord
     }
     var lines = ["Night audit of \(days): \(state)"]
     lines += outcome.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }

@@ -209,12 +209,9 @@ struct ReportPage {
       apps = options.apps.joined(separator: " · ")
       timeZone = summary.timeZone
       asOf = options.asOf.text
-      bannerClass = summary.isComplete ? "complete" : "incomplete"
-      state = summary.isComplete ? "COMPLETE" : "INCOMPLETE"
-      stateText =
-        summary.isComplete
-        ? "Every check that was due was answered, and all control totals balance."
-        : "All control totals balance. The items below are outstanding."
+      bannerClass = summary.state.isFinal ? "complete" : "incomplete"
+      state = summary.state.heading
+      stateText = "All control totals balance. \(summary.state.text)"
       reasons = summary.incompleteReasons
       hasReasons = !reasons.isEmpty
       let open = summary.findings

@@ -17,7 +17,7 @@ package struct SummaryMail {
 
   /// In ASCII.
   package var subject: String {
-    "Night audit \(summary.period.until): \(summary.complete ? "complete" : "INCOMPLETE"), "
+    "Night audit \(summary.period.until): \(summary.state.isFinal ? "complete" : summary.state.heading), "
       + "\(openFindings(summary.findings.closing)), \(critical) critical"
   }
 
@@ -30,9 +30,7 @@ package struct SummaryMail {
   }
 
   private var state: String {
-    summary.complete
-      ? "COMPLETE: every check that was due was answered."
-      : "INCOMPLETE: the items below are outstanding. All other figures are final."
+    "\(summary.state.heading): \(summary.state.text)"
   }
 
   private var critical: Int {
@@ -115,7 +113,7 @@ package struct SummaryMail {
 
   package var body: MailBody {
     MailBody(
-      title: title, tone: summary.complete ? .good : .warning, state: state, reasons: summary.incompleteReasons,
+      title: title, tone: summary.state.isFinal ? .good : .warning, state: state, reasons: summary.incompleteReasons,
       sections: sections, closing: closing)
   }
 }

@@ -7,10 +7,8 @@ extension SummaryPage {
     try line("App Store night audit \(options.period.days)", formats.title, height: 34)
     try line(options.apps.joined(separator: " · "), formats.subtitle, height: 20)
     try line(
-      facts.isComplete
-        ? "COMPLETE: every check that was due was answered."
-        : "INCOMPLETE: the items below are outstanding. All other figures are final.",
-      facts.isComplete ? formats.complete : formats.incomplete, height: 26)
+      "\(facts.state.heading): \(facts.state.text)", facts.state.isFinal ? formats.complete : formats.incomplete,
+      height: 26)
     bannerRow = row
     row += 1
     for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }

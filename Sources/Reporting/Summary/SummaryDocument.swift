@@ -10,10 +10,15 @@ package struct SummaryDocument: Codable {
     var since: String
     var until: String
     var timeZone: String
+    /// Whether the period had ended at the as-of.
+    var ended: Bool
+    /// Days of the period that had not ended at the as-of.
+    var missingDays: Int
 
     enum CodingKeys: String, CodingKey {
-      case since, until
+      case since, until, ended
       case timeZone = "time_zone"
+      case missingDays = "missing_days"
     }
   }
 
@@ -113,7 +118,9 @@ package struct SummaryDocument: Codable {
     complete = summary.isComplete
     incompleteReasons = summary.incompleteReasons
     self.asOf = asOf.text
-    period = Period(since: summary.since, until: summary.until, timeZone: summary.timeZone)
+    period = Period(
+      since: summary.since, until: summary.until, timeZone: summary.timeZone, ended: summary.missingDays == 0,
+      missingDays: summary.missingDays)
     configuration = summary.configuration
     orders = Orders(read: totals.ordersRead)
     dispositions = [:]

@@ -10,6 +10,8 @@ package struct SummaryFacts: Sendable {
   package var since: String
   /// Last day of the period.
   package var until: String
+  /// Days of the period that had not ended at the as-of.
+  package var missingDays = 0
   /// `report.timeZone`, such as `Europe/Berlin`.
   package var timeZone: String
   /// Hash of the configuration.
