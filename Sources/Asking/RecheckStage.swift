@@ -103,8 +103,22 @@ package struct RecheckStage: Sendable {
     if !critical.isEmpty { try await queue.ask(about: critical) }
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }
-    progress.begin(isOffline ? "judging without asking" : "asking Apple", total: due)
-    let asking = try await withThrowingTaskGroup(of: Result<Void, any Error>?.self) { group in
+    let asking = try await progress.during(isOffline ? "judging without asking" : "asking Apple", total: due) {
+      try await storeAndAsk(deadline: deadline)
+    }
+    try asking?.get()
+    let (asOf, worker, settings, isWhole) = (queue.asOf, queue.worker, settings, queue.isWhole && !isOffline)
+    let complaints = try await queue.store.withConnection {
+      try FirstAnswersTable.decide(asOf: asOf, worker: worker, settings: settings, isWhole: isWhole, on: $0)
+    }
+    state.values.withLock { values in
+      values.summary.faults = gate.faults.merging(complaints) { "\($0) \($1)" }
+    }
+  }
+
+  /// Asks, and stores answers as they come; nil when storing has ended the asking.
+  private func storeAndAsk(deadline: ContinuousClock.Instant) async throws -> Result<Void, any Error>? {
+    try await withThrowingTaskGroup(of: Result<Void, any Error>?.self) { group in
       group.addTask {
         try await sink.store(with: writer)
         return nil
@@ -118,15 +132,6 @@ package struct RecheckStage: Sendable {
       // Answers that cannot be stored end the asking: the error cancels it.
       while let ended = try await group.next() { asking = ended ?? asking }
       return asking
-    }
-    progress.end()
-    try asking?.get()
-    let (asOf, worker, settings, isWhole) = (queue.asOf, queue.worker, settings, queue.isWhole && !isOffline)
-    let complaints = try await queue.store.withConnection {
-      try FirstAnswersTable.decide(asOf: asOf, worker: worker, settings: settings, isWhole: isWhole, on: $0)
-    }
-    state.values.withLock { values in
-      values.summary.faults = gate.faults.merging(complaints) { "\($0) \($1)" }
     }
   }
 

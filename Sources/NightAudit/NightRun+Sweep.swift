@@ -28,9 +28,7 @@ struct FeedReading {
     let stage = SweepStage(
       apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: run.logger, stop: run.stop,
       progress: run.progress, deadline: deadline)
-    run.progress.begin("sweeping Apple's notifications", total: 0)
-    let summary = try await stage.run()
-    run.progress.end()
+    let summary = try await run.progress.during("sweeping Apple's notifications", total: 0, stage.run)
     run.logger.info(
       "swept Apple's side",
       metadata: [

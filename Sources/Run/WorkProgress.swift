@@ -1,18 +1,12 @@
 import Foundation
 import Logging
+import Reconciliation
+import Reporting
 import Synchronization
 
 /// Says how far long work is: a line that is redrawn on a terminal, log lines once a minute elsewhere.
 package final class WorkProgress: Sendable {
-  private struct State {
-    var label = ""
-    var total = 0
-    var done = 0
-    var began = ContinuousClock.now
-    var lastShown: ContinuousClock.Instant?
-  }
-
-  private let state = Mutex(State())
+  private let state = Mutex(ProgressState())
   private let isTerminal: Bool
   private let isQuiet: Bool
   private let logger: Logger
@@ -27,45 +21,90 @@ package final class WorkProgress: Sendable {
 
   /// Starts a piece of work of so many steps; 0 when nobody knows.
   package func begin(_ label: String, total: Int) {
-    state.withLock { $0 = State(label: label, total: total) }
+    state.withLock { $0 = ProgressState(label: label, total: total) }
     if !isTerminal, !isQuiet { logger.info("\(label)", metadata: total > 0 ? ["total": "\(total)"] : [:]) }
+  }
+
+  /// Does a piece of work that asks Apple, and shows since when Apple has not answered.
+  ///
+  /// A person at a terminal sees that even if `isQuiet`: a silent program seems to hang.
+  package func during<Result>(
+    _ label: String, total: Int, _ work: () async throws -> Result
+  ) async throws -> Result {
+    begin(label, total: total)
+    defer { end() }
+    return try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        while !Task.isCancelled {
+          try? await Task.sleep(for: .seconds(1))
+          self.show { $0.isWaiting(.now) }
+        }
+      }
+      defer { group.cancelAll() }
+      return try await work()
+    }
   }
 
   /// One or more steps are done.
   package func advance(by steps: Int = 1) {
-    if isQuiet { return }
+    show { state in
+      (state.done, state.lastStep) = (state.done + steps, (.now, .now))
+      return !isQuiet
+    }
+  }
+
+  /// Shows the work if the condition holds and the last line is old enough.
+  private func show(if condition: (inout ProgressState) -> Bool) {
     let now = ContinuousClock.now
     let interval: Duration = isTerminal ? .milliseconds(100) : .seconds(60)
-    let shown: State? = state.withLock { state in
-      state.done += steps
-      guard now - (state.lastShown ?? state.began) >= interval else { return nil }
+    let shown: ProgressState? = state.withLock { state in
+      guard condition(&state), now - (state.lastShown ?? state.began) >= interval else { return nil }
       state.lastShown = now
       return state
     }
     guard let shown else { return }
     if isTerminal {
-      write("\r\u{1B}[K" + line(shown, now))
-    } else {
-      logger.info("\(line(shown, now))")
+      write("\r\u{1B}[K" + shown.line(now))
+    } else if !isQuiet {
+      logger.info("\(shown.line(now))")
     }
   }
 
   /// The work is over; the terminal's line is cleared.
   package func end() {
     let shown = state.withLock { $0.lastShown != nil }
-    if isTerminal, shown, !isQuiet { write("\r\u{1B}[K") }
-  }
-
-  private func line(_ state: State, _ now: ContinuousClock.Instant) -> String {
-    let seconds = max(Double((now - state.began).components.seconds), 1)
-    let rate = Double(state.done) / seconds
-    var text = "\(state.label): \(state.done)"
-    if state.total > 0 {
-      text += " of \(state.total), \(Int(rate.rounded()))/s"
-      if rate > 0 { text += ", \(Int((Double(max(state.total - state.done, 0)) / rate).rounded())) s left" }
-    }
-    return text
+    if isTerminal, shown { write("\r\u{1B}[K") }
   }
 
   private func write(_ text: String) { Terminal.writeError(text) }
+}
+
+/// How far a piece of work is.
+struct ProgressState {
+  /// From then on a missing answer is worth a word.
+  private static let silence: Duration = .seconds(10)
+
+  var label = ""
+  var total = 0
+  var done = 0
+  var began = ContinuousClock.now
+  /// The last step, or the beginning: on the clock that never jumps, and for people.
+  var lastStep: (ContinuousClock.Instant, wall: Instant) = (.now, .now)
+  var lastShown: ContinuousClock.Instant?
+
+  /// Whether no step was done for a while.
+  func isWaiting(_ now: ContinuousClock.Instant) -> Bool { now - lastStep.0 >= Self.silence }
+
+  /// One line: `asking Apple: 197 of 1380, 28/s, 42 s left`.
+  func line(_ now: ContinuousClock.Instant) -> String {
+    let rate = Double(done) / max(Double((now - began).components.seconds), 1)
+    var text = "\(label): \(done)\(total > 0 ? " of \(total)" : "")"
+    if isWaiting(now) {
+      text += ", waiting for Apple since \(lastStep.wall.text.dropFirst(11).prefix(5)) UTC"
+    } else if total > 0 {
+      text += ", \(Int(rate.rounded()))/s"
+      if rate > 0 { text += ", \(Int((Double(max(total - done, 0)) / rate).rounded())) s left" }
+    }
+    return text
+  }
 }

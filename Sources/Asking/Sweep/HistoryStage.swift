@@ -69,9 +69,16 @@ package struct HistoryStage: Sendable {
     let histories = CustomerHistories(bundleId: app.bundleId)
     let customers = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
     if customers.isEmpty { return }
-    progress.begin("reading customers' purchases", total: customers.count)
+    try await progress.during("reading customers' purchases", total: customers.count) {
+      try await read(customers[...], of: app, in: histories)
+    }
+  }
+
+  private func read(
+    _ customers: ArraySlice<CustomerHistories.Customer>, of app: SweptApp, in histories: CustomerHistories
+  ) async throws {
     try await withThrowingTaskGroup(of: Bool.self) { group in
-      var left = customers[...]
+      var left = customers
       var underWay = 0
       var silent = 0
       while true {
@@ -89,7 +96,6 @@ package struct HistoryStage: Sendable {
       // They are wanted still, which makes the night incomplete.
       if !left.isEmpty { noteShortfall() }
     }
-    progress.end()
   }
 
   private func noteShortfall() { shared.values.withLock { $0.summary.isShortOfHistories = true } }
