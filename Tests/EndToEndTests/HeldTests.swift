@@ -91,6 +91,33 @@ import Testing
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-19")
   }
 
+  @Test("status names the day whose only report was taken back, and not the held run before it")
+  func statusAfterForgetting() async throws {
+    let shop = try await completeShop()
+    try await shop.execute("TRUNCATE sales.deliveries")
+    #expect(try await shop.nightAudit("run", "--as-of", next).status == 4)
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", next, "--accept").status))
+    try await shop.execute(
+      "SET session_replication_role = replica; UPDATE night_audit.runs SET complete = true WHERE complete IS NOT NULL")
+    let runs = try await shop.value(
+      "SELECT string_agg(run_id::text, ' ' ORDER BY started_at DESC) FROM night_audit.runs WHERE complete")
+    let ids = runs.split(separator: " ").map(String.init)
+    #expect(try await shop.nightAudit("runs", "forget", ids[0]).status == 0)
+    let status = try await shop.nightAudit("status").output
+    #expect(status.contains("Last night     2026-11-19: complete"), "\(status)")
+    #expect(status.contains("Taken back     2026-11-20"), "\(status)")
+    #expect(status.contains("run: night-audit run --date 2026-11-20"), "\(status)")
+
+    #expect(try await shop.nightAudit("runs", "forget", ids[1]).status == 0)
+    let bare = try await shop.nightAudit("status").output
+    #expect(bare.contains("Last night     none left"), "\(bare)")
+    #expect(bare.contains("Last complete  none left"), "\(bare)")
+    let json = try await shop.nightAudit("status", "--json").output
+    let document = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
+    #expect(document["taken_back_day"] as? String == "2026-11-20")
+    #expect(Set((document["open_findings"] as? [String: Int] ?? [:]).keys) == ["critical", "major", "minor"])
+  }
+
   @Test func aShopThatSaysSoHoldsNothing() async throws {
     let shop = try await completeShop()
     try await shop.execute("TRUNCATE sales.deliveries")

@@ -20,15 +20,19 @@ package struct NightStatus: Sendable, Encodable {
     package var directory: String?
   }
 
-  /// The night of the newest day that nobody has forgotten, nor what had replaced its report, however it ended; nil before
-  /// the first.
+  /// The night of the newest day, however it ended; nil before the first.
+  ///
+  /// A run of `runs forget` does not count, nor an earlier run for the same day.
   package var lastNight: Night?
   /// The day of the newest complete night; nil before the first.
   package var lastCompleteDay: String?
   /// When that night ended.
   package var lastCompleteAt: String?
+  /// The newest day without a report because its run was taken back by `runs forget`; nil without one.
+  package var takenBackDay: String?
   /// Whether no night has left a report for longer than a day and what a night may take.
   package var overdue: Bool
+  /// By severity, also those without any.
   package var openFindings: [String: Int]
   package var receiptsDue: Int
   package var reportsOwed: Int
@@ -57,6 +61,8 @@ package struct NightStatus: Sendable, Encodable {
         incomplete_reasons || held_because, directory
       FROM night_audit.runs r WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
         AND NOT \(PublishedReport.isGone("r", from: "directory"))
+        AND NOT EXISTS (SELECT FROM night_audit.runs b WHERE b.is_nightly AND b.publication = 'forgotten'
+          AND b.period_until = r.period_until AND \(ForgottenRun.ran("b")) > r.started_at)
       ORDER BY period_until DESC, started_at DESC LIMIT 1
       """)
     {
@@ -85,7 +91,15 @@ package struct NightStatus: Sendable, Encodable {
     ).single()
     let (lastComplete, lastReport) = (try last.optionalTimestamp(0), try last.optionalTimestamp(1))
     let overdue = lastReport.map { Instant(microseconds: $0) + .hours(24) + NightEnd.longest(settings) < .now } ?? true
-    var open: [String: Int] = [:]
+    let takenBack = try await session.execute(
+      """
+      SELECT max(b.period_until)::text FROM night_audit.runs b
+      WHERE b.is_nightly AND b.publication = 'forgotten' AND b.period_until <= (now() AT TIME ZONE 'UTC')::date
+        AND NOT EXISTS (SELECT FROM night_audit.runs r WHERE r.is_nightly AND r.complete IS NOT NULL
+          AND r.period_until = b.period_until AND NOT \(PublishedReport.isGone("r", from: "directory")))
+      """
+    ).single().optionalText(0)
+    var open = Dictionary(uniqueKeysWithValues: Severity.allCases.map { ($0.rawValue, 0) })
     for row in try await session.execute(
       "SELECT severity, count(*) FROM night_audit.findings WHERE closed_at IS NULL GROUP BY 1")
     {
@@ -97,7 +111,7 @@ package struct NightStatus: Sendable, Encodable {
     ).single().int64(0)
     return NightStatus(
       lastNight: night, lastCompleteDay: try last.optionalText(2),
-      lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, overdue: overdue,
+      lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, takenBackDay: takenBack, overdue: overdue,
       openFindings: open, receiptsDue: due, reportsOwed: Int(owed), lockedBy: try await RunLock.holder(session))
   }
 
@@ -114,12 +128,17 @@ package struct NightStatus: Sendable, Encodable {
       lines.append("As of          \(night.asOf)\(night.finishedAt.map { ", ended \($0)" } ?? "")")
       if let directory = night.directory { lines.append("Report         \(directory)") }
     } else {
-      lines.append("Last night     none yet")
+      lines.append("Last night     \(takenBackDay == nil ? "none yet" : "none left")")
     }
     let ended = lastCompleteAt.map { ", ended \($0)" } ?? ""
-    lines.append("Last complete  \(lastCompleteDay.map { $0 + ended } ?? "never")")
+    let none = takenBackDay == nil ? "never" : "none left"
+    lines.append("Last complete  \(lastCompleteDay.map { $0 + ended } ?? none)")
+    if let takenBackDay {
+      lines.append("Taken back     \(takenBackDay), which has no report now")
+      lines.append("               run: night-audit run --date \(takenBackDay)")
+    }
     lines.append(overdue ? "OVERDUE        no night has left a report for more than a day" : "Overdue        no")
-    let words = ["critical", "major", "minor"].map { "\(openFindings[$0] ?? 0) \($0)" }
+    let words = Severity.allCases.map { "\(openFindings[$0.rawValue] ?? 0) \($0.rawValue)" }
     lines.append("Open findings  \(words.joined(separator: ", "))")
     lines.append("Due            \(receiptsDue) receipts and ids to ask Apple about")
     if reportsOwed > 0 { lines.append("Not sent       \(reportsOwed) reports, tried again the next night") }
