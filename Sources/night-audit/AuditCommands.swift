@@ -17,9 +17,9 @@ struct Run: AsyncParsableCommand {
         night-audit run --date 2026-11-19 --max-duration 30m
         night-audit run --user 800 --out /tmp/user-800
         night-audit run --dry-run
-        night-audit run --accept                     a night that was held, once somebody has looked at it
-        night-audit run --adopt                      once, after the database was restored from a backup
-        night-audit run --parts /shared/parts --as-of 2026-11-20T03:00:00Z    what audit-part has left; asks nobody
+        night-audit run --accept           publish a held night after a review
+        night-audit run --adopt            take over reports after a restore
+        night-audit run --parts /shared/parts --as-of 2026-11-20T03:00:00Z
       """)
 
   @OptionGroup var common: CommonOptions

@@ -18,7 +18,7 @@ struct ExplainCommand: AsyncParsableCommand {
         night-audit explain 4711
         night-audit explain 4711 --as-of 2026-11-20T03:00:00Z
         night-audit explain 4711 --json
-        night-audit explain MK5TYVX1QZ               what a customer quotes from Apple's mail
+        night-audit explain MK5TYVX1QZ     Apple's order ID, from the customer's mail
       """)
 
   @OptionGroup var common: CommonOptions

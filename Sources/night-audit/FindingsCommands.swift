@@ -292,7 +292,7 @@ struct CloseFindings: AsyncParsableCommand {
 
       Examples:
         night-audit findings close 4f2a91c3
-        night-audit findings close --all --kind account_token_missing --currency USD --max-amount 1
+        night-audit findings close --all --kind bad_row --min-age 30d
       """)
 
   @OptionGroup var options: DecisionOptions

@@ -40,20 +40,20 @@ struct NightAuditCommand: AsyncParsableCommand {
     discussion: """
       Cron starts `night-audit run`. By hand:
 
-        night-audit doctor                           check the set-up, each problem with its remedy
-        night-audit status                           the last night, what is open, what is due, who is at work
-        night-audit run                              the business day before now
-        night-audit run --date 2026-11-19            one day
+        night-audit doctor                  check the set-up; problems and remedies
+        night-audit status                  last night, open findings, due checks
+        night-audit run                     the business day before now
+        night-audit run --date 2026-11-19   one day
         night-audit run --since 2026-11-01 --until 2026-11-30
-        night-audit run --order 4711 --date 2026-11-03    one order of that day, into reports/ad-hoc
-        night-audit reconcile --user 800 --json      decide from what is stored, ask nobody
-        night-audit explain 4711                     one order: facts, evidence, rule by rule, why
+        night-audit run --order 4711 --date 2026-11-03
+        night-audit reconcile --user 800    decide without asking Apple
+        night-audit explain 4711            one order: facts, evidence, rules
         night-audit findings list --severity critical
-        night-audit runs diff 2026-11-18 latest      what changed between two nights, and why
-        night-audit tie-out                          Apple's sales and finance reports beside what is known here
+        night-audit runs diff 2026-11-18 latest
+        night-audit tie-out                 compare with Apple's sales reports
 
-      Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 4 held,
-      64 usage, 69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or
+      Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 4 held, \
+      64 usage, 69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or \
       credentials, 130 and 143 stopped by a signal.
       """,
     version: Version.current,

@@ -18,7 +18,7 @@ struct AuditPartCommand: AsyncParsableCommand {
       configuration nor database. The page Spark describes stages and frames.
 
       Examples:
-        night-audit audit-part --plan 64 --as-of 2026-11-20T03:00:00Z --since 2026-11-19 --until 2026-11-19
+        night-audit audit-part --plan 64 --as-of 2026-11-20T03:00:00Z
         night-audit audit-part --stage judge --context /tmp/context
       """)
 

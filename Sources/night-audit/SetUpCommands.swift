@@ -13,7 +13,7 @@ struct Init: AsyncParsableCommand {
     discussion: """
       Examples:
         night-audit init
-        night-audit init --with-sales-schema        also create plain orders, receipts and deliveries
+        night-audit init --with-sales-schema    also create the sales tables
       """)
 
   @OptionGroup var common: CommonOptions
@@ -68,7 +68,7 @@ struct DoctorCommand: AsyncParsableCommand {
     discussion: """
       Examples:
         night-audit doctor
-        night-audit doctor --online                  also ask Apple one harmless question for each credential
+        night-audit doctor --online     also send Apple one request for each key
         night-audit doctor --config /etc/night-audit/night-audit.yaml --json
       """)
 

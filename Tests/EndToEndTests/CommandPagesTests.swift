@@ -64,6 +64,23 @@ import Testing
     }
   }
 
+  @Test("no line of an example is wrapped on a terminal of 80 columns")
+  func examplesAreNotWrapped() async throws {
+    let dump = try await Program.nightAudit.run(["--experimental-dump-help"])
+    let document = try #require(try JSONSerialization.jsonObject(with: Data(dump.output.utf8)) as? [String: Any])
+    var examples = 0
+    func examine(_ command: [String: Any]) {
+      let name = command["commandName"] as? String ?? ""
+      for line in (command["discussion"] as? String ?? "").split(separator: "\n") where line.hasPrefix("  ") {
+        examples += 1
+        #expect(line.count < 80, "\(name): \(line)")
+      }
+      for child in command["subcommands"] as? [[String: Any]] ?? [] { examine(child) }
+    }
+    examine(try #require(document["command"] as? [String: Any]))
+    #expect(examples > 40)
+  }
+
   @Test func everyCommandHasAManPage() async throws {
     let directory = try TemporaryDirectory()
     let made = try await Program(path: "/usr/bin/python3").run([
