@@ -65,7 +65,7 @@ public struct Rules: Hashable, Sendable {
   public func isAppReview(at instant: Instant) -> Bool { reviewWindows.contains { $0.contains(instant) } }
 
   /// Whether Apple's price is an order's amount in the same currency, or differs by no more than is tolerated.
-  func tolerates(_ amount: Money, charged milliunits: Int64) -> Bool {
+  public func tolerates(_ amount: Money, charged milliunits: Int64) -> Bool {
     let ours = Int128(amount.minorUnits) * Int128(Money.millionthsPerMinorUnit(amount.currency))
     let theirs = Int128(milliunits) * 1_000
     return (ours - theirs).magnitude <= UInt128(max(amountToleranceMillionths, 0))

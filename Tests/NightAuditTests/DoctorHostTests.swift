@@ -12,6 +12,7 @@ import Testing
   fileprivate final class Machine {
     let root = FileManager.default.temporaryDirectory.appendingPathComponent("doctor-\(UUID().uuidString)").path
     var settings = Settings()
+    var lookup = HostLookup.found
 
     init() throws {
       settings.databaseURL = "host=/nonexistent"
@@ -73,7 +74,8 @@ import Testing
 
     /// What the doctor says, the database apart, which is not there.
     func examine() async -> [Diagnosis] {
-      let doctor = Doctor(settings: settings)
+      var doctor = Doctor(settings: settings)
+      doctor.resolve = { [lookup] _ in lookup }
       return await doctor.files() + [doctor.reportDirectory()] + doctor.dispatches()
         + HostExamination(settings: settings, root: root).examine()
     }
@@ -124,7 +126,25 @@ import Testing
     var testDescription: String { what }
   }
 
+  private static func mail(_ machine: Machine) {
+    let account = DispatchTarget.Account(url: "smtps://mial.example.com")
+    machine.settings.deliver = [
+      DispatchTarget(
+        name: "finance", means: .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"])))
+    ]
+  }
+
   static let breakages = [
+    Breakage("a mail host without an address", "deliver.finance", "no address is known of mial.example.com") {
+      mail($0)
+      $0.lookup = .unknown
+    },
+    Breakage(
+      "a name server that is silent", "deliver.finance", "gave no answer for mial.example.com", isProblem: false
+    ) {
+      mail($0)
+      $0.lookup = .unanswered
+    },
     Breakage("an issuer that is no UUID", "app.game.issuerId", "Issuer ID", isProblem: false) {
       $0.settings.apps[0].issuerId = "our company"
     },

@@ -152,12 +152,12 @@ struct DoctorTests {
       change: """
         INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
         SELECT 'c' || n, 'u', 'p', 1, 499, 'USD', 'pending', now(), now() FROM generate_series(1, 30) n
-        """, subject: "sales.orders.amount", remedy: "amount / 100.0", isProblem: false),
+        """, subject: "sales.orders.amount", remedy: "amount / 100.0"),
     Breakage(
       change: """
         INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
-        SELECT 'c' || n, 'u', 'p', 1, 4.98, 'USD', 'verified', now(), now() FROM generate_series(1, 30) n
-        """, subject: "sales.deliveries", remedy: "1 of 31 verified orders", isProblem: false),
+        SELECT 'c' || n, 'u', 'p', 1, 4.98, 'USD', 'verified', now() - interval '1 day', now() FROM generate_series(1, 30) n
+        """, subject: "sales.deliveries", remedy: "30 of 31 verified orders have no delivery"),
     Breakage(
       change: "GRANT UPDATE ON sales.orders TO auditor", subject: "sales.orders", remedy: "revoke INSERT, UPDATE",
       isProblem: false),
@@ -268,6 +268,94 @@ struct DoctorTests {
       change: "ALTER ROLE auditor NOLOGIN", subject: "database.url",
       remedy: "check database.url or libpq's PG* variables"),
   ]
+
+  /// A hundred orders of users `u1` to `u10` that were delivered.
+  private static let hundred = """
+    TRUNCATE sales.orders, sales.deliveries, sales.receipts;
+    INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, verified_at,
+      updated_at)
+    SELECT 'o' || n, 'u' || n % 10, CASE WHEN n % 4 = 0 THEN 'gold.monthly' ELSE 'gems' END, 1, 4.99, 'USD', 'verified',
+      now() - n * interval '5 hours', now() - n * interval '5 hours' + interval '4 seconds', now()
+    FROM generate_series(1, 100) n;
+    INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+    SELECT 'd' || order_id, order_id, user_id, product_id, quantity, verified_at FROM sales.orders;
+    """
+
+  static let mistakes = [
+    Breakage(
+      change: "UPDATE sales.deliveries SET user_id = 'U' || user_id", subject: "sales.deliveries.user_id",
+      remedy:
+        "100 of 100 deliveries have another user than their order (a night would be held, each would be wrong_user)"
+    ),
+    Breakage(
+      change: "UPDATE sales.deliveries SET user_id = 'U' || user_id WHERE right(order_id, 1) IN ('1', '2')",
+      subject: "sales.deliveries.user_id", remedy: "20 of 100 deliveries have another user", isProblem: false),
+    Breakage(
+      change: "UPDATE sales.deliveries SET quantity = 80", subject: "sales.deliveries.quantity",
+      remedy: "100 ordered, 8000 delivered (a night would be held, each would be delivered_twice); count the same units"
+    ),
+    Breakage(
+      change: "UPDATE sales.orders SET quantity = 80", subject: "sales.deliveries.quantity",
+      remedy: "8000 ordered, 100 delivered (a night would be held, each would be partly_delivered)"),
+    Breakage(
+      change: "UPDATE sales.deliveries SET product_id = upper(product_id)", subject: "sales.deliveries.product_id",
+      remedy: "select Apple's product identifier in both views", isProblem: false),
+    Breakage(
+      change: """
+        INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+        SELECT 'g' || n, 'GPA.' || n, 'u1', 'gems', 1, now() FROM generate_series(1, 24) n
+        """, subject: "sales.deliveries.order_id", remedy: "24 of 124 deliveries have no order here (each would be",
+      isProblem: false),
+    Breakage(
+      change: "UPDATE sales.deliveries SET order_id = 'x' || order_id", subject: "sales.deliveries.order_id",
+      remedy: "100 of 100 deliveries have no order here (a night would be held, each would be orphan_delivery)"),
+    Breakage(
+      change: "DELETE FROM sales.deliveries WHERE product_id = 'gold.monthly'",
+      subject: "sales.deliveries", remedy: "25 of 100 verified orders have no delivery (a night would be held"),
+    Breakage(
+      change: """
+        UPDATE sales.orders SET product_id = 'season.pass' WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 20) n);
+        DELETE FROM sales.deliveries WHERE order_id IN (SELECT 'o' || n FROM generate_series(1, 20) n)
+        """, subject: "sales.deliveries of season.pass", remedy: "20 of 20 verified orders of this product",
+      isProblem: false),
+    Breakage(
+      change: "UPDATE sales.orders SET created_at = created_at + interval '1 hour'",
+      subject: "sales.orders.verified_at",
+      remedy: "100 of 100 orders were verified before they were created; if one of the two columns is read in a wrong",
+      isProblem: false),
+    Breakage(
+      change: "UPDATE sales.orders SET created_at = created_at - interval '1 hour'",
+      subject: "sales.deliveries.delivered_at", remedy: "half an hour later", isProblem: false),
+    Breakage(
+      change: "UPDATE sales.orders SET user_id = 'u1'; UPDATE sales.deliveries SET user_id = 'u1'",
+      subject: "sales.orders.user_id", remedy: "is the same in all orders", isProblem: false),
+  ]
+
+  @Test("a mistake in many rows is found with examples, and is a problem if it would hold a night", arguments: mistakes)
+  func comparisons(_ mistake: Breakage) async throws {
+    let found = try await diagnoses(Self.hundred + mistake.change)
+    expect(mistake, in: found)
+    let match = try #require(found.first { $0.subject == mistake.subject })
+    let text = match.problem ?? match.warning ?? ""
+    #expect(mistake.subject == "sales.orders.user_id" || text.contains(". Examples: "), "\(text)")
+    #expect(found.contains { $0.problem != nil } == mistake.isProblem, "\(found)")
+  }
+
+  @Test("a sound shop, aliases of a person, and orders in several deliveries have no remark")
+  func soundComparisons() async throws {
+    let found = try await diagnoses(
+      Self.hundred + """
+        CREATE TABLE sales.user_aliases (user_id text, same_as text);
+        INSERT INTO sales.user_aliases SELECT 'g' || n, 'u' || n FROM generate_series(0, 9) n;
+        GRANT SELECT ON sales.user_aliases TO auditor;
+        UPDATE sales.deliveries SET user_id = 'g' || right(user_id, 1);
+        UPDATE sales.orders SET quantity = 2;
+        INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+          SELECT 'e' || order_id, order_id, user_id, product_id, quantity, delivered_at FROM sales.deliveries
+        """)
+    let odd = found.filter { $0.subject.hasPrefix("sales.") && !$0.isFine && $0.subject != "sales.receipts (0 rows)" }
+    #expect(odd.isEmpty, "\(odd)")
+  }
 
   @Test("what is broken is found and comes with its remedy", arguments: breakages)
   func broken(_ breakage: Breakage) async throws {

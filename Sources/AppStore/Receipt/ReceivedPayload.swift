@@ -56,6 +56,13 @@ package struct ReceivedPayload: Sendable {
     }
   }
 
+  /// The transaction of a signed payload, whoever signed it; nil for any other payload.
+  package var claimedTransaction: TransactionFact? {
+    guard case .signed(let jws) = content, let parts = try? JWSParts(jws), let payload = JSONFields(parts.payload)
+    else { return nil }
+    return (try? SignedTransaction(payload, channel: .offline))?.fact
+  }
+
   /// Why it cannot be read; nil where it can.
   package var unreadable: Unreadable? {
     guard case .unreadable(let why) = content else { return nil }

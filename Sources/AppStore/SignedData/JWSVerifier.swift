@@ -138,7 +138,7 @@ package final class JWSVerifier: Sendable {
 }
 
 /// The three parts of a compact JWS (RFC 7515 section 7.1).
-private struct JWSParts {
+struct JWSParts {
   /// As text: it names the chain, and decoding it is needed once per chain.
   let header: ArraySlice<UInt8>
   let payload: [UInt8]

@@ -1,11 +1,12 @@
 import Foundation
+import Glibc
 import Publishing
 import Run
 import Subprocess
 import SystemPackage
 
 extension Doctor {
-  /// Whether every place of `report.deliver` can be gone to. Nobody is called: what is checked is on this machine.
+  /// Checks programs, files and host names of `report.deliver`. No connection is made.
   package func dispatches() async -> [Diagnosis] {
     var found: [Diagnosis] = []
     let protocols = await curlProtocols()
@@ -30,11 +31,27 @@ extension Doctor {
           diagnosis.problem = "needs the program curl; install it (Debian: apt-get install curl)"
         } else if !protocols.contains(scheme) {
           diagnosis.problem = "this curl does not speak \(scheme); install one that does (curl --version lists them)"
+        } else if let host = target.account.flatMap({ URLComponents(string: $0.url)?.host }), !isProxied(scheme) {
+          switch await resolve(host) {
+          case .found: break
+          case .unknown:
+            diagnosis.problem = "no address is known of \(host); correct the host in url"
+            diagnosis.status = .cannotWrite
+          case .unanswered:
+            diagnosis.warning =
+              "the name server gave no answer for \(host); check the host in url, and DNS on this machine"
+          }
         }
       }
       found.append(diagnosis)
     }
     return found
+  }
+
+  /// Whether curl reaches hosts through a proxy, which resolves their names.
+  private func isProxied(_ scheme: String) -> Bool {
+    let names: [String] = ["\(scheme)_proxy", "all_proxy"]
+    return names.contains { name in getenv(name) != nil || getenv(name.uppercased()) != nil }
   }
 
   /// What curl says that it speaks; empty without a curl.
@@ -45,5 +62,28 @@ extension Doctor {
       let line = result.standardOutput.split(separator: "\n").first(where: { $0.hasPrefix("Protocols:") })
     else { return [] }
     return Set(line.split(separator: " ").dropFirst().map(String.init))
+  }
+}
+
+/// The answer of the system's resolver.
+enum HostLookup: Sendable {
+  case found, unknown, unanswered
+
+  /// Asks the resolver on a thread of its own, because it blocks for seconds when no name server answers.
+  static func ask(_ host: String) async -> HostLookup {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        var addresses: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, nil, nil, &addresses)
+        if let addresses { freeaddrinfo(addresses) }
+        let answer: HostLookup =
+          switch code {
+          case 0: .found
+          case EAI_NONAME, EAI_FAIL: .unknown
+          default: .unanswered
+          }
+        continuation.resume(returning: answer)
+      }
+    }
   }
 }

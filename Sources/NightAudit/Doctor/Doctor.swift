@@ -40,6 +40,9 @@ package struct Doctor: Sendable {
   /// Whether Apple is asked, too.
   package let isOnline: Bool
 
+  /// Asks for a host's addresses; another answer in tests.
+  var resolve: @Sendable (String) async -> HostLookup = HostLookup.ask
+
   package init(settings: Settings, isOnline: Bool = false) {
     self.settings = settings
     self.isOnline = isOnline

@@ -23,7 +23,6 @@ struct SalesHealth {
     found += relation("receipts") { try receipts(connection, sales) }
     if found.allSatisfy({ $0.problem == nil }) {
       found += try SalesIndexes(settings: settings, rows: try rows(connection)).examine(connection)
-      found += try comparison(connection, sales)
       found += try SalesLinks(settings: settings, schema: sales.schema).examine(connection)
       found += try samples(connection, sales)
     }
@@ -121,7 +120,10 @@ struct SalesHealth {
       found.append(
         Diagnosis(
           subject: name("orders.amount"),
-          warning: "looks like cents: most amounts are whole numbers such as 499; write amount / 100.0 in the view"))
+          problem: """
+            looks like cents: most amounts are whole numbers such as 499, and a night would be held; write amount / 100.0 in \
+            the view
+            """))
     }
     if ofOtherStores > 0 {
       found.append(
@@ -159,18 +161,27 @@ struct SalesHealth {
     return tally.diagnoses() + (try payloads(connection, sales))
   }
 
-  /// What the newest payloads are.
+  /// The newest payloads, and what the signed ones say of their orders.
   private func payloads(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
     var reader = try connection.copyOut(
       """
-      SELECT r.payload::text FROM \(sales.schema).receipts r
-      WHERE r.payload IS NOT NULL AND octet_length(r.payload::text) < 1000000 ORDER BY r.received_at DESC LIMIT 200
+      SELECT \(SalesRows.orderColumns), r.payload, o.order_id IS NOT NULL FROM (
+        SELECT r.payload::text AS payload, r.order_id::text AS order_id FROM \(sales.schema).receipts r
+        WHERE r.payload IS NOT NULL AND octet_length(r.payload::text) < 1000000 ORDER BY r.received_at DESC LIMIT 1000) r
+      LEFT JOIN \(sales.schema).orders o ON o.order_id::text COLLATE "C" = r.order_id
       """)
     var kinds: [ReceiptKind: Int] = [:]
     var count = 0
+    var comparison = PayloadComparison(settings: settings)
+    let payloadColumn = SalesRows.order.count
     while try reader.advance() {
       count += 1
-      kinds[try reader.isText(0) ? ReceivedPayload(try reader.text(0)).kind : .malformed, default: 0] += 1
+      let payload = try reader.isText(payloadColumn) ? ReceivedPayload(try reader.text(payloadColumn)) : nil
+      kinds[payload?.kind ?? .malformed, default: 0] += 1
+      guard let fact = payload?.claimedTransaction else { continue }
+      var order: Order?
+      if try reader.bool(payloadColumn + 1), case .valid(let row) = try sales.order(reader, asOf: .now) { order = row }
+      comparison.add(fact, order)
     }
     if count == 0 { return [] }
     let shares = ReceiptKind.allCases.compactMap { kind in kinds[kind].map { "\($0) \(kind.rawValue)" } }
@@ -179,34 +190,7 @@ struct SalesHealth {
     if (kinds[.malformed] ?? 0) * 2 > count {
       diagnosis.warning = "most are no receipts; the column must hold what the client sent, as text"
     }
-    return [diagnosis]
-  }
-
-  /// Orders beside deliveries: a shop that delivers nothing has another table for it.
-  private func comparison(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
-    // A condition of WHERE is joined. In an expression Postgres looks through all deliveries for each order beyond work_mem.
-    let isDelivered = """
-      o.order_id::text COLLATE "C" IN (
-        SELECT q.id FROM (SELECT d.order_id::text AS id FROM \(sales.schema).deliveries d OFFSET 0) AS q)
-      """
-    func count(where condition: String) throws -> Int64 {
-      try connection.execute(
-        """
-        SELECT count(*) FROM \(sales.schema).orders o
-        WHERE o.status::text COLLATE "C" = 'verified' AND \(condition)
-        """
-      ).single().int64(0)
-    }
-    let (verified, delivered) = (try count(where: "TRUE"), try count(where: isDelivered))
-    guard verified >= 20, delivered * 2 < verified else { return [] }
-    return [
-      Diagnosis(
-        subject: name("deliveries"),
-        warning: """
-          \(delivered) of \(verified) verified orders have one: the first night would be held; check that the view shows \
-          all deliveries under the ids of their orders
-          """)
-    ]
+    return [diagnosis] + comparison.diagnoses
   }
 
   // MARK: - Samples
