@@ -424,7 +424,7 @@ struct ImportFindings: AsyncParsableCommand {
       the first.
 
       Examples:
-        night-audit findings import night-audit-2026-11-19.xlsx --by finance --dry-run
+        night-audit findings import night-audit-2026-11-19.xlsx --dry-run
         night-audit findings import night-audit-2026-11-19.xlsx --by finance
       """)
 

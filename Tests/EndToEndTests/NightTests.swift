@@ -15,7 +15,7 @@ import Testing
     let first = try await shop.nightAudit(
       "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20")
     #expect(first.status == 3, "\(first.errors)")
-    let folder = shop.reports + "/ad-hoc/2026-11-19-1"
+    let folder = shop.reports + "/ad-hoc/2026-09-20_2026-11-20-1"
     let files = try shop.files(folder)
     #expect(
       files.keys.sorted() == [
@@ -46,7 +46,7 @@ import Testing
     let again = try await shop.nightAudit(
       "run", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20")
     #expect(again.status == 3, "\(again.errors)")
-    var second = try shop.files(shop.reports + "/ad-hoc/2026-11-19-2")
+    var second = try shop.files(shop.reports + "/ad-hoc/2026-09-20_2026-11-20-2")
     var once = files
     for name in ["run.json"] {
       once[name] = nil

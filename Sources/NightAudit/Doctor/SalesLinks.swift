@@ -38,7 +38,7 @@ struct SalesLinks {
   private func oneUser(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let row = try connection.execute(
       """
-      SELECT (SELECT count(*) FROM (SELECT FROM \(schema).orders LIMIT \(Tally.fewest)) AS some),
+      SELECT (SELECT count(*) FROM (SELECT FROM \(schema).orders LIMIT \(Tally.fewest)) AS few),
         EXISTS (SELECT FROM \(schema).orders o
           WHERE o.user_id::text IS DISTINCT FROM (SELECT f.user_id::text FROM \(schema).orders f LIMIT 1))
       """
