@@ -90,7 +90,9 @@ package enum ForgottenRun {
       SELECT e.finding_id, e.as_of, e.run_id, 'forgotten' FROM night_audit.finding_events e
       WHERE e.run_id = $1::uuid AND e.event IN ('opened', 'closed', 'reopened', 'kept_open')
       """, run)
-    for table in ["order_nights", "finding_nights", "findings_met", "run_findings", "run_totals", "reported_days"] {
+    for table in [
+      "order_nights", "finding_nights", "findings_met", "run_findings", "run_kinds", "run_totals", "reported_days",
+    ] {
       try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)
     }
     try connection.execute(

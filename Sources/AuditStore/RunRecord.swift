@@ -179,6 +179,44 @@ package struct RunRecord: Sendable {
       ])
   }
 
+  /// Keeps how many orders of the period have a finding of each kind, and how many refunds there are.
+  package func save(_ totals: Totals, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    var counts = FindingKind.allCases.map { (code: $0.rawValue, orders: totals.ordersByKind[$0.index]) }
+    counts.append((UnusualShare.Subject.refunds.code, totals.refunds))
+    counts.removeAll { $0.orders == 0 }
+    try connection.execute(
+      """
+      INSERT INTO night_audit.run_kinds (run_id, kind, orders) SELECT $1::uuid, * FROM unnest($2::text[], $3::bigint[])
+      """,
+      [.text(runId), .textArray(counts.map(\.code)), .intArray(counts.map { Int64($0.orders) })])
+  }
+
+  /// The 28 nights before this one, or as many as there are, added up.
+  package static func precedent(
+    before asOf: Instant, day: String, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> UnusualShare.Precedent {
+    let rows = try connection.execute(
+      """
+      WITH nights AS (
+        SELECT DISTINCT ON (period_until) run_id, period_until, orders_read FROM night_audit.runs
+        WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
+        ORDER BY period_until DESC, as_of DESC, started_at DESC LIMIT 28)
+      SELECT NULL, count(*), coalesce(sum(orders_read), 0)::bigint FROM nights
+      UNION ALL
+      SELECT k.kind, 0, sum(k.orders)::bigint FROM nights JOIN night_audit.run_kinds k USING (run_id) GROUP BY 1
+      """, [.timestamp(asOf.microseconds), .text(day)])
+    var precedent = UnusualShare.Precedent(nights: 0, orders: 0, counts: [:])
+    for row in rows {
+      let count = Int(try row.int64(2))
+      if let code = try row.optionalText(0) {
+        precedent.counts[code] = count
+      } else {
+        (precedent.nights, precedent.orders) = (Int(try row.int64(1)), count)
+      }
+    }
+    return precedent
+  }
+
   /// The nights before this one, oldest first, for the history chart.
   package static func history(
     before asOf: Instant, day: String, on connection: borrowing BlockingConnection

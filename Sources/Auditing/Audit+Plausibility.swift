@@ -8,9 +8,6 @@ import SalesStore
 
 /// Whether a night may be published without a person having looked at it, and what becomes of it otherwise.
 extension Audit {
-  /// The dispositions that accuse somebody: a finding of the same name stands on every order that has one.
-  private static let accusing: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid]
-
   /// The rows of a relation of the shop's that a night is measured by, as a query of one number.
   static func counted(
     _ relation: String, by date: String, _ sales: SalesRows, since: Instant
@@ -21,60 +18,29 @@ extension Audit {
     """
   }
 
-  /// What the night counts; nil in a run that is not recorded, or that lists a part only.
+  /// Counts the shop's rows, and says why the night is held; empty when it is not, and of a part of the orders.
   ///
   /// - Parameters:
-  ///   - read: how many rows parts that were audited elsewhere have counted; nil: the shop's server is asked.
-  ///   - connection: in the snapshot of the shop's relations.
-  ///   - recording: in the transaction in which tonight's findings wait.
-  func figures(
-    _ record: RunRecord?, read: AuditPieces.Counts?, _ sales: SalesRows, shop connection: borrowing BlockingConnection,
-    recording: borrowing BlockingConnection?
-  ) throws -> NightFigures? {
-    guard let record, !plan.selection.isNarrowing else { return nil }
-    func count(_ relation: String, _ date: String) throws(PostgresError) -> Int {
-      let query = try Audit.counted(relation, by: date, sales, since: plan.rules.lookbackStart)
-      return Int(try connection.execute(query).single().int64(0))
+  ///   - figures: of the findings; gets the counts of the shop's rows.
+  ///   - read: the counts of parts that were audited elsewhere; nil: the shop's server is asked.
+  func holdCauses(
+    _ figures: inout NightFigures, _ record: RunRecord?, read: AuditPieces.Counts?, _ sales: SalesRows,
+    _ rows: StoreRows
+  ) throws -> [HoldCause] {
+    guard !plan.selection.isNarrowing, record != nil || plan.isRehearsal else { return [] }
+    let since = plan.rules.lookbackStart
+    if let read {
+      (figures.orders, figures.deliveries, figures.ordered) = (read.orders, read.deliveries, read.ordered.money)
+    } else {
+      let isOfLookback = "o.created_at >= \(try PostgresLiteral.timestamp(since.microseconds))"
+      let totals = try SalesTotals(sales, where: isOfLookback, on: rows.sales)
+      let query = try Audit.counted("deliveries", by: "delivered_at", sales, since: since)
+      (figures.orders, figures.ordered) = (totals.orders, totals.money)
+      figures.deliveries = Int(try rows.sales.execute(query).single().int64(0))
     }
-    var figures = NightFigures(
-      orders: try read?.orders ?? count("orders", "created_at"),
-      deliveries: try read?.deliveries ?? count("deliveries", "delivered_at"))
-    switch recording {
-    case .none: return nil
-    case .some(let connection):
-      try Audit.count(&figures, of: record, isNews: isNews(record, on: connection), connection)
-    }
-    return figures
-  }
-
-  private static func count(
-    _ figures: inout NightFigures, of record: RunRecord, isNews: Bool, _ recording: borrowing BlockingConnection
-  ) throws(PostgresError) {
-    let row = try recording.execute(
-      """
-      SELECT count(*) FILTER (WHERE t.kind = ANY ($2)),
-        count(*) FILTER (WHERE t.kind = ANY ($2) AND (f.finding_id IS NULL OR f.closed_at < $1)),
-        count(*) FILTER (WHERE t.kind = 'bad_row' AND t.order_id IS NOT NULL AND t.receipt_id IS NULL
-          AND t.delivery_id IS NULL)
-      FROM tonight t LEFT JOIN night_audit.findings f USING (finding_id)
-      """, [.timestamp(record.asOf.microseconds), .textArray(accusing.map(\.rawValue))]
-    ).single()
-    figures.accused = Int(try row.int64(0))
-    figures.badRows = Int(try row.int64(2))
-    // An audit of an earlier time than is already known opens and closes nothing.
-    guard isNews else { return }
-    figures.newlyAccused = Int(try row.int64(1))
-    let open = try recording.execute(
-      """
-      SELECT count(*), count(*) FILTER (WHERE t.finding_id IS NULL)
-      FROM night_audit.findings f LEFT JOIN tonight t USING (finding_id)
-      WHERE f.closed_at IS NULL AND f.opened_at < $1 AND f.kind <> $2
-      """,
-      // What Apple's reports alone say tells nothing of the shop's tables, and a correction of theirs may close all of it.
-      [.timestamp(record.asOf.microseconds), .text(FindingKind.unreportedByShop.rawValue)]
-    ).single()
-    figures.openBefore = Int(try open.int64(0))
-    figures.closing = Int(try open.int64(1))
+    if record?.isAccepted == true { return [] }
+    let precedent = try Plausibility.Precedent(before: plan.asOf, on: rows.own)
+    return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
 
   /// Whether a run says what is open now: a narrowed view, or one of an earlier time than is already known, does not.
@@ -95,15 +61,6 @@ extension Audit {
         WHERE r.is_nightly AND m.as_of > $1)
       """, [.timestamp(plan.asOf.microseconds)]
     ).single().bool(0)
-  }
-
-  /// Why the night is held; empty when it is not.
-  func holdCauses(
-    _ figures: NightFigures?, _ record: RunRecord?, on own: borrowing BlockingConnection
-  ) throws -> [HoldCause] {
-    guard let figures, let record, !record.isAccepted else { return [] }
-    let precedent = try Plausibility.Precedent(before: plan.asOf, on: own)
-    return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
 
   // MARK: - Endings

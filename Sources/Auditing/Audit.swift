@@ -299,21 +299,22 @@ package struct Audit {
     try beginSaving(recording)
     let base = reading.base
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
-    let findings = try reportFindings(collector, changes, rows.own, recording)
+    var figures = NightFigures()
+    let (findings, first) = try reportFindings(collector, changes, &figures, rows.own, recording)
     try collector.nights.compare(
       with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,
       createdBefore: plan.period.start, on: rows.own, each: changes.meet
     ) { try changes.add($0) }
     try changes.explainClosed(on: rows.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)
+    let decisions = try DecisionCounts(since: base?.asOf, until: plan.asOf, on: rows.own)
+    let nightsBefore = try RunRecord.precedent(before: plan.asOf, day: plan.period.until, on: rows.own)
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(rows.own)
     let told = try adjustments(collector, rows.own)
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
     }
-    let figures = try figures(
-      record, read: reading.counts, reading.sales, shop: rows.sales, recording: recording)
-    let causes = try holdCauses(figures, record, on: rows.own)
+    let causes = try holdCauses(&figures, record, read: reading.counts, reading.sales, rows)
     var uncovered: [String] = []
     if !plan.selection.isNarrowing {
       uncovered = try UncoveredDays.before(plan.period, asOf: plan.asOf, in: settings.timeZone, on: rows.own)
@@ -330,16 +331,19 @@ package struct Audit {
     summary.dayLines = told.days
     summary.changes = try changes.write(to: collector)
     summary.tieOut = supplement?.facts
+    (summary.first, summary.decisions) = (first, decisions)
+    if !plan.selection.isNarrowing { summary.unusual = UnusualShare.all(collector.totals, since: nightsBefore) }
     let remedy = UncoveredDays.remedy(uncovered)
     if let remedy { summary.settings.append(SettingWords("Days without a report", remedy)) }
     if let words = told.uncompared { summary.settings.append(SettingWords("Days of another time zone", words)) }
-    let status = exitStatus(summary, isHeld: !causes.isEmpty)
+    let status = exitStatus(summary, isHeld: !causes.isEmpty && (record != nil || plan.isRehearsal))
     var outcome = AuditOutcome(
       totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, uncompared: told.uncompared,
       unasked: reading.unasked, exitStatus: status)
     guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }
       if !unbalanced.isEmpty { throw ReportError.unbalanced(unbalanced) }
+      if plan.isRehearsal { outcome.held = causes }
       return outcome
     }
     if var report = collector.takeReport() {
@@ -348,7 +352,7 @@ package struct Audit {
       mark.summary = files.first { $0.name == SummaryDocument.fileName }?.sha256
     }
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
-    guard causes.isEmpty else {
+    guard causes.isEmpty || record == nil else {
       outcome.held = causes
       outcome.directory = try hold(folder, because: causes, mark, status, record, on: recording, finishing)
       return outcome
@@ -373,12 +377,14 @@ package struct Audit {
   // MARK: - Findings
 
   private func reportFindings(
-    _ collector: AuditCollector, _ changes: NightChanges, _ coordinator: borrowing BlockingConnection,
-    _ recording: borrowing BlockingConnection?
-  ) throws -> FindingsSummary {
+    _ collector: AuditCollector, _ changes: NightChanges, _ figures: inout NightFigures,
+    _ coordinator: borrowing BlockingConnection, _ recording: borrowing BlockingConnection?
+  ) throws -> (FindingsSummary, first: [ReportedFinding]) {
     // The file is in the order of ids, the sheet is worst first.
     let worst = SpillSorter(directory: collector.temporaryDirectory)
-    let comparison = FindingsHistory(plan: plan, owners: settings.owners, changes: changes)
+    let comparison = FindingsHistory(
+      plan: plan, owners: settings.owners, changes: changes,
+      today: Period.dayText(of: plan.asOf, in: settings.timeZone))
     let hasSheets = collector.hasSheets
     var record = RecordBytes()
     func keep(_ reported: ReportedFinding) throws {
@@ -395,7 +401,7 @@ package struct Audit {
       var compared: FindingsSummary?
       let table = try PostgresIdentifier("tonight")
       try connection.copyIn(into: table, columns: FindingsHistory.tonightColumns) { writer in
-        compared = try comparison.compare(collector.findings, on: coordinator) { reported in
+        compared = try comparison.compare(collector.findings, on: coordinator, figures: &figures) { reported in
           try keep(reported)
           try FindingsHistory.write(reported, to: &writer)
         }
@@ -403,13 +409,16 @@ package struct Audit {
       guard let compared else { throw RecordReader.Mismatch() }
       summary = compared
     case .none:
-      summary = try comparison.compare(collector.findings, on: coordinator, each: keep)
+      summary = try comparison.compare(collector.findings, on: coordinator, figures: &figures, each: keep)
     }
+    var first: [ReportedFinding] = []
     while let next = try worst.next() {
       var reader = RecordReader(next.content)
-      try collector.writeToSheet(finding: try ReportedFinding(from: &reader))
+      let reported = try ReportedFinding(from: &reader)
+      if first.count < 5 { first.append(reported) }
+      try collector.writeToSheet(finding: reported)
     }
-    return summary
+    return (summary, first)
   }
 
   // MARK: - Saving
@@ -425,7 +434,7 @@ package struct Audit {
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder,
+    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
     on recording: borrowing BlockingConnection?
   ) throws {
     switch recording {
@@ -437,7 +446,7 @@ package struct Audit {
 
   private func save(
     _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures?, folder: ReportFolder,
+    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
     in recording: borrowing BlockingConnection
   ) throws {
     // Before a finding is touched: people who are writing are waited for, and then wait.
@@ -455,6 +464,7 @@ package struct Audit {
     }
     if record.isNightly {
       try record.save(summary.findings, on: recording)
+      try record.save(collector.totals, on: recording)
       try ReportedDays.save(collector.days, adjustments: summary.adjustments, record: record, on: recording)
     }
     if record.isNightly, !settings.deliver.isEmpty {
@@ -465,7 +475,7 @@ package struct Audit {
     try record.complete(
       totals: collector.totals, summary: summary, directory: ReportFolder.absolute(folder.finalPath),
       content: folder.digest ?? "", mark: mark, exitStatus: status.rawValue,
-      lookback: figures.map { ($0.orders, $0.deliveries) }, on: recording)
+      lookback: plan.selection.isNarrowing ? nil : (figures.orders, figures.deliveries), on: recording)
     try record.lock?.requireStillHeld(on: recording)
     try recording.commit()
     // Whatever the commit had to wait for.

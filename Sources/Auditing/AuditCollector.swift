@@ -170,6 +170,7 @@ final class AuditCollector {
       record.put(totals.ordersByCurrency) { $1.put($0) }
       record.put(totals.amountByDisposition) { $1.put($0) }
       record.put(totals.ordered)
+      record.put(totals.ordersByKind) { $1.put(Int64($0)) }
     }
     try passUsers { key, line in
       try writer.write(.userLine, key.userId) {
@@ -235,7 +236,8 @@ final class AuditCollector {
       totals.join(
         Totals(
           ordersRead: read, ordersByDisposition: orders, ordersByCurrency: counts, amountByDisposition: amounts,
-          ordered: try reader.money()))
+          ordered: try reader.money(),
+          ordersByKind: try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }))
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)
@@ -464,6 +466,7 @@ final class AuditCollector {
       var reader = RecordReader(refund.content)
       let row = try RefundRow(from: &reader)
       if restored.isToldElsewhere(row) { continue }
+      totals.refunds += 1
       try report?.write(refund: row)
     }
     for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {

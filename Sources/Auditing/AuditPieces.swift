@@ -33,6 +33,10 @@ struct AuditPieces {
   struct Counts: Decodable {
     let orders: Int
     let deliveries: Int
+    /// Amounts of all orders that were read.
+    var ordered = SalesTotals()
+
+    private enum CodingKeys: CodingKey { case orders, deliveries }
   }
 
   /// A folder that is not what the night needs. Exit status 64.
@@ -81,7 +85,9 @@ struct AuditPieces {
     // What was counted and what was read are two instants there, and orders come meanwhile.
     let control = read.control(against: before ?? counted)
     collector.control = control.allSatisfy(\.isBalanced) ? control : read.control(against: counted)
-    return manifest.counts
+    var counts = manifest.counts
+    counts.ordered = counted
+    return counts
   }
 
   /// What the source adds up to.

@@ -1,5 +1,6 @@
 import AuditStore
 import Postgres
+import Publishing
 import Reconciliation
 import Reporting
 import Run
@@ -36,8 +37,11 @@ struct FindingsHistory {
   private let owners: FindingOwners
   /// Gets what is different from the night that tonight is compared with.
   private let changes: NightChanges
+  /// The day of the as-of in the report's time zone.
+  private let today: String
 
-  init(plan: AuditPlan, owners: FindingOwners, changes: NightChanges) {
+  init(plan: AuditPlan, owners: FindingOwners, changes: NightChanges, today: String) {
+    self.today = today
     self.plan = plan
     self.owners = owners
     self.changes = changes
@@ -48,9 +52,11 @@ struct FindingsHistory {
   /// - Parameters:
   ///   - sorter: tonight's findings, by id.
   ///   - connection: in the run's snapshot.
+  ///   - figures: counts findings that are new, and those that close.
   ///   - each: gets every finding of tonight, in order.
   func compare(
-    _ sorter: SpillSorter, on connection: borrowing BlockingConnection, each: (ReportedFinding) throws -> Void
+    _ sorter: SpillSorter, on connection: borrowing BlockingConnection, figures: inout NightFigures,
+    each: (ReportedFinding) throws -> Void
   ) throws -> FindingsSummary {
     var summary = FindingsSummary()
     let asOf = plan.asOf
@@ -89,7 +95,7 @@ struct FindingsHistory {
       let findingId = Finding.id(ofDigest: digest)
       let id = Identifier(findingId)
       while let next = known.nextKey.id, next < id, let head = try known.next() {
-        try count(gone: head, &summary)
+        try count(gone: head, &summary, &figures)
       }
       var reader = RecordReader(record.content)
       let finding = try Finding(from: &reader)
@@ -102,16 +108,18 @@ struct FindingsHistory {
         reported.remark = head.remark
         reported.due = head.due
         summary.count(finding, openBefore: head.wasOpen, atStakeBefore: head.atStake)
+        figures.add(finding, wasOpen: head.wasOpen)
         try note(reported, head)
       } else {
         reported.owner = owners.owner(of: finding)
         summary.count(finding, openBefore: false, atStakeBefore: nil)
+        figures.add(finding, wasOpen: false)
         try changes.add(ChangeRow(.new, finding: finding, findingId: findingId, before: nil, after: "open"))
       }
-      summary.add(reported, asOf: asOf)
+      summary.add(reported, asOf: asOf, today: today)
       try each(reported)
     }
-    while let head = try known.next() { try count(gone: head, &summary) }
+    while let head = try known.next() { try count(gone: head, &summary, &figures) }
     return summary
   }
 
@@ -142,7 +150,7 @@ struct FindingsHistory {
     }
   }
 
-  private func count(gone known: Known, _ summary: inout FindingsSummary) throws {
+  private func count(gone known: Known, _ summary: inout FindingsSummary, _ figures: inout NightFigures) throws {
     guard known.isListed else { return }
     guard known.wasOpen else {
       if known.wasOpenBetween {
@@ -155,6 +163,7 @@ struct FindingsHistory {
     summary.count(closed: known.atStake)
     var finding = known.finding
     finding.atStake = known.atStake
+    figures.add(closing: finding)
     try changes.add(
       ChangeRow(
         .closed, finding: finding, findingId: known.id.text, before: known.statusBefore ?? "open", after: "closed"))

@@ -22,6 +22,7 @@ extension NightRun {
     plan.threshold = request.threshold
     plan.readers = request.readers
     plan.parts = request.parts
+    plan.isRehearsal = request.isRehearsal
     plan.isOfThePast = isOfThePast(request.asOf)
     return plan
   }

@@ -278,7 +278,9 @@ package struct NightRun: Sendable {
       }
     }
     if let unlisted = outcome.unlisted { logger.warning("\(unlisted)") }
-    return NightOutcome(outcome, asOf: plan.asOf)
+    var night = NightOutcome(outcome, asOf: plan.asOf)
+    night.isRehearsal = request.isRehearsal
+    return night
   }
 
   /// What was wrong when Apple was asked for this as-of.

@@ -138,6 +138,10 @@ public struct Totals: Sendable {
   public private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
   public private(set) var ordered = MoneyByCurrency()
+  /// Orders that have a finding of a kind, by ``FindingKind/index``.
+  public private(set) var ordersByKind = [Int](repeating: 0, count: FindingKind.allCases.count)
+  /// Refunds that are dated in the period.
+  public var refunds = 0
   public private(set) var users = TotalLines<UserKey>()
   public private(set) var pricePoints = TotalLines<PricePoint>()
   public private(set) var products = TotalLines<ProductKey>()
@@ -151,13 +155,14 @@ public struct Totals: Sendable {
   /// Of orders, without the lines of users and price points.
   public init(
     ordersRead: Int, ordersByDisposition: [Int], ordersByCurrency: [ByCurrency<Int>],
-    amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency
+    amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency, ordersByKind: [Int]
   ) {
     self.ordersRead = ordersRead
     self.ordersByDisposition = ordersByDisposition
     self.ordersByCurrency = ordersByCurrency
     self.amountByDisposition = amountByDisposition
     self.ordered = ordered
+    self.ordersByKind = ordersByKind
   }
 
   /// Adds the line of a user.
@@ -186,6 +191,7 @@ public struct Totals: Sendable {
 
   /// Adds one judged order.
   public mutating func add(_ judgement: Judgement) {
+    for kind in Set(judgement.findings.map(\.kind)) { ordersByKind[kind.index] += 1 }
     switch judgement.row {
     case .bad: ordersByDisposition[judgement.disposition.index] += 1
     case .valid(let order):
@@ -241,6 +247,8 @@ public struct Totals: Sendable {
       amountByDisposition[place].add(other.amountByDisposition[place])
     }
     ordered.add(other.ordered)
+    for place in ordersByKind.indices { ordersByKind[place] += other.ordersByKind[place] }
+    refunds += other.refunds
     for (key, line) in other.users { users.add(line, to: key) }
     ofTakenUsers.merge(other.ofTakenUsers, uniquingKeysWith: +)
     for (key, line) in other.pricePoints { pricePoints.add(line, to: key) }

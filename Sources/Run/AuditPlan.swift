@@ -17,6 +17,9 @@ package struct AuditPlan: Sendable {
   /// The folder with what was audited elsewhere; nil: everything is read here.
   package var parts: String?
 
+  /// `--dry-run`: whether the night would be held is asked, although nothing is written.
+  package var isRehearsal = false
+
   /// What makes a complete audit end with 2; nil: nothing.
   package var threshold: FindingsThreshold?
 

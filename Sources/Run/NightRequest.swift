@@ -13,6 +13,8 @@ package struct NightRequest: Sendable {
   /// `--out`: the folder that the report becomes.
   package var out: String?
   package var isOffline = false
+  /// `--dry-run`: nothing is asked and written, but whether the night would be held.
+  package var isRehearsal = false
   /// `--accept`: published however implausible it is.
   package var isAccepted = false
   /// `--adopt`: report folders of runs that only another database knows are taken over.

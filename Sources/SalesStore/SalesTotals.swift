@@ -87,6 +87,16 @@ package struct SalesTotals: Equatable, Sendable {
     lines.sorted { $0.key < $1.key }.map { ($0.key, $0.value.orders, $0.value.amount) }
   }
 
+  /// Amounts in the minor unit of each currency, rounded down.
+  package var money: MoneyByCurrency {
+    var money: [Currency: Int128] = [:]
+    for line in byCurrency {
+      guard let currency = Currency(code: line.currency) else { continue }
+      money[currency] = line.millionths / Int128(Money.powersOfTen[Self.decimals - Int(currency.digits)])
+    }
+    return MoneyByCurrency(money)
+  }
+
   /// Adds orders of one currency.
   package mutating func add(orders: Int, millionths: Int128, of currency: String) {
     others[currency, default: Line()].orders += orders

@@ -54,6 +54,7 @@ struct Run: AsyncParsableCommand {
       if options.dryRun {
         var dry = request
         dry.out = nil
+        dry.isRehearsal = true
         outcome = try await night.reconcile(dry)
       } else {
         outcome = try await night.run(request)

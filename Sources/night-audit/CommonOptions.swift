@@ -143,7 +143,8 @@ struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Write the report into this directory.", valueName: "dir"))
   var out: String?
 
-  @Flag(name: .customLong("dry-run"), help: "Ask Apple nothing and change nothing: no cursor, no claim, no file.")
+  @Flag(
+    name: .customLong("dry-run"), help: "Ask Apple nothing, change nothing, and say whether the night would be held.")
   var dryRun = false
 
   @Flag(help: "Ask Apple nothing; judge what can be judged without a call.")

@@ -1,5 +1,6 @@
 import Foundation
 import Postgres
+import Publishing
 import Reconciliation
 import Reporting
 import TestSupport
@@ -382,8 +383,9 @@ import Testing
       let collector = AuditCollector(
         report: nil, temporaryDirectory: NSTemporaryDirectory(), testUsers: [], days: [], keepsClaims: false)
       for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
-      let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes)
-      _ = try history.compare(collector.findings, on: connection) { _ in }
+      let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
+      var figures = NightFigures()
+      _ = try history.compare(collector.findings, on: connection, figures: &figures) { _ in }
       #expect(try changes.write(to: collector).counts == [.new: 1, .reopened: 1])
     }
   }

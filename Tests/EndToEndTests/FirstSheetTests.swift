@@ -146,6 +146,25 @@ import Testing
     if set(stake(findings)) - {sheet.cell(r, 1).value for r in line_after(line)}:
         wrong.append("a currency is missing")
 
+    # What to do first, and who has what.
+    line = find("What to do first") + 2
+    urgent = list(line_after(line))
+    if len(urgent) != min(5, len(findings)):
+        wrong.append(f"{len(urgent)} findings come first")
+    for place_of, row in enumerate(urgent, 2):
+        for c, column in ((1, "Kind"), (2, "Severity"), (4, "Currency")):
+            if (sheet.cell(row, c).value or "") != (listed.cell(place_of, place[column]).value or ""):
+                wrong.append(f"{sheet.cell(row, c).coordinate} is not {column} of the sheet Findings")
+        if isinstance(sheet.cell(row, 5).value, (int, float)):
+            compare(sheet.cell(row, 5), listed.cell(place_of, place["At stake"]).value, "first findings")
+    line = find("Open findings by owner") + 2
+    for row in line_after(line):
+        name = sheet.cell(row, 1).value
+        mine = [f for f in findings if f["owner"] == ("" if name == "No owner" else name)]
+        overdue = [f for f in mine if f["due"] and f["due"] < "2026-11-20"]
+        for c, expected in enumerate([len(mine), sum(f["severity"] == "critical" for f in mine), len(overdue)], 2):
+            compare(sheet.cell(row, c), expected, f"{name} {c}")
+
     # Kinds, and ages.
     line = find("Open findings by kind") + 1
     currencies = {c: sheet.cell(line, c).value for c in range(5, 12) if sheet.cell(line, c).value}

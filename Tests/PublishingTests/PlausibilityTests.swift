@@ -3,88 +3,155 @@ import Testing
 
 @testable import Publishing
 
-/// When a night is held.
+/// Which nights are held.
 @Suite struct PlausibilityTests {
   private static let fifth = Share(millionths: 200_000)
   private static let before = Plausibility.Precedent(orders: 1_000, deliveries: 900)
-  private static let usual = NightFigures(
-    orders: 1_000, deliveries: 900, accused: 300, newlyAccused: 5, badRows: 3, openBefore: 400, closing: 10)
+  private static func currency(_ code: String) -> Currency {
+    guard let currency = Currency(code: code) else { preconditionFailure("\(code) is in ISO 4217") }
+    return currency
+  }
 
-  private static func night(_ change: (inout NightFigures) -> Void) -> NightFigures {
-    var night = usual
+  private static let euro = currency("EUR")
+
+  private static func finding(_ kind: FindingKind, _ order: Int, atStake: Int64? = nil) -> Finding {
+    var finding = Finding(kind: kind, subject: .order(Identifier("\(order)")), reason: "Because.")
+    finding.orderId = finding.subject.id
+    finding.atStake = atStake.map { Money(minorUnits: $0, currency: euro) }
+    return finding
+  }
+
+  private static func night(
+    orders: Int = 1_000, deliveries: Int = 900, ordered: Int64 = 500_000,
+    _ change: (inout NightFigures) -> Void = { _ in }
+  ) -> NightFigures {
+    var night = NightFigures(
+      orders: orders, deliveries: deliveries, ordered: MoneyByCurrency([euro: Int128(ordered)]))
     change(&night)
     return night
   }
 
-  @Test(
-    arguments: [
-      (usual, []),
-      (night { $0.orders = 500 }, []),
-      (night { $0.orders = 499 }, [.fewerOrders(now: 499, before: 1_000)]),
-      (night { $0.deliveries = 450 }, []),
-      (night { $0.deliveries = 449 }, [.fewerDeliveries(now: 449, before: 900)]),
-      (night { $0.newlyAccused = 200 }, []),
-      (night { $0.newlyAccused = 201 }, [.accusations(201, of: 1_000)]),
-      // However many there are, they were known.
-      (night { $0.accused = 900 }, []),
-      (night { $0.closing = 80 }, []),
-      (night { $0.closing = 81 }, [.closings(81, of: 400)]),
-      (night { $0.badRows = 200 }, []),
-      (night { $0.badRows = 201 }, [.badRows(201, of: 1_000)]),
-      (
-        night {
-          $0.deliveries = 0
-          $0.newlyAccused = 700
-        }, [.fewerDeliveries(now: 0, before: 900), .accusations(700, of: 1_000)]
-      ),
-      (
-        NightFigures(orders: 0, deliveries: 0, openBefore: 400, closing: 400),
-        [.fewerOrders(now: 0, before: 1_000), .fewerDeliveries(now: 0, before: 900), .closings(400, of: 400)]
-      ),
-    ] as [(NightFigures, [HoldCause])])
-  func aNightIsComparedWithTheLastCompleteOne(_ night: NightFigures, _ causes: [HoldCause]) {
-    #expect(Plausibility(share: Self.fifth, precedent: Self.before).causes(night) == causes)
-    #expect(Plausibility(share: .whole, precedent: Self.before).causes(night) == [])
+  private func causes(
+    _ night: NightFigures, share: Share = fifth, precedent: Plausibility.Precedent? = before
+  ) -> [HoldCause] {
+    Plausibility(share: share, precedent: precedent).causes(night)
   }
 
-  @Test func theShareItselfIsNotMoreThanIt() {
-    let before = Plausibility.Precedent(orders: 100, deliveries: 100)
-    for (accused, isHeld) in [(29, false), (30, true)] {
-      let night = NightFigures(orders: 100, deliveries: 100, accused: accused, newlyAccused: accused)
-      let causes = Plausibility(share: Share(millionths: 290_000), precedent: before).causes(night)
-      #expect(causes.isEmpty != isHeld)
+  @Test(arguments: FindingKind.allCases)
+  func moreThanAFifthOfTheOrdersWithOneNewCriticalOrMajorFindingHoldANight(_ kind: FindingKind) {
+    let isCounted = kind.severity != .minor && kind != .stuckUnconfirmed
+    let total = kind == .orphanDelivery ? 900 : 1_000
+    for precedent in [Self.before, nil] {
+      for count in [total / 5, total / 5 + 1] {
+        let night = Self.night { for order in 0..<count { $0.add(Self.finding(kind, order), wasOpen: false) } }
+        let found = causes(night, precedent: precedent)
+        let isHeld = kind == .badRow ? count > 200 : isCounted && count > total / 5
+        #expect(!found.isEmpty == isHeld, "\(kind) \(count)")
+        guard isCounted, isHeld, case .findings(kind, let sample, of: total)? = found.first else { continue }
+        #expect(sample.count == count && sample.examples.count == 3)
+        #expect(causes(night, share: .whole, precedent: precedent) == [])
+      }
     }
   }
 
+  @Test func aFindingThatTheLastCompleteNightHadHoldsNothing() {
+    let night = Self.night { for order in 0..<900 { $0.add(Self.finding(.wrongUser, order), wasOpen: true) } }
+    #expect(causes(night) == [])
+  }
+
+  @Test func oneOrderWithManyReceiptsCountsOnce() {
+    let night = Self.night(orders: 40) {
+      for receipt in 0..<30 {
+        var finding = Finding(kind: .signatureInvalid, subject: .receipt(Identifier("\(receipt)")), reason: "")
+        finding.orderId = "1"
+        $0.add(finding, wasOpen: false)
+      }
+    }
+    #expect(night.new[.signatureInvalid]?.count == 1)
+    #expect(causes(night, precedent: nil) == [])
+  }
+
   @Test func fewerThanTwentyAreNoShare() {
-    let before = Plausibility.Precedent(orders: 20, deliveries: 20)
-    var night = NightFigures(
-      orders: 20, deliveries: 20, accused: 19, newlyAccused: 19, badRows: 19, openBefore: 19, closing: 19)
-    #expect(Plausibility(share: Self.fifth, precedent: before).causes(night) == [])
-    night.newlyAccused = 20
-    #expect(Plausibility(share: Self.fifth, precedent: before).causes(night) == [.accusations(20, of: 20)])
+    for count in [19, 20] {
+      let night = Self.night(orders: 20, deliveries: 20) {
+        for order in 0..<count { $0.add(Self.finding(.paidNotDelivered, order), wasOpen: false) }
+      }
+      #expect(causes(night, precedent: nil).isEmpty == (count == 19))
+    }
   }
 
-  @Test(arguments: [
-    (NightFigures(orders: 0, deliveries: 0), false), (NightFigures(orders: 2, deliveries: 0, accused: 1), false),
-    (NightFigures(orders: 3, deliveries: 0, accused: 1, badRows: 1), true),
-    (NightFigures(orders: 1_000, deliveries: 0, newlyAccused: 900, badRows: 500), false),
-    (NightFigures(orders: 1_000, deliveries: 0, accused: 501), true),
-  ])
-  func aFirstNightIsHeldWhenMostOfItIsOdd(_ night: NightFigures, _ isHeld: Bool) {
-    #expect(Plausibility(share: Self.fifth, precedent: nil).causes(night).isEmpty == !isHeld)
-    #expect(Plausibility(share: .whole, precedent: nil).causes(night) == [])
+  @Test(arguments: [(500, 450, 0), (499, 450, 1), (500, 449, 1), (0, 0, 2)])
+  func lessThanHalfTheRowsOfTheLastCompleteNightHoldANight(_ orders: Int, _ deliveries: Int, _ expected: Int) {
+    #expect(causes(Self.night(orders: orders, deliveries: deliveries)).count == expected)
+    #expect(causes(Self.night(orders: orders, deliveries: deliveries), precedent: nil) == [])
   }
 
-  @Test func eachCauseHasItsSentenceAndRemedy() {
-    let causes: [HoldCause] = [
-      .fewerOrders(now: 1, before: 2), .fewerDeliveries(now: 1, before: 2), .accusations(1, of: 2),
-      .closings(1, of: 2), .badRows(1, of: 2), .withoutPrecedent(1, of: 2),
-    ]
+  @Test(arguments: [(80, false), (81, true)])
+  func moreThanAFifthOfTheOpenFindingsThatCloseHoldANight(_ closing: Int, _ isHeld: Bool) {
+    let night = Self.night {
+      for order in 0..<400 {
+        if order < closing {
+          $0.add(closing: Self.finding(.wrongUser, order))
+        } else {
+          $0.add(Self.finding(.wrongUser, order), wasOpen: true)
+        }
+      }
+      // Apple's corrections of its own reports.
+      for order in 400..<2_000 { $0.add(closing: Self.finding(.unreportedByShop, order)) }
+    }
+    #expect(causes(night).isEmpty != isHeld)
+    if isHeld { #expect(causes(night).first?.description.contains("release the night with --accept") == true) }
+  }
+
+  @Test func moreNewlyAtStakeThanWasOrderedHoldsANight() {
+    for extra in [Int64(0), 1] {
+      let night = Self.night {
+        $0.add(Self.finding(.deliveredTwice, 1, atStake: 499_999 + extra), wasOpen: false)
+        $0.add(Self.finding(.deliveredTwice, 2, atStake: 1), wasOpen: false)
+        $0.add(Self.finding(.deliveredTwice, 3, atStake: 700_000), wasOpen: true)
+      }
+      #expect(
+        causes(night)
+          == (extra == 0
+            ? []
+            : [
+              .atStake(
+                Self.euro, new: 500_001, ordered: 500_000,
+                examples: ["order 1 (5000.00 EUR): Because.", "order 2 (0.01 EUR): Because."])
+            ]))
+    }
+    // Nothing was ever ordered in it.
+    let yen = Self.currency("JPY")
+    var finding = Self.finding(.orphanPayment, 1)
+    finding.atStake = Money(minorUnits: 1, currency: yen)
+    let night = Self.night { $0.add(finding, wasOpen: false) }
+    #expect(causes(night).count == 1)
+  }
+
+  @Test func badRowsHoldANightWhetherTheyAreNewOrNot() {
+    for count in [200, 201] {
+      let night = Self.night {
+        for order in 0..<count { $0.add(Self.finding(.badRow, order), wasOpen: order % 2 == 0) }
+      }
+      #expect(causes(night).isEmpty == (count == 200))
+    }
+  }
+
+  @Test func eachCauseIsOneSentenceWithARemedyAndExamples() {
+    let sample = NightFigures.Sample(count: 3, examples: ["order 1: A.", "order 2: B."])
+    let causes: [HoldCause] =
+      [
+        .fewerOrders(now: 1, before: 2), .fewerDeliveries(now: 1, before: 2), .badRows(sample, of: 4),
+        .closings(sample, of: 4), .atStake(Self.euro, new: 2, ordered: 1, examples: sample.examples),
+      ] + FindingKind.allCases.map { .findings($0, sample, of: 4) }
     #expect(Set(causes.map(\.description)).count == causes.count)
-    for cause in causes { #expect(cause.description.contains(": look"), "\(cause)") }
-    // There may have been nights before, incomplete ones.
-    #expect(
-      causes.last?.description.hasPrefix("No night was complete yet, so that there is none to compare with") == true)
+    for cause in causes {
+      #expect(cause.description.contains(" look "), "\(cause)")
+      switch cause {
+      case .fewerOrders, .fewerDeliveries: break
+      case .badRows, .closings, .atStake, .findings:
+        #expect(cause.description.hasSuffix(" For example order 1: A.; order 2: B."), "\(cause)")
+      }
+    }
   }
 }

@@ -30,7 +30,7 @@ struct SummaryDocumentTests {
     #expect(
       Set(document.keys) == [
         "complete", "incomplete_reasons", "as_of", "period", "configuration", "orders", "dispositions", "findings",
-        "control", "adjustments", "not_checked", "changes",
+        "control", "adjustments", "not_checked", "changes", "unusual",
       ])
     #expect(document["complete"] as? Bool == false)
     #expect(document["incomplete_reasons"] as? [String] == ["3 receipts were not answered."])
@@ -85,7 +85,7 @@ struct SummaryDocumentTests {
   func order() throws {
     let text = try SampleReport().file("summary.json")
     let keys = text.split(separator: "\n").filter { $0.hasPrefix("  \"") }.map { String($0.prefix { $0 != ":" }) }
-    #expect(keys.count == 12)
+    #expect(keys.count == 13)
     #expect(keys == keys.sorted())
     #expect(text.hasSuffix("}\n"))
   }

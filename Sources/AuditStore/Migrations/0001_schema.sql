@@ -86,6 +86,14 @@ CREATE TABLE night_audit.run_findings (
   PRIMARY KEY (run_id, kind, severity, currency)
 );
 
+-- Orders of a night's period that have a finding of a kind; 'refunds' counts refunds. The nights after it compare their shares.
+CREATE TABLE night_audit.run_kinds (
+  run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  kind   text COLLATE "C" NOT NULL,
+  orders bigint NOT NULL,
+  PRIMARY KEY (run_id, kind)
+);
+
 -- The days whose totals a nightly report contains: its own day, and each earlier day whose totals had changed. Append-only;
 -- later nights compare with it and report prior-period adjustments.
 CREATE TABLE night_audit.reported_days (
@@ -525,6 +533,7 @@ CREATE TABLE night_audit.finding_events (
   undoes      uuid
 );
 CREATE INDEX finding_events_finding ON night_audit.finding_events (finding_id, event_id);
+CREATE INDEX finding_events_people ON night_audit.finding_events (as_of) WHERE actor IS NOT NULL;
 CREATE INDEX finding_events_change ON night_audit.finding_events (change_id) WHERE change_id IS NOT NULL;
 
 -- The runs that decided which findings are open. The newest of them met every open finding, so that a night does not have to

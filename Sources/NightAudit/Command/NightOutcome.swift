@@ -14,7 +14,9 @@ package struct NightOutcome: Sendable {
   package var directory: String?
   /// What people had put into the folder before, or had edited in it.
   package var kept: [KeptFile] = []
-  /// Why the night is held; empty when it is not.
+  /// Whether it is a dry run, which tells of a night that would be.
+  package var isRehearsal = false
+  /// Why the night is held, or would be; empty when it is not.
   package var held: [HoldCause] = []
   /// Business days before it that no report is about, with the remedy.
   package var uncovered: String?

@@ -17,10 +17,14 @@ package struct OutcomeText {
     var lines = ["Night audit of \(days) (\(summary.timeZone))"]
     lines.append(summary.stateLine)
     lines += summary.incompleteReasons.map { "  - \($0)" }
-    if !outcome.held.isEmpty {
+    switch (outcome.held.isEmpty, outcome.isRehearsal) {
+    case (true, false): break
+    case (true, true): lines.append("By what is known, the night would not be held.")
+    case (false, false):
       lines.append("HELD: published nowhere, sent to nobody, not recorded. The same command with --accept releases it.")
-      lines += outcome.held.map { "  - \($0)" }
+    case (false, true): lines.append("The night WOULD BE HELD: nothing of it would be published, sent or recorded.")
     }
+    lines += outcome.held.map { "  - \($0)" }
     lines.append("")
     lines.append("Orders read: \(outcome.totals.ordersRead)")
     for disposition in Disposition.allCases {
@@ -52,6 +56,7 @@ package struct OutcomeText {
       lines += summary.changes.lines.map { "  \($0)" }
       lines.append("")
     }
+    lines += summary.unusual.map(\.words)
     for (app, kinds) in summary.notChecked.sorted(by: { $0.key < $1.key }) {
       lines.append("Not checked for \(app): \(kinds.map(\.rawValue).joined(separator: ", "))")
     }
@@ -78,7 +83,9 @@ package struct OutcomeText {
     let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
     let state: String
     if !outcome.held.isEmpty {
-      state = "HELD; look at it, then release it by the same command with --accept"
+      state =
+        outcome.isRehearsal
+        ? "WOULD BE HELD" : "HELD; look at it, then release it by the same command with --accept"
     } else {
       state = summary.stateWord
     }

@@ -226,23 +226,13 @@ package struct Doctor: Sendable {
     // The same server has said the same already.
     if settings.salesURL == nil, found.count == 1, found[0].problem != nil { return found }
     let place = settings.salesURL == nil ? "database.url" : "database.salesUrl"
-    let precedent = await precedent()
     found += await Self.examining(place) { scope in
       let connection = try SalesStore.open(settings, scope, applicationName: "night-audit doctor")
       let server =
         settings.salesURL == nil ? [] : try StoreExamination(settings: settings, isOwn: false).examine(connection)
-      return try server + SalesHealth(settings: settings, precedent: precedent).examine(connection)
+      return try server + SalesHealth(settings: settings).examine(connection)
     }
     return found
-  }
-
-  /// What the next night is compared with; nil where nobody knows.
-  private func precedent() async -> Plausibility.Precedent? {
-    let settings = settings
-    return try? await withBlockingThread { scope in
-      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit doctor")
-      return try Plausibility.Precedent(before: .now, on: connection)
-    }
   }
 
   private static func examining(

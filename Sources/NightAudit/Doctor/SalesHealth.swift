@@ -9,8 +9,6 @@ import SalesStore
 /// whether what they hold is plausible, and what a row is understood as.
 struct SalesHealth {
   let settings: Settings
-  /// The last complete night, which the next one is compared with.
-  let precedent: Plausibility.Precedent?
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let examination = SalesExamination(settings)
@@ -112,9 +110,8 @@ struct SalesHealth {
       tally.add(row.orderId, defect: defect, key: "order_id")
     }
     // Doubtful rows of other relations hold no night. How many orders and deliveries are fewer is for the night to say.
-    let figures = NightFigures(orders: tally.rows, deliveries: 0, badRows: tally.bad)
-    let precedent = precedent.map { _ in Plausibility.Precedent(orders: 0, deliveries: 0) }
-    let holds = Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
+    let figures = NightFigures(orders: tally.rows, badRows: NightFigures.Sample(count: tally.bad))
+    let holds = Plausibility(share: settings.holdShare, precedent: nil).causes(figures)
     var found = tally.diagnoses(holdsNight: !holds.isEmpty)
     if cents.of >= 20, cents.looksLike * 2 > cents.of {
       found.append(

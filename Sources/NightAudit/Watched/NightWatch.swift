@@ -111,6 +111,7 @@ struct NightWatch: Sendable {
     metrics += NightWatch.metrics(outcome?.summary.findings ?? FindingsSummary())
       .map { isRecorded ? $0 : $0.valued(asIn: path) }
     guard let outcome else { return metrics }
+    metrics.append(NightWatch.metrics(outcome.summary.unusual))
     metrics.append(
       MetricsFile.Metric(
         "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)))
@@ -165,6 +166,14 @@ struct NightWatch: Sendable {
         "night_audit_at_stake_unknown", help: "Open findings with money at stake whose amount nobody knows.",
         value: String(findings.open.unknown)),
     ]
+  }
+
+  private static func metrics(_ unusual: [UnusualShare]) -> MetricsFile.Metric {
+    MetricsFile.Metric(
+      "night_audit_unusual",
+      help: "Share of the period's orders with a kind of finding, or of refunds, that is unusually large.",
+      unusual.map { (labels: [("kind", $0.subject.code)], value: String(Double($0.count) / Double(max($0.orders, 1)))) }
+    )
   }
 
   private static func metrics(_ requests: RequestStatistics.Counts) -> [MetricsFile.Metric] {

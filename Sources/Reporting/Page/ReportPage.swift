@@ -269,7 +269,7 @@ struct ReportPage {
       let unseen = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
         "Not checked for \(app) (not available through its channel): \(kinds.map(\.title).joined(separator: ", "))."
       }
-      notChecked = (unseen + summary.notAskedWords).joined(separator: " ")
+      notChecked = (summary.unusual.map(\.words) + unseen + summary.notAskedWords).joined(separator: " ")
     }
 
     /// As a content security policy names what it allows.

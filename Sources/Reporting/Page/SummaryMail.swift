@@ -89,8 +89,9 @@ package struct SummaryMail {
   }
 
   private var notChecked: [Section] {
-    if summary.notChecked.isEmpty { return [] }
-    return [
+    let unusual = summary.unusual.isEmpty ? [] : [Section(title: "Unusual", lines: summary.unusual)]
+    if summary.notChecked.isEmpty { return unusual }
+    return unusual + [
       Section(
         title: "Not checked",
         rows: summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in

@@ -16,6 +16,7 @@ extension SummaryPage {
       let words = kinds.map(\.title).joined(separator: ", ")
       try line("•  Not checked for \(app) (not available through its channel): \(words).", formats.value, height: nil)
     }
+    for share in facts.unusual { try line("•  \(share.words)", formats.value, height: nil) }
     for words in facts.notAskedWords { try line("•  \(words)", formats.value, height: nil) }
     try gap()
     tileRow = row

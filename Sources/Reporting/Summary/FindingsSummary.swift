@@ -15,6 +15,16 @@ package struct FindingsSummary: Sendable {
     package var unknown = 0
   }
 
+  /// The open findings of one person.
+  package struct OwnerLine: Hashable, Sendable {
+    /// nil: they have no owner.
+    package var owner: String?
+    package var open = 0
+    package var critical = 0
+    /// Their due day is over.
+    package var overdue = 0
+  }
+
   private struct LineKey: Hashable {
     var kind: FindingKind
     var severity: Severity
@@ -22,6 +32,7 @@ package struct FindingsSummary: Sendable {
   }
 
   private var byLine: [LineKey: Line] = [:]
+  private var byOwner: [String?: OwnerLine] = [:]
   private var bySeverity: [Severity: Stake] = [:]
   /// All open findings.
   package private(set) var open = Stake()
@@ -42,8 +53,16 @@ package struct FindingsSummary: Sendable {
   package init() {}
 
   /// Counts a finding that is open now.
-  package mutating func add(_ reported: ReportedFinding, asOf: Instant) {
+  ///
+  /// - Parameter today: the day of the as-of in the report's time zone, `2026-11-20`.
+  package mutating func add(_ reported: ReportedFinding, asOf: Instant, today: String = "") {
     let finding = reported.finding
+    let owner = reported.owner.flatMap { $0.isEmpty ? nil : $0 }
+    var ownerLine = byOwner[owner] ?? OwnerLine(owner: owner)
+    ownerLine.open += 1
+    ownerLine.critical += finding.severity == .critical ? 1 : 0
+    ownerLine.overdue += reported.due.map { $0 < today ? 1 : 0 } ?? 0
+    byOwner[owner] = ownerLine
     byKind[finding.kind, default: Stake()].add(finding)
     bySeverity[finding.severity, default: Stake()].add(finding)
     open.add(finding)
@@ -84,6 +103,14 @@ package struct FindingsSummary: Sendable {
 
   /// The open ones by kind, severity and currency, in no order.
   package var lines: [Line] { Array(byLine.values) }
+
+  /// Open findings by owner: most overdue ones first, then most open ones; those without an owner last.
+  package var owners: [OwnerLine] {
+    byOwner.values.sorted {
+      if ($0.owner == nil) != ($1.owner == nil) { return $1.owner == nil }
+      return ($1.overdue, $1.open, $0.owner ?? "") < ($0.overdue, $0.open, $1.owner ?? "")
+    }
+  }
 
   /// Open now.
   package var closing: Int { open.findings }

@@ -102,12 +102,14 @@ package struct SummaryDocument: Codable {
   var changes: Changes
   /// By app.
   var notChecked: [String: [String]]
+  /// Kinds of finding, and refunds, on a much larger share of the orders than in the nights before, one sentence each.
+  var unusual: [String]
   /// Absent where the tie-out is not configured.
   var tieOut: TieOutBlock?
 
   enum CodingKeys: String, CodingKey {
     case complete, period, configuration, orders, dispositions, findings, control, adjustments
-    case changes
+    case changes, unusual
     case notChecked = "not_checked"
     case tieOut = "tie_out"
     case incompleteReasons = "incomplete_reasons"
@@ -133,6 +135,7 @@ package struct SummaryDocument: Codable {
     adjustments = summary.adjustments.map { AdjustmentLine($0) }
     tieOut = summary.tieOut.map { TieOutBlock($0) }
     notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
+    unusual = summary.unusual.map(\.words)
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
     changes = Changes(
       since: summary.changes.since?.text, sinceComplete: summary.changes.isSinceComplete,

@@ -26,11 +26,17 @@ package struct SummaryFacts: Sendable {
   package var dayLines: [DayLine] = []
   /// What is different from the last complete night.
   package var changes = ChangesSummary()
+  /// The five most urgent findings.
+  package var first: [ReportedFinding] = []
+  /// What people decided since the previous report.
+  package var decisions = DecisionCounts()
   /// By app the kinds of finding that nothing it is asked through can tell of.
   package var notChecked: [String: [FindingKind]] = [:]
   /// By app how many orders name an id that its channel cannot ask about, and have no receipt. Nobody owes an answer about
   /// them, so that a night is complete without it.
   package var notAsked: [String: Int] = [:]
+  /// Kinds of finding, and refunds, on a much larger share of the orders than in the nights before.
+  package var unusual: [UnusualShare] = []
   /// What the audit was set to, in words, for readers who have nothing but the workbook.
   package var settings: [SettingWords] = []
 
@@ -70,6 +76,22 @@ package struct SummaryFacts: Sendable {
 
   /// Both sides of every control total of the report.
   package func control(_ totals: Totals) -> [ControlTotal] { totals.control + findings.control }
+}
+
+extension UnusualShare {
+  /// One sentence: `Unusual: “Charged twice” is on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.`
+  package var words: String {
+    let now = "\(count) of \(orders) orders (\(Self.percent(count, of: orders)))"
+    let before = Self.percent(countBefore, of: ordersBefore)
+    return switch subject {
+    case .kind(let kind): "Unusual: “\(kind.title)” is on \(now), in the \(nights) nights before on \(before)."
+    case .refunds: "Unusual: refunds are as many as \(now), in the \(nights) nights before \(before)."
+    }
+  }
+
+  private static func percent(_ count: Int, of all: Int) -> String {
+    Money.decimalText(Int128(count) * 1_000 / Int128(max(all, 1)), digits: 1) + " %"
+  }
 }
 
 /// One setting in words: `Lookback`, `120 days: orders older than that are not audited`.

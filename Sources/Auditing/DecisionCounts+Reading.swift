@@ -1,0 +1,23 @@
+import Postgres
+import Reconciliation
+import Reporting
+import Run
+
+extension DecisionCounts {
+  /// What people changed after one as-of and up to another.
+  ///
+  /// - Parameter base: nil: nothing is compared with, and nothing is counted.
+  init(since base: Instant?, until asOf: Instant, on own: borrowing BlockingConnection) throws(PostgresError) {
+    self.init()
+    guard let base else { return }
+    let rows = try own.execute(
+      """
+      SELECT CASE event WHEN 'status' THEN detail ELSE event END, count(DISTINCT finding_id)
+      FROM night_audit.finding_events
+      WHERE actor IS NOT NULL AND as_of > $1 AND as_of <= $2 GROUP BY 1
+      """, [.timestamp(base.microseconds), .timestamp(asOf.microseconds)])
+    for row in rows {
+      if let code = try row.optionalText(0) { counts[code] = Int(try row.int64(1)) }
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import Reconciliation
+import Spreadsheet
+
+// The part of the first sheet that people begin their day with: what to do first, who has what, what was decided.
+extension SummaryPage {
+  /// The most urgent findings with their money.
+  mutating func writeFirst(_ findings: [ReportedFinding]) throws(SpreadsheetError) {
+    if findings.isEmpty { return }
+    try heading("What to do first")
+    try header(["Kind", "Severity", "Order", "Currency", "At stake"], texts: 4)
+    try sheet.writeText("Owner", row: row - 1, column: 5, format: formats.tableHeader)
+    try sheet.writeText("Due", row: row - 1, column: 6, format: formats.tableHeader)
+    try sheet.mergeCells(
+      CellRange(rows: row - 1...row - 1, columns: 7...SummaryPage.lastColumn), text: "Suggested action",
+      format: formats.tableHeader)
+    for reported in findings {
+      let finding = reported.finding
+      // Two lines of the suggested action.
+      try sheet.setRow(row, height: 30)
+      for (column, text) in [
+        finding.kind.title, finding.severity.rawValue, (finding.orderId ?? finding.subject.id).text,
+        finding.currency?.code ?? "",
+      ].enumerated() {
+        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats.tableText)
+      }
+      if let atStake = finding.atStake {
+        try sheet.writeNumber(
+          Money.number(Int128(atStake.minorUnits), digits: atStake.currency.digits), row: row, column: 4,
+          format: formats.share(digits: atStake.currency.digits))
+      } else {
+        try sheet.writeText(finding.isStakeUnknown ? "unknown" : "", row: row, column: 4, format: formats.tableText)
+      }
+      try sheet.writeText(CellText.fitting(reported.owner ?? ""), row: row, column: 5, format: formats.tableText)
+      try sheet.writeText(reported.due ?? "", row: row, column: 6, format: formats.tableText)
+      try sheet.mergeCells(
+        CellRange(rows: row...row, columns: 7...SummaryPage.lastColumn), text: finding.suggestedAction,
+        format: formats.value)
+      row += 1
+    }
+    row += 1
+  }
+
+  /// Open and overdue findings by owner, those without one last.
+  mutating func writeOwners(_ findings: FindingsSummary) throws(SpreadsheetError) {
+    if findings.owners.isEmpty { return }
+    try heading("Open findings by owner")
+    try header(["Owner", "Open", "Critical", "Overdue"])
+    for line in findings.owners.prefix(SummaryPage.ownerRows) {
+      try sheet.writeText(
+        CellText.fitting(line.owner ?? "No owner"), row: row, column: 0, format: formats.tableText)
+      for (offset, count) in [line.open, line.critical, line.overdue].enumerated() {
+        try sheet.writeInteger(count, row: row, column: 1 + offset, format: formats.tableCount)
+      }
+      row += 1
+    }
+    row += 1
+  }
+
+  /// More owners than this are on the sheet Findings only.
+  private static let ownerRows = 20
+
+  /// What people decided since the previous report.
+  mutating func writeDecisions(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    guard facts.changes.since != nil else { return }
+    try heading("Decided since the previous report")
+    try line(facts.decisions.words, formats.label, height: nil)
+    row += 1
+  }
+}

@@ -1,0 +1,19 @@
+/// How many findings people changed since the previous report, by what they changed.
+package struct DecisionCounts: Hashable, Sendable {
+  /// By `acknowledged`, `closed`, `open`, `owner`, `due`, `remark`.
+  package var counts: [String: Int] = [:]
+
+  package init(_ counts: [String: Int] = [:]) { self.counts = counts }
+
+  /// One line: `3 acknowledged · 1 closed`.
+  package var words: String {
+    let titles = [
+      ("acknowledged", "acknowledged"), ("closed", "closed"), ("open", "reopened"), ("owner", "assigned"),
+      ("due", "given a due day"), ("remark", "given a remark"),
+    ]
+    let parts = titles.compactMap { code, title in
+      counts[code].flatMap { $0 > 0 ? "\($0) \(title)" : nil }
+    }
+    return parts.isEmpty ? "No finding was changed by a person." : parts.joined(separator: " · ")
+  }
+}
