@@ -79,7 +79,7 @@ final class NightChanges {
 
   private func because(_ row: ChangeRow, _ order: OrderNights.Standing?) -> String {
     if let order {
-      return "its bucket is \(order.disposition.rawValue) now: \(order.standing.words)"
+      return "outcome changed to \(order.disposition.title): \(order.standing.words)"
     }
     if row.orderId != nil {
       return

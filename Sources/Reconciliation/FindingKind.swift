@@ -113,6 +113,21 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     }
   }
 
+  /// Whether it is about a refund by Apple; its age counts from the refund, not from the purchase.
+  var isOfRefund: Bool {
+    switch self {
+    case .deliveredAfterRefund, .refundedStillDelivered, .partialRefund, .refundNotBooked: true
+    case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .cancelledButPaid, .orphanPayment, .duplicateClaim,
+      .chargedTwice, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid, .sandboxDelivered,
+      .refundReversedNotReinstated, .refundOnlyHere, .deliveredTwice, .orphanDelivery, .quantityMismatch,
+      .amountMismatch, .currencyMismatch, .familySharedSale, .restoredAsSale, .lapsedStillServed, .unreportedByShop,
+      .stuckUnconfirmed, .renewalWithoutOrder, .statusMismatch, .environmentMislabelled, .deliveredBeforePaid,
+      .futureDated, .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice, .accountTokenMissing,
+      .badRow:
+      false
+    }
+  }
+
   /// What the shop's own jobs may do about it.
   public var action: FindingAction {
     switch self {

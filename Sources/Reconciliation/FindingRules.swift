@@ -111,7 +111,9 @@ final class FindingRules {
     finding.atStake = atStake
     finding.isStakeUnknown = isStakeUnknown
     let soldAt = (transaction ?? named)?.saleDate
-    finding.occurredAt = soldAt ?? order.createdAt
+    let refundedAt =
+      transaction?.revocation?.date ?? facts.claims.owned.compactMap(\.revocation?.date).max()
+    finding.occurredAt = (kind.isOfRefund ? refundedAt : nil) ?? soldAt ?? order.createdAt
     // What other orders own has paid nothing of this one.
     finding.paidAt = paidAt == nil ? nil : soldAt
     finding.deliveredAt = deliveredAt

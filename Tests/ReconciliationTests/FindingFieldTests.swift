@@ -319,6 +319,17 @@ import Testing
     }
   }
 
+  @Test("A finding about a refund counts its age from the refund")
+  func ageOfRefunds() throws {
+    var scene = Scene()
+    let refunded = Scene.asOf - .hours(2)
+    let order = scene.paidOrder(transaction: { $0.revocation = Revocation(date: refunded) })
+    scene.delivery(of: order)
+    for kind in [FindingKind.refundedStillDelivered, .refundNotBooked] {
+      #expect(try found(kind, in: scene).occurredAt == refunded)
+    }
+  }
+
   @Test("What the shop calls refunded is not booked again for a part that Apple gave back")
   func partThatIsBooked() throws {
     for status in [OrderStatus.verified, .refunded] {

@@ -8,7 +8,8 @@ extension SummaryPage {
   mutating func writeMoney(_ totals: Totals, _ sheets: TableFormulas) throws(SpreadsheetError) -> MoneyTable {
     let dispositions = Disposition.inMoneyTotals
     try heading("Orders and money by outcome")
-    try sheet.setRow(row, height: 32)
+    // Titles have up to three lines.
+    try sheet.setRow(row, height: 44)
     var table = MoneyTable(header: row, orders: row + 1, firstColumn: 2)
     try header(["", "Ordered"] + dispositions.map(\.title))
     try sheet.writeText("Number of orders", row: row, column: 0, format: formats.tableText)

@@ -58,12 +58,12 @@ package struct SummaryFacts: Sendable {
     self.history = history
   }
 
-  /// What nobody can ask about, one sentence for each app.
+  /// Orders that cannot be verified, one sentence for each app.
   package var notAskedWords: [String] {
     notAsked.sorted { $0.key < $1.key }.map { app, orders in
       """
-      Nobody can ask about \(orders) \(orders == 1 ? "order" : "orders") of \(app) without a receipt: its channel cannot ask \
-      about an id. Have the client send the receipts, or configure a Server API key.
+      \(orders) \(orders == 1 ? "order" : "orders") of \(app) cannot be verified: no receipt, and verifyReceipt cannot look up \
+      a transaction ID. Have the client send receipts, or configure a Server API key.
       """
     }
   }
