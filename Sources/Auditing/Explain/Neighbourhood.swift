@@ -78,7 +78,7 @@ struct Neighbourhood {
         try TransactionTable.byId(hiding: sales.isHidden, where: "t.transaction_id IN (SELECT id FROM ids)"),
         ids: newIds)
       while try transactions.advance() {
-        let record = try TransactionTable.record(transactions)
+        let record = try TransactionTable.record(transactions, hiding: sales.hides)
         records[record.transactionId, default: []].append(record)
       }
       _ = consume transactions
