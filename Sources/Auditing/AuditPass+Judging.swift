@@ -213,10 +213,12 @@ extension AuditPass {
       }
       try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
     }
-    for record in transactions.claimable {
-      if group.awaitsDetails(of: record) { continue }
+    let claimable: [(record: TransactionRecord, userId: Identifier?)] = transactions.claimable.compactMap {
+      group.awaitsDetails(of: $0) ? nil : ($0, order.userId)
+    }
+    for (record, userId) in claimable + transactions.siblings {
       if !claims.areAbout(record) {
-        try addUnclaimed(record, userId: order.userId, newestProof: newestProofs[record.key])
+        try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.key == record.key }) {
         try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
