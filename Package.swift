@@ -65,7 +65,11 @@ let package = Package(
     // Reports come compressed, and are read as streams; the HTTP stack inflates only what it receives.
     .target(name: "Gzip", dependencies: ["CZlib"], swiftSettings: strict + [.strictMemorySafety()]),
     .target(
-      name: "Reconciliation", dependencies: [.product(name: "OrderedCollections", package: "swift-collections")],
+      name: "Reconciliation",
+      dependencies: [
+        .product(name: "HeapModule", package: "swift-collections"),
+        .product(name: "OrderedCollections", package: "swift-collections"),
+      ],
       swiftSettings: strict),
     .target(
       name: "AppStore",

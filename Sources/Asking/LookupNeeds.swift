@@ -35,10 +35,12 @@ struct LookupNeeds: Sendable {
     return try connection.postpone(
       """
       SELECT w.place FROM unnest($1::int[], $2::text[], $3::text[]) AS w (place, order_id, receipt_id)
-      WHERE EXISTS (SELECT 1 FROM night_audit.lookups l WHERE l.order_id = w.order_id)
-        OR NOT EXISTS (
-          SELECT 1 FROM night_audit.receipt_checks c
-          WHERE c.subject_kind = 'receipt' AND c.subject_id = w.receipt_id AND c.order_id = w.order_id AND c.is_wanted)
+      CROSS JOIN LATERAL (
+        SELECT count(*) > 0 AS is_waiting FROM night_audit.lookups l WHERE l.order_id = w.order_id) l
+      CROSS JOIN LATERAL (
+        SELECT count(*) > 0 AS is_settled FROM night_audit.receipt_checks c
+        WHERE c.subject_kind = 'receipt' AND c.subject_id = w.receipt_id AND c.order_id = w.order_id AND c.is_wanted) c
+      WHERE l.is_waiting OR NOT c.is_settled
       """,
       [
         .intArray(settled.map { Int64($0.offset) }), .textArray(settled.map(\.element.orderId.text)),
@@ -61,23 +63,21 @@ struct LookupNeeds: Sendable {
     var seen: Set<Identifier> = []
     let candidates = all.filter { bundleIds.contains($0.bundleId) && seen.insert($0.orderId).inserted }
     if candidates.isEmpty { return 0 }
+    // Aggregates, because the server may turn EXISTS into a hash of all receipts, made anew for each batch.
     let rows = try connection.execute(
       """
-      SELECT w.position,
-        EXISTS (
-          SELECT 1 FROM night_audit.receipt_checks c
-          JOIN night_audit.receipt_transactions l ON l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id
-          WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted AND c.outcome = 'verified'
-            AND l.transaction_id = w.transaction_id) AS is_settled,
-        EXISTS (
-          SELECT 1 FROM night_audit.receipt_checks c
-          WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted
-            AND c.outcome IN ('pending', 'unanswered')
-            AND (c.brought_count = 0 OR EXISTS (
-              SELECT 1 FROM night_audit.receipt_transactions l
-              WHERE l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id
-                AND l.transaction_id = w.transaction_id))) AS is_open
+      SELECT w.position, s.is_settled, s.is_open
       FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS w (order_id, transaction_id, position)
+      CROSS JOIN LATERAL (
+        SELECT coalesce(bool_or(l.is_contained AND c.outcome = 'verified'), false) AS is_settled,
+          coalesce(bool_or(c.outcome IN ('pending', 'unanswered') AND (c.brought_count = 0 OR l.is_contained)), false)
+            AS is_open
+        FROM night_audit.receipt_checks c CROSS JOIN LATERAL (
+          SELECT count(*) > 0 AS is_contained FROM night_audit.receipt_transactions l
+          WHERE l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id
+            AND l.transaction_id = w.transaction_id) l
+        WHERE c.order_id = w.order_id AND c.subject_kind = 'receipt' AND c.is_wanted
+          AND c.outcome IN ('verified', 'pending', 'unanswered')) s
       """, [.textArray(candidates.map(\.orderId.text)), .textArray(candidates.map(\.transactionId))])
     var waiting: [Candidate] = []
     var questions: [(orderId: Identifier, question: CheckSubject?)] = []

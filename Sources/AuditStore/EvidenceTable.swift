@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import Reconciliation
 
@@ -167,7 +168,9 @@ package enum EvidenceTable {
   }
 
   /// The fact in a row of `columns` without its first four.
-  package static func fact(_ row: PostgresRow) throws(PostgresError) -> TransactionFact {
+  package static func fact(_ row: PostgresRow) throws(PostgresError) -> TransactionFact { try fact(fields: row) }
+
+  private static func fact(fields row: some NamedFields) throws(PostgresError) -> TransactionFact {
     func instant(_ column: String) throws(PostgresError) -> Instant? {
       try row.optionalTimestamp(column).map { Instant(microseconds: $0) }
     }
@@ -216,5 +219,84 @@ package enum EvidenceTable {
     fact.details.billingPlanType = try row.optionalText("billing_plan_type")
     fact.details.previousOriginalTransactionId = try row.optionalText("previous_original_transaction_id")
     return fact
+  }
+
+  // MARK: - Evidence beside a transaction
+
+  /// The evidence about a transaction as a JSON text, for `facts(_:)`.
+  ///
+  /// - Parameter transaction: an alias of `night_audit.transactions`.
+  static func facts(about transaction: String) -> String {
+    let fields = columns.dropFirst(4).map { column in
+      column.hasSuffix("_at")
+        ? "'\(column)', (extract(epoch FROM e.\(column)) * 1000000)::bigint" : "'\(column)', e.\(column)"
+    }
+    return """
+      (SELECT coalesce(json_agg(json_build_object(\(fields.joined(separator: ", ")))), '[]')::text
+        FROM night_audit.evidence e
+        WHERE e.transaction_id = \(transaction).transaction_id AND e.environment = \(transaction).environment)
+      """
+  }
+
+  /// The facts in the text of `facts(about:)`.
+  static func facts(_ text: String) throws(PostgresError) -> [TransactionFact] {
+    let rows: [[String: JSONField]]
+    do { rows = try JSONDecoder().decode([[String: JSONField]].self, from: Data(text.utf8)) } catch {
+      throw PostgresError(.unexpectedData, "the evidence beside a transaction is no JSON: \(error)")
+    }
+    return try rows.map { row throws(PostgresError) in try fact(fields: JSONFields(values: row)) }
+  }
+}
+
+/// The fields of a row by the names of their columns.
+private protocol NamedFields {
+  func optionalText(_ column: String) throws(PostgresError) -> String?
+  func optionalBool(_ column: String) throws(PostgresError) -> Bool?
+  func optionalInt32(_ column: String) throws(PostgresError) -> Int32?
+  func optionalInt64(_ column: String) throws(PostgresError) -> Int64?
+  func optionalTimestamp(_ column: String) throws(PostgresError) -> Int64?
+}
+
+extension NamedFields {
+  func text(_ column: String) throws(PostgresError) -> String { try required(optionalText(column), column) }
+  func bool(_ column: String) throws(PostgresError) -> Bool { try required(optionalBool(column), column) }
+  func timestamp(_ column: String) throws(PostgresError) -> Int64 { try required(optionalTimestamp(column), column) }
+
+  private func required<Value>(_ value: Value?, _ column: String) throws(PostgresError) -> Value {
+    guard let value else { throw PostgresError(.unexpectedData, "column \(column) of the evidence is missing") }
+    return value
+  }
+}
+
+extension PostgresRow: NamedFields {}
+
+/// A row as a JSON object, with timestamps in microseconds since 1970.
+private struct JSONFields: NamedFields {
+  let values: [String: JSONField]
+
+  func optionalText(_ column: String) -> String? { if case .text(let text) = values[column] { text } else { nil } }
+  func optionalBool(_ column: String) -> Bool? { if case .flag(let flag) = values[column] { flag } else { nil } }
+  func optionalInt32(_ column: String) -> Int32? { optionalInt64(column).flatMap { Int32(exactly: $0) } }
+  func optionalInt64(_ column: String) -> Int64? { if case .number(let it) = values[column] { it } else { nil } }
+  func optionalTimestamp(_ column: String) -> Int64? { optionalInt64(column) }
+}
+
+private enum JSONField: Decodable {
+  case null
+  case flag(Bool)
+  case number(Int64)
+  case text(String)
+
+  init(from decoder: any Decoder) throws {
+    let value = try decoder.singleValueContainer()
+    if value.decodeNil() {
+      self = .null
+    } else if let flag = try? value.decode(Bool.self) {
+      self = .flag(flag)
+    } else if let number = try? value.decode(Int64.self) {
+      self = .number(number)
+    } else {
+      self = .text(try value.decode(String.self))
+    }
   }
 }

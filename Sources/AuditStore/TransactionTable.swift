@@ -22,62 +22,9 @@ package enum TransactionTable {
     t.commitment_info, t.billing_plan_type, t.previous_original_transaction_id
     """
 
-  /// What Apple's word of a refund was when nothing hidden had happened, of the table aliased `t`: from the evidence, because
-  /// the record knows the newest word alone.
+  /// Transactions in the byte order of their IDs, for `record(_:hiding:)`, by index.
   ///
-  /// A refund that is hidden is none yet, and what stood before it stands. One whose withdrawal is hidden stands, beside its
-  /// withdrawal: nobody knows whether that came before.
-  private struct EarlierRefund {
-    /// Instead of columns of `t`.
-    let columns: [String: String]
-    /// What `columns` reads.
-    let joins: String
-
-    init(hiding isHidden: (_ date: String) throws(PostgresError) -> String) throws(PostgresError) {
-      let isWithdrawalHidden = try isHidden("n.signed_at")
-      // Nobody told of a refund, but Apple of its reversal.
-      let reversal = """
-        (SELECT min(e.signed_at) FROM night_audit.evidence e
-          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment AND e.reverses_refund
-            AND (\(try isHidden("e.signed_at"))) IS NOT TRUE)
-        """
-      // The evidence of a withdrawal may be gone already (evidence.retention).
-      let withdrawal =
-        "CASE WHEN n.signed_at IS NULL THEN t.revocation_withdrawn_at WHEN n.revoked_at IS NULL THEN n.signed_at END"
-      columns = [
-        "revoked_at": """
-        CASE WHEN n.signed_at IS NULL OR n.revoked_at IS NOT NULL OR \(isWithdrawalHidden)
-          THEN coalesce(s.revoked_at, r.revoked_at) END
-        """,
-        "revocation_percentage": "s.revocation_percentage", "revocation_type": "s.revocation_type",
-        "revocation_reason": "coalesce(r.revocation_reason, s.revocation_reason)",
-        "revocation_of_some_items": "s.revocation_of_some_items",
-        "revocation_withdrawn_at": "CASE WHEN r.signed_at IS NULL THEN \(reversal) ELSE \(withdrawal) END",
-      ]
-      // The newest refund that is known; the newest word of its share, as `Revocation.keepingShare(of:)` has it; and the word
-      // that came next: its withdrawal, or another refund, which is hidden.
-      joins = """
-        LEFT JOIN LATERAL (
-          SELECT e.* FROM night_audit.evidence e
-          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment
-            AND e.revoked_at IS NOT NULL AND (\(try isHidden("e.revoked_at"))) IS NOT TRUE
-          ORDER BY e.signed_at DESC, e.revoked_at DESC, e.revocation_percentage, e.evidence_id LIMIT 1) r ON true
-        LEFT JOIN LATERAL (
-          SELECT e.* FROM night_audit.evidence e
-          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment
-            AND e.revoked_at > r.revoked_at - interval '1 s' AND e.revoked_at < r.revoked_at + interval '1 s'
-            AND (e.revocation_percentage IS NOT NULL OR e.revocation_type IS NOT NULL OR e.revocation_of_some_items)
-          ORDER BY e.signed_at DESC, e.revoked_at DESC, e.revocation_percentage, e.evidence_id LIMIT 1) s ON true
-        LEFT JOIN LATERAL (
-          SELECT e.signed_at, e.revoked_at FROM night_audit.evidence e
-          WHERE e.transaction_id = t.transaction_id AND e.environment = t.environment AND e.signed_at > r.signed_at
-            AND (e.tells_revocation OR e.channel = 'verifyReceipt' AND r.channel = 'verifyReceipt')
-          ORDER BY e.signed_at, e.revoked_at LIMIT 1) n ON true
-        """
-    }
-  }
-
-  /// Transactions in the byte order of their ids, for `record(_:)`, as they were when nothing hidden had happened.
+  /// The record knows the newest refund alone, so a row with a hidden refund or withdrawal carries its evidence.
   ///
   /// - Parameters:
   ///   - isHidden: the condition that a date is hidden.
@@ -85,21 +32,12 @@ package enum TransactionTable {
   package static func byId(
     hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
   ) throws(PostgresError) -> String {
-    let isRewritten = "(\(try isHidden("t.revoked_at"))) OR (\(try isHidden("t.revocation_withdrawn_at")))"
-    let earlier = try EarlierRefund(hiding: isHidden)
-    func columns(instead: [String: String] = [:]) -> String {
-      names.map { column in instead[column].map { "\($0) AS \(column)" } ?? "t.\(column)" }.joined(separator: ", ")
-    }
-    // Apart, because a question that is put to no row still costs each of them ten times the reading.
-    return """
-      SELECT * FROM (
-        SELECT \(columns()) FROM night_audit.transactions t
-        WHERE (\(restriction)) AND (\(isRewritten)) IS NOT TRUE
-        UNION ALL
-        SELECT \(columns(instead: earlier.columns)) FROM night_audit.transactions t \(earlier.joins)
-        WHERE (\(restriction)) AND (\(isRewritten))) t
-      ORDER BY t.transaction_id, t.environment
-      """
+    """
+    SELECT \(names.map { "t.\($0)" }.joined(separator: ", ")),
+      CASE WHEN (\(try isHidden("t.revoked_at"))) OR (\(try isHidden("t.revocation_withdrawn_at")))
+        THEN \(EvidenceTable.facts(about: "t")) END AS facts
+    FROM night_audit.transactions t WHERE \(restriction) ORDER BY t.transaction_id, t.environment
+    """
   }
 
   /// The condition that a row restores a sale with another id, as `TransactionRecord.restoresOther` has it.
@@ -129,15 +67,21 @@ package enum TransactionTable {
     return sales
   }
 
-  /// The transaction in the reader's current row.
-  package static func record(_ row: borrowing CopyReader) throws(PostgresError) -> TransactionRecord {
-    TransactionRecord(try contents(row))
+  /// The transaction in the reader's current row, as it was before a hidden refund.
+  package static func record(
+    _ row: borrowing CopyReader, hiding isHidden: (Instant) -> Bool
+  ) throws(PostgresError) -> TransactionRecord {
+    let record = TransactionRecord(try contents(row))
+    guard let facts = try row.optionalText(names.count) else { return record }
+    return record.beforeHiddenRefunds(try EvidenceTable.facts(facts), hiding: isHidden)
   }
 
   /// The transaction in the reader's current row, of texts where they lie; nil for one that was taken back or of which more is
   /// told than of nearly all.
   package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> PlainTransaction? {
-    guard try row.isNull(10), try row.isNull(25), let environment = try row.word(1, of: Vocabularies.environment) else {
+    guard try row.isNull(10), try row.isNull(25), try row.isNull(names.count),
+      let environment = try row.word(1, of: Vocabularies.environment)
+    else {
       return nil
     }
     var payment = PlainPayment(

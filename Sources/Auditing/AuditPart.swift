@@ -135,8 +135,16 @@ package struct AuditPart {
         var reader = RecordReader(record.content)
         try contests.add(try ContestedTransaction(from: &reader))
       }
+      let settled = Exchange(from: 1, to: .none, directory: directory)
+      try pass.settle(contests, into: settled.outlet(0))
+      let told = sorter(.told)
+      for part in try settled.gathered() {
+        try writer.write(.told, all: part)
+        try part.restart()
+        try told.absorb(part)
+      }
       let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
-      let contestants = try pass.contestants(of: batches, among: orders())
+      let contestants = try pass.contestants(of: batches, among: GroupReading(groups, told))
       try pass.match(contests, batches, contestants, open: open, into: writer.outlet(.matched))
     case .purchases:
       for paid in try pass.purchasesForGood(orders(), sorter(.matched), open: open).taken {
@@ -187,10 +195,12 @@ package struct AuditPart {
 
   private func readTransactions(_ writer: inout AuditFrameWriter) throws {
     let reading = try pass.readTransactions(sorter(.mention), into: writer.outlet(.told))
-    try reading.contests.forEach { contested in
+    func write(_ contested: ContestedTransaction) throws {
       try writer.write(.contested, contested.record.transactionId) { contested.write(to: &$0) }
       for order in contested.claimants { try writer.write(.contestant, order, []) }
     }
+    try reading.contests.forEach(write)
+    try reading.contests.forEachSharing(write)
     try writer.write(.tokenQuestion, all: reading.tokens.questions)
   }
 

@@ -4,6 +4,30 @@ import Run
 import Streams
 
 extension AuditPass {
+  /// Settles the purchases that several transactions are of and that no two orders compete for.
+  ///
+  /// - Parameter told: gets the transactions of purchases that one order alone could own.
+  func settle(_ contests: Contests, into told: Exchange.Outlet) throws {
+    var writer = OrderTransactionWriter(told)
+    try contests.settle { transaction, only in
+      guard let only else { return try addUnowned(transaction) }
+      if !transaction.claimants.isEmpty {
+        try writer.write(
+          .transaction(transaction.record, isClaimable: true, newestProof: transaction.newestProof), for: only)
+      } else if !transaction.awaitsDetails {
+        try writer.write(
+          .sibling(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof), for: only)
+      }
+    }
+  }
+
+  /// A transaction of a purchase that no order could own.
+  private func addUnowned(_ transaction: ContestedTransaction) throws {
+    if transaction.awaitsDetails { return }
+    try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
+    try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
+  }
+
   /// The orders that contest anything, by the batch that each is matched in.
   func contestants(of batches: Contests.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
@@ -32,13 +56,7 @@ extension AuditPass {
   ) throws {
     var record = RecordBytes()
     try contests.forEach { contested in
-      guard let batch = batches.batch(of: contested) else {
-        if !contested.awaitsDetails {
-          try addUnclaimed(contested.record, userId: contested.userId, newestProof: contested.newestProof)
-          try collector.addRefund(of: contested.record, order: nil, judgement: nil, plan: plan)
-        }
-        return
-      }
+      guard let batch = batches.batch(of: contested) else { return try addUnowned(contested) }
       record.clear()
       record.put(false)
       contested.write(to: &record)

@@ -25,8 +25,6 @@ extension AuditPass {
     var deliveries = try OrderedStream(rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
     var contestants = try matchedOrders(matched)
     var secondLook = try again.map(SecondLook.Reading.init)
-    // Where nobody has anything to say about an order but its own rows.
-    let isUsual = !plan.selection.isNarrowing && secondLook == nil && repeated.isEmpty && boughtTwice.isEmpty
     var ofOrder: [Delivery] = []
     var first = RecordBytes()
     var count = 0
@@ -39,8 +37,12 @@ extension AuditPass {
         try endIfStopped()
       }
       ofOrder.removeAll(keepingCapacity: true)
-      if isUsual, deliveries.nextKey == orderId, !contestants.isNext(orderId),
-        let delivery = try sales.plainDelivery(deliveries.front), let sale = try settled(reading, delivery, open: open)
+      let boughtTwice = boughtTwice.isEmpty ? nil : boughtTwice[orderId.id]
+      let isReadAgain = try secondLook?.isNext(orderId) ?? false
+      // Where nothing but its own rows has a say in an order.
+      if deliveries.nextKey == orderId, boughtTwice == nil, !isReadAgain, !contestants.isNext(orderId),
+        let delivery = try sales.plainDelivery(deliveries.front), !repeated.contains(delivery.deliveryId),
+        let sale = try settled(reading, delivery, open: open)
       {
         first.clear()
         delivery.write(to: &first)
@@ -65,8 +67,7 @@ extension AuditPass {
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
       if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
       let matched = contestants.isNext(orderId) ? try contestants.next() : nil
-      let finding = boughtTwice.isEmpty ? nil : boughtTwice[orderId.id]
-      try judge(group, ofOrder, reading.transactions(), matched, finding, open: open)
+      try judge(group, ofOrder, reading.transactions(), matched, boughtTwice, open: open)
     }
     try passDeliveries(before: nil, &deliveries, &repeated)
     if let figures = secondLook?.figures { collector.note(figures) }
@@ -90,12 +91,11 @@ extension AuditPass {
     var contestants = try matchedOrders(matched)
     var repeated = RepeatedPurchases(rules: plan.rules)
     while try reading.advance() {
-      let group = try reading.group()
-      if group.isRepeated { continue }
       let matched = contestants.isNext(reading.orderId) ? try contestants.next() : nil
-      guard case .valid(let order) = group.row, plan.rules.catalogue?.isNonConsumable(order.productId) ?? false else {
-        continue
-      }
+      guard let productId = try reading.productId(), plan.rules.catalogue?.isNonConsumable(productId.id) ?? false
+      else { continue }
+      let group = try reading.group()
+      guard case .valid(let order) = group.row else { continue }
       let facts = OrderFacts.assembled(
         order, group, [], try reading.transactions(), matched, rules: plan.rules, open: open)
       repeated.take(Judgement(judging: facts, rules: plan.rules))
@@ -175,7 +175,7 @@ extension AuditPass {
         owner: sale.order.orderId.id,
         of: TransactionKey(environment: .production, transactionId: sale.transactionId.id))
     }
-    if plan.judges(sale.order.createdAt) { try collector.add(sale, plan: plan) }
+    if plan.judges(sale.order.createdAt), plan.lists(sale.order) { try collector.add(sale, plan: plan) }
   }
 
   /// Whether the rules, asked one after the other, come to the same.
@@ -213,10 +213,12 @@ extension AuditPass {
       }
       try collector.add(judgement, subjects: subjects, explanation: explanation, plan: plan)
     }
-    for record in transactions.claimable {
-      if group.awaitsDetails(of: record) { continue }
+    let claimable: [(record: TransactionRecord, userId: Identifier?)] = transactions.claimable.compactMap {
+      group.awaitsDetails(of: $0) ? nil : ($0, order.userId)
+    }
+    for (record, userId) in claimable + transactions.siblings {
       if !claims.areAbout(record) {
-        try addUnclaimed(record, userId: order.userId, newestProof: newestProofs[record.key])
+        try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.key == record.key }) {
         try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)

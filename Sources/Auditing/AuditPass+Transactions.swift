@@ -20,7 +20,8 @@ extension AuditPass {
   ///   - mentions: by transaction id.
   ///   - told: gets what one order alone could own, and what else is to be told about its proofs.
   func readTransactions(_ mentions: SpillSorter, into told: Exchange.Outlet) throws -> TransactionsReading {
-    var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0) }
+    let hides = sales.hides
+    var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
     let reading = TransactionsReading(
       contests: try Contests(directory: temporaryDirectory),
       tokens: TokenQuestions(directory: temporaryDirectory, people: plan.rules.people))
@@ -156,7 +157,7 @@ struct OrderTransactionWriter: ~Copyable {
   private static func whole(
     _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ rules: Rules
   ) throws -> [UInt8] {
-    let transaction = try TransactionTable.record(row)
+    let transaction = try TransactionTable.record(row) { _ in false }
     var gathering = Candidates.Gathering()
     if let only = mentions.only {
       var reader = RecordReader(only)

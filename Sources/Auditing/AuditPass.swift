@@ -11,8 +11,8 @@ import Streams
 /// 1. Receipts, the state of their checks and the transactions that they brought, merged by receipt id; put aside by order.
 /// 2. Orders with those, merged by order id; put aside as they are, and what they have to do with transactions by its id.
 /// 3. Transactions with those, merged by transaction id: whoever could own one is known now. What one order alone could own
-///    goes back to it by its id; what several could is contested, and so is a sale that has several ids: a purchase and what
-///    restores it.
+///    goes back to it by its id; what several could is contested. Transactions of one purchase, such as its restores, are
+///    brought together by the purchase before that is decided.
 /// 4. Orders that contest anything are matched, batch by batch.
 /// 5. Orders with their deliveries, transactions and claims, merged by order id: each is judged, written and forgotten.
 ///

@@ -2,7 +2,7 @@ import AuditStore
 import Reconciliation
 import Streams
 
-/// A transaction that more than one order could own, by whichever of the ids that its sale has.
+/// A transaction that several orders could own, or that shares its purchase with other transactions.
 struct ContestedTransaction {
   var record: TransactionRecord
   /// By id.
@@ -20,7 +20,7 @@ struct ContestedTransaction {
 }
 
 /// Gathers claims that compete, and tells which orders have to be matched together: claims of one batch depend on no order
-/// of another. Only ids stay in memory.
+/// of another. Only ids of orders that compete stay in memory.
 ///
 /// Used by one thread at a time; not `Sendable`.
 final class Contests {
@@ -30,15 +30,57 @@ final class Contests {
   /// By sale that has several ids, an order that could own it by one of them.
   private var sales: [TransactionKey: Int32] = [:]
   private let transactions: SpillFile
+  private let directory: String
+  /// Transactions that share their purchase with others, by purchase, until `settle(_:)`.
+  private var sharing: SpillSorter
   /// Of the transaction that came last. What one user's receipts list is contested by much the same orders.
   private var last: [Identifier] = []
   private var record = RecordBytes()
   private(set) var isEmpty = true
 
-  init(directory: String) throws { transactions = try SpillFile(directory: directory) }
+  init(directory: String) throws {
+    transactions = try SpillFile(directory: directory)
+    self.directory = directory
+    sharing = SpillSorter(directory: directory)
+  }
 
+  /// Takes a transaction that several orders could own, or that shares its purchase with other transactions.
   func add(_ contested: ContestedTransaction) throws {
-    guard contested.sharesSale || !contested.claimants.isEmpty else { return }
+    if !contested.sharesSale { return try contest(contested) }
+    var key = RecordBytes()
+    contested.record.saleKey.write(to: &key)
+    record.clear()
+    contested.write(to: &record)
+    try sharing.add(key: key.bytes, content: record.content)
+  }
+
+  /// Separates purchases that one order alone could own from contested ones. Most restores are of the first kind.
+  ///
+  /// - Parameter uncontested: gets each transaction of a purchase that at most one order could own, with that order.
+  func settle(_ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void) throws {
+    let shared = sharing
+    sharing = SpillSorter(directory: directory)
+    var (purchase, transactions) = ([UInt8](), [ContestedTransaction]())
+    func settlePurchase() throws {
+      let claimants = transactions.reduce(into: Set<Identifier>()) { $0.formUnion($1.claimants) }
+      for var transaction in transactions {
+        transaction.sharesSale = transactions.count > 1
+        if claimants.count > 1 { try contest(transaction) } else { try uncontested(transaction, claimants.first) }
+      }
+      transactions.removeAll(keepingCapacity: true)
+    }
+    while let next = try shared.next() {
+      if !next.key.elementsEqual(purchase) {
+        try settlePurchase()
+        purchase = [UInt8](next.key)
+      }
+      var reader = RecordReader(next.content)
+      transactions.append(try ContestedTransaction(from: &reader))
+    }
+    try settlePurchase()
+  }
+
+  private func contest(_ contested: ContestedTransaction) throws {
     if let first = contested.claimants.first { bringTogether(contested, first) }
     isEmpty = false
     last = contested.claimants
@@ -70,8 +112,11 @@ final class Contests {
     }
   }
 
-  /// Takes what another part has found to be contested.
-  func join(_ other: Contests) throws { try other.forEach(add) }
+  /// Takes what another part has found to be contested. Neither is settled.
+  func join(_ other: Contests) throws {
+    try sharing.absorb(other.sharing)
+    try other.forEach(contest)
+  }
 
   private func place(of orderId: Identifier) -> Int32 {
     if let known = places[orderId] { return known }
@@ -130,6 +175,14 @@ final class Contests {
     func batch(of contested: ContestedTransaction) -> UInt32? {
       if let first = contested.claimants.first { return batch(of: first) }
       return sales[contested.record.saleKey].map { batches[Int($0)] }
+    }
+  }
+
+  /// Hands on every transaction that shares its purchase. Not after `settle(_:)`.
+  func forEachSharing(_ body: (ContestedTransaction) throws -> Void) throws {
+    while let next = try sharing.next() {
+      var reader = RecordReader(next.content)
+      try body(try ContestedTransaction(from: &reader))
     }
   }
 

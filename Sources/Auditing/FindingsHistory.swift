@@ -47,7 +47,13 @@ struct FindingsHistory {
     self.changes = changes
   }
 
-  /// Walks through both sides in the order of finding ids.
+  /// How many of tonight's findings are looked up at a time.
+  private static let batch = 2_000
+
+  /// Compares tonight's findings with those of earlier nights.
+  ///
+  /// Reads the findings that are met tonight, and those that were open since the base night. A finding that is closed costs
+  /// a later night nothing.
   ///
   /// - Parameters:
   ///   - sorter: tonight's findings, by id.
@@ -59,50 +65,44 @@ struct FindingsHistory {
     each: (ReportedFinding) throws -> Void
   ) throws -> FindingsSummary {
     var summary = FindingsSummary()
-    let asOf = plan.asOf
-    let selection = plan.selection
-    let instant = changes.base?.asOf.sqlText ?? "'-infinity'::timestamptz"
-    // Between two nights in a row there is none; a longer period has seen more than its two ends.
-    let isRange = plan.period.since != plan.period.until
-    // A report on one order or one user looks its few findings up, beside those that it listed before.
-    var few: Set<Identifier> = []
-    if selection.isOfOrderOrUser {
-      while let record = try sorter.next() { few.insert(Identifier(Finding.id(ofDigest: [UInt8](record.key)))) }
-      try sorter.restart()
-    }
-    var known = try OrderedStream(
-      connection.copyOut(
-        """
-        SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
-          f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake,
-          p.finding_id IS NOT NULL, p.currency, p.at_stake, f.currency, f.amount, f.occurred_at
-        FROM night_audit.findings f LEFT JOIN LATERAL (
-          SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
-          WHERE b.finding_id = f.finding_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) n ON true
-        LEFT JOIN LATERAL (
-          SELECT b.finding_id, b.currency, b.at_stake FROM night_audit.finding_nights b
-          WHERE \(isRange) AND b.finding_id = f.finding_id AND b.is_open AND b.as_of > \(instant)
-            AND b.as_of < \(asOf.sqlText) ORDER BY b.as_of DESC LIMIT 1) p ON true
-        \(try FindingsHistory.restriction(to: selection)) ORDER BY f.finding_id
-        """, ids: few)
-    ) { try FindingsHistory.known($0, asOf: asOf, selection: selection) }
     var last: [UInt8]?
+    var batch: [ReportedFinding] = []
     while let record = try sorter.next() {
       let digest = [UInt8](record.key)
       // Two rows that say the same about the same thing are one finding.
       if digest == last { continue }
       last = digest
-      let findingId = Finding.id(ofDigest: digest)
-      let id = Identifier(findingId)
-      while let next = known.nextKey.id, next < id, let head = try known.next() {
-        try count(gone: head, &summary, &figures)
-      }
       var reader = RecordReader(record.content)
-      let finding = try Finding(from: &reader)
-      var reported = ReportedFinding(finding, findingId: findingId, firstSeen: asOf)
+      var reported = ReportedFinding(
+        try Finding(from: &reader), findingId: Finding.id(ofDigest: digest), firstSeen: plan.asOf)
       reported.explanation = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }
-      if known.nextKey.id == id, let head = try known.next() {
-        reported.firstSeen = min(head.firstSeen, asOf)
+      batch.append(reported)
+      if batch.count == Self.batch {
+        try compare(batch, &summary, &figures, on: connection, each)
+        batch.removeAll(keepingCapacity: true)
+      }
+    }
+    try compare(batch, &summary, &figures, on: connection, each)
+    try countGone(sorter, &summary, &figures, on: connection)
+    return summary
+  }
+
+  private func compare(
+    _ batch: [ReportedFinding], _ summary: inout FindingsSummary, _ figures: inout NightFigures,
+    on connection: borrowing BlockingConnection, _ each: (ReportedFinding) throws -> Void
+  ) throws {
+    if batch.isEmpty { return }
+    var known: [Identifier: Known] = [:]
+    var rows = try connection.copyOut(
+      query("WHERE f.finding_id IN (SELECT id FROM ids)"), ids: batch.lazy.map { Identifier($0.findingId) })
+    while try rows.advance() {
+      let row = try Self.known(rows, asOf: plan.asOf, selection: plan.selection)
+      known[row.id] = row
+    }
+    for var reported in batch {
+      let finding = reported.finding
+      if let head = known[Identifier(reported.findingId)] {
+        reported.firstSeen = min(head.firstSeen, plan.asOf)
         reported.status = head.status
         reported.owner = head.owner
         reported.remark = head.remark
@@ -114,27 +114,59 @@ struct FindingsHistory {
         reported.owner = owners.owner(of: finding)
         summary.count(finding, openBefore: false, atStakeBefore: nil)
         figures.add(finding, wasOpen: false)
-        try changes.add(ChangeRow(.new, finding: finding, findingId: findingId, before: nil, after: "open"))
+        try changes.add(ChangeRow(.new, finding: finding, findingId: reported.findingId, before: nil, after: "open"))
       }
-      summary.add(reported, asOf: asOf, today: today)
+      summary.add(reported, asOf: plan.asOf, today: today)
       try each(reported)
     }
-    while let head = try known.next() { try count(gone: head, &summary, &figures) }
-    return summary
   }
 
-  /// Leaves out, where a report is on one order or one user, the findings that it neither lists nor has listed.
-  private static func restriction(to selection: Selection) throws(PostgresError) -> String {
-    guard selection.isOfOrderOrUser else { return "" }
-    var conditions: [String] = []
-    for (column, id) in [("order_id", selection.orderId), ("user_id", selection.userId)] {
-      if let id { conditions.append("s.\(column) = \(try PostgresLiteral.text(id.text))") }
+  /// Counts the findings that were open since the base night and are not met tonight.
+  private func countGone(
+    _ tonight: SpillSorter, _ summary: inout FindingsSummary, _ figures: inout NightFigures,
+    on connection: borrowing BlockingConnection
+  ) throws {
+    if changes.base == nil, !isRange { return }
+    // A finding that a night met is open, or was closed later.
+    var conditions = [
+      "(f.closed_at IS NULL OR f.closed_at > \(baseInstant))", "(n.is_open OR p.finding_id IS NOT NULL)",
+    ]
+    for (column, id) in [("order_id", plan.selection.orderId), ("user_id", plan.selection.userId)] {
+      if let id { conditions.append("f.\(column) = \(try PostgresLiteral.text(id.text))") }
     }
-    return """
-      WHERE f.finding_id IN (
-        SELECT s.finding_id FROM night_audit.findings s WHERE \(conditions.joined(separator: " AND "))
-        UNION ALL SELECT id FROM ids)
-      """
+    var open = try OrderedStream(
+      connection.copyOut(query("WHERE \(conditions.joined(separator: " AND ")) ORDER BY f.finding_id"))
+    ) { [plan] in try FindingsHistory.known($0, asOf: plan.asOf, selection: plan.selection) }
+    try tonight.restart()
+    var met = try SpillCursor(tonight) { Identifier(Finding.id(ofDigest: [UInt8]($0.key))) }
+    while let head = try open.next() {
+      while let id = met.head, id < head.id { try met.advance() }
+      if met.head != head.id { try count(gone: head, &summary, &figures) }
+    }
+  }
+
+  /// Between two nights in a row lies no other; a longer period has seen more than its two ends.
+  private var isRange: Bool { plan.period.since != plan.period.until }
+
+  private var baseInstant: String { changes.base?.asOf.sqlText ?? "'-infinity'::timestamptz" }
+
+  /// What `known(_:asOf:selection:)` reads of findings.
+  ///
+  /// - Parameter condition: which of them, aliased `f`.
+  private func query(_ condition: String) -> String {
+    """
+    SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
+      f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake,
+      p.finding_id IS NOT NULL, p.currency, p.at_stake, f.currency, f.amount, f.occurred_at
+    FROM night_audit.findings f LEFT JOIN LATERAL (
+      SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
+      WHERE b.finding_id = f.finding_id AND b.as_of <= \(baseInstant) ORDER BY b.as_of DESC LIMIT 1) n ON true
+    LEFT JOIN LATERAL (
+      SELECT b.finding_id, b.currency, b.at_stake FROM night_audit.finding_nights b
+      WHERE \(isRange) AND b.finding_id = f.finding_id AND b.is_open AND b.as_of > \(baseInstant)
+        AND b.as_of < \(plan.asOf.sqlText) ORDER BY b.as_of DESC LIMIT 1) p ON true
+    \(condition)
+    """
   }
 
   /// What became of a finding that was met before.
@@ -298,8 +330,7 @@ struct FindingsHistory {
     try connection.execute(
       """
       INSERT INTO night_audit.findings (\(columns), first_seen, opened_at, last_seen)
-      SELECT \(columns), $1, $1, $1 FROM tonight
-      WHERE NOT EXISTS (SELECT 1 FROM night_audit.findings f WHERE f.finding_id = tonight.finding_id)
+      SELECT \(columns), $1, $1, $1 FROM tonight ON CONFLICT (finding_id) DO NOTHING
       """, [.timestamp(asOf.microseconds)])
     try met(parameters, on: connection)
   }
@@ -309,21 +340,34 @@ struct FindingsHistory {
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     try keepOwn(record, on: connection)
-    try connection.execute("DELETE FROM night_audit.finding_nights WHERE as_of = $1", [parameters[0]])
+    // By the index of runs: there is one row for each change of each finding.
     try connection.execute(
       """
-      INSERT INTO night_audit.finding_nights (finding_id, as_of, run_id, is_open, status, currency, at_stake)
+      DELETE FROM night_audit.finding_nights
+      WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1)
+      """, [parameters[0]])
+    // Apart, because a plan that was made for an empty table reads all that the same statement has written to it.
+    try connection.executeScript(
+      "CREATE TEMPORARY TABLE told (LIKE night_audit.finding_nights INCLUDING DEFAULTS) ON COMMIT DROP")
+    let columns = "finding_id, as_of, run_id, is_open, status, currency, at_stake"
+    try connection.execute(
+      """
+      INSERT INTO told (\(columns))
       SELECT n.finding_id, $1, $2::uuid, n.is_open, n.status, n.currency, n.at_stake FROM (
-        SELECT finding_id, t.finding_id IS NOT NULL AS is_open, coalesce(t.told_status, f.status) AS status,
-          CASE WHEN t.finding_id IS NULL THEN f.currency ELSE t.currency END AS currency,
-          CASE WHEN t.finding_id IS NULL THEN f.at_stake ELSE t.at_stake END AS at_stake
-        FROM night_audit.findings f FULL JOIN tonight t USING (finding_id)) n
+        SELECT t.finding_id, true AS is_open, t.told_status AS status, t.currency, t.at_stake FROM tonight t
+        UNION ALL
+        SELECT f.finding_id, false, f.status, f.currency, f.at_stake FROM night_audit.findings f
+        WHERE (f.closed_at IS NULL OR f.closed_at > coalesce((
+            SELECT max(m.as_of) FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
+            WHERE r.is_nightly AND m.as_of < $1), '-infinity'))
+          AND NOT EXISTS (SELECT FROM tonight t WHERE t.finding_id = f.finding_id)) n
       LEFT JOIN LATERAL (
         SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
         WHERE b.finding_id = n.finding_id AND b.as_of < $1 ORDER BY b.as_of DESC LIMIT 1) l ON true
       WHERE (n.is_open OR l.is_open) AND (n.is_open, n.status, n.currency, n.at_stake)
         IS DISTINCT FROM (coalesce(l.is_open, false), l.status, l.currency, l.at_stake)
       """, parameters)
+    try connection.execute("INSERT INTO night_audit.finding_nights (\(columns)) SELECT \(columns) FROM told")
     try met(parameters, on: connection)
   }
 
@@ -339,14 +383,29 @@ struct FindingsHistory {
         WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1),
       passing AS (
         INSERT INTO night_audit.findings (\(columns), first_seen, opened_at, last_seen, closed_at)
-        SELECT \(columns), $1, $1, $1, later.as_of FROM tonight CROSS JOIN later
-        WHERE NOT EXISTS (SELECT 1 FROM night_audit.findings f WHERE f.finding_id = tonight.finding_id)
+        SELECT \(columns), $1, $1, $1, later.as_of FROM tonight CROSS JOIN later ON CONFLICT (finding_id) DO NOTHING
         RETURNING finding_id, owner)
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail)
       SELECT p.finding_id, e.as_of, e.run_id, e.event, e.detail FROM passing p CROSS JOIN later CROSS JOIN LATERAL (
         VALUES (1, $1, $2::uuid, 'opened', NULL), (2, $1, $2::uuid, 'owner', p.owner),
           (3, later.as_of, later.run_id, 'closed', NULL)) e (place, as_of, run_id, event, detail)
       WHERE e.event <> 'owner' OR e.detail IS NOT NULL ORDER BY e.place, p.finding_id
+      """, run)
+    // A finding that was closed before this night, and that the later run has not met, was open in between.
+    try connection.execute(
+      """
+      WITH later AS (
+        SELECT m.run_id, m.as_of FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
+        WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1),
+      passing AS (
+        UPDATE night_audit.findings f SET opened_at = $1, closed_at = later.as_of, status = 'open',
+          last_seen = greatest(f.last_seen, $1)
+        FROM tonight t CROSS JOIN later WHERE t.finding_id = f.finding_id AND f.closed_at < $1
+        RETURNING f.finding_id)
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+      SELECT p.finding_id, e.as_of, e.run_id, e.event FROM passing p CROSS JOIN later CROSS JOIN LATERAL (
+        VALUES (1, $1, $2::uuid, 'reopened'), (2, later.as_of, later.run_id, 'closed')) e (place, as_of, run_id, event)
+      ORDER BY e.place, p.finding_id
       """, run)
     try connection.execute(
       """

@@ -50,6 +50,13 @@ struct GroupReading: ~Copyable {
     return try OrderGroup(from: &reader)
   }
 
+  /// The product of the order in front; nil for a row that breaks the contract, as a further row of its ID does.
+  func productId() throws -> BorrowedText? {
+    var reader = RecordReader(content)
+    guard let order = try PlainOrder(&reader), try !reader.flag() else { return nil }
+    return order.productId
+  }
+
   /// What the order in front was told.
   func transactions() throws -> OrderTransactions {
     var transactions = OrderTransactions()

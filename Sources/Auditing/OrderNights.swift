@@ -212,7 +212,10 @@ final class OrderNights {
     }
     // The same night made again says what it says now; what has left the lookback is kept no longer.
     try connection.execute(
-      "DELETE FROM night_audit.order_nights WHERE as_of = $1 OR created_at < $2",
+      """
+      DELETE FROM night_audit.order_nights
+      WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1) OR created_at < $2
+      """,
       [.timestamp(record.asOf.microseconds), .timestamp(lookbackStart.microseconds)])
     try connection.execute(
       """

@@ -10,6 +10,10 @@ enum OrderTransaction {
   ///   - isClaimable: whether nobody else could own it. The others' are told for what they say about the order's proofs.
   ///   - newestProof: the newest proof that brought it, of whatever order.
   case transaction(TransactionRecord, isClaimable: Bool, newestProof: CheckSubject?)
+  /// A transaction that no order claims, of a purchase that this order alone could own.
+  ///
+  /// - Parameter userId: the user of the receipts that contain it.
+  case sibling(TransactionRecord, userId: Identifier?, newestProof: CheckSubject?)
   /// A user has the account token on file that a transaction of this order carries, and the order itself has not: one of the
   /// order's own person, or else another.
   case tokenUser(token: String, userId: Identifier)
@@ -24,7 +28,15 @@ extension OrderTransaction {
       record.put(isClaimable)
       record.put(newestProof != nil)
       newestProof?.write(to: &record)
+    case .sibling(let transaction, let userId, let newestProof):
+      record.put(false)
+      record.put(true)
+      transaction.write(to: &record)
+      record.put(userId)
+      record.put(newestProof != nil)
+      newestProof?.write(to: &record)
     case .tokenUser(let token, let userId):
+      record.put(false)
       record.put(false)
       record.put(token)
       record.put(userId)
@@ -33,6 +45,12 @@ extension OrderTransaction {
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else {
+      if try record.flag() {
+        self = .sibling(
+          try TransactionRecord(from: &record), userId: try record.optionalId(),
+          newestProof: try record.flag() ? try CheckSubject(from: &record) : nil)
+        return
+      }
       self = .tokenUser(token: try record.text(), userId: try record.id())
       return
     }
@@ -48,6 +66,8 @@ struct OrderTransactions {
   var claimable: [TransactionRecord] = []
   /// Others that its proofs are about.
   var others: [TransactionRecord] = []
+  /// Those that no order claims, of purchases that this order alone could own, with the users of their receipts.
+  var siblings: [(record: TransactionRecord, userId: Identifier?)] = []
   private var proofs: [(key: TransactionKey, subject: CheckSubject)] = []
   /// By account token, a user who has it on file: one of the order's own person, or else another.
   var tokenUsers: [String: Identifier] = [:]
@@ -60,6 +80,7 @@ struct OrderTransactions {
   mutating func clear() {
     claimable.removeAll(keepingCapacity: true)
     others.removeAll(keepingCapacity: true)
+    if !siblings.isEmpty { siblings.removeAll(keepingCapacity: true) }
     proofs.removeAll(keepingCapacity: true)
     if !tokenUsers.isEmpty { tokenUsers.removeAll(keepingCapacity: true) }
   }
@@ -68,6 +89,9 @@ struct OrderTransactions {
     switch told {
     case .transaction(let record, let isClaimable, let newestProof):
       if isClaimable { claimable.append(record) } else { others.append(record) }
+      if let newestProof { proofs.append((record.key, newestProof)) }
+    case .sibling(let record, let userId, let newestProof):
+      siblings.append((record, userId))
       if let newestProof { proofs.append((record.key, newestProof)) }
     case .tokenUser(let token, let userId): tokenUsers[token] = userId
     }

@@ -57,6 +57,8 @@ struct RepeatedDeliveries {
   /// Whether several rows have an id.
   func contains(_ deliveryId: Identifier) -> Bool { firstOrders.index(forKey: deliveryId) != nil }
 
+  func contains(_ deliveryId: BorrowedText) -> Bool { !isEmpty && contains(deliveryId.id) }
+
   /// Says of a further row of an id that it is one. Rows of one order come together, in an order of their own.
   mutating func mark(_ delivery: Delivery) -> Delivery {
     guard let firstOrder = firstOrders[delivery.deliveryId] else { return delivery }

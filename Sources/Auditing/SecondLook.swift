@@ -101,11 +101,18 @@ struct SecondLook {
       }
     }
 
-    /// Puts what was read again into the place of what was read first. Orders come in the byte order of their ids; of an order
+    /// Whether an order was read again. Orders come in the byte order of their IDs.
+    mutating func isNext(_ orderId: BorrowedText) throws -> Bool {
+      while let head = orders.head, head.group.row.orderId.withUTF8({ BorrowedText($0) < orderId }) {
+        try orders.advance()
+      }
+      return orders.head.map { orderId.isSame(as: $0.group.row.orderId) } ?? false
+    }
+
+    /// Puts what was read again into the place of what was read first, where `isNext(_:)`. Of an order
     /// that was read twice the newest reading counts.
     mutating func replace(_ group: inout OrderGroup, _ deliveries: inout [Delivery]) throws {
       let orderId = group.row.orderId
-      while let head = orders.head, head.group.row.orderId < orderId { try orders.advance() }
       var newest: Order?
       while let head = orders.head, head.group.row.orderId == orderId { newest = try orders.next() ?? head }
       guard let newest else { return }

@@ -1,3 +1,5 @@
+import HeapModule
+
 /// One-to-one assignment of orders to transactions: the most pairs, then the smallest total distance in time, then the
 /// smallest transaction ids for the smallest order ids.
 ///
@@ -74,17 +76,17 @@ struct Assignment {
   private mutating func augment() -> Bool {
     var distances = [Int64](repeating: .max, count: leaving.count)
     var cameBy = [Int](repeating: -1, count: leaving.count)
-    var queue = NearestFirst()
     distances[source] = 0
-    queue.push(node: source, distance: 0)
-    while let (node, distance) = queue.pop(), node != sink {
+    var queue: Heap = [Reached(distance: 0, node: source)]
+    while let reached = queue.popMin(), reached.node != sink {
+      let (node, distance) = (reached.node, reached.distance)
       if distance > distances[node] { continue }
       for arc in leaving[node] where arcs[arc].isOpen {
         let (reached, next) = (distance + reducedCost(arc, from: node), arcs[arc].to)
         guard reached < distances[next] else { continue }
         distances[next] = reached
         cameBy[next] = arc
-        queue.push(node: next, distance: reached)
+        queue.insert(Reached(distance: reached, node: next))
       }
     }
     let shortest = distances[sink]
@@ -149,33 +151,12 @@ struct Assignment {
   }
 }
 
-/// A binary heap of nodes by distance.
-private struct NearestFirst {
-  private var heap: [(distance: Int64, node: Int)] = []
+/// A node with its distance from the source.
+private struct Reached: Comparable {
+  var distance: Int64
+  var node: Int
 
-  mutating func push(node: Int, distance: Int64) {
-    var child = heap.count
-    heap.append((distance, node))
-    while child > 0, heap[child].distance < heap[(child - 1) / 2].distance {
-      heap.swapAt(child, (child - 1) / 2)
-      child = (child - 1) / 2
-    }
-  }
-
-  mutating func pop() -> (node: Int, distance: Int64)? {
-    guard let nearest = heap.first, let last = heap.popLast() else { return nil }
-    if heap.isEmpty { return (nearest.node, nearest.distance) }
-    heap[0] = last
-    var parent = 0
-    while true {
-      var least = parent
-      for child in [2 * parent + 1, 2 * parent + 2]
-      where child < heap.count && heap[child].distance < heap[least].distance {
-        least = child
-      }
-      if least == parent { return (nearest.node, nearest.distance) }
-      heap.swapAt(least, parent)
-      parent = least
-    }
+  static func < (left: Reached, right: Reached) -> Bool {
+    (left.distance, left.node) < (right.distance, right.node)
   }
 }

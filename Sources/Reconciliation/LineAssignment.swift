@@ -1,10 +1,12 @@
+import HeapModule
+
 /// The same assignment as ``Assignment``, where every order could have every transaction within the window.
 ///
 /// Orders and transactions lie on one line of time, and the cost of a pair is its distance. Where there are as many of one
 /// as of the other, what has to cross each moment is known beforehand: the orders before it less the transactions before it.
 /// Every assignment that crosses no moment in vain is a best one, so each order in turn takes the smallest id that it
-/// reaches without doing so. That takes steps in proportion to n log n. Of the side that has more, those that stay without
-/// a partner are found by a table of the smaller side times the surplus.
+/// reaches without doing so. Of the side that has more, those that stay without a partner are found by two heaps. Both take
+/// steps in proportion to n log n, and memory in proportion to n.
 ///
 /// Nothing of it knows the window: a best assignment among more pairs that happens to lie within it is the best within it.
 /// The few parts where it does not, or where which ones stay without is a tie, are left to ``TimelineAssignment``.
@@ -82,40 +84,65 @@ struct LineAssignment {
   }
 
   /// Which of the more numerous side have a partner in every best assignment, by rank; nil where that is a tie.
+  ///
+  /// Takes the points in time order. Each point of `few` takes the cheapest place, and each later place may take over from
+  /// it: the heaps hold what such a step costs, and which of `many` gains or loses its partner by it.
   private static func matched(of many: [Int64], against few: [Int64], _ steps: inout Int) -> [Int]? {
-    let byTime = many.indices.sorted { (many[$0], $0) < (many[$1], $1) }
-    let others = few.sorted()
-    let surplus = many.count - few.count
-    let width = surplus + 1
-    // By the number left out so far: the smallest sum of distances, and in how many ways (two stand for any more).
-    var best = [(sum: Int64, ways: Int)](repeating: (.max / 2, 0), count: width)
-    best[0] = (0, 1)
-    // Whether the best of a cell goes on from the same number left out before.
-    var goesOn = [Bool](repeating: false, count: width * others.count)
-    for (row, time) in others.enumerated() {
-      var least = (sum: Int64.max / 2, ways: 0)
-      for column in 0..<width {
-        let before = best[column]
-        if before.sum < least.sum {
-          least = before
-          goesOn[row * width + column] = true
-        } else if before.sum == least.sum, before.ways > 0 {
-          least.ways = min(2, least.ways + before.ways)
+    let points = (many.indices.map { (time: many[$0], place: $0) } + few.map { (time: $0, place: many.count) })
+      .sorted { $0 < $1 }
+    guard let first = points.first?.time, let last = points.last?.time else { return [] }
+    // More than any path through all points costs.
+    let unmatched = 4 * (last - first) + 4
+    var isMatched = [Bool](repeating: false, count: many.count)
+    // Costs of giving a partner to one of `many`, and of taking over a partner from one of them; without the later point's time.
+    var (gains, losses) = (Heap<PartnerChange>(), Heap<PartnerChange>())
+    for point in points {
+      let time = point.time - first
+      if point.place == many.count {
+        let gain = gains.min.flatMap { $0.cost + time < unmatched ? gains.popMin() : nil }
+        if let gained = gain?.place { isMatched[gained] = true }
+        losses.insert(PartnerChange(cost: -(gain?.cost ?? unmatched - time) - 2 * time, place: gain?.place))
+      } else {
+        var cost = -time
+        var place: Int? = point.place
+        if let loss = losses.min, loss.cost + time < 0 {
+          losses.removeMin()
+          isMatched[point.place] = true
+          if let lost = loss.place { isMatched[lost] = false }
+          (cost, place) = (-loss.cost - 2 * time, loss.place)
         }
-        best[column] = (least.sum + abs(many[byTime[row + column]] - time), least.ways)
+        if let place { gains.insert(PartnerChange(cost: cost, place: place)) }
       }
     }
-    steps += width * others.count
-    guard let least = best.map(\.sum).min() else { return nil }
-    let ends = best.indices.filter { best[$0].sum == least }
-    guard ends.count == 1, best[ends[0]].ways == 1 else { return nil }
-    var column = ends[0]
-    var matched: [Int] = []
-    for row in others.indices.reversed() {
-      matched.append(byTime[row + column])
-      while !goesOn[row * width + column] { column -= 1 }
+    steps += points.count * (Int.bitWidth - points.count.leadingZeroBitCount)
+    return isUnique(isMatched, points) ? many.indices.filter { isMatched[$0] } : nil
+  }
+
+  /// Whether every exchange of a matched point for an unmatched one costs something.
+  ///
+  /// What crosses a moment is the number of `few` before it less the number of matched points before it. An exchange changes
+  /// it by one between the two points.
+  private static func isUnique(_ isMatched: [Bool], _ points: [(time: Int64, place: Int)]) -> Bool {
+    // By what an exchange with the present point costs: the least of all earlier points, matched or not.
+    var (crossing, leastLater, leastEarlier) = (0, Int64.max, Int64.max)
+    var last = points.first?.time ?? 0
+    for point in points {
+      let length = point.time - last
+      last = point.time
+      if leastLater < .max { leastLater += crossing >= 0 ? length : -length }
+      if leastEarlier < .max { leastEarlier += crossing <= 0 ? length : -length }
+      if point.place == isMatched.count {
+        crossing += 1
+      } else if isMatched[point.place] {
+        if leastEarlier == 0 { return false }
+        leastLater = min(leastLater, 0)
+        crossing -= 1
+      } else {
+        if leastLater == 0 { return false }
+        leastEarlier = min(leastEarlier, 0)
+      }
     }
-    return matched.sorted()
+    return true
   }
 
   /// As many of one as of the other, each with a partner: by order, its transaction. nil where one lies beyond the window.
@@ -158,6 +185,17 @@ struct LineAssignment {
     }
     steps += crossings.steps + ids.steps + 4 * times.count
     return partners
+  }
+}
+
+/// A change of who has a partner, with its cost.
+private struct PartnerChange: Comparable {
+  var cost: Int64
+  /// Which of the more numerous side gains or loses its partner; nil for none.
+  var place: Int?
+
+  static func < (left: PartnerChange, right: PartnerChange) -> Bool {
+    (left.cost, left.place ?? -1) < (right.cost, right.place ?? -1)
   }
 }
 

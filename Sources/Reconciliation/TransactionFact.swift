@@ -253,3 +253,50 @@ public struct TransactionFact: Hashable, Sendable {
     appAccountToken = .silent
   }
 }
+
+extension TransactionFact {
+  /// A field as a value that can be compared. A missing value comes first.
+  enum TieBreaker: Comparable {
+    case none
+    case number(Int64)
+    case text(Identifier)
+
+    init(_ text: String?) { self = text.map { .text(Identifier($0)) } ?? .none }
+    init(_ number: (some BinaryInteger)?) { self = number.map { .number(Int64($0)) } ?? .none }
+    init(_ flag: Bool?) { self = flag.map { .number($0 ? 1 : 0) } ?? .none }
+    init(_ instant: Instant?) { self = instant.map { .number($0.microseconds) } ?? .none }
+  }
+
+  /// All fields, in the order in which they decide between facts of one instant and one kind of channel.
+  ///
+  /// Of two words on refunds the one without a refund comes last, and so counts.
+  var tieBreakers: [TieBreaker] {
+    let refund: (rank: Int, revocation: Revocation?) =
+      switch revocation {
+      case .says(.some(let revocation)): (0, revocation)
+      case .says(.none): (1, nil)
+      case .silent: (2, nil)
+      }
+    let token: (rank: Int, text: String?) =
+      switch appAccountToken {
+      case .says(let token): (0, token)
+      case .silent: (1, nil)
+      }
+    return [
+      TieBreaker(environment.rawValue), TieBreaker(transactionId), TieBreaker(originalTransactionId),
+      TieBreaker(webOrderLineItemId), TieBreaker(bundleId), TieBreaker(productId), TieBreaker(productType?.rawValue),
+      TieBreaker(quantity), TieBreaker(purchaseDate), TieBreaker(originalPurchaseDate), TieBreaker(expiresDate),
+      TieBreaker(refund.rank), TieBreaker(refund.revocation?.date), TieBreaker(refund.revocation?.percentage),
+      TieBreaker(refund.revocation?.type), TieBreaker(refund.revocation?.reason),
+      TieBreaker(refund.revocation?.isOfSomeItems), TieBreaker(priceMilliunits), TieBreaker(currency),
+      TieBreaker(token.rank), TieBreaker(token.text), TieBreaker(ownership?.rawValue), TieBreaker(isRenewal),
+      TieBreaker(hasOffer), TieBreaker(isUpgraded), TieBreaker(gracePeriodExpiresDate), TieBreaker(renewalDate),
+      TieBreaker(subscriptionStatus?.rawValue), TieBreaker(consumptionRequestReason), TieBreaker(reversesRefund),
+      TieBreaker(hasNoPlaceForRefunds), TieBreaker(details.storefront), TieBreaker(details.appTransactionId),
+      TieBreaker(details.offerType), TieBreaker(details.offerIdentifier),
+      TieBreaker(details.subscriptionGroupIdentifier), TieBreaker(details.commitmentInfo),
+      TieBreaker(details.billingPlanType), TieBreaker(details.previousOriginalTransactionId),
+      TieBreaker(channel.rawValue), TieBreaker(signedDate),
+    ]
+  }
+}

@@ -104,15 +104,39 @@ public struct TransactionRecord: Hashable, Sendable {
   /// Each field is what the newest fact that speaks about it says: an older fact never undoes a newer one, and silence
   /// never undoes anything. What receipts only guess at fills gaps of what Apple signed.
   ///
-  /// - Parameter facts: facts about one environment and transaction id.
+  /// A refund or a withdrawal with a hidden date has not happened yet. A refund whose withdrawal is hidden stands, beside the
+  /// date of the withdrawal: Apple may have withdrawn it before that.
+  ///
+  /// - Parameters:
+  ///   - facts: facts about one environment and transaction id.
+  ///   - isHidden: whether a date is later than the as-of. All later words on refunds are hidden from an audit of the past.
   /// - Returns: nil for no facts.
-  public static func folding(_ facts: [TransactionFact]) -> TransactionRecord? {
+  public static func folding(
+    _ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool = { _ in false }
+  ) -> TransactionRecord? {
     let ordered = facts.sorted(by: isToldBefore)
     guard let newest = ordered.last else { return nil }
     var contents = Contents(
       environment: newest.environment, transactionId: Identifier(newest.transactionId),
       productId: Identifier(newest.productId))
-    contents.take(ordered)
+    contents.take(ordered, hiding: isHidden)
+    return TransactionRecord(contents)
+  }
+
+  /// The record as it was before a hidden refund or withdrawal.
+  ///
+  /// All other fields stay as they are, because evidence may be gone (`evidence.retention`). A withdrawal without evidence
+  /// stays as well.
+  ///
+  /// - Parameter facts: the evidence about the transaction.
+  public func beforeHiddenRefunds(_ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> TransactionRecord {
+    var (contents, folded) = (box.contents, box.contents)
+    (folded.revocation, folded.revocationWithdrawnDate, folded.isUpgraded) = (nil, nil, nil)
+    let refunds = folded.take(facts.sorted(by: TransactionRecord.isToldBefore), hiding: isHidden)
+    (contents.revocation, contents.revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
+    if refunds.revocation != nil, refunds.withdrawnDate == nil, !refunds.isReplaced, self.revocation == nil {
+      contents.revocationWithdrawnDate = self.revocationWithdrawnDate
+    }
     return TransactionRecord(contents)
   }
 
@@ -133,7 +157,7 @@ public struct TransactionRecord: Hashable, Sendable {
       contents.productId = Identifier(newest.productId)
       contents.isContradictory = true
     }
-    contents.take(ordered)
+    contents.take(ordered) { _ in false }
     return TransactionRecord(contents)
   }
 
@@ -141,7 +165,7 @@ public struct TransactionRecord: Hashable, Sendable {
   private static func isToldBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
     if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }
     if left.channel.weight != right.channel.weight { return left.channel.weight < right.channel.weight }
-    return String(describing: left) < String(describing: right)
+    return left.tieBreakers.lexicographicallyPrecedes(right.tieBreakers)
   }
 
   /// Live: an authentic production purchase that Apple has not revoked in full.
@@ -214,12 +238,18 @@ public struct TransactionRecord: Hashable, Sendable {
 
 extension TransactionRecord.Contents {
   /// Takes facts, the newest last.
-  fileprivate mutating func take(_ ordered: [TransactionFact]) {
-    var toldRevokedBy: EvidenceChannel?
-    for fact in ordered { take(fact, toldRevokedBy: &toldRevokedBy) }
+  @discardableResult
+  fileprivate mutating func take(_ ordered: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> RefundHistory {
+    var refunds = RefundHistory(revocation: revocation, withdrawnDate: revocationWithdrawnDate)
+    for fact in ordered {
+      take(fact)
+      refunds.take(fact, isUpgraded: isUpgraded ?? false, hiding: isHidden)
+    }
+    (revocation, revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
     // Receipts date a restore by themselves and cannot tell every offer: of what Apple has signed they fill gaps alone.
     for fact in ordered where !fact.isSigned { takePurchase(fact) }
     for fact in ordered where fact.isSigned { takePurchase(fact) }
+    return refunds
   }
 
   /// When and as what it was bought.
@@ -239,7 +269,7 @@ extension TransactionRecord.Contents {
       && isSame(hasOffer, fact.toldOffer)
   }
 
-  private mutating func take(_ fact: TransactionFact, toldRevokedBy: inout EvidenceChannel?) {
+  private mutating func take(_ fact: TransactionFact) {
     if fact.productId != productId.text { isContradictory = true }
     if let bundle = fact.bundleId {
       if let known = bundleId, known != bundle { isContradictory = true }
@@ -266,32 +296,63 @@ extension TransactionRecord.Contents {
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
     if fact.revocation != .silent { revocationToldDate = fact.signedDate }
-    // What verifyReceipt has shown it can show gone as well.
-    let showsGone = fact.channel == .verifyReceipt && toldRevokedBy == .verifyReceipt
-    switch fact.revocation {
-    case .says(.some(let told)):
-      revocation =
-        fact.isSigned
-        ? told.completed(by: revocation) : told.ended(byUpgrade: isUpgraded ?? false).yielding(to: revocation)
-      revocationWithdrawnDate = nil
-      toldRevokedBy = fact.channel
-    case .says(.none):
-      // It shows no partial refund of which others have told.
-      if fact.isSigned || showsGone || revocation?.isFull ?? true {
-        withdrawRevocation(at: fact.signedDate, told: toldRevokedBy != nil || fact.reversesRefund)
-      }
-    case .silent:
-      // It never shows consumable refunds, and old receipts have no place for any.
-      if showsGone, !fact.hasNoPlaceForRefunds { withdrawRevocation(at: fact.signedDate, told: true) }
-    }
     channel = fact.channel
     signedDate = fact.signedDate
     firstSignedDate = firstSignedDate ?? fact.signedDate
   }
+}
 
-  private mutating func withdrawRevocation(at date: Instant, told: Bool) {
+/// The refund of one transaction, folded from the words of all channels on refunds.
+private struct RefundHistory {
+  /// The refund in force.
+  private(set) var revocation: Revocation?
+  /// The first word that the refund is gone.
+  private(set) var withdrawnDate: Instant?
+  /// The refund in force after all facts, hidden ones included. Facts about refunds complete it or withdraw it.
+  private var newest: Revocation?
+  /// The channel of the newest refund.
+  private var channel: EvidenceChannel?
+  /// Whether a hidden refund has come after the one in force. Later withdrawals are of the hidden one.
+  private(set) var isReplaced = false
+
+  init(revocation: Revocation?, withdrawnDate: Instant?) {
+    (self.revocation, self.withdrawnDate, newest) = (revocation, withdrawnDate, revocation)
+  }
+
+  /// Takes a fact that is newer than all facts before.
+  mutating func take(_ fact: TransactionFact, isUpgraded: Bool, hiding isHidden: (Instant) -> Bool) {
+    // verifyReceipt takes back by silence only a refund that verifyReceipt has shown.
+    let showsGone = fact.channel == .verifyReceipt && channel == .verifyReceipt
+    switch fact.revocation {
+    case .says(.some(let told)):
+      // Channels date one refund differently: the same refund keeps its first date, and is not hidden by a later one.
+      let refund =
+        fact.isSigned ? told.completed(by: newest) : told.ended(byUpgrade: isUpgraded).yielding(to: newest)
+      newest = refund
+      if isHidden(refund.date) {
+        isReplaced = true
+        return
+      }
+      (revocation, withdrawnDate, channel, isReplaced) = (refund, nil, fact.channel, false)
+    case .says(.none):
+      // verifyReceipt shows no partial refund that another channel has told.
+      if fact.isSigned || showsGone || newest?.isFull ?? true {
+        withdraw(at: fact.signedDate, told: channel != nil || fact.reversesRefund, isHidden)
+      }
+    case .silent:
+      // verifyReceipt never shows refunds of consumables, and old receipts have no place for any.
+      if showsGone, !fact.hasNoPlaceForRefunds { withdraw(at: fact.signedDate, told: true, isHidden) }
+    }
+  }
+
+  private mutating func withdraw(at date: Instant, told: Bool, _ isHidden: (Instant) -> Bool) {
+    newest = nil
+    if isHidden(date) {
+      if revocation != nil, !isReplaced { withdrawnDate = withdrawnDate ?? date }
+      return
+    }
     revocation = nil
-    if told, revocationWithdrawnDate == nil { revocationWithdrawnDate = date }
+    if told { withdrawnDate = withdrawnDate ?? date }
   }
 }
 

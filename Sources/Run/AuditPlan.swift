@@ -68,6 +68,13 @@ package struct AuditPlan: Sendable {
         orderId: row.orderId, userId: row.userId, productId: row.productId, bundleId: bundleId(of: row))
   }
 
+  package func lists(_ order: PlainOrder) -> Bool {
+    !selection.isNarrowing
+      || selection.includes(
+        orderId: order.orderId.id, userId: order.userId.id, productId: order.productId.id,
+        bundleId: order.bundleId?.text ?? onlyBundleId)
+  }
+
   /// Whether Apple still owes an answer about a proof of that time; of what is older than the lookback none is awaited.
   package func isOutstanding(_ state: ProofState, from time: Instant) -> Bool {
     time >= rules.lookbackStart && isAskedAbout(state, from: time)

@@ -56,6 +56,9 @@ package struct SalesRows: Sendable {
     return "\(isLater) AND \(date) <= \(try PostgresLiteral.timestamp(horizon.clock.microseconds))"
   }
 
+  /// Whether a date lies behind the horizon, as `isHidden(_:)` asks the server.
+  package func hides(_ date: Instant) -> Bool { horizon?.hides(date) ?? false }
+
   /// The rows of a relation that are known, as what follows FROM.
   ///
   /// - Parameters:

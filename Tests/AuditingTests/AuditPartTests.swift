@@ -302,7 +302,7 @@ import Testing
         .contests, of(transactions, .contested) + groups.filter { contestants.contains($0.key) }, cuts: nil,
         further: open)
       try keep("contests", outcome)
-      groups += of(outcome, .matched)
+      groups += of(outcome, .told) + of(outcome, .matched)
       let deliveries = try rows("deliveries")
       let byId = of(try stage(.deliveries, deliveries, cuts: "orders"), .delivery)
       let repeated = of(try stage(.repeated, byId, cuts: nil), .repeatedDelivery)

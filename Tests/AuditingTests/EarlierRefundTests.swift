@@ -14,6 +14,10 @@ import Testing
     case none, part, whole, someItems, reversal
     /// As verifyReceipt tells it: of the refund before, or else of a new one, without a share.
     case dated
+    /// The same, dated ten seconds after the other channel's date.
+    case datedLater
+    /// As verifyReceipt tells a cancelled plan that was upgraded.
+    case upgraded
     /// verifyReceipt without a word of it.
     case silent
   }
@@ -40,10 +44,12 @@ import Testing
             date: fact.signedDate, percentage: word == .part ? 40_000 : nil,
             type: word == .part ? "REFUND_PRORATED" : word == .whole ? "REFUND_FULL" : nil, reason: 1,
             isOfSomeItems: word == .someItems))
-      case .dated:
+      case .dated, .datedLater, .upgraded:
         fact.channel = .verifyReceipt
+        fact.isUpgraded = word == .upgraded ? true : nil
+        let known = refund.map { word == .datedLater ? $0 + .seconds(10) : $0 }
         (refund, isReceipts) = (refund ?? fact.signedDate, true)
-        fact.revocation = .says(refund.map { Revocation(date: $0, percentage: nil, type: nil, reason: 1) })
+        fact.revocation = .says(Revocation(date: known ?? fact.signedDate, percentage: nil, type: nil, reason: 1))
       case .silent:
         fact.channel = .verifyReceipt
         if isReceipts { refund = nil }
@@ -61,10 +67,16 @@ import Testing
     }
   }
 
-  /// The fold of what had been said by then. Only of a refund whose withdrawal came next nobody knows when that was.
+  /// When the event happened that a fact tells: the refund, or else the fact itself.
+  private static func date(of fact: TransactionFact) -> Instant {
+    guard case .says(.some(let refund)) = fact.revocation else { return fact.signedDate }
+    return refund.date
+  }
+
+  /// The fold of all events by then. Only of a refund whose withdrawal came next nobody knows when that was.
   private static func told(_ facts: [TransactionFact], by asOf: Instant) -> Told {
     let place = facts.firstIndex { $0.signedDate > asOf } ?? facts.endIndex
-    var told = Told(TransactionRecord.folding(Array(facts[..<place])))
+    var told = Told(TransactionRecord.folding(facts.filter { date(of: $0) <= asOf }))
     guard told.revocation != nil else { return told }
     for next in place..<facts.endIndex {
       let later = Told(TransactionRecord.folding(Array(facts[...next])))
@@ -74,7 +86,8 @@ import Testing
     return told
   }
 
-  @Test func whatWasReplacedLaterStandsAsItDid() async throws {
+  @Test("A refund that was replaced or withdrawn later is read as it stood at the as-of")
+  func laterWordsOnRefundsAreHidden() async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
     let lives = (1...4).reduce(into: [[[Word]]]()) { lives, _ in
@@ -84,7 +97,8 @@ import Testing
       _ = try Migrator.migrate(connection)
       try EvidenceTable.append(
         lives.joined().map { (subject: nil, fact: $0) }, runId: UUID().uuidString, asOf: Self.start, on: connection)
-      try TransactionTable.upsert(lives.compactMap(TransactionRecord.folding), checkedAt: Self.start, on: connection)
+      let records = lives.compactMap { TransactionRecord.folding($0) }
+      try TransactionTable.upsert(records, checkedAt: Self.start, on: connection)
       for place in 0..<4 {
         let asOf = Self.time(place)
         let literal = try PostgresLiteral.timestamp(asOf.microseconds)
@@ -92,11 +106,14 @@ import Testing
         var rows = try connection.copyOut(
           try TransactionTable.byId { date throws(PostgresError) in "\(date) > \(literal)" })
         while try rows.advance() {
-          let record = try TransactionTable.record(rows)
+          let record = try TransactionTable.record(rows) { $0 > asOf }
           told[record.transactionId.text] = Told(record)
         }
         for facts in lives {
-          #expect(told[facts[0].transactionId] == Self.told(facts, by: asOf), "as of \(place): \(facts)")
+          let expected = Self.told(facts, by: asOf)
+          #expect(told[facts[0].transactionId] == expected, "as of \(place): \(facts)")
+          let folded = Told(TransactionRecord.folding(facts) { $0 > asOf })
+          #expect(folded == expected, "folded as of \(place): \(facts)")
         }
       }
     }

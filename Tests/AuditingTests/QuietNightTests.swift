@@ -35,6 +35,16 @@ import Testing
 
   private static func asOf(_ night: Int) -> Instant { asOf + .days(Int64(night)) }
 
+  /// How many pages of the tables of findings the session has looked at. The server forgets some of it between transactions.
+  private static func pages(_ connection: borrowing BlockingConnection) throws -> Int64 {
+    try connection.execute(
+      """
+      SELECT sum(pg_stat_get_xact_blocks_fetched(c))::bigint FROM (
+        SELECT 'night_audit.findings'::regclass AS c UNION ALL SELECT 'night_audit.finding_nights'::regclass) t
+      """
+    ).single().int64(0)
+  }
+
   /// What a night finds: orders and why.
   ///
   /// - Parameters:
@@ -42,12 +52,15 @@ import Testing
   ///   - isNews: whether it says what is open now.
   ///   - isSaved: whether later nights are compared with it.
   ///   - isLate: whether a later night was made before it.
+  /// - Returns: how many pages of the tables of findings and their nights the server has looked at.
+  @discardableResult
   private func apply(
     _ night: Int, _ found: [String: String], by runId: String? = nil, isNews: Bool = true, isSaved: Bool = false,
     isLate: Bool = false,
     on connection: borrowing BlockingConnection
-  ) throws {
+  ) throws -> Int64 {
     try connection.transaction { connection in
+      let before = try Self.pages(connection)
       try connection.executeScript(FindingsHistory.tonightTable)
       _ = try connection.copyIn(into: try PostgresIdentifier("tonight"), columns: FindingsHistory.tonightColumns) {
         writer in
@@ -60,6 +73,7 @@ import Testing
       if isNews { try FindingsHistory.apply(asOf: Self.asOf(night), runId: runId ?? Self.runs[night], on: connection) }
       if isSaved { try FindingsHistory.saveNight(Self.record(night), on: connection) }
       if isLate { try FindingsHistory.keepOwn(Self.record(night), on: connection) }
+      return try Self.pages(connection) - before
     }
   }
 
@@ -298,6 +312,48 @@ import Testing
     }
   }
 
+  @Test("A first night costs a few pages for each finding, also after a vacuum of the empty tables")
+  func firstNightAfterVacuum() async throws {
+    try await withDatabase { connection in
+      try connection.execute("VACUUM ANALYZE night_audit.findings")
+      try connection.execute("VACUUM ANALYZE night_audit.finding_nights")
+      let found = Dictionary(uniqueKeysWithValues: (0..<3_000).map { ("finding \($0)", "x") })
+      let pages = try apply(0, found, isSaved: true, on: connection)
+      #expect(pages < 30 * found.count, "\(pages)")
+      #expect(try stored(connection).count == found.count)
+    }
+  }
+
+  @Test("A night reads nothing of the history of findings that were closed before")
+  func closedFindings() async throws {
+    try await withDatabase { connection in
+      let found = Dictionary(uniqueKeysWithValues: (0..<2_000).map { ("finding \($0)", "x") })
+      try apply(0, found, isSaved: true, on: connection)
+      try apply(1, ["finding 1": "x"], isSaved: true, on: connection)
+      for table in ["findings", "finding_nights"] { try connection.execute("VACUUM ANALYZE night_audit.\(table)") }
+      let rows = "SELECT count(*) FROM night_audit.finding_nights WHERE as_of = $1"
+      let pages = try apply(2, ["finding 1": "x"], isSaved: true, on: connection)
+      #expect(pages < 1_000, "\(pages)")
+      #expect(try connection.execute(rows, [.timestamp(Self.asOf(2).microseconds)]).single().int64(0) == 0)
+    }
+  }
+
+  @Test("A finding that a late night meets again is closed as of the later run, and the night after compares with it")
+  func metAgainByALateNight() async throws {
+    try await withDatabase { connection in
+      try apply(0, ["back": "x"], isSaved: true, on: connection)
+      try apply(1, [:], isSaved: true, on: connection)
+      try apply(3, [:], on: connection)
+      try apply(2, ["back": "x"], isNews: false, isSaved: true, on: connection)
+      let closedAt = try connection.execute("SELECT closed_at FROM night_audit.findings").single().timestamp(0)
+      #expect(closedAt == Self.asOf(3).microseconds)
+      let events = try connection.execute("SELECT event FROM night_audit.finding_events ORDER BY event_id").map {
+        try $0.text(0)
+      }
+      #expect(events == ["opened", "closed", "reopened", "closed"])
+    }
+  }
+
   /// Somebody made a report by hand before the night was published: what is open is what that one says.
   @Test func aNightIsComparedWithAlthoughALaterReportHasSaidWhatIsOpen() async throws {
     try await withDatabase { connection in
@@ -385,7 +441,9 @@ import Testing
       for finding in findings { try collector.add(finding, subjects: [], plan: plan) }
       let history = FindingsHistory(plan: plan, owners: FindingOwners(), changes: changes, today: "2026-11-20")
       var figures = NightFigures()
-      _ = try history.compare(collector.findings, on: connection, figures: &figures) { _ in }
+      _ = try connection.transaction {
+        try history.compare(collector.findings, on: $0, figures: &figures) { _ in }
+      }
       #expect(try changes.write(to: collector).counts == [.new: 1, .reopened: 1])
     }
   }

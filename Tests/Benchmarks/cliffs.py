@@ -199,6 +199,47 @@ class Cliffs(Benchmark):
             self.verdict(f"quiet night of {orders:,}: its log, of the first night's", costs[orders][2] / first[2], 0.05)
         self.verdict("quiet night: CPU of ten times the orders", costs[size][0] / costs[size // 10][0], 11)
 
+    def vacuumed(self, size):
+        """A first night over tables that were vacuumed while they were empty, as by autovacuum between init and the night."""
+        self.shop(size, size // 6, troubled=77)
+        usual = self.night(0)
+        self.shop(size, size // 6, troubled=77, script="VACUUM ANALYZE")
+        first = self.night(0)
+        self.verdict("first night after VACUUM of empty tables: CPU, of one without", first[0] / usual[0], 1.25)
+
+    def closed(self, size):
+        """A quiet night over five times as many findings that were closed before, and over none."""
+        self.shop(size, size // 6, troubled=77)
+        self.night(0)
+        usual = self.night(1)
+        self.cluster.psql(self.database, script="""
+          INSERT INTO night_audit.findings SELECT c.* FROM night_audit.findings f, generate_series(1, 5) n,
+            LATERAL jsonb_populate_record(f, jsonb_build_object(
+              'finding_id', f.finding_id || n, 'closed_at', f.last_seen)) c;
+          VACUUM ANALYZE""")
+        second = self.night(2)
+        self.verdict("a night over many closed findings: CPU, of one over none", second[0] / usual[0], 1.2)
+
+    def restores(self, size):
+        """Each purchase was restored once, and the receipt of its order lists both transactions."""
+        orders = size * 3 // 10
+        self.shop(orders, orders // 6, troubled=0)
+        usual = self.audit()
+        self.shop(
+            orders, orders // 6, troubled=0,
+            script="""
+              INSERT INTO night_audit.transactions SELECT r.* FROM night_audit.transactions t,
+                LATERAL jsonb_populate_record(t, jsonb_build_object(
+                  'transaction_id', t.transaction_id || '9', 'original_transaction_id', t.transaction_id)) r;
+              INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id)
+              SELECT subject_kind, subject_id, environment, transaction_id || '9' FROM night_audit.receipt_transactions;
+              UPDATE night_audit.receipt_checks SET payload_kind = 'app', signed_transaction_id = NULL, brought_count = 2;
+              VACUUM ANALYZE""",
+        )
+        restored = self.audit()
+        self.verdict(f"{orders:,} restored purchases: CPU, of as many that were not", restored.cpu / usual.cpu, 2.5)
+        self.verdict(f"{orders:,} restored purchases: MB more", restored.peak - usual.peak, 60)
+
     def one_user(self, size):
         orders = size * 3 // 10
         self.shop(orders, orders // 6, troubled=0)
@@ -516,7 +557,10 @@ DAMAGE = """
   WHERE md5(subject_id) > 'e6'
 """
 
-SCENARIOS = ["commands", "findings", "quiet", "one_user", "users", "one_transaction", "chain", "long_receipt", "bots", "due", "flat"]
+SCENARIOS = [
+    "commands", "findings", "vacuumed", "closed", "quiet", "restores", "one_user", "users", "one_transaction", "chain",
+    "long_receipt", "bots", "due", "flat",
+]
 
 
 def simulator_beside(night_audit):

@@ -131,6 +131,16 @@ import Testing
     }
   }
 
+  @Test("Steps grow with n log n, whatever the surplus of one side", arguments: [(6_000, 3_000), (3_000, 6_000)])
+  func stepsWithSurplus(orders: Int, transactions: Int) {
+    var random = SeededGenerator(seed: 11)
+    func times(_ count: Int) -> [Int64] { (0..<count).map { _ in Int64(random.number(0...1_000_000_000)) } }
+    let solved = LineAssignment.solve(
+      orders: times(orders), transactions: times(transactions), window: .max / 4)
+    #expect(solved.partners.compactMap(\.self).count == min(orders, transactions))
+    #expect(solved.steps < 200 * (orders + transactions), "\(solved.steps)")
+  }
+
   @Test("Everything at one moment, and all orders before all purchases")
   func degenerate() throws {
     let moment = try #require(

@@ -388,6 +388,51 @@ import Testing
   }
 
   private let refund = Revocation(date: Instant(seconds: 50))
+
+  @Test("Facts of one instant and channel are ordered by each of their fields, numbers as numbers")
+  func tieBreakers() {
+    let plain = TransactionFact(
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: Scene.asOf)
+    func fact(_ change: (inout TransactionFact) -> Void) -> TransactionFact {
+      var fact = plain
+      change(&fact)
+      return fact
+    }
+    let nine = fact { $0.quantity = 9 }
+    let ten = fact { $0.quantity = 10 }
+    #expect(TransactionRecord.folding([ten, nine])?.quantity == 10)
+    #expect(TransactionRecord.folding([nine, ten])?.quantity == 10)
+    // Each stored property and what it may be, but for the environment and the id, which all facts share.
+    let details: [WritableKeyPath<TransactionDetails, String?>] = [
+      \.storefront, \.appTransactionId, \.offerIdentifier, \.subscriptionGroupIdentifier, \.commitmentInfo,
+      \.billingPlanType, \.previousOriginalTransactionId,
+    ]
+    let others: [TransactionFact] = [
+      fact { $0.originalTransactionId = "O" }, fact { $0.webOrderLineItemId = "W" }, fact { $0.bundleId = "b" },
+      fact { $0.productId = "coins" }, fact { $0.productType = .consumable }, nine,
+      fact { $0.purchaseDate = Scene.asOf }, fact { $0.originalPurchaseDate = Scene.asOf },
+      fact { $0.expiresDate = Scene.asOf }, fact { $0.revocation = .says(nil) },
+      fact { $0.priceMilliunits = 1 }, fact { $0.currency = "USD" }, fact { $0.appAccountToken = .says(nil) },
+      fact { $0.ownership = .purchased }, fact { $0.isRenewal = false }, fact { $0.hasOffer = false },
+      fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = Scene.asOf },
+      fact { $0.renewalDate = Scene.asOf }, fact { $0.subscriptionStatus = .active },
+      fact { $0.consumptionRequestReason = "OTHER" }, fact { $0.reversesRefund = true },
+      fact { $0.hasNoPlaceForRefunds = true }, fact { $0.details.offerType = 1 }, fact { $0.channel = .offline },
+      fact { $0.signedDate = Scene.asOf + .seconds(1) },
+    ]
+    #expect(others.count + 2 == Mirror(reflecting: plain).children.count)
+    #expect(details.count + 1 == Mirror(reflecting: plain.details).children.count)
+    for other in others + details.map({ path in fact { $0.details[keyPath: path] = "x" } }) {
+      #expect(other.tieBreakers != plain.tieBreakers, "\(other)")
+    }
+    let refunds: [Revocation] = [
+      Revocation(date: Scene.asOf), Revocation(date: Scene.asOf - .days(1)),
+      Revocation(date: Scene.asOf, percentage: 1), Revocation(date: Scene.asOf, type: "REFUND_FULL"),
+      Revocation(date: Scene.asOf, reason: 1), Revocation(date: Scene.asOf, isOfSomeItems: true),
+    ]
+    let told = refunds.map { refund in fact { $0.revocation = .says(refund) }.tieBreakers }
+    for (place, one) in told.enumerated() { #expect(told.firstIndex(of: one) == place) }
+  }
 }
 
 extension TransactionFact {

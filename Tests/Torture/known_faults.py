@@ -76,8 +76,8 @@ FAULTS = [
      "OpenClaimsTests"),
     ("a share that was told of a refund is lost to a statement without one",
      "Sources/Reconciliation/TransactionRecord.swift",
-     "fact.isSigned\n        ? told.completed(by: revocation) "
-     ": told.ended(byUpgrade: isUpgraded ?? false).yielding(to: revocation)", "told", "FoldingTests"),
+     "fact.isSigned ? told.completed(by: revocation) "
+     ": told.ended(byUpgrade: isUpgraded).yielding(to: revocation)", "told", "FoldingTests"),
     ("a later receipt overrides when and as what Apple signed that something was bought",
      "Sources/Reconciliation/TransactionRecord.swift", "for fact in ordered where !fact.isSigned { takePurchase(fact) }\n    "
      "for fact in ordered where fact.isSigned { takePurchase(fact) }",

@@ -514,6 +514,7 @@ CREATE TABLE night_audit.findings (
   due              date
 );
 CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL;
+CREATE INDEX findings_closed ON night_audit.findings (closed_at) WHERE closed_at IS NOT NULL;
 
 -- The history of findings: changes by nights and by people. Append-only.
 CREATE TABLE night_audit.finding_events (

@@ -78,7 +78,7 @@ struct Neighbourhood {
         try TransactionTable.byId(hiding: sales.isHidden, where: "t.transaction_id IN (SELECT id FROM ids)"),
         ids: newIds)
       while try transactions.advance() {
-        let record = try TransactionTable.record(transactions)
+        let record = try TransactionTable.record(transactions, hiding: sales.hides)
         records[record.transactionId, default: []].append(record)
       }
       _ = consume transactions
@@ -236,13 +236,20 @@ struct Neighbourhood {
     var claimable: [Identifier: [TransactionRecord]] = [:]
     var contest = Contest(rules: rules, open: open)
     var isContestant: Set<Identifier> = []
-    let sales = Dictionary(grouping: records.values.joined()) { $0.saleKey }
+    let purchases = Dictionary(grouping: records.values.joined()) { $0.saleKey }
+    var found: [(record: TransactionRecord, candidates: Candidates, sharesSale: Bool)] = []
+    var claimants: [TransactionKey: Set<Identifier>] = [:]
     for record in records.values.joined() {
-      let sharesSale = (sales[record.saleKey]?.count ?? 0) > 1
+      let sharesSale = (purchases[record.saleKey]?.count ?? 0) > 1
       let candidates = Candidates(
         for: record, mentions: mentions[record.transactionId] ?? [], rules: rules, sharesSale: sharesSale)
+      found.append((record, candidates, sharesSale))
+      claimants[record.saleKey, default: []].formUnion(candidates.claimants)
+    }
+    for (record, candidates, sharesSale) in found {
       result.claimants[record.key] = candidates.claimants
-      if sharesSale || candidates.claimants.count > 1 {
+      let ofPurchase = claimants[record.saleKey] ?? []
+      if ofPurchase.count > 1, sharesSale || candidates.claimants.count > 1 {
         contest.add(ContestedTransaction(record, candidates, sharesSale: sharesSale))
         isContestant.formUnion(candidates.claimants)
         result.contested.insert(record.key)
@@ -252,7 +259,7 @@ struct Neighbourhood {
           result.transactions.take(
             .transaction(record, isClaimable: true, newestProof: candidates.newestProof))
         }
-      } else if !candidates.awaitsDetails {
+      } else if !candidates.awaitsDetails, ofPurchase.isEmpty {
         result.unclaimed[record.key] = .some(candidates.userId)
       }
       if candidates.witnesses.contains(orderId) {

@@ -168,7 +168,7 @@ class Job:
         material = groups.filter(lambda row: row[0] in contestants.value).collect()
         outcome = self._once("contests", contested + material + opened)
         self._keep("contests", frames.pieces(outcome))
-        return of_list(outcome, frames.MATCHED)
+        return of_list(outcome, frames.TOLD) + of_list(outcome, frames.MATCHED)
 
     def _finish(self, sums):
         context = os.path.join(self._directory, "context")

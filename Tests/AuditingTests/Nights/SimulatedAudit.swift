@@ -221,6 +221,7 @@ extension RowBytes {
     put(record.firstSignedDate)
     put(record.channel.rawValue)
     put(record.details.storefront)
+    put(String?.none)
   }
 
   /// In the order of `ProofState.columns`.
