@@ -15,6 +15,33 @@ package enum EvidenceTable {
     "billing_plan_type", "previous_original_transaction_id", "reverses_refund",
   ]
 
+  /// As SQL, whether a fact can be what its run was told: it is not signed later than all clocks, and was not recorded after
+  /// its run had ended. Other facts are reported and never folded.
+  ///
+  /// - Parameter fact: the name of the row of `night_audit.evidence`.
+  package static func isCredible(_ fact: String) -> String {
+    // A day covers clocks that differ.
+    """
+    (\(fact).signed_at <= greatest(\(fact).recorded_at, coalesce((SELECT r.as_of FROM night_audit.runs r
+        WHERE r.run_id = \(fact).run_id), \(fact).as_of)) + interval '1 day'
+      AND NOT EXISTS (SELECT FROM night_audit.runs r
+        WHERE r.run_id = \(fact).run_id AND r.finished_at < \(fact).recorded_at))
+    """
+  }
+
+  /// The first fact that no run can have been told; nil when there is none.
+  static func firstIncredible(on connection: borrowing BlockingConnection) throws(PostgresError) -> String? {
+    try connection.execute(
+      """
+      SELECT format('fact %s about transaction %s is signed later than all clocks, or was recorded by no run at work; it does \
+      not count', e.evidence_id, e.transaction_id)
+      FROM night_audit.evidence e
+      WHERE NOT \(isCredible("e")) OR NOT EXISTS (SELECT FROM night_audit.runs r WHERE r.run_id = e.run_id)
+      ORDER BY e.evidence_id LIMIT 1
+      """
+    ).first.map { row throws(PostgresError) in try row.text(0) }
+  }
+
   /// Appends facts, in one statement.
   package static func append(
     _ facts: [(subject: CheckSubject?, fact: TransactionFact)], runId: String, asOf: Instant,
@@ -152,8 +179,9 @@ package enum EvidenceTable {
       SELECT \(told) FROM (
         SELECT \(told), \(words) IS NOT DISTINCT FROM lag(\(words)) OVER facts
           AND \(words) IS NOT DISTINCT FROM lead(\(words)) OVER facts AS is_between
-        FROM night_audit.evidence
+        FROM night_audit.evidence e
         JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
+        WHERE \(isCredible("e"))
         WINDOW facts AS (PARTITION BY transaction_id, environment ORDER BY signed_at, channel, evidence_id)) fact
       WHERE NOT is_between
       """,

@@ -172,13 +172,15 @@ package enum ForgottenRun {
   /// A table of what Apple said with the as-of that counts: what a forgotten run of the future was told was told when it ran.
   /// The rows themselves stay as they were written.
   ///
-  /// - Parameter columns: of the table, `as_of` not among them.
-  package static func told(_ table: String, _ columns: [String]) -> String {
+  /// - Parameters:
+  ///   - columns: of the table, `as_of` not among them.
+  ///   - condition: which rows `t` are read, as SQL.
+  package static func told(_ table: String, _ columns: [String], where condition: String = "true") -> String {
     let names = columns.map { "t.\($0)" }.joined(separator: ", ")
     return """
       (SELECT \(names), coalesce((SELECT least(r.as_of, \(ran("r"))) FROM night_audit.runs r
         WHERE r.run_id = t.run_id AND r.publication = 'forgotten' AND r.as_of = t.as_of),
-        t.as_of) AS as_of FROM night_audit.\(table) t)
+        t.as_of) AS as_of FROM night_audit.\(table) t WHERE \(condition))
       """
   }
 }

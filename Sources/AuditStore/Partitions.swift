@@ -70,7 +70,7 @@ package enum Partitions {
       if keys.isEmpty { break }
       let rows = try connection.execute(
         """
-        SELECT e.evidence_id, e.tableoid = $3::text::regclass AS is_old, \
+        SELECT e.evidence_id, e.tableoid = $3::text::regclass AS is_old, \(EvidenceTable.isCredible("e")) AS is_credible, \
         \(EvidenceTable.columns.map { "e.\($0)" }.joined(separator: ", "))
         FROM night_audit.evidence e
         JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)
@@ -79,6 +79,11 @@ package enum Partitions {
         [.textArray(keys.map(\.transactionId)), .textArray(keys.map(\.environment)), .text(table)])
       var statements: [TransactionKey: [EvidenceRetention.Statement]] = [:]
       for row in rows {
+        // What does not count replaces nothing, and stays as it was reported.
+        if try !row.bool("is_credible") {
+          if try row.bool("is_old") { found.append(try row.int64("evidence_id")) }
+          continue
+        }
         let fact = try EvidenceTable.fact(row)
         let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
         statements[key, default: []].append(

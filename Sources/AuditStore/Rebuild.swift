@@ -19,11 +19,18 @@ package struct Rebuild {
     package var surplusLinks: Int64 = 0
     /// Some of the transactions' ids, at most twenty.
     package var examples: [String] = []
+    /// What runs left for later nights and is not as they left it, and state that no night has left; a sentence each.
+    package var steering: [String] = []
+    /// The first fact that no run can have been told; it is not folded.
+    package var uncounted: String?
+    /// Whether a part of that is left, because only a night can make it again.
+    package var isNightNeeded = false
     package var isMended = false
 
     /// Whether what is stored is what follows from the evidence.
     package var agrees: Bool {
       missingTransactions + surplusTransactions + differentTransactions + missingLinks + surplusLinks == 0
+        && steering.isEmpty
     }
   }
 
@@ -43,8 +50,15 @@ package struct Rebuild {
       try derive(connection)
       try deriveLinks(connection)
       var outcome = try compare(connection)
+      let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
+      let differences = try NightsTrail.differences(by: entries, on: connection)
+      if let fact = try EvidenceTable.firstIncredible(on: connection) { outcome.uncounted = fact }
+      outcome.steering = differences.map { "\($0)" } + (try SteeringState.problems(on: connection)).map { "\($0)" }
       if isMending, !outcome.agrees {
         try mend(connection)
+        try NightsTrail.mend(differences, on: connection)
+        try SteeringState.mend(on: connection)
+        outcome.isNightNeeded = differences.contains { $0.table != NightsTrail.findingsMet }
         outcome.isMended = true
       }
       return outcome
@@ -54,7 +68,8 @@ package struct Rebuild {
   /// Folds all evidence, transaction by transaction, into the temporary table.
   private static func derive(_ connection: borrowing BlockingConnection) throws {
     let columns = EvidenceTable.columns.dropFirst().joined(separator: ", ")
-    let told = ForgottenRun.told("evidence", EvidenceTable.columns.filter { $0 != "as_of" })
+    let told = ForgottenRun.told(
+      "evidence", EvidenceTable.columns.filter { $0 != "as_of" }, where: EvidenceTable.isCredible("t"))
     try connection.executeScript(
       """
       DECLARE facts NO SCROLL CURSOR FOR SELECT \(columns) FROM \(told) e ORDER BY transaction_id, environment
@@ -107,7 +122,7 @@ package struct Rebuild {
       LEFT JOIN (
         SELECT DISTINCT subject_kind, subject_id, transaction_id FROM night_audit.evidence WHERE channel <> 'serverApi'
       ) o ON o.subject_kind = e.subject_kind AND o.subject_id = e.subject_id AND o.transaction_id = e.transaction_id
-      WHERE e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR o.subject_id IS NOT NULL);
+      WHERE \(EvidenceTable.isCredible("e")) AND e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR o.subject_id IS NOT NULL);
       ANALYZE \(derivedLinks)
       """)
   }

@@ -16,6 +16,8 @@ package struct RebuildRun: Sendable {
 
     package var agrees: Bool { derived.agrees && queue.agrees }
     package var isMended: Bool { derived.isMended }
+    /// Whether nothing is left that only a night can make again.
+    package var isMendedWhole: Bool { isMended && !derived.isNightNeeded }
 
     private enum Key: CodingKey { case queue }
 
@@ -45,10 +47,11 @@ package struct RebuildRun: Sendable {
 extension RebuildRun.Outcome {
   /// What was found, for people.
   package var text: String {
+    let warning = derived.uncounted.map { "\nReported: \($0)." } ?? ""
     if agrees {
       return """
         All \(derived.transactions) transactions, and what brought them, are what follows from the evidence; all \
-        \(queue.proofs) proofs have the answer that was stored last, and are due when the rule says.
+        \(queue.proofs) proofs have the answer that was stored last, and are due when the rule says.\(warning)
         """
     }
     var lines: [String] = []
@@ -63,8 +66,12 @@ extension RebuildRun.Outcome {
     add(Int64(queue.differentBrought), "proofs are said to have brought something and have not, or the other way round")
     let examples = derived.examples + queue.examples
     if !examples.isEmpty { lines.append("for example \(examples.joined(separator: ", "))") }
-    lines.append(isMended ? "All of it was mended." : "To mend it: night-audit rebuild --write")
-    return lines.joined(separator: "\n")
+    lines += derived.steering
+    lines.append(
+      !isMended
+        ? "To mend it: night-audit rebuild --write"
+        : derived.isNightNeeded ? "All was mended but what only a night makes again." : "All of it was mended.")
+    return lines.joined(separator: "\n") + warning
   }
 
   /// The same for machines.

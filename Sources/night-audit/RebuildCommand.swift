@@ -29,7 +29,7 @@ struct RebuildCommand: AsyncParsableCommand {
     try await common.reporting { settings, _ in
       let outcome = try await RebuildRun(settings: settings).rebuild(isMending: write)
       print(json ? try outcome.json : outcome.text)
-      return outcome.agrees || outcome.isMended ? .complete : .internalError
+      return outcome.agrees || outcome.isMendedWhole ? .complete : .internalError
     }
   }
 }

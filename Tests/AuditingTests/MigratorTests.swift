@@ -169,6 +169,12 @@ import Testing
     try await withBlockingThread { scope in
       let connection = try scope.connect(database, applicationName: "night-audit tests")
       _ = try Migrator.migrate(connection)
+      try connection.executeScript(
+        """
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version)
+        VALUES ('6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11', 'recheck', now(), '2026-11-19', '2026-11-19', 'UTC', '', false, '', '')
+        """)
       func append(_ id: String) throws {
         let fact = TransactionFact(
           environment: .production, transactionId: id, productId: "gems", channel: .notification,

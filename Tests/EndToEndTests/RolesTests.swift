@@ -101,6 +101,61 @@ import Testing
     }
   }
 
+  @Test func aFactThatNoRunWasToldIsReportedAndNeverCounts() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let transactions = "SELECT md5(string_agg(t::text, '' ORDER BY transaction_id)) FROM night_audit.transactions t"
+    let before = try await shop.value(transactions)
+    // A copy of an old fact that is newer than all, and knows of no refund.
+    let columns = try await shop.value(
+      "SELECT string_agg(attname, ', ') FROM pg_attribute WHERE attrelid = 'night_audit.evidence'::regclass AND attnum > 0 AND attname NOT IN ('evidence_id', 'recorded_at', 'signed_at', 'revoked_at')"
+    )
+    for later in ["400 days", "1 second"] {
+      try await shop.execute(
+        "INSERT INTO night_audit.evidence (signed_at, \(columns)) SELECT signed_at + interval '\(later)', \(columns) FROM night_audit.evidence WHERE revoked_at IS NOT NULL LIMIT 1",
+        as: .writer)
+    }
+    let verified = try await shop.nightAudit("verify")
+    #expect(
+      verified.status == 0 && verified.output.contains("except for those that do not count: fact "), "\(verified)")
+    let rebuilt = try await shop.nightAudit("rebuild", "--write")
+    #expect(rebuilt.output.contains("it does not count"), "\(rebuilt)")
+    #expect(try await shop.value(transactions) == before)
+  }
+
+  @Test func whatSteersTheNextNightIsComparedAndMended() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.execute(
+      """
+      DELETE FROM night_audit.findings_met;
+      INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
+      VALUES ('game', 'Production', 'REFUND', now() + interval '1 year', '2026-11-20Z')
+      """, as: .writer)
+    let said = ["findings_met of run", "the cursor of REFUND of game is later than the as-of of every run"]
+    for command in ["verify", "rebuild"] {
+      let found = try await shop.nightAudit(command)
+      #expect(found.status == 70 && said.allSatisfy { found.output.contains($0) }, "\(command): \(found)")
+    }
+    let doctor = try await shop.nightAudit("doctor")
+    #expect(doctor.output.contains(said[1]), "\(doctor)")
+    let mended = try await shop.nightAudit("rebuild", "--write")
+    #expect(mended.status == 0 && mended.output.contains("All of it was mended."), "\(mended)")
+    for command in ["verify", "rebuild"] {
+      let sound = try await shop.nightAudit(command)
+      #expect(sound.status == 0, "\(command): \(sound)")
+    }
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.findings_met") == "1")
+
+    // An earlier disposition only a night makes again.
+    try await shop.execute("UPDATE night_audit.order_nights SET disposition = 'in_flight'", as: .writer)
+    let left = try await shop.nightAudit("rebuild", "--write")
+    #expect(left.status == 70 && left.output.contains("make that night again"), "\(left)")
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
+    let again = try await shop.nightAudit("verify")
+    #expect(again.status == 0, "\(again)")
+  }
+
   @Test func whoRunsNightsMayRunInitWhereNothingIsToBeDone() async throws {
     let shop = try await Rehearsal.sampleShop()
     let done = try await shop.nightAudit("init")

@@ -133,6 +133,34 @@ import Testing
       SELECT night_audit.append_trail('released', NULL, '{}', '{"table": "evidence", "before": "2999-01-01"}')
       """),
     Tampering(
+      "what runs met is emptied", "findings_met of run", "DELETE FROM night_audit.findings_met"),
+    Tampering(
+      "an order had another disposition", "of run", "UPDATE night_audit.order_nights SET disposition = 'in_flight'"),
+    Tampering(
+      "an order of the night is removed", "of run",
+      "DELETE FROM night_audit.order_nights WHERE order_id = (SELECT order_id FROM night_audit.order_nights ORDER BY created_at DESC LIMIT 1)"
+    ),
+    Tampering("the trend is changed", "run_totals of run", "UPDATE night_audit.run_totals SET amount = 0"),
+    Tampering("no day was reported", "reported_days of run", "DELETE FROM night_audit.reported_days"),
+    Tampering(
+      "a report was owed to nobody", "dispatches of run",
+      "INSERT INTO night_audit.dispatches (run_id, target, directory, state) SELECT run_id, 'x', '/x', 'withdrawn' FROM night_audit.runs"
+    ),
+    Tampering(
+      "a cursor is moved beyond the night", "the cursor of REFUND of game is later",
+      "INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', '2027-11-20Z', '2026-11-20Z')"
+    ),
+    Tampering(
+      "a view hides findings", "view night_audit.bi_findings_by_night: was defined otherwise",
+      "DROP VIEW night_audit.bi_findings_by_night; CREATE VIEW night_audit.bi_findings_by_night AS SELECT * FROM night_audit.run_findings WHERE severity <> 'critical'"
+    ),
+    Tampering(
+      "a trigger is dropped", "trigger append_only of night_audit.evidence: is missing",
+      "DROP TRIGGER append_only ON night_audit.evidence"),
+    Tampering(
+      "everybody may write", "night_audit.findings: everybody may use it (PUBLIC)",
+      "GRANT ALL ON night_audit.findings TO PUBLIC"),
+    Tampering(
       "an entry names another report of a run", "names another report of run",
       "SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs; UPDATE night_audit.trail SET content = (content::jsonb || '{\"report\": \"x\"}')::text WHERE content LIKE '%\"found\"%'; \(rehash)"
     ),

@@ -1,3 +1,4 @@
+import Reconciliation
 import Testing
 
 @testable import AuditStore
@@ -92,6 +93,32 @@ import Testing
     for before in ["2026-12-01", "2026-11-25", "2027-01-01", "1' OR '1", "", nil] {
       #expect(problem(ofReleaseBefore: before, after: .beforeRelease)?.contains("was not over") == true)
     }
+  }
+
+  @Test func whatANightLeftIsComparedUntilALaterNightTakesItAway() {
+    func night(
+      _ run: String, at hour: Int64, _ recorded: [String: String], from: String? = nil, found: [String: String]
+    )
+      -> NightsTrail.Night
+    {
+      NightsTrail.Night(
+        run: run, asOf: Instant(seconds: hour * 3_600), isNightly: true, isForgotten: false, recorded: recorded,
+        from: from, found: found)
+    }
+    func tables(_ nights: [NightsTrail.Night]) -> [String] {
+      NightsTrail.differences(of: nights).map { "\($0.run) \($0.table)" }
+    }
+    let digests = ["findings_met": "x", "order_nights 2026-11-18": "y", "order_nights 2026-11-19": "z"]
+    #expect(tables([night("a", at: 1, digests, found: digests)]) == [])
+    #expect(tables([night("a", at: 1, digests, found: [:])]).count == 3)
+    #expect(tables([night("a", at: 1, [:], found: ["findings_met": "x"])]) == ["a findings_met"])
+    // Of the first day that a later night keeps a part is gone, of the days before it all.
+    let later = night("b", at: 25, ["findings_met": "w"], from: "2026-11-18", found: ["findings_met": "w"])
+    #expect(tables([night("a", at: 1, digests, found: ["findings_met": "x"]), later]) == ["a order_nights 2026-11-19"])
+    // The same night made again takes the orders of the first one.
+    let again = night("b", at: 1, digests, found: digests)
+    #expect(tables([night("a", at: 1, digests, found: ["findings_met": "x"]), again]) == [])
+    #expect(tables([night("a", at: 1, digests, found: [:]), again]) == ["a findings_met"])
   }
 
   private struct Step {

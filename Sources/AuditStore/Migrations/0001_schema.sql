@@ -776,6 +776,33 @@ SET search_path = pg_catalog, pg_temp AS $$
     AND attname NOT LIKE 'heartbeat%'
 $$;
 
+-- Digests of what a run left for later nights to compare with, by table; of order_nights one for each day (UTC) of the
+-- orders, because orders that leave the lookback are dropped. A table without rows has none.
+CREATE FUNCTION night_audit.night_digests(run uuid) RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+  SELECT coalesce(jsonb_object_agg(name, encode(sha256(images), 'hex')), '{}') FROM (
+    SELECT 'order_nights ' || coalesce(to_char(t.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), 'never') AS name,
+      string_agg(sha256(record_send(t)), ''::bytea ORDER BY t.order_id) AS images
+    FROM night_audit.order_nights t WHERE t.run_id = run GROUP BY 1
+    UNION ALL
+    SELECT name, string_agg(image, ''::bytea ORDER BY image) FROM (
+      SELECT 'findings_met' AS name, sha256(record_send(t)) AS image FROM night_audit.findings_met t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'finding_nights', sha256(record_send(t)) FROM night_audit.finding_nights t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'run_totals', sha256(record_send(t)) FROM night_audit.run_totals t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'run_findings', sha256(record_send(t)) FROM night_audit.run_findings t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'reported_days', sha256(record_send(t)) FROM night_audit.reported_days t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'reported_totals', sha256(record_send(t)) FROM night_audit.reported_totals t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'dispatches', sha256(record_send(ROW(t.dispatch_id, t.target))) FROM night_audit.dispatches t
+      WHERE t.run_id = run) rows
+    GROUP BY name) tables
+$$;
+
 -- Appends an entry over the rows that were appended since the last one, and over a run as it is now; returns its hash.
 --
 -- marks: through which id each table is covered; a table without a mark is left for the next entry. Null: all rows, with
@@ -836,6 +863,10 @@ BEGIN
     IF image IS NOT NULL THEN
       columns := columns || jsonb_build_object('runs', night_audit.trail_columns('runs'));
     END IF;
+  END IF;
+  IF kind = 'completed' THEN
+    more := more || jsonb_strip_nulls(jsonb_build_object('nights', night_audit.night_digests(run),
+      'nights_from', (SELECT to_char(min(created_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') FROM night_audit.order_nights)));
   END IF;
   content := ((more - ARRAY['run', 'row', 'report']) || jsonb_strip_nulls(jsonb_build_object(
     'entry', number, 'kind', kind, 'run', run, 'at', to_char(clock_timestamp(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),

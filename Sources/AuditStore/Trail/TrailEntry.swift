@@ -38,10 +38,15 @@ package struct TrailEntry: Sendable {
     package var keyColumns: String?
     /// Of `removed`: folders below the report directory.
     package var folders: [String]?
+    /// Of `completed`: digests of what the run left for later nights, by table.
+    package var nights: [String: String]?
+    /// Of `completed`: the first day of the orders that were kept then for comparing nights.
+    package var nightsFrom: String?
 
     private enum CodingKeys: String, CodingKey {
-      case entry, kind, run, at, row, report, appended, columns, marks, table, before, kept, folders
+      case entry, kind, run, at, row, report, appended, columns, marks, table, before, kept, folders, nights
       case keyColumns = "key_columns"
+      case nightsFrom = "nights_from"
     }
   }
 

@@ -31,6 +31,18 @@ package struct TrailVerification: Sendable {
     }
     verification.checks.append(try verification.proveRuns(on: connection))
     verification.checks.append(try FindingsTrail.prove(on: connection))
+    let differences = try NightsTrail.differences(by: verification.entries.map(\.content), on: connection)
+    verification.checks.append(
+      Check(subject: "what runs left for later nights", problem: differences.first.map { "\($0)" }))
+    // Nobody can take such a fact away, so it is reported and fails nothing.
+    let uncounted = try EvidenceTable.firstIncredible(on: connection)
+    verification.checks.append(
+      Check(subject: "facts of runs\(uncounted.map { ", except for those that do not count: \($0)" } ?? "")"))
+    let state = try SteeringState.problems(on: connection)
+    verification.checks.append(
+      Check(
+        subject: "cursors and owed reports",
+        problem: state.first.map { "\($0); to mend it: night-audit rebuild --write" }))
     return verification
   }
 

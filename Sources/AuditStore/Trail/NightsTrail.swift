@@ -1,0 +1,108 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+
+/// What runs left for later nights to compare with: findings met, earlier dispositions, totals, owed reports.
+///
+/// No audit reads them as facts, but they decide which changes a report names. Each run's entry in the trail has digests.
+package struct NightsTrail {
+  /// What one run left.
+  struct Night: Hashable {
+    var run: String
+    var asOf: Instant
+    var isNightly: Bool
+    var isForgotten: Bool
+    /// Digests by table, as the run's entry has them.
+    var recorded: [String: String] = [:]
+    /// The first day of the orders that were kept when the run completed; nil for none.
+    var from: String?
+    /// Digests by table, as they are now.
+    var found: [String: String] = [:]
+  }
+
+  /// A table of a run that is not as the run left it.
+  package struct Difference: Hashable, Sendable, CustomStringConvertible {
+    package var run: String
+    package var asOf: Instant
+    package var table: String
+
+    package var description: String {
+      "\(table) of run \(run) is not what the run recorded; "
+        + (table == NightsTrail.findingsMet
+          ? "to mend it: night-audit rebuild --write" : "make that night again: night-audit run --as-of \(asOf.text)")
+    }
+  }
+
+  static let findingsMet = "findings_met"
+  private static let orders = "order_nights "
+  /// Tables of which a night that is made again for the same as-of takes the rows away.
+  private static let replaced = ["finding_nights", orders]
+
+  /// What differs, the first run first.
+  package static func differences(
+    by entries: [TrailEntry.Content], on connection: borrowing BlockingConnection
+  ) throws -> [Difference] {
+    var recorded: [String: (place: Int, entry: TrailEntry.Content)] = [:]
+    for (place, entry) in entries.enumerated() where entry.kind == .completed || entry.kind == .found {
+      // The first one counts, as of reports.
+      if let run = entry.run, recorded[run] == nil { recorded[run] = (place, entry) }
+    }
+    let rows = try connection.execute(
+      """
+      SELECT run_id::text, as_of, is_nightly, publication IS NOT DISTINCT FROM 'forgotten',
+        night_audit.night_digests(run_id)::text
+      FROM night_audit.runs ORDER BY started_at, run_id
+      """)
+    var nights: [(place: Int, night: Night)] = []
+    for row in rows {
+      var night = Night(
+        run: try row.text(0), asOf: Instant(microseconds: try row.timestamp(1)), isNightly: try row.bool(2),
+        isForgotten: try row.bool(3))
+      night.found = try JSONDecoder().decode([String: String].self, from: Data(try row.text(4).utf8))
+      let own = recorded[night.run]
+      if let own {
+        // Of runs from before the trail nothing was recorded.
+        guard let digests = own.entry.nights else { continue }
+        (night.recorded, night.from) = (digests, own.entry.nightsFrom)
+      }
+      nights.append((own?.place ?? .max, night))
+    }
+    return differences(of: nights.sorted { $0.place < $1.place }.map(\.night))
+  }
+
+  /// What differs.
+  ///
+  /// - Parameter nights: in the order in which they completed; those that did not, last.
+  static func differences(of nights: [Night]) -> [Difference] {
+    var differences: [Difference] = []
+    for (place, night) in nights.enumerated() where !night.isForgotten {
+      let later = nights[(place + 1)...]
+      let isMadeAgain = later.contains {
+        $0.isNightly && $0.asOf == night.asOf && !$0.recorded.isEmpty || $0.isForgotten && $0.asOf == night.asOf
+      }
+      // Of the first day that is kept a part may have left the lookback.
+      let boundary = nights[place...].compactMap(\.from).max()
+      for table in Set(night.recorded.keys).union(night.found.keys).sorted()
+      where night.recorded[table] != night.found[table] {
+        if isMadeAgain, replaced.contains(where: { table.hasPrefix($0) }) { continue }
+        if table.hasPrefix(orders), let boundary, table.dropFirst(orders.count) <= boundary { continue }
+        differences.append(Difference(run: night.run, asOf: night.asOf, table: table))
+      }
+    }
+    return differences
+  }
+
+  /// Restores which runs decided what is open.
+  static func mend(_ differences: [Difference], on connection: borrowing BlockingConnection) throws(PostgresError) {
+    let runs: [PostgresValue] = [.textArray(differences.filter { $0.table == findingsMet }.map(\.run))]
+    try connection.execute("DELETE FROM night_audit.findings_met WHERE run_id::text = ANY ($1)", runs)
+    try connection.execute(
+      """
+      INSERT INTO night_audit.findings_met (run_id, as_of)
+      SELECT r.run_id, r.as_of FROM night_audit.runs r JOIN night_audit.trail t ON t.content::jsonb ->> 'run' = r.run_id::text
+      WHERE r.run_id::text = ANY ($1) AND t.content::jsonb ->> 'kind' = 'completed'
+        AND t.content::jsonb -> 'nights' ? 'findings_met'
+      """, runs)
+  }
+}
