@@ -55,7 +55,7 @@ package struct AuditPart {
     self.directory = directory
     let groups = try SpillFile(directory: directory)
     self.groups = groups
-    open = OpenPeople(context.rules.people)
+    open = OpenPeople(context.rules)
     // Groups of one id come as their bytes lie. The one that counts goes before the others, and takes what is told.
     var further: (key: [UInt8], groups: [[UInt8]]) = ([], [])
     func passFurther() throws {
@@ -85,7 +85,13 @@ package struct AuditPart {
         } else {
           try groups.add(frame.content)
         }
-      case .openPerson: open.insert(id, isUnread: try reader.flag())
+      case .openPerson:
+        open.insert(
+          id,
+          try reader.list { (record) throws(RecordReader.Mismatch) in
+            guard case .valid(let order) = try OrderRow(from: &record) else { throw RecordReader.Mismatch() }
+            return OpenOrder(order, isUnread: try record.flag())
+          })
       case .boughtTwice: boughtTwice[id] = try Finding(from: &reader)
       case .repeatedDelivery: firstOrders[id] = .some(try reader.optionalId())
       default:
@@ -181,7 +187,14 @@ package struct AuditPart {
       guard let holder = try OrderGroup.tokenHolder(&reader) else { continue }
       try writer.write(.tokenHolder, Identifier(AccountToken.spelling(holder.token)), holder.userId.bytes)
     }
-    try reading.open.forEach { person, isUnread in try writer.write(.openPerson, person, [isUnread ? 1 : 0]) }
+    try reading.open.forEach { person, orders in
+      try writer.write(.openPerson, person) { record in
+        record.put(orders) { order, record in
+          OrderRow.valid(order.order).write(to: &record)
+          record.put(order.isUnread)
+        }
+      }
+    }
     try reading.totals.write(to: &writer)
   }
 

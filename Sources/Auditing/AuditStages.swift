@@ -37,7 +37,7 @@ struct AuditStages {
     let readings = try sideBySide(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: mentions.outlet($0))
     }
-    var (open, totals) = (OpenPeople(plan.rules.people), SalesTotals())
+    var (open, totals) = (OpenPeople(plan.rules), SalesTotals())
     for reading in readings {
       open.join(reading.open)
       totals.join(reading.totals)

@@ -127,7 +127,7 @@ struct Contest {
       order, contestant.group, claimable: contestant.claimable, others: contested.of(order.orderId))
     facts.isUserOpen = open.contains(order.userId)
     if facts.proven.count > 8 { facts.list = shared(facts.list) }
-    let claimant = facts.claimant
+    let claimant = facts.claimant(rules)
     let own = Set(contestant.claimable.lazy.map(\.key))
     guard
       let kind = NamerKind(

@@ -173,7 +173,7 @@ extension FindingRules {
     }
     // What was for nothing, as a trial is, is no charge.
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
-    if live.count > 1, live.contains(where: { !$0.tellsRevocation && facts.awaitsDetails(of: $0) }) {
+    if live.count > 1, live.contains(where: facts.awaitsRefund) {
       decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
     } else if live.count > 1, let unread {
       decline([.chargedTwice], unread)
@@ -208,6 +208,13 @@ extension FindingRules {
           .restoredAsSale, atStake: order.amount, on: transaction,
           "What it names gives again what was bought before; no money moved for this order.")
       }
+    case .unpaid(.notFound, _):
+      let receipts = facts.soundReceipts
+      if let foreign = receipts.first, receipts.allSatisfy({ isOfAnotherApp($0.state) }) {
+        add(
+          .wrongBundle, atStake: order.amount, receipt: foreign,
+          "The proof belongs to \(foreign.state.bundleId ?? "another app"), not to the order's app.")
+      }
     case .paid, .reversed, .unpaid, .unconfirmed, .none: break
     }
     declineOthers(
@@ -215,6 +222,14 @@ extension FindingRules {
       order.amount.minorUnits == 0 && (verdict?.reason == .familyShared || verdict?.reason == .restored)
         ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
     )
+  }
+
+  private func isOfAnotherApp(_ proof: ProofState) -> Bool {
+    switch proof.outcome {
+    case .verified: proof.bundleId.map { $0 != rules.bundleId(of: order) } ?? false
+    case .rejected: proof.reason == .wrongBundle
+    case .pending, .unanswered, .review, .notFound: false
+    }
   }
 
   // MARK: - Proofs

@@ -39,9 +39,9 @@ final class FindingRules {
       case .unpaid, .unconfirmed, .none: nil
       }
     provisionally =
-      facts.isOwnershipFinal ? nil : "An answer that is missing could still give the payment to another order."
+      facts.isOwnershipFinal(rules) ? nil : "An answer that is missing could still give the payment to another order."
     unread =
-      facts.awaitsPayment || facts.isUserUnread
+      facts.awaitsPayment || facts.claims.owned.contains { facts.mayLose($0, rules: rules, isUnread: true) }
       ? "What it names, or a receipt of the same person, is not answered yet, and could tell of another payment." : nil
     self.facts = facts
   }
@@ -62,6 +62,11 @@ final class FindingRules {
     considerCatalogue()
     if let provisionally { leaveToPeople(Reason(provisionally)) }
     if let unread { leaveToPeople(Reason(unread)) { isDecidedByPayment && $0 != .look } }
+    for index in found.indices where found[index].action.movesGoods {
+      if found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true {
+        (found[index].action, found[index].units) = (.look, nil)
+      }
+    }
     decline(
       [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")

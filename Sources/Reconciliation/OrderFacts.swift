@@ -20,8 +20,8 @@ public struct OrderFacts: Sendable {
   /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
   /// payment.
   public var isUserOpen = false
-  /// Whether of any such receipt nobody knows yet what it holds.
-  public var isUserUnread = false
+  /// Orders of the order's person, this one among them, whose own receipts are not answered yet.
+  public var openOrders: [OpenOrder] = []
   /// Where several receipts were sent for it: of what it owns, the first that lists it.
   public var bringers: [TransactionKey: Identifier] = [:]
   /// What only lists bring about which Apple has not answered.
@@ -44,9 +44,9 @@ public struct OrderFacts: Sendable {
   }
 
   /// The same facts as a claimant sees them.
-  public var claimant: Claimant {
+  public func claimant(_ rules: borrowing Rules) -> Claimant {
     Claimant(
-      order: order, proven: list, known: known, signedIds: signedIds, worth: worth, isOpen: hasOpenProofs,
+      order: order, proven: list, known: known, signedIds: signedIds, worth: worth, isOpen: isOpen(rules),
       isUserOpen: isUserOpen, isNameUnknown: lookup?.outcome == .notFound)
   }
 
@@ -75,6 +75,16 @@ public struct OrderFacts: Sendable {
   /// Whether a receipt is unanswered that could still bring a payment.
   public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
 
+  /// Whether a receipt is unanswered that could still change what it owns, and its question is not stuck.
+  func isOpen(_ rules: borrowing Rules) -> Bool {
+    receipts.contains { $0.defect == nil && $0.state.mayChangeOwners(rules) }
+  }
+
+  /// Whether another order of the same person, once its receipt is answered, could have the payment.
+  func mayLose(_ payment: TransactionRecord, rules: Rules, isUnread: Bool = false) -> Bool {
+    openOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(order, on: payment, rules: rules) }
+  }
+
   /// Whether a payment may still come from a receipt of which nobody knows yet what it holds, or under the id that it names
   /// and of which nothing is known, while somebody is asked about it.
   var awaitsPayment: Bool {
@@ -91,6 +101,13 @@ public struct OrderFacts: Sendable {
   /// refunded, Apple says in signed transactions alone, and a receipt lists ids and dates.
   func awaitsDetails(of record: TransactionRecord) -> Bool {
     awaited.contains(record.key) || lookup?.awaitsAnswer ?? false && record.transactionId == order.transactionId
+  }
+
+  /// Whether an answer is missing that could say that a live purchase was refunded. A signed transaction says how things
+  /// were when Apple signed it.
+  func awaitsRefund(of record: TransactionRecord) -> Bool {
+    !record.tellsRevocation && awaitsDetails(of: record)
+      || soundReceipts.contains { $0.state.awaitsAnswer && $0.state.signedTransactionId == record.transactionId }
   }
 
   /// Whether it was refunded, and an answer that is missing could tell that only a part was.
@@ -135,11 +152,13 @@ public struct OrderFacts: Sendable {
     claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
-  /// Whether no answer that is missing could give what the order owns to another order of the same person or to one that
-  /// names it, or the order another transaction.
-  var isOwnershipFinal: Bool {
+  /// Whether no answer that is missing could give what the order owns to another order, or the order another transaction.
+  func isOwnershipFinal(_ rules: Rules) -> Bool {
+    guard claims.isFinal, !isOpen(rules) else { return false }
     // What it names comes before what its receipts bring besides, once anything is known of it.
-    claims.isFinal && !isNameOpen && !isUserOpen && !hasOpenProofs
+    let isNameStuck = lookup?.unansweredSince.map { rules.asOf - $0 >= rules.stuckAfter } ?? false
+    if isNameOpen, !isNameStuck { return false }
+    return claims.owned.first.map { !mayLose($0, rules: rules) } ?? true
   }
 
   /// Whether it matters for whom the shop has the account token on file that the order's transaction carries: the order has

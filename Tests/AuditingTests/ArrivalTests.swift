@@ -124,7 +124,7 @@ private struct MentionWorld {
 
   /// Of every order what it owns, has lost and is told.
   func claims() -> [Identifier: OrderClaims] {
-    let around = Neighbourhood(groups: groups, records: records)
+    let around = Neighbourhood(groups: groups, records: records, rules: rules)
     var claims: [Identifier: OrderClaims] = [:]
     for group in groups {
       guard case .valid(let order) = group.row else { continue }

@@ -95,7 +95,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
     var (shared, owningMore) = (0, 0)
     for seed in 0..<200 * Self.effort {
       let crowd = try Crowd(seed: seed, count: 40)
-      var open = OpenPeople(rules.people)
+      var open = OpenPeople(rules)
       for group in crowd.groups { open.take(group) }
       let contested = crowd.records.map { record in
         let candidates = Candidates(for: record, mentions: crowd.mentions(of: record.transactionId), rules: rules)
@@ -117,7 +117,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
           order, group, claimable: crowd.own[order.orderId] ?? [],
           others: contested.filter { $0.claimants.contains(order.orderId) }.map(\.record))
         facts.isUserOpen = open.contains(order.userId)
-        return facts.claimant
+        return facts.claimant(rules)
       }
       let supporters = Dictionary(uniqueKeysWithValues: contested.map { ($0.record.key, Set($0.supporters)) })
       let matching = Matching(of: claimants, supporters: supporters, rules: rules)

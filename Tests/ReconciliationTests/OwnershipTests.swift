@@ -238,7 +238,7 @@ import Testing
 
   @Test("Nothing is open unless somebody says so")
   func nothingOpenUnlessSaid() {
-    #expect(!OrderFacts(order: unnamed("order")).claimant.isUserOpen)
+    #expect(!OrderFacts(order: unnamed("order")).claimant(Scene().world.rules).isUserOpen)
     #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: Scene().world.rules).isPaymentFinal)
     #expect(Judgement(reporting: .broken("bad")).isPaymentFinal)
   }

@@ -40,7 +40,7 @@ import Testing
       var facts = OrderFacts(
         order: order, deliveries: [delivery], receipts: [proof], proven: isProven ? [payment] : [],
         known: isProven ? [] : [payment])
-      facts.claims = Matching.uncontested(facts.claimant, rules: rules)
+      facts.claims = Matching.uncontested(facts.claimant(rules), rules: rules)
       return Judgement(judging: facts, rules: rules)
     }
   }

@@ -37,7 +37,7 @@ struct Neighbourhood {
     around orderIds: Set<Identifier>, receipts receiptIds: Set<Identifier> = [], atMost limit: Int = .max,
     shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws {
-    open = OpenPeople(rules.people)
+    open = OpenPeople(rules)
     var newOrders = orderIds
     var knownReceipts: Set<Identifier> = []
     var knownIds: Set<Identifier> = []
@@ -149,12 +149,12 @@ struct Neighbourhood {
     }
     ordersBeside.formUnion(placed)
     let orders = try OrderRow.counting(placed, shop: shop, sales, rules: rules)
-    let orderedBy = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0.userId) })
-    for (column, ids) in [("user_id", users), ("order_id", Set(orderedBy.keys))] {
+    let rows = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0) })
+    for (column, ids) in [("user_id", users), ("order_id", Set(rows.keys))] {
       let proofs = try Proof.proofs(
         "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
       for proof in proofs {
-        open.take(proof.receipt, orderedBy: proof.receipt.orderId.flatMap { orderedBy[$0] })
+        open.take(proof.receipt, sentFor: proof.receipt.orderId.flatMap { rows[$0] })
       }
       note(proofs)
     }
@@ -205,8 +205,8 @@ struct Neighbourhood {
   }
 
   /// From facts that were read already: all groups and transactions there are.
-  init(groups: [OrderGroup], records: [TransactionRecord], people: People = People()) {
-    open = OpenPeople(people)
+  init(groups: [OrderGroup], records: [TransactionRecord], rules: Rules) {
+    open = OpenPeople(rules)
     for group in groups {
       open.take(group)
       self.groups[group.row.orderId] = group
@@ -287,7 +287,7 @@ struct Neighbourhood {
       return OrderFacts(
         order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
         others: mentioned.filter { matching.contested.contains($0.key) }
-      ).claimant
+      ).claimant(rules)
     }
     let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
     return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)

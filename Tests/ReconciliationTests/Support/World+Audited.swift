@@ -63,13 +63,14 @@ extension World {
       facts[order.orderId]?.awaited = Set(awaiting.flatMap { brings[$0.receiptId] ?? [] }).subtracting(
         answered.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
     }
-    let (open, unread) = (users(ofWhomAny: \.mayBringPayment), users(ofWhomAny: \.isUnread))
+    let (open, openOrders) = openQuestions()
     for (orderId, one) in facts {
       let person = rules.people.person(one.order.userId)
       facts[orderId]?.isUserOpen = open.contains(person)
-      facts[orderId]?.isUserUnread = unread.contains(person)
+      facts[orderId]?.openOrders = openOrders[person] ?? []
     }
-    let matching = Matching(of: facts.values.map(\.claimant), supporters: supporters(beside: facts), rules: rules)
+    let matching = Matching(
+      of: facts.values.map { $0.claimant(rules) }, supporters: supporters(beside: facts), rules: rules)
     let usersByToken = self.usersByToken()
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
@@ -85,23 +86,25 @@ extension World {
   /// The orders as claimants, in the order of their rows.
   var claimants: [Claimant] {
     let facts = matchedFacts().orders
-    return orders.compactMap { facts[$0.orderId]?.claimant }
+    return orders.compactMap { facts[$0.orderId]?.claimant(rules) }
   }
 
-  /// Everybody who has such a receipt.
-  private func users(ofWhomAny isSuch: (ProofState) -> Bool) -> Set<Identifier> {
-    let users = Dictionary(
-      orders.compactMap { row -> (Identifier, Identifier)? in
-        if case .valid(let order) = row { (order.orderId, order.userId) } else { nil }
+  /// Everybody of whom a receipt is not answered that could bring a payment, and the orders that these were sent for.
+  private func openQuestions() -> (people: Set<Identifier>, orders: [Identifier: [OpenOrder]]) {
+    let valid = Dictionary(
+      orders.compactMap { row -> (Identifier, Order)? in
+        if case .valid(let order) = row { (order.orderId, order) } else { nil }
       }
     ) { first, _ in first }
-    var open: Set<Identifier> = []
-    for receipt in receipts where receipt.defect == nil && isSuch(receipt.state) {
-      for user in [receipt.userId, receipt.orderId.flatMap { users[$0] }].compactMap({ $0 }) {
-        open.insert(rules.people.person(user))
+    var (people, orders): (Set<Identifier>, [Identifier: [OpenOrder]]) = ([], [:])
+    for receipt in receipts where receipt.defect == nil && receipt.state.mayChangeOwners(rules) {
+      let order = receipt.orderId.flatMap { valid[$0] }
+      for person in Set([receipt.userId, order?.userId].compactMap { $0.map(rules.people.person) }) {
+        people.insert(person)
+        if let order { orders[person, default: []].append(OpenOrder(order, isUnread: receipt.state.isUnread)) }
       }
     }
-    return open
+    return (people, orders)
   }
 
   /// Who sent genuine receipts that belong to none of these orders, by what they bring.
