@@ -19,7 +19,7 @@ package struct AuditPart {
     case transactions
     /// Once: questions for account tokens, and holders of the same tokens.
     case tokens
-    /// Once: contested transactions; of the contestants groups and what they were told; open people.
+    /// Once: contested transactions; of the contestants groups, what they were told, and deliveries by order id.
     case contests
     /// Groups, what they were told and what matching came to by order id; open people.
     case purchases
@@ -143,7 +143,7 @@ package struct AuditPart {
       }
       let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
       let contestants = try pass.contestants(of: batches, among: orders())
-      try pass.match(contests, batches, contestants, open: open, into: writer.outlet(.matched))
+      try pass.match(contests, batches, contestants, into: writer.outlet(.matched))
     case .purchases:
       for paid in try pass.purchasesForGood(orders(), sorter(.matched), open: open).taken {
         try writer.write(.purchase, paid.orderId) { paid.write(to: &$0) }
@@ -230,6 +230,8 @@ final class FramedRows: AuditRows {
   private let rows: [AuditRelation: SpillFile]
 
   init(_ rows: [AuditRelation: SpillFile]) { self.rows = rows }
+
+  func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader { try read(.deliveries) }
 
   func read(_ relation: AuditRelation) throws -> CopyReader {
     guard let file = rows[relation] else { return CopyReader { () throws(PostgresError) in nil } }

@@ -9,15 +9,24 @@ extension AuditPass {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
     var record = RecordBytes()
     var orders = orders
+    let asOf = plan.asOf
+    var deliveries = try OrderedStream(rows.readDeliveries(of: batches.orderIds)) { try sales.delivery($0, asOf: asOf) }
     while try orders.advance() {
       guard let batch = batches.batch(of: orders.orderId.id) else { continue }
       let group = try orders.group()
       if group.isRepeated { continue }
+      var hasGoods = false
+      while deliveries.nextKey.map({ $0 < orders.orderId }) ?? false { _ = try deliveries.next() }
+      while deliveries.nextKey == orders.orderId, let delivery = try deliveries.next() {
+        hasGoods = hasGoods || delivery.defect == nil && delivery.stands && (delivery.quantity ?? 0) > 0
+      }
       record.clear()
       record.put(true)
-      Contestant(group: group, claimable: try orders.transactions().claimable).write(to: &record)
+      Contestant(group: group, claimable: try orders.transactions().claimable, hasGoods: hasGoods)
+        .write(to: &record)
       try material.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
+    try deliveries.skipRest()
     return material
   }
 
@@ -27,7 +36,7 @@ extension AuditPass {
   ///   - contestants: of all parts, by batch.
   ///   - matched: gets what that has come to, by order.
   func match(
-    _ contests: Contests, _ batches: Contests.Batches, _ contestants: SpillSorter, open: OpenPeople,
+    _ contests: Contests, _ batches: Contests.Batches, _ contestants: SpillSorter,
     into matched: Exchange.Outlet
   ) throws {
     var record = RecordBytes()
@@ -48,7 +57,7 @@ extension AuditPass {
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
-      var contest = Contest(rules: plan.rules, open: open)
+      var contest = Contest(rules: plan.rules)
       while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
         // What is contested comes first: its records begin with the lower byte.

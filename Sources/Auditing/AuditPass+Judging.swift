@@ -335,7 +335,6 @@ extension OrderFacts {
         facts.bringers[record.key] = bringers.map(\.receipt.receiptId).min()
       }
     }
-    facts.isUserOpen = open.contains(order.userId)
     facts.openOrders = open.orders(of: order.userId)
     if facts.asksForTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]

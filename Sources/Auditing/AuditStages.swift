@@ -64,7 +64,7 @@ struct AuditStages {
     let toldByOrder = try told.gathered()
     func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], toldByOrder[part]) }
 
-    let matched = try match(contests, open: open, orders)
+    let matched = try match(contests, orders)
     let boughtTwice = try boughtTwice(matched, open: open, orders)
     let marks = try repeated()
     func judge(_ part: Int, with reader: AuditPass, again: SpillSorter?) throws {
@@ -90,7 +90,7 @@ struct AuditStages {
   ///
   /// - Returns: for each part what that has come to, by order.
   private func match(
-    _ contests: Contests, open: OpenPeople, _ orders: (Int) throws -> GroupReading
+    _ contests: Contests, _ orders: (Int) throws -> GroupReading
   ) throws -> [SpillSorter] {
     let matched = exchange(from: .none, to: partition.orders)
     if !contests.isEmpty {
@@ -99,7 +99,7 @@ struct AuditStages {
         try readers[$0].contestants(of: batches, among: orders($0))
       }
       for further in material.dropFirst() { try material[0].absorb(further) }
-      try readers[0].match(contests, batches, material[0], open: open, into: matched.outlet(0))
+      try readers[0].match(contests, batches, material[0], into: matched.outlet(0))
     }
     return try matched.gathered()
   }

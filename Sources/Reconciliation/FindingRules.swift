@@ -100,9 +100,11 @@ final class FindingRules {
 
   func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
-    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, _ reason: Reason
+    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, severity: Severity? = nil,
+    _ reason: Reason
   ) {
     var finding = Finding(kind: kind, subject: subject ?? .order(order.orderId), reason: reason)
+    finding.severity = severity ?? finding.severity
     finding.orderId = order.orderId
     finding.userId = order.userId
     finding.productId = order.productId

@@ -18,7 +18,7 @@ public struct OpenOrder: Hashable, Sendable {
       rules.bundleId(of: order) == payment.bundleId, let sold = payment.saleDate,
       (sold - order.createdAt).magnitude <= rules.matchWindow
     else { return false }
-    let (own, others) = (ClaimRank.token(of: owner, on: payment), ClaimRank.token(of: order, on: payment))
+    let (own, others) = (AccountToken.relation(of: owner, to: payment), AccountToken.relation(of: order, to: payment))
     let isStated =
       owner.transactionId.map { $0 == payment.transactionId || $0 == payment.originalTransactionId } ?? false
     return isStated ? others.rawValue < own.rawValue : others.rawValue <= own.rawValue

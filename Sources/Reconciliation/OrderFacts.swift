@@ -17,13 +17,12 @@ public struct OrderFacts: Sendable {
   /// A user for whom the shop has the account token on file that Apple's transaction carries: the order's own user or an
   /// alias of theirs before anybody else. Wanted where ``asksForTokenHolder``.
   public var accountTokenUser: Identifier?
-  /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
-  /// payment.
-  public var isUserOpen = false
   /// Orders of the order's person, this one among them, whose own receipts are not answered yet.
   public var openOrders: [OpenOrder] = []
   /// Where several receipts were sent for it: of what it owns, the first that lists it.
   public var bringers: [TransactionKey: Identifier] = [:]
+  /// Whether the order has goods, where its deliveries are not read; nil: ``deliveries`` say it.
+  public var hasGoods: Bool?
   /// What only lists bring about which Apple has not answered.
   public var awaited: Set<TransactionKey> = []
 
@@ -46,8 +45,8 @@ public struct OrderFacts: Sendable {
   /// The same facts as a claimant sees them.
   public func claimant(_ rules: borrowing Rules) -> Claimant {
     Claimant(
-      order: order, proven: list, known: known, signedIds: signedIds, worth: worth, isOpen: isOpen(rules),
-      isUserOpen: isUserOpen, isNameUnknown: lookup?.outcome == .notFound)
+      order: order, proven: list, known: known, signedIds: signedIds, proofIds: proofIds, worth: worth,
+      isOpen: isOpen(rules), isNameUnknown: lookup?.outcome == .notFound, hasGoods: hasGoods ?? (heldUnits > 0))
   }
 
   /// What its proofs are worth when it names a transaction.
@@ -70,6 +69,12 @@ public struct OrderFacts: Sendable {
     let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     guard proofs.allSatisfy({ $0.state.signedTransactionId != nil }) else { return [] }
     return proofs.filter { $0.userId == nil || $0.userId == order.userId }.compactMap(\.state.signedTransactionId)
+  }
+
+  /// IDs of the transactions of which a proof of that one purchase was sent for the order.
+  private var proofIds: Set<Identifier> {
+    if receipts.isEmpty { return [] }
+    return Set(soundReceipts.lazy.filter(\.state.isProof).compactMap(\.state.signedTransactionId))
   }
 
   /// Whether a receipt is unanswered that could still bring a payment.
@@ -152,6 +157,31 @@ public struct OrderFacts: Sendable {
     claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
+  /// What pays the order: the production purchase that it owns, or several that are together for the units ordered.
+  private var paying: [TransactionRecord] {
+    guard let first = comparable else { return [] }
+    let live = claims.liveOwned
+    guard live.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false,
+      live.allSatisfy({ $0.currency == first.currency }),
+      live.reduce(0, { $0 + Int64($1.quantity ?? 1) }) == order.quantity
+    else { return [first] }
+    return live
+  }
+
+  /// How many units Apple was paid for; nil where Apple has not said.
+  var paidQuantity: Int64? {
+    let paying = paying
+    guard !paying.isEmpty, paying.allSatisfy({ $0.quantity != nil }) else { return nil }
+    return paying.reduce(0) { $0 + Int64($1.quantity ?? 0) }
+  }
+
+  /// What Apple charged for the order; nil where Apple has not said.
+  var paidMilliunits: Int64? {
+    let prices = paying.map(\.priceMilliunits)
+    guard !prices.isEmpty, !prices.contains(nil) else { return nil }
+    return prices.reduce(0) { $0 + ($1 ?? 0) }
+  }
+
   /// Whether no answer that is missing could give what the order owns to another order, or the order another transaction.
   func isOwnershipFinal(_ rules: Rules) -> Bool {
     guard claims.isFinal, !isOpen(rules) else { return false }
@@ -165,6 +195,6 @@ public struct OrderFacts: Sendable {
   /// none that is the same.
   public var asksForTokenHolder: Bool {
     guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
-    return ClaimRank.token(of: order, on: transaction) != .same
+    return AccountToken.relation(of: order, to: transaction) != .same
   }
 }

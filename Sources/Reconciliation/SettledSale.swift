@@ -110,7 +110,7 @@ public struct PlainOrder {
     }
     guard let code = payment.currency else { return true }
     guard amount.currency.isSpelt(code) else { return false }
-    guard let milliunits = payment.priceMilliunits, payment.hasOffer != true else { return true }
+    guard let milliunits = payment.priceMilliunits else { return true }
     return rules.tolerates(amount, charged: milliunits)
   }
 

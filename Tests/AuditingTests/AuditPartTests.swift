@@ -298,12 +298,12 @@ import Testing
       var groups = of(orders, .group) + of(transactions, .told) + of(answers, .told)
       let contestants = Set(of(transactions, .contestant).map(\.key))
       #expect(contestants.count > 3)
+      let deliveries = try rows("deliveries")
       let outcome = try stage(
-        .contests, of(transactions, .contested) + groups.filter { contestants.contains($0.key) }, cuts: nil,
-        further: open)
+        .contests,
+        of(transactions, .contested) + (groups + deliveries).filter { contestants.contains($0.key) }, cuts: nil)
       try keep("contests", outcome)
       groups += of(outcome, .matched)
-      let deliveries = try rows("deliveries")
       let byId = of(try stage(.deliveries, deliveries, cuts: "orders"), .delivery)
       let repeated = of(try stage(.repeated, byId, cuts: nil), .repeatedDelivery)
       #expect(repeated.count == 5)

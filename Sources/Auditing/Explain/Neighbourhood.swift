@@ -19,6 +19,8 @@ struct Neighbourhood {
   private(set) var open: OpenPeople
   /// Orders that the users of these have placed, and those that are named by their receipts.
   private(set) var ordersBeside: Set<Identifier> = []
+  /// Orders that have goods.
+  private(set) var ordersWithGoods: Set<Identifier> = []
   /// All receipts that were read.
   private(set) var receiptIds: Set<Identifier> = []
   /// Whether the walk came to its end; false where more was to be read than it was allowed to.
@@ -105,6 +107,16 @@ struct Neighbourhood {
       for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
     }
     note(groups.values.flatMap(\.proofs) + further)
+    if groups.count > 1 {
+      var deliveries = try shop.copyOut(
+        try sales.deliveries(where: "d.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)"), ids: groups.keys)
+      while try deliveries.advance() {
+        let delivery = try sales.delivery(deliveries, asOf: rules.asOf)
+        if let orderId = delivery.orderId, delivery.defect == nil, delivery.stands, (delivery.quantity ?? 0) > 0 {
+          ordersWithGoods.insert(orderId)
+        }
+      }
+    }
     try takeOpenReceipts(atMost: limit, shop: shop, own: own, sales, rules: rules)
   }
 
@@ -205,8 +217,9 @@ struct Neighbourhood {
   }
 
   /// From facts that were read already: all groups and transactions there are.
-  init(groups: [OrderGroup], records: [TransactionRecord], rules: Rules) {
+  init(groups: [OrderGroup], records: [TransactionRecord], withGoods: Set<Identifier> = [], rules: Rules) {
     open = OpenPeople(rules)
+    ordersWithGoods = withGoods
     for group in groups {
       open.take(group)
       self.groups[group.row.orderId] = group
@@ -234,13 +247,13 @@ struct Neighbourhood {
   func matched(for orderId: Identifier, rules: Rules) -> Matching {
     var result = Matching()
     var claimable: [Identifier: [TransactionRecord]] = [:]
-    var contest = Contest(rules: rules, open: open)
+    var contest = Contest(rules: rules)
     var isContestant: Set<Identifier> = []
     let sales = Dictionary(grouping: records.values.joined()) { $0.saleKey }
     for record in records.values.joined() {
       let sharesSale = (sales[record.saleKey]?.count ?? 0) > 1
       let candidates = Candidates(
-        for: record, mentions: mentions[record.transactionId] ?? [], rules: rules, sharesSale: sharesSale)
+        for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
       result.claimants[record.key] = candidates.claimants
       if sharesSale || candidates.claimants.count > 1 {
         contest.add(ContestedTransaction(record, candidates, sharesSale: sharesSale))
@@ -261,7 +274,9 @@ struct Neighbourhood {
     }
     for contestant in isContestant {
       guard let group = groups[contestant] else { continue }
-      contest.add(Contestant(group: group, claimable: claimable[contestant] ?? []))
+      contest.add(
+        Contestant(
+          group: group, claimable: claimable[contestant] ?? [], hasGoods: ordersWithGoods.contains(contestant)))
     }
     let outcome = contest.matched()
     outcome.forEach { owner, claims in for record in claims.owned { result.owners[record.key] = owner } }
@@ -284,10 +299,11 @@ struct Neighbourhood {
     let claimants = ids.compactMap { id -> Claimant? in
       guard let group = groups[id], case .valid(let order) = group.row else { return nil }
       let mentioned = Set(group.mentions.map(\.transactionId)).flatMap { records[$0] ?? [] }
-      return OrderFacts(
+      var facts = OrderFacts(
         order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
-        others: mentioned.filter { matching.contested.contains($0.key) }
-      ).claimant(rules)
+        others: mentioned.filter { matching.contested.contains($0.key) })
+      facts.hasGoods = ordersWithGoods.contains(id)
+      return facts.claimant(rules)
     }
     let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
     return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)

@@ -63,14 +63,12 @@ extension World {
       facts[order.orderId]?.awaited = Set(awaiting.flatMap { brings[$0.receiptId] ?? [] }).subtracting(
         answered.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
     }
-    let (open, openOrders) = openQuestions()
+    let openOrders = openOrders()
     for (orderId, one) in facts {
       let person = rules.people.person(one.order.userId)
-      facts[orderId]?.isUserOpen = open.contains(person)
       facts[orderId]?.openOrders = openOrders[person] ?? []
     }
-    let matching = Matching(
-      of: facts.values.map { $0.claimant(rules) }, supporters: supporters(beside: facts), rules: rules)
+    let matching = Matching(of: facts.values.map { $0.claimant(rules) }, rules: rules)
     let usersByToken = self.usersByToken()
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
@@ -89,32 +87,21 @@ extension World {
     return orders.compactMap { facts[$0.orderId]?.claimant(rules) }
   }
 
-  /// Everybody of whom a receipt is not answered that could bring a payment, and the orders that these were sent for.
-  private func openQuestions() -> (people: Set<Identifier>, orders: [Identifier: [OpenOrder]]) {
+  /// By person, the orders with a receipt that is not answered and could bring a payment.
+  private func openOrders() -> [Identifier: [OpenOrder]] {
     let valid = Dictionary(
       orders.compactMap { row -> (Identifier, Order)? in
         if case .valid(let order) = row { (order.orderId, order) } else { nil }
       }
     ) { first, _ in first }
-    var (people, orders): (Set<Identifier>, [Identifier: [OpenOrder]]) = ([], [:])
+    var orders: [Identifier: [OpenOrder]] = [:]
     for receipt in receipts where receipt.defect == nil && receipt.state.mayChangeOwners(rules) {
-      let order = receipt.orderId.flatMap { valid[$0] }
-      for person in Set([receipt.userId, order?.userId].compactMap { $0.map(rules.people.person) }) {
-        people.insert(person)
-        if let order { orders[person, default: []].append(OpenOrder(order, isUnread: receipt.state.isUnread)) }
+      guard let order = receipt.orderId.flatMap({ valid[$0] }) else { continue }
+      for person in Set([receipt.userId, order.userId].compactMap { $0.map(rules.people.person) }) {
+        orders[person, default: []].append(OpenOrder(order, isUnread: receipt.state.isUnread))
       }
     }
-    return (people, orders)
-  }
-
-  /// Who sent genuine receipts that belong to none of these orders, by what they bring.
-  private func supporters(beside facts: [Identifier: OrderFacts]) -> [TransactionKey: Set<Identifier>] {
-    var supporters: [TransactionKey: Set<Identifier>] = [:]
-    for receipt in receipts where receipt.isGenuine && receipt.orderId.flatMap({ facts[$0] }) == nil {
-      guard let user = receipt.userId else { continue }
-      for key in brings[receipt.receiptId] ?? [] { supporters[key, default: []].insert(user) }
-    }
-    return supporters
+    return orders
   }
 
   /// The records, each with the newest expiry among all periods of its subscription.
