@@ -62,6 +62,18 @@ private struct ContestedByOrder {
     }
   }
 
+  /// Makes restores after a full refund purchases of their own.
+  mutating func separateRepurchases() {
+    let separated = TransactionRecord.separatingRepurchases(transactions.flatMap(\.self))
+    var place = 0
+    for list in transactions.indices {
+      for record in transactions[list].indices {
+        transactions[list][record] = separated[place]
+        place += 1
+      }
+    }
+  }
+
   func of(_ orderId: Identifier) -> [TransactionRecord] {
     guard let place = placeByOrder[orderId] else { return [] }
     let own = transactions[Int(place)]
@@ -88,6 +100,7 @@ struct Contest {
   /// Without their claimants.
   private var transactions: [ContestedTransaction] = []
   private var contested = ContestedByOrder()
+  private var isSeparated = false
   private var claimants: [Claimant] = []
   /// Of orders that contest nothing but the ID that they state and are alike, the two best.
   private var kinds: [EquivalentClaimants: Int] = [:]
@@ -116,6 +129,8 @@ struct Contest {
   /// Adds an order; a row that breaks the contract claims nothing.
   mutating func add(_ contestant: Contestant) {
     guard case .valid(let order) = contestant.group.row else { return }
+    if !isSeparated { contested.separateRepurchases() }
+    isSeparated = true
     var facts = OrderFacts(
       order, contestant.group, claimable: contestant.claimable, others: contested.of(order.orderId))
     facts.hasGoods = contestant.hasGoods

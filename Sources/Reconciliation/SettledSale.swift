@@ -198,8 +198,8 @@ public struct PlainPayment {
   fileprivate var isOrdinary: Bool {
     guard environment == .production, !isContradictory, !isRevoked, expiresDate == nil, ownership != .familyShared
     else { return false }
-    if let isRenewal { return !isRenewal }
     if let originalTransactionId, originalTransactionId != transactionId { return false }
+    if let isRenewal { return !isRenewal }
     guard let purchaseDate, let originalPurchaseDate else { return true }
     return originalPurchaseDate >= purchaseDate
   }

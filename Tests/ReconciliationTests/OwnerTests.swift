@@ -255,6 +255,28 @@ import Testing
     #expect(scene.world.findingNames == ["amount_mismatch on order"])
   }
 
+  @Test("A restore that Apple calls a purchase is none, unless the original was refunded before")
+  func restoredPurchase() {
+    for isRefunded in [false, true] {
+      var scene = Scene()
+      let (first, time) = (scene.time - .days(30), scene.time)
+      scene.transaction("T1") { record in
+        record.purchaseDate = first
+        if isRefunded { record.revocation = Revocation(date: time - .days(20)) }
+      }
+      let restore = scene.transaction("T2") { record in
+        (record.originalTransactionId, record.originalPurchaseDate) = ("T1", first)
+        record.isRenewal = false
+      }
+      let order = scene.order("order", by: "bob")
+      scene.signedProof(for: order, of: restore)
+      scene.delivery(of: order)
+      let judgement = scene.world.audited().judgements["order"]
+      #expect(judgement?.disposition == (isRefunded ? .settled : .void))
+      #expect(judgement?.payment == (isRefunded ? "paid" : "unpaid restored"))
+    }
+  }
+
   @Test("An order outside the window takes no purchase from one inside, unless it alone has the token")
   func outsideTakesNothing() {
     for hasToken in [false, true] {

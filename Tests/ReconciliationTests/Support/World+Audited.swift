@@ -115,11 +115,12 @@ extension World {
       guard let expiry = record.subscriptionExpiresDate ?? record.expiresDate else { continue }
       newest[subscription(record)] = max(newest[subscription(record)] ?? expiry, expiry)
     }
-    return transactions.map { record in
-      var record = record
-      record.subscriptionExpiresDate = newest[subscription(record)]
-      return record
-    }
+    return TransactionRecord.separatingRepurchases(
+      transactions.map { record in
+        var record = record
+        record.subscriptionExpiresDate = newest[subscription(record)]
+        return record
+      })
   }
 
   /// The users for whom the shop has an account token on file, by the token in lower case.
