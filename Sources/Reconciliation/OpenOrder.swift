@@ -12,15 +12,12 @@ public struct OpenOrder: Hashable, Sendable {
   }
 
   /// Whether its receipt, once answered, could outrank an order that owns a payment.
-  func couldOutrank(_ owner: Order, on payment: TransactionRecord, rules: Rules) -> Bool {
+  func couldOutrank(_ owner: LinkRank, on payment: TransactionRecord, rules: Rules) -> Bool {
     // An order that states an ID is linked to what it states.
     guard order.orderId != owner.orderId, order.transactionId == nil, order.productId == payment.productId,
-      rules.bundleId(of: order) == payment.bundleId, let sold = payment.saleDate,
-      (sold - order.createdAt).magnitude <= rules.matchWindow
+      rules.bundleId(of: order) == payment.bundleId
     else { return false }
-    let (own, others) = (AccountToken.relation(of: owner, to: payment), AccountToken.relation(of: order, to: payment))
-    let isStated =
-      owner.transactionId.map { $0 == payment.transactionId || $0 == payment.originalTransactionId } ?? false
-    return isStated ? others.rawValue < own.rawValue : others.rawValue <= own.rawValue
+    let proven = Claimant(order: order, proven: .none, hasGoods: true)
+    return LinkRank(proven, payment, .proof, isRefuted: false, rules: rules).precedes(owner, isSamePerson: true)
   }
 }

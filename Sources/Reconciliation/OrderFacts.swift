@@ -87,7 +87,11 @@ public struct OrderFacts: Sendable {
 
   /// Whether another order of the same person, once its receipt is answered, could have the payment.
   func mayLose(_ payment: TransactionRecord, rules: Rules, isUnread: Bool = false) -> Bool {
-    openOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(order, on: payment, rules: rules) }
+    if openOrders.isEmpty { return false }
+    let own = claimant(rules)
+    let kind = own.link(to: payment, stated: own.stated(rules: rules), rules: rules) ?? .list
+    let rank = LinkRank(own, payment, kind, isRefuted: false, rules: rules)
+    return openOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(rank, on: payment, rules: rules) }
   }
 
   /// Whether a payment may still come from a receipt of which nobody knows yet what it holds, or under the id that it names

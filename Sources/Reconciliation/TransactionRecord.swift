@@ -190,11 +190,11 @@ public struct TransactionRecord: Hashable, Sendable {
 
   /// Whether it gives again what an earlier purchase paid for: no money moved for it.
   ///
-  /// Apple's `transactionReason` is `PURCHASE` for restores of non-consumables, too, so that it does not make one a purchase.
+  /// Apple states `PURCHASE` as the reason of restores of non-consumables, too, so the reason decides nothing.
   public var isRestore: Bool {
     guard self.isRenewal != true, self.expiresDate == nil else { return false }
     if hasOtherOriginal { return true }
-    guard self.isRenewal == nil, let purchased = self.purchaseDate, let first = self.originalPurchaseDate else { return false }
+  /// Apple states the reason `PURCHASE` for restores of non-consumables, too: it does not make one a purchase.
     return first < purchased
   }
 

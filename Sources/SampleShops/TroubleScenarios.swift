@@ -124,7 +124,7 @@ extension Scenario {
       story.expect(other, .deliveredNotPaid, .deliveredNotPaid, .duplicateClaim)
     },
     Scenario("charged twice") { story in
-      let order = story.sell("1")
+      let order = story.sell("1", tellsAll: true)
       let second = story.scene.transaction("T2") { $0.purchaseDate = order.createdAt + .minutes(2) }
       story.scene.receipt("second", for: order, .verified(.app), bringing: [second])
       story.expect(order, .settled, .chargedTwice)

@@ -10,12 +10,13 @@ import Testing
     .purchasePredatesOrder, .lapsedStillServed, .wrongUser,
   ]
 
-  /// A delivered order of one unit, and Apple's payment for two, proven by its own signed transaction.
-  private static func scene() -> (scene: Scene, order: Order) {
+  /// A delivered order of one unit, and Apple's payment for two, proven by its own signed transaction or by its ID.
+  private static func scene(isProven: Bool = true) -> (scene: Scene, order: Order) {
     var scene = Scene()
     let payment = scene.transaction { $0.quantity = 2 }
-    let order = scene.order()
-    scene.signedProof("own", for: order, of: payment)
+    let order = scene.order { $0.transactionId = isProven ? nil : "T1" }
+    if isProven { scene.signedProof("own", for: order, of: payment) }
+    if !isProven { scene.world.lookups["order"] = .verified(nil) }
     scene.delivery(of: order)
     return (scene, order)
   }
@@ -42,7 +43,7 @@ import Testing
       ({ _ in }, true), ({ $0.productId = "coins" }, false), ({ $0.createdAt = $0.createdAt - .days(4) }, false),
       ({ $0.transactionId = "T9" }, false),
     ] as [((inout Order) -> Void, Bool)] {
-      var (scene, _) = Self.scene()
+      var (scene, _) = Self.scene(isProven: false)
       let other = scene.order("other", change)
       scene.receipt("open", for: other, .unanswered(.unreachable))
       #expect(Self.findings(scene).contains(.quantityMismatch) == !isWithheld)
@@ -52,7 +53,7 @@ import Testing
   @Test("A question that is stuck withholds nothing any more")
   func stuck() {
     for (age, isWithheld) in [(Span.hours(47), true), (.hours(48), false)] {
-      var (scene, _) = Self.scene()
+      var (scene, _) = Self.scene(isProven: false)
       let other = scene.order("other")
       scene.receipt("open", for: other, .unanswered(.unreachable)) { $0.state.unansweredSince = Scene.asOf - age }
       #expect(Self.findings(scene).contains(.quantityMismatch) == !isWithheld, "\(age)")
