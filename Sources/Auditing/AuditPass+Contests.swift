@@ -16,8 +16,9 @@ extension AuditPass {
       let group = try orders.group()
       if group.isRepeated { continue }
       var hasGoods = false
-      while deliveries.nextKey.map({ $0 < orders.orderId }) ?? false { _ = try deliveries.next() }
-      while deliveries.nextKey == orders.orderId, let delivery = try deliveries.next() {
+      let orderId = orders.orderId
+      while let next = deliveries.nextKey, next < orderId { try deliveries.skip() }
+      while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
         hasGoods = hasGoods || delivery.defect == nil && delivery.stands && (delivery.quantity ?? 0) > 0
       }
       record.clear()

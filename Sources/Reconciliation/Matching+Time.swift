@@ -34,15 +34,19 @@ extension Matching {
     }
     var holders: [TransactionKey: Int] = [:]
     for (index, link) in held.enumerated() { if let link { holders[link.transaction.saleKey] = index } }
-    for members in groups.values where members.count > 1 {
+    for members in groups.values.filter({ $0.count > 1 }).sorted(by: { $0[0] < $1[0] }) {
       let own = Set(members)
       let free = members.flatMap { links[$0] }.filter { link in
         let sale = link.transaction.saleKey
         return link.transaction.environment == environment && link.rank.token != .other && owners[sale] == nil
           && holders[sale].map(own.contains) ?? true
       }
-      for index in members { held[index] = nil }
+      for index in members {
+        if let link = held[index] { holders[link.transaction.saleKey] = nil }
+        held[index] = nil
+      }
       for component in Matching.groups(free) { arrange(component) }
+      for index in members { if let link = held[index] { holders[link.transaction.saleKey] = index } }
     }
   }
 

@@ -194,7 +194,9 @@ public struct TransactionRecord: Hashable, Sendable {
   public var isRestore: Bool {
     guard self.isRenewal != true, self.expiresDate == nil else { return false }
     if hasOtherOriginal { return true }
-  /// Apple states the reason `PURCHASE` for restores of non-consumables, too: it does not make one a purchase.
+    guard self.isRenewal == nil, let purchased = self.purchaseDate, let first = self.originalPurchaseDate else {
+      return false
+    }
     return first < purchased
   }
 
