@@ -1,6 +1,7 @@
 import AuditStore
 import Reconciliation
 import Run
+import SalesStore
 import Streams
 
 extension AuditPass {

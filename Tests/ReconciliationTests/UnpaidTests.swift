@@ -200,14 +200,22 @@ import Testing
       let other = scene.transaction("T2") { $0.productId = "gems.500" }
       scene.receipt(for: scene.order(), .verified(.app), bringing: [old, other])
     },
-    Case("the named id is not the one in its own payload", "unpaid id_mismatch") { scene in
+    Case("the stated ID is not the one in its own payload, which pays it", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
       scene.signedProof(for: order, of: scene.transaction("T1"))
     },
-    Case("the same, and Apple knows both", "unpaid id_mismatch") { scene in
+    Case("the same, and Apple knows both", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
       scene.transaction("T9")
       scene.signedProof(for: order, of: scene.transaction("T1"))
+    },
+    Case("the stated ID is unknown, and its own payload is another order's", "unpaid duplicate") { scene in
+      let record = scene.transaction("T1")
+      let owner = scene.order("owner")
+      scene.signedProof("first", for: owner, of: record)
+      scene.delivery("d1", of: owner)
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.signedProof(for: order, of: record)
     },
     Case("the signed payload that holds another id was sent by somebody else", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
@@ -215,7 +223,7 @@ import Testing
       let other = scene.transaction("T1") { $0.productId = "gems.500" }
       scene.receipt(for: order, .verified(.signed, id: "T1"), bringing: [other]) { $0.userId = "stranger" }
     },
-    Case("the order names the first purchase of the renewal in its payload", "unconfirmed not_in_receipt") { scene in
+    Case("the order states the first purchase of the renewal in its payload", "paid") { scene in
       let renewal = scene.transaction("T2") {
         $0.originalTransactionId = "T1"
         $0.isRenewal = true
