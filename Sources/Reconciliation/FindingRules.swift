@@ -72,7 +72,7 @@ final class FindingRules {
       "It stands on things that no order stands behind, never on an order.")
     decline([.boughtTwice], "It is looked for among all orders of a person, after they are judged.")
     if isOfAppReview {
-      for index in found.indices where found[index].severity == .critical { found[index].severity = .minor }
+      for index in found.indices where found[index].kind.severity == .critical { found[index].severity = .minor }
     }
     // Money of the sandbox is in no total, that of findings included.
     if disposition == .sandbox {

@@ -301,9 +301,9 @@ import Testing
   ]
 
   static let claims: [Case<String>] = [
-    Case("an earlier order names the same transaction", "unpaid duplicate") { scene in
-      scene.paidOrder()
-      scene.order("earlier") {
+    Case("a nearer order states the same transaction", "unpaid duplicate") { scene in
+      scene.paidOrder({ $0.createdAt = ordered + .hours(1) }, transaction: { $0.purchaseDate = ordered })
+      scene.order("nearer") {
         $0.transactionId = "T1"
         $0.createdAt = ordered - .microsecond
       }
@@ -317,7 +317,8 @@ import Testing
     },
     Case("others own all that its receipt lists", "unpaid duplicate") { scene in
       let record = scene.transaction()
-      scene.receipt(for: scene.order(), .verified(.app), bringing: [record])
+      scene.receipt(
+        for: scene.order { $0.createdAt = ordered + .hours(1) }, .verified(.app), bringing: [record])
       scene.order("other") { $0.transactionId = "T1" }
     },
     Case("others own all but one", "paid") { scene in
@@ -326,7 +327,7 @@ import Testing
       scene.order("other") { $0.transactionId = "T1" }
     },
     Case("others own what is known, and a receipt is unanswered", "unconfirmed rate_limited") { scene in
-      let order = scene.order()
+      let order = scene.order { $0.createdAt = ordered + .hours(1) }
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction()])
       scene.receipt("silent", for: order, .unanswered(.rateLimited))
       scene.order("other") { $0.transactionId = "T1" }
@@ -337,14 +338,6 @@ import Testing
       let nearer = scene.order("nearer")
       scene.receipt("r2", for: nearer, .verified(.app), bringing: [record])
       scene.receipt("r3", for: nearer, .neverChecked)
-    },
-    Case("the owner's own payload may turn out to hold another id", "unconfirmed awaiting_evidence") { scene in
-      scene.paidOrder()
-      let earlier = scene.order("earlier") {
-        $0.transactionId = "T1"
-        $0.createdAt = ordered - .hours(1)
-      }
-      scene.receipt("silent", for: earlier, .unanswered(.unreachable))
     },
     Case("the owner's proof of this one purchase waits for news only", "unpaid duplicate") { scene in
       let record = scene.transaction()
