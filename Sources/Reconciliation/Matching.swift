@@ -106,26 +106,51 @@ public struct Matching {
     var next = [Int](repeating: 0, count: claimants.count)
     var holders: [TransactionKey: Link] = [:]
     for case let link? in held { holders[link.transaction.saleKey] = link }
+    // All orders that have asked for a purchase: a later one of the same person may change which of them is the best.
+    var askers: [TransactionKey: [Link]] = [:]
     var asking = claimants.indices.filter { index in
       held[index] == nil && !links[index].isEmpty
         && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
     }[...]
     while let index = asking.popFirst() {
-      while next[index] < links[index].count {
+      while held[index] == nil, next[index] < links[index].count {
         let link = links[index][next[index]]
         next[index] += 1
         let sale = link.transaction.saleKey
         guard link.transaction.environment == environment, owners[sale] == nil else { continue }
-        guard let holder = holders[sale] else {
-          (holders[sale], held[index]) = (link, link)
-          break
+        guard isExchanging else {
+          if holders[sale] == nil { (holders[sale], held[index]) = (link, link) }
+          continue
         }
-        guard isExchanging, precedes(link, holder) else { continue }
-        (holders[sale], held[index], held[holder.index]) = (link, link, nil)
-        asking.append(holder.index)
-        break
+        askers[sale, default: []].append(link)
+        let winner = best(of: askers[sale] ?? [])
+        guard winner.index != holders[sale]?.index else { continue }
+        if let holder = holders[sale] {
+          held[holder.index] = nil
+          asking.append(holder.index)
+        }
+        // An order that was turned down before leaves what it has instead.
+        if let left = held[winner.index] { holders[left.transaction.saleKey] = nil }
+        (holders[sale], held[winner.index]) = (winner, winner)
       }
     }
+  }
+
+  /// The best order of each person, then the best person.
+  ///
+  /// - Parameter links: to one purchase, at least one.
+  private func best(of links: [Link]) -> Link {
+    var winner = links[0]
+    guard links.count > 1 else { return winner }
+    var ofPerson: [Identifier: Link] = [:]
+    for link in links {
+      let person = rules.people.person(claimants[link.index].order.userId)
+      if let known = ofPerson[person], !link.rank.precedes(known.rank, isSamePerson: true) { continue }
+      ofPerson[person] = link
+    }
+    winner = ofPerson.values.first ?? winner
+    for link in ofPerson.values where link.rank.precedes(winner.rank, isSamePerson: false) { winner = link }
+    return winner
   }
 
   // MARK: - Further purchases

@@ -23,7 +23,7 @@ import Testing
     let settings = try await Self.shop(CrowdedShop(seed: seed))
     let whole = try await PartsTests.report(settings, folder.path("whole"), readers: 1)
     #expect(
-      String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,critical,order-7r2"))
+      String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,major,order-7r2"))
     for parts in [1, 4] {
       let pieces = folder.path("pieces \(parts)")
       try await spread(settings, parts: parts, into: pieces)
