@@ -123,15 +123,26 @@ public struct Matching {
           continue
         }
         askers[sale, default: []].append(link)
-        let winner = best(of: askers[sale] ?? [])
-        guard winner.index != holders[sale]?.index else { continue }
-        if let holder = holders[sale] {
-          held[holder.index] = nil
-          asking.append(holder.index)
+        var open = [sale]
+        while let sale = open.popLast() {
+          // An order that has a purchase which it prefers would not have this one.
+          let willing = (askers[sale] ?? []).filter { link in
+            held[link.index].map { $0.transaction.saleKey == sale || link.isPreferred(to: $0) } ?? true
+          }
+          guard !willing.isEmpty else { continue }
+          let winner = best(of: willing)
+          guard winner.index != holders[sale]?.index else { continue }
+          if let holder = holders[sale] {
+            held[holder.index] = nil
+            asking.append(holder.index)
+          }
+          // An order that was turned down before leaves the purchase that it has instead.
+          if let left = held[winner.index]?.transaction.saleKey {
+            holders[left] = nil
+            open.append(left)
+          }
+          (holders[sale], held[winner.index]) = (winner, winner)
         }
-        // An order that was turned down before leaves what it has instead.
-        if let left = held[winner.index] { holders[left.transaction.saleKey] = nil }
-        (holders[sale], held[winner.index]) = (winner, winner)
       }
     }
   }
