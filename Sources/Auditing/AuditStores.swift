@@ -21,7 +21,7 @@ final class StoreRows: AuditRows {
   /// What is asked for the rows of the part.
   var query: (AuditRelation) throws -> String = { _ in "" }
   /// What is asked for the deliveries of ``StoredIds/contested``; nil: for all deliveries of the part.
-  var contestedDeliveries: String?
+  var contestedDeliveries: (() throws -> String)?
 
   init(_ connections: consuming AuditConnections) { self.connections = connections }
 
@@ -38,7 +38,7 @@ final class StoreRows: AuditRows {
     // A list that long costs more than all deliveries.
     guard let contestedDeliveries, orderIds.count <= 100_000 else { return try read(.deliveries) }
     try connections.sales.store(orderIds, as: .contested)
-    return try connections.sales.copyOut(contestedDeliveries)
+    return try connections.sales.copyOut(contestedDeliveries())
   }
 
   func read(_ relation: AuditRelation) throws -> CopyReader {

@@ -119,7 +119,7 @@ extension FindingRules {
       let isUnpaid = facts.heldUnits > quantity
       add(
         .quantityMismatch,
-        atStake: quantity < order.quantity
+        atStake: isUnpaid && quantity < order.quantity
           ? order.amount.share(Int64(order.quantity) - quantity, of: Int64(order.quantity)) : nil,
         on: transaction, severity: isUnpaid ? .critical : nil,
         "Ordered \(order.quantity), Apple's transaction is for \(quantity).")

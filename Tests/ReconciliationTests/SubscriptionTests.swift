@@ -154,7 +154,7 @@ import Testing
     Case("taken back before the period was over", ["paid_not_delivered on order"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end - .days(1) }
     },
-    Case("a trial explains a price of nothing", []) { scene in
+    Case("a trial that was booked at full price", ["amount_mismatch on order"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = Scene.asOf + .days(1)
