@@ -104,13 +104,13 @@ import Testing
     #expect(world.audited().judgements["payer"]?.payment == "paid")
   }
 
-  @Test("Who claims with junk wants another's payment")
+  @Test("An order with junk and the ID of another order's payment is not confirmed")
   func junk() {
     var scene = Scene()
     scene.named("junk", by: "thief", hours: -1, proof: .rejected(.malformed))
     scene.world.lookups["junk"] = .verified(nil)
     scene.proven("payer", by: "payer", names: true)
-    #expect(scene.world.audited().judgements["junk"]?.payment == "unpaid duplicate")
+    #expect(scene.world.audited().judgements["junk"]?.payment == "unconfirmed unreadable")
   }
 
   @Test("A purchase and its restore are one payment")
