@@ -161,10 +161,13 @@ struct Neighbourhood {
     }
     ordersBeside.formUnion(placed)
     let orders = try OrderRow.counting(placed, shop: shop, sales, rules: rules)
-    let rows = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0) })
+    var rows = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0) })
     for (column, ids) in [("user_id", users), ("order_id", Set(rows.keys))] {
       let proofs = try Proof.proofs(
         "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
+      // What these users have sent for orders of others.
+      let others = Set(proofs.compactMap(\.receipt.orderId)).subtracting(rows.keys)
+      for order in try OrderRow.counting(others, shop: shop, sales, rules: rules) { rows[order.orderId] = order }
       for proof in proofs {
         open.take(proof.receipt, sentFor: proof.receipt.orderId.flatMap { rows[$0] })
       }
