@@ -42,7 +42,7 @@ package enum TransactionTable {
 
   /// The condition that a row restores a sale with another id, as `TransactionRecord.restoresOther` has it.
   package static func restoresOther(_ alias: String) -> String {
-    "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NULL AND \(alias).expires_at IS NULL)"
+    "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NOT TRUE AND \(alias).expires_at IS NULL)"
   }
 
   /// The sales that more than one transaction is of: a purchase and what restores it, or several restores. They are few.

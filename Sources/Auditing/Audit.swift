@@ -235,6 +235,9 @@ package struct Audit {
     let sharedSales = try TransactionTable.sharedSales(on: stores.rows.own)
     let readers = try ([stores.rows] + further).enumerated().map { part, rows in
       rows.query = { [completed, partition] in try $0.query(completed, sales, partition, part: part) }
+      rows.contestedDeliveries = { [partition] in
+        try StoredIds.contested.deliveries(sales, partition, part: part)
+      }
       return AuditPass(
         plan: completed, sales: sales, rows: rows,
         collector: part == 0 ? collector : try AuditCollector(behind: collector), temporaryDirectory: temporary,

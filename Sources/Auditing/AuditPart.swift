@@ -19,7 +19,7 @@ package struct AuditPart {
     case transactions
     /// Once: questions for account tokens, and holders of the same tokens.
     case tokens
-    /// Once: contested transactions; of the contestants groups and what they were told; open people.
+    /// Once: contested transactions; of the contestants groups, what they were told, and deliveries by order id.
     case contests
     /// Groups, what they were told and what matching came to by order id; open people.
     case purchases
@@ -55,7 +55,7 @@ package struct AuditPart {
     self.directory = directory
     let groups = try SpillFile(directory: directory)
     self.groups = groups
-    open = OpenPeople(context.rules.people)
+    open = OpenPeople(context.rules)
     // Groups of one id come as their bytes lie. The one that counts goes before the others, and takes what is told.
     var further: (key: [UInt8], groups: [[UInt8]]) = ([], [])
     func passFurther() throws {
@@ -85,7 +85,13 @@ package struct AuditPart {
         } else {
           try groups.add(frame.content)
         }
-      case .openPerson: open.insert(id, isUnread: try reader.flag())
+      case .openPerson:
+        open.insert(
+          id,
+          try reader.list { (record) throws(RecordReader.Mismatch) in
+            guard case .valid(let order) = try OrderRow(from: &record) else { throw RecordReader.Mismatch() }
+            return OpenOrder(order, isUnread: try record.flag())
+          })
       case .boughtTwice: boughtTwice[id] = try Finding(from: &reader)
       case .repeatedDelivery: firstOrders[id] = .some(try reader.optionalId())
       default:
@@ -145,7 +151,7 @@ package struct AuditPart {
       }
       let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
       let contestants = try pass.contestants(of: batches, among: GroupReading(groups, told))
-      try pass.match(contests, batches, contestants, open: open, into: writer.outlet(.matched))
+      try pass.match(contests, batches, contestants, into: writer.outlet(.matched))
     case .purchases:
       for paid in try pass.purchasesForGood(orders(), sorter(.matched), open: open).taken {
         try writer.write(.purchase, paid.orderId) { paid.write(to: &$0) }
@@ -189,7 +195,14 @@ package struct AuditPart {
       guard let holder = try OrderGroup.tokenHolder(&reader) else { continue }
       try writer.write(.tokenHolder, Identifier(AccountToken.spelling(holder.token)), holder.userId.bytes)
     }
-    try reading.open.forEach { person, isUnread in try writer.write(.openPerson, person, [isUnread ? 1 : 0]) }
+    try reading.open.forEach { person, orders in
+      try writer.write(.openPerson, person) { record in
+        record.put(orders) { order, record in
+          OrderRow.valid(order.order).write(to: &record)
+          record.put(order.isUnread)
+        }
+      }
+    }
     try reading.totals.write(to: &writer)
   }
 
@@ -227,6 +240,8 @@ final class FramedRows: AuditRows {
   private let rows: [AuditRelation: SpillFile]
 
   init(_ rows: [AuditRelation: SpillFile]) { self.rows = rows }
+
+  func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader { try read(.deliveries) }
 
   func read(_ relation: AuditRelation) throws -> CopyReader {
     guard let file = rows[relation] else { return CopyReader { () throws(PostgresError) in nil } }

@@ -1,6 +1,7 @@
 import AuditStore
 import Reconciliation
 import Run
+import SalesStore
 import Streams
 
 extension AuditPass {
@@ -33,15 +34,25 @@ extension AuditPass {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
     var record = RecordBytes()
     var orders = orders
+    let asOf = plan.asOf
+    var deliveries = try OrderedStream(rows.readDeliveries(of: batches.orderIds)) { try sales.delivery($0, asOf: asOf) }
     while try orders.advance() {
       guard let batch = batches.batch(of: orders.orderId.id) else { continue }
       let group = try orders.group()
       if group.isRepeated { continue }
+      var hasGoods = false
+      let orderId = orders.orderId
+      while let next = deliveries.nextKey, next < orderId { try deliveries.skip() }
+      while deliveries.nextKey == orderId, let delivery = try deliveries.next() {
+        hasGoods = hasGoods || delivery.defect == nil && delivery.stands && (delivery.quantity ?? 0) > 0
+      }
       record.clear()
       record.put(true)
-      Contestant(group: group, claimable: try orders.transactions().claimable).write(to: &record)
+      Contestant(group: group, claimable: try orders.transactions().claimable, hasGoods: hasGoods)
+        .write(to: &record)
       try material.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
+    try deliveries.skipRest()
     return material
   }
 
@@ -51,7 +62,7 @@ extension AuditPass {
   ///   - contestants: of all parts, by batch.
   ///   - matched: gets what that has come to, by order.
   func match(
-    _ contests: Contests, _ batches: Contests.Batches, _ contestants: SpillSorter, open: OpenPeople,
+    _ contests: Contests, _ batches: Contests.Batches, _ contestants: SpillSorter,
     into matched: Exchange.Outlet
   ) throws {
     var record = RecordBytes()
@@ -66,7 +77,7 @@ extension AuditPass {
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
-      var contest = Contest(rules: plan.rules, open: open)
+      var contest = Contest(rules: plan.rules)
       while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
         // What is contested comes first: its records begin with the lower byte.

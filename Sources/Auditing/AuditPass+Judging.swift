@@ -322,7 +322,7 @@ extension OrderFacts {
     _ matched: Matched?, rules: Rules, open: OpenPeople
   ) -> OrderFacts {
     var facts = OrderFacts(order, group, claimable: transactions.claimable, others: [], deliveries: deliveries)
-    let claims = matched?.claims ?? Matching.uncontested(facts.claimant, rules: rules)
+    let claims = matched?.claims ?? Matching.uncontested(facts.claimant(rules), rules: rules)
     let others = (matched?.contested ?? []) + transactions.others
     if !others.isEmpty {
       facts = OrderFacts(order, group, claimable: transactions.claimable, others: others, deliveries: deliveries)
@@ -337,8 +337,7 @@ extension OrderFacts {
         facts.bringers[record.key] = bringers.map(\.receipt.receiptId).min()
       }
     }
-    facts.isUserOpen = open.contains(order.userId)
-    facts.isUserUnread = open.containsUnread(order.userId)
+    facts.openOrders = open.orders(of: order.userId)
     if facts.asksForTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
     }

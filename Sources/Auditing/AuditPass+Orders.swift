@@ -28,7 +28,7 @@ extension AuditPass {
     var links = try OrderedStream(rows.read(.lookupLinks)) { try ProofLink($0) }
     var waiting = try SpillCursor(proofs) { $0 }
     var reading = OrdersReading(
-      groups: try SpillFile(directory: temporaryDirectory), open: OpenPeople(plan.rules.people))
+      groups: try SpillFile(directory: temporaryDirectory), open: OpenPeople(plan.rules))
     var writer = GroupWriter(groups: reading.groups, mentions: mentions)
     try passNameless(&orders, &reading)
     var count = 0
@@ -104,7 +104,7 @@ extension AuditPass {
         }
       }
       if proof.receipt.defect == nil { for mention in proof.mentions(of: nil) { try writer.write(mention) } }
-      open.take(proof.receipt, orderedBy: nil)
+      open.take(proof.receipt, sentFor: nil)
       try waiting.advance()
     }
   }

@@ -38,7 +38,7 @@ extension AuditPass {
       }
       guard let record = try transactions.next() else { break }
       let sharesSale = sharedSales.contains(record.saleKey)
-      let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules, sharesSale: sharesSale)
+      let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
       try hand(record, candidates, sharesSale: sharesSale, to: &writer, reading.contests)
       for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
     }

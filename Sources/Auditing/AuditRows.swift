@@ -19,6 +19,9 @@ enum AuditRelation: UInt8, CaseIterable {
 protocol AuditRows: AnyObject {
   /// The rows of a relation that lie in the part. One of a store at a time, but for `receiptLinks` and `lookupLinks`.
   func read(_ relation: AuditRelation) throws -> CopyReader
+
+  /// The deliveries of some orders that lie in the part, and perhaps of others, in the byte order of the order's id.
+  func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader
 }
 
 extension AuditRelation {
@@ -56,6 +59,17 @@ extension AuditRelation {
     case .transactions: return try TransactionTable.byId(hiding: sales.isHidden, where: lies("t.transaction_id"))
     case .deliveries: return try sales.deliveries(where: lies(sales.ordering.key(.deliveredOrderId)))
     }
+  }
+}
+
+extension StoredIds {
+  /// The orders that contest anything.
+  static let contested = StoredIds(name: "contested")
+
+  /// The query of the deliveries of these orders that lie in a part, in their order.
+  func deliveries(_ sales: SalesRows, _ partition: AuditPartition, part: Int) throws -> String {
+    let lies = try partition.orders.condition(part, on: sales.ordering.key(.deliveredOrderId))
+    return try sales.deliveries(where: "\(lies) AND \(contain("d.order_id::text COLLATE \"C\""))")
   }
 }
 

@@ -37,7 +37,7 @@ struct AuditStages {
     let readings = try sideBySide(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: mentions.outlet($0))
     }
-    var (open, totals) = (OpenPeople(plan.rules.people), SalesTotals())
+    var (open, totals) = (OpenPeople(plan.rules), SalesTotals())
     for reading in readings {
       open.join(reading.open)
       totals.join(reading.totals)
@@ -65,7 +65,7 @@ struct AuditStages {
     let toldByOrder = try told.gathered()
     func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], toldByOrder[part]) }
 
-    let matched = try match(contests, open: open, orders)
+    let matched = try match(contests, orders)
     let boughtTwice = try boughtTwice(matched, open: open, orders)
     let marks = try repeated()
     func judge(_ part: Int, with reader: AuditPass, again: SpillSorter?) throws {
@@ -91,7 +91,7 @@ struct AuditStages {
   ///
   /// - Returns: for each part what that has come to, by order.
   private func match(
-    _ contests: Contests, open: OpenPeople, _ orders: (Int) throws -> GroupReading
+    _ contests: Contests, _ orders: (Int) throws -> GroupReading
   ) throws -> [SpillSorter] {
     let matched = exchange(from: .none, to: partition.orders)
     if !contests.isEmpty {
@@ -100,7 +100,7 @@ struct AuditStages {
         try readers[$0].contestants(of: batches, among: orders($0))
       }
       for further in material.dropFirst() { try material[0].absorb(further) }
-      try readers[0].match(contests, batches, material[0], open: open, into: matched.outlet(0))
+      try readers[0].match(contests, batches, material[0], into: matched.outlet(0))
     }
     return try matched.gathered()
   }

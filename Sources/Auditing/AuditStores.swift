@@ -1,7 +1,9 @@
 import AuditStore
 import Postgres
+import Reconciliation
 import Run
 import SalesStore
+import Streams
 
 /// The connections of a reader: each store is read in one snapshot.
 struct AuditConnections: ~Copyable {
@@ -18,6 +20,8 @@ final class StoreRows: AuditRows {
   private let connections: AuditConnections
   /// What is asked for the rows of the part.
   var query: (AuditRelation) throws -> String = { _ in "" }
+  /// What is asked for the deliveries of ``StoredIds/contested``; nil: for all deliveries of the part.
+  var contestedDeliveries: (() throws -> String)?
 
   init(_ connections: consuming AuditConnections) { self.connections = connections }
 
@@ -28,6 +32,13 @@ final class StoreRows: AuditRows {
   func narrow(to reading: NarrowedReading) throws(PostgresError) {
     try reading.store(on: connections.own)
     try reading.store(on: connections.ownBeside)
+  }
+
+  func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader {
+    // A list that long costs more than all deliveries.
+    guard let contestedDeliveries, orderIds.count <= 100_000 else { return try read(.deliveries) }
+    try connections.sales.store(orderIds, as: .contested)
+    return try connections.sales.copyOut(contestedDeliveries())
   }
 
   func read(_ relation: AuditRelation) throws -> CopyReader {

@@ -13,9 +13,6 @@ struct Candidates {
   private(set) var witnesses: [Identifier] = []
   /// Orders among the claimants that have no account token, or another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
-  /// Users who name it and of whose person a genuine receipt brought it, for whatever order or for none. Only where several
-  /// could own it, or another one is of the same sale: nobody else is asked for support.
-  private(set) var supporters: [Identifier] = []
   /// Whose it seems to be where no order claims it: the user of the first of the orders, or else who sent a receipt.
   private(set) var userId: Identifier?
   /// The newest proof that brought it.
@@ -108,23 +105,19 @@ struct Candidates {
     }
   }
 
-  /// - Parameters:
-  ///   - mentions: all that mention the transaction's id, in any order.
-  ///   - sharesSale: whether another transaction is of the same sale.
-  init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules, sharesSale: Bool = false) {
-    self.init(for: record, mentions, namers: [], rules, sharesSale)
+  /// - Parameter mentions: all that mention the transaction's id, in any order.
+  init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules) {
+    self.init(for: record, mentions, namers: [], rules)
   }
 
-  /// - Parameters:
-  ///   - gathering: all that mention the transaction's id.
-  ///   - sharesSale: whether another transaction is of the same sale.
-  init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules, sharesSale: Bool = false) {
+  /// - Parameter gathering: all that mention the transaction's id.
+  init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules) {
     if gathering.namers.isEmpty, gathering.mentions.count == 1,
       let only = Candidates(for: record, theOnly: gathering.mentions[0])
     {
       self = only
     } else {
-      self.init(for: record, gathering.mentions, namers: gathering.namers, rules, sharesSale)
+      self.init(for: record, gathering.mentions, namers: gathering.namers, rules)
     }
   }
 
@@ -144,13 +137,10 @@ struct Candidates {
 
   /// - Parameter namers: by id; further orders, that only name it.
   private init(
-    for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules,
-    _ sharesSale: Bool
+    for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules
   ) {
     var stakes = Stakes()
     var senders: Set<Identifier> = []
-    var bringers: Set<Identifier> = []
-    var lastBringer: Identifier?
     var newest: (receivedAt: Instant, subject: CheckSubject)?
     var isAnswered = record.tellsRefund
     for mention in mentions {
@@ -159,10 +149,6 @@ struct Candidates {
       isAnswered = isAnswered || !bringer.awaitsDetails
       if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
         newest = (bringer.receivedAt, bringer.subject)
-      }
-      if bringer.isGenuine, bringer.subject.kind == .receipt, let user = mention.supporter, user != lastBringer {
-        bringers.insert(rules.people.person(user))
-        lastBringer = user
       }
       guard let order = mention.order else {
         if let sender = bringer.userId { senders.insert(sender) }
@@ -182,7 +168,6 @@ struct Candidates {
     var further = namers[...]
     func takeNamers(before orderId: Identifier?) {
       while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {
-        if bringers.contains(rules.people.person(next.userId)) { supporters.append(next.userId) }
         claimants.append(next.orderId)
         if record.hasOtherToken(than: next.appAccountToken) { withOtherToken.append((next.orderId, next.userId)) }
         further.removeFirst()
@@ -191,9 +176,6 @@ struct Candidates {
     for stake in sorted where !stake.order.isBad {
       let orderId = stake.order.orderId
       takeNamers(before: orderId)
-      if stake.names, bringers.contains(rules.people.person(stake.order.userId)) {
-        supporters.append(stake.order.userId)
-      }
       let isNamedElsewhere =
         switch namer {
         case .none: false
@@ -211,7 +193,6 @@ struct Candidates {
       }
     }
     takeNamers(before: nil)
-    if claimants.count < 2, !sharesSale { supporters = [] }
   }
 
   /// The user of the first order.
@@ -243,14 +224,6 @@ struct Candidates {
   }
 }
 
-extension Mention {
-  /// Whose claims a genuine receipt supports: the order's own user's, or where there is no such order those of who sent it.
-  fileprivate var supporter: Identifier? {
-    if let order, !order.isBad { return order.userId }
-    return bringer?.userId
-  }
-}
-
 extension TransactionRecord {
   /// Whether nobody who names another id comes before an order of the product that names this one and whose own proof brings
   /// it. Whoever names the first period of a subscription may claim a later one instead, and a restore or what is shared may be
@@ -279,9 +252,10 @@ extension Candidates.Stake {
   ///   there: then it is no unnamed payment that an order with a name of its own might claim besides.
   func couldClaim(_ record: TransactionRecord, isNamedElsewhere: Bool, rules: Rules) -> Bool {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
-    if order.named != nil, isNamedElsewhere { return false }
+    if order.named != nil, !isAboutOne, isNamedElsewhere { return false }
     guard order.productId == record.productId else { return false }
-    guard let sold = record.saleDate else { return true }
+    // A proof of this one purchase links the order to it at any time.
+    guard !isAboutOne, let sold = record.saleDate else { return true }
     return (sold - order.createdAt).magnitude <= rules.matchWindow
   }
 }

@@ -7,8 +7,6 @@ struct ContestedTransaction {
   var record: TransactionRecord
   /// By id.
   var claimants: [Identifier]
-  /// Users whose claims by name a genuine receipt supports, whatever order it was sent for.
-  var supporters: [Identifier] = []
   /// Whose it seems to be where nobody gets it.
   var userId: Identifier?
   var newestProof: CheckSubject?
@@ -168,6 +166,9 @@ final class Contests {
       self.count = count
     }
 
+    /// All orders that contest anything, in no order.
+    var orderIds: some Collection<Identifier> { places.keys }
+
     /// nil for an order that contests nothing.
     func batch(of orderId: Identifier) -> UInt32? { places[orderId].map { batches[Int($0)] } }
 
@@ -199,14 +200,13 @@ final class Contests {
 extension ContestedTransaction {
   init(_ record: TransactionRecord, _ candidates: Candidates, sharesSale: Bool) {
     self.init(
-      record: record, claimants: candidates.claimants, supporters: candidates.supporters, userId: candidates.userId,
+      record: record, claimants: candidates.claimants, userId: candidates.userId,
       newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesSale: sharesSale)
   }
 
   func write(to bytes: inout RecordBytes) {
     record.write(to: &bytes)
     bytes.put(claimants) { $1.put($0) }
-    bytes.put(supporters) { $1.put($0) }
     bytes.put(userId)
     bytes.put(newestProof != nil)
     newestProof?.write(to: &bytes)
@@ -218,7 +218,6 @@ extension ContestedTransaction {
     self.init(
       record: try TransactionRecord(from: &reader),
       claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
-      supporters: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
       awaitsDetails: try reader.flag(), sharesSale: try reader.flag())
   }

@@ -7,18 +7,22 @@ struct Contestant {
   var group: OrderGroup
   /// Transactions that nobody else could own.
   var claimable: [TransactionRecord]
+  /// Whether goods of the order were delivered and not taken back.
+  var hasGoods = false
 }
 
 extension Contestant {
   func write(to record: inout RecordBytes) {
     group.write(to: &record)
     record.put(claimable) { $0.write(to: &$1) }
+    record.put(hasGoods)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init(
       group: try OrderGroup(from: &record),
-      claimable: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) })
+      claimable: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) },
+      hasGoods: try record.flag())
   }
 }
 
@@ -58,6 +62,18 @@ private struct ContestedByOrder {
     }
   }
 
+  /// Makes restores after a full refund purchases of their own.
+  mutating func separateRepurchases() {
+    let separated = TransactionRecord.separatingRepurchases(transactions.flatMap(\.self))
+    var place = 0
+    for list in transactions.indices {
+      for record in transactions[list].indices {
+        transactions[list][record] = separated[place]
+        place += 1
+      }
+    }
+  }
+
   func of(_ orderId: Identifier) -> [TransactionRecord] {
     guard let place = placeByOrder[orderId] else { return [] }
     let own = transactions[Int(place)]
@@ -81,58 +97,46 @@ extension [Range<Int32>] {
 /// than what they have to say for themselves: there may be as many of them as anybody's orders name one id.
 struct Contest {
   private let rules: Rules
-  private let open: OpenPeople
   /// Without their claimants.
   private var transactions: [ContestedTransaction] = []
   private var contested = ContestedByOrder()
+  private var isSeparated = false
   private var claimants: [Claimant] = []
-  private var supporters: [TransactionKey: Set<Identifier>] = [:]
-  /// Of orders that contest nothing but the id that they name and are alike, the two oldest.
-  private var kinds: [NamerKind: Int] = [:]
-  private var oldest: [Oldest] = []
-  /// All of them but the oldest of each kind, with the place of their kind and what they own besides.
-  private var alike: [(orderId: Identifier, kind: Int32, further: [TransactionRecord])] = []
+  /// Of orders that contest nothing but the ID that they state and are alike, the two best.
+  private var kinds: [EquivalentClaimants: Int] = [:]
+  private var best: [Best] = []
+  /// All of them but the best of each kind, with the place of their kind.
+  private var alike: [(orderId: Identifier, kind: Int32)] = []
   /// Long lists, each once, by their keys' hash: what a user sends for each order lists the same purchases.
   private var lists: [Int: [ProvenTransactions]] = [:]
 
-  /// Of one kind. The oldest is matched with all that it has, for it may own what they name. The second one is matched
-  /// without what it brings, and tells what all others have lost.
-  private struct Oldest {
+  /// Of one kind. The first may own what they state; the second has lost the same as all others.
+  private struct Best {
     var first: Claimant
     var second: Claimant?
   }
 
-  /// - Parameter open: of whom a receipt is not answered yet.
-  init(rules: Rules, open: OpenPeople) {
-    self.rules = rules
-    self.open = open
-  }
+  init(rules: Rules) { self.rules = rules }
 
   /// Adds a transaction. Not after the first order.
   mutating func add(_ transaction: ContestedTransaction) {
     contested.add(transaction.record, claimants: transaction.claimants)
-    if !transaction.supporters.isEmpty {
-      supporters[transaction.record.key, default: []].formUnion(transaction.supporters)
-    }
     var transaction = transaction
     transaction.claimants = []
-    transaction.supporters = []
     transactions.append(transaction)
   }
 
   /// Adds an order; a row that breaks the contract claims nothing.
   mutating func add(_ contestant: Contestant) {
     guard case .valid(let order) = contestant.group.row else { return }
+    if !isSeparated { contested.separateRepurchases() }
+    isSeparated = true
     var facts = OrderFacts(
       order, contestant.group, claimable: contestant.claimable, others: contested.of(order.orderId))
-    facts.isUserOpen = open.contains(order.userId)
+    facts.hasGoods = contestant.hasGoods
     if facts.proven.count > 8 { facts.list = shared(facts.list) }
-    let claimant = facts.claimant
-    let own = Set(contestant.claimable.lazy.map(\.key))
-    guard
-      let kind = NamerKind(
-        claimant, isOwn: { own.contains($0) }, supporters: { supporters[$0] }, rules: rules)
-    else { return claimants.append(claimant) }
+    let claimant = facts.claimant(rules)
+    guard let kind = EquivalentClaimants(claimant, rules: rules) else { return claimants.append(claimant) }
     add(claimant, of: kind)
   }
 
@@ -143,26 +147,24 @@ struct Contest {
     return list
   }
 
-  private mutating func add(_ claimant: Claimant, of kind: NamerKind) {
+  private mutating func add(_ claimant: Claimant, of kind: EquivalentClaimants) {
     guard let place = kinds[kind] else {
-      kinds[kind] = oldest.count
-      oldest.append(Oldest(first: claimant))
+      kinds[kind] = best.count
+      best.append(Best(first: claimant))
       return
     }
-    var younger = claimant
-    if claimant.order.isOlder(than: oldest[place].first.order) { swap(&oldest[place].first, &younger) }
-    alike.append((younger.order.orderId, Int32(place), kind.further(of: younger, rules: rules)))
-    if oldest[place].second.map({ younger.order.isOlder(than: $0.order) }) ?? true {
-      oldest[place].second = younger.withoutProven
-    }
+    var later = claimant
+    if claimant.precedes(best[place].first, rules: rules) { swap(&best[place].first, &later) }
+    alike.append((later.order.orderId, Int32(place)))
+    if best[place].second.map({ later.precedes($0, rules: rules) }) ?? true { best[place].second = later }
   }
 
   /// What matching has come to.
   struct Outcome {
     /// By order that was matched.
     fileprivate let claims: [Identifier: OrderClaims]
-    /// Orders that have lost the same as one that was matched, which is among them, and what they own besides.
-    fileprivate let alike: [(orderId: Identifier, as: Identifier, further: [TransactionRecord])]
+    /// Orders that have lost the same as one that was matched, which is among them.
+    fileprivate let alike: [(orderId: Identifier, as: Identifier)]
     /// By order, what of it is contested.
     fileprivate let contested: ContestedByOrder
     fileprivate let newestProofs: [TransactionKey: CheckSubject]
@@ -175,15 +177,15 @@ struct Contest {
     func forEach(_ body: (Identifier, OrderClaims) throws -> Void) rethrows {
       let isAlike = Set(alike.map(\.as))
       for (orderId, claims) in claims where !isAlike.contains(orderId) { try body(orderId, claims) }
-      for (orderId, other, further) in alike {
-        if let claims = claims[other] { try body(orderId, claims.with(further: further)) }
+      for (orderId, other) in alike {
+        if let claims = claims[other] { try body(orderId, claims) }
       }
     }
 
     /// What it has come to for one order; nil for one that contests nothing.
     func claims(of orderId: Identifier) -> OrderClaims? {
       guard let other = alike.first(where: { $0.orderId == orderId }) else { return claims[orderId] }
-      return claims[other.as]?.with(further: other.further)
+      return claims[other.as]
     }
 
     /// What of it decides about one order: who owns a payment is judged by what it owns and has lost.
@@ -207,10 +209,10 @@ struct Contest {
   /// Matches orders with transactions. The order in which they were added plays no part.
   consuming func matched() -> Outcome {
     let alike = alike.compactMap { order in
-      oldest[Int(order.kind)].second.map { (orderId: order.orderId, as: $0.order.orderId, further: order.further) }
+      best[Int(order.kind)].second.map { (orderId: order.orderId, as: $0.order.orderId) }
     }
-    for kind in oldest { claimants += [kind.first] + [kind.second].compactMap(\.self) }
-    let matching = Matching(of: claimants, supporters: supporters, rules: rules)
+    for kind in best { claimants += [kind.first] + [kind.second].compactMap(\.self) }
+    let matching = Matching(of: claimants, rules: rules)
     var owned: Set<TransactionKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }
     return Outcome(
@@ -219,10 +221,6 @@ struct Contest {
       unclaimed: transactions.filter { !matching.isClaimed($0.record) },
       unowned: transactions.filter { !owned.contains($0.record.key) })
   }
-}
-
-extension Order {
-  fileprivate func isOlder(than other: Order) -> Bool { (createdAt, orderId) < (other.createdAt, other.orderId) }
 }
 
 extension OrderFacts {

@@ -48,7 +48,7 @@ struct NarrowedReading {
     let bySale = Dictionary(grouping: around.records.values.joined()) { $0.saleKey }
     sharedSales = Set(bySale.filter { $0.value.count > 1 }.keys)
     orders = try around.ordersBeside.union(around.groups.keys).union(beginning.orders).union(beginning.ordersBeside)
-      .union(Self.tokenHolders(around, sharedSales, shop: shop, sales, rules: rules))
+      .union(Self.tokenHolders(around, shop: shop, sales, rules: rules))
     deliveries = beginning.deliveries
     repeated = try Self.repeatedDeliveries(of: orders, and: deliveries, shop: shop, sales)
     try shop.store(orders, as: Self.storedOrders)
@@ -122,15 +122,13 @@ struct NarrowedReading {
 
   /// The orders that have an account token on file which a payment carries and the order that it is of does not.
   private static func tokenHolders(
-    _ around: Neighbourhood, _ sharedSales: Set<TransactionKey>, shop: borrowing BlockingConnection,
-    _ sales: SalesRows, rules: Rules
+    _ around: Neighbourhood, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> Set<Identifier> {
     var tokens: Set<String> = []
     for record in around.records.values.joined() {
       guard case .says(.some(let token)) = record.appAccountToken else { continue }
       let candidates = Candidates(
-        for: record, mentions: around.mentions[record.transactionId] ?? [], rules: rules,
-        sharesSale: sharedSales.contains(record.saleKey))
+        for: record, mentions: around.mentions[record.transactionId] ?? [], rules: rules)
       if !candidates.withOtherToken.isEmpty { tokens.insert(AccountToken.spelling(token)) }
     }
     if tokens.isEmpty { return [] }

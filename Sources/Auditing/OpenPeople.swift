@@ -4,60 +4,48 @@ import Reconciliation
 ///
 /// What they own may be another's once the answer comes. Memory grows with users.
 struct OpenPeople: Sendable {
-  private let people: People
+  private let rules: Rules
   private var open: Set<Identifier> = []
-  /// Those of them of whom it is not even known what the receipt holds.
-  private var unread: Set<Identifier> = []
+  /// By person, the orders that these receipts were sent for.
+  private var orders: [Identifier: [OpenOrder]] = [:]
 
   /// Nobody yet.
-  ///
-  /// - Parameter people: which ids are one person's.
-  init(_ people: People) { self.people = people }
+  init(_ rules: Rules) { self.rules = rules }
 
   /// Takes the receipts that were sent for an order.
   mutating func take(_ group: OrderGroup) {
-    for place in group.proofs.indices where group.proofs[place].receipt.isOpen {
-      let userId: Identifier? = if case .valid(let order) = group.row { order.userId } else { nil }
-      take(group.proofs[place].receipt, orderedBy: userId)
-    }
+    let order: Order? = if case .valid(let order) = group.row { order } else { nil }
+    for place in group.proofs.indices { take(group.proofs[place].receipt, sentFor: order) }
   }
 
   /// Takes a receipt.
   ///
-  /// - Parameter userId: whose order it was sent for; nil where there is none, or one that breaks the contract.
-  mutating func take(_ receipt: Receipt, orderedBy userId: Identifier?) {
-    guard receipt.isOpen else { return }
-    for user in [userId, receipt.userId].compactMap(\.self) {
-      insert(people.person(user), isUnread: receipt.state.isUnread)
-    }
+  /// - Parameter order: nil where it was sent for none, or for a row that breaks the contract.
+  mutating func take(_ receipt: Receipt, sentFor order: Order?) {
+    guard receipt.defect == nil, receipt.state.mayChangeOwners(rules) else { return }
+    let people = Set([order?.userId, receipt.userId].compactMap { $0.map(rules.people.person) })
+    for person in people { insert(person, order.map { [OpenOrder($0, isUnread: receipt.state.isUnread)] } ?? []) }
   }
 
-  /// Hands on each person, by one of their ids, and whether it is not even known what their receipt holds.
-  func forEach(_ body: (Identifier, Bool) throws -> Void) rethrows {
-    for person in open { try body(person, unread.contains(person)) }
+  /// Hands on each person, by one of their ids, and the orders that their receipts were sent for.
+  func forEach(_ body: (Identifier, [OpenOrder]) throws -> Void) rethrows {
+    for person in open { try body(person, orders[person] ?? []) }
   }
 
   /// Takes a person as `forEach` gives it.
-  mutating func insert(_ person: Identifier, isUnread: Bool) {
+  mutating func insert(_ person: Identifier, _ further: [OpenOrder]) {
     open.insert(person)
-    if isUnread { unread.insert(person) }
+    if !further.isEmpty { orders[person, default: []] += further }
   }
 
   /// Takes everybody that another part has found.
-  mutating func join(_ other: OpenPeople) {
-    open.formUnion(other.open)
-    unread.formUnion(other.unread)
-  }
+  mutating func join(_ other: OpenPeople) { other.forEach { insert($0, $1) } }
 
   /// Whether there is nobody.
   var isEmpty: Bool { open.isEmpty }
 
-  func contains(_ userId: Identifier) -> Bool { !open.isEmpty && open.contains(people.person(userId)) }
+  func contains(_ userId: Identifier) -> Bool { !open.isEmpty && open.contains(rules.people.person(userId)) }
 
-  func containsUnread(_ userId: Identifier) -> Bool { !unread.isEmpty && unread.contains(people.person(userId)) }
-}
-
-extension Receipt {
-  /// Whether an answer about it is missing that could still bring a payment.
-  fileprivate var isOpen: Bool { defect == nil && state.mayBringPayment }
+  /// The orders of the user's person whose receipts are not answered.
+  func orders(of userId: Identifier) -> [OpenOrder] { orders.isEmpty ? [] : orders[rules.people.person(userId)] ?? [] }
 }

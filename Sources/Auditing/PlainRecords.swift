@@ -319,7 +319,7 @@ extension PlainTransaction {
 extension PlainPayment {
   /// As that of a `TransactionRecord`.
   var saleKey: TransactionKey {
-    let restored = isRenewal == nil && expiresDate == nil ? originalTransactionId : nil
+    let restored = isRenewal != true && expiresDate == nil ? originalTransactionId : nil
     return TransactionKey(environment: environment, transactionId: (restored ?? transactionId).id)
   }
 

@@ -65,27 +65,30 @@ public struct Claimant: Sendable {
   public private(set) var known: [TransactionRecord]
   /// The ids inside the signed payloads of its receipts, when each of them holds exactly one.
   public var signedIds: [Identifier]
+  /// IDs of transactions of which a verified proof of that one purchase was sent for the order.
+  public var proofIds: Set<Identifier>
   public var worth: ProofWorth
   /// Whether a receipt sent for it is unanswered that could still bring it a payment: what it claims tonight may change.
   public var isOpen: Bool
-  /// Whether any receipt of the same person, sent for whatever order or for none, is unanswered that could still support
-  /// what this order names.
-  public var isUserOpen: Bool
   /// Whether Apple has said that it does not know the id that the order names.
   public var isNameUnknown: Bool
+  /// Whether goods of the order were delivered and not taken back.
+  public var hasGoods: Bool
 
   public init(
     order: Order, proven: ProvenTransactions, known: [TransactionRecord] = [], signedIds: [Identifier] = [],
-    worth: ProofWorth = .notFalse, isOpen: Bool = false, isUserOpen: Bool = false, isNameUnknown: Bool = false
+    proofIds: Set<Identifier> = [], worth: ProofWorth = .notFalse, isOpen: Bool = false, isNameUnknown: Bool = false,
+    hasGoods: Bool = false
   ) {
     self.order = order
     list = worth == .notFalse ? proven : .none
     self.known = known.isEmpty ? [] : ProvenTransactions(known).records
     self.signedIds = signedIds
+    self.proofIds = proofIds
     self.worth = worth
     self.isOpen = isOpen
-    self.isUserOpen = isUserOpen
     self.isNameUnknown = isNameUnknown
+    self.hasGoods = hasGoods
   }
 
   /// Whether what it claims tonight may change: a receipt is open, or nothing is known yet of the id that it names.
@@ -134,12 +137,6 @@ public struct Claimant: Sendable {
   /// How the order stands towards the transaction that it names.
   public func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
     let fitness = fitness(of: transaction, rules: rules)
-    switch fitness {
-    case .refused(.familyShared), .contradictory, .eligible:
-      // Its own proof refutes the name whatever else is known, or not known yet, of what it names.
-      if contradictsOwnPayload { return .refused(.idMismatch) }
-    case .refused: return fitness
-    }
     guard fitness == .eligible else { return fitness }
     return restoresTooEarly(transaction, rules: rules) ? .refused(.restored) : .eligible
   }
@@ -150,51 +147,22 @@ public struct Claimant: Sendable {
     return order.createdAt - date > rules.matchWindow
   }
 
-  /// Whether the order claims this transaction without naming it: the ordered product, sold near the order's time, and no
-  /// renewal, which is claimed only when named.
-  public func claimsUnnamed(_ transaction: TransactionRecord, rules: Rules) -> Bool {
-    var because = Because(isWanted: false)
-    return claimsUnnamed(transaction, rules, &because)
-  }
-
   /// Why the order claims this transaction without naming it, or does not.
   public func reasonAboutUnnamed(_ transaction: TransactionRecord, rules: Rules) -> String {
-    var because = Because(isWanted: true)
-    _ = claimsUnnamed(transaction, rules, &because)
-    return because.text
-  }
-
-  private func claimsUnnamed(_ transaction: TransactionRecord, _ rules: Rules, _ because: inout Because) -> Bool {
     switch fitness(of: transaction, rules: rules) {
-    case .contradictory: return because.noting(false, "Apple's records about it contradict each other.")
-    case .refused(let reason): return because.noting(false, "It could not pay this order: \(reason.explanation).")
+    case .contradictory: return "Apple's records about it contradict each other."
+    case .refused(let reason): return "It could not pay this order: \(reason.explanation)."
     case .eligible: break
     }
-    if transaction.isLaterPeriod {
-      return because.noting(false, "It is a renewal, claimed only by who names it.")
+    switch link(to: transaction, stated: nil, rules: rules) {
+    case .proof: return "A verified proof of this purchase was sent for the order."
+    case .token: return "The ordered product, bought within \(rules.matchWindow.words) with the order's account token."
+    case .id, .subscription, .list: return "The ordered product, bought within \(rules.matchWindow.words) of the order."
+    case nil:
+      return isInWindow(transaction, rules: rules) && transaction.isLaterPeriod
+        ? "It is a renewal. A receipt that lists it does not link the order to it."
+        : "It was not bought within \(rules.matchWindow.words) of the order, so it may be another purchase."
     }
-    guard isInWindow(transaction, rules: rules) else {
-      return because.noting(
-        false, "It was not bought within \(rules.matchWindow.words) of the order, so it may be another purchase.")
-    }
-    return because.noting(true, "The ordered product, bought within \(rules.matchWindow.words) of the order.")
-  }
-
-  /// The place in `proven` of the transaction in an environment that the order claims without naming it and that nobody
-  /// else wants: one with a stranger's account token last, then the nearest in time, then the smallest id.
-  func nearestPlace(in environment: AppleEnvironment, rules: Rules) -> Int? {
-    var nearest: (place: Int, isStrangers: Bool, distance: Span)?
-    for place in proven.indices where proven[place].environment == environment {
-      guard claimsUnnamed(proven[place], rules: rules), let date = proven[place].saleDate else { continue }
-      let isStrangers = ClaimRank.token(of: order, on: proven[place]) == .other
-      let distance = (date - order.createdAt).magnitude
-      // They come by id, so a tie stays with the smaller one.
-      if let known = nearest {
-        guard isStrangers == known.isStrangers ? distance < known.distance : known.isStrangers else { continue }
-      }
-      nearest = (place, isStrangers, distance)
-    }
-    return nearest?.place
   }
 
   /// Whether the sale was made within the match window of the order.
@@ -237,6 +205,21 @@ public enum AccountToken {
     return isUUID(digits) ? String(digits) : plain
   }
 
+  /// Whose account token a transaction carries; the better one is the smaller one.
+  public enum Relation: Int, Sendable { case same, unknown, other }
+
+  /// How an order's token compares with that of a transaction.
+  static func relation(of order: Order, to transaction: TransactionRecord) -> Relation {
+    guard let own = order.appAccountToken, case .says(.some(let token)) = transaction.appAccountToken else {
+      return .unknown
+    }
+    return switch isSame(own, token) {
+    case .some(true): .same
+    case .some(false): .other
+    case .none: .unknown
+    }
+  }
+
   private static func isUUID(_ spelling: Substring) -> Bool {
     spelling.utf8.count == 32
       && spelling.utf8.allSatisfy { byte in
@@ -246,53 +229,4 @@ public enum AccountToken {
         }
       }
   }
-}
-
-/// How good a claim on a transaction is; the smaller one comes first.
-struct ClaimRank: Comparable {
-  /// Whose account token the transaction carries.
-  enum Token: Int { case same, unknown, other }
-
-  /// Whom only false proofs speak for comes after everybody else.
-  var isFalse: Bool
-  /// Beside a name that Apple knows, a payload that nobody can read is damage, and says no more than none would; but what
-  /// others have proven it does not lend, whatever the token.
-  var token: Token
-  /// Whether a genuine proof of the same person brings the transaction.
-  var isProven: Bool
-  var isNamed: Bool
-  var createdAt: Instant
-  var orderId: Identifier
-
-  init(_ claimant: Claimant, on transaction: TransactionRecord, isProven: Bool, isNamed: Bool) {
-    let token = ClaimRank.token(of: claimant.order, on: transaction)
-    switch claimant.worth {
-    case .notFalse: (isFalse, self.token) = (false, token)
-    case .unreadableButNameKnown: (isFalse, self.token) = (false, token == .same && !isProven ? .unknown : token)
-    case .allFalse, .allFalseButNameOpen, .allFalseButNameKnown: (isFalse, self.token) = (true, token)
-    }
-    self.isProven = isProven
-    self.isNamed = isNamed
-    createdAt = claimant.order.createdAt
-    orderId = claimant.order.orderId
-  }
-
-  static func token(of order: Order, on transaction: TransactionRecord) -> Token {
-    guard let own = order.appAccountToken, case .says(.some(let token)) = transaction.appAccountToken else {
-      return .unknown
-    }
-    return switch AccountToken.isSame(own, token) {
-    case .some(true): .same
-    case .some(false): .other
-    case .none: .unknown
-    }
-  }
-
-  static func < (left: ClaimRank, right: ClaimRank) -> Bool {
-    let (mine, others) = (left.quality, right.quality)
-    return mine == others ? (left.createdAt, left.orderId) < (right.createdAt, right.orderId) : mine < others
-  }
-
-  /// What of the rank does not depend on the order's age.
-  private var quality: (Int, Int, Int, Int) { (isFalse ? 1 : 0, token.rawValue, isProven ? 0 : 1, isNamed ? 0 : 1) }
 }

@@ -1,62 +1,56 @@
-/// Who claims one transaction, by which right, and how its owner follows from that: the order of precedence, step by step.
+/// Which orders are linked to one purchase, why, and how its owner follows from that, step by step.
 ///
-/// Decides nothing: matching has decided, over all orders at once. Its own ranks of claims are told here.
+/// Decides nothing: matching has decided, over all orders at once.
 public struct ClaimReasoning: Sendable {
-  /// Whose account token a transaction carries, as far as is known.
-  public enum Token: Sendable { case own, unknown, other }
-
-  /// An order that claims the transaction, and by which right.
+  /// An order that is linked to the purchase.
   public struct Claim: Sendable {
     public var order: Order
-    public var token: Token
-    /// Whether a genuine proof of the same person brings it.
-    public var isProven: Bool
+    /// Why the order may be paid by the purchase.
+    public var kind: LinkKind
+    public var token: AccountToken.Relation { rank.token }
+    /// Whether a verified proof of this one purchase was sent for the order.
+    public var isProven: Bool { kind == .proof }
+    /// Whether the order states the transaction ID, or that of its subscription.
     public var isNamed: Bool
-    /// Whether nothing but false proofs speaks for the order.
+    /// Whether all proofs of the order were rejected.
     public var isFalse: Bool
-    fileprivate var rank: ClaimRank
+    fileprivate var person: Identifier
+    fileprivate var rank: LinkRank
   }
 
   public struct Step: Sendable {
     public var question: String
-    /// Who is left after it.
+    /// Orders that are left after it.
     public var left: [Identifier]
     public var because: String
   }
 
-  /// The best claim first.
+  /// The best one first.
   public private(set) var claims: [Claim] = []
   public private(set) var steps: [Step] = []
 
   /// - Parameters:
-  ///   - claimants: every order that has to do with the transaction, with what is known for each.
-  ///   - owner: what matching came to.
+  ///   - claimants: every order that mentions the transaction.
+  ///   - owner: the owner that matching found.
   public init(of transaction: TransactionRecord, among claimants: [Claimant], owner: Identifier?, rules: Rules) {
-    let provers = Set(
-      claimants.filter { $0.proven.contains { $0.key == transaction.key } }
-        .map { rules.people.person($0.order.userId) })
     for claimant in claimants {
-      let named = claimant.named(rules: rules)
-      let names = named?.key == transaction.key && claimant.standing(named: transaction, rules: rules) == .eligible
-      let brings = claimant.proven.contains { $0.key == transaction.key }
-      guard names || brings && claimant.claimsUnnamed(transaction, rules: rules) else { continue }
-      let isProven = brings || provers.contains(rules.people.person(claimant.order.userId))
-      let rank = ClaimRank(claimant, on: transaction, isProven: isProven, isNamed: names)
-      let token: Token =
-        switch rank.token {
-        case .same: .own
-        case .unknown: .unknown
-        case .other: .other
-        }
+      let isProven = claimants.contains {
+        $0.order.orderId != claimant.order.orderId && $0.list.contains(transaction.key)
+      }
+      let stated = claimant.stated(rules: rules)
+      let links = claimant.links(
+        stated: stated, isRefuted: { _ in claimant.isRefuted(whereOthersProve: isProven) }, rules: rules)
+      guard let link = links.first(where: { $0.transaction.isSame(as: transaction) }) else { continue }
       claims.append(
         Claim(
-          order: claimant.order, token: token, isProven: isProven, isNamed: names, isFalse: rank.isFalse, rank: rank))
+          order: claimant.order, kind: link.kind, isNamed: stated.map { $0.isSame(as: transaction) } ?? false,
+          isFalse: claimant.worth != .notFalse, person: rules.people.person(claimant.order.userId), rank: link.rank))
     }
-    claims.sort { $0.rank < $1.rank }
-    tell(owner)
+    claims.sort { $0.rank.precedes($1.rank, isSamePerson: false) }
+    explain(owner)
   }
 
-  private mutating func tell(_ owner: Identifier?) {
+  private mutating func explain(_ owner: Identifier?) {
     var left = claims
     func ids(_ claims: [Claim]) -> [Identifier] { claims.map(\.order.orderId) }
     func orders(_ claims: [Claim]) -> String {
@@ -64,35 +58,40 @@ public struct ClaimReasoning: Sendable {
       return shown.joined(separator: ", ") + (claims.count > 5 ? " and \(claims.count - 5) more" : "")
     }
     if claims.isEmpty {
-      steps.append(Step(question: "Who claims it?", left: [], because: "No order that it could pay."))
+      steps.append(Step(question: "Which orders are linked to it?", left: [], because: "No order that it could pay."))
       return
     }
     steps.append(
       Step(
-        question: "Who claims it?", left: ids(left),
+        question: "Which orders are linked to it?", left: ids(left),
         because: left.count == 1 ? "Only \(orders(left))." : "\(left.count) orders: \(orders(left))."))
     func narrow(_ question: String, _ best: [Claim], _ right: String) {
       guard left.count > 1 else { return }
       let isDecisive = !best.isEmpty && best.count < left.count
       let because =
         isDecisive
-        ? "\(orders(best)) \(right)." : best.isEmpty ? "Nobody of them." : "All of them alike."
+        ? "\(orders(best)) \(right)." : best.isEmpty ? "None of them." : "All of them alike."
       if isDecisive { left = best }
       steps.append(Step(question: question, left: ids(left), because: because.capitalizedFirst))
     }
-    narrow("For whom does more speak than false proofs?", left.filter { !$0.isFalse }, "has better than false proofs")
-    narrow("Whose account token does it carry?", left.filter { $0.token == .own }, "gave it to the App Store")
-    narrow("Who does not carry another's account token?", left.filter { $0.token != .other }, "has no other token")
-    narrow("Who has a genuine proof that brings it?", left.filter(\.isProven), "has one")
-    narrow("Who names it?", left.filter(\.isNamed), "names it")
+    narrow("Which order has better than rejected proofs?", left.filter { !$0.rank.isRefuted }, "has better ones")
+    narrow("Whose account token does it carry?", left.filter { $0.token == .same }, "has the same token")
+    narrow("Which order has no other account token?", left.filter { $0.token != .other }, "has no other token")
+    narrow("Which order was created near the purchase date?", left.filter(\.rank.isInWindow), "was created near it")
+    narrow("Which order has a verified proof of it?", left.filter(\.isProven), "has one")
+    if Set(left.map(\.person)).count == 1 {
+      narrow("Which order of this person has goods?", left.filter(\.rank.hasGoods), "has goods")
+    }
+    let distance = left.map(\.rank.distance).min()
+    narrow("Which order is the nearest in time?", left.filter { $0.rank.distance == distance }, "is the nearest")
     let earliest = left.map(\.order.createdAt).min()
     narrow("Which order is the earliest?", left.filter { $0.order.createdAt == earliest }, "came first")
-    narrow("Whose id is the smallest?", [left[0]], "has it")
+    narrow("Which ID is the smallest?", [left[0]], "has it")
     let first = left[0].order.orderId
-    let question = "Who owns it?"
+    let question = "Which order owns it?"
     guard let owner else {
       steps.append(
-        Step(question: question, left: [], because: "Nobody: \(orders(left)) is paid by another, or is not believed."))
+        Step(question: question, left: [], because: "None: \(orders(left)) is paid by another purchase."))
       return
     }
     if owner == first {
@@ -102,8 +101,8 @@ public struct ClaimReasoning: Sendable {
         Step(
           question: question, left: [owner],
           because: """
-            Order \(owner). Claims without a name are settled together, one payment for each order: the way that pays the \
-            most orders, then the one nearest in time, gives it to this one.
+            Order \(owner). An order that prefers another purchase leaves this one to the next order. Orders that app \
+            receipts alone link are paired in the order of time.
             """))
     }
   }

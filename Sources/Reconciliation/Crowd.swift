@@ -10,7 +10,7 @@ struct Crowd {
     var owner: Int?
     /// Whether it is a further payment of its owner's.
     var isFurther = false
-    /// Whether an order with an open receipt is among those between whom it was decided.
+    /// Whether an order with an open receipt could have it.
     var isOpen = false
   }
 
@@ -44,29 +44,25 @@ struct Crowd {
   ) -> Bool {
     let (claimable, inTime) = (purchases.claimable, purchases.inTime)
     let window = rules.matchWindow.microseconds
-    let byId = members.sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
     let solved = LineAssignment.solve(
-      orders: byId.map { claimants[$0].order.createdAt.microseconds }, transactions: claimable.map(\.time),
-      window: window)
+      orders: members.map { claimants[$0].order.createdAt.microseconds },
+      transactions: inTime.map { claimable[$0].time }, window: window)
     steps = solved.steps + members.count + claimable.count
     var found = claimable.map { Sale(transaction: $0.transaction) }
     var hasOwn = [Bool](repeating: false, count: claimants.count)
-    for (order, sale) in solved.partners.enumerated() {
-      guard let sale else { continue }
-      guard purchases.lists(sale, for: claimants[byId[order]]) else { return false }
-      found[sale].owner = byId[order]
-      hasOwn[byId[order]] = true
+    for (order, place) in solved.partners.enumerated() {
+      guard let place else { continue }
+      let (sale, index) = (inTime[place], members[order])
+      guard purchases.lists(sale, for: claimants[index]) else { return false }
+      found[sale].owner = index
+      hasOwn[index] = true
     }
     var smallest = SmallestTree(inTime)
-    // The purchases within an order's window are a range in time; ranges that overlap are decided together.
-    var (low, reached, groupEnd) = (0, 0, 0)
-    var group: [Int] = []
+    // The purchases within an order's window are a range in time.
+    var (low, reached, claimedEnd) = (0, 0, 0)
     var isClaimed = [Bool](repeating: false, count: claimable.count)
-    var isGroupOpen = false
-    func close() {
-      if isGroupOpen { for sale in group { found[sale].isOpen = true } }
-      (group, isGroupOpen) = ([], false)
-    }
+    // By place in time, how many more orders with an open receipt reach from there on.
+    var opening = [Int](repeating: 0, count: inTime.count + 1)
     for index in members {
       let time = claimants[index].order.createdAt.microseconds
       while low < inTime.count, claimable[inTime[low]].time < time - window { low += 1 }
@@ -75,13 +71,12 @@ struct Crowd {
       let high = min(reached, listed.upperBound)
       if low >= high { continue }
       guard listed.lowerBound <= low else { return false }
-      if low >= groupEnd { close() }
-      for place in max(low, groupEnd)..<max(high, groupEnd) {
-        group.append(inTime[place])
-        isClaimed[inTime[place]] = true
+      for place in max(low, claimedEnd)..<max(high, claimedEnd, low) { isClaimed[inTime[place]] = true }
+      claimedEnd = max(claimedEnd, high)
+      if claimants[index].isOpen {
+        opening[low] += 1
+        opening[high] -= 1
       }
-      groupEnd = max(groupEnd, high)
-      isGroupOpen = isGroupOpen || claimants[index].isOpen
       if hasOwn[index] { continue }
       var lost: [Int] = []
       while lost.count < mostLost, let sale = smallest.smallest(in: low..<high) {
@@ -91,7 +86,11 @@ struct Crowd {
       for sale in lost { smallest.restore(sale) }
       losses.append((index, lost))
     }
-    close()
+    var openCount = 0
+    for place in inTime.indices {
+      openCount += opening[place]
+      found[inTime[place]].isOpen = openCount > 0
+    }
     steps += smallest.steps
     let times = members.map { claimants[$0].order.createdAt.microseconds }
     for sale in found.indices where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
@@ -101,7 +100,6 @@ struct Crowd {
         ? members[all] : nearest(to: sale, among: members, of: claimants, purchases)
       found[sale].owner = owner
       found[sale].isFurther = true
-      found[sale].isOpen = found[sale].isOpen || claimants[owner].isOpen
     }
     sales = found.indices.filter { isClaimed[$0] }.map { found[$0] }
     // Places among all become places among those that somebody claims; of the lost ones all are.
@@ -214,7 +212,7 @@ extension Claimant {
     for transaction in proven where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {
       guard let sold = transaction.saleDate else { continue }
       guard transaction.environment == .production, !transaction.restoresOther,
-        ClaimRank.token(of: order, on: transaction) != .other
+        AccountToken.relation(of: order, to: transaction) != .other
       else { return nil }
       claimable.append((transaction, sold.microseconds))
     }

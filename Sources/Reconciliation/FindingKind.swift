@@ -33,6 +33,9 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
   /// Only a person can say.
   case look
 
+  /// Whether a job that obeys gives or takes goods: never on an answer older than the night.
+  var movesGoods: Bool { givesGoods || self == .takeBack }
+
   /// Whether goods change hands in the customer's favour.
   var givesGoods: Bool {
     switch self {

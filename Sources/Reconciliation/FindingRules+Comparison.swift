@@ -59,7 +59,7 @@ extension FindingRules {
   func considerTokenHolder() {
     let holder = facts.accountTokenUser
     if let holder, rules.people.isSame(holder, order.userId) { return }
-    if let comparable, ClaimRank.token(of: order, on: comparable) == .other {
+    if let comparable, AccountToken.relation(of: order, to: comparable) == .other {
       add(
         .wrongUser, atStake: order.amount, on: comparable,
         "Apple's account token is not the one of this order's user.")
@@ -115,8 +115,14 @@ extension FindingRules {
       decline([.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch], provisionally)
       return
     }
-    if let quantity = transaction.quantity, quantity != order.quantity {
-      add(.quantityMismatch, on: transaction, "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
+    if let quantity = facts.paidQuantity, quantity != order.quantity {
+      let isUnpaid = facts.heldUnits > quantity
+      add(
+        .quantityMismatch,
+        atStake: isUnpaid && quantity < order.quantity
+          ? order.amount.share(Int64(order.quantity) - quantity, of: Int64(order.quantity)) : nil,
+        on: transaction, severity: isUnpaid ? .critical : nil,
+        "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
       leaveToPeople("Apple's transaction is for \(quantity).") { $0.givesGoods || $0 == .takeBack }
     } else {
       decline(
@@ -143,10 +149,8 @@ extension FindingRules {
       return
     }
     decline([.currencyMismatch], "Ordered and charged in \(code).")
-    guard let milliunits = transaction.priceMilliunits, transaction.hasOffer != true else {
-      decline(
-        [.amountMismatch],
-        transaction.priceMilliunits == nil ? "Apple told no price." : "An offer or a trial explains another price.")
+    guard let milliunits = facts.paidMilliunits else {
+      decline([.amountMismatch], "Apple told no price.")
       return
     }
     guard !rules.tolerates(order.amount, charged: milliunits) else {
@@ -157,7 +161,9 @@ extension FindingRules {
     let scale = (0..<order.amount.currency.digits).reduce(Int128(1)) { scale, _ in 10 * scale }
     let gap = (Int128(milliunits) * scale - 1_000 * Int128(order.amount.minorUnits)).magnitude
     let difference = Money(minorUnits: Int64(clamping: (gap + 999) / 1_000), currency: order.amount.currency)
-    let price = transaction.price?.decimalText ?? Money.decimalText(Int128(milliunits), digits: 3)
+    let price =
+      (milliunits == transaction.priceMilliunits ? transaction.price?.decimalText : nil)
+      ?? Money.decimalText(Int128(milliunits), digits: 3)
     add(
       .amountMismatch, atStake: difference, on: transaction,
       "Ordered for \(order.amount.decimalText), Apple charged the customer \(price) \(code).")

@@ -141,8 +141,8 @@ extension FindingRules {
 
   /// How many units Apple was paid for, as far as it told: those that were ordered, or within Apple's own count of them.
   private var paidUnits: Int64 {
-    guard provisionally == nil, let quantity = comparable?.quantity else { return Int64(order.quantity) }
-    return Int64(quantity)
+    guard provisionally == nil, let quantity = facts.paidQuantity else { return Int64(order.quantity) }
+    return quantity
   }
 
   // MARK: - Claims
@@ -150,13 +150,16 @@ extension FindingRules {
   func considerClaims() {
     let claims = facts.claims
     // What the verdict does not call a duplicate is none: there may be something else that the order could claim.
-    if case .unpaid(.duplicate, _) = verdict, let lost = claims.lost.first {
-      let whose: Reason =
-        rules.people.isSame(lost.ownerUserId, order.userId)
-        ? "the same user" : "another user (\(user: lost.ownerUserId))"
+    if case .unpaid(.duplicate, _) = verdict, let lost = claims.lost.first,
+      order.status == .verified || !facts.standingDeliveries.isEmpty
+    {
+      let isSamePerson = rules.people.isSame(lost.ownerUserId, order.userId)
+      let whose: Reason = isSamePerson ? "the same user" : "another user (\(user: lost.ownerUserId))"
       add(
-        .duplicateClaim, atStake: order.amount, on: lost.transaction,
+        .duplicateClaim, atStake: order.amount, on: lost.transaction, severity: isSamePerson ? .major : nil,
         "The payment \(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId) of \(whose).")
+    } else if case .unpaid(.duplicate, _) = verdict {
+      decline([.duplicateClaim], "Another order owns the payment, and this one has neither goods nor status verified.")
     } else {
       let isLost = claims.owned.isEmpty && claims.refused == nil && !facts.hasOpenProofs
       decline(
@@ -173,10 +176,14 @@ extension FindingRules {
     }
     // What was for nothing, as a trial is, is no charge.
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
-    if live.count > 1, live.contains(where: { !$0.tellsRevocation && facts.awaitsDetails(of: $0) }) {
+    if live.count > 1, live.contains(where: facts.awaitsRefund) {
       decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
     } else if live.count > 1, let unread {
       decline([.chargedTwice], unread)
+    } else if live.count > 1, facts.paidQuantity == Int64(order.quantity),
+      live.allSatisfy({ ($0.quantity ?? order.quantity) < order.quantity })
+    {
+      decline([.chargedTwice], "Its \(live.count) payments are together for the \(order.quantity) units ordered.")
     } else if live.count > 1 {
       let further = live.dropFirst()
       let others = further.map(\.transactionId.text).joined(separator: ", ")
@@ -208,6 +215,13 @@ extension FindingRules {
           .restoredAsSale, atStake: order.amount, on: transaction,
           "What it names gives again what was bought before; no money moved for this order.")
       }
+    case .unpaid(.notFound, _):
+      let receipts = facts.soundReceipts
+      if let foreign = receipts.first, receipts.allSatisfy({ isOfAnotherApp($0.state) }) {
+        add(
+          .wrongBundle, atStake: order.amount, receipt: foreign,
+          "The proof belongs to \(foreign.state.bundleId ?? "another app"), not to the order's app.")
+      }
     case .paid, .reversed, .unpaid, .unconfirmed, .none: break
     }
     declineOthers(
@@ -215,6 +229,14 @@ extension FindingRules {
       order.amount.minorUnits == 0 && (verdict?.reason == .familyShared || verdict?.reason == .restored)
         ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
     )
+  }
+
+  private func isOfAnotherApp(_ proof: ProofState) -> Bool {
+    switch proof.outcome {
+    case .verified: proof.bundleId.map { $0 != rules.bundleId(of: order) } ?? false
+    case .rejected: proof.reason == .wrongBundle
+    case .pending, .unanswered, .review, .notFound: false
+    }
   }
 
   // MARK: - Proofs

@@ -39,9 +39,9 @@ final class FindingRules {
       case .unpaid, .unconfirmed, .none: nil
       }
     provisionally =
-      facts.isOwnershipFinal ? nil : "An answer that is missing could still give the payment to another order."
+      facts.isOwnershipFinal(rules) ? nil : "An answer that is missing could still give the payment to another order."
     unread =
-      facts.awaitsPayment || facts.isUserUnread
+      facts.awaitsPayment || facts.claims.owned.contains { facts.mayLose($0, rules: rules, isUnread: true) }
       ? "What it names, or a receipt of the same person, is not answered yet, and could tell of another payment." : nil
     self.facts = facts
   }
@@ -62,12 +62,17 @@ final class FindingRules {
     considerCatalogue()
     if let provisionally { leaveToPeople(Reason(provisionally)) }
     if let unread { leaveToPeople(Reason(unread)) { isDecidedByPayment && $0 != .look } }
+    for index in found.indices where found[index].action.movesGoods {
+      if found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true {
+        (found[index].action, found[index].units) = (.look, nil)
+      }
+    }
     decline(
       [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")
     decline([.boughtTwice], "It is looked for among all orders of a person, after they are judged.")
     if isOfAppReview {
-      for index in found.indices where found[index].severity == .critical { found[index].severity = .minor }
+      for index in found.indices where found[index].kind.severity == .critical { found[index].severity = .minor }
     }
     // Money of the sandbox is in no total, that of findings included.
     if disposition == .sandbox {
@@ -95,9 +100,11 @@ final class FindingRules {
 
   func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
-    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, _ reason: Reason
+    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, severity: Severity? = nil,
+    _ reason: Reason
   ) {
     var finding = Finding(kind: kind, subject: subject ?? .order(order.orderId), reason: reason)
+    finding.severity = severity ?? finding.severity
     finding.orderId = order.orderId
     finding.userId = order.userId
     finding.productId = order.productId

@@ -42,7 +42,7 @@ public struct Judgement: Hashable, Sendable {
     let verdict = facts.verdict(rules: rules, &reasoning)
     row = .valid(facts.order)
     self.verdict = verdict
-    isPaymentFinal = facts.isOwnershipFinal
+    isPaymentFinal = facts.isOwnershipFinal(rules)
     var because = Because(isWanted: reasoning.isWanted)
     disposition = facts.disposition(of: verdict, rules, &because)
     reasoning.tellDisposition(because)

@@ -1,201 +1,291 @@
-/// Which transaction belongs to which order. A transaction has at most one owner.
+/// Which purchase pays which order. A purchase has at most one owner.
 ///
-/// Decided from orders and evidence alone; the order of input plays no part. First those who name a transaction, the best
-/// claim of each owning it; then the one-to-one assignment of those who name none, in production and then in the sandbox;
-/// in between what is left over: names that had to yield and got their transaction after all, and further live payments
-/// that an order's own receipts bring.
+/// Decided from orders and evidence alone; the order of input plays no part. A stable matching (Gale and Shapley 1962): each
+/// order asks for the purchase that it prefers, and each purchase keeps the order that ranks best.
 public struct Matching {
-  /// By order id; every claimant has an entry.
+  /// By order ID; every claimant has an entry.
   public internal(set) var claims: [Identifier: OrderClaims] = [:]
-  /// Every transaction that some order claims, names or owns.
+  /// Every transaction that some order is linked to or states.
   public internal(set) var claimed: Set<TransactionKey> = []
 
   let rules: Rules
   let claimants: [Claimant]
   /// By place among the claimants.
   let isAbsent: [Bool]
-  let supporters: [TransactionKey: Set<Identifier>]
-  /// Owner by sale, as an index into `claimants`.
+  /// Place of the owner among the claimants, by purchase.
   var owners: [TransactionKey: Int] = [:]
-  /// Sales whose owner may change when a missing answer comes.
+  /// Purchases whose owner may change when a missing answer comes.
   var provisional: Set<TransactionKey> = []
-  /// Sales whose owner may turn out to be beaten by a better claim, which helps none of those that lost.
-  var beatable: Set<TransactionKey> = []
-  /// Claimants who would have a live payment, or a further one, had an order not taken it that may yet have another or none.
+  /// Places of orders that would own a live purchase if the orders without an answer owned others.
   var waiting: Set<Int> = []
-  /// Those who name a sale and could be paid by it, the best first.
-  var contenders: [TransactionKey: [Contender]] = [:]
-
-  /// Claims without a name.
-  var unnamed: [Candidate] = []
-  /// Set where all claims are those of one.
+  /// By place of the order, the preferred first.
+  var links: [[Link]]
+  /// By place of the order, the purchase that the matching gave it.
+  var held: [Link?]
+  /// Set where all orders are alike.
   var crowd: Crowd?
 
-  /// An order that names a transaction.
-  struct Contender {
-    var index: Int
-    var transaction: TransactionRecord
-    var rank: ClaimRank
-  }
-
-  /// An order that claims a transaction without naming it.
-  struct Candidate {
-    var index: Int
-    var transaction: TransactionRecord
-  }
-
-  /// Matches these orders with what they claim.
+  /// Matches these orders with purchases.
   ///
-  /// - Parameters:
-  ///   - input: orders that compete for no transaction with any order that is not among them.
-  ///   - supporters: of transactions that somebody names, the users whose genuine receipts bring them without having been
-  ///     sent for one of these orders. What the receipts of these orders bring is known without it.
-  public init(
-    of input: consuming [Claimant], supporters: [TransactionKey: Set<Identifier>] = [:], rules: Rules
-  ) {
+  /// - Parameter input: orders that share no purchase with any order that is not among them.
+  public init(of input: consuming [Claimant], rules: Rules) {
     let claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
-    self.init(
-      deciding: claimants, supporters, rules, without: Array(repeating: false, count: claimants.count))
-    tellLosses()
-    for (index, claimant) in claimants.enumerated() { finish(claimant, index) }
+    self.init(deciding: claimants, rules, without: Array(repeating: false, count: claimants.count))
+    noteLosses()
+    for index in claimants.indices { finish(index) }
   }
 
-  /// - Parameter isAbsent: by place, whether the order claims nothing, though what their proofs bring supports the names of their users.
-  init(
-    deciding claimants: [Claimant], _ supporters: [TransactionKey: Set<Identifier>], _ rules: Rules,
-    without isAbsent: [Bool]
-  ) {
+  /// - Parameters:
+  ///   - claimants: by age and ID.
+  ///   - isAbsent: by place, whether the order has no part in it.
+  init(deciding claimants: [Claimant], _ rules: Rules, without isAbsent: [Bool]) {
     self.rules = rules
-    self.supporters = supporters
     self.claimants = claimants
     self.isAbsent = isAbsent
+    links = Array(repeating: [], count: claimants.count)
+    held = Array(repeating: nil, count: claimants.count)
     for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }
-    let targets = claimants.indices.map { isAbsent[$0] ? nil : claimants[$0].named(rules: rules) }
     if let crowd = Crowd(claimants, isAbsent, mostLost: Matching.mostLost, rules: rules) {
       take(crowd)
       return
     }
-    unnamed = unnamedCandidates()
-    let yielding = matchNamed(targets)
-    matchUnnamed(in: .production)
-    matchLeftovers(yielding)
-    matchUnnamed(in: .sandbox)
-    giveBack(yielding)
+    findLinks()
+    decide(.production)
+    for index in claimants.indices { if let link = held[index] { own(link) } }
+    takeFurther()
+    decide(.sandbox)
+    for index in claimants.indices {
+      if let link = held[index], link.transaction.environment == .sandbox { own(link) }
+    }
   }
 
-  /// Whether some order claims, names or owns the transaction, or owns the sale behind it: it is no orphan then.
+  /// Whether some order is linked to the transaction or states it, or owns its purchase: it is no orphan then.
   public func isClaimed(_ record: TransactionRecord) -> Bool {
     claimed.contains(record.key) || owners[record.saleKey] != nil
   }
 
-  // MARK: - Named
-
-  /// - Returns: the sales whose named claims yield to orders that do not name them.
-  mutating func matchNamed(_ targets: [TransactionRecord?]) -> Set<TransactionKey> {
-    let people = people(bringing: Set(targets.compactMap { $0?.key }))
-    for (index, target) in targets.enumerated() {
-      let claimant = claimants[index]
-      guard let target else {
-        if !isAbsent[index], let open = claimant.openName {
-          claims[claimant.order.orderId]?.named = open
-          claimed.insert(open)
-        }
-        continue
-      }
-      let standing = claimant.standing(named: target, rules: rules)
-      let isEligible =
-        claims[claimant.order.orderId]?.take(named: target, standing, worth: claimant.worth) ?? false
-      guard let key = claims[claimant.order.orderId]?.named else { continue }
-      claimed.insert(key)
-      guard isEligible else { continue }
-      let person = rules.people.person(claimant.order.userId)
-      let isProven =
-        claimant.list.contains(target.key) || people[target.key]?.contains(person) ?? false
-      contenders[target.saleKey, default: []].append(
-        Contender(
-          index: index, transaction: target,
-          rank: ClaimRank(claimant, on: target, isProven: isProven, isNamed: true)))
-    }
-    for key in contenders.keys { contenders[key]?.sort { $0.rank < $1.rank } }
-    let best = bestUnnamed()
-    let others = peopleClaiming()
-    var yielding: Set<TransactionKey> = []
-    for (sale, named) in contenders {
-      let first = named[0]
-      let person = rules.people.person(claimants[first.index].order.userId)
-      let isOutranked = best[sale].map { $0 < first.rank } ?? false
-      let isUnsupported = first.rank.isFalse || !first.rank.isProven && first.rank.token != .same
-      let isClaimedByOthers = others[sale]?.contains { $0 != person || first.rank.isFalse } ?? false
-      if isOutranked || isUnsupported && isClaimedByOthers {
-        yielding.insert(sale)
-      } else {
-        own(first.transaction, by: first.index)
-      }
-      if claimants[first.index].isOpen { provisional.insert(sale) }
-      let canBeat = named.dropFirst().contains {
-        (claimants[$0.index].isOpen || claimants[$0.index].isUserOpen) && (!$0.rank.isFalse || first.rank.isFalse)
-      }
-      if canBeat {
-        beatable.insert(sale)
-      }
-    }
-    return yielding
-  }
-
-  /// The people whose genuine receipts bring each of these transactions.
-  func people(bringing keys: Set<TransactionKey>) -> [TransactionKey: Set<Identifier>] {
-    var people = supporters.mapValues { Set($0.map { rules.people.person($0) }) }
-    var isTaken: Set<ListOfPerson> = []
-    for claimant in claimants {
-      let person = rules.people.person(claimant.order.userId)
-      guard isTaken.insert(ListOfPerson(list: ObjectIdentifier(claimant.list), person: person)).inserted else {
-        continue
-      }
-      for record in claimant.proven where keys.contains(record.key) { people[record.key, default: []].insert(person) }
-    }
-    return people
-  }
-
-  /// The best claim without a name on each sale that is named.
-  func bestUnnamed() -> [TransactionKey: ClaimRank] {
-    var best: [TransactionKey: ClaimRank] = [:]
-    for candidate in unnamed where contenders[candidate.transaction.saleKey] != nil {
-      let rank = ClaimRank(
-        claimants[candidate.index], on: candidate.transaction, isProven: true, isNamed: false)
-      let sale = candidate.transaction.saleKey
-      best[sale] = min(best[sale] ?? rank, rank)
-    }
-    return best
-  }
-
-  /// Of each sale that is named, the people of orders whose own genuine proofs bring it and that would claim it without
-  /// naming it.
-  func peopleClaiming() -> [TransactionKey: Set<Identifier>] {
-    var people: [TransactionKey: Set<Identifier>] = [:]
-    var wanted: [ListOfPerson: [TransactionRecord]] = [:]
+  private mutating func findLinks() {
+    let isAnyRejected = claimants.contains { $0.worth != .notFalse }
+    let proven = isAnyRejected ? Set(claimants.lazy.flatMap(\.proven).map(\.key)) : []
     for (index, claimant) in claimants.enumerated() where !isAbsent[index] {
-      let person = rules.people.person(claimant.order.userId)
-      let own = ListOfPerson(list: ObjectIdentifier(claimant.list), person: person)
-      if wanted[own] == nil { wanted[own] = claimant.proven.filter { isOfInterest($0, to: person) } }
-      for record in wanted[own] ?? [] {
-        guard let named = contenders[record.saleKey], !named.contains(where: { $0.index == index }),
-          claimant.claimsUnnamed(record, rules: rules)
-        else { continue }
-        people[record.saleKey, default: []].insert(person)
+      let orderId = claimant.order.orderId
+      var stated: TransactionRecord?
+      if let target = claimant.named(rules: rules) {
+        let standing = claimant.standing(named: target, rules: rules)
+        if claims[orderId]?.take(named: target, standing, worth: claimant.worth) ?? false { stated = target }
+      } else if let open = claimant.openName {
+        claims[orderId]?.named = open
+      }
+      if let named = claims[orderId]?.named { claimed.insert(named) }
+      links[index] = claimant.links(
+        index, stated: stated, isRefuted: { claimant.isRefuted(whereOthersProve: proven.contains($0.key)) },
+        rules: rules)
+      for link in links[index] { claimed.insert(link.transaction.key) }
+    }
+  }
+
+  // MARK: - The stable matching
+
+  /// Whether the first of two links to one purchase is the better one.
+  func precedes(_ link: Link, _ other: Link) -> Bool {
+    let users = (claimants[link.index].order.userId, claimants[other.index].order.userId)
+    return link.rank.precedes(other.rank, isSamePerson: rules.people.isSame(users.0, users.1))
+  }
+
+  private mutating func decide(_ environment: AppleEnvironment) {
+    match(in: environment, isExchanging: true)
+    arrangeByTime(in: environment)
+    // What the arrangement has left over.
+    match(in: environment, isExchanging: false)
+  }
+
+  /// Gives each order without a purchase the one that it prefers among those that no better order would have.
+  ///
+  /// - Parameter isExchanging: whether an order may take the purchase that another one holds.
+  private mutating func match(in environment: AppleEnvironment, isExchanging: Bool) {
+    var next = [Int](repeating: 0, count: claimants.count)
+    var holders: [TransactionKey: Link] = [:]
+    for case let link? in held { holders[link.transaction.saleKey] = link }
+    // All orders that have asked for a purchase: a later one of the same person may change which of them is the best.
+    var askers: [TransactionKey: [Link]] = [:]
+    var asking = claimants.indices.filter { index in
+      held[index] == nil && !links[index].isEmpty
+        && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
+    }[...]
+    while let index = asking.popFirst() {
+      while held[index] == nil, next[index] < links[index].count {
+        let link = links[index][next[index]]
+        next[index] += 1
+        let sale = link.transaction.saleKey
+        guard link.transaction.environment == environment, owners[sale] == nil else { continue }
+        guard isExchanging else {
+          if holders[sale] == nil { (holders[sale], held[index]) = (link, link) }
+          continue
+        }
+        askers[sale, default: []].append(link)
+        var open = [sale]
+        while let sale = open.popLast() {
+          // An order that has a purchase which it prefers would not have this one.
+          let willing = (askers[sale] ?? []).filter { link in
+            held[link.index].map { $0.transaction.saleKey == sale || link.isPreferred(to: $0) } ?? true
+          }
+          guard !willing.isEmpty else { continue }
+          let winner = best(of: willing)
+          guard winner.index != holders[sale]?.index else { continue }
+          if let holder = holders[sale] {
+            held[holder.index] = nil
+            asking.append(holder.index)
+          }
+          // An order that was turned down before leaves the purchase that it has instead.
+          if let left = held[winner.index]?.transaction.saleKey {
+            holders[left] = nil
+            open.append(left)
+          }
+          (holders[sale], held[winner.index]) = (winner, winner)
+        }
       }
     }
-    return people
   }
 
-  /// Whether it matters that a person brings a transaction that is named: a name yields to other people's proofs only, unless
-  /// nothing but false ones speak for it.
-  func isOfInterest(_ transaction: TransactionRecord, to person: Identifier) -> Bool {
-    guard let first = contenders[transaction.saleKey]?.first else { return false }
-    return first.rank.isFalse || rules.people.person(claimants[first.index].order.userId) != person
+  /// The best order of each person, then the best person.
+  ///
+  /// - Parameter links: to one purchase, at least one.
+  private func best(of links: [Link]) -> Link {
+    var winner = links[0]
+    guard links.count > 1 else { return winner }
+    var ofPerson: [Identifier: Link] = [:]
+    for link in links {
+      let person = rules.people.person(claimants[link.index].order.userId)
+      if let known = ofPerson[person], !link.rank.precedes(known.rank, isSamePerson: true) { continue }
+      ofPerson[person] = link
+    }
+    winner = ofPerson.values.first ?? winner
+    for link in ofPerson.values where link.rank.precedes(winner.rank, isSamePerson: false) { winner = link }
+    return winner
   }
 
-  struct ListOfPerson: Hashable {
-    var list: ObjectIdentifier
-    var person: Identifier
+  // MARK: - Further purchases
+
+  /// A live purchase that is left over belongs to the nearest order that is linked to it: somebody paid twice. A renewal is
+  /// no further charge.
+  private mutating func takeFurther() {
+    var wanted: [TransactionKey: Link] = [:]
+    for own in links {
+      for link in own where link.transaction.isLive && !link.transaction.isLaterPeriod {
+        let sale = link.transaction.saleKey
+        guard owners[sale] == nil else { continue }
+        if let best = wanted[sale], !precedes(link, best) { continue }
+        wanted[sale] = link
+      }
+    }
+    for link in wanted.values.sorted(by: { $0.transaction.key < $1.transaction.key }) { own(link) }
+  }
+
+  mutating func own(_ link: Link) { own(link.transaction, by: link.index) }
+
+  mutating func own(_ transaction: TransactionRecord, by index: Int) {
+    guard owners[transaction.saleKey] == nil else { return }
+    owners[transaction.saleKey] = index
+    claimed.insert(transaction.key)
+    claims[claimants[index].order.orderId]?.owned.append(transaction)
+  }
+
+  // MARK: - What each order has lost
+
+  /// How many lost claims of one order are kept: a user with many orders has lost most purchases of their receipts.
+  static let mostLost = 8
+
+  private mutating func noteLosses() {
+    // An order that gets nothing where all orders without an answer are absent gets nothing when they come.
+    let isUnsettled = claimants.map { $0.isUnsettled(rules: rules) }
+    let settled =
+      isUnsettled.contains(true) ? Matching(deciding: claimants, rules, without: isUnsettled) : self
+    if isUnsettled.contains(true) {
+      for (index, claimant) in claimants.enumerated() where !isUnsettled[index] {
+        let gained = settled.claims[claimant.order.orderId]?.owned ?? []
+        if gained.contains(where: { $0.isLive && owners[$0.saleKey] != index }) { waiting.insert(index) }
+      }
+    }
+    for loss in crowd?.losses ?? [] {
+      for place in loss.sales {
+        if let sale = crowd?.sales[place].transaction { lose(sale, by: loss.index, settled) }
+      }
+    }
+    for own in links {
+      for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
+        if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.saleKey) }
+        // Rejected proofs link the order to nothing that another order has a verified proof of.
+        if link.rank.isRefuted, claimants[link.index].worth == .unreadableButNameKnown { continue }
+        lose(link.transaction, by: link.index, settled)
+      }
+    }
+  }
+
+  /// Whether the order of a link, once it has a proof of the purchase, would come before the owner.
+  private func couldOutrank(_ link: Link) -> Bool {
+    guard let owner = owners[link.transaction.saleKey], owner != link.index,
+      let own = links[owner].first(where: { $0.transaction.saleKey == link.transaction.saleKey })
+    else { return false }
+    var answered = link
+    answered.rank.isProof = true
+    return precedes(answered, own)
+  }
+
+  private mutating func lose(_ transaction: TransactionRecord, by index: Int, _ settled: Matching) {
+    guard let owner = owners[transaction.saleKey], owner != index else { return }
+    let orderId = claimants[index].order.orderId
+    // An order with a payment of its own has lost nothing.
+    guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
+    let order = claimants[owner].order
+    let couldGain = settled.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
+    let claim = LostClaim(
+      transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
+      isFinal: !claimants[index].isOpen && !couldGain)
+    // A forged proof says enough by itself, unless nothing is decided yet.
+    if claim.isFinal, !claimants[index].worth.tellsObstacles { return }
+    // One that is not final is kept in any case: it decides about all of them.
+    if lost.count < Matching.mostLost {
+      claims[orderId]?.lost.append(claim)
+    } else if !claim.isFinal, lost.allSatisfy(\.isFinal) {
+      lost[lost.count - 1] = claim
+      claims[orderId]?.lost = lost
+    }
+  }
+
+  private mutating func finish(_ index: Int) {
+    let claimant = claimants[index]
+    guard var own = claims[claimant.order.orderId] else { return }
+    own.putLiveFirst()
+    own.lost.sort { $0.transaction.key < $1.transaction.key }
+    let mayChange = own.owned.first.map { provisional.contains($0.saleKey) } ?? false
+    let mayGain = waiting.contains(index) && !(own.owned.first?.isLive ?? false)
+    own.isFinal = !claimant.isOpen && !mayChange && !mayGain
+    claims[claimant.order.orderId] = own
+  }
+
+  /// The claims of an order that shares no purchase with another one: the same as matching it alone, at less cost.
+  public static func uncontested(_ claimant: Claimant, rules: Rules) -> OrderClaims {
+    var own = OrderClaims()
+    own.isFinal = !claimant.isOpen
+    var stated: TransactionRecord?
+    if let target = claimant.named(rules: rules) {
+      let standing = claimant.standing(named: target, rules: rules)
+      if own.take(named: target, standing, worth: claimant.worth) { stated = target }
+    } else {
+      own.named = claimant.openName
+    }
+    let links = claimant.links(stated: stated, rules: rules)
+    if let first = links.first(where: { $0.transaction.environment == .production }) {
+      own.owned.append(first.transaction)
+    }
+    let further = links.filter {
+      $0.transaction.isLive && !$0.transaction.isLaterPeriod && $0.transaction.key != own.owned.first?.key
+    }
+    own.owned += further.map(\.transaction).sorted { $0.key < $1.key }
+    if own.owned.isEmpty, let sandbox = links.first(where: { $0.transaction.environment == .sandbox }) {
+      own.owned = [sandbox.transaction]
+    }
+    own.putLiveFirst()
+    return own
   }
 }

@@ -1,8 +1,9 @@
 /// What an order comes to by all rules together.
 extension OrderFacts {
-  /// Whether every proof that is not false is about one purchase: a signed transaction or an old receipt.
+  /// Whether every proof that is not false is about one purchase: a signed transaction or an old receipt. A payload that
+  /// nobody can read may be about any.
   var isProvenPurchaseByPurchase: Bool {
-    let proofs = soundReceipts.filter { $0.state.outcome != .rejected }
+    let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     return !proofs.isEmpty && proofs.allSatisfy { $0.state.kind == .signed || $0.state.kind == .transaction }
   }
 

@@ -17,13 +17,12 @@ public struct OrderFacts: Sendable {
   /// A user for whom the shop has the account token on file that Apple's transaction carries: the order's own user or an
   /// alias of theirs before anybody else. Wanted where ``asksForTokenHolder``.
   public var accountTokenUser: Identifier?
-  /// Whether any receipt of the order's person, sent for whatever order or for none, is unanswered that could still bring a
-  /// payment.
-  public var isUserOpen = false
-  /// Whether of any such receipt nobody knows yet what it holds.
-  public var isUserUnread = false
+  /// Orders of the order's person, this one among them, whose own receipts are not answered yet.
+  public var openOrders: [OpenOrder] = []
   /// Where several receipts were sent for it: of what it owns, the first that lists it.
   public var bringers: [TransactionKey: Identifier] = [:]
+  /// Whether the order has goods, where its deliveries are not read; nil: ``deliveries`` say it.
+  public var hasGoods: Bool?
   /// What only lists bring about which Apple has not answered.
   public var awaited: Set<TransactionKey> = []
 
@@ -44,10 +43,10 @@ public struct OrderFacts: Sendable {
   }
 
   /// The same facts as a claimant sees them.
-  public var claimant: Claimant {
+  public func claimant(_ rules: borrowing Rules) -> Claimant {
     Claimant(
-      order: order, proven: list, known: known, signedIds: signedIds, worth: worth, isOpen: hasOpenProofs,
-      isUserOpen: isUserOpen, isNameUnknown: lookup?.outcome == .notFound)
+      order: order, proven: list, known: known, signedIds: signedIds, proofIds: proofIds, worth: worth,
+      isOpen: isOpen(rules), isNameUnknown: lookup?.outcome == .notFound, hasGoods: hasGoods ?? (heldUnits > 0))
   }
 
   /// What its proofs are worth when it names a transaction.
@@ -72,8 +71,28 @@ public struct OrderFacts: Sendable {
     return proofs.filter { $0.userId == nil || $0.userId == order.userId }.compactMap(\.state.signedTransactionId)
   }
 
+  /// IDs of the transactions of which a proof of that one purchase was sent for the order.
+  private var proofIds: Set<Identifier> {
+    if receipts.isEmpty { return [] }
+    return Set(soundReceipts.lazy.filter(\.state.isProof).compactMap(\.state.signedTransactionId))
+  }
+
   /// Whether a receipt is unanswered that could still bring a payment.
   public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
+
+  /// Whether a receipt is unanswered that could still change what it owns, and its question is not stuck.
+  func isOpen(_ rules: borrowing Rules) -> Bool {
+    receipts.contains { $0.defect == nil && $0.state.mayChangeOwners(rules) }
+  }
+
+  /// Whether another order of the same person, once its receipt is answered, could have the payment.
+  func mayLose(_ payment: TransactionRecord, rules: Rules, isUnread: Bool = false) -> Bool {
+    if openOrders.isEmpty { return false }
+    let own = claimant(rules)
+    let kind = own.link(to: payment, stated: own.stated(rules: rules), rules: rules) ?? .list
+    let rank = LinkRank(own, payment, kind, isRefuted: false, rules: rules)
+    return openOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(rank, on: payment, rules: rules) }
+  }
 
   /// Whether a payment may still come from a receipt of which nobody knows yet what it holds, or under the id that it names
   /// and of which nothing is known, while somebody is asked about it.
@@ -91,6 +110,13 @@ public struct OrderFacts: Sendable {
   /// refunded, Apple says in signed transactions alone, and a receipt lists ids and dates.
   func awaitsDetails(of record: TransactionRecord) -> Bool {
     awaited.contains(record.key) || lookup?.awaitsAnswer ?? false && record.transactionId == order.transactionId
+  }
+
+  /// Whether an answer is missing that could say that a live purchase was refunded. A signed transaction says how things
+  /// were when Apple signed it.
+  func awaitsRefund(of record: TransactionRecord) -> Bool {
+    !record.tellsRevocation && awaitsDetails(of: record)
+      || soundReceipts.contains { $0.state.awaitsAnswer && $0.state.signedTransactionId == record.transactionId }
   }
 
   /// Whether it was refunded, and an answer that is missing could tell that only a part was.
@@ -135,17 +161,44 @@ public struct OrderFacts: Sendable {
     claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
-  /// Whether no answer that is missing could give what the order owns to another order of the same person or to one that
-  /// names it, or the order another transaction.
-  var isOwnershipFinal: Bool {
+  /// What pays the order: the production purchase that it owns, or several that are together for the units ordered.
+  private var paying: [TransactionRecord] {
+    guard let first = comparable else { return [] }
+    let live = claims.liveOwned
+    guard live.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false,
+      live.allSatisfy({ $0.currency == first.currency }),
+      live.reduce(0, { $0 + Int64($1.quantity ?? 1) }) == order.quantity
+    else { return [first] }
+    return live
+  }
+
+  /// How many units Apple was paid for; nil where Apple has not said.
+  var paidQuantity: Int64? {
+    let paying = paying
+    guard !paying.isEmpty, paying.allSatisfy({ $0.quantity != nil }) else { return nil }
+    return paying.reduce(0) { $0 + Int64($1.quantity ?? 0) }
+  }
+
+  /// What Apple charged for the order; nil where Apple has not said.
+  var paidMilliunits: Int64? {
+    let prices = paying.map(\.priceMilliunits)
+    guard !prices.isEmpty, !prices.contains(nil) else { return nil }
+    return prices.reduce(0) { $0 + ($1 ?? 0) }
+  }
+
+  /// Whether no answer that is missing could give what the order owns to another order, or the order another transaction.
+  func isOwnershipFinal(_ rules: Rules) -> Bool {
+    guard claims.isFinal, !isOpen(rules) else { return false }
     // What it names comes before what its receipts bring besides, once anything is known of it.
-    claims.isFinal && !isNameOpen && !isUserOpen && !hasOpenProofs
+    let isNameStuck = lookup?.unansweredSince.map { rules.asOf - $0 >= rules.stuckAfter } ?? false
+    if isNameOpen, !isNameStuck { return false }
+    return claims.owned.first.map { !mayLose($0, rules: rules) } ?? true
   }
 
   /// Whether it matters for whom the shop has the account token on file that the order's transaction carries: the order has
   /// none that is the same.
   public var asksForTokenHolder: Bool {
     guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
-    return ClaimRank.token(of: order, on: transaction) != .same
+    return AccountToken.relation(of: order, to: transaction) != .same
   }
 }

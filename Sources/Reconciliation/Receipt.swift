@@ -115,6 +115,14 @@ public struct ProofState: Hashable, Sendable {
     }
   }
 
+  /// Whether an answer is missing that could give a payment to another order, and its question is not stuck.
+  ///
+  /// Apple's word that only a person can take it further is an answer, unless it was one refusal of too many.
+  public func mayChangeOwners(_ rules: borrowing Rules) -> Bool {
+    guard mayBringPayment, outcome != .review || reason == .systemic else { return false }
+    return unansweredSince.map { rules.asOf - $0 < rules.stuckAfter } ?? true
+  }
+
   /// Whether nobody knows yet what it holds, and somebody is still to say so: a question that was refused, or that nobody
   /// can ask, tells nothing more.
   public var isUnread: Bool {

@@ -110,7 +110,7 @@ public struct PlainOrder {
     }
     guard let code = payment.currency else { return true }
     guard amount.currency.isSpelt(code) else { return false }
-    guard let milliunits = payment.priceMilliunits, payment.hasOffer != true else { return true }
+    guard let milliunits = payment.priceMilliunits else { return true }
     return rules.tolerates(amount, charged: milliunits)
   }
 
@@ -198,8 +198,8 @@ public struct PlainPayment {
   fileprivate var isOrdinary: Bool {
     guard environment == .production, !isContradictory, !isRevoked, expiresDate == nil, ownership != .familyShared
     else { return false }
-    if let isRenewal { return !isRenewal }
     if let originalTransactionId, originalTransactionId != transactionId { return false }
+    if let isRenewal { return !isRenewal }
     guard let purchaseDate, let originalPurchaseDate else { return true }
     return originalPurchaseDate >= purchaseDate
   }

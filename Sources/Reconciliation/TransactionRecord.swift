@@ -212,12 +212,34 @@ public struct TransactionRecord: Hashable, Sendable {
   /// first purchase say plays no part, because Apple's receipts often date that one later.
   public var isLaterPeriod: Bool { self.isRenewal ?? (hasOtherOriginal && self.expiresDate != nil) }
 
-  /// Whether it gives again what an earlier purchase paid for: no money moved for it. What Apple calls a purchase is one.
+  /// Whether it gives again what an earlier purchase paid for: no money moved for it.
+  ///
+  /// Apple states `PURCHASE` as the reason of restores of non-consumables, too, so the reason decides nothing.
   public var isRestore: Bool {
-    guard self.isRenewal == nil, self.expiresDate == nil else { return false }
+    guard self.isRenewal != true, self.expiresDate == nil else { return false }
     if hasOtherOriginal { return true }
-    guard let purchased = self.purchaseDate, let first = self.originalPurchaseDate else { return false }
+    guard self.isRenewal == nil, let purchased = self.purchaseDate, let first = self.originalPurchaseDate else {
+      return false
+    }
     return first < purchased
+  }
+
+  /// The same transactions, where a restore after the full refund of its original purchase is a purchase of its own.
+  ///
+  /// - Parameter records: all transactions of the purchases that they are of.
+  public static func separatingRepurchases(_ records: [TransactionRecord]) -> [TransactionRecord] {
+    var refunds: [TransactionKey: Instant] = [:]
+    for record in records where record.isReversed { refunds[record.key] = record.revocation?.date }
+    if refunds.isEmpty { return records }
+    return records.map { record in
+      guard record.restoresOther, let refunded = refunds[record.saleKey], let bought = record.purchaseDate,
+        refunded < bought
+      else { return record }
+      var contents = record.box.contents
+      contents.originalTransactionId = record.transactionId
+      contents.originalPurchaseDate = bought
+      return TransactionRecord(contents)
+    }
   }
 
   /// Whether the sale that it restores has another id.

@@ -38,7 +38,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     switch self {
     case .ownsTransaction: ownsTransaction(facts, rules, &because)
     case .claimRefuted: claimRefuted(facts, &because)
-    case .recordsContradict: recordsContradict(facts, &because)
+    case .recordsContradict: recordsContradict(facts, rules, &because)
     case .claimsOwnedByOthers: claimsOwnedByOthers(facts, rules, &because)
     case .lookedUp: lookedUp(facts, rules, &because)
     case .proofsOpen: proofsOpen(facts, rules, &because)
@@ -86,7 +86,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       }
       // A test purchase pays nobody, whoever gets it; of whom nothing else is said when another gets it, nothing is said yet.
       let isSaidAnyway = facts.worth == .notFalse && !rules.testUsers.contains(facts.order.userId)
-      return isSaidAnyway || facts.isOwnershipFinal
+      return isSaidAnyway || facts.isOwnershipFinal(rules)
         ? because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
         : because.noting(
           .unconfirmed(.awaitingEvidence), "It owns \(id) from the sandbox for now; an answer could change that.")
@@ -117,8 +117,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         ?? "It names no transaction.")
   }
 
-  private func recordsContradict(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
-    let isAmongUnnamed = facts.order.transactionId == nil && facts.claimant.proven.contains(where: \.isContradictory)
+  private func recordsContradict(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+    let isAmongUnnamed =
+      facts.order.transactionId == nil && facts.claimant(rules).proven.contains(where: \.isContradictory)
     return facts.claims.contradictory != nil || isAmongUnnamed
       ? because.noting(.unconfirmed(.contradiction), "Under one transaction id Apple named two products or apps.")
       : because.noting(nil, "No two records disagree about what was bought.")
@@ -160,7 +161,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       if facts.hasOpenProofs {
         return because.noting(nil, "\(known), but a receipt that is not answered could bring another.")
       }
-      if facts.claimant.contradictsOwnPayload {
+      if facts.claimant(rules).contradictsOwnPayload {
         return because.noting(nil, "\(known), and its own signed proof holds another id.")
       }
       if facts.worth != .notFalse, facts.soundReceipts.contains(where: { $0.state.reason != .malformed }) {
@@ -224,7 +225,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     guard isComplete else { return because.noting(nil, "A receipt that is not answered yet could still bring it.") }
     let order = facts.order
-    let claimant = facts.claimant
+    let claimant = facts.claimant(rules)
     if let named = order.transactionId {
       guard claimant.contradictsOwnPayload else {
         return because.noting(nil, "The id that it names is not contradicted by the ids inside its proofs.")
@@ -285,7 +286,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
 
   private func notInReceipt(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     let genuine = facts.soundReceipts.filter { $0.state.outcome == .verified }
-    let brought = facts.claimant.proven
+    let brought = facts.claimant(rules).proven
     guard !genuine.isEmpty || !brought.isEmpty else {
       return because.noting(nil, "No receipt of it is known to be genuine.")
     }

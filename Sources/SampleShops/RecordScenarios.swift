@@ -168,14 +168,14 @@ extension Scenario {
       })
       story.expect(order, .settled)
     },
-    Scenario("a purchase that Apple calls one, whatever its ids", impossible: [.verifyReceipt: noReason]) { story in
+    Scenario("a restore that Apple calls a purchase", impossible: [.verifyReceipt: noReason]) { story in
       let (first, asOf) = (story.scene.id("T0"), story.asOf)
       let order = story.sell(transaction: { record in
         record.originalTransactionId = first
         record.originalPurchaseDate = asOf - .days(300)
         record.isRenewal = false
       })
-      story.expect(order, .settled)
+      story.expect(order, .void, .restoredAsSale, .statusMismatch)
     },
     Scenario("a purchase of two months before") { story in
       story.scene.time = story.asOf - .days(Int64(story.random.number(4...20)))
@@ -248,7 +248,7 @@ extension Scenario {
       story.scene.time = asOf - .days(30)
       let record = story.scene.transaction { $0.purchaseDate = asOf - .days(34) }
       let order = story.scene.order()
-      story.scene.signedProof(for: order, of: record)
+      story.scene.receipt(for: order, .verified(.app), bringing: [record])
       story.expect(order, .unconfirmed, .stuckUnconfirmed)
       story.expect(.orphanPayment, on: record.transactionId)
     },

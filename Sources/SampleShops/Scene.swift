@@ -110,7 +110,11 @@ package struct Scene: Sendable {
   package mutating func paidOrder(
     _ order: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
   ) -> Order {
-    let record = self.transaction("T1", transaction)
+    let asOf = world.rules.asOf
+    let record = self.transaction("T1") { record in
+      record.checkedAt = asOf
+      transaction(&record)
+    }
     let made = self.order { made in
       made.transactionId = record.transactionId
       order(&made)

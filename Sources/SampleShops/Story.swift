@@ -91,7 +91,8 @@ package struct Story: Sendable {
       case .verifyReceipt:
         Array(repeating: .namedInAppReceipt, count: 16) + [.appReceipt]
           + (tellsAll ? [] : [.namedInSignedProof, .namedInSignedProof, .signedProof])
-      case .serverApi, nil: allCases
+      // What was checked offline and not answered may have been refunded since.
+      case .serverApi, nil: tellsAll ? allCases.filter { $0 != .offline } : allCases
       }
     }
   }

@@ -37,7 +37,11 @@ import Testing
       let folder = directory + "/\(arrival.seed)-\(arrival.nights)"
       let first = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder)
       if expected.isEmpty { expected = first }
-      for (name, rows) in first { #expect(rows == expected[name], "\(name), \(arrival), block \(block)") }
+      // How old an answer and a question are is a fact: what follows from it differs where there were more nights.
+      for (name, rows) in first where arrival.nights == 1 || name != "findings.csv" {
+        let (one, other) = (Self.ageless(rows, name, arrival), Self.ageless(expected[name] ?? [], name, arrival))
+        #expect(one == other, "\(name), \(arrival), block \(block)")
+      }
       // A second run of the same night: the same bytes, history and all.
       _ = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder + "-again")
       for name in first.keys {
@@ -47,6 +51,14 @@ import Testing
     }
     let count = Int(Self.together)
     #expect(expected["orders.csv"]?.count == 60 * count + 1 && (expected["findings.csv"]?.count ?? 0) > 20 * count)
+  }
+
+  /// Rows without what depends on the nights in which questions were asked.
+  private static func ageless(_ rows: [[String]], _ name: String, _ arrival: CrowdedShop.Arrival) -> [[String]] {
+    guard arrival.nights > 1, name == "orders.csv", let place = rows.first?.firstIndex(of: "findings") else {
+      return rows
+    }
+    return rows.map { row in row.enumerated().filter { $0.offset != place }.map(\.element) }
   }
 
   // MARK: - Without a database
@@ -124,7 +136,7 @@ private struct MentionWorld {
 
   /// Of every order what it owns, has lost and is told.
   func claims() -> [Identifier: OrderClaims] {
-    let around = Neighbourhood(groups: groups, records: records)
+    let around = Neighbourhood(groups: groups, records: records, rules: rules)
     var claims: [Identifier: OrderClaims] = [:]
     for group in groups {
       guard case .valid(let order) = group.row else { continue }

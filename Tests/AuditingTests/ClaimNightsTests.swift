@@ -143,8 +143,6 @@ import Testing
       rows.order(
         "again-\(id)", by: "bob-\(id)", names: id == "silent" ? nil : "R-\(id)", hours: 2, brings: ["R-\(id)"])
     }
-    // What supports a name is no less a proof for having been sent without an order.
-    rows.receipt("support", for: nil, by: "ann-supported", brings: ["P-supported"])
     let night = try await rows.audited()
     for id in ["named", "silent", "refunded", "supported"] {
       #expect(night.payments["buy-\(id)"] == (id == "refunded" ? "reversed P-\(id)" : "paid P-\(id)"))
@@ -166,18 +164,6 @@ import Testing
     let night = try await rows.audited()
     #expect(night.payments["order"] == "paid R-owned")
     #expect(night.findings.filter { $0.hasPrefix("orphan_payment") } == ["orphan_payment on P-lost"])
-  }
-
-  @Test("A receipt of an order that is not there supports the name that its sender gives")
-  func receiptOfNoOrder() async throws {
-    var rows = ShopRows()
-    rows.transaction("T")
-    rows.order("silent", by: "ann", brings: ["T"])
-    rows.order("naming", by: "bob", names: "T", hours: 1)
-    rows.receipt("r-gone", for: "gone", by: "bob", brings: ["T"])
-    let night = try await rows.audited()
-    #expect(night.payments["naming"] == "paid T")
-    #expect(night.payments["silent"]?.hasPrefix("unpaid duplicate") ?? false)
   }
 }
 

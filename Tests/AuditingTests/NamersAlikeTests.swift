@@ -95,16 +95,14 @@ private let asOf = Instant(seconds: 1_795_132_800)
     var (shared, owningMore) = (0, 0)
     for seed in 0..<200 * Self.effort {
       let crowd = try Crowd(seed: seed, count: 40)
-      var open = OpenPeople(rules.people)
-      for group in crowd.groups { open.take(group) }
       let contested = crowd.records.map { record in
         let candidates = Candidates(for: record, mentions: crowd.mentions(of: record.transactionId), rules: rules)
         return ContestedTransaction(
-          record: record, claimants: candidates.claimants, supporters: candidates.supporters,
+          record: record, claimants: candidates.claimants,
           userId: candidates.userId, newestProof: candidates.newestProof)
       }
       var random = SeededGenerator(seed: seed)
-      var contest = Contest(rules: rules, open: open)
+      var contest = Contest(rules: rules)
       for transaction in contested.shuffled(using: &random) { contest.add(transaction) }
       for group in crowd.groups.shuffled(using: &random) {
         contest.add(Contestant(group: group, claimable: crowd.own[group.row.orderId] ?? []))
@@ -113,14 +111,12 @@ private let asOf = Instant(seconds: 1_795_132_800)
 
       let claimants = crowd.groups.compactMap { group -> Claimant? in
         guard case .valid(let order) = group.row else { return nil }
-        var facts = OrderFacts(
+        return OrderFacts(
           order, group, claimable: crowd.own[order.orderId] ?? [],
-          others: contested.filter { $0.claimants.contains(order.orderId) }.map(\.record))
-        facts.isUserOpen = open.contains(order.userId)
-        return facts.claimant
+          others: contested.filter { $0.claimants.contains(order.orderId) }.map(\.record)
+        ).claimant(rules)
       }
-      let supporters = Dictionary(uniqueKeysWithValues: contested.map { ($0.record.key, Set($0.supporters)) })
-      let matching = Matching(of: claimants, supporters: supporters, rules: rules)
+      let matching = Matching(of: claimants, rules: rules)
       var seen: [Identifier: OrderClaims] = [:]
       outcome.forEach { orderId, claims in
         #expect(seen.updateValue(claims, forKey: orderId) == nil)
@@ -128,11 +124,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
         #expect(outcome.claims(of: orderId) == claims)
       }
       #expect(seen.count == crowd.groups.count)
-      let ofKinds = claimants.compactMap { claimant in
-        NamerKind(
-          claimant, isOwn: { key in crowd.own[claimant.order.orderId]?.contains { $0.key == key } ?? false },
-          supporters: { supporters[$0] }, rules: rules)
-      }
+      let ofKinds = claimants.compactMap { EquivalentClaimants($0, rules: rules) }
       shared += ofKinds.count - Set(ofKinds).count
       owningMore += matching.claims.values.count { claims in claims.owned.contains { $0.key != claims.named } }
       let owned = Set(matching.claims.values.flatMap { $0.owned.map(\.key) })
@@ -165,7 +157,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
           Candidates(for: record, mentions: mentions, rules: rules), Candidates(for: record, gathering, rules: rules)
         )
         #expect(all.claimants == gathered.claimants && all.witnesses == gathered.witnesses)
-        #expect(Set(all.supporters) == Set(gathered.supporters) && all.userId == gathered.userId)
+        #expect(all.userId == gathered.userId)
         #expect(all.withOtherToken.map(\.orderId) == gathered.withOtherToken.map(\.orderId))
         #expect(all.newestProof == gathered.newestProof)
       }

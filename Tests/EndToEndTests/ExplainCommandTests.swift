@@ -46,9 +46,9 @@ import Testing
       "This order claims it, but order first of user user of first owns it.",
       "Order first of user user of first, created 2026-11-18 12:00:00, names it too, and owns it.",
       "1 x gems.100 to user user of second", "YES  Do other orders own every transaction that this order could claim?",
-      "Who claims it?\n        2 orders: order first of user user of first, order second",
-      "Which order is the earliest?\n        Order first of user user of first came first.",
-      "Who owns it?\n        Order first.",
+      "Which orders are linked to it?\n        2 orders: order first of user user of first, order second",
+      "Which order is the nearest in time?\n        Order first of user user of first is the nearest.",
+      "Which order owns it?\n        Order first.",
       "2026-11-18 12:00:00  Apple sold transaction 201",
       "duplicate_claim (critical", "First seen 2026-11-20 03:00:00", "cancelled_but_paid: The shop says verified",
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }

@@ -23,7 +23,7 @@ import Testing
       scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.productId = "gems.500" })
       scene.delivery(of: order)
     },
-    Case("nor from outside the window", ["orphan_payment on T2"]) { scene in
+    Case("a signed transaction links them at any time", ["charged_twice on order"]) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.purchaseDate = ordered - .days(4) })
@@ -48,7 +48,7 @@ import Testing
       scene.signedProof("r3", for: other, of: second)
       scene.delivery("d2", of: other)
     },
-    Case("nor a renewal", ["renewal_without_order on T2"]) { scene in
+    Case("nor a renewal, which is no further charge", []) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.isRenewal = true })
@@ -60,7 +60,10 @@ import Testing
         order.status = .failed
       })
     },
-    Case("what a refused claimant names is claimed: not in its payload", ["orphan_payment on T1"]) { scene in
+    Case(
+      "an order whose own proof contains another transaction than it states owns both",
+      ["cancelled_but_paid on order", "charged_twice on order", "paid_not_delivered on order"]
+    ) { scene in
       let order = scene.order { order in
         order.transactionId = "T9"
         order.status = .failed
@@ -107,7 +110,7 @@ import Testing
           record.quantity = 5
         })
     },
-    Case("no comparison for a duplicate that names its payment", ["duplicate_claim on later"]) { scene in
+    Case("no finding for a duplicate without goods that the shop does not call verified", []) { scene in
       scene.delivery(of: scene.paidOrder())
       scene.order("later") { order in
         order.transactionId = "T1"

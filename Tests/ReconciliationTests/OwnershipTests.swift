@@ -31,27 +31,6 @@ import Testing
     #expect(long.named("T17").map(\.environment) == [.production, .sandbox] && long.named("T170").isEmpty)
   }
 
-  @Test("Who brings what others could own is not like those who only name an id")
-  func notAlike() {
-    var scene = Scene()
-    let order = scene.order("o1", by: "ann") { $0.transactionId = "T9" }
-    let claimant = Claimant(order: order, proven: ProvenTransactions([scene.transaction("T1")]))
-    func kind(isOwn: Bool) -> NamerKind? {
-      NamerKind(claimant, isOwn: { _ in isOwn }, supporters: { _ in nil }, rules: scene.world.rules)
-    }
-    #expect(kind(isOwn: true) != nil && kind(isOwn: false) == nil)
-  }
-
-  @Test("Who owns further payments has lost nothing")
-  func furtherPayments() {
-    var scene = Scene()
-    let (wanted, further) = (scene.transaction("T1"), scene.transaction("T2"))
-    var claims = OrderClaims()
-    claims.lost = [LostClaim(transaction: wanted, ownerOrderId: "owner", ownerUserId: "ann", isFinal: true)]
-    #expect(claims.with(further: []) == claims)
-    #expect(claims.with(further: [further]).owned == [further] && claims.with(further: [further]).lost.isEmpty)
-  }
-
   @Test("What an order wants and another owns tells when it was last asked about")
   func checkedAtOfLost() {
     var scene = Scene()
@@ -112,19 +91,17 @@ import Testing
   }
 
   @Test(
-    "What an order owns by its name is not final while a better claim may come",
-    arguments: [
-      ("nobody else", false), ("open", true), ("open user", true), ("settled", false), ("false and open", false),
-    ])
+    "What an order owns by its ID is not final while a better link may come",
+    arguments: [("none", false), ("open", true), ("settled", false), ("false and open", false)])
   func beatable(other: String, mayChange: Bool) {
     let record = Scene().paid("T1")
     var claimants = [Claimant(order: named("first", "T1"), proven: .none, known: [record])]
-    if other != "nobody else" {
+    if other != "none" {
       claimants.append(
         Claimant(
           order: named("second", "T1", after: .hours(1)), proven: .none, known: [record],
           worth: other == "false and open" ? .allFalseButNameKnown : .notFalse,
-          isOpen: other == "open" || other == "false and open", isUserOpen: other == "open user"))
+          isOpen: other == "open" || other == "false and open"))
     }
     let claims = Matching(of: claimants, rules: Scene().world.rules).claims
     #expect(claims["first"]?.owned == [record])
@@ -142,26 +119,6 @@ import Testing
     #expect(Matching(of: claimants, rules: Scene().world.rules).claims["first"]?.isFinal == false)
   }
 
-  @Test("What somebody with an open receipt has may come free: who would have it instead is not final")
-  func openOwner() {
-    for isOpen in [true, false] {
-      let scene = Scene()
-      let live = scene.paid("S1") { $0.environment = .sandbox }
-      let revoked = scene.paid("S2") { record in
-        record.environment = .sandbox
-        record.revocation = Revocation(date: Scene.asOf)
-      }
-      let claimants = [
-        Claimant(order: unnamed("taker"), proven: ProvenTransactions([live]), isOpen: isOpen),
-        Claimant(order: unnamed("other", after: .hours(1)), proven: ProvenTransactions([live, revoked])),
-      ]
-      let claims = Matching(of: claimants, rules: scene.world.rules).claims
-      #expect(claims["taker"]?.owned == [live])
-      #expect(claims["other"]?.owned == [revoked])
-      #expect(claims["other"]?.isFinal == !isOpen)
-    }
-  }
-
   @Test("A name that false proofs alone speak for and that its transaction refutes owns nothing and is told nothing")
   func falseAndRefuted() {
     for change: (inout TransactionRecord.Contents) -> Void in [
@@ -173,28 +130,6 @@ import Testing
       let claims = Matching.uncontested(claimant, rules: Scene().world.rules)
       #expect(claims.owned == [] && claims.named == nil && claims.refused == nil && claims.contradictory == nil)
       #expect(Matching(of: [claimant], rules: Scene().world.rules).claims["order"] == claims)
-    }
-  }
-
-  @Test("Orders alike in what they name own besides what they alone bring, unless their own payload refutes the name")
-  func furtherOfNamers() throws {
-    let (target, own) = (Scene().paid("T1"), Scene().paid("T2"))
-    let cases: [(signedIds: [Identifier], known: [TransactionRecord], isRefuted: Bool)] = [
-      ([], [target], false), (["T1"], [target], false), (["T2"], [target], true), (["T2"], [], true),
-    ]
-    for (signedIds, known, isRefuted) in cases {
-      let claimant = Claimant(
-        order: named("order", "T1"), proven: ProvenTransactions([own]), known: known, signedIds: signedIds)
-      #expect(claimant.contradictsOwnPayload == isRefuted)
-      let kind = try #require(
-        NamerKind(claimant, isOwn: { $0 == own.key }, supporters: { _ in nil }, rules: Scene().world.rules))
-      #expect(kind.further(of: claimant, rules: Scene().world.rules) == (isRefuted ? [] : [own]))
-      let bare = NamerKind(
-        claimant.withoutProven, isOwn: { _ in false }, supporters: { _ in nil }, rules: Scene().world.rules)
-      #expect(bare != nil)
-      let claims = Matching.uncontested(claimant.withoutProven, rules: Scene().world.rules)
-      #expect(claims.with(further: []) == claims)
-      #expect(claims.with(further: [own]).owned == claims.owned + [own] && claims.with(further: [own]).lost == [])
     }
   }
 
@@ -217,10 +152,10 @@ import Testing
           order: order, proven: ProvenTransactions(records.filter { _ in random.number(1...10) <= density }))
       }
       let matching = Matching(
-        deciding: claimants, [:], Scene().world.rules, without: Array(repeating: false, count: claimants.count))
+        deciding: claimants, Scene().world.rules, without: Array(repeating: false, count: claimants.count))
       let sales = records.map(\.saleKey).sorted()
       let orders = claimants.indices.sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
-      for members in Matching.groups(matching.unnamed) {
+      for members in Matching.groups(Array(matching.links.joined())) {
         let own = orders.filter { order in members.contains { $0.index == order } }
         let keys = sales.filter { sale in members.contains { $0.transaction.saleKey == sale } }
         let pairs = members.compactMap { member -> Matching.Pair? in
@@ -238,7 +173,6 @@ import Testing
 
   @Test("Nothing is open unless somebody says so")
   func nothingOpenUnlessSaid() {
-    #expect(!OrderFacts(order: unnamed("order")).claimant.isUserOpen)
     #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: Scene().world.rules).isPaymentFinal)
     #expect(Judgement(reporting: .broken("bad")).isPaymentFinal)
   }

@@ -174,7 +174,8 @@ import Testing
       scene.world.rules.people = People(aliases: [("guest", "user")])
       twice(&scene, by: "guest")
     },
-    Case("a non-consumable, twice, and a receipt of the person is not answered", []) { scene in
+    Case("a non-consumable, twice, and a stray receipt of the person is not answered", ["bought_twice on second"]) {
+      scene in
       scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
       twice(&scene)
       scene.receipt(for: nil, .unanswered(.unreachable))

@@ -40,7 +40,7 @@ import Testing
       var facts = OrderFacts(
         order: order, deliveries: [delivery], receipts: [proof], proven: isProven ? [payment] : [],
         known: isProven ? [] : [payment])
-      facts.claims = Matching.uncontested(facts.claimant, rules: rules)
+      facts.claims = Matching.uncontested(facts.claimant(rules), rules: rules)
       return Judgement(judging: facts, rules: rules)
     }
   }
@@ -145,7 +145,7 @@ import Testing
     ("no quantity told", { $0.payment.quantity = nil }),
     ("no price told", { $0.payment.priceMilliunits = nil }),
     ("no currency told", { $0.payment.currency = nil }),
-    ("an offer at another price", { ($0.payment.hasOffer, $0.payment.priceMilliunits) = (true, 1) }),
+    ("an offer at the price", { $0.payment.hasOffer = true }),
     ("the same token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("A-b", .says("aB")) }),
     ("a token that Apple is silent about", { $0.order.appAccountToken = "ab" }),
     ("never verified", { $0.order.verifiedAt = nil }),
@@ -166,6 +166,7 @@ import Testing
   ]
 
   private static let others: [Change] = [
+    ("an offer at another price", { ($0.payment.hasOffer, $0.payment.priceMilliunits) = (true, 1) }),
     ("another environment claimed", { $0.proof.claimedEnvironment = "Sandbox" }),
     ("unsigned environment", { ($0.proof.claimedEnvironment, $0.proof.state.environment) = ("Sandbox", nil) }),
     ("a broken receipt", { $0.proof.defect = "it is broken" }),

@@ -215,14 +215,24 @@ extension RandomWorld.Withheld {
   fileprivate func concerns(
     _ finding: Finding, _ facts: [Identifier: OrderFacts], _ people: People, isAnyKind: Bool = false
   ) -> Bool {
-    guard isAnyKind || finding.kind.compares, let user = finding.userId, let environment = finding.environment,
+    guard isAnyKind || finding.kind.compares, let environment = finding.environment,
       let transactionId = finding.transactionId
     else { return false }
-    let key = TransactionKey(environment: environment, transactionId: transactionId)
-    return facts.values.contains { other in
-      !people.isSame(other.order.userId, user) && users.contains { people.isSame($0, other.order.userId) }
-        && (other.proven + other.claims.owned).contains { $0.key == key || $0.saleKey == key }
+    var reached: Set<TransactionKey> = [TransactionKey(environment: environment, transactionId: transactionId)]
+    func keys(_ facts: OrderFacts) -> Set<TransactionKey> {
+      let records = facts.proven + facts.known + facts.claims.owned
+      return Set(records.map(\.key) + records.map(\.saleKey))
     }
+    // Orders that share purchases are matched together: what one of them gets moves the others.
+    var left = Array(facts.values)
+    while let place = left.firstIndex(where: { !keys($0).isDisjoint(with: reached) }) {
+      let other = left.remove(at: place)
+      if users.contains(where: { people.isSame($0, other.order.userId) }), other.order.orderId != finding.orderId {
+        return true
+      }
+      reached.formUnion(keys(other))
+    }
+    return false
   }
 }
 

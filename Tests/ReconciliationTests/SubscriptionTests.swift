@@ -56,13 +56,13 @@ import Testing
       scene.renewal { $0.isRenewal = false }
     },
     Case(
-      "an order that names none does not claim a renewal, and stays unconfirmed",
+      "an app receipt does not link an order to a renewal",
       ["renewal_without_order on T2", "stuck_unconfirmed on second"]
     ) { scene in
       scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
       let renewal = scene.renewal()
       let order = scene.order("second") { $0.createdAt = end }
-      scene.signedProof(for: order, of: renewal)
+      scene.receipt(for: order, .verified(.app), bringing: [renewal])
     },
     Case("an upgrade in the middle of a period, both orders booked", []) { scene in
       let first = scene.subscription(transaction: { record in
@@ -154,7 +154,7 @@ import Testing
     Case("taken back before the period was over", ["paid_not_delivered on order"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end - .days(1) }
     },
-    Case("a trial explains a price of nothing", []) { scene in
+    Case("a trial that was booked at full price", ["amount_mismatch on order"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = Scene.asOf + .days(1)

@@ -23,12 +23,6 @@ import Testing
       Case("no price", "Apple told no price.") { $0.paidOrder(transaction: { $0.priceMilliunits = nil }) }
     ),
     (
-      .amountMismatch,
-      Case("an offer", "An offer or a trial explains another price.") {
-        $0.paidOrder(transaction: { $0.hasOffer = true })
-      }
-    ),
-    (
       .lapsedStillServed,
       Case("access", "Apple says that the subscription gives access.") { lapsed(&$0, .active) }
     ),

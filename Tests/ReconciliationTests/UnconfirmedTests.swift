@@ -23,14 +23,14 @@ import Testing
   }
 
   /// Of a proof that was refused with too many others of its night, what it has brought is believed, and held against nobody.
-  @Test(arguments: ["other app", "other product", "other id", "nobody's"])
+  @Test(arguments: ["other app", "other product", "nobody's"])
   func refusedWithTooManyOthers(_ what: String) {
     var scene = Scene()
     let record = scene.transaction { record in
       if what == "other app" { record.bundleId = "com.example.other" }
       if what == "other product" { record.productId = "another" }
     }
-    let order = scene.order { if what == "other id" { $0.transactionId = "T9" } }
+    let order = scene.order()
     var state = ProofState.review(.systemic)
     state.kind = .signed
     state.signedTransactionId = record.transactionId
@@ -84,17 +84,17 @@ import Testing
     },
     Case("a purchase of the product just outside the window", "unconfirmed not_in_receipt") { scene in
       let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) - .microsecond }
-      scene.signedProof(for: scene.order(), of: record)
+      scene.receipt(for: scene.order(), .verified(.app), bringing: [record])
     },
     Case("a purchase of the product at the edge of the window", "paid") { scene in
       let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) }
-      scene.signedProof(for: scene.order(), of: record)
+      scene.receipt(for: scene.order(), .verified(.app), bringing: [record])
     },
     Case("a named purchase has no window", "paid") { scene in
       scene.paidOrder(transaction: { $0.purchaseDate = ordered - .days(60) })
     },
     Case("a renewal that the order does not name", "unconfirmed not_in_receipt") { scene in
-      scene.signedProof(for: scene.order(), of: scene.transaction { $0.isRenewal = true })
+      scene.receipt(for: scene.order(), .verified(.app), bringing: [scene.transaction { $0.isRenewal = true }])
     },
     Case("a renewal that the order names", "paid") { scene in
       scene.paidOrder(transaction: { $0.isRenewal = true })

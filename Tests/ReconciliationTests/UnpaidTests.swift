@@ -200,14 +200,22 @@ import Testing
       let other = scene.transaction("T2") { $0.productId = "gems.500" }
       scene.receipt(for: scene.order(), .verified(.app), bringing: [old, other])
     },
-    Case("the named id is not the one in its own payload", "unpaid id_mismatch") { scene in
+    Case("the stated ID is not the one in its own payload, which pays it", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
       scene.signedProof(for: order, of: scene.transaction("T1"))
     },
-    Case("the same, and Apple knows both", "unpaid id_mismatch") { scene in
+    Case("the same, and Apple knows both", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
       scene.transaction("T9")
       scene.signedProof(for: order, of: scene.transaction("T1"))
+    },
+    Case("the stated ID is unknown, and its own payload is another order's", "unpaid duplicate") { scene in
+      let record = scene.transaction("T1")
+      let owner = scene.order("owner")
+      scene.signedProof("first", for: owner, of: record)
+      scene.delivery("d1", of: owner)
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.signedProof(for: order, of: record)
     },
     Case("the signed payload that holds another id was sent by somebody else", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
@@ -215,7 +223,7 @@ import Testing
       let other = scene.transaction("T1") { $0.productId = "gems.500" }
       scene.receipt(for: order, .verified(.signed, id: "T1"), bringing: [other]) { $0.userId = "stranger" }
     },
-    Case("the order names the first purchase of the renewal in its payload", "unconfirmed not_in_receipt") { scene in
+    Case("the order states the first purchase of the renewal in its payload", "paid") { scene in
       let renewal = scene.transaction("T2") {
         $0.originalTransactionId = "T1"
         $0.isRenewal = true
@@ -293,9 +301,9 @@ import Testing
   ]
 
   static let claims: [Case<String>] = [
-    Case("an earlier order names the same transaction", "unpaid duplicate") { scene in
-      scene.paidOrder()
-      scene.order("earlier") {
+    Case("a nearer order states the same transaction", "unpaid duplicate") { scene in
+      scene.paidOrder({ $0.createdAt = ordered + .hours(1) }, transaction: { $0.purchaseDate = ordered })
+      scene.order("nearer") {
         $0.transactionId = "T1"
         $0.createdAt = ordered - .microsecond
       }
@@ -309,7 +317,8 @@ import Testing
     },
     Case("others own all that its receipt lists", "unpaid duplicate") { scene in
       let record = scene.transaction()
-      scene.receipt(for: scene.order(), .verified(.app), bringing: [record])
+      scene.receipt(
+        for: scene.order { $0.createdAt = ordered + .hours(1) }, .verified(.app), bringing: [record])
       scene.order("other") { $0.transactionId = "T1" }
     },
     Case("others own all but one", "paid") { scene in
@@ -318,7 +327,7 @@ import Testing
       scene.order("other") { $0.transactionId = "T1" }
     },
     Case("others own what is known, and a receipt is unanswered", "unconfirmed rate_limited") { scene in
-      let order = scene.order()
+      let order = scene.order { $0.createdAt = ordered + .hours(1) }
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction()])
       scene.receipt("silent", for: order, .unanswered(.rateLimited))
       scene.order("other") { $0.transactionId = "T1" }
@@ -329,14 +338,6 @@ import Testing
       let nearer = scene.order("nearer")
       scene.receipt("r2", for: nearer, .verified(.app), bringing: [record])
       scene.receipt("r3", for: nearer, .neverChecked)
-    },
-    Case("the owner's own payload may turn out to hold another id", "unconfirmed awaiting_evidence") { scene in
-      scene.paidOrder()
-      let earlier = scene.order("earlier") {
-        $0.transactionId = "T1"
-        $0.createdAt = ordered - .hours(1)
-      }
-      scene.receipt("silent", for: earlier, .unanswered(.unreachable))
     },
     Case("the owner's proof of this one purchase waits for news only", "unpaid duplicate") { scene in
       let record = scene.transaction()

@@ -42,13 +42,14 @@ struct CSVTextTests {
   }
 
   @Test(
-    "Numbers of the database stay numbers, in the spelling of Table Schema; anything else is text",
+    "Numbers of the database stay numbers; what is none leaves its cell blank",
     arguments: [
-      ("1.999", "1.999"), ("-1.999", "-1.999"), ("-0", "-0"), ("NaN", "NaN"), ("Infinity", "INF"),
-      ("-Infinity", "-INF"), ("-1e5", "'-1e5"), ("=1", "'=1"), ("", ""),
+      ("1.999", "1.999"), ("-1.999", "-1.999"), ("-0", "-0"), ("NaN", ""), ("Infinity", ""), ("-Infinity", ""),
+      ("-1e5", ""), ("=1", ""), ("", ""),
     ])
   func figure(_ raw: String, _ expected: String) {
-    #expect(cell { $0.figure(raw) } == expected)
+    let shown = Cell(figure: raw)
+    #expect(cell { $0.put(shown, isId: false) } == expected)
   }
 
   @Test(

@@ -150,7 +150,7 @@ struct OrderStory {
       transaction.purchaseDate = createdAt + .seconds(1)
       transaction.checkedAt = try instant("2026-11-19T23:00:00Z")
       facts = OrderFacts(order: order, known: [transaction])
-      facts.claims = Matching.uncontested(facts.claimant, rules: rules)
+      facts.claims = Matching.uncontested(facts.claimant(rules), rules: rules)
     }
     if isDelivered {
       facts.deliveries = [

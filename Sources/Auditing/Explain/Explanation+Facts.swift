@@ -69,7 +69,7 @@ extension Explanation.Claim {
   init(_ claim: ClaimReasoning.Claim) {
     let token =
       switch claim.token {
-      case .own: "own"
+      case .same: "own"
       case .other: "other"
       case .unknown: "unknown"
       }

@@ -322,7 +322,7 @@ extension OrderFacts {
     if claims.owned.contains(where: { $0.key == record.key }) {
       return isNamed
         ? "This order names it and owns it."
-        : "This order owns it. \(claimant.reasonAboutUnnamed(record, rules: rules))"
+        : "This order owns it. \(claimant(rules).reasonAboutUnnamed(record, rules: rules))"
     }
     if let same = claims.owned.first(where: { $0.saleKey == record.saleKey }) {
       return "This order owns \(same.transactionId), which is the same sale."
@@ -336,6 +336,6 @@ extension OrderFacts {
     if claims.contradictory?.key == record.key {
       return "This order names it, but Apple's records about it contradict each other."
     }
-    return "This order does not own it. \(claimant.reasonAboutUnnamed(record, rules: rules))"
+    return "This order does not own it. \(claimant(rules).reasonAboutUnnamed(record, rules: rules))"
   }
 }

@@ -19,6 +19,8 @@ struct Neighbourhood {
   private(set) var open: OpenPeople
   /// Orders that the users of these have placed, and those that are named by their receipts.
   private(set) var ordersBeside: Set<Identifier> = []
+  /// Orders that have goods.
+  private(set) var ordersWithGoods: Set<Identifier> = []
   /// All receipts that were read.
   private(set) var receiptIds: Set<Identifier> = []
   /// Whether the walk came to its end; false where more was to be read than it was allowed to.
@@ -37,7 +39,7 @@ struct Neighbourhood {
     around orderIds: Set<Identifier>, receipts receiptIds: Set<Identifier> = [], atMost limit: Int = .max,
     shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws {
-    open = OpenPeople(rules.people)
+    open = OpenPeople(rules)
     var newOrders = orderIds
     var knownReceipts: Set<Identifier> = []
     var knownIds: Set<Identifier> = []
@@ -105,6 +107,16 @@ struct Neighbourhood {
       for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
     }
     note(groups.values.flatMap(\.proofs) + further)
+    if groups.count > 1 {
+      var deliveries = try shop.copyOut(
+        try sales.deliveries(where: "d.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)"), ids: groups.keys)
+      while try deliveries.advance() {
+        let delivery = try sales.delivery(deliveries, asOf: rules.asOf)
+        if let orderId = delivery.orderId, delivery.defect == nil, delivery.stands, (delivery.quantity ?? 0) > 0 {
+          ordersWithGoods.insert(orderId)
+        }
+      }
+    }
     try takeOpenReceipts(atMost: limit, shop: shop, own: own, sales, rules: rules)
   }
 
@@ -149,12 +161,15 @@ struct Neighbourhood {
     }
     ordersBeside.formUnion(placed)
     let orders = try OrderRow.counting(placed, shop: shop, sales, rules: rules)
-    let orderedBy = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0.userId) })
-    for (column, ids) in [("user_id", users), ("order_id", Set(orderedBy.keys))] {
+    var rows = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0) })
+    for (column, ids) in [("user_id", users), ("order_id", Set(rows.keys))] {
       let proofs = try Proof.proofs(
         "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
+      // What these users have sent for orders of others.
+      let others = Set(proofs.compactMap(\.receipt.orderId)).subtracting(rows.keys)
+      for order in try OrderRow.counting(others, shop: shop, sales, rules: rules) { rows[order.orderId] = order }
       for proof in proofs {
-        open.take(proof.receipt, orderedBy: proof.receipt.orderId.flatMap { orderedBy[$0] })
+        open.take(proof.receipt, sentFor: proof.receipt.orderId.flatMap { rows[$0] })
       }
       note(proofs)
     }
@@ -205,8 +220,9 @@ struct Neighbourhood {
   }
 
   /// From facts that were read already: all groups and transactions there are.
-  init(groups: [OrderGroup], records: [TransactionRecord], people: People = People()) {
-    open = OpenPeople(people)
+  init(groups: [OrderGroup], records: [TransactionRecord], withGoods: Set<Identifier> = [], rules: Rules) {
+    open = OpenPeople(rules)
+    ordersWithGoods = withGoods
     for group in groups {
       open.take(group)
       self.groups[group.row.orderId] = group
@@ -234,7 +250,7 @@ struct Neighbourhood {
   func matched(for orderId: Identifier, rules: Rules) -> Matching {
     var result = Matching()
     var claimable: [Identifier: [TransactionRecord]] = [:]
-    var contest = Contest(rules: rules, open: open)
+    var contest = Contest(rules: rules)
     var isContestant: Set<Identifier> = []
     let purchases = Dictionary(grouping: records.values.joined()) { $0.saleKey }
     var found: [(record: TransactionRecord, candidates: Candidates, sharesSale: Bool)] = []
@@ -242,7 +258,7 @@ struct Neighbourhood {
     for record in records.values.joined() {
       let sharesSale = (purchases[record.saleKey]?.count ?? 0) > 1
       let candidates = Candidates(
-        for: record, mentions: mentions[record.transactionId] ?? [], rules: rules, sharesSale: sharesSale)
+        for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
       found.append((record, candidates, sharesSale))
       claimants[record.saleKey, default: []].formUnion(candidates.claimants)
     }
@@ -268,7 +284,9 @@ struct Neighbourhood {
     }
     for contestant in isContestant {
       guard let group = groups[contestant] else { continue }
-      contest.add(Contestant(group: group, claimable: claimable[contestant] ?? []))
+      contest.add(
+        Contestant(
+          group: group, claimable: claimable[contestant] ?? [], hasGoods: ordersWithGoods.contains(contestant)))
     }
     let outcome = contest.matched()
     outcome.forEach { owner, claims in for record in claims.owned { result.owners[record.key] = owner } }
@@ -291,10 +309,11 @@ struct Neighbourhood {
     let claimants = ids.compactMap { id -> Claimant? in
       guard let group = groups[id], case .valid(let order) = group.row else { return nil }
       let mentioned = Set(group.mentions.map(\.transactionId)).flatMap { records[$0] ?? [] }
-      return OrderFacts(
+      var facts = OrderFacts(
         order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
-        others: mentioned.filter { matching.contested.contains($0.key) }
-      ).claimant
+        others: mentioned.filter { matching.contested.contains($0.key) })
+      facts.hasGoods = ordersWithGoods.contains(id)
+      return facts.claimant(rules)
     }
     let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
     return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)

@@ -188,8 +188,6 @@ struct CSVText: ~Copyable {
     put(dialect.separator)
   }
 
-  private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
-
   mutating func decimal(_ units: Int128, digits: UInt8) {
     guard let small = Int64(exactly: units) else {
       // The longest number of 128 bits has 39 places, and more zeros are not put before a point than a currency has.
@@ -213,19 +211,9 @@ struct CSVText: ~Copyable {
     put(dialect.separator)
   }
 
-  /// A number, which is never defused; the two infinities are spelt as Table Schema does.
+  /// A number, which is never defused.
   mutating func figure(_ text: String) {
-    let number =
-      switch text {
-      case "Infinity": "INF"
-      case "-Infinity": "-INF"
-      default: text
-      }
-    let marks = Set("-.".utf8)
-    guard number != text || text.utf8.allSatisfy({ Self.isDigit($0) || marks.contains($0) }) else {
-      return self.text(text)
-    }
-    put(text: number.replacing(".", with: String(UnicodeScalar(dialect.decimalMark))))
+    put(text: text.replacing(".", with: String(UnicodeScalar(dialect.decimalMark))))
   }
 
   /// RFC 3339 in UTC, whole seconds toward the past: `2026-11-19T22:14:03Z`.

@@ -26,6 +26,14 @@ enum Cell: Hashable, Sendable {
     self = money.map { .decimal(Int128($0.minorUnits), digits: $0.currency.digits) } ?? .blank
   }
 
+  /// A number as the database prints it; blank where it is none, as NaN and the infinities are.
+  init(figure text: String) {
+    let isNumber = text.utf8.allSatisfy {
+      (0x30...0x39).contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+    }
+    self = isNumber && !text.isEmpty ? .figure(text) : .blank
+  }
+
   /// Whole days of 24 hours since an instant; an instant later than the as-of is no days old.
   init(daysSince instant: Instant?, asOf: Instant) {
     self = instant.map { .count(max(0, (asOf - $0).wholeDays)) } ?? .blank

@@ -96,7 +96,7 @@ package struct OrderLine: TableRow, Hashable {
   private var amountCell: Cell {
     switch amount {
     case .money(let money): Cell(money)
-    case .text(let text, _): .figure(text)
+    case .text(let text, _): Cell(figure: text)
     }
   }
 

@@ -139,10 +139,10 @@ class Job:
             holders = of(orders, frames.TOKEN_HOLDER).filter(lambda row: row[0] in tokens.value).collect()
             told = told.union(self._spark.parallelize(of_list(self._once("tokens", questions + holders), frames.TOLD)))
         groups = of(orders, frames.GROUP).union(told)
-        matched = self._match(of, groups, transactions, opened)
+        deliveries = stores.rows("deliveries").persist(StorageLevel.DISK_ONLY)
+        matched = self._match(of, groups.union(deliveries), transactions)
         groups = groups.union(self._spark.parallelize(matched))
 
-        deliveries = stores.rows("deliveries").persist(StorageLevel.DISK_ONLY)
         by_id = of(self._stage("deliveries", deliveries, None), frames.DELIVERY)
         repeated = of(self._stage("repeated", by_id, None), frames.REPEATED_DELIVERY).collect()
         twice = []
@@ -159,14 +159,14 @@ class Job:
         self._keep_all("judge", judged)
         self._finish(sums)
 
-    def _match(self, of, groups, transactions, opened):
+    def _match(self, of, orders, transactions):
         """Matches what is contested, on the driver: its size is that of the contests."""
         contested = of(transactions, frames.CONTESTED).collect()
         if not contested:
             return []
         contestants = self._spark.broadcast(set(of(transactions, frames.CONTESTANT).map(lambda row: row[0]).collect()))
-        material = groups.filter(lambda row: row[0] in contestants.value).collect()
-        outcome = self._once("contests", contested + material + opened)
+        material = orders.filter(lambda row: row[0] in contestants.value).collect()
+        outcome = self._once("contests", contested + material)
         self._keep("contests", frames.pieces(outcome))
         return of_list(outcome, frames.TOLD) + of_list(outcome, frames.MATCHED)
 

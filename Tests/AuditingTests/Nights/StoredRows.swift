@@ -34,6 +34,8 @@ struct StoredRows {
 
     init(rows: [AuditRelation: [[UInt8]]]) { self.rows = rows }
 
+    func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader { try read(.deliveries) }
+
     func read(_ relation: AuditRelation) throws -> CopyReader {
       var left = (rows[relation] ?? [])[...]
       return CopyReader { () throws(PostgresError) in left.popFirst() }

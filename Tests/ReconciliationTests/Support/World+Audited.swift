@@ -63,13 +63,12 @@ extension World {
       facts[order.orderId]?.awaited = Set(awaiting.flatMap { brings[$0.receiptId] ?? [] }).subtracting(
         answered.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
     }
-    let (open, unread) = (users(ofWhomAny: \.mayBringPayment), users(ofWhomAny: \.isUnread))
+    let openOrders = openOrders()
     for (orderId, one) in facts {
       let person = rules.people.person(one.order.userId)
-      facts[orderId]?.isUserOpen = open.contains(person)
-      facts[orderId]?.isUserUnread = unread.contains(person)
+      facts[orderId]?.openOrders = openOrders[person] ?? []
     }
-    let matching = Matching(of: facts.values.map(\.claimant), supporters: supporters(beside: facts), rules: rules)
+    let matching = Matching(of: facts.values.map { $0.claimant(rules) }, rules: rules)
     let usersByToken = self.usersByToken()
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
@@ -85,33 +84,24 @@ extension World {
   /// The orders as claimants, in the order of their rows.
   var claimants: [Claimant] {
     let facts = matchedFacts().orders
-    return orders.compactMap { facts[$0.orderId]?.claimant }
+    return orders.compactMap { facts[$0.orderId]?.claimant(rules) }
   }
 
-  /// Everybody who has such a receipt.
-  private func users(ofWhomAny isSuch: (ProofState) -> Bool) -> Set<Identifier> {
-    let users = Dictionary(
-      orders.compactMap { row -> (Identifier, Identifier)? in
-        if case .valid(let order) = row { (order.orderId, order.userId) } else { nil }
+  /// By person, the orders with a receipt that is not answered and could bring a payment.
+  private func openOrders() -> [Identifier: [OpenOrder]] {
+    let valid = Dictionary(
+      orders.compactMap { row -> (Identifier, Order)? in
+        if case .valid(let order) = row { (order.orderId, order) } else { nil }
       }
     ) { first, _ in first }
-    var open: Set<Identifier> = []
-    for receipt in receipts where receipt.defect == nil && isSuch(receipt.state) {
-      for user in [receipt.userId, receipt.orderId.flatMap { users[$0] }].compactMap({ $0 }) {
-        open.insert(rules.people.person(user))
+    var orders: [Identifier: [OpenOrder]] = [:]
+    for receipt in receipts where receipt.defect == nil && receipt.state.mayChangeOwners(rules) {
+      guard let order = receipt.orderId.flatMap({ valid[$0] }) else { continue }
+      for person in Set([receipt.userId, order.userId].compactMap { $0.map(rules.people.person) }) {
+        orders[person, default: []].append(OpenOrder(order, isUnread: receipt.state.isUnread))
       }
     }
-    return open
-  }
-
-  /// Who sent genuine receipts that belong to none of these orders, by what they bring.
-  private func supporters(beside facts: [Identifier: OrderFacts]) -> [TransactionKey: Set<Identifier>] {
-    var supporters: [TransactionKey: Set<Identifier>] = [:]
-    for receipt in receipts where receipt.isGenuine && receipt.orderId.flatMap({ facts[$0] }) == nil {
-      guard let user = receipt.userId else { continue }
-      for key in brings[receipt.receiptId] ?? [] { supporters[key, default: []].insert(user) }
-    }
-    return supporters
+    return orders
   }
 
   /// The records, each with the newest expiry among all periods of its subscription.
@@ -125,11 +115,12 @@ extension World {
       guard let expiry = record.subscriptionExpiresDate ?? record.expiresDate else { continue }
       newest[subscription(record)] = max(newest[subscription(record)] ?? expiry, expiry)
     }
-    return transactions.map { record in
-      var record = record
-      record.subscriptionExpiresDate = newest[subscription(record)]
-      return record
-    }
+    return TransactionRecord.separatingRepurchases(
+      transactions.map { record in
+        var record = record
+        record.subscriptionExpiresDate = newest[subscription(record)]
+        return record
+      })
   }
 
   /// The users for whom the shop has an account token on file, by the token in lower case.

@@ -1,0 +1,136 @@
+/// Why an order may be paid by a purchase. An order prefers the kinds in this order.
+public enum LinkKind: Int, Comparable, Sendable {
+  /// A verified proof of this one purchase was sent for the order.
+  case proof
+  /// The order's account token is the purchase's.
+  case token
+  /// The order states the transaction ID.
+  case id
+  /// The order states the original transaction ID of the subscription.
+  case subscription
+  /// A verified app receipt lists the purchase.
+  case list
+
+  public static func < (left: LinkKind, right: LinkKind) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// An order and a purchase that may pay it.
+struct Link {
+  /// Place of the order among the claimants.
+  var index: Int
+  var transaction: TransactionRecord
+  var kind: LinkKind
+  var rank: LinkRank
+}
+
+extension Link {
+  /// Whether the order would rather own this purchase than the other one.
+  func isPreferred(to other: Link) -> Bool {
+    if transaction.isReversed != other.transaction.isReversed { return !transaction.isReversed }
+    if kind != other.kind { return kind < other.kind }
+    // A purchase with the token of another account is the last choice among equals.
+    if (rank.token == .other) != (other.rank.token == .other) { return rank.token != .other }
+    if rank.distance != other.rank.distance { return rank.distance < other.rank.distance }
+    return transaction.key < other.transaction.key
+  }
+}
+
+/// How good a link is among the orders that would have one purchase.
+struct LinkRank: Sendable {
+  /// Whether the order's proofs were all rejected and another order has a verified one: it comes last.
+  var isRefuted: Bool
+  var token: AccountToken.Relation
+  var isInWindow: Bool
+  var isProof: Bool
+  /// Whether goods of the order were delivered and not taken back.
+  var hasGoods: Bool
+  /// Between the order's creation and the purchase date.
+  var distance: Span
+  var createdAt: Instant
+  var orderId: Identifier
+
+  /// - Parameter isRefuted: whether all proofs of the order were rejected and another order has a verified one.
+  init(_ claimant: Claimant, _ transaction: TransactionRecord, _ kind: LinkKind, isRefuted: Bool, rules: Rules) {
+    self.isRefuted = isRefuted
+    token = AccountToken.relation(of: claimant.order, to: transaction)
+    isInWindow = claimant.isInWindow(transaction, rules: rules)
+    isProof = kind == .proof
+    hasGoods = claimant.hasGoods
+    createdAt = claimant.order.createdAt
+    orderId = claimant.order.orderId
+    distance = ((transaction.saleDate ?? createdAt) - createdAt).magnitude
+  }
+
+  /// Whether the purchase pays this order rather than the other one.
+  func precedes(_ other: LinkRank, isSamePerson: Bool) -> Bool {
+    if isRefuted != other.isRefuted { return !isRefuted }
+    if token != other.token { return token.rawValue < other.token.rawValue }
+    if isInWindow != other.isInWindow { return isInWindow }
+    if isProof != other.isProof { return isProof }
+    if isSamePerson, hasGoods != other.hasGoods { return hasGoods }
+    if distance != other.distance { return distance < other.distance }
+    return (createdAt, orderId) < (other.createdAt, other.orderId)
+  }
+}
+
+extension Claimant {
+  /// Why the order may be paid by a transaction; nil: it has no link to it.
+  ///
+  /// - Parameter stated: the transaction that the order states.
+  func link(to transaction: TransactionRecord, stated: TransactionRecord?, rules: Rules) -> LinkKind? {
+    guard fitness(of: transaction, rules: rules) == .eligible, !restoresTooEarly(transaction, rules: rules) else {
+      return nil
+    }
+    let isListed = list.contains(transaction.key)
+    if isListed, proofIds.contains(transaction.transactionId) { return .proof }
+    let isStated = stated.map { $0.isSame(as: transaction) } ?? false
+    let isNear = isInWindow(transaction, rules: rules)
+    if isNear, !transaction.isLaterPeriod, isListed || isStated,
+      AccountToken.relation(of: order, to: transaction) == .same
+    {
+      return .token
+    }
+    if isStated { return order.transactionId == transaction.transactionId ? .id : .subscription }
+    guard isListed, isNear, !transaction.isLaterPeriod || isNameUnknown else { return nil }
+    return .list
+  }
+
+  /// The transaction that the order states, where it could pay the order.
+  func stated(rules: Rules) -> TransactionRecord? {
+    named(rules: rules).flatMap { standing(named: $0, rules: rules) == .eligible ? $0 : nil }
+  }
+
+  /// Whether all proofs of the order were rejected, so that others come first.
+  ///
+  /// - Parameter isProven: whether a verified receipt of another order contains the transaction.
+  func isRefuted(whereOthersProve isProven: Bool) -> Bool {
+    switch worth {
+    case .notFalse: false
+    case .unreadableButNameKnown: isProven
+    case .allFalse, .allFalseButNameOpen, .allFalseButNameKnown: true
+    }
+  }
+
+  /// Links to all purchases, the preferred first; of a purchase and its restores the preferred one.
+  ///
+  /// - Parameters:
+  ///   - index: place of the order among the claimants.
+  ///   - stated: the transaction that the order states, where it could pay the order.
+  ///   - isRefuted: whether another order has a verified proof, and this one rejected proofs alone.
+  func links(
+    _ index: Int = 0, stated: TransactionRecord?, isRefuted: (TransactionRecord) -> Bool = { _ in false }, rules: Rules
+  ) -> [Link] {
+    var links: [Link] = []
+    func add(_ transaction: TransactionRecord) {
+      guard let kind = link(to: transaction, stated: stated, rules: rules) else { return }
+      let rank = LinkRank(self, transaction, kind, isRefuted: isRefuted(transaction), rules: rules)
+      links.append(Link(index: index, transaction: transaction, kind: kind, rank: rank))
+    }
+    for transaction in proven { add(transaction) }
+    if let stated, !list.contains(stated.key) { add(stated) }
+    guard links.count > 1 else { return links }
+    links.sort { $0.isPreferred(to: $1) }
+    var sales: Set<TransactionKey> = []
+    return links.filter { sales.insert($0.transaction.saleKey).inserted }
+  }
+}

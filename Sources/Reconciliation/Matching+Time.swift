@@ -1,0 +1,175 @@
+/// Orders of one person and product that app receipts alone link to purchases: pairs are made in the order of time.
+extension Matching {
+  mutating func take(_ crowd: Crowd) {
+    self.crowd = crowd
+    for sale in crowd.sales { claimed.insert(sale.transaction.key) }
+    for sale in crowd.sales where sale.isOpen { provisional.insert(sale.transaction.saleKey) }
+    for isFurther in [false, true] {
+      for sale in crowd.sales where sale.isFurther == isFurther {
+        if let owner = sale.owner { own(sale.transaction, by: owner) }
+      }
+    }
+  }
+
+  /// Orders that may exchange purchases among each other.
+  private struct Kind: Hashable {
+    var person: Identifier
+    var productId: Identifier
+    var bundleId: String?
+    var token: String?
+  }
+
+  /// Gives the orders of each kind as many purchases as possible, orders with goods first, then the nearest in time.
+  mutating func arrangeByTime(in environment: AppleEnvironment) {
+    var groups: [Kind: [Int]] = [:]
+    for (index, own) in links.enumerated() where !own.isEmpty {
+      guard own.allSatisfy({ $0.kind == .list || $0.kind == .token }), held[index]?.rank.token != .other,
+        claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
+      else { continue }
+      let order = claimants[index].order
+      let kind = Kind(
+        person: rules.people.person(order.userId), productId: order.productId, bundleId: rules.bundleId(of: order),
+        token: order.appAccountToken.map(AccountToken.spelling))
+      groups[kind, default: []].append(index)
+    }
+    var holders: [TransactionKey: Int] = [:]
+    for (index, link) in held.enumerated() { if let link { holders[link.transaction.saleKey] = index } }
+    for members in groups.values.filter({ $0.count > 1 }).sorted(by: { $0[0] < $1[0] }) {
+      let own = Set(members)
+      let free = members.flatMap { links[$0] }.filter { link in
+        let sale = link.transaction.saleKey
+        return link.transaction.environment == environment && link.rank.token != .other && owners[sale] == nil
+          && holders[sale].map(own.contains) ?? true
+      }
+      for index in members {
+        if let link = held[index] { holders[link.transaction.saleKey] = nil }
+        held[index] = nil
+      }
+      for component in Matching.groups(free) { arrange(component) }
+      for index in members { if let link = held[index] { holders[link.transaction.saleKey] = index } }
+    }
+  }
+
+  /// Assigns the purchases of these links to their orders.
+  private mutating func arrange(_ links: [Link]) {
+    let orders = Set(links.map(\.index)).sorted()
+    let dates = Dictionary(links.map { ($0.transaction.saleKey, $0.transaction.saleDate) }) { first, _ in first }
+    let sales = dates.keys.sorted { left, right in
+      guard let one = dates[left].flatMap(\.self), let other = dates[right].flatMap(\.self), one != other else {
+        return left < right
+      }
+      return one < other
+    }
+    let orderPlaces = Dictionary(uniqueKeysWithValues: orders.enumerated().map { ($1, $0) })
+    let salePlaces = Dictionary(uniqueKeysWithValues: sales.enumerated().map { ($1, $0) })
+    var byPair: [Int: Link] = [:]
+    var pairs: [Pair] = []
+    pairs.reserveCapacity(links.count)
+    for link in links {
+      guard let order = orderPlaces[link.index], let sale = salePlaces[link.transaction.saleKey] else { continue }
+      pairs.append(Pair(order: order, sale: sale, transaction: link.transaction))
+      byPair[order * sales.count + sale] = link
+    }
+    for (order, sale) in partners(pairs, orders, saleCount: sales.count).enumerated() {
+      if let sale { held[orders[order]] = byPair[order * sales.count + sale] }
+    }
+  }
+
+  private func partners(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
+    guard let onTimeline = assignOnTimeline(pairs, orders, saleCount: saleCount) else {
+      return assignInGeneral(pairs, orders, saleCount: saleCount)
+    }
+    let isLeftOut = onTimeline.indices.contains { onTimeline[$0] == nil && claimants[orders[$0]].hasGoods }
+    return isLeftOut && orders.contains { !claimants[$0].hasGoods }
+      ? assignInGeneral(pairs, orders, saleCount: saleCount) : onTimeline
+  }
+
+  /// An order and a purchase, by their places in time.
+  struct Pair {
+    var order: Int
+    var sale: Int
+    var transaction: TransactionRecord
+  }
+
+  func distance(_ pair: Pair, _ orders: [Int]) -> Int64 {
+    let createdAt = claimants[orders[pair.order]].order.createdAt
+    return ((pair.transaction.saleDate ?? createdAt) - createdAt).magnitude.microseconds
+  }
+
+  /// Where the claims are those of orders and sales on one line; nil where they are not, or too few to be worth it.
+  func assignOnTimeline(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?]? {
+    guard pairs.count > 64 else { return nil }
+    var dates = [Int64?](repeating: nil, count: saleCount)
+    var allowed: Set<Int> = []
+    for pair in pairs {
+      guard let date = pair.transaction.saleDate?.microseconds, dates[pair.sale] ?? date == date else { return nil }
+      dates[pair.sale] = date
+    }
+    let times = orders.map { claimants[$0].order.createdAt.microseconds }
+    let isComplete = pairs.count == times.count * saleCount
+    if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
+    let (sales, window) = (dates.compactMap(\.self), rules.matchWindow.microseconds)
+    let onLine = LineAssignment.solve(orders: times, transactions: sales, window: window).partners
+    // The best of all pairs is the best of those that are allowed, when it is one of them.
+    let isAllowed =
+      isComplete
+      || onLine.enumerated().allSatisfy { order, sale in
+        sale.map { allowed.contains(order * saleCount + $0) } ?? true
+      }
+    if isAllowed { return onLine }
+    return TimelineAssignment.solve(
+      orders: times, transactions: sales, window: window,
+      allows: { allowed.contains($0 * saleCount + $1) })?.partners
+  }
+
+  /// An order without goods costs more than any distance, so that orders with goods come first.
+  func assignInGeneral(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
+    let isMixed = Set(orders.map { claimants[$0].hasGoods }).count > 1
+    let penalty = isMixed ? rules.matchWindow.microseconds * Int64(orders.count + 1) : 0
+    let edges = Set(
+      pairs.map { pair in
+        Assignment.Edge(
+          order: pair.order, transaction: pair.sale,
+          distance: distance(pair, orders) + (claimants[orders[pair.order]].hasGoods ? 0 : penalty))
+      })
+    return Assignment.solve(orderCount: orders.count, transactionCount: saleCount, edges: Array(edges))
+  }
+
+  /// Links that share orders or purchases, each group by itself: claims in one depend on none in another.
+  static func groups(_ candidates: [Link]) -> [[Link]] {
+    var places: [TransactionKey: Int] = [:]
+    var nodes: [Int: Int] = [:]
+    var parents: [Int] = []
+    func root(_ start: Int) -> Int {
+      var node = start
+      while parents[node] != node {
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+      }
+      return node
+    }
+    func added() -> Int {
+      parents.append(parents.count)
+      return parents.count - 1
+    }
+    for candidate in candidates {
+      let order = nodes[candidate.index] ?? added()
+      nodes[candidate.index] = order
+      let sale = places[candidate.transaction.saleKey] ?? added()
+      places[candidate.transaction.saleKey] = sale
+      parents[root(order)] = root(sale)
+    }
+    var groups: [[Link]] = []
+    var groupByRoot: [Int: Int] = [:]
+    for candidate in candidates {
+      let root = root(nodes[candidate.index] ?? 0)
+      if let group = groupByRoot[root] {
+        groups[group].append(candidate)
+      } else {
+        groupByRoot[root] = groups.count
+        groups.append([candidate])
+      }
+    }
+    return groups
+  }
+}

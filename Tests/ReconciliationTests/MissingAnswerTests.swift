@@ -1,0 +1,122 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// When an answer that is missing counts, and what it withholds.
+@Suite struct MissingAnswerTests {
+  private static let comparisons: Set<FindingKind> = [
+    .quantityMismatch, .amountMismatch, .currencyMismatch, .accountTokenMissing, .deliveredBeforePaid,
+    .purchasePredatesOrder, .lapsedStillServed, .wrongUser,
+  ]
+
+  /// A delivered order of one unit, and Apple's payment for two, proven by its own signed transaction or by its ID.
+  private static func scene(isProven: Bool = true) -> (scene: Scene, order: Order) {
+    var scene = Scene()
+    let payment = scene.transaction { $0.quantity = 2 }
+    let order = scene.order { $0.transactionId = isProven ? nil : "T1" }
+    if isProven { scene.signedProof("own", for: order, of: payment) }
+    if !isProven { scene.world.lookups["order"] = .verified(nil) }
+    scene.delivery(of: order)
+    return (scene, order)
+  }
+
+  private static func findings(_ scene: Scene) -> Set<FindingKind> {
+    Set(scene.world.audited().judgements["order"]?.findings.map(\.kind) ?? [])
+  }
+
+  @Test(
+    "A stray receipt of the same user that is not answered withholds no finding about a payment that is proven",
+    arguments: [
+      ProofState.unanswered(.appleError), .neverChecked, .review(.accountGone), .review(.appleError),
+      .review(.systemic),
+    ])
+  func stray(state: ProofState) {
+    var (scene, order) = Self.scene()
+    scene.receipt("stray", for: nil, state) { $0.userId = order.userId }
+    #expect(Self.findings(scene).contains(.quantityMismatch))
+  }
+
+  @Test("An unanswered receipt for another order of the same user counts where that order could own the payment")
+  func openOrder() {
+    for (change, isWithheld) in [
+      ({ _ in }, true), ({ $0.productId = "coins" }, false), ({ $0.createdAt = $0.createdAt - .days(4) }, false),
+      ({ $0.transactionId = "T9" }, false),
+    ] as [((inout Order) -> Void, Bool)] {
+      var (scene, _) = Self.scene(isProven: false)
+      let other = scene.order("other", change)
+      scene.receipt("open", for: other, .unanswered(.unreachable))
+      #expect(Self.findings(scene).contains(.quantityMismatch) == !isWithheld)
+    }
+  }
+
+  @Test("A question that is stuck withholds nothing any more")
+  func stuck() {
+    for (age, isWithheld) in [(Span.hours(47), true), (.hours(48), false)] {
+      var (scene, _) = Self.scene(isProven: false)
+      let other = scene.order("other")
+      scene.receipt("open", for: other, .unanswered(.unreachable)) { $0.state.unansweredSince = Scene.asOf - age }
+      #expect(Self.findings(scene).contains(.quantityMismatch) == !isWithheld, "\(age)")
+    }
+  }
+
+  @Test("A second charge is none while Apple has not said whether it was refunded")
+  func chargedTwice() {
+    for isAnswered in [true, false] {
+      var scene = Scene()
+      let order = scene.order()
+      for id in ["T1", "T2"] {
+        scene.signedProof("of \(id)", for: order, of: scene.transaction(id) { $0.revocationToldDate = $0.signedDate })
+      }
+      if !isAnswered {
+        var state = ProofState.unanswered(.appleError)
+        (state.kind, state.signedTransactionId) = (.signed, "T2")
+        scene.world.receipts[1].state = state
+      }
+      #expect(Self.findings(scene).contains(.chargedTwice) == isAnswered)
+    }
+  }
+
+  @Test("Goods are given and taken on an answer of this night alone")
+  func actions() throws {
+    for (answeredAt, expected) in [
+      (Scene.asOf, FindingAction.deliver), (Scene.asOf - .days(1), .look), (nil, .look),
+    ] as [(Instant?, FindingAction)] {
+      var scene = Scene()
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.signedProof("own", for: order, of: scene.transaction { $0.checkedAt = Scene.asOf })
+      scene.world.receipts[0].state.answeredAt = answeredAt
+      let finding = try #require(
+        scene.world.audited().findings.first { $0.kind == .paidNotDelivered })
+      #expect(finding.action == expected)
+    }
+  }
+
+  @Test("A signed transaction of another product beside a payload that nobody can read proves nothing")
+  func unreadableBesideAnother() {
+    for isDamaged in [true, false] {
+      var scene = Scene()
+      let order = scene.order()
+      scene.signedProof("signed", for: order, of: scene.transaction { $0.productId = "coins" })
+      if isDamaged { scene.receipt("damaged", for: order, .rejected(.malformed)) }
+      scene.delivery(of: order)
+      let payment = scene.world.audited().judgements["order"]?.payment
+      #expect(payment == (isDamaged ? "unconfirmed not_in_receipt" : "unpaid product_mismatch"))
+    }
+  }
+
+  @Test("An unknown ID beside a receipt of another app alone leaves the receipt's finding")
+  func foreignReceiptBesideUnknownID() {
+    for (hasOther, isFound) in [(false, true), (true, false)] {
+      var scene = Scene()
+      let order = scene.order { $0.transactionId = "unknown" }
+      scene.world.lookups["order"] = .notFound()
+      scene.receipt("foreign", for: order, .verified(.app)) { $0.state.bundleId = "com.example.other" }
+      if hasOther { scene.receipt("own", for: order, .verified(.app)) { $0.state.bundleId = Scene.bundle } }
+      scene.delivery(of: order)
+      let judgement = scene.world.audited().judgements["order"]
+      #expect(judgement?.verdict == .unpaid(.notFound, nil))
+      #expect((judgement?.findings.contains { $0.kind == .wrongBundle }) == isFound)
+    }
+  }
+}
