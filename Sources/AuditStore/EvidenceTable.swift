@@ -33,10 +33,9 @@ package enum EvidenceTable {
   static func firstIncredible(on connection: borrowing BlockingConnection) throws(PostgresError) -> String? {
     try connection.execute(
       """
-      SELECT format('fact %s about transaction %s is signed later than all clocks, or was recorded by no run at work; it does \
+      SELECT format('fact %s about transaction %s is signed later than all clocks, or was recorded after its run ended; it does \
       not count', e.evidence_id, e.transaction_id)
-      FROM night_audit.evidence e
-      WHERE NOT \(isCredible("e")) OR NOT EXISTS (SELECT FROM night_audit.runs r WHERE r.run_id = e.run_id)
+      FROM night_audit.evidence e WHERE NOT \(isCredible("e"))
       ORDER BY e.evidence_id LIMIT 1
       """
     ).first.map { row throws(PostgresError) in try row.text(0) }

@@ -145,9 +145,10 @@ package struct AuditPart {
       try pass.settle(contests, into: settled.outlet(0))
       let told = sorter(.told)
       for part in try settled.gathered() {
-        try writer.write(.told, all: part)
-        try part.restart()
-        try told.absorb(part)
+        while let record = try part.next() {
+          try output.write(tag: AuditFrame.told.rawValue, key: [0] + record.key, content: [UInt8](record.content))
+          try told.add(key: record.key, content: record.content)
+        }
       }
       let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
       let contestants = try pass.contestants(of: batches, among: GroupReading(groups, told))

@@ -31,6 +31,8 @@ package struct NightFigures: Equatable, Sendable {
   package private(set) var new: [FindingKind: Sample] = [:]
   /// Money at stake in new findings.
   package private(set) var newAtStake = MoneyByCurrency()
+  /// How many of them put money in a currency at stake.
+  package private(set) var newWithStake: [Currency: Int] = [:]
   /// By currency the new findings with the most money at stake.
   private var largest: [Currency: [Largest]] = [:]
   /// Orders whose rows break the contract.
@@ -74,6 +76,7 @@ package struct NightFigures: Equatable, Sendable {
 
   private mutating func add(_ atStake: Money, of finding: Finding) {
     newAtStake.add(atStake)
+    newWithStake[atStake.currency, default: 0] += 1
     var known = largest[atStake.currency] ?? []
     if known.count == 3, let least = known.last, least.minorUnits >= atStake.minorUnits { return }
     known.append(Largest(minorUnits: atStake.minorUnits, words: finding.example))
@@ -226,7 +229,9 @@ package struct Plausibility: Hashable, Sendable {
       causes.append(.closings(night.closing, of: night.openBefore))
     }
     let ordered = night.ordered.minorUnits
-    for (currency, new) in night.newAtStake.sorted where new > ordered[currency, default: 0] {
+    // One lost payment in a currency that nobody had ordered in before is no slip.
+    for (currency, new) in night.newAtStake.sorted
+    where new > ordered[currency, default: 0] && night.newWithStake[currency, default: 0] >= Plausibility.least {
       causes.append(
         .atStake(currency, new: new, ordered: ordered[currency, default: 0], examples: night.examples(in: currency)))
     }

@@ -46,6 +46,8 @@ struct LinkRank: Sendable {
   var hasGoods: Bool
   /// Between the order's creation and the purchase date.
   var distance: Span
+  /// Whether a verified receipt that was sent for the order contains the purchase. Somebody who saw an ID can state it.
+  var isListed: Bool
   var createdAt: Instant
   var orderId: Identifier
 
@@ -56,6 +58,7 @@ struct LinkRank: Sendable {
     isInWindow = claimant.isInWindow(transaction, rules: rules)
     isProof = kind == .proof
     hasGoods = claimant.hasGoods
+    isListed = claimant.list.contains(transaction.key)
     createdAt = claimant.order.createdAt
     orderId = claimant.order.orderId
     distance = ((transaction.saleDate ?? createdAt) - createdAt).magnitude
@@ -69,6 +72,7 @@ struct LinkRank: Sendable {
     if isProof != other.isProof { return isProof }
     if isSamePerson, hasGoods != other.hasGoods { return hasGoods }
     if distance != other.distance { return distance < other.distance }
+    if isListed != other.isListed { return isListed }
     return (createdAt, orderId) < (other.createdAt, other.orderId)
   }
 }

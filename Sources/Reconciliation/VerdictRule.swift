@@ -136,6 +136,12 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     if facts.awaitsAnswer { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
     if facts.claims.lost.allSatisfy(\.isFinal) {
+      let claimant = facts.claimant(rules)
+      if let named = facts.order.transactionId, claimant.contradictsOwnPayload {
+        return because.noting(
+          .unpaid(.idMismatch, claimant.proven.first { claimant.signedIds.contains($0.transactionId) }),
+          "\(whose), it has no other to claim, and it names \(named) although its own signed proof holds another id.")
+      }
       return because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
     }
     let isTest = facts.claims.lost.allSatisfy { $0.transaction.environment != .production }

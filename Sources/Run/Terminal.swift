@@ -12,19 +12,25 @@ package enum Terminal {
   }
 
   /// Text without anything that a terminal would obey, or that would show characters in another order than they are in:
-  /// ids come from customers. What is taken out is shown as `\u001B`, which is also how JSON spells it.
+  /// ids come from customers. What is taken out is shown as `\u001B`, which is also how JSON spells it. A carriage return
+  /// before a line feed ends a line of CSV, and stays.
   package static func plain(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isActive) else { return text }
     var plain = ""
-    for scalar in text.unicodeScalars {
-      guard isActive(scalar) else {
-        plain.unicodeScalars.append(scalar)
+    for character in text {
+      guard character != "\r\n", character.unicodeScalars.contains(where: isActive) else {
+        plain.append(character)
         continue
       }
-      let digits = String(scalar.value, radix: 16, uppercase: true)
-      plain += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+      for scalar in character.unicodeScalars { append(scalar, to: &plain) }
     }
     return plain
+  }
+
+  private static func append(_ scalar: Unicode.Scalar, to plain: inout String) {
+    guard isActive(scalar) else { return plain.unicodeScalars.append(scalar) }
+    let digits = String(scalar.value, radix: 16, uppercase: true)
+    plain += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
   }
 
   /// Whether a character does something instead of being shown: control characters but for tabulators and line feeds, marks

@@ -78,10 +78,14 @@ import Testing
     let place = facts.firstIndex { $0.signedDate > asOf } ?? facts.endIndex
     var told = Told(TransactionRecord.folding(facts.filter { date(of: $0) <= asOf }))
     guard told.revocation != nil else { return told }
+    var newest = told
     for next in place..<facts.endIndex {
       let later = Told(TransactionRecord.folding(Array(facts[...next])))
-      if later.revocation == nil { told.withdrawn = later.withdrawn }
-      if later.revocation?.date != told.revocation?.date { break }
+      if later.revocation == nil {
+        if newest.revocation?.date == told.revocation?.date { told.withdrawn = later.withdrawn }
+        break
+      }
+      newest = later
     }
     return told
   }

@@ -137,7 +137,7 @@ import TestSupport
     let held = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(held.status == 4, "\(held.errors)")
     #expect(try told(0).contains("Subject: Night audit 2026-11-19: HELD, nothing is published"))
-    #expect(try told(0).contains("orders are bad rows"))
+    #expect(try told(0).contains("orders have rows that break the contract"))
     #expect(try told(0).contains("/held/2026-11-19"))
     // Somebody who looks at one order waits for no report.
     _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--order", "x")

@@ -166,7 +166,8 @@ import Testing
       let paid = id()
       add("payer beside \(thief)", try await shop.payload("signed", [paid], at: sold), "paid")
       add(
-        "a thief, \(thief)", payload, named: paid, thief == "forged" ? "unpaid signature_invalid" : "unpaid duplicate")
+        "a thief, \(thief)", payload, named: paid,
+        thief == "forged" ? "unpaid signature_invalid" : "unconfirmed unreadable")
     }
     let victim = id()
     add("payer beside foreign", try await shop.payload("app", [victim], at: sold), named: victim, "paid")

@@ -104,7 +104,7 @@ import Testing
     let silent = try await shop.night(0, "--max-duration", "5s")
     #expect(silent.status == 3, "\(silent.errors)")
     let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-19")
-    #expect(reasons?.count == 1 && reasons?.first?.contains("REFUND: apple_error") == true, "\(reasons ?? [])")
+    #expect(reasons?.count == 1 && reasons?.first?.contains("apple_error") == true, "\(reasons ?? [])")
     let decided = try await shop.nightAudit(
       "reconcile", "--as-of", NotifiedShop.asOf(0), "--out", shop.directory.file("again"))
     #expect(decided.status == 3, "\(decided.errors)")

@@ -71,11 +71,12 @@ struct MoodyShop {
       Set(findings.filter { FindingKind(rawValue: $0["kind"] ?? "")?.accuses ?? true }.compactMap { $0["finding_id"] })
     }
 
-    /// Findings without what depends on when they were first seen, and on how often was asked.
+    /// Findings without what depends on when they were first seen, how often was asked, and in which night: goods are given
+    /// and taken by an answer of the night itself.
     var lasting: Set<[String: String]> {
       Set(
         findings.map { finding in
-          var lasting = finding.filter { !["first_seen", "age_days", "due"].contains($0.key) }
+          var lasting = finding.filter { !["first_seen", "age_days", "due", "suggested_action"].contains($0.key) }
           lasting["reason"]?.replace(/after \d+ attempts?/, with: "after attempts")
           return lasting
         })
