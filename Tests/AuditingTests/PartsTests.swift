@@ -96,7 +96,7 @@ import Testing
     let whole = try await Self.report(settings, folder.path("whole"), partition: AuditPartition())
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("bought_twice"))
     #expect(
-      String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,critical,order-7r2"))
+      String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,major,order-7r2"))
     #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("delivery_id is not unique"))
     let orders = String(decoding: whole["orders.csv"] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
     #expect(orders.map { $0.hasPrefix(",") }.prefix(5) == [false, true, true, true, false])

@@ -148,7 +148,7 @@ import Testing
     #expect(night.status == 3, "\(night)")
     #expect(night.errors.contains("another process sweeps this app: waiting"), "\(night.errors)")
     let reasons: [String]? = try shop.summary("incomplete_reasons", night: "2026-11-19")
-    #expect(reasons?.count == 1 && reasons?.first?.contains("REFUND: not swept") == true, "\(reasons ?? [])")
+    #expect(reasons?.count == 1 && reasons?.first?.contains("not swept") == true, "\(reasons ?? [])")
     await other.close()
     let again = try await shop.night(0)
     #expect(again.status == 0, "\(again)")

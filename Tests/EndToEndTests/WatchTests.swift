@@ -320,7 +320,7 @@ import Testing
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-20T09:00:00Z", "--accept").status))
     let taken = try await shop.nightAudit("runs", "forget", "latest")
     #expect(taken.output.contains("no report is about 2026-11-19"), "\(taken)")
-    #expect(try await shop.nightAudit("status").output.contains("Last night     none yet"))
+    #expect(try await shop.nightAudit("status").output.contains("Last night     none left"))
     #expect(try await shop.nightAudit("runs").output.contains("gone"))
     let verified = try await shop.nightAudit("verify", "--run", "2026-11-19")
     #expect(verified.status == 0 && verified.output.contains("had replaced that was forgotten"), "\(verified)")
