@@ -214,8 +214,8 @@ public struct Matching {
     for own in links {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
         if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.saleKey) }
-        // Rejected proofs link the order to nothing that another order has a verified proof of.
-        if link.rank.isRefuted, claimants[link.index].worth == .unreadableButNameKnown { continue }
+        // A proof that is read one day may show more than the ID.
+        if claimants[link.index].worth == .unreadableButNameKnown { continue }
         lose(link.transaction, by: link.index, settled)
       }
     }

@@ -135,6 +135,10 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
     }
     if facts.awaitsAnswer { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
+    // A proof that is read one day may bring a purchase of its own.
+    if facts.order.transactionId != nil, facts.soundReceipts.contains(where: \.state.isUnreadable) {
+      return because.noting(.unconfirmed(.unreadable), "\(whose), but a proof of its own cannot be read.")
+    }
     if facts.claims.lost.allSatisfy(\.isFinal) {
       let claimant = facts.claimant(rules)
       if let named = facts.order.transactionId, claimant.contradictsOwnPayload {

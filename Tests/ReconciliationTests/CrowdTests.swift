@@ -25,7 +25,7 @@ import Testing
       var bot = Bot(orders: count, purchases: purchases, pace: pace)
       bot.listed = bot.orders.indices.map { min($0 + 3, purchases) }
       let steps = try #require(bot.crowd?.steps)
-      #expect(steps < 120 * count, "\(Double(steps) / Double(count)) an order")
+      #expect(steps < 150 * count, "\(Double(steps) / Double(count)) an order")
     }
   }
 
@@ -34,7 +34,7 @@ import Testing
     for pace in [Span(microseconds: 40_000_000), .hours(1)] {
       let bot = Bot(orders: count, purchases: count - 2, pace: pace)
       let steps = try #require(bot.crowd?.steps)
-      #expect(steps < 120 * count, "\(Double(steps) / Double(count)) an order")
+      #expect(steps < 150 * count, "\(Double(steps) / Double(count)) an order")
     }
   }
 

@@ -209,7 +209,7 @@ import Testing
       scene.transaction("T9")
       scene.signedProof(for: order, of: scene.transaction("T1"))
     },
-    Case("the stated ID is unknown, and its own payload is another order's", "unpaid duplicate") { scene in
+    Case("the stated ID is unknown, and its own payload is another order's", "unpaid id_mismatch") { scene in
       let record = scene.transaction("T1")
       let owner = scene.order("owner")
       scene.signedProof("first", for: owner, of: record)

@@ -34,13 +34,13 @@ struct CSVFileTests {
           "order_id,user_id,product_id,quantity,currency,amount,status,disposition,payment,payment_reason,"
             + "transaction_id,environment,created_at,paid_at,delivered_at,refunded_at,checked_at,findings,app,country,business_day",
           "o1,u1,gems.100,1,USD,1.99,verified,settled,paid,,T-o1,Production,2026-11-19T10:00:00Z,"
-            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,,game,DE,2026-11-19",
+            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-20T00:00:00Z,,game,DE,2026-11-19",
           "o2,u1,gems.100,1,JPY,300,verified,paid_not_delivered,paid,,T-o2,Production,2026-11-19T10:00:00Z,"
-            + "2026-11-19T10:00:01Z,,,2026-11-19T23:00:00Z,paid_not_delivered,game,DE,2026-11-19",
+            + "2026-11-19T10:00:01Z,,,2026-11-20T00:00:00Z,paid_not_delivered,game,DE,2026-11-19",
           "o3,'=cmd(),gems.100,1,KWD,1.250,verified,delivered_not_paid,unpaid,no_evidence,,,2026-11-19T10:00:00Z,"
             + ",2026-11-19T10:00:21Z,,,delivered_not_paid,game,,2026-11-19",
           "o4,tester,gems.100,1,USD,1.99,verified,sandbox,unpaid,sandbox,T-o4,Sandbox,2026-11-19T10:00:00Z,"
-            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-19T23:00:00Z,,game,DE,2026-11-19",
+            + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,,2026-11-20T00:00:00Z,,game,DE,2026-11-19",
           "o5,\"u,5\",gems,-2,usd,-1.999,'@paid,bad_row,,,T9,,2026-11-19T11:00:00Z,,,,,bad_row,game,,2026-11-19",
           "o6,u6,gems,,USD,1.99,pending,bad_row,,,,,2026-11-19T11:00:00Z,,,,,bad_row,game,,2026-11-19"))
   }

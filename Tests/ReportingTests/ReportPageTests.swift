@@ -96,9 +96,10 @@ struct ReportPageTests {
     let orphan = try #require(actions.first { $0["kind"] as? String == "orphan_payment" })
     #expect(orphan["order_id"] is NSNull)
     let unpaid = try #require(actions.first { $0["order_id"] as? String == "o3" })
-    #expect(unpaid["action"] as? String == "take_back")
+    // No answer of this night says that it is unpaid.
+    #expect(unpaid["action"] as? String == "look")
     let facts = try #require(unpaid["facts"] as? [String: Any])
-    #expect(facts["held_by"] == nil && facts["units_held"] as? Int == 1 && facts["units_ordered"] as? Int == 1)
+    #expect(facts["held_by"] == nil && facts["units_held"] == nil)
     #expect((orphan["facts"] as? [String: Any])?["units_held"] == nil)
   }
 
@@ -106,8 +107,8 @@ struct ReportPageTests {
   func unasked() throws {
     var report = try Self.sample()
     report.summary.notAsked = ["Game": 1, "Cards": 12]
-    #expect(report.summary.notAskedWords.map { $0.contains("about 1 order of Game") } == [false, true])
-    #expect(try report.file("report.html").contains("about 12 orders of Cards without a receipt"))
+    #expect(report.summary.notAskedWords.map { $0.contains("1 order of Game cannot be verified") } == [false, true])
+    #expect(try report.file("report.html").contains("12 orders of Cards cannot be verified"))
   }
 
   @Test("A job is told who has what is not with the order's user, under the name that the report has for them")

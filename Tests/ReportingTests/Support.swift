@@ -148,7 +148,7 @@ struct OrderStory {
       transaction.bundleId = "com.example.game"
       transaction.details.storefront = "DEU"
       transaction.purchaseDate = createdAt + .seconds(1)
-      transaction.checkedAt = try instant("2026-11-19T23:00:00Z")
+      transaction.checkedAt = SampleReport.asOf
       facts = OrderFacts(order: order, known: [transaction])
       facts.claims = Matching.uncontested(facts.claimant(rules), rules: rules)
     }

@@ -287,6 +287,9 @@ private struct RowTally {
       let summary = "\(bad) rows break the contract, such as \(firstDefect)"
       if holdsNight {
         diagnosis.problem = "\(summary); a night would be held, correct the view"
+      } else if noun == "orders", bad * 2 > rows {
+        // So few orders hold no night.
+        diagnosis.problem = "\(summary), and these are most of them; correct the view"
       } else {
         diagnosis.warning = "\(summary); they are reported as bad_row and count for nothing"
       }
