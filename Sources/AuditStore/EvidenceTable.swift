@@ -15,8 +15,8 @@ package enum EvidenceTable {
     "billing_plan_type", "previous_original_transaction_id", "reverses_refund",
   ]
 
-  /// As SQL, whether a fact can be what its run was told: it is not signed later than all clocks, and was not recorded after
-  /// its run had ended. Other facts are reported and never folded.
+  /// A condition of SQL: a run can have received the fact. It is not signed later than all clocks, and was not recorded
+  /// after its run had ended. Other facts are reported and never folded.
   ///
   /// - Parameter fact: the name of the row of `night_audit.evidence`.
   package static func isCredible(_ fact: String) -> String {
@@ -29,7 +29,7 @@ package enum EvidenceTable {
     """
   }
 
-  /// The first fact that no run can have been told; nil when there is none.
+  /// The first fact that no run can have received; nil when there is none.
   static func firstIncredible(on connection: borrowing BlockingConnection) throws(PostgresError) -> String? {
     try connection.execute(
       """
@@ -261,7 +261,8 @@ package enum EvidenceTable {
     return """
       (SELECT coalesce(json_agg(json_build_object(\(fields.joined(separator: ", ")))), '[]')::text
         FROM night_audit.evidence e
-        WHERE e.transaction_id = \(transaction).transaction_id AND e.environment = \(transaction).environment)
+        WHERE e.transaction_id = \(transaction).transaction_id AND e.environment = \(transaction).environment
+          AND \(isCredible("e")))
       """
   }
 

@@ -19,9 +19,9 @@ package struct Rebuild {
     package var surplusLinks: Int64 = 0
     /// Some of the transactions' ids, at most twenty.
     package var examples: [String] = []
-    /// What runs left for later nights and is not as they left it, and state that no night has left; a sentence each.
+    /// Rows that runs left for later nights and that differ now, and state that no run can have left; a sentence each.
     package var steering: [String] = []
-    /// The first fact that no run can have been told; it is not folded.
+    /// The first fact that no run can have received; it is not folded.
     package var uncounted: String?
     /// Whether a part of that is left, because only a night can make it again.
     package var isNightNeeded = false

@@ -2,8 +2,8 @@ import Postgres
 
 /// The functions, triggers, views and rights of the schema, as the migrations define them.
 ///
-/// Nothing about them is stored: the server compares its own with those of the migrations, so that nobody who changes them
-/// can change what they are compared with.
+/// The server compares its definitions with those of the migrations. Nothing about them is stored, so a change of a definition
+/// cannot change the other side of the comparison.
 package struct SchemaDefinitions {
   /// A definition that is not the one of the migrations.
   package struct Difference: Hashable, Sendable {
@@ -67,7 +67,7 @@ package struct SchemaDefinitions {
     return try differencesInTransaction(connection)
   }
 
-  /// Restores what differs, and takes rights back that nobody is to have. Part of the transaction of `init`.
+  /// Restores definitions that differ, and revokes rights that the migrations do not grant. Part of the transaction of `init`.
   ///
   /// - Returns: the objects that were restored.
   func restore(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {

@@ -1,16 +1,16 @@
 import Postgres
 
-/// State between nights that no night can have left: cursors later than all runs, reports that are settled without a reason.
+/// State between nights that no run can have left: cursors in the future, reports that are settled without a reason.
 package struct SteeringState {
-  /// Something that no night has left.
+  /// One row of such state.
   package struct Problem: Hashable, Sendable, CustomStringConvertible {
     package var description: String
   }
 
-  /// The latest instant up to which a run can have read Apple's history.
+  /// The latest instant up to which Apple's history can have been read: a re-check, which is no run, reads up to now.
   private static let newest = """
-    (SELECT coalesce(max(CASE WHEN publication = 'forgotten' THEN least(as_of, started_at) ELSE as_of END), '-infinity')
-      FROM night_audit.runs)
+    greatest(clock_timestamp(), (
+      SELECT max(CASE WHEN publication = 'forgotten' THEN least(as_of, started_at) ELSE as_of END) FROM night_audit.runs))
     """
   private static let isUnread = "swept_until > \(newest)"
   private static let isUnreadCustomer = "read_at > \(newest)"
@@ -21,15 +21,15 @@ package struct SteeringState {
         SELECT FROM night_audit.runs r WHERE r.run_id = d.run_id AND r.publication IS DISTINCT FROM 'forgotten'))
     """
 
-  /// What no night has left.
+  /// Reads the state that no run can have left.
   package static func problems(on connection: borrowing BlockingConnection) throws(PostgresError) -> [Problem] {
     try connection.execute(
       """
-      SELECT format('the cursor of %s of %s is later than the as-of of every run; notifications before it may be unread',
+      SELECT format('the cursor of %s of %s is in the future; notifications before it may be unread',
         notification_type, bundle_id)
       FROM night_audit.sweeps WHERE \(isUnread)
       UNION ALL
-      SELECT format('the history of transaction %s of %s is said to be read later than the as-of of every run',
+      SELECT format('the history of transaction %s of %s is said to be read in the future',
         transaction_id, bundle_id)
       FROM night_audit.histories WHERE \(isUnreadCustomer)
       UNION ALL

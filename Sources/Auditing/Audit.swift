@@ -339,7 +339,7 @@ package struct Audit {
     let remedy = UncoveredDays.remedy(uncovered)
     if let remedy { summary.settings.append(SettingWords("Days without a report", remedy)) }
     if let words = told.uncompared { summary.settings.append(SettingWords("Days of another time zone", words)) }
-    let status = exitStatus(summary, isHeld: !causes.isEmpty && (record != nil || plan.isRehearsal))
+    let status = exitStatus(summary, isHeld: !causes.isEmpty)
     var outcome = AuditOutcome(
       totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, uncompared: told.uncompared,
       unasked: reading.unasked, exitStatus: status)
@@ -355,7 +355,7 @@ package struct Audit {
       mark.summary = files.first { $0.name == SummaryDocument.fileName }?.sha256
     }
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
-    guard causes.isEmpty || record == nil else {
+    guard causes.isEmpty else {
       outcome.held = causes
       outcome.directory = try hold(folder, because: causes, mark, status, record, on: recording, finishing)
       return outcome

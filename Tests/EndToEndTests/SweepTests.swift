@@ -275,6 +275,19 @@ import Testing
     #expect(try shop.requests("/production/inApps/v1/notifications") == Self.sweptTypes)
   }
 
+  @Test func whatARecheckSweepsBetweenNightsIsNoTampering() async throws {
+    let shop = try await NotifiedShop(transactions: [
+      ["transactionId": "1001", "purchaseDate": Self.start - Self.day]
+    ])
+    #expect(try await shop.night(0).status == 0)
+    let recheck = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(1))
+    #expect(recheck.status == 0, "\(recheck.errors)")
+    for command in ["verify", "rebuild"] {
+      let proven = try await shop.nightAudit(command)
+      #expect(proven.status == 0, "\(proven.output)\(proven.errors)")
+    }
+  }
+
   @Test func aKeyThatAppleRefusesEndsTheSweepOfItsAppOnly() async throws {
     let shop = try await NotifiedShop(
       transactions: [["transactionId": "1001", "purchaseDate": Self.start - Self.day]], apps: ["game", "other"],

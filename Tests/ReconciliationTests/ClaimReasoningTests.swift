@@ -69,7 +69,8 @@ import Testing
         "Which order has no other account token? also,earlier,proven,bringing,named",
         "Which order was created near the purchase date? also,earlier,proven,bringing,named",
         "Which order has a verified proof of it? also,earlier,proven,bringing,named",
-        "Which order is the nearest in time? also,earlier", "Which order is the earliest? also,earlier",
+        "Which order is the nearest in time? also,earlier",
+        "Which order has a verified receipt that lists it? also,earlier", "Which order is the earliest? also,earlier",
         "Which ID is the smallest? also", "Which order owns it? also",
       ])
     #expect(

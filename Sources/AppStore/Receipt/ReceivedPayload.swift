@@ -56,7 +56,7 @@ package struct ReceivedPayload: Sendable {
     }
   }
 
-  /// The transaction of a signed payload, whoever signed it; nil for any other payload.
+  /// The transaction in a signed payload, whatever its signature; nil for any other payload.
   package var claimedTransaction: TransactionFact? {
     guard case .signed(let jws) = content, let parts = try? JWSParts(jws), let payload = JSONFields(parts.payload)
     else { return nil }

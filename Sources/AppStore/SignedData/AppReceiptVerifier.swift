@@ -89,7 +89,7 @@ package struct AppReceiptVerifier: Sendable {
     throw refusal
   }
 
-  /// What Apple signed is no forgery, even where it cannot be read here.
+  /// A payload that Apple signed is not a forgery, even where it cannot be read.
   private func readable(
     _ content: Result<ReceiptContent, SignedDataRefusal>
   ) throws(SignedDataRefusal) -> ReceiptContent {

@@ -25,7 +25,7 @@ package struct FindingsEditor: Sendable {
 
   /// Takes a change back, its sign-off included: each column is again what it was, unless somebody changed it since.
   ///
-  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one of which anything is left to take back.
+  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one that can still be taken back.
   /// - Returns: the change, what was taken back, and what somebody changed since.
   /// - Throws: `FindingsError` when there is no such change, `PostgresError`, `SchemaError`.
   package func undo(

@@ -14,7 +14,7 @@ package struct StoredSignOff: Hashable, Sendable {
 
   package init(lines: [Line: String]) { self.lines = lines }
 
-  /// Reads the sign-offs of a run that nobody has taken back, the first one first.
+  /// Reads the sign-offs of a run, the first one first, without those that were taken back.
   package static func standing(
     ofRun runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [StoredSignOff] {
@@ -70,7 +70,7 @@ package struct StoredSignOff: Hashable, Sendable {
     return runs
   }
 
-  /// The condition that an event `e` is a line of a sign-off that nobody has taken back.
+  /// The condition that an event `e` is a line of a sign-off that was not taken back.
   private static let isStanding = """
     e.event IN ('prepared_by', 'reviewed_by', 'signed_on', 'remark')
       AND NOT EXISTS (SELECT FROM night_audit.run_events u WHERE u.undoes = e.change_id)

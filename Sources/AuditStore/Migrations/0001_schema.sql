@@ -794,6 +794,8 @@ SET search_path = pg_catalog, pg_temp AS $$
       UNION ALL
       SELECT 'run_findings', sha256(record_send(t)) FROM night_audit.run_findings t WHERE t.run_id = run
       UNION ALL
+      SELECT 'run_kinds', sha256(record_send(t)) FROM night_audit.run_kinds t WHERE t.run_id = run
+      UNION ALL
       SELECT 'reported_days', sha256(record_send(t)) FROM night_audit.reported_days t WHERE t.run_id = run
       UNION ALL
       SELECT 'reported_totals', sha256(record_send(t)) FROM night_audit.reported_totals t WHERE t.run_id = run

@@ -3,11 +3,11 @@ import Postgres
 import Reconciliation
 import Reporting
 
-/// What runs left for later nights to compare with: findings met, earlier dispositions, totals, owed reports.
+/// The rows that runs leave for later nights: findings met, earlier dispositions, totals, owed reports.
 ///
 /// No audit reads them as facts, but they decide which changes a report names. Each run's entry in the trail has digests.
 package struct NightsTrail {
-  /// What one run left.
+  /// The digests of one run's rows, recorded and now.
   struct Night: Hashable {
     var run: String
     var asOf: Instant
