@@ -1,38 +1,37 @@
-/// What Apple said about one report.
+/// The result of one report download.
 package struct ConnectAnswer: Hashable, Sendable {
-  /// A file as it came: gzip as a rule, inflated by somebody on the way, or compressed twice.
+  /// A report file as it arrived: gzip as a rule, but a proxy may have inflated it or compressed it twice.
   package struct File: Hashable, Sendable {
     package var bytes: [UInt8]
-    /// The server's own name for it.
+    /// The file name from the server's `x-reports-filename` header.
     package var name: String?
-    /// `1_0`: what the server says that it sent, else what was asked for; nil for finance reports.
+    /// `1_0`: the version that the server names, else the requested one; nil for finance reports.
     package var version: String?
   }
 
   package enum Outcome: Hashable, Sendable {
     case file(File)
-    /// “There were no sales”: also said of retired versions and wrong parameters. Of finance reports it may mean that
-    /// nothing is settled yet.
+    /// “There were no sales”. Apple also sends it for retired versions and wrong parameters; for finance reports it may
+    /// mean that nothing is settled yet.
     case noSales
     case notYet
-    /// Past Apple's retention.
+    /// The report is older than Apple's retention period.
     case gone
-    /// Apple demands another version, and again after it was asked for the one that it had named.
+    /// Apple demands another version, also after a retry with the version that it named.
     case otherVersion(String?)
     case refused(ConnectRefusal)
-    /// Nothing was learnt; it is asked again the next night.
+    /// No answer; the report is requested again the next night.
     case unanswered(Silence)
   }
 
   package var outcome: Outcome
   package var httpStatus: Int?
-  /// How many requests it took.
   package var requests = 0
-  /// What people should know although there is an answer.
+  /// Warnings for the operator, also when the download succeeded.
   package var warnings: [String] = []
 }
 
-/// Why nothing of the kind will be answered before somebody does something. The description says what.
+/// A refusal that lasts until a person acts; the description says how.
 package enum ConnectRefusal: Hashable, Sendable, CustomStringConvertible {
   case token
   case role
@@ -40,7 +39,7 @@ package enum ConnectRefusal: Hashable, Sendable, CustomStringConvertible {
   case parameters(String)
   case notAcceptable
 
-  /// Whether every further question would be answered alike.
+  /// True if every other report would be refused for the same reason.
   package var isForAll: Bool {
     switch self {
     case .token, .role, .agreements, .notAcceptable: true

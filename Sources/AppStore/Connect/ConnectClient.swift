@@ -3,15 +3,14 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// Apple's App Store Connect API, as far as reports are downloaded from it.
+/// A client for the report downloads of Apple's App Store Connect API.
 ///
-/// One question at a time. What may mend itself within minutes is asked again here: a token that the clock spoilt, a
-/// version that Apple names, a connection that broke, a limit that passes. The rest is left to the next night.
+/// It sends one request at a time and retries failures that can pass within minutes: a rejected token, a version that
+/// Apple names, a broken connection, a short rate limit. Other failures are left to the next night.
 package struct ConnectClient: Sendable {
   package static let url = "https://api.appstoreconnect.apple.com"
-  /// How often a question is asked that nothing comes back from.
   private static let attempts = 3
-  /// The longest wait within a night that a `Retry-After` is obeyed with; what takes longer is left to the next night.
+  /// The longest `Retry-After` that is waited for; a longer one is left to the next night.
   private static let longestWait = Span.minutes(5)
 
   private let transport: HTTPTransport
@@ -21,12 +20,13 @@ package struct ConnectClient: Sendable {
   private let now: @Sendable () -> Instant
   private let wait: @Sendable (Span) async throws(CancellationError) -> Void
 
-  /// Throws when the credentials cannot work, before anything is asked.
+  /// Creates a client; throws if the credentials cannot work.
   /// - Parameters:
-  ///   - transport: one that inflates nothing: Apple's `Content-Encoding` of reports is no registered one.
-  ///   - version: of this program, for the `User-Agent` header.
-  ///   - now: the time of day, for tokens and to read `Retry-After`.
-  ///   - wait: passes time.
+  ///   - transport: a transport without decompression: the `Content-Encoding` of Apple's reports is not a registered
+  /// one.
+  ///   - version: the program's version, for the `User-Agent` header.
+  ///   - now: the current time, for tokens and `Retry-After`.
+  ///   - wait: suspends for the given time.
   package init(
     transport: HTTPTransport, url: EndpointURL, credentials: ConnectCredentials, version: String,
     now: @escaping @Sendable () -> Instant, wait: @escaping @Sendable (Span) async throws(CancellationError) -> Void
@@ -39,7 +39,7 @@ package struct ConnectClient: Sendable {
     self.wait = wait
   }
 
-  /// Downloads one report. Throws only when the task is cancelled before there is an answer.
+  /// Downloads one report. Throws only if the task is cancelled.
   package func download(_ query: ConnectQuery) async throws(CancellationError) -> ConnectAnswer {
     var answer = ConnectAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
     var query = query

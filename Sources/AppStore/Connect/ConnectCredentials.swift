@@ -1,5 +1,6 @@
-/// What the App Store Connect API knows us by: a team key (App Store Connect, Users and Access, Integrations). Neither an
-/// individual key nor the In-App Purchase key of the App Store Server API works for reports.
+/// A team key of the App Store Connect API (App Store Connect, Users and Access, Integrations).
+///
+/// Neither an individual key nor the In-App Purchase key of the App Store Server API can download reports.
 package struct ConnectCredentials: Hashable, Sendable {
   /// The UUID above the list of team keys.
   package var issuerId: String
@@ -15,7 +16,7 @@ package struct ConnectCredentials: Hashable, Sendable {
   }
 }
 
-/// Why credentials are refused before anything is asked. No text shows any of the key.
+/// A reason why credentials cannot work. Its description never contains the key.
 package enum ConnectCredentialsError: Error, Hashable, CaseIterable, Sendable, CustomStringConvertible {
   case issuerIdMissing
   case keyIdMissing
@@ -36,7 +37,7 @@ package enum ConnectCredentialsError: Error, Hashable, CaseIterable, Sendable, C
     }
   }
 
-  /// Throws when the name of a key's file says that it is the other kind: Apple answers both kinds' mistakes with the
+  /// Throws if the file name is that of an In-App Purchase key, because Apple answers both kinds of mistake with the
   /// same 401.
   package static func check(keyFile path: String) throws(ConnectCredentialsError) {
     let name = path.split(separator: "/").last ?? ""

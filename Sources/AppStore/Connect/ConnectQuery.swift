@@ -1,22 +1,18 @@
 import Foundation
 
-/// Which report is asked for (Apple: "Download Sales and Trends Reports", "Download Finance Reports").
+/// The parameters of one report (Apple: "Download Sales and Trends Reports", "Download Finance Reports").
 package struct ConnectQuery: Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
-    /// SALES SUMMARY.
-    /// - Parameters:
-    ///   - frequency: `DAILY`, `WEEKLY`, `MONTHLY` or `YEARLY`.
-    ///   - version: such as `1_0`.
+    /// A SALES SUMMARY report. The frequency is `DAILY`, `WEEKLY`, `MONTHLY` or `YEARLY`; the version is such as `1_0`.
     case sales(frequency: String, version: String)
-    /// - Parameters:
-    ///   - type: `FINANCIAL` or `FINANCE_DETAIL`.
-    ///   - region: `ZZ` for all of FINANCIAL in one file, `Z1` for FINANCE_DETAIL.
+    /// A finance report. The type is `FINANCIAL` with region `ZZ` (all regions in one file) or `FINANCE_DETAIL` with
+    /// `Z1`.
     case finance(type: String, region: String)
   }
 
   package var vendor: String
   package var kind: Kind
-  /// A day, a month or a year of the calendar; of finance reports a fiscal year and period.
+  /// A calendar day, month or year; for finance reports a fiscal year and period.
   package var reportDate: String
 
   package init(vendor: String, kind: Kind, reportDate: String) {
@@ -25,7 +21,6 @@ package struct ConnectQuery: Hashable, Sendable {
     self.reportDate = reportDate
   }
 
-  /// Path and query, brackets and all percent-encoded.
   var path: String {
     let items: [(String, String)]
     let endpoint: String
@@ -43,7 +38,6 @@ package struct ConnectQuery: Hashable, Sendable {
     return endpoint + "?" + items.map { "filter%5B\($0)%5D=\(Self.escaped($1))" }.joined(separator: "&")
   }
 
-  /// The same in another version; finance reports have none.
   func inVersion(_ version: String) -> ConnectQuery {
     guard case .sales(let frequency, _) = kind else { return self }
     var query = self
@@ -55,7 +49,6 @@ package struct ConnectQuery: Hashable, Sendable {
     text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
   }
 
-  /// RFC 3986, 2.3.
   private static let unreserved = CharacterSet(
     charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 }

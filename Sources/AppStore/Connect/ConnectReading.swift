@@ -4,14 +4,13 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// What one exchange about a report means. Pure: a reply goes in, its meaning comes out.
+/// Interprets the response to a report download. Pure: no I/O.
 enum ConnectReading {
   enum Meaning: Hashable {
     case outcome(ConnectAnswer.Outcome)
-    /// Apple wants another version; nil: without saying which.
+    /// Apple demands another version, which is nil if the response does not name it.
     case version(String?)
     case unauthorized
-    /// To be asked again after a while.
     case later(Silence)
   }
 
@@ -28,11 +27,11 @@ enum ConnectReading {
   private static func file(_ reply: HTTPReply, query: ConnectQuery) -> Meaning {
     let bytes = [UInt8](reply.body.readableBytesView)
     guard !bytes.isEmpty else { return .later(Silence(reason: .appleError, detail: "an empty report")) }
-    // A page for people, from a proxy or from Apple's front, is no report.
+    // A proxy or Apple's front end may answer 200 with a web page.
     if reply.headers.first(name: "Content-Type")?.lowercased().contains("html") == true {
       return .later(Silence(reason: .appleError, detail: "a web page instead of a report"))
     }
-    // Read through once, so that a cut or damaged file is asked for again while there is time.
+    // Decompress the file once now, so that a truncated or damaged file is requested again while there is time.
     do {
       let gunzip = Gunzip()
       try bytes.withUnsafeBytes { try gunzip.push($0) { _ in } }
@@ -40,7 +39,7 @@ enum ConnectReading {
     } catch let error as GunzipError {
       switch error {
       case .cut, .damaged: return .later(Silence(reason: .appleError, detail: error.description))
-      // Asking again would bring the same; who reads it says what is wrong.
+      // A retry would return the same file; its reader reports the error.
       case .tooLong: break
       }
     } catch {
@@ -81,13 +80,13 @@ enum ConnectReading {
       let after = reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) }
       return .later(Silence(reason: .appleError, detail: "HTTP \(reply.status)", retryAfter: after))
     default:
-      // Nothing that Apple is known to say: no reason to believe anything, and none to ask again at once.
+      // Apple documents no other status: the response proves nothing, and an immediate retry would not help.
       return .outcome(.unanswered(Silence(reason: .appleError, detail: "HTTP \(reply.status)")))
     }
   }
 
   private static func refusal(_ body: ByteBuffer) -> Refusal {
-    // A proxy may have compressed it.
+    // A proxy may have compressed the body.
     guard body.readableBytes <= 1 << 20,
       let text = try? Gunzip.text(of: [UInt8](body.readableBytesView), limit: 1 << 20),
       let first = JSONFields(text)?.objects("errors")?.first
@@ -95,12 +94,12 @@ enum ConnectReading {
     return Refusal(code: first.text("code") ?? "", detail: first.text("detail") ?? first.text("title") ?? "")
   }
 
-  /// The last version that a text names: “version 1_0 is invalid, the latest version is 1_4”.
+  /// The last version in a text such as “version 1_0 is invalid, the latest version is 1_4”.
   static func version(inText text: String) -> String? {
     text.split { !$0.isNumber && $0 != "_" }.last { isVersion($0) }.map(String.init)
   }
 
-  /// `S_D_80012345_20261119_V1_1.txt.gz`
+  /// The version in a file name such as `S_D_80012345_20261119_V1_1.txt.gz`.
   static func version(inFileName name: String) -> String? {
     guard let mark = name.range(of: "_V", options: .backwards) else { return nil }
     let version = name[mark.upperBound...].prefix { $0.isNumber || $0 == "_" }

@@ -1,6 +1,6 @@
 /// The escapes of JSON strings (RFC 8259 section 7).
 enum JSONEscapes {
-  /// The UTF-8 bytes that an escaped string stands for; nil for an unknown escape or half a surrogate pair.
+  /// Decodes an escaped string to UTF-8; nil for an unknown escape or half a surrogate pair.
   static func resolved(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count)
@@ -27,7 +27,6 @@ enum JSONEscapes {
     return bytes
   }
 
-  /// The character after `\u`, together with the second half of a surrogate pair.
   private static func scalar(_ rest: inout ArraySlice<UInt8>) -> Unicode.Scalar? {
     guard let unit = codeUnit(&rest) else { return nil }
     guard UTF16.isLeadSurrogate(unit) else { return Unicode.Scalar(unit) }

@@ -1,14 +1,13 @@
 import Reconciliation
 
-/// The fields of a JSON object that somebody else wrote: what Apple signs, what its servers answer, what a shop stored.
+/// The fields of a JSON object from outside: Apple's signed data and responses, or a stored payload.
 ///
-/// Fields are read on demand and with tolerance: any of them may be missing, numbers may be texts or fractions, truth may
-/// be 1 or a word, what is unknown is passed over, and where a type makes no sense there is nothing.
+/// Decoding is tolerant: any field may be missing, numbers may be strings or fractions, Booleans may be 1 or a word,
+/// unknown fields are ignored, and a value of a wrong type reads as nil.
 struct JSONFields: Sendable {
   private let bytes: [UInt8]
   private var members: [(key: JSONExtent, value: JSONExtent)]
 
-  /// No fields at all.
   static let none = JSONFields()
 
   private init() {
@@ -16,10 +15,9 @@ struct JSONFields: Sendable {
     members = []
   }
 
-  /// Reads `bytes`, which must be one object and nothing else; nil otherwise.
+  /// Reads `bytes`, which must be exactly one object; nil otherwise.
   init?(_ bytes: [UInt8]) { self.init(bytes, range: bytes.indices) }
 
-  /// As above.
   init?(_ bytes: some Sequence<UInt8>) { self.init(Array(bytes)) }
 
   private init?(_ bytes: [UInt8], range: Range<Int>) {
@@ -32,7 +30,7 @@ struct JSONFields: Sendable {
     self.members = members
   }
 
-  /// Whether the field is there and says something: neither null nor an empty text.
+  /// True if the field is neither missing, null nor an empty string.
   func has(_ key: String) -> Bool {
     switch value(key) {
     case .string(let range, _): !range.isEmpty
@@ -41,8 +39,8 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// A text, or a whole number's digits. Nil also for texts that no identifier or word of Apple's is: empty ones, long
-  /// ones, and ones with control characters, which Postgres and terminals would not take.
+  /// A string, or the digits of a whole number. Nil for text that cannot be an Apple identifier: empty, too long, or
+  /// with control characters, which Postgres and terminals do not accept.
   func text(_ key: String) -> String? {
     switch value(key) {
     case .string(let range, let escaped): plainText(string(range, escaped: escaped).map(trimmed))
@@ -53,7 +51,7 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// A whole number, written as a number or as a text.
+  /// A whole number, written as a number or as a string.
   func integer(_ key: String) -> Int64? {
     switch value(key) {
     case .number(let range): Int64(asciiDigits: bytes[range]) ?? fraction(range).flatMap(Int64.init(exactly:))
@@ -62,11 +60,10 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// A whole number that fits 32 bits.
   func integer32(_ key: String) -> Int32? { integer(key).flatMap(Int32.init(exactly:)) }
 
-  /// Milliseconds since the Unix epoch, fractions and negative ones included, as Xcode writes them. Nil outside of
-  /// `Instant.appleDates`.
+  /// A date in milliseconds since the epoch; nil outside `Instant.appleDates`. Xcode writes fractions and negative
+  /// numbers.
   func instant(_ key: String) -> Instant? {
     if let milliseconds = integer(key) { return Instant(appleMilliseconds: milliseconds) }
     guard case .number(let range) = value(key), let milliseconds = fraction(range) else { return nil }
@@ -74,7 +71,7 @@ struct JSONFields: Sendable {
       .flatMap { Instant.appleDates.contains($0) ? $0 : nil }
   }
 
-  /// A boolean, 0 or 1, or one of the words for them.
+  /// A Boolean, 0 or 1, or one of the words for them.
   func flag(_ key: String) -> Bool? {
     switch value(key) {
     case .boolean(let flag): flag
@@ -88,13 +85,13 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// A signed document, whatever its length.
+  /// A string of any length, for signed documents.
   func document(_ key: String) -> String? {
     guard case .string(let range, let escaped) = value(key) else { return nil }
     return string(range, escaped: escaped)
   }
 
-  /// The elements of an array of texts, nil for an element that is none. Nil if the field is no array.
+  /// The elements of an array of strings, with nil for an element of another type. Nil if the field is not an array.
   func texts(_ key: String) -> [String?]? {
     elements(key)?.map { element in
       guard case .string(let range, let escaped) = element else { return nil }
@@ -102,14 +99,13 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// The object under the key.
   func object(_ key: String) -> JSONFields? {
     guard case .object(let range) = value(key) else { return nil }
     return JSONFields(bytes, range: range)
   }
 
-  /// The objects under the key, whether they are listed or there is a single one; nil when there is neither. What is no
-  /// object in a list comes as one without fields, so that it can be counted.
+  /// The objects in an array, or the single object; nil if the field is neither. An array element of another type
+  /// becomes an object without fields, so that it is counted.
   func objects(_ key: String) -> [JSONFields]? {
     if let object = object(key) { return [object] }
     return elements(key)?.map { element in
@@ -118,7 +114,7 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// The objects of the list under the key; nil where there is no list, or an element is no object.
+  /// The objects of an array; nil if the field is not an array, or an element is not an object.
   func objectList(_ key: String) -> [JSONFields]? {
     var objects: [JSONFields] = []
     for element in elements(key) ?? [] {
@@ -128,7 +124,7 @@ struct JSONFields: Sendable {
     return elements(key) == nil ? nil : objects
   }
 
-  /// The object or array under the key as it is written; nil where it is longer than a text may be.
+  /// The source text of an object or array; nil if it is longer than `DecodingLimits.textLength`.
   func json(_ key: String) -> String? {
     switch value(key) {
     case .object(let range), .array(let range): plainText(String(validating: bytes[range], as: UTF8.self))
@@ -136,10 +132,10 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// The text under the key, or the texts that are listed there; none where it is neither.
+  /// The string, or the strings of an array; empty if the field is neither.
   func listedTexts(_ key: String) -> [String] { document(key).map { [$0] } ?? texts(key)?.compactMap(\.self) ?? [] }
 
-  /// The objects directly within it, by themselves or in a list, in order.
+  /// The objects directly within this one, by themselves or in an array, in order.
   var objectsWithin: [JSONFields] {
     extentsWithin.compactMap { extent in
       guard case .object(let range) = extent else { return nil }
@@ -147,7 +143,7 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// Every text in it, in its lists and in the objects within them, in order, whatever its length.
+  /// All strings in this object, its arrays and its nested objects, in order, of any length.
   func everyText(depth: Int) -> [String] {
     extentsWithin.flatMap { extent -> [String] in
       switch extent {
@@ -159,7 +155,6 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// The values of its fields, and instead of a list what that holds.
   private var extentsWithin: [JSONExtent] {
     members.flatMap { member in
       switch member.value {
@@ -169,7 +164,7 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// These fields with those of another object of the same text over them wherever that one says something.
+  /// Returns these fields, overridden by the non-empty fields of another object of the same text.
   func overlaid(by other: JSONFields) -> JSONFields {
     var merged = self
     merged.members += other.members.filter { member in
@@ -182,7 +177,6 @@ struct JSONFields: Sendable {
     return merged
   }
 
-  /// The elements of an array; nil if the field is none.
   private func elements(_ key: String) -> [JSONExtent]? {
     guard case .array(let range) = value(key) else { return nil }
     return elements(range)
@@ -195,7 +189,7 @@ struct JSONFields: Sendable {
     return elements
   }
 
-  /// Nil for null as well. Of a key that comes twice the last one counts, as in ECMAScript.
+  // The last of duplicate keys counts, as in ECMAScript.
   private func value(_ key: String) -> JSONExtent? {
     guard let member = members.last(where: { isKey($0.key, key) }) else { return nil }
     if case .null = member.value { return nil }
@@ -228,12 +222,12 @@ struct JSONFields: Sendable {
 
 private func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }
 
-/// A text fit to be an identifier or a word in our tables; nil for others.
+/// Returns a text that can be stored as an identifier; nil if it is empty, too long or has control characters.
 func plainText(_ text: String?) -> String? {
   guard let text, !text.isEmpty, text.utf8.count <= DecodingLimits.textLength else { return nil }
   var previous: UInt8 = 0
   for byte in text.utf8 {
-    // The control characters of ASCII and, in UTF-8, those from U+0080 to U+009F.
+    // ASCII control characters, and U+0080 to U+009F in UTF-8.
     guard byte >= 0x20, byte != 0x7F, previous != 0xC2 || byte >= 0xA0 else { return nil }
     previous = byte
   }
@@ -241,7 +235,7 @@ func plainText(_ text: String?) -> String? {
 }
 
 extension Int64 {
-  /// From decimal digits with an optional minus sign, and from nothing else.
+  /// Parses decimal digits with an optional minus sign.
   init?(asciiDigits digits: ArraySlice<UInt8>) {
     let isNegative = digits.first == UInt8(ascii: "-")
     let digits = isNegative ? digits.dropFirst() : digits
@@ -250,7 +244,7 @@ extension Int64 {
     for digit in digits {
       guard isDigit(digit) else { return nil }
       let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
-      // Counting downwards reaches the smallest value, which has no positive counterpart.
+      // Counting downwards because the smallest value has no positive counterpart.
       let (difference, tooSmall) = product.subtractingReportingOverflow(Int64(digit - UInt8(ascii: "0")))
       guard !tooLarge, !tooSmall else { return nil }
       value = difference
@@ -261,17 +255,17 @@ extension Int64 {
 }
 
 extension Instant {
-  /// The dates that Apple can mean and that every table and report can hold: years 0 to 9999. Xcode's distant past is one.
+  /// The dates that every table and report can hold: years 0 to 9999. Xcode's distant past is one of them.
   static let appleDates = Instant(seconds: -62_167_219_200)...Instant(microseconds: 253_402_300_799_999_999)
 
-  /// From one of Apple's `_ms` fields or dates in signed data; nil for what is no date of any calendar of ours.
+  /// A date from one of Apple's `_ms` fields or from signed data; nil outside `appleDates`.
   init?(appleMilliseconds milliseconds: Int64) {
     let instant = Instant(milliseconds: milliseconds)
     guard Self.appleDates.contains(instant) else { return nil }
     self = instant
   }
 
-  /// From a date as verifyReceipt writes it for people: `2012-04-30 15:05:55 Etc/GMT`. Nil for every other form.
+  /// A date in verifyReceipt's format `2012-04-30 15:05:55 Etc/GMT`; nil for any other format.
   init?(verifyReceiptText text: String) {
     guard text.hasSuffix(" Etc/GMT") else { return nil }
     self.init(rfc3339: text.dropLast(" Etc/GMT".count) + "Z")

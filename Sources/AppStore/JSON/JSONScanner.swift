@@ -1,18 +1,18 @@
-/// One JSON value (RFC 8259) by its place in the text: nothing is copied until somebody asks for it.
+/// A JSON value (RFC 8259) as a range of the text, so that values are copied only when they are read.
 enum JSONExtent: Sendable {
-  /// Between the quotation marks; `escaped` tells whether a backslash is within.
+  /// The range between the quotation marks; `escaped` is true if it contains a backslash.
   case string(Range<Int>, escaped: Bool)
   case number(Range<Int>)
   case boolean(Bool)
   case null
-  /// Braces and brackets included.
+  /// The range includes the braces or brackets.
   case object(Range<Int>)
   case array(Range<Int>)
 }
 
-/// Walks over JSON text once and validates it, in time proportional to the text and to a bounded depth.
+/// A validating JSON scanner: one pass, bounded depth.
 ///
-/// Foundation's decoders were measured beside it (26 fields of a signed transaction; one answer of 15 MiB that lists 32,576
+/// Foundation's decoders, measured beside it (26 fields of a signed transaction; one answer of 15 MiB with 32,576
 /// purchases):
 ///
 /// | | a transaction | the answer | memory for the answer |
@@ -20,27 +20,25 @@ enum JSONExtent: Sendable {
 /// | this one | 2.6 µs | 0.05 s | 26 MiB |
 /// | `JSONSerialization` | 8.6 µs | 0.21 s | 121 MiB |
 /// | `JSONDecoder`, a struct | 8.4 µs | | |
-/// | `JSONDecoder`, values that may be of any type | 19.8 µs | 0.44 s | 79 MiB |
+/// | `JSONDecoder`, values of any type | 19.8 µs | 0.44 s | 79 MiB |
 ///
-/// Beside a signature's 42 µs either would do. But hundreds of answers are read side by side, and both refuse a whole
-/// document for one value in a field that nobody asks for (`1e400`, half a surrogate pair), which would leave a customer
-/// without an answer; nor do they tell the order of fields, or an object as it was written, as evidence keeps it.
+/// Hundreds of answers are read concurrently. Foundation also rejects a whole document for one bad value in an unused
+/// field (`1e400`, half a surrogate pair), and gives neither the order of fields nor the source text that evidence
+/// keeps.
 struct JSONScanner {
   private let text: [UInt8]
   private let end: Int
   private var position: Int
 
-  /// Scans `text` within `range`.
   init(_ text: [UInt8], range: Range<Int>) {
     self.text = text
     position = range.lowerBound
     end = range.upperBound
   }
 
-  /// Whether only white space is left.
   mutating func isAtEnd() -> Bool { peek() == nil }
 
-  /// The next value, or nil where the text is not JSON or nested deeper than `depth` levels.
+  /// Scans the next value; nil if the text is not JSON or nested deeper than `depth`.
   mutating func value(depth: Int = DecodingLimits.nesting) -> JSONExtent? {
     let first = peek()
     let start = position
@@ -58,7 +56,7 @@ struct JSONScanner {
     }
   }
 
-  /// Visits the members of the object that begins here; false where there is none or it is broken.
+  /// Visits the members of the next object; false if there is none or it is malformed.
   mutating func members(depth: Int, visit: (_ key: JSONExtent, _ value: JSONExtent) -> Void) -> Bool {
     guard depth > 0, take(UInt8(ascii: "{")) else { return false }
     if take(UInt8(ascii: "}")) { return true }
@@ -71,7 +69,7 @@ struct JSONScanner {
     return take(UInt8(ascii: "}"))
   }
 
-  /// Visits the elements of the array that begins here; false where there is none or it is broken.
+  /// Visits the elements of the next array; false if there is none or it is malformed.
   mutating func elements(depth: Int, visit: (JSONExtent) -> Void) -> Bool {
     guard depth > 0, take(UInt8(ascii: "[")) else { return false }
     if take(UInt8(ascii: "]")) { return true }
@@ -126,7 +124,7 @@ struct JSONScanner {
     return nil
   }
 
-  /// A number by the grammar of RFC 8259 section 6.
+  /// The grammar of RFC 8259 section 6.
   private mutating func number() -> JSONExtent? {
     let start = position
     if position < end, text[position] == UInt8(ascii: "-") { position += 1 }

@@ -1,24 +1,23 @@
-/// What decoding may cost at most, whoever sent the bytes.
+/// Limits of the decoders, which also read hostile input.
 ///
-/// Real transactions are some 7 KB and real app receipts some 5 KB plus 350 bytes a purchase. Every reader works in one
-/// pass over input that is at most this long, so its time and memory are proportional to these numbers.
+/// A real transaction has some 7 KB, a real app receipt some 5 KB plus 350 bytes per purchase. Each decoder reads its
+/// input in one pass, so time and memory are proportional to these limits.
 enum DecodingLimits {
-  /// Characters of a JWS. A notification holds two more signed documents within itself.
+  /// Characters of a JWS. A notification contains two more signed documents.
   static let jwsLength = 256 * 1_024
   /// Characters of a base64 app receipt or old transaction receipt: 10 MiB.
   static let receiptLength = 10 << 20
   /// Bytes of one certificate; Apple's have less than 1,600.
   static let certificateLength = 8 * 1_024
-  /// Certificates that come with an app receipt; Apple sends three.
+  /// Certificates in an app receipt; Apple sends three.
   static let receiptCertificates = 8
-  /// Purchases in one app receipt.
   static let receiptPurchases = 30_000
   /// Entries of an old transaction receipt's lists; Apple's have some twenty.
   static let propertyListEntries = 256
   /// Levels of nested JSON values or ASN.1 elements.
   static let nesting = 24
-  /// Bytes of a text that becomes an identifier, a name or a word of Apple's in our tables.
+  /// Bytes of a text that is stored as an identifier or name.
   static let textLength = 1_024
-  /// Verified certificate chains that are remembered. Apple changes its leaf about once a year.
+  /// Verified certificate chains in the cache. Apple changes its leaf about once a year.
   static let rememberedChains = 32
 }

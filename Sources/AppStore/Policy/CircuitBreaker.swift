@@ -1,48 +1,46 @@
-/// Stops asking a service that is down, and finds out with a few probes when it is back.
+/// Stops calls to a service that is down, and detects its recovery with a few probes.
 ///
-/// It decides only whether to ask. What is not asked stays unanswered; no verdict follows from an open breaker.
-/// Pure: the caller hands in the time, as the duration since a fixed origin on a monotonic clock.
+/// It decides only whether to call; an open breaker leaves questions unanswered and leads to no verdict. Pure: the
+/// caller passes the time since a fixed origin of a monotonic clock.
 package struct CircuitBreaker: Sendable {
-  /// When to open and how to close again.
+  /// Thresholds and pauses.
   package struct Policy: Hashable, Sendable {
-    /// So many failures in a row open it.
+    /// The number of consecutive failures that opens the breaker.
     package var consecutiveFailures = 20
-    /// How many recent calls are looked at for the share of failures.
+    /// The number of recent calls from which the share of failures is computed.
     package var window = 100
-    /// At this share of failures in a full window it opens, 0 to 1.
+    /// The share of failures in a full window, 0 to 1, that opens the breaker.
     package var failureShare = 0.5
-    /// The first time that nothing is asked. Doubles with every probe that fails.
+    /// The first pause. It doubles with every failed probe.
     package var firstPause: Duration = .seconds(2)
-    /// The longest time that nothing is asked.
     package var longestPause: Duration = .seconds(300)
-    /// So many probes must succeed to close it.
+    /// The number of successful probes that closes the breaker.
     package var probes = 3
-    /// How long to wait while the probes are under way.
+    /// The wait of other callers while probes are in flight.
     package var probeWait: Duration = .seconds(1)
 
     package init() {}
   }
 
-  /// What a call came to, seen from the service's health.
+  /// The result of a call as a sign of the service's health.
   package enum CallResult: Hashable, Sendable {
     case success
     case failure
-    /// A question failed that has failed before, while others are answered: one call more that fails, but no further sign that
-    /// nobody is answered.
+    /// A question failed again while others are answered. It counts in the share of failures but not as a consecutive
+    /// one, because it is no further sign that the service is down.
     case repeatedFailure
-    /// The call was given up before it could tell anything.
+    /// The call was cancelled before it had a result.
     case abandoned
   }
 
-  /// The right to make one call; its result is reported with it.
+  /// Permission for one call; its result is recorded with it.
   package struct Permit: Hashable, Sendable {
     fileprivate var generation: Int
   }
 
-  /// The answer to a wish to call.
   package enum Admission: Hashable, Sendable {
     case granted(Permit)
-    /// Do not call; ask again after that time.
+    /// The caller must not call, and may ask again after the wait.
     case refused(wait: Duration)
   }
 
@@ -54,11 +52,11 @@ package struct CircuitBreaker: Sendable {
 
   private let policy: Policy
   private var state = State.closed
-  /// Counts changes of state: a result that was asked for in an earlier state says nothing about this one.
+  /// Counts changes of state, because a result from an earlier state says nothing about this one.
   private var generation = 0
   private var pause: Duration
   private var failuresInARow = 0
-  /// Whether each of the recent calls failed; `oldest` is where the next one overwrites.
+  /// Ring buffer: true for each recent call that failed; `oldest` is overwritten next.
   private var recent: [Bool] = []
   private var oldest = 0
   private var recentFailures = 0
@@ -68,10 +66,10 @@ package struct CircuitBreaker: Sendable {
     pause = policy.firstPause
   }
 
-  /// Whether calls are held back now, probes apart.
+  /// True if calls are held back, except for probes.
   package var isOpen: Bool { state != .closed }
 
-  /// Asks for the right to make one call. Every permit must come back with `record`.
+  /// Requests permission for one call. Every permit must be passed to `record`.
   package mutating func admit(now: Duration) -> Admission {
     switch state {
     case .closed: return .granted(Permit(generation: generation))
@@ -86,7 +84,7 @@ package struct CircuitBreaker: Sendable {
     }
   }
 
-  /// How many calls would be permitted now.
+  /// The number of calls that would be permitted now.
   package func places(now: Duration) -> Int {
     switch state {
     case .closed: .max
@@ -95,10 +93,10 @@ package struct CircuitBreaker: Sendable {
     }
   }
 
-  /// Whether a call that was permitted may still be made: the state is the one that it was permitted in.
+  /// True if the state has not changed since the permit was granted, so that the call may still be made.
   package func stands(_ permit: Permit) -> Bool { permit.generation == generation }
 
-  /// Takes in what came of a call.
+  /// Records the result of a call.
   package mutating func record(_ result: CallResult, permit: Permit, now: Duration) {
     guard stands(permit) else { return }
     switch (state, result) {

@@ -1,20 +1,18 @@
 import Reconciliation
 import Synchronization
 
-/// How long there is to ask: shared by all gates of a run, and set when the asking begins.
+/// The time left for questions, shared by all gates of a run.
 package final class NightTime: Sendable {
   private let end = Mutex<Duration?>(nil)
 
   package init() {}
 
-  /// - Parameters:
-  ///   - span: from now.
-  ///   - uptime: the gates' clock.
+  /// Sets the end to `span` from now, on the gates' clock.
   package func ends(in span: Duration, uptime: Duration = RateGate.Clock.continuous.uptime()) {
     end.withLock { $0 = uptime + span }
   }
 
-  /// nil while no end is set.
+  /// The time left; nil if no end is set.
   func left(_ uptime: Duration) -> Span? {
     end.withLock { end in
       end.map { end in
@@ -25,16 +23,16 @@ package final class NightTime: Sendable {
   }
 }
 
-/// The door in front of one host of one app: callers wait here, in the order of their arrival, until they may send.
+/// The rate limiter of one host and app. Callers wait in order of arrival until they may send.
 ///
-/// Only the first in line sleeps, and what it takes is dated when it leaves. A process that was stopped or starved
-/// therefore does not send a crowd of requests that it had planned for the past.
+/// Only the first waiter sleeps, and a grant is dated when it leaves. A process that was stopped or starved therefore
+/// does not send a burst of requests that were planned for the past.
 package final class RateGate: Sendable {
-  /// Where time comes from and how it is waited for; tests hand in both.
+  /// The source of time and of waiting, which tests replace.
   package struct Clock: Sendable {
-    /// Time since a fixed origin, never going backwards.
+    /// Time since a fixed origin; never decreases.
     package var uptime: @Sendable () -> Duration
-    /// Returns after the given time, or throws when the task is cancelled.
+    /// Returns after the given time, or throws if the task is cancelled.
     package var sleep: @Sendable (Duration) async throws(CancellationError) -> Void
 
     package init(
@@ -45,25 +43,24 @@ package final class RateGate: Sendable {
       self.sleep = sleep
     }
 
-    /// The system's monotonic clock.
     package static let continuous: Clock = {
       let origin = ContinuousClock.now
       return Clock(
         uptime: { origin.duration(to: .now) },
         sleep: { span throws(CancellationError) in
-          // To the moment, because whatever it is late by is missing from the rate. Task.sleep throws nothing else; only its
-          // signature is untyped.
+          // Zero tolerance because every delay lowers the rate. Task.sleep throws only CancellationError; its signature
+          // is untyped.
           do { try await Task.sleep(for: span, tolerance: .zero) } catch { throw CancellationError() }
         })
     }()
   }
 
-  /// A rate that several processes keep together: who keeps the count hands out turns, evenly spaced.
+  /// A rate shared by several processes: a central counter reserves evenly spaced turns.
   package struct SharedTurns: Sendable {
-    /// Takes so many turns, one behind the other; answers how long it is until the first of them. When it throws, the gate
-    /// keeps its own pace.
+    /// Reserves consecutive turns and returns the time until the first. If it throws, the gate falls back to its own
+    /// pace.
     package var take: @Sendable (_ count: Int) async throws -> Duration
-    /// Lets nobody have a turn for that long.
+    /// Blocks all turns for the given time.
     package var shut: @Sendable (Duration) -> Void
 
     package init(
@@ -81,11 +78,11 @@ package final class RateGate: Sendable {
 
   private struct State {
     var bucket: TokenBucket
-    /// Whether somebody is first in line.
+    /// True if a caller is first in line.
     var isTaken = false
     var waiting: [Waiter] = []
     var tickets: UInt64 = 0
-    /// Turns that are taken and not used, the earliest first.
+    /// Reserved and unused turns, the earliest first.
     var turns: [Duration] = []
     var shutUntil = Duration.zero
   }
@@ -98,9 +95,9 @@ package final class RateGate: Sendable {
   private let burst: Int
 
   /// - Parameters:
-  ///   - rate: requests a second; nil, zero or less: as fast as asked.
-  ///   - night: how long there is to ask; it bounds what a server in trouble may ask for.
-  ///   - shared: who keeps the rate for several processes; nil: it is this gate's own.
+  ///   - rate: requests per second; nil or at most zero: unlimited.
+  ///   - night: the time left, which limits the `Retry-After` of a server error.
+  ///   - shared: the rate shared with other processes; nil if it is this gate's own.
   package init(rate: Double?, clock: Clock = .continuous, night: NightTime? = nil, shared: SharedTurns? = nil) {
     let bucket = TokenBucket(rate: rate)
     interval = bucket.interval
@@ -111,32 +108,30 @@ package final class RateGate: Sendable {
     self.shared = bucket.interval > .zero ? shared : nil
   }
 
-  /// Returns when one request may be sent. Throws when the task is cancelled while it waits, or the request is not wanted any
-  /// more; no request is granted then.
-  ///
-  /// - Parameter isWanted: looked at again and again while it waits; nil: it is wanted until it is cancelled.
+  /// Waits until one request may be sent. Throws if the task is cancelled or the request is no longer wanted.
+  /// - Parameter isWanted: polled during the wait; nil: wanted until cancelled.
   package func admit(while isWanted: (@Sendable () -> Bool)? = nil) async throws(CancellationError) {
     guard await stepToTheFront() else { throw CancellationError() }
     defer { letTheNextOneForward() }
-    // Before a turn is taken: those that nobody wants go by at once.
+    // Checked before a turn is taken, so that unwanted requests cost no turn.
     while isWanted?() ?? true, let wait = await nextWait() {
       try await clock.sleep(isWanted == nil ? wait : min(wait, Self.nap))
     }
     if Task.isCancelled || !(isWanted?() ?? true) { throw CancellationError() }
   }
 
-  /// Short enough that a question which nobody wants any more gives its place away at once, as people see it.
+  /// Short enough that an unwanted request leaves the line at once, as people see it.
   private static let nap = Duration.milliseconds(250)
 
-  /// Obeys an answer's `Retry-After` as far as it is about more than its question.
+  /// Obeys a `Retry-After` as far as it concerns more than its own question.
   /// - Parameters:
-  ///   - span: from the answer until the instant in it.
-  ///   - httpStatus: of the answer.
+  ///   - span: the time from the answer to the instant in it.
+  ///   - httpStatus: the status of the answer.
   package func obey(retryAfter span: Span, httpStatus: Int?) {
     shut(for: RetryAfter.hold(span, httpStatus: httpStatus, nightLeft: night?.left(clock.uptime())))
   }
 
-  /// Lets nobody through for that long.
+  /// Blocks all requests for the given time.
   package func shut(for span: Span) {
     let hold = Duration.microseconds(max(0, span.microseconds))
     let until = clock.uptime() + hold
@@ -147,13 +142,13 @@ package final class RateGate: Sendable {
     shared?.shut(hold)
   }
 
-  /// How long to wait before asking again; nil when the request may leave now.
+  // Returns nil when the request may leave now.
   private func nextWait() async -> Duration? {
     guard let shared else { return own() }
     let now = clock.uptime()
     let ready: Duration?? = state.withLock { state in
       if state.shutUntil > now { return state.shutUntil - now }
-      // A turn that was missed by more than a burst's worth belongs to the past: others have theirs now.
+      // A turn that was missed by more than a burst is dropped, because other processes have theirs now.
       state.turns.removeAll { $0 + Self.longestLate < now }
       guard let turn = state.turns.first else { return nil }
       if turn > now { return turn - now }
@@ -161,7 +156,7 @@ package final class RateGate: Sendable {
       return .some(nil)
     }
     if let ready { return ready }
-    // For as many as wait, so that a crowd asks for its turns once a second; what nobody waits for is left to others.
+    // Reserve for all waiters, so that many waiters reserve once a second; turns without a waiter are left to others.
     let count = max(burst, min(waitingCount + 1, turnsASecond))
     guard let wait = try? await shared.take(count) else { return Task.isCancelled ? nil : own() }
     let first = clock.uptime() + max(wait, .zero)
@@ -178,8 +173,8 @@ package final class RateGate: Sendable {
     return wait > .zero ? wait : nil
   }
 
-  /// Whether nobody is let through for longer than somebody should stand here: a server has said when to come back, to this
-  /// process or to another that shares the rate.
+  /// True if the gate is blocked longer than a caller should wait for it: a server sent `Retry-After` to this process
+  /// or to another one that shares the rate.
   package var isHeldUp: Bool {
     let now = clock.uptime()
     return state.withLock { state in
@@ -189,10 +184,10 @@ package final class RateGate: Sendable {
   }
 
   private static let shortHold = Duration.seconds(1)
-  /// Each of several workers takes a second's turns, or one; a first turn that lies further ahead is one behind a shut bucket.
+  // Each worker reserves at most one second's turns, so a first turn further ahead lies behind a shut bucket.
   private static let longestTurn = Duration.seconds(10)
 
-  /// How many callers are behind the first one.
+  /// The number of callers behind the first.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
   private func stepToTheFront() async -> Bool {
@@ -202,7 +197,8 @@ package final class RateGate: Sendable {
     }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // One lock for looking and queueing: the place cannot become free in between, nor a cancellation be missed.
+        // One lock for the check and the append: the place cannot become free in between, and no cancellation is
+        // missed.
         let decided: Bool? = state.withLock { state in
           if Task.isCancelled { return false }
           if !state.isTaken {

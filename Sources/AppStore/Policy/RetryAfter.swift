@@ -1,27 +1,27 @@
 import Foundation
 import Reconciliation
 
-/// The `Retry-After` header. RFC 9110 (10.2.3) puts seconds or a date in it; Apple's App Store Server API sends the
-/// absolute UNIX time in milliseconds ("Identifying rate limits").
+/// The `Retry-After` header: seconds or a date (RFC 9110, 10.2.3), or the UNIX time in milliseconds that Apple's App
+/// Store Server API sends ("Identifying rate limits").
 package enum RetryAfter {
-  /// The longest wait that is believed.
+  /// The longest wait that is accepted.
   package static let longest = Span.hours(1)
 
-  /// When to ask again: never before `now`, never later than `longest` after it. Nil for a value that says nothing.
+  /// Parses the header to an instant between `now` and `now + longest`; nil if the value is invalid.
   package static func parse(_ headerValue: String, now: Instant) -> Instant? {
     let text = headerValue.trimmingCharacters(in: .whitespaces)
     guard let instant = instant(number: text, now: now) ?? instant(date: text) else { return nil }
     return min(max(instant, now), now + longest)
   }
 
-  /// For how long a side is asked nothing because one of its answers says when to come back.
+  /// Returns how long a whole side is asked nothing after an answer with `Retry-After`.
   ///
-  /// Only HTTP 429 is about all of us. What a server in trouble says is about the question, and may not cost the night: one
-  /// 503 that asks for an hour is one machine of many.
+  /// Only HTTP 429 concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth
+  /// of the time that is left.
   /// - Parameters:
-  ///   - span: from the answer until the instant in it.
-  ///   - httpStatus: of the answer.
-  ///   - nightLeft: what is left of the time for asking; nil where no end is set.
+  ///   - span: the time from the answer to the instant in it.
+  ///   - httpStatus: the status of the answer.
+  ///   - nightLeft: the time left for questions; nil if no end is set.
   package static func hold(_ span: Span, httpStatus: Int?, nightLeft: Span?) -> Span {
     if httpStatus == 429 { return max(span, .seconds(0)) }
     guard let nightLeft else { return max(span, .seconds(0)) }
@@ -39,7 +39,7 @@ package enum RetryAfter {
 
   private static func instant(date text: String) -> Instant? {
     for format in dateFormats {
-      // A lenient parser would find a date in every form for every text that is one in any.
+      // Strict because a lenient parser accepts the text of one format in every format.
       let strategy = Date.ParseStrategy(
         format: format, locale: Locale(identifier: "en_US_POSIX"), timeZone: .gmt, isLenient: false)
       if let date = try? strategy.parse(text) { return Instant(seconds: Int64(date.timeIntervalSince1970)) }
@@ -47,7 +47,7 @@ package enum RetryAfter {
     return nil
   }
 
-  /// RFC 9110, 5.6.7: the preferred form and the two obsolete ones that a recipient must accept.
+  /// RFC 9110, 5.6.7: the preferred format and the two obsolete ones that a recipient must accept.
   private static let dateFormats: [Date.FormatString] = [
     """
     \(weekday: .abbreviated), \(day: .twoDigits) \(month: .abbreviated) \(year: .padded(4)) \

@@ -1,28 +1,28 @@
 import Reconciliation
 
-/// What a receipt says by itself, without asking anybody.
+/// The result of the offline check of a receipt.
 package enum OfflineJudgement: Hashable, Sendable {
-  /// Apple signed it.
+  /// Apple signed the receipt.
   case genuine(GenuineProof)
-  /// It proves that it is worth nothing: `signature_invalid`, `malformed` or `xcode`.
+  /// The receipt is rejected: `signature_invalid`, `malformed` or `xcode`.
   case refused(PaymentReason)
-  /// It cannot be judged here: Apple has to be asked about what it names.
+  /// The receipt cannot be verified offline; Apple must be asked about the IDs in it.
   case claim(UnprovenClaim)
-  /// There are no root certificates to judge it by. With what it says, where that can be read.
+  /// No root certificates are installed. Contains the unverified content, if it is readable.
   case noRoots(WrittenContent?)
 }
 
-/// Something whose signature leads to one of Apple's roots.
+/// A receipt whose signature chains to one of Apple's roots.
 package struct GenuineProof: Hashable, Sendable {
-  /// Nil where Apple names none, which only things without purchases may.
+  /// Nil if the document names none, which only documents without purchases may do.
   package var environment: AppleEnvironment?
   package var bundleId: String?
-  /// What Apple signed, one fact a purchase, with the channel `offline`. None for what proves no purchase: an app
-  /// transaction, renewal information, a notification without a transaction.
+  /// One fact per signed purchase, with channel `offline`. Empty for an app transaction, renewal information or a
+  /// notification without a transaction.
   package var facts: [TransactionFact]
-  /// The id of the one purchase that it is about; nil for an app receipt, which lists many.
+  /// The ID of the one purchase that was signed; nil for an app receipt, which lists many.
   package var signedTransactionId: String?
-  /// When Apple made the app receipt; the same each time it is asked about.
+  /// Apple's creation date of the app receipt; the same in every look-up of it.
   package var creationDate: Instant?
 
   package init(
@@ -37,15 +37,14 @@ package struct GenuineProof: Hashable, Sendable {
   }
 }
 
-/// What a receipt says whose signature nobody here can judge. Never evidence: what Apple is to be asked about.
+/// The unverified content of a receipt. It is no evidence, and is used only to decide what to ask Apple.
 package struct UnprovenClaim: Hashable, Sendable {
-  /// Why it cannot be judged, for people.
+  /// The reason why it cannot be verified, for display.
   package var why: String
-  /// The transactions that it names, the newest first, at most a hundred; none where it is unreadable, or names none.
+  /// The transaction IDs in it, newest first, at most 100; empty if it is unreadable or contains none.
   package var transactionIds: [String]
-  /// The app that it names.
   package var bundleId: String?
-  /// What else a receipt says; nil where it cannot be read.
+  /// The remaining content; nil if it is unreadable.
   package var content: WrittenContent?
 
   package init(why: String, transactionIds: [String], bundleId: String? = nil, content: WrittenContent? = nil) {
@@ -56,11 +55,11 @@ package struct UnprovenClaim: Hashable, Sendable {
   }
 }
 
-/// Judges receipts without asking anybody. Works while Apple is down.
+/// Checks receipts offline, also while Apple is down.
 package struct OfflineJudge: Sendable {
-  /// Whether any signature can be checked.
+  /// True if root certificates are installed.
   package let hasRoots: Bool
-  /// What a payload is, and what it says by itself.
+  /// Returns the kind of a payload and the result of its offline check.
   package let judge: @Sendable (_ payload: String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
 
   package init(
@@ -70,9 +69,7 @@ package struct OfflineJudge: Sendable {
     self.judge = judge
   }
 
-  /// Judges against Apple's root certificates.
-  ///
-  /// - Parameter roots: nil where none are installed: nothing signed can be judged then.
+  /// Creates a judge with Apple's root certificates; with nil, no signature can be verified.
   package init(roots: TrustedRoots?) {
     let verifiers = roots.map(Verifiers.init)
     self.init(hasRoots: roots != nil) { payload in
@@ -82,7 +79,6 @@ package struct OfflineJudge: Sendable {
   }
 }
 
-/// Everything that judges a signature.
 private struct Verifiers: Sendable {
   let documents: JWSVerifier
   let appReceipts: AppReceiptVerifier
@@ -116,7 +112,7 @@ private struct Verifiers: Sendable {
     case .success(.notification(let notification)):
       switch notification.transaction {
       case .success(let transaction): .genuine(GenuineProof(transaction.fact))
-      // Apple signed the whole of it, and with it that which cannot be judged by itself.
+      // Apple signed the notification, but the transaction in it cannot be verified by itself.
       case .failure(let refusal): OfflineJudgement(refusal, of: content)
       case nil:
         .genuine(GenuineProof(environment: notification.environment, bundleId: notification.bundleId, facts: []))
@@ -141,7 +137,6 @@ private struct Verifiers: Sendable {
 }
 
 extension OfflineJudgement {
-  /// What a payload says where there is no root certificate.
   fileprivate init(withoutRoots content: ReceivedPayload.Content) {
     switch content {
     case .unreadable: self = .refused(.malformed)
@@ -174,7 +169,6 @@ extension GenuineProof {
       creationDate: receipt.creationDate)
   }
 
-  /// A proof of one purchase.
   fileprivate init(_ fact: TransactionFact) {
     self.init(
       environment: fact.environment, bundleId: fact.bundleId, facts: [fact], signedTransactionId: fact.transactionId)
@@ -190,7 +184,6 @@ extension UnprovenClaim {
       transactionIds: [receipt.transactionId], bundleId: receipt.bundleId, content: WrittenContent(receipt))
   }
 
-  /// What the content says about itself, whoever signed it.
   fileprivate init(why: String, content: ReceivedPayload.Content) {
     self.init(why: why, transactionIds: [])
     switch content {
@@ -215,7 +208,7 @@ extension UnprovenClaim {
 }
 
 extension JSONFields {
-  /// The payload of a JWS, whoever signed it.
+  /// Decodes the payload of a JWS without verification.
   fileprivate init?(signedPart text: Substring) {
     guard let bytes = Base64Text.decodeURLSafe(Array(text.utf8)[...]) else { return nil }
     self.init(bytes)
@@ -223,7 +216,7 @@ extension JSONFields {
 }
 
 extension TransactionFact {
-  /// What an old receipt says whose signature holds, dated by the purchase that it was made for.
+  // Dated by the purchase because an old receipt has no signing date.
   fileprivate init(_ receipt: OldTransactionReceipt) {
     let date = receipt.purchaseDate ?? Instant(seconds: 0)
     self.init(
@@ -242,8 +235,9 @@ extension TransactionFact {
 }
 
 extension OldTransactionReceipt {
-  /// Which side it is from. Only the outer list says so, which nobody signs: taken off it would turn a purchase without money
-  /// into one. The sandbox's ids of those years begin with 1000000 and have sixteen digits, and the id is signed.
+  /// The environment of the receipt. Only the outer, unsigned list states it, and its removal would turn a sandbox
+  /// purchase into a paid one. The signed ID decides too: sandbox IDs of those years have sixteen digits and begin with
+  /// 1000000.
   package var environment: AppleEnvironment {
     let isSandboxId = transactionId.utf8.count == 16 && transactionId.hasPrefix("1000000")
     return claimedEnvironment == "Sandbox" || isSandboxId ? .sandbox : .production

@@ -1,20 +1,19 @@
 import Foundation
 import Reconciliation
 
-/// A payload that a client sent us, as its sender meant it: what transport commonly does to one is undone.
+/// A receipt payload from a client, with common transport damage undone.
 ///
-/// Undone are: white space and line breaks, quotation marks around it, a JSON object or list around it, escapes of JSON,
-/// percent-encoding, the text of a `bytea` column (`\x…`), the other alphabet of base64 than the kind's own, padding that was
-/// lost or added, and `+` that became a space. What it is is told by its content alone, and says nothing about whether it is
+/// Undone are: white space and line breaks, quotation marks, a JSON object or list around it, JSON escapes,
+/// percent-encoding, the text of a `bytea` column (`\x…`), the other base64 alphabet, lost or added padding, and `+`
+/// that became a space. The kind is detected from the content alone and says nothing about whether the receipt is
 /// genuine.
 ///
-/// Time is proportional to the payload. Memory besides the payload is at most five times its length, and a payload longer
-/// than `maximumBytes` is not looked into.
+/// Time is proportional to the payload; additional memory is at most five times its length.
 package struct ReceivedPayload: Sendable {
-  /// Longer payloads are unreadable: 10 MiB. Apple's receipts have some 5 KB and 350 bytes a purchase.
+  /// Longer payloads are unreadable: 10 MiB. Apple's receipts have some 5 KB and 350 bytes per purchase.
   package static let maximumBytes = DecodingLimits.receiptLength
 
-  /// What a payload turned out to be.
+  /// The detected kind with the decoded content.
   enum Content: Sendable {
     /// A compact JWS in the URL-safe alphabet, without padding.
     case signed(String)
@@ -25,13 +24,11 @@ package struct ReceivedPayload: Sendable {
     case unreadable(Unreadable)
   }
 
-  /// Why nothing can be read. None of it says that anything was forged.
+  /// A reason why a payload cannot be read. None of them indicates a forgery.
   package enum Unreadable: String, Hashable, CaseIterable, Sendable {
-    /// There is nothing.
     case empty
-    /// Longer than `maximumBytes`.
     case tooLong
-    /// One of the three kinds, whose end is missing: a column that is too short does that.
+    /// The end of the payload is missing, as when a column is too short.
     case truncated
     /// None of the three kinds.
     case unknown
@@ -39,14 +36,13 @@ package struct ReceivedPayload: Sendable {
 
   let content: Content
 
-  /// Reads a payload as it was stored.
+  /// Decodes a payload as it was stored.
   package init(_ text: String) {
     let bytes = Array(text.utf8.prefix(Self.maximumBytes + 1))
     content =
       bytes.count > Self.maximumBytes ? .unreadable(.tooLong) : PayloadReader.content(bytes[...], layers: 4)
   }
 
-  /// Which of the three kinds it is.
   package var kind: ReceiptKind {
     switch content {
     case .signed: .signed
@@ -56,20 +52,20 @@ package struct ReceivedPayload: Sendable {
     }
   }
 
-  /// The transaction in a signed payload, whatever its signature; nil for any other payload.
+  /// The unverified transaction in a signed payload; nil for any other payload.
   package var claimedTransaction: TransactionFact? {
     guard case .signed(let jws) = content, let parts = try? JWSParts(jws), let payload = JSONFields(parts.payload)
     else { return nil }
     return (try? SignedTransaction(payload, channel: .offline))?.fact
   }
 
-  /// Why it cannot be read; nil where it can.
+  /// The reason why it cannot be read; nil if it can.
   package var unreadable: Unreadable? {
     guard case .unreadable(let why) = content else { return nil }
     return why
   }
 
-  /// The receipt in the form that verifyReceipt takes; nil for what it does not take.
+  /// The receipt as verifyReceipt accepts it; nil for a JWS or an unreadable payload.
   package var base64: String? {
     switch content {
     case .app(let bytes), .transaction(let bytes): Data(bytes).base64EncodedString()
@@ -79,13 +75,13 @@ package struct ReceivedPayload: Sendable {
 }
 
 extension ReceiptKind {
-  /// What a payload is that a client sent us, damage by transport undone.
+  /// Detects the kind of a payload, with transport damage undone.
   package static func detect(payload: String) -> ReceiptKind { ReceivedPayload(payload).kind }
 }
 
-/// Takes off one layer of what transport has done after the other.
+/// Removes one layer of transport damage after the other.
 private enum PayloadReader {
-  /// - Parameter layers: how many wrappings may still be taken off.
+  /// - Parameter layers: the number of wrappings that may still be removed.
   static func content(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content {
     let stored = text
     let text = bare(stored)
@@ -111,13 +107,13 @@ private enum PayloadReader {
 
   // MARK: Wrappings
 
-  /// Without white space, quotation marks, zero bytes and byte order marks around it.
+  /// Removes white space, quotation marks, zero bytes and byte order marks around the text.
   private static func bare(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     let isAround = { (character: UInt8) in
       isBlank(character) || character == 0 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "'")
         || character == UInt8(ascii: "`")
     }
-    // Bytes of a container are no text: whatever they begin and end with belongs to them.
+    // A container is binary: its first and last bytes belong to it.
     guard !isSignedData(text) else { return text }
     let end = text.lastIndex { !isAround($0) }.map { $0 + 1 } ?? text.startIndex
     let bare = text[..<end].drop(while: isAround)
@@ -125,17 +121,16 @@ private enum PayloadReader {
     return bare.starts(with: mark) ? bare.dropFirst(mark.count).drop(while: isAround) : bare
   }
 
-  /// The names that receipts commonly have in JSON, the more telling ones first.
+  /// Common JSON keys of receipts, in order of precedence.
   private static let names = [
     "signedTransactionInfo", "signedTransaction", "jwsRepresentation", "signedPayload", "receipt-data", "receiptData",
     "transactionReceipt", "latest_receipt", "receipt", "payload", "signedTransactions",
   ]
 
-  /// How many objects may lie in one another around a receipt.
   private static let deepest = 4
 
-  /// The receipt in a JSON object or list, however deep it lies; nil where there is none, or several and none by a name that
-  /// tells. What lies less deep comes first, then the more telling name.
+  /// Finds the receipt in a JSON object or list at any depth. The outermost level wins, then the order of `names`. Nil
+  /// if there is none, or several under unknown keys.
   private static func wrapped(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content? {
     let isList = text.first == UInt8(ascii: "[")
     let object = isList ? Array("{\"payload\":".utf8) + text + Array("}".utf8) : Array(text)
@@ -195,20 +190,20 @@ private enum PayloadReader {
     return bytes
   }
 
-  /// A line break may have come between the characters of an escape.
+  // A line break may separate the characters of an escape.
   private static func withoutLineBreaks(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
     text.filter { !(0x09...0x0D).contains($0) }[...]
   }
 
   // MARK: JWS
 
-  /// Three base64url parts, the first of them a JSON object with `alg` (RFC 7515, 7.1 and 4.1.1); nil for anything else. The
-  /// signature may be empty: an unsigned one is a forgery of a signed transaction, not some other thing.
+  /// Three base64url parts, the first a JSON object with `alg` (RFC 7515, 7.1 and 4.1.1); nil for anything else. An
+  /// empty signature is accepted here, because an unsigned JWS is a forged transaction and not another kind of payload.
   private static func signed(_ text: ArraySlice<UInt8>) -> ReceivedPayload.Content? {
-    // Dots are in no base64 text; the header comes before the first of them or is all that was left.
+    // Base64 text has no dots; a header comes before the first dot or is all that was left.
     guard text.starts(with: Array("eyJ".utf8)) || text.contains(UInt8(ascii: ".")) else { return nil }
     guard text.count <= 2 * DecodingLimits.jwsLength else { return nil }
-    // White space is a line break that was put in; only then what is left of a plus sign.
+    // White space is first taken for an inserted line break, then for a lost plus sign.
     let candidates = [JWSText(text.filter { !isBlank($0) }), JWSText(text.map { $0 == 0x20 ? UInt8(ascii: "-") : $0 })]
     guard candidates.contains(where: \.hasHeader) else { return nil }
     guard let whole = candidates.first(where: \.isWhole) else {
@@ -217,7 +212,6 @@ private enum PayloadReader {
     return .signed(whole.text)
   }
 
-  /// A text that may be a compact JWS, in the alphabet that it should have.
   private struct JWSText {
     let text: String
     let hasHeader: Bool
@@ -245,7 +239,7 @@ private enum PayloadReader {
         return
       }
       let signature = Base64Text.decodeURLSafe(parts[2])
-      // 64 bytes (RFC 7518, 3.4); of another algorithm's nobody here knows the length.
+      // An ES256 signature has 64 bytes (RFC 7518, 3.4); the length of other algorithms is not checked.
       isCutOff = algorithm == "ES256" && !parts[2].isEmpty && parts[2].count < 86
       isWhole =
         signature != nil && !isCutOff && Base64Text.decodeURLSafe(parts[1]).flatMap { JSONFields($0) } != nil
@@ -254,7 +248,7 @@ private enum PayloadReader {
 
   // MARK: Base64
 
-  /// - Parameter spacesAfter: how many spaces were taken off its end: a receipt may end with a plus sign, too.
+  /// - Parameter spacesAfter: the spaces removed from the end, because a receipt may also end with a plus sign.
   private static func receipt(_ text: ArraySlice<UInt8>, spacesAfter: Int) -> ReceivedPayload.Content {
     var isCutOff = false
     var kept: [UInt8]?
@@ -265,15 +259,15 @@ private enum PayloadReader {
         isCutOff = isCutOff || startsLikeReceipt(bytes)
         continue
       }
-      // Which of the two it was, the inside tells; what has no inside that can be read is taken as it stands.
+      // The container decides which reading is right; if no container is readable, the first reading is kept.
       if (try? ReceiptContainer(bytes)) != nil { return .app(bytes) }
       if kept == nil { kept = bytes }
     }
     return kept.map(ReceivedPayload.Content.app) ?? .unreadable(isCutOff ? .truncated : .unknown)
   }
 
-  /// What the text may have been: white space put in, or spaces where plus signs were, of which those at its end belong to
-  /// it where a group of four lacks them.
+  /// The possible texts: white space was inserted, or spaces replaced plus signs. Trailing spaces count as plus signs
+  /// if the last group of four is incomplete.
   private static func receiptTexts(_ text: ArraySlice<UInt8>, _ spacesAfter: Int) -> [[UInt8]] {
     func replacing(_ space: UInt8?) -> [UInt8] {
       text.compactMap { character in
@@ -295,12 +289,11 @@ private enum PayloadReader {
   }
 
   private static func decoded(_ characters: [UInt8]) -> [UInt8]? {
-    // A text that was cut off may end in the middle of a group of four; what is left of it says what it was.
+    // A truncated text may end within a group of four; the rest still shows its kind.
     return Base64Text.decodeReceipt(characters)
       ?? Base64Text.decodeReceipt(Array(characters.prefix(characters.count / 4 * 4)))
   }
 
-  /// Whether it begins as an app receipt or an old one does.
   private static func startsLikeReceipt(_ bytes: [UInt8]) -> Bool {
     if bytes.first == UInt8(ascii: "{") { return bytes.firstRange(of: Array("\"purchase-info\"".utf8)) != nil }
     return bytes.first == 0x30 && bytes.prefix(20).firstRange(of: signedDataIdentifier) != nil
@@ -313,8 +306,8 @@ private enum PayloadReader {
     0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02,
   ]
 
-  /// A `ContentInfo` (RFC 2315, 7): a sequence of the identifier and content tagged [0]. A sequence that claims more bytes
-  /// than there are was cut off on its way.
+  /// A `ContentInfo` (RFC 2315, 7): a sequence of the identifier and content tagged [0]. A sequence that claims more
+  /// bytes than there are was truncated.
   private static func isSignedData(_ bytes: ArraySlice<UInt8>) -> Bool {
     var rest = bytes
     guard rest.popFirst() == 0x30, let length = rest.popFirst() else { return false }

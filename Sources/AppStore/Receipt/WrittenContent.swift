@@ -1,14 +1,14 @@
 import Reconciliation
 
-/// What a receipt says in itself, whoever signed it.
+/// The content of a receipt, verified or not.
 ///
-/// It is no evidence. But Apple's word that a receipt is genuine is about all of it, so that an answer which says otherwise
-/// is the answer to another receipt.
+/// It is no evidence. But Apple's confirmation covers the whole receipt, so an answer that contradicts the content
+/// belongs to another receipt.
 package struct WrittenContent: Hashable, Sendable {
-  /// What is listed under one transaction id.
+  /// The entry of one transaction ID.
   package struct Purchase: Hashable, Sendable {
     package var productId: String
-    /// Whether it stays in every later receipt: consumables disappear, and what a renewal replaced may be left out.
+    /// True if the purchase stays in every later receipt. Consumables disappear, and replaced renewals may be left out.
     package var isLasting: Bool
 
     package init(productId: String, isLasting: Bool) {
@@ -19,11 +19,11 @@ package struct WrittenContent: Hashable, Sendable {
 
   package var environment: AppleEnvironment?
   package var bundleId: String?
-  /// When Apple made the app receipt; the same each time it is asked about.
+  /// Apple's creation date of the app receipt; the same in every look-up of it.
   package var creationDate: Instant?
-  /// The transaction that it is, where it is of one purchase.
+  /// The transaction ID of a receipt of one purchase.
   package var ownTransactionId: String?
-  /// By transaction id.
+  /// Keyed by transaction ID.
   package var purchases: [String: Purchase] = [:]
 
   package init(environment: AppleEnvironment? = nil, bundleId: String? = nil) {
@@ -31,7 +31,7 @@ package struct WrittenContent: Hashable, Sendable {
     self.bundleId = bundleId
   }
 
-  /// An app receipt's, whose signature nobody judges; nil where it cannot be read.
+  /// Reads an unverified app receipt; nil if it is unreadable.
   init?(app bytes: [UInt8]) {
     guard let content = try? ReceiptContent(ReceiptContainer(bytes).content) else { return nil }
     self.init(content)
@@ -48,14 +48,13 @@ package struct WrittenContent: Hashable, Sendable {
     }
   }
 
-  /// An old receipt's. Where it is from only its outer list says, which nobody signs.
+  /// Reads an old receipt. Its environment stays nil because only the unsigned outer list states it.
   init(_ receipt: OldTransactionReceipt) {
     self.init(bundleId: receipt.bundleId)
     ownTransactionId = receipt.transactionId
     purchases[receipt.transactionId] = Purchase(productId: receipt.productId, isLasting: false)
   }
 
-  /// What Apple signed.
   package init(_ proof: GenuineProof) {
     self.init(environment: proof.environment, bundleId: proof.bundleId)
     creationDate = proof.creationDate

@@ -1,13 +1,11 @@
 import Reconciliation
 
-/// A transaction out of an answer of Apple's: verified, and about what was asked.
+/// A verified transaction from an answer of the App Store Server API.
 package struct AppleTransaction: Hashable, Sendable {
-  /// What it says, as evidence. In answers about subscriptions it has the end of the grace period besides, which comes
-  /// from the renewal information.
+  /// The evidence. In subscription answers it also contains the end of the grace period from the renewal information.
   package var fact: TransactionFact
-  /// The whole payload as far as it is understood, Apple's own words included.
   package let signed: SignedTransaction
-  /// What Apple signed, unchanged: fields and words that are unknown today are in it.
+  /// The signed data, unchanged, so that fields and values unknown today are kept.
   package let jws: String
 
   init(signed: SignedTransaction, jws: String) {
@@ -17,17 +15,13 @@ package struct AppleTransaction: Hashable, Sendable {
   }
 }
 
-/// Why a transaction in an answer of Apple's is not believed. It proves nothing about the transaction.
+/// A reason why a transaction in an answer is rejected. It proves nothing about the transaction.
 package enum AnswerRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-  /// It lacks a signature of Apple's that holds.
   case signature(SignedDataRefusal)
-  /// It is of another app than the one that was asked about.
   case otherBundle
-  /// It carries another number of the app, or none, than we know the app by.
+  /// The app's Apple ID in the answer differs from the configured one, or is missing.
   case otherApp(Int64?)
-  /// It is of the other environment.
   case otherEnvironment(AppleEnvironment)
-  /// It is another transaction than the one that was asked about.
   case otherTransaction
 
   package var description: String {
@@ -42,14 +36,14 @@ package enum AnswerRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Decides which transactions of an answer are believed.
+/// Verifies the transactions of an answer and compares app, environment and ID.
 struct AnswerVerifier: Sendable {
   var verifier: JWSVerifier
   var bundleId: String
-  /// nil: not compared.
+  /// Nil: not compared.
   var appAppleId: Int64?
 
-  /// - Parameter id: the transaction that was asked for; nil where any of the customer's will do.
+  /// - Parameter id: the requested transaction ID; nil if any of the customer's is accepted.
   func verify(
     _ jws: String, host: AppleHost, id: String? = nil
   ) -> Result<AppleTransaction, AnswerRefusal> {
@@ -58,7 +52,6 @@ struct AnswerVerifier: Sendable {
       .map { AppleTransaction(signed: $0, jws: jws) }
   }
 
-  /// Judges a transaction whose signature holds.
   func check(
     _ signed: SignedTransaction, host: AppleHost, id: String? = nil
   ) -> Result<SignedTransaction, AnswerRefusal> {

@@ -1,32 +1,30 @@
 import Reconciliation
 
-/// The transactions of one customer in one app, from Get Transaction History or Get Refund History. What was read before
-/// a page failed is kept.
+/// A customer's transactions in one app, from Get Transaction History or Get Refund History.
+///
+/// If a page fails, the transactions of the pages before it are kept.
 package struct HistoryAnswer: Hashable, Sendable {
-  /// How the reading ended.
   package enum End: Hashable, Sendable {
-    /// The last page was read.
     case complete
-    /// As many pages as wanted were read, and there are more: go on from `revision`.
+    /// The page limit was reached and more pages follow; continue from `revision`.
     case pageLimit
-    /// This side does not know the id.
+    /// This environment does not know the ID.
     case notFound
-    /// It is no id of Apple's.
     case malformedId
-    /// 4040001: the customer's account does not exist any more.
+    /// 4040001: the customer's account no longer exists.
     case accountGone
-    /// A page did not come: go on from `revision` another time.
+    /// A page failed; continue from `revision` later.
     case unanswered(Silence)
-    /// Apple refuses our credential or our request: nothing follows about what was asked.
+    /// Apple refuses the credentials or the request; nothing follows about the transactions.
     case fault(AppleFault)
   }
 
-  /// One for each signed transaction that is believed, in Apple's order: by last change. A transaction that changed
-  /// since an earlier reading comes again, so that rows are no count of purchases.
+  /// The verified transactions, in Apple's order: by last change. A transaction that changed since an earlier reading
+  /// is repeated, so the count is not a count of purchases.
   package var transactions: [AppleTransaction] = []
-  /// Where to go on: what comes after it was not read, or held something that is not believed. Nil: from the start.
+  /// The revision to continue from: later transactions were not read, or were rejected. Nil: from the start.
   package var revision: String?
-  /// How many signed transactions are not believed.
+  /// The number of rejected transactions.
   package var refused = 0
   package var end: End
   package var trail = ServerAPITrail()
@@ -36,7 +34,6 @@ package struct HistoryAnswer: Hashable, Sendable {
     self.end = end
   }
 
-  /// What the answer says about the health of Apple's side.
   package var health: CircuitBreaker.CallResult {
     guard case .unanswered(let silence) = end else { return .success }
     return CircuitBreaker.CallResult(silence)

@@ -1,9 +1,9 @@
 import Reconciliation
 
-/// Follows the pages of a history: each page goes in, what to do next comes out. It asks nobody and knows no clock.
+/// The paging of a history: takes a page and returns the next step. Pure: no I/O and no clock.
 struct HistoryReading {
   enum Step: Hashable {
-    /// Ask for the page after this revision; nil: for the first page.
+    /// Request the page after this revision; nil: the first page.
     case ask(revision: String?)
     case finish
   }
@@ -11,15 +11,16 @@ struct HistoryReading {
   private(set) var answer: HistoryAnswer
   private let verifier: AnswerVerifier
   private let host: AppleHost
-  /// What Apple gets, which runs ahead of the answer's revision once a whole page was not believed.
+  // The revision sent to Apple. It runs ahead of the answer's revision after a page whose transactions were all
+  // rejected.
   private var position: String?
   private var seen: Set<String> = []
   private var pagesLeft: Int
   private var mayRestart: Bool
 
   /// - Parameters:
-  ///   - revision: where an earlier reading ended; nil to read all.
-  ///   - pages: how many to read at most, at least one.
+  ///   - revision: the end of an earlier reading; nil to read everything.
+  ///   - pages: the maximum number of pages, at least one.
   init(verifier: AnswerVerifier, host: AppleHost, revision: String?, pages: Int) {
     self.verifier = verifier
     self.host = host
@@ -62,13 +63,13 @@ struct HistoryReading {
     guard let next = page.cursor("revision") else {
       return page.flag("hasMore") == true ? fail("more pages without a revision") : finish(.complete)
     }
-    // One that is not believed is passed over, or it would hold back all that comes after it for ever; a page of which
-    // nothing is believed says that something else is wrong, and comes again.
+    // A single rejected transaction is skipped, because it would block everything after it for ever. If a whole page is
+    // rejected, something else is wrong and the page is read again next time.
     let isBelieved = answer.refused == before.refused || answer.transactions.count > before.believed
     if isBelieved, answer.revision == position { answer.revision = next }
     position = next
     guard page.flag("hasMore") == true else { return finish(.complete) }
-    // Apple's own end condition is hasMore; a revision that comes again would never get there.
+    // Apple ends with hasMore; a repeated revision would loop for ever.
     guard seen.insert(next).inserted else { return fail("the same revision came twice") }
     pagesLeft -= 1
     return pagesLeft > 0 ? .ask(revision: next) : finish(.pageLimit)

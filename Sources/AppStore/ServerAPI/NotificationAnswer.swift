@@ -1,25 +1,22 @@
 import Reconciliation
 
-/// Which notifications are wanted.
+/// The window and types of notifications to read.
 package struct NotificationQuery: Hashable, Sendable {
-  /// How far back Apple keeps them ("Get Notification History").
+  /// Apple's retention ("Get Notification History").
   package static let longestReach = Span.days(180)
 
-  /// The first instant of the window.
   package let start: Instant
-  /// The end of the window, itself outside.
+  /// The end of the window, exclusive.
   package let end: Instant
-  /// Apple's word, `REFUND` for instance; nil for all types.
+  /// Apple's type, such as `REFUND`; nil for all types.
   package let type: String?
-  /// Apple's word, `UPGRADE` for instance; nil for all of the type. Apple takes none without a type.
+  /// Apple's subtype, such as `UPGRADE`; nil for all of the type. Apple accepts none without a type.
   package let subtype: String?
 
-  /// - Parameters:
-  ///   - start: moved forward when it is longer ago than Apple keeps notifications.
-  ///   - now: the time of day. It is taken here and not when a page is asked for: a pagination token is good for one and
-  ///     the same window only.
+  /// Creates a query. A start before Apple's retention is moved forward, relative to `now`: a pagination token is valid
+  /// only for exactly the same window, so the start must not be recomputed per page.
   package init(start: Instant, end: Instant, type: String?, subtype: String? = nil, now: Instant) {
-    // An hour inside the limit, because later pages and other clocks count as well.
+    // One hour inside the limit, because later pages take time and clocks differ.
     self.start = max(start, now - Self.longestReach + .hours(1))
     self.end = end
     self.type = type
@@ -27,47 +24,42 @@ package struct NotificationQuery: Hashable, Sendable {
   }
 }
 
-/// A notification of Apple's as its history shows it.
+/// A notification from Apple's notification history.
 package struct AppleNotification: Hashable, Sendable {
-  /// Repeated deliveries and overlapping windows bring the same one.
+  /// The key for deduplication: deliveries are repeated and windows overlap.
   package var uuid: String
-  /// Apple's word, unknown ones included.
+  /// Apple's type, also an unknown one.
   package var type: String
-  /// Apple's word for the special case.
   package var subtype: String?
   package var signedDate: Instant
-  /// Apple's `status` of the subscription at that time; nil where there is none, or one that is unknown here.
+  /// The subscription status at that time; nil if missing or unknown.
   package var status: SubscriptionState?
-  /// Why the customer wants the money back (`CONSUMPTION_REQUEST`): `FULFILLMENT_ISSUE` means "paid, not delivered".
+  /// The reason of a `CONSUMPTION_REQUEST`: `FULFILLMENT_ISSUE` means "paid, not delivered".
   package var consumptionRequestReason: String?
-  /// The transaction as it was when Apple sent the notification, or why it is not believed; nil when there is none.
+  /// The transaction when Apple sent the notification, or why it is rejected; nil if there is none.
   package var transaction: Result<SignedTransaction, AnswerRefusal>?
-  /// What Apple signed, unchanged: the whole notification.
+  /// The whole signed notification, unchanged.
   package var jws: String
 }
 
-/// Part of the notification history of one app. What was read before a page failed is kept.
+/// Part of the notification history of one app. If a page fails, the notifications before it are kept.
 package struct NotificationAnswer: Hashable, Sendable {
-  /// How the reading ended.
   package enum End: Hashable, Sendable {
-    /// The last page of the window was read.
     case complete
-    /// As many pages as wanted were read, and there are more: go on from `paginationToken`.
+    /// The page limit was reached and more pages follow; continue from `paginationToken`.
     case pageLimit
-    /// Apple does not know the pagination token any more, or the window has become too old: make a new query, and ask
-    /// without a token.
+    /// Apple no longer accepts the pagination token, or the window is too old; make a new query without a token.
     case restartWindow
-    /// A page did not come: go on from `paginationToken` another time.
+    /// A page failed; continue from `paginationToken` later.
     case unanswered(Silence)
-    /// Apple refuses our credential or our request: nothing follows about what was asked.
+    /// Apple refuses the credentials or the request; nothing follows about the notifications.
     case fault(AppleFault)
   }
 
-  /// Notifications whose own signature holds, of this app and environment, each uuid once.
+  /// The verified notifications of this app and environment, each UUID once.
   package var notifications: [AppleNotification] = []
-  /// A notification that is not believed.
+  /// A rejected notification.
   package struct Disbelieved: Hashable, Sendable {
-    /// What came, unchanged.
     package var jws: String
     package var reason: String
 
@@ -77,10 +69,10 @@ package struct NotificationAnswer: Hashable, Sendable {
     }
   }
 
-  /// Those included of which only the transaction is not believed.
+  /// The rejected notifications, including those of which only the transaction is rejected.
   package var disbelieved: [Disbelieved] = []
 
-  /// Whether nothing of it is believed, which no single damage explains.
+  /// True if everything is rejected, and more than one: no single damage explains that.
   package var isDisbelieved: Bool {
     disbelieved.count > 1
       && notifications.allSatisfy { notification in
@@ -88,7 +80,7 @@ package struct NotificationAnswer: Hashable, Sendable {
         return false
       }
   }
-  /// Where to go on within the same window; nil: from its start.
+  /// The token to continue from within the same window; nil: from its start.
   package var paginationToken: String?
   package var end: End
   package var trail = ServerAPITrail()
@@ -98,7 +90,6 @@ package struct NotificationAnswer: Hashable, Sendable {
     self.end = end
   }
 
-  /// What the answer says about the health of Apple's side.
   package var health: CircuitBreaker.CallResult {
     guard case .unanswered(let silence) = end else { return .success }
     return CircuitBreaker.CallResult(silence)

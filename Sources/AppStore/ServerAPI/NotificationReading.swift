@@ -1,9 +1,9 @@
 import Reconciliation
 
-/// Follows the pages of a window of notifications: each page goes in, what to do next comes out.
+/// The paging of a window of notifications: takes a page and returns the next step. Pure.
 struct NotificationReading {
   enum Step: Hashable {
-    /// Ask for the page that this token stands for; nil: for the first page.
+    /// Request the page of this token; nil: the first page.
     case ask(paginationToken: String?)
     case finish
   }
@@ -17,9 +17,9 @@ struct NotificationReading {
   private var pagesLeft: Int
 
   /// - Parameters:
-  ///   - type: the one that was asked for; nil: any.
-  ///   - paginationToken: where an earlier reading of the same window ended; nil to begin with it.
-  ///   - pages: how many to read at most, at least one.
+  ///   - type: the requested type; nil for all.
+  ///   - paginationToken: the end of an earlier reading of the same window; nil to start it.
+  ///   - pages: the maximum number of pages, at least one.
   init(verifier: AnswerVerifier, host: AppleHost, type: String? = nil, paginationToken: String?, pages: Int) {
     self.verifier = verifier
     self.host = host
@@ -46,7 +46,7 @@ struct NotificationReading {
       let jws = item.document("signedPayload") ?? ""
       return (jws: jws, result: verifier.verifier.verifyNotification(jws))
     }
-    // A cache or a proxy gave the answer to another question: what this one would have brought is not known.
+    // A cache or proxy returned the answer to another question, so the content of this window is unknown.
     let types = Set(told.compactMap { try? $0.result.get().notificationType })
     if let type, !types.isEmpty, !types.contains(type) { return fail("notifications of other types than \(type)") }
     for (jws, result) in told {
@@ -56,7 +56,7 @@ struct NotificationReading {
       }
     }
     let token = page.cursor("paginationToken")
-    // Only a page that says so is the last one; without the word a token means that there are more.
+    // If hasMore is missing, a token means that more pages follow.
     guard page.flag("hasMore") ?? (token != nil) else { return finish(.complete) }
     guard let next = token else { return fail("more pages without a token") }
     guard seenTokens.insert(next).inserted else { return fail("the same pagination token came twice") }
@@ -66,14 +66,14 @@ struct NotificationReading {
   }
 
   private mutating func take(_ notification: SignedNotification, jws: String) {
-    // Summaries and other shapes have no data, and so neither of the two.
+    // Summaries and other shapes have no data, and so neither bundle ID nor environment.
     guard notification.bundleId == nil || notification.bundleId == verifier.bundleId else {
       return refuse("\(AnswerRefusal.otherBundle)", jws)
     }
     if let environment = notification.environment, environment != host.environment {
       return refuse("\(AnswerRefusal.otherEnvironment(environment))", jws)
     }
-    // Apple leaves the number out in the sandbox.
+    // Apple omits the app's Apple ID in the sandbox.
     if let expected = verifier.appAppleId, notification.environment == .production, notification.appAppleId != expected
     {
       return refuse("\(AnswerRefusal.otherApp(notification.appAppleId))", jws)

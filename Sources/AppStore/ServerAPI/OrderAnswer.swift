@@ -1,21 +1,19 @@
 import Reconciliation
 
-/// What Apple says about the order id of one of its mails to a customer (Look Up Order ID).
+/// The answer to Look Up Order ID: the transactions of an invoice that Apple mailed to a customer.
 package struct OrderAnswer: Hashable, Sendable {
-  /// The answer, sorted by what may be concluded from it.
   package enum Outcome: Hashable, Sendable {
-    /// The transactions of the invoice that are of this app and believed, in Apple's order.
+    /// The verified transactions of the invoice that belong to this app, in Apple's order.
     case found([AppleTransaction])
-    /// Apple knows no such order of this app, or it is no order id.
+    /// Apple knows no such order of this app, or the ID is invalid.
     case unknown
-    /// No answer, or none that says anything about the order.
     case unanswered(Silence)
-    /// Apple refuses our credential or our request: nothing follows about the order.
+    /// Apple refuses the credentials or the request; nothing follows about the order.
     case fault(AppleFault)
   }
 
   package var outcome: Outcome
-  /// How many signed transactions are not believed.
+  /// The number of rejected transactions.
   package var refused = 0
   package var trail = ServerAPITrail()
 
@@ -24,8 +22,8 @@ package struct OrderAnswer: Hashable, Sendable {
     self.trail = trail
   }
 
-  /// Reads an answer, whose documents are verified one by one. `status` is 0 for an order that is known, and 1 for one that
-  /// is not, both with HTTP 200.
+  /// Reads an answer and verifies its transactions. `status` is 0 for a known order and 1 for an unknown one, both with
+  /// HTTP 200.
   static func read(
     _ result: Result<JSONFields, ServerAPIRefusal>, verifier: AnswerVerifier, trail: ServerAPITrail
   ) -> OrderAnswer {

@@ -4,12 +4,11 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// Apple's App Store Server API, read only, for one app.
+/// A read-only client of Apple's App Store Server API for one app.
 ///
-/// Every signed document is verified before it is believed, and must be of the app and environment that were asked.
-/// Nothing is tried again here: what stays unanswered has its own schedule, and histories go on from their cursor.
-/// Every method throws only when the task is cancelled before there is an answer, or when nobody wants it any more before
-/// the first request is sent.
+/// Every signed document is verified and must be of the requested app and environment. Nothing is retried here:
+/// unanswered questions have a schedule, and histories continue from their cursor. Methods throw only if the task is
+/// cancelled, or if the request is no longer wanted before the first one is sent.
 package struct ServerAPIClient: Sendable {
   private let transport: HTTPTransport
   private let production: ServerAPIHost
@@ -20,10 +19,10 @@ package struct ServerAPIClient: Sendable {
   private let userAgent: String
   private let now: @Sendable () -> Instant
 
-  /// Throws when the credentials cannot work, before anything is asked.
+  /// Creates a client; throws if the credentials cannot work.
   /// - Parameters:
-  ///   - version: of this program, for the `User-Agent` header.
-  ///   - now: the time of day, for tokens and to read `Retry-After`.
+  ///   - version: the program's version, for the `User-Agent` header.
+  ///   - now: the current time, for tokens and `Retry-After`.
   package init(
     transport: HTTPTransport, production: ServerAPIHost, sandbox: ServerAPIHost, credentials: ServerAPICredentials,
     verifier: JWSVerifier, version: String, now: @escaping @Sendable () -> Instant
@@ -39,19 +38,19 @@ package struct ServerAPIClient: Sendable {
     self.now = now
   }
 
-  /// Makes the next request with a token of its own: the one before was refused.
+  /// Discards the token, because Apple rejected it.
   package func renewToken() async { await token.renew() }
 
-  /// Whether a side gets no question about a transaction for a while, because Apple has said when to come back.
+  /// True if requests for transactions are blocked by a `Retry-After`.
   package func isHeldUp(on host: AppleHost) -> Bool { side(host).isHeldUp(.transactionInfo) }
 
-  /// Get Transaction Info: one transaction of any kind, finished consumables and refunded ones included.
+  /// Requests one transaction of any kind, also a finished consumable or a refunded one (Get Transaction Info).
   ///
-  /// The other side is asked only when the first one does not know the id, so at most two requests are made. While it is held
-  /// up there is no answer.
+  /// The other environment is asked only if the first does not know the ID, so at most two requests are sent. If its
+  /// gate is blocked, the result is unanswered.
   /// - Parameters:
-  ///   - first: the side to begin with. Sandbox only for what is known to be from there: it saves a request.
-  ///   - isWanted: whether the first request is still to be sent once its turn comes; nil: it is.
+  ///   - first: the environment to ask first. Sandbox only for IDs known to be from there, which saves a request.
+  ///   - isWanted: polled before the first request is sent; nil: always wanted.
   package func transactionInfo(
     _ id: String, first: AppleHost = .production, while isWanted: (@Sendable () -> Bool)? = nil
   ) async throws(CancellationError) -> TransactionAnswer {
@@ -73,32 +72,30 @@ package struct ServerAPIClient: Sendable {
     return TransactionAnswer(outcome: .notFound, trail: trail)
   }
 
-  /// Get Transaction History, version 2: everything of one customer in this app, in the order of last change.
+  /// Requests a customer's transactions in this app, ordered by last change (Get Transaction History, version 2).
   /// - Parameters:
-  ///   - id: any transaction id of the customer.
-  ///   - revision: where an earlier reading ended; nil to read all. When Apple has forgotten it, all is read.
-  ///   - pages: how many pages of twenty to read at most.
+  ///   - id: any transaction ID of the customer.
+  ///   - revision: the end of an earlier reading; nil to read everything, as when Apple no longer knows the revision.
+  ///   - pages: the maximum number of pages of twenty.
   package func transactionHistory(
     _ id: String, on host: AppleHost, revision: String? = nil, pages: Int = 100
   ) async throws(CancellationError) -> HistoryAnswer {
-    // Only the ascending order makes a revision worth keeping.
+    // A revision can be continued from only in ascending order.
     try await history(
       .transactionHistory, id: id, host: host, order: "sort=ASCENDING", revision: revision, pages: pages)
   }
 
-  /// Get Refund History, version 2: what Apple refunded to one customer in this app, by date of refund. A customer
-  /// without refunds has an empty history.
-  ///
-  /// For the parameters see `transactionHistory`.
+  /// Requests a customer's refunds in this app, by refund date (Get Refund History, version 2). The parameters are
+  /// those of `transactionHistory`.
   package func refundHistory(
     _ id: String, on host: AppleHost, revision: String? = nil, pages: Int = 100
   ) async throws(CancellationError) -> HistoryAnswer {
     try await history(.refundHistory, id: id, host: host, order: nil, revision: revision, pages: pages)
   }
 
-  /// Get All Subscription Statuses: the latest transaction of each subscription of one customer, and what is to become
-  /// of it. While the side is held up there is no answer.
-  /// - Parameter id: any transaction id of the customer.
+  /// Requests the latest transaction and renewal information of each of a customer's subscriptions (Get All
+  /// Subscription Statuses). If the gate is blocked, the result is unanswered.
+  /// - Parameter id: any transaction ID of the customer.
   package func subscriptionStatuses(
     _ id: String, on host: AppleHost
   ) async throws(CancellationError) -> SubscriptionAnswer {
@@ -117,10 +114,10 @@ package struct ServerAPIClient: Sendable {
     }
   }
 
-  /// Get Notification History: what Apple notified this app of, the only feed of a whole app.
+  /// Requests the notifications of this app (Get Notification History), the only feed of a whole app.
   /// - Parameters:
-  ///   - paginationToken: where an earlier reading of the same window ended; nil to begin with it.
-  ///   - pages: how many pages of twenty to read at most; what they hold is kept in memory.
+  ///   - paginationToken: the end of an earlier reading of the same window; nil to start it.
+  ///   - pages: the maximum number of pages of twenty, which are kept in memory.
   package func notificationHistory(
     _ query: NotificationQuery, on host: AppleHost, paginationToken: String? = nil, pages: Int = 50
   ) async throws(CancellationError) -> NotificationAnswer {
@@ -137,8 +134,8 @@ package struct ServerAPIClient: Sendable {
     return reading.answer
   }
 
-  /// Look Up Order ID: the transactions of one invoice, by the order id of Apple's mail to the customer (`M…`). Production
-  /// only: the sandbox sends no invoices.
+  /// Requests the transactions of an invoice by the order ID in Apple's mail (`M…`). Production only, because the
+  /// sandbox sends no invoices (Look Up Order ID).
   package func lookUpOrder(_ orderId: String) async throws(CancellationError) -> OrderAnswer {
     guard let path = Self.path(.orderLookup, id: orderId) else { return OrderAnswer(outcome: .unknown) }
     var trail = ServerAPITrail()
@@ -175,7 +172,7 @@ package struct ServerAPIClient: Sendable {
     }
   }
 
-  /// As `ask`; nil where the turn is far away, because Apple has said when to come back.
+  /// Returns nil instead of waiting if the gate is blocked by a `Retry-After`.
   private func askSoon(
     _ endpoint: ServerAPIEndpoint, of host: AppleHost, path: String
   ) async throws(CancellationError) -> ServerAPIReading? {
@@ -188,7 +185,6 @@ package struct ServerAPIClient: Sendable {
     }
   }
 
-  /// - Parameter body: makes the request a POST.
   private func ask(
     _ endpoint: ServerAPIEndpoint, of host: AppleHost, path: String, body: ByteBuffer? = nil,
     while isWanted: (@Sendable () -> Bool)? = nil
@@ -226,7 +222,7 @@ package struct ServerAPIClient: Sendable {
 }
 
 extension ServerAPIClient {
-  /// Nil for what cannot be an id of Apple's: nothing of it may reach another interface.
+  /// Returns nil for text that cannot be an Apple ID, so that it cannot address another endpoint.
   private static func path(_ endpoint: ServerAPIEndpoint, id: String) -> String? {
     Identifier(id).canBeApples ? "\(endpoint.path)/\(id)" : nil
   }
@@ -236,7 +232,7 @@ extension ServerAPIClient {
     return texts.isEmpty ? "" : "?" + texts.joined(separator: "&")
   }
 
-  /// Only what RFC 3986 (2.3) calls unreserved stays: cursors have `+` and `/`, which forms and paths read otherwise.
+  // RFC 3986, 2.3. Cursors contain `+` and `/`, which must be escaped.
   private static func escaped(_ text: String) -> String {
     text.addingPercentEncoding(withAllowedCharacters: unreserved) ?? ""
   }

@@ -1,5 +1,4 @@
-/// What the App Store Server API knows us by: an In-App Purchase key of App Store Connect (Apple: "Creating API keys to
-/// authorize API requests"), and the app that is asked about.
+/// An In-App Purchase key (Apple: "Creating API keys to authorize API requests") and the app.
 package struct ServerAPICredentials: Hashable, Sendable {
   /// The UUID above the list of keys in App Store Connect.
   package var issuerId: String
@@ -7,9 +6,9 @@ package struct ServerAPICredentials: Hashable, Sendable {
   package var keyId: String
   /// The content of the `.p8` file: a P-256 key in PEM.
   package var privateKeyPEM: Secret
-  /// The app. One key serves all apps of the account; the token names the app.
+  /// The app that the token names. One key serves all apps of the account.
   package var bundleId: String
-  /// Apple's number of the app, which production notifications carry; nil: not compared.
+  /// The app's Apple ID, which production notifications contain; nil: not compared.
   package var appAppleId: Int64?
 
   package init(issuerId: String, keyId: String, privateKeyPEM: Secret, bundleId: String, appAppleId: Int64? = nil) {
@@ -21,7 +20,7 @@ package struct ServerAPICredentials: Hashable, Sendable {
   }
 }
 
-/// Why credentials are refused before anything is asked: a matter of configuration. No text shows any of the key.
+/// A configuration error in the credentials. Its description never contains the key.
 package enum ServerAPICredentialsError: Error, Hashable, CaseIterable, Sendable, CustomStringConvertible {
   case issuerIdMissing
   case keyIdMissing

@@ -1,21 +1,17 @@
 import Reconciliation
 
-/// The interfaces of the App Store Server API that the audit uses. Apple limits each of them for itself.
+/// The endpoints of the App Store Server API that the audit uses. Apple limits the rate of each.
 package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
-  /// Get Transaction Info.
   case transactionInfo
-  /// Get Transaction History, version 2. Version 1 leaves out finished consumables.
+  /// Get Transaction History, version 2. Version 1 omits finished consumables.
   case transactionHistory
   /// Get All Subscription Statuses.
   case subscriptionStatuses
   /// Get Refund History, version 2.
   case refundHistory
-  /// Get Notification History.
   case notificationHistory
-  /// Look Up Order ID.
   case orderLookup
 
-  /// What follows the address of the side, without the id.
   var path: String {
     switch self {
     case .transactionInfo: "/inApps/v1/transactions"
@@ -27,7 +23,7 @@ package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// How its limit compares to that of the others (Apple: "Identifying rate limits"): 10 a second against 50.
+  /// The endpoint's rate limit relative to the others (Apple: "Identifying rate limits"): 10 per second against 50.
   package var rateShare: Double {
     switch self {
     case .transactionInfo, .transactionHistory, .subscriptionStatuses, .notificationHistory: 1
@@ -36,22 +32,20 @@ package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// One side of the App Store Server API for one app: where it is, and how fast each interface may be asked.
+/// One environment of the App Store Server API for one app: its URL and a gate per endpoint.
 package struct ServerAPIHost: Sendable {
-  /// Apple's production address ("App Store Server API").
   package static let productionURL = "https://api.storekit.apple.com"
-  /// Apple's sandbox address.
   package static let sandboxURL = "https://api.storekit-sandbox.apple.com"
-  /// The sandbox grants a tenth of what production does.
+  /// The sandbox has a tenth of production's rate limits.
   package static let sandboxShare = 0.1
 
   let base: String
   private let gates: [ServerAPIEndpoint: RateGate]
 
   /// - Parameters:
-  ///   - url: without `/inApps`; a slash at its end makes no difference.
-  ///   - requestsPerSecond: of one interface with Apple's full limit on this side; nil, zero or less: as fast as asked.
-  ///   - gate: makes the door of one interface, given its rate; nil: its own.
+  ///   - url: without `/inApps`; a trailing slash is ignored.
+  ///   - requestsPerSecond: for an endpoint with Apple's full limit; nil or at most zero: unlimited.
+  ///   - gate: creates the gate of one endpoint with the given rate.
   package init(
     url: EndpointURL, requestsPerSecond: Double?,
     gate: (ServerAPIEndpoint, Double?) -> RateGate = { RateGate(rate: $1) }
@@ -65,15 +59,14 @@ package struct ServerAPIHost: Sendable {
       })
   }
 
-  /// Returns when one request may be sent. Throws when the task is cancelled before, or it is not wanted any more.
+  /// Waits for permission to send one request. Throws if the task is cancelled or the request is no longer wanted.
   func admit(_ endpoint: ServerAPIEndpoint, while isWanted: (@Sendable () -> Bool)?) async throws(CancellationError) {
     try await gates[endpoint]?.admit(while: isWanted)
   }
 
-  /// Whether nobody is let through to an interface for a while.
   func isHeldUp(_ endpoint: ServerAPIEndpoint) -> Bool { gates[endpoint]?.isHeldUp ?? false }
 
-  /// Obeys an answer's `Retry-After`, whatever the interface: Apple counts by app.
+  /// Applies a `Retry-After` to all endpoints, because Apple counts per app.
   func obey(retryAfter span: Span, httpStatus: Int?) {
     for gate in gates.values { gate.obey(retryAfter: span, httpStatus: httpStatus) }
   }

@@ -2,19 +2,19 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// What one exchange with the App Store Server API means. Pure: a reply goes in, its meaning comes out.
+/// Interprets one response of the App Store Server API. Pure: no I/O.
 struct ServerAPIReading {
   enum Meaning {
     /// HTTP 200 with an object.
     case answer(JSONFields)
     case refused(ServerAPIErrorClass)
-    /// Nothing was asked, for want of a token.
+    /// No request was sent, because signing the token failed.
     case unsigned
-    /// No reply, or none that can be read.
+    /// No response, or an unreadable one.
     case silent(Silence)
   }
 
-  /// The longest answer that is read: what Apple's own Swift client takes. Twenty transactions are some 150 KB.
+  /// The limit of Apple's own Swift client. Twenty transactions have some 150 KB.
   static let maximumBodyBytes = 1 << 20
 
   var meaning: Meaning
@@ -39,7 +39,7 @@ struct ServerAPIReading {
 
   private static func read(_ reply: HTTPReply, receivedAt: Instant) -> Self {
     let isReadable = reply.body.readableBytes <= maximumBodyBytes
-    // A refused token is answered in plain text.
+    // Apple answers a refused token in plain text.
     let fields = isReadable ? JSONFields(Array(reply.body.readableBytesView)) : nil
     guard reply.status != 200 else {
       guard isReadable else { return silent(.appleError, "answer longer than 1 MiB", httpStatus: 200) }
@@ -53,7 +53,6 @@ struct ServerAPIReading {
       retryAfter: reply.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: receivedAt) })
   }
 
-  /// The silence that a refusal amounts to when it says nothing about what was asked.
   func silence(_ reason: Silence.Reason) -> Silence {
     let status = "HTTP \(httpStatus.map(String.init) ?? "none")"
     return Silence(
@@ -61,7 +60,7 @@ struct ServerAPIReading {
   }
 }
 
-/// Why there is no answer about an id, sorted by what may be concluded.
+/// A reason why there is no answer about an ID.
 enum ServerAPIRefusal: Error, Hashable {
   case notFound
   case accountGone
@@ -73,7 +72,7 @@ enum ServerAPIRefusal: Error, Hashable {
 }
 
 extension ServerAPIReading {
-  /// The answer, or what follows from there being none.
+  /// Returns the answer or the reason why there is none.
   func resolved(from host: AppleHost, bundleId: String) -> Result<JSONFields, ServerAPIRefusal> {
     switch meaning {
     case .answer(let fields): .success(fields)
@@ -101,7 +100,7 @@ extension ServerAPIReading {
 }
 
 extension JSONFields {
-  /// A `revision` or `paginationToken`: opaque, so anything that a URL and a table can carry, up to 8 KiB.
+  /// A `revision` or `paginationToken`: opaque printable ASCII of up to 8 KiB.
   func cursor(_ key: String) -> String? {
     guard let text = document(key), !text.isEmpty, text.utf8.count <= 8_192,
       text.utf8.allSatisfy({ 0x20..<0x7F ~= $0 })

@@ -1,24 +1,22 @@
 import JWTKit
 import Reconciliation
 
-/// Makes the tokens that authorize requests (Apple: "Generating JSON Web Tokens for API requests"), and uses each of them
-/// for a while: signing one a request would cost more than the rest of the request.
+/// Creates the tokens that authorize requests (Apple: "Generating JSON Web Tokens for API requests").
+///
+/// A token is reused, because signing one per request would cost more than the rest of the request.
 package actor ServerAPIToken {
-  /// How long a token is valid: what Apple's own libraries ask for, far below the allowed 60 minutes.
+  /// The lifetime of Apple's own libraries, far below the allowed 60 minutes.
   package static let lifetime = Span.minutes(5)
-  /// A token is not used any more when it has less than this left: the request must arrive before it expires, and by
-  /// Apple's clock.
+  /// A token with less than this left is replaced: the request must arrive before it expires by Apple's clock.
   package static let reserve = Span.minutes(1)
 
   private struct Claims: JWTPayload {
     var iss: String
-    /// Seconds since the epoch.
     var iat: Int64
     var exp: Int64
     var aud = "appstoreconnect-v1"
     var bid: String
 
-    /// Only Apple verifies our tokens.
     func verify(using algorithm: some JWTAlgorithm) {}
   }
 
@@ -32,32 +30,32 @@ package actor ServerAPIToken {
   private var keys: JWTKeyCollection?
   private var current: Current?
 
-  /// Throws when the credentials cannot work, whatever Apple would say.
+  /// Throws if the credentials cannot work.
   package init(_ credentials: ServerAPICredentials) throws(ServerAPICredentialsError) {
     guard !credentials.issuerId.isEmpty else { throw .issuerIdMissing }
     guard !credentials.keyId.isEmpty else { throw .keyIdMissing }
     guard !credentials.bundleId.isEmpty else { throw .bundleIdMissing }
-    // The library's error may quote what it read.
+    // The library's error is dropped because it may quote the key.
     guard let key = try? ES256PrivateKey(pem: credentials.privateKeyPEM.reveal()) else { throw .privateKeyUnreadable }
     self.credentials = credentials
     privateKey = key
   }
 
-  /// A token that is valid now and a while longer; nil when signing failed, which no key that was read does.
+  /// Returns a valid token, or nil if signing failed.
   package func token(now: Instant) async -> Secret? {
     let signing: Task<String, any Error>
-    // A clock that was set back makes the token one from the future, which Apple refuses.
+    // After the clock was set back the token would lie in the future, and Apple would refuse it.
     if let current, current.issuedAt <= now, now < current.issuedAt + Self.lifetime - Self.reserve {
       signing = current.signing
     } else {
       signing = sign(at: now)
-      // Kept before it is done, so that requests that start together share one.
+      // Stored before signing ends, so that concurrent requests share one token.
       current = Current(issuedAt: now, signing: signing)
     }
     return try? await Secret(signing.value)
   }
 
-  /// Forgets the token, so that the next one is made anew.
+  /// Discards the current token.
   package func renew() { current = nil }
 
   private func sign(at now: Instant) -> Task<String, any Error> {

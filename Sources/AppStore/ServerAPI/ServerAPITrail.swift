@@ -1,21 +1,19 @@
 import Reconciliation
 
-/// How an answer of the App Store Server API came about, for logs and the record of attempts.
+/// The requests behind an answer, for logs and the record of attempts.
 package struct ServerAPITrail: Hashable, Sendable {
-  /// The sides that were asked, in order, once for each request.
+  /// The environment of each request, in order.
   package var asked: [AppleHost] = []
-  /// The HTTP status of the last exchange; nil when it brought no reply.
+  /// The last HTTP status; nil without a response.
   package var httpStatus: Int?
-  /// The `errorCode` of the last exchange that had one.
   package var errorCode: Int?
-  /// The `errorMessage` beside it, whether or not a rule knows the code.
   package var errorMessage: String?
-  /// For the operator: what was not believed or not understood.
+  /// Warnings for the operator about rejected or unknown data.
   package var warnings: [String] = []
 
   package init() {}
 
-  /// A page of twenty may have one and the same trouble twenty times.
+  // Deduplicated because a page of twenty may have the same problem twenty times.
   mutating func warn(_ text: String) {
     if !warnings.contains(text) { warnings.append(text) }
   }
@@ -31,8 +29,7 @@ package struct ServerAPITrail: Hashable, Sendable {
 }
 
 extension CircuitBreaker.CallResult {
-  /// What an exchange that ended in this silence, or in none, says about the health of Apple's side. Rate limiting is
-  /// not an illness: the gate deals with it.
+  /// Maps an unanswered request to service health. Rate limiting is left to the gate and is no failure.
   init(_ silence: Silence?) {
     switch silence?.reason {
     case nil: self = .success

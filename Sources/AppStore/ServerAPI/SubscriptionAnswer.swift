@@ -1,49 +1,42 @@
 import Reconciliation
 
-/// What Apple says about the subscriptions of one customer in one app (Get All Subscription Statuses).
+/// The state of a customer's subscriptions in one app (Get All Subscription Statuses).
 package struct SubscriptionAnswer: Hashable, Sendable {
-  /// The answer, sorted by what may be concluded from it.
   package enum Outcome: Hashable, Sendable {
-    /// One for each subscription; none for a customer without any.
+    /// One element per subscription; empty for a customer without any.
     case found([Subscription])
-    /// This side does not know the id.
+    /// This environment does not know the ID.
     case notFound
-    /// It is no id of Apple's.
     case malformedId
-    /// 4040001: the customer's account does not exist any more.
+    /// 4040001: the customer's account no longer exists.
     case accountGone
-    /// No answer, or none that says anything about the customer.
     case unanswered(Silence)
-    /// Apple refuses our credential or our request: nothing follows about the customer.
+    /// Apple refuses the credentials or the request; nothing follows about the customer.
     case fault(AppleFault)
   }
 
-  /// Where one subscription stands.
   package struct Subscription: Hashable, Sendable {
-    /// The subscription group; a customer has at most one running subscription of each.
+    /// The subscription group, of which a customer has at most one active subscription.
     package var groupIdentifier: String?
-    /// Apple's `status`; nil where there was none, one that is unknown here, or renewal information that is not believed.
+    /// Apple's `status`; nil if it is missing or unknown, or if the renewal information is rejected.
     package var status: SubscriptionState?
-    /// The latest transaction. Its fact tells besides how the subscription stands: Apple's status, the end of the grace
-    /// period and the next renewal.
+    /// The latest transaction. Its fact also contains the status, the end of the grace period and the next renewal.
     package var transaction: AppleTransaction
-    /// What is to become of the subscription; nil when it is missing or not believed.
+    /// Nil if missing or rejected.
     package var renewalInfo: SignedRenewalInfo?
   }
 
   package var outcome: Outcome
-  /// How many subscriptions were left out because their transaction or renewal information is not believed.
+  /// The number of subscriptions left out because their transaction or renewal information is rejected.
   package var refused = 0
   package var trail: ServerAPITrail
 
-  /// What the answer says about the health of Apple's side.
   package var health: CircuitBreaker.CallResult {
     guard case .unanswered(let silence) = outcome else { return .success }
     return CircuitBreaker.CallResult(silence)
   }
 
-  /// Why nothing may be concluded from a subscription that is not among those found, or from its state: no answer came, or
-  /// part of it is not believed. Nil for a whole answer.
+  /// The reason why a missing subscription proves nothing: no answer, or rejected parts. Nil for a complete answer.
   package var silence: Silence? {
     switch outcome {
     case .unanswered(let silence): silence
@@ -69,7 +62,6 @@ extension SubscriptionAnswer.Outcome {
 }
 
 extension SubscriptionAnswer {
-  /// Reads an answer, whose documents are verified one by one.
   static func read(_ fields: JSONFields, verifier: AnswerVerifier, host: AppleHost, trail: ServerAPITrail) -> Self {
     guard let groups = fields.objects("data") else {
       return Self(outcome: .unanswered(Silence(reason: .appleError, detail: "an answer without data")), trail: trail)
@@ -85,7 +77,7 @@ extension SubscriptionAnswer {
         if let subscription = answer.subscription(item, group, verifier, host) { found.append(subscription) }
       }
     }
-    // With nothing believed the customer must not look like one without subscriptions.
+    // If everything is rejected, the customer must not look like one without subscriptions.
     answer.outcome =
       found.isEmpty && answer.refused > 0
       ? .unanswered(Silence(reason: .appleError, detail: "no subscription in the answer is believed"))
@@ -104,7 +96,7 @@ extension SubscriptionAnswer {
       let renewalInfo = renewalInfo(of: item, transaction: transaction, verifier: verifier)
       var status = item.integer32("status").flatMap(SubscriptionState.init(rawValue:))
       if status == nil { trail.warn("a subscription in Apple's answer has a status that is unknown here, or none") }
-      // Without the end of its grace and its next renewal nobody can tell since when it stands so.
+      // A status needs the end of the grace period and the next renewal, which show since when it applies.
       if renewalInfo == nil, item.document("signedRenewalInfo") != nil { status = nil }
       transaction.fact.subscriptionStatus = status
       transaction.fact.gracePeriodExpiresDate = renewalInfo?.gracePeriodExpiresDate

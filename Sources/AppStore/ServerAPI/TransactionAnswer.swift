@@ -1,20 +1,16 @@
 import Reconciliation
 
-/// What asking Apple about one transaction id came to. Every trouble is a value: nothing about an id is ever thrown.
+/// The answer about one transaction ID. Every failure is a value; nothing is thrown.
 package struct TransactionAnswer: Hashable, Sendable {
-  /// The answer, sorted by what may be concluded from it.
   package enum Outcome: Hashable, Sendable {
-    /// Apple's record of it, `fact.environment` included.
     case found(AppleTransaction)
-    /// Neither production nor the sandbox has it for this app. Apple gives the same answer for ids of other apps.
+    /// Neither environment has the ID for this app. Apple gives the same answer for IDs of other apps.
     case notFound
-    /// It is no transaction id of Apple's.
     case malformedId
-    /// 4040001: the customer's account does not exist any more.
+    /// 4040001: the customer's account no longer exists.
     case accountGone
-    /// No answer, or none that says anything about the transaction.
     case unanswered(Silence)
-    /// Apple refuses our credential or our request: nothing follows about what was asked.
+    /// Apple refuses the credentials or the request; nothing follows about the transaction.
     case fault(AppleFault)
   }
 
@@ -26,7 +22,6 @@ package struct TransactionAnswer: Hashable, Sendable {
     self.trail = trail
   }
 
-  /// What the answer says about the health of Apple's side.
   package var health: CircuitBreaker.CallResult {
     guard case .unanswered(let silence) = outcome else { return .success }
     return CircuitBreaker.CallResult(silence)

@@ -1,21 +1,20 @@
 import Reconciliation
 
-/// An app receipt whose signature was verified: every purchase that the device knew of when Apple made it.
+/// A verified app receipt: every purchase that the device knew when Apple created it.
 package struct AppReceipt: Hashable, Sendable {
-  /// Attribute 0, whose sandbox spellings all mean the sandbox.
+  /// Attribute 0. All its sandbox spellings map to the sandbox.
   package let environment: AppleEnvironment
   /// Attribute 2.
   package let bundleId: String
-  /// Attribute 12: when Apple made it. Facts are dated by it, because it is when Apple said them.
+  /// Attribute 12. It dates the facts, because Apple states them as of then.
   package let creationDate: Instant
-  /// One for each purchase, in the receipt's own order, which means nothing.
+  /// One fact per purchase, in the receipt's order, which has no meaning.
   package let transactions: [TransactionFact]
-  /// Purchases that lack their transaction id or product id; they are no facts.
+  /// The number of purchases without transaction ID or product ID, which become no facts.
   package let incompletePurchases: Int
-  /// At which instant the certificates were judged.
+  /// The instant at which the certificates were checked.
   package let validity: ValidityMode
 
-  /// Gives a receipt whose signature holds its meaning.
   init(_ content: ReceiptContent) throws(SignedDataRefusal) {
     guard let name = content.environment else { throw .environmentUnknown(nil) }
     guard let environment = AppleEnvironment(receiptType: name) else { throw .environmentUnknown(name) }
@@ -33,7 +32,7 @@ package struct AppReceipt: Hashable, Sendable {
 }
 
 extension AppleEnvironment {
-  /// The environment that an app receipt or verifyReceipt's `receipt_type` names.
+  /// Parses the environment of an app receipt or of verifyReceipt's `receipt_type`.
   init?(receiptType: String) {
     switch receiptType {
     case "Production", "ProductionVPP": self = .production
@@ -46,7 +45,7 @@ extension AppleEnvironment {
 }
 
 extension TransactionFact {
-  /// A purchase of an app receipt; nil without its ids.
+  /// Nil if the purchase lacks an ID.
   fileprivate init?(
     _ purchase: ReceiptPurchase, environment: AppleEnvironment, bundleId: String, creationDate: Instant
   ) {
@@ -62,7 +61,7 @@ extension TransactionFact {
     purchaseDate = purchase.purchaseDate
     originalPurchaseDate = purchase.originalPurchaseDate
     expiresDate = purchase.expiresDate
-    // Without a cancellation date it may be a consumable, for which receipts never tell.
+    // A missing cancellation date proves nothing: a receipt never shows the refund of a consumable.
     if let date = purchase.cancellationDate { revocation = .says(Revocation(date: date)) }
     hasOffer = purchase.hasOffer
     details.offerIdentifier = purchase.promotionalOfferId
@@ -83,6 +82,6 @@ extension ProductType {
 }
 
 extension ReceiptPurchase {
-  /// True, or nil: an offer code or a win-back has no field.
+  // Never false, because an offer code or win-back offer has no field.
   fileprivate var hasOffer: Bool? { isTrial == 1 || isIntroductory == 1 || promotionalOfferId != nil ? true : nil }
 }

@@ -1,18 +1,16 @@
 import Reconciliation
 import X509
 
-/// Verifies app receipts: a PKCS#7 signature by a leaf under Apple's RSA root, judged at the receipt's creation date
-/// (Apple, Validating receipts on the device, and TN3138).
+/// Verifies app receipts: a PKCS#7 signature by a leaf under Apple's RSA root, checked at the receipt's creation date
+/// (Apple: Validating receipts on the device, TN3138).
 ///
-/// What it cannot tell: on which device the receipt was made (attribute 5 needs the device's id, so that a genuine receipt
-/// of somebody else passes), and what Apple revoked since.
+/// It cannot detect a genuine receipt from another device, because attribute 5 needs the device's ID, nor later
+/// revocations.
 package struct AppReceiptVerifier: Sendable {
   private let roots: [Certificate]
 
-  /// A verifier that trusts `roots` alone.
   package init(roots: TrustedRoots) { self.roots = roots.ofAppReceipts }
 
-  /// Verifies a receipt as a client sends it: base64, with or without line breaks and padding.
   package func verify(base64 text: String) -> Result<AppReceipt, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in
       guard text.utf8.count <= DecodingLimits.receiptLength else { throw .tooLarge }
@@ -21,13 +19,12 @@ package struct AppReceiptVerifier: Sendable {
     }
   }
 
-  /// Verifies the bytes of a receipt.
   func verify(_ bytes: [UInt8]) -> Result<AppReceipt, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in try verify(ReceiptContainer(bytes)) }
   }
 
-  /// The instant from which no certificate of Apple's that signs with SHA-1 is valid: 2025-01-24T00:00:00Z. New receipts
-  /// have SHA-256 since 2023, but apps that were not updated went on getting SHA-1 until then (TN3138).
+  /// No Apple certificate with SHA-1 is valid from 2025-01-24T00:00:00Z. New receipts have SHA-256 since 2023, but apps
+  /// that were not updated received SHA-1 until then (TN3138).
   private static let endOfSHA1 = Instant(seconds: 1_737_676_800)
 
   private func verify(_ container: ReceiptContainer) throws(SignedDataRefusal) -> AppReceipt {
@@ -62,7 +59,6 @@ package struct AppReceiptVerifier: Sendable {
     return receipt
   }
 
-  /// The path from the signer's certificate, through one that came along, to one of our roots.
   private func path(
     _ container: ReceiptContainer, _ signer: ReceiptContainer.Signer
   ) throws(SignedDataRefusal) -> AppleCertificatePath {
@@ -72,7 +68,7 @@ package struct AppReceiptVerifier: Sendable {
       do throws(SignedDataRefusal) {
         certificates.append(try Certificate(received: bytes, at: index))
       } catch {
-        // One that is not needed may be unreadable.
+        // An unneeded certificate may be unreadable.
         if refusal.meaning != .undecided { refusal = error }
       }
     }
@@ -89,7 +85,7 @@ package struct AppReceiptVerifier: Sendable {
     throw refusal
   }
 
-  /// A payload that Apple signed is not a forgery, even where it cannot be read.
+  // Apple signed the payload, so an unreadable one is not a forgery.
   private func readable(
     _ content: Result<ReceiptContent, SignedDataRefusal>
   ) throws(SignedDataRefusal) -> ReceiptContent {

@@ -3,17 +3,17 @@ import Reconciliation
 import SwiftASN1
 import X509
 
-/// A leaf, the intermediate that issued it and the trusted root above: the one shape of path that Apple signs with.
+/// A path of leaf, intermediate and trusted root, the only shape that Apple signs with.
 ///
-/// A value of this type exists only if every signature in the path holds, the intermediate may issue, and both bear
-/// Apple's markers. Without the markers any certificate that Apple issues to developers would do. The root's own
-/// signature is not looked at: it is trusted because it was installed. Times are judged by `covers`, apart, because the
-/// same path signs data of many dates.
+/// A value exists only if every signature holds, the intermediate is an authority, and both have Apple's marker
+/// extensions; without the markers any developer certificate would pass. The root's own signature is not checked,
+/// because an installed root is trusted. `covers` checks the dates separately, because one path signs data of many
+/// dates.
 struct AppleCertificatePath: Sendable {
   let leafKey: Certificate.PublicKey
-  /// Whether a certificate below the root is signed with SHA-1.
+  /// True if a certificate below the root is signed with SHA-1.
   let usesSHA1: Bool
-  /// When all three certificates are valid, in seconds since the Unix epoch, both ends included (RFC 5280 4.1.2.5).
+  /// The common validity of the three certificates in seconds since the epoch, both ends included (RFC 5280 4.1.2.5).
   private let notBefore: Int64
   private let notAfter: Int64
 
@@ -39,7 +39,7 @@ struct AppleCertificatePath: Sendable {
     notAfter = path.reduce(.max) { min($0, Self.seconds($1.notValidAfter)) }
   }
 
-  /// Whether all three certificates were valid then.
+  /// True if all three certificates were valid at the instant.
   func covers(_ instant: Instant) -> Bool {
     notBefore <= instant.seconds && instant.seconds <= notAfter
   }
@@ -77,7 +77,7 @@ struct AppleCertificatePath: Sendable {
 }
 
 extension DistinguishedName {
-  /// Whether two names have the same characters, whatever string types they are written in (RFC 5280, 7.1).
+  /// Compares the characters of two names, in whatever string types they are encoded (RFC 5280, 7.1).
   func isSame(as other: DistinguishedName) -> Bool { self == other || characters == other.characters }
 
   private var characters: [[String]] {
@@ -86,10 +86,10 @@ extension DistinguishedName {
 }
 
 extension Certificate {
-  /// Reads a certificate that came along with signed data.
+  /// Parses a certificate that came with signed data.
   ///
-  /// The library reads what RFC 5280 allows, and no negative serial number for instance. A certificate that has another
-  /// form proves nothing: Apple has to be asked.
+  /// The library is stricter than Apple may be: it rejects a negative serial number, for instance. A certificate in
+  /// another form is unsupported rather than invalid, so that Apple is asked.
   init(received bytes: ArraySlice<UInt8>, at index: Int) throws(SignedDataRefusal) {
     guard bytes.count <= DecodingLimits.certificateLength else { throw .certificateUnreadable(index) }
     do {

@@ -1,14 +1,12 @@
-/// One element of ASN.1's basic encoding rules (X.690): its tag and where its content lies.
+/// One element of ASN.1's basic encoding rules (X.690).
 ///
-/// App receipts are DER, but Xcode's are BER with indefinite lengths, which must be read to be told apart from forgeries.
-/// Elements are read one after the other and nothing is built for those that nobody asks for, so a receipt of many tiny
-/// elements costs no more memory than any other.
+/// App receipts are DER, but Xcode's are BER with indefinite lengths, and must be readable to be told from forgeries.
+/// Elements are read on demand, so a receipt of many tiny elements costs no additional memory.
 struct BERElement: Sendable {
-  /// The identifier octet, its constructed bit included. Tags above 30 do not occur in receipts and are refused.
+  /// The identifier octet with its constructed bit. Tags above 30 do not occur in receipts and are rejected.
   let identifier: UInt8
-  /// The element, header and all.
+  /// The whole element with its header.
   let encoded: ArraySlice<UInt8>
-  /// What is between header and end.
   let content: ArraySlice<UInt8>
 
   static let integer: UInt8 = 0x02
@@ -24,7 +22,7 @@ struct BERElement: Sendable {
   /// The identifier of a constructed context-specific element, `[number]` in ASN.1.
   static func context(_ number: UInt8) -> UInt8 { 0xA0 | number }
 
-  /// The only element of `bytes`; nil if there is none, if it is broken, or if more follows.
+  /// Parses the only element of `bytes`; nil if there is none, if it is malformed, or if more follows.
   init?(_ bytes: ArraySlice<UInt8>) {
     var reader = BERReader(bytes)
     guard let element = reader.next(), reader.isAtEnd else { return nil }
@@ -37,10 +35,9 @@ struct BERElement: Sendable {
     self.content = content
   }
 
-  /// A reader of the elements within.
   var children: BERReader { BERReader(content) }
 
-  /// The bytes of an octet string, the pieces of a constructed one joined (X.690 section 8.7).
+  /// The bytes of an octet string, joined if it is constructed (X.690 section 8.7).
   func octets(depth: Int = DecodingLimits.nesting) -> ArraySlice<UInt8>? {
     if identifier == Self.octetString { return content }
     guard identifier == Self.constructedOctetString, depth > 0 else { return nil }
@@ -53,26 +50,24 @@ struct BERElement: Sendable {
     return pieces.isAtEnd ? joined : nil
   }
 
-  /// An integer that fits 64 bits.
   var integerValue: Int64? {
     guard identifier == Self.integer, let first = content.first, content.count <= 8 else { return nil }
     return content.reduce(Int64(Int8(bitPattern: first)) >> 8) { $0 << 8 | Int64($1) }
   }
 }
 
-/// Reads the elements of a constructed element, one after the other.
 struct BERReader: Sendable {
   private var rest: ArraySlice<UInt8>
 
   init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-  /// Whether every byte was read. False after `next()` gave nil means that the encoding is broken there.
+  /// True if all bytes were read. False after `next()` returned nil means that the encoding is malformed.
   var isAtEnd: Bool { rest.isEmpty }
 
-  /// The next element; nil at the end and where the encoding is broken.
+  /// The next element; nil at the end or if the encoding is malformed.
   mutating func next() -> BERElement? { next(depth: DecodingLimits.nesting) }
 
-  /// The next element if it is one of these; nil, and nothing is read, otherwise.
+  /// The next element if it has one of these identifiers; otherwise nil, and nothing is read.
   mutating func next(_ identifiers: UInt8...) -> BERElement? {
     guard let first = rest.first, identifiers.contains(first) else { return nil }
     return next()
@@ -89,7 +84,7 @@ struct BERReader: Sendable {
       rest.removeFirst(contentLength)
       return BERElement(identifier: identifier, encoded: start[..<rest.startIndex], content: content)
     }
-    // X.690 section 8.1.3.6: the content ends where two zero bytes stand in place of an element.
+    // X.690 section 8.1.3.6: two zero bytes in place of an element end the content.
     let contentStart = rest.startIndex
     while !rest.starts(with: [0, 0]) {
       guard next(depth: depth - 1) != nil else { return fail(start) }
@@ -99,7 +94,7 @@ struct BERReader: Sendable {
     return BERElement(identifier: identifier, encoded: start[..<rest.startIndex], content: content)
   }
 
-  /// The length of the content by the definite forms (X.690 sections 8.1.3.3 to 8.1.3.5).
+  /// X.690 sections 8.1.3.3 to 8.1.3.5.
   private mutating func definiteLength(_ first: UInt8) -> Int? {
     guard first & 0x80 != 0 else { return Int(first) }
     let count = Int(first & 0x7F)

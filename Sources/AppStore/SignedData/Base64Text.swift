@@ -1,20 +1,19 @@
 import Reconciliation
 
-/// Base64 as RFC 4648 defines it, decoded without leniency where leniency would let two texts mean the same bytes.
+/// Base64 (RFC 4648), decoded strictly, so that no two texts decode to the same signature.
 enum Base64Text {
-  /// Decodes one part of a JWS: the URL-safe alphabet of RFC 4648 section 5, no padding, no unused bits set
-  /// (RFC 7515 section 2). Nil for anything else.
+  /// Decodes one part of a JWS: URL-safe alphabet (RFC 4648 section 5) without padding (RFC 7515 section 2).
   static func decodeURLSafe(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     decodeUnpadded(text, alphabet: urlSafeAlphabet)
   }
 
-  /// Decodes standard base64 (RFC 4648 section 4) that must be padded: a certificate of an `x5c` header.
+  /// Decodes padded standard base64 (RFC 4648 section 4), as in an `x5c` header.
   static func decodePadded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     guard text.count.isMultiple(of: 4) else { return nil }
     return decodeUnpadded(withoutPadding(text), alphabet: standardAlphabet)
   }
 
-  /// Decodes a receipt as shops store it: standard base64, perhaps wrapped into lines, perhaps without its padding.
+  /// Decodes a stored receipt: standard base64 with or without line breaks and padding.
   static func decodeReceipt(_ text: some Sequence<UInt8>) -> [UInt8]? {
     let characters = text.filter { !isBlank($0) }
     return decodeUnpadded(withoutPadding(characters[...]), alphabet: standardAlphabet)
@@ -47,7 +46,7 @@ enum Base64Text {
           count += 1
         }
       }
-      // Bits that belong to no byte must be zero, or many texts would carry the same signature.
+      // Unused bits must be zero, or many texts would have the same signature.
       valid = pending & (1 << UInt32(pendingBits) - 1) == 0
     }
     return valid ? bytes : nil
@@ -57,7 +56,6 @@ enum Base64Text {
   private static let standardAlphabet = alphabet(endingWith: "+/")
   private static let urlSafeAlphabet = alphabet(endingWith: "-_")
 
-  /// The value of every character, `notInAlphabet` for those without one.
   private static func alphabet(endingWith last: String) -> [UInt8] {
     var values = [UInt8](repeating: notInAlphabet, count: 256)
     let characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + last

@@ -4,24 +4,21 @@ import SwiftASN1
 import Synchronization
 import X509
 
-/// Verifies what Apple signs as JWS: transactions, renewal information and notifications.
+/// Verifies Apple's signed transactions, renewal information and notifications offline.
 ///
-/// The rules are those of Apple's `JWSDecodedHeader` and of its server libraries, offline: ES256 only, exactly three
-/// certificates that lead to one of our roots, both of Apple's marker extensions, every certificate valid at the
-/// payload's `signedDate`. Nothing of the payload is believed before its signature holds. A chain that has signed
-/// something authentic is remembered, so that the next signature of the same leaf costs one P-256 verification.
+/// The rules are those of Apple's `JWSDecodedHeader` and server libraries: ES256 only, exactly three certificates under
+/// one of our roots, both of Apple's marker extensions, and every certificate valid at the payload's `signedDate`. A
+/// chain is cached once it has signed something authentic; the next signature of its leaf costs one P-256 verification.
 ///
-/// The caller compares the bundle and the environment: those are verdicts about an order, not about the signature.
+/// The caller compares the bundle and the environment, because they concern an order and not the signature.
 package final class JWSVerifier: Sendable {
   private let roots: [Certificate]
   let remembered = Mutex(RememberedChains())
 
-  /// A verifier that trusts `roots` alone.
   package init(roots: TrustedRoots) { self.roots = roots.ofSignedTransactions }
 
   /// Verifies a signed transaction (Apple: `JWSTransaction`).
-  ///
-  /// - Parameter channel: How it reached us: `.offline`, `.serverApi` or `.notification`.
+  /// - Parameter channel: `.offline`, `.serverApi` or `.notification`.
   package func verifyTransaction(
     _ jws: String, channel: EvidenceChannel
   ) -> Result<SignedTransaction, SignedDataRefusal> {
@@ -33,7 +30,7 @@ package final class JWSVerifier: Sendable {
     verify(jws) { payload throws(SignedDataRefusal) in try SignedRenewalInfo(payload) }
   }
 
-  /// Verifies a notification (Apple: `responseBodyV2`, its `signedPayload`) and the documents within, each for itself.
+  /// Verifies a notification (Apple: `responseBodyV2`, its `signedPayload`) and, separately, the documents in it.
   package func verifyNotification(_ jws: String) -> Result<SignedNotification, SignedDataRefusal> {
     verify(jws) { payload throws(SignedDataRefusal) in
       let data = payload.object("data")
@@ -44,9 +41,8 @@ package final class JWSVerifier: Sendable {
     }
   }
 
-  /// Verifies anything that Apple signs as JWS, whatever it turns out to be.
-  ///
-  /// - Parameter channel: How it reached us; what is within a notification bears the same one.
+  /// Verifies any signed document and detects its kind.
+  /// - Parameter channel: the channel of the facts, also of those in a notification.
   package func verifyDocument(
     _ jws: String, channel: EvidenceChannel
   ) -> Result<SignedDocument, SignedDataRefusal> {
@@ -59,7 +55,7 @@ package final class JWSVerifier: Sendable {
             transaction: data?.document("signedTransactionInfo").map { verifyTransaction($0, channel: channel) },
             renewalInfo: data?.document("signedRenewalInfo").map(verifyRenewalInfo)))
       }
-      // Renewal information has no transaction id, and what describes the app has none either.
+      // Renewal information and app transactions have no transaction ID.
       guard payload.has("transactionId") || payload.has("webOrderLineItemId") else {
         return .other(try SignedPaper(payload))
       }
@@ -84,17 +80,17 @@ package final class JWSVerifier: Sendable {
     let known = remembered.withLock { $0.chain(for: jws.header) }
     let chain: RememberedChain
     if let known { chain = known } else { chain = try readChain(ofHeader: jws.header) }
-    // Half a signature is one that was cut off; none at all, or another one, was never Apple's.
+    // A shorter signature was truncated; an empty or different one was never Apple's.
     guard !(1..<64).contains(jws.signature.count) else { throw .truncated }
     guard jws.signature.count == 64,
       let signature = try? P256.Signing.ECDSASignature(rawRepresentation: jws.signature),
       chain.key.isValidSignature(signature, for: jws.signedText)
     else { throw .signatureMismatch }
-    // Only now: nobody without Apple's key can fill the memory with headers.
+    // Cached only after verification, so that forged headers cannot fill the cache.
     if known == nil { remembered.withLock { $0.remember(chain, for: jws.header) } }
 
     guard let payload else { throw .payloadIncomplete("readable content") }
-    // What describes the app itself is dated by its making (Apple: `AppTransaction`).
+    // An app transaction has the date of its creation instead (Apple: `AppTransaction`).
     guard let signedDate = payload.instant("signedDate") ?? payload.instant("receiptCreationDate") else {
       throw .payloadIncomplete("signedDate")
     }
@@ -112,7 +108,7 @@ package final class JWSVerifier: Sendable {
     guard !roots.isEmpty else { throw .noRoots }
 
     var certificates: [Certificate] = []
-    // The third certificate only says which root is meant, and we use our own.
+    // The third certificate only names the root, and our own is used.
     for (index, text) in chain.enumerated() {
       guard let bytes = text.flatMap({ Base64Text.decodePadded(ArraySlice($0.utf8)) }) else {
         throw .certificateUnreadable(index)
@@ -125,8 +121,8 @@ package final class JWSVerifier: Sendable {
     return RememberedChain(path: path, key: key)
   }
 
-  /// Xcode's environment if the payload claims one. Such data has a chain of its own, so this is asked first; it can
-  /// only lead to a refusal.
+  /// The Xcode environment that a payload claims. Checked first because such data has its own chain; it can only lead
+  /// to a rejection.
   private static func developerEnvironment(_ payload: JSONFields) -> AppleEnvironment? {
     let name = payload.text("environment") ?? payload.object("data")?.text("environment") ?? payload.text("receiptType")
     switch name.flatMap(AppleEnvironment.init(rawValue:)) {
@@ -139,11 +135,11 @@ package final class JWSVerifier: Sendable {
 
 /// The three parts of a compact JWS (RFC 7515 section 7.1).
 struct JWSParts {
-  /// As text: it names the chain, and decoding it is needed once per chain.
+  /// Kept encoded: it is the cache key of the chain, and is decoded once per chain.
   let header: ArraySlice<UInt8>
   let payload: [UInt8]
   let signature: [UInt8]
-  /// Header and payload as they were signed.
+  /// The encoded header and payload that were signed.
   let signedText: ArraySlice<UInt8>
 
   init(_ jws: String) throws(SignedDataRefusal) {

@@ -1,18 +1,16 @@
 extension TrustedRoots {
-  /// One of Apple's roots, known by the fingerprint of its DER form (https://www.apple.com/certificateauthority/).
+  /// One of Apple's root certificates, pinned by fingerprint (https://www.apple.com/certificateauthority/).
   package struct Pin: Hashable, Sendable {
-    /// The certificate's common name.
     package let name: String
     /// SHA-256 of the DER form, 64 lower-case hexadecimal digits.
     package let fingerprint: String
-    /// Where Apple publishes it, as DER.
+    /// The URL where Apple publishes it as DER.
     package let address: String
 
-    /// What Apple calls the file.
     package var fileName: String { String(address[(address.lastIndex(of: "/") ?? address.startIndex)...].dropFirst()) }
   }
 
-  /// The roots that Apple signs with: G3 for signed transactions, the older RSA root for app receipts.
+  /// Apple's signing roots: G3 for signed transactions, the older RSA root for app receipts.
   package static let applePins = [
     Pin(
       name: "Apple Root CA - G3",
@@ -26,13 +24,11 @@ extension TrustedRoots {
 }
 
 extension TrustedRoots.Pin {
-  /// Why something is not the pinned certificate.
+  /// A reason why content is not the pinned certificate.
   package enum Mismatch: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Longer than a certificate.
     case tooLong
-    /// Not one certificate as DER or PEM.
     case noCertificate
-    /// Another certificate; its SHA-256.
+    /// Another certificate, with its SHA-256.
     case otherCertificate(fingerprint: String)
 
     package var description: String {
@@ -44,11 +40,11 @@ extension TrustedRoots.Pin {
     }
   }
 
-  /// The pinned certificate in DER form, from content that must be it and nothing else, as DER or PEM.
+  /// Returns the pinned certificate as DER if it is the only content, as DER or PEM.
   ///
-  /// Where the content comes from needs no trust: only the certificate with this fingerprint passes.
+  /// The source needs no trust, because only the certificate with this fingerprint passes.
   package func certificate(in content: [UInt8]) throws(Mismatch) -> [UInt8] {
-    // PEM is a third longer than DER, and may have words around it.
+    // PEM is a third longer than DER, and may have text around it.
     guard content.count <= DecodingLimits.certificateLength * 2 else { throw .tooLong }
     guard let certificates = TrustedRoots.certificates(in: content), certificates.count == 1 else {
       throw .noCertificate

@@ -1,8 +1,7 @@
 import Reconciliation
 
 extension Instant {
-  /// A date and time as RFC 3339 writes it: `2023-08-16T12:34:56Z`, perhaps with a fraction, perhaps with an offset.
-  /// Nil for anything else, and for dates that no calendar has.
+  /// Parses a date and time such as `2023-08-16T12:34:56Z`, with an optional fraction and offset (RFC 3339).
   package init?(rfc3339 text: some StringProtocol) {
     var reader = RFC3339Reader(rest: Substring(text).utf8)
     guard let year = reader.number(digits: 4), reader.take("-"), let month = reader.number(digits: 2),
@@ -26,8 +25,8 @@ extension Instant {
     }
   }
 
-  /// Days since 1970-01-01 in the proleptic Gregorian calendar, for years from 0 on. Years are counted from March, so
-  /// that the leap day is the last one.
+  /// Days since 1970-01-01 in the proleptic Gregorian calendar. Years start in March, so that the leap day is the last
+  /// day.
   private static func daysSinceEpoch(year: Int, month: Int, day: Int) -> Int {
     let marchYear = (month > 2 ? year : year - 1) + 400
     let daysBeforeMonth = (153 * ((month + 9) % 12) + 2) / 5
@@ -56,7 +55,7 @@ private struct RFC3339Reader {
     return number
   }
 
-  /// A fraction of a second, cut to microseconds; 0 where there is none.
+  /// The fraction of a second, truncated to microseconds; 0 if there is none.
   mutating func microseconds() -> Int? {
     guard take(".") else { return 0 }
     var value = 0
@@ -70,7 +69,6 @@ private struct RFC3339Reader {
     return value
   }
 
-  /// Minutes that local time is ahead of UTC.
   mutating func offsetMinutes() -> Int? {
     if take("Z", "z") { return 0 }
     let isBehind = rest.first == UInt8(ascii: "-")

@@ -1,37 +1,32 @@
 import SwiftASN1
 import X509
 
-/// The CMS `SignedData` around an app receipt (RFC 5652 section 5), reduced to what Apple's receipts use: one signer, no
-/// signed attributes, the signature directly over the content.
+/// The CMS `SignedData` of an app receipt (RFC 5652 section 5), reduced to Apple's form: one signer, no signed
+/// attributes, the signature directly over the content.
 struct ReceiptContainer: Sendable {
-  /// The signed bytes: the receipt's attributes.
   let content: ArraySlice<UInt8>
-  /// DER or BER of every certificate that came along.
+  /// DER or BER of the certificates in the container.
   let certificates: [ArraySlice<UInt8>]
   let signature: Signature
 
-  /// The signature, if it is of the one form that Apple's receipts have.
   enum Signature: Sendable {
     case supported(Signer)
-    /// What it is instead.
     case unsupported(String)
   }
 
-  /// Who signed, how, and the signature itself.
   struct Signer: Sendable {
-    /// The content of an INTEGER: it begins with a zero byte where the next one has its high bit set (X.690, 8.3).
+    /// The content of an INTEGER: a leading zero byte if the next byte has its high bit set (X.690, 8.3).
     let serialNumber: ArraySlice<UInt8>
     let digest: Digest
     let signature: ArraySlice<UInt8>
   }
 
-  /// The digests that Apple's receipts have used.
   enum Digest: Sendable {
     case sha1
     case sha256
   }
 
-  /// Takes the container apart; `payloadUnreadable` if it is none.
+  /// Parses a container; throws `payloadUnreadable` if it is not one.
   init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
     guard let info = BERElement(bytes[...]), info.identifier == BERElement.sequence else { throw .payloadUnreadable }
     var outer = info.children
@@ -110,7 +105,7 @@ extension ReceiptContainer.Signature {
     }
   }
 
-  /// The identifier of an `AlgorithmIdentifier`, whose parameters say nothing for these algorithms.
+  // The parameters of an `AlgorithmIdentifier` have no meaning for these algorithms.
   private static func algorithm(_ element: BERElement?) -> ArraySlice<UInt8>? {
     guard var fields = element?.children else { return nil }
     return fields.next(BERElement.objectIdentifier)?.content
@@ -120,7 +115,7 @@ extension ReceiptContainer.Signature {
   private static let sha1: [UInt8] = [0x2B, 0x0E, 0x03, 0x02, 0x1A]
   /// 2.16.840.1.101.3.4.2.1
   private static let sha256: [UInt8] = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01]
-  /// rsaEncryption, sha1WithRSAEncryption and sha256WithRSAEncryption of 1.2.840.113549.1.1: RFC 3370 section 3.2
-  /// allows the plain one, and Apple uses it.
+  /// rsaEncryption, sha1WithRSAEncryption and sha256WithRSAEncryption of 1.2.840.113549.1.1. RFC 3370 section 3.2
+  /// allows the first, and Apple uses it.
   private static let rsa: [[UInt8]] = [1, 5, 11].map { [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, $0] }
 }

@@ -1,16 +1,15 @@
 import Reconciliation
 
-/// The signed content of an app receipt: a set of numbered attributes, each an octet string with a value of its own
-/// (Apple, Receipt Fields). Attributes that are unknown here are passed over.
+/// The content of an app receipt: a set of numbered attributes (Apple, Receipt Fields). Unknown attributes are ignored.
 struct ReceiptContent: Sendable {
   private(set) var environment: String?
   private(set) var bundleId: String?
   private(set) var creationDate: Instant?
   private(set) var purchases: [ReceiptPurchase] = []
 
-  /// Reads the attributes, whether or not anybody vouches for them.
+  /// Parses the attributes, verified or not.
   init(_ content: ArraySlice<UInt8>) throws(SignedDataRefusal) {
-    // Xcode wraps the set into one more octet string.
+    // Xcode wraps the set in one more octet string.
     var content = content
     if let wrapped = BERElement(content)?.octets() { content = wrapped }
     try ReceiptAttribute.forEach(in: content) { attribute throws(SignedDataRefusal) in
@@ -27,7 +26,7 @@ struct ReceiptContent: Sendable {
   }
 }
 
-/// One purchase of an app receipt as it is written; nil for what is not there or empty.
+/// One purchase of an app receipt; a missing or empty attribute is nil.
 struct ReceiptPurchase: Sendable {
   private(set) var quantity: Int64?
   private(set) var productId: String?
@@ -70,7 +69,6 @@ private struct ReceiptAttribute {
   let type: Int64
   let value: ArraySlice<UInt8>
 
-  /// Visits every attribute of a set; `payloadUnreadable` where it is none.
   static func forEach(
     in set: ArraySlice<UInt8>, visit: (ReceiptAttribute) throws(SignedDataRefusal) -> Void
   ) throws(SignedDataRefusal) {
@@ -95,6 +93,5 @@ private struct ReceiptAttribute {
     return plainText(String(validating: element.content, as: UTF8.self))
   }
 
-  /// Absent dates are often written as empty texts.
   var date: Instant? { text.flatMap(Instant.init(rfc3339:)) }
 }

@@ -2,9 +2,9 @@ import AsyncHTTPClient
 import NIOCore
 import NIOHTTP1
 
-/// Fetches root certificates from Apple, or from a mirror of yours. Neither is trusted: the fingerprint decides.
+/// Downloads root certificates from Apple or from a mirror. Neither is trusted: the fingerprint decides.
 package struct RootCertificateDownload: Sendable {
-  /// Why a certificate could not be fetched; fit to be shown.
+  /// A failed download; its description can be displayed.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
   }
@@ -14,21 +14,20 @@ package struct RootCertificateDownload: Sendable {
   private let userAgent: String
 
   /// - Parameters:
-  ///   - mirror: where the files lie under the names that Apple gives them; nil for Apple's own addresses.
-  ///   - version: of this program, for the `User-Agent` header.
+  ///   - mirror: the base URL of files with Apple's names; nil for Apple's own URLs.
+  ///   - version: the program's version, for the `User-Agent` header.
   package init(transport: HTTPTransport, mirror: EndpointURL?, version: String) {
     self.transport = transport
     self.mirror = mirror
     userAgent = "night-audit/\(version)"
   }
 
-  /// Where the certificate is fetched from.
   package func address(of pin: TrustedRoots.Pin) -> String {
     guard let mirror else { return pin.address }
     return mirror.text + (mirror.text.hasSuffix("/") ? "" : "/") + pin.fileName
   }
 
-  /// Whatever is at the certificate's address. Throws only when the task is cancelled before it is there.
+  /// Downloads the content at the certificate's URL. Throws only if the task is cancelled.
   package func content(of pin: TrustedRoots.Pin) async throws(CancellationError) -> Result<[UInt8], Failure> {
     var request = HTTPClientRequest(url: address(of: pin))
     request.headers = ["User-Agent": userAgent]

@@ -1,71 +1,57 @@
 import Reconciliation
 
-/// Why signed data is not evidence: one case for each way in which it can fail.
-///
-/// A refusal is an ordinary answer and goes into the report; it holds no payload and no key.
+/// A reason why signed data is rejected. It is an ordinary result for the report and contains no payload and no key.
 package enum SignedDataRefusal: Error, Hashable, Sendable {
   /// Longer than anything Apple signs; not read at all.
   case tooLarge
-  /// Not three parts joined by dots.
   case notThreeParts
   /// The JWS header is not base64url, not JSON, or demands an extension (RFC 7515 section 4.1.11).
   case headerUnreadable
-  /// The JWS is not signed with ES256; the name that its header gives.
+  /// The JWS algorithm, which is not ES256.
   case algorithm(String)
-  /// Not the three certificates that Apple sends; how many there are.
+  /// The number of certificates, which is not the three that Apple sends.
   case chainLength(Int)
-  /// The certificate at this position (0 is the leaf) is not one.
+  /// The certificate at this index (0 is the leaf) is malformed.
   case certificateUnreadable(Int)
-  /// The certificates do not lead to a trusted root.
   case chainNotTrusted
-  /// The intermediate may not issue certificates.
   case intermediateNotAuthority
-  /// A certificate of the chain may not sign, or has a critical extension that is unknown here.
+  /// A certificate may not sign, or has an unknown critical extension.
   case certificateNotUsable(ChainPosition)
   /// Apple's marker extension is missing: the certificate was issued for another purpose.
   case markerMissing(ChainPosition)
-  /// A certificate was not valid when the data says that it was signed.
+  /// A certificate was not valid at the signing date in the data.
   case notValidAtSignedDate
   /// The leaf's key is of another kind than the signature needs.
   case leafKeyKind
-  /// SHA-1 in a receipt that is younger than Apple's last SHA-1 certificate.
+  /// SHA-1 in a receipt younger than Apple's last SHA-1 certificate.
   case digestTooWeak
-  /// The JWS signature is not base64url.
   case signatureUnreadable
-  /// The signature does not fit the content.
   case signatureMismatch
-  /// Its end is missing.
   case truncated
-  /// The content is not in the form that its kind has.
   case payloadUnreadable
-  /// Authentic, but what a transaction must have is not there; the name of the first missing field.
+  /// Authentic, but this required field is missing.
   case payloadIncomplete(String)
-  /// Authentic, but made in an environment that is unknown here; Apple's word for it, nil where it gives none.
+  /// Authentic, but from an unknown environment; nil if none is stated.
   case environmentUnknown(String?)
-  /// Signed in a way that Apple's receipts do not use today; what it is.
+  /// Signed in a way that Apple's receipts do not use today.
   case unsupported(String)
-  /// Made by Xcode or StoreKit's local testing, signed by a developer's machine; never trusted.
+  /// Created by Xcode or StoreKit's local testing and signed by a developer's machine.
   case notSignedByApple(AppleEnvironment, UnverifiedClaim)
-  /// There is no root certificate to judge it by.
+  /// No root certificate is installed.
   case noRoots
 }
 
-/// Which of the two certificates below the root is meant.
 package enum ChainPosition: String, Hashable, Sendable {
-  /// The one whose key signed the data.
   case leaf
-  /// The one that issued the leaf.
   case intermediate
 }
 
-/// What data that nobody vouches for says about itself; nil where it is unreadable. For explanations only.
+/// The unverified IDs in rejected data, for explanations only; nil if unreadable.
 package struct UnverifiedClaim: Hashable, Sendable {
-  /// The transaction id that it names; of an app receipt's first purchase.
+  /// The transaction ID; for an app receipt that of its first purchase.
   package var transactionId: String?
-  /// The product that it names.
   package var productId: String?
 
-  /// A claim of these two.
   package init(transactionId: String? = nil, productId: String? = nil) {
     self.transactionId = transactionId
     self.productId = productId
@@ -73,7 +59,7 @@ package struct UnverifiedClaim: Hashable, Sendable {
 }
 
 extension SignedDataRefusal {
-  /// What a refusal says about the proof that was refused.
+  /// The conclusion from a rejection.
   package enum Meaning: Hashable, Sendable {
     /// Forged or damaged: the reason `signature_invalid`.
     case signatureInvalid
@@ -81,13 +67,13 @@ extension SignedDataRefusal {
     case malformed
     /// From Xcode or local testing: the reason `xcode`.
     case xcode
-    /// Nothing is proven as long as there are no root certificates: the reason `no_roots`.
+    /// Unknown until root certificates are installed: the reason `no_roots`.
     case noRoots
-    /// Nothing is proven: it cannot be judged offline, and Apple must be asked.
+    /// Cannot be verified offline; Apple must be asked.
     case undecided
   }
 
-  /// What this refusal proves. Only the first three prove that nothing was paid.
+  /// The conclusion. Only the first three prove that nothing was paid.
   package var meaning: Meaning {
     switch self {
     case .algorithm, .chainLength, .certificateUnreadable, .chainNotTrusted, .intermediateNotAuthority,
@@ -97,14 +83,14 @@ extension SignedDataRefusal {
       .malformed
     case .notSignedByApple: .xcode
     case .noRoots: .noRoots
-    // Apple signed it, whatever is missing: that proves nothing against anybody.
+    // Apple may have signed it, so it proves nothing against the order.
     case .tooLarge, .environmentUnknown, .unsupported, .payloadIncomplete: .undecided
     }
   }
 }
 
 extension SignedDataRefusal: CustomStringConvertible {
-  /// A short reason for people. Words that come from the data are cut to 40 characters.
+  /// A short reason for display. Text from the data is cut to 40 characters.
   package var description: String {
     switch self {
     case .tooLarge: "larger than anything Apple signs"
@@ -133,10 +119,10 @@ extension SignedDataRefusal: CustomStringConvertible {
   }
 }
 
-/// At which instant the certificates had to be valid. Neither mode can see a certificate that was revoked since.
+/// The instant at which the certificates had to be valid. Later revocations are not detected.
 package enum ValidityMode: String, Hashable, Sendable {
-  /// At the payload's own `signedDate`.
+  /// The payload's `signedDate`.
   case atSignedDate
-  /// At an app receipt's creation date (attribute 12).
+  /// An app receipt's creation date (attribute 12).
   case atCreationDate
 }

@@ -1,25 +1,22 @@
 import Reconciliation
 
-/// Anything that Apple signed, its signature verified.
+/// A verified document that Apple signed as JWS.
 package enum SignedDocument: Hashable, Sendable {
-  /// One purchase (Apple: `JWSTransaction`).
   case transaction(SignedTransaction)
-  /// A notification, perhaps with a purchase within (Apple: `responseBodyV2`).
   case notification(SignedNotification)
-  /// Renewal information, an app transaction, or something newer: no purchase is in it.
+  /// Renewal information, an app transaction, or a newer kind; none contains a purchase.
   case other(SignedPaper)
 }
 
-/// Something that Apple signed and that proves no purchase.
+/// A verified document without a purchase.
 package struct SignedPaper: Hashable, Sendable {
-  /// Nil where it names none that is known here.
+  /// Nil if missing or unknown.
   package let environment: AppleEnvironment?
-  /// Nil where it names none, as renewal information does.
+  /// Nil if missing, as in renewal information.
   package let bundleId: String?
-  /// When Apple signed or made it.
+  /// Apple's signing or creation date.
   package let signedDate: Instant
 
-  /// Reads a payload whose signature holds.
   init(_ payload: JSONFields) throws(SignedDataRefusal) {
     guard let date = payload.instant("signedDate") ?? payload.instant("receiptCreationDate") else {
       throw .payloadIncomplete("signedDate")

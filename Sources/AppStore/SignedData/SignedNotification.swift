@@ -1,32 +1,29 @@
 import Reconciliation
 
-/// A notification whose signature was verified (Apple: `responseBodyV2DecodedPayload`): the state when it was sent.
+/// A verified notification with the state when it was sent (Apple: `responseBodyV2DecodedPayload`).
 package struct SignedNotification: Hashable, Sendable {
-  /// Apple's word, `REFUND` for instance; unknown ones are kept as they are.
+  /// Apple's type, such as `REFUND`, also an unknown one.
   package let notificationType: String
-  /// Apple's word for the special case, `UPGRADE` for instance.
+  /// Apple's subtype, such as `UPGRADE`.
   package let subtype: String?
-  /// Names the notification: repeated deliveries bear the same one.
+  /// The ID, which repeated deliveries share.
   package let notificationUUID: String
-  /// When Apple signed it. Notifications come late and out of order: this orders them.
+  /// Apple's signing date. It gives the order, because notifications arrive late and out of order.
   package let signedDate: Instant
-  /// Of `data`; nil in notifications of another shape, summaries for instance.
+  /// From `data`; nil in notifications without it, such as summaries.
   package let bundleId: String?
-  /// Of `data`; nil in notifications of another shape.
   package let environment: AppleEnvironment?
-  /// Of `data`; Apple leaves it out in the sandbox.
+  /// From `data`; Apple omits it in the sandbox.
   package let appAppleId: Int64?
-  /// Apple's `status` of the subscription at that time; nil where there is none, or one that is unknown here.
+  /// The subscription status at that time; nil if missing or unknown.
   package let status: SubscriptionState?
-  /// Why the customer wants the money back, in a `CONSUMPTION_REQUEST`: `FULFILLMENT_ISSUE` is the customer's own word for
-  /// "paid, not delivered".
+  /// The reason of a `CONSUMPTION_REQUEST`: `FULFILLMENT_ISSUE` is the customer's statement "paid, not delivered".
   package let consumptionRequestReason: String?
-  /// The transaction within, or why it is not to be believed; nil when there is none.
+  /// The transaction in it, or why it is rejected; nil if there is none.
   package let transaction: Result<SignedTransaction, SignedDataRefusal>?
-  /// The renewal information within, or why it is not to be believed; nil when there is none.
+  /// The renewal information in it, or why it is rejected; nil if there is none.
   package let renewalInfo: Result<SignedRenewalInfo, SignedDataRefusal>?
 
-  /// Reads a payload whose signature holds, beside the verified documents within it.
   init(
     _ payload: JSONFields, transaction: Result<SignedTransaction, SignedDataRefusal>?,
     renewalInfo: Result<SignedRenewalInfo, SignedDataRefusal>?
@@ -45,7 +42,7 @@ package struct SignedNotification: Hashable, Sendable {
     status = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
     consumptionRequestReason = data?.text("consumptionRequestReason")
     let renewal = try? renewalInfo?.get()
-    // What the notification says beside the transaction is said about it.
+    // The notification's own fields concern the transaction in it.
     self.transaction = transaction?.map { transaction in
       var transaction = transaction
       transaction.fact.consumptionRequestReason = data?.text("consumptionRequestReason")

@@ -1,15 +1,16 @@
 import Reconciliation
 
 extension JSONFields {
-  /// What a signed transaction says about being taken back (Apple: `revocationDate` and its like, and the items of
-  /// `advancedCommerceInfo`). One without a revocation date says that it is not revoked; one whose date cannot be read says
-  /// nothing. Zero is no date of Apple's.
+  /// The revocation in a signed transaction (Apple: `revocationDate` and related fields, and the items of
+  /// `advancedCommerceInfo`).
+  ///
+  /// A missing or zero date means not revoked; an unreadable date is no statement.
   var revocation: Statement<Revocation?> {
     let items = (object("advancedCommerceInfo")?.objects("items") ?? []).map(AdvancedCommerceItem.init)
     let ofItems = AdvancedCommerceItem.revocation(of: items, price: integer("price"))
     guard has("revocationDate"), integer("revocationDate") != 0 else { return .says(ofItems) }
     guard let date = instant("revocationDate") else { return ofItems.map(Statement.says) ?? .silent }
-    // Apple leaves type and percentage out for Advanced Commerce: what was refunded stands at the items alone.
+    // Apple omits type and percentage for Advanced Commerce, so the items show how much was refunded.
     let revocation = Revocation(
       date: date, percentage: integer32("revocationPercentage").flatMap { 0...100_000 ~= $0 ? $0 : nil },
       type: text("revocationType"), reason: integer32("revocationReason"))
@@ -20,7 +21,7 @@ extension JSONFields {
   }
 }
 
-/// One item of a purchase through the Advanced Commerce API (Apple: `AdvancedCommerceTransactionItem`).
+/// One item of an Advanced Commerce purchase (Apple: `AdvancedCommerceTransactionItem`).
 private struct AdvancedCommerceItem {
   /// Milliunits of the transaction's currency.
   private let price: Int64?
@@ -50,19 +51,18 @@ private struct AdvancedCommerceItem {
 
   private var isTouched: Bool { revocationDate != nil || !refunds.isEmpty }
 
-  /// Milliunits that the refunds name together; nil where one of them names none, or there is no refund.
+  /// The refunds' total in milliunits; nil without refunds, or if an amount is missing.
   private var amountOfRefunds: Int64? {
     guard !refunds.isEmpty else { return nil }
     return sum(refunds.map(\.amount))
   }
 
-  /// Milliunits that were paid back; nil where nobody tells.
+  /// The refunded amount in milliunits; nil if unknown.
   private var refunded: Int64? {
     guard isTouched else { return 0 }
     return isWhole ? price ?? amountOfRefunds : amountOfRefunds
   }
 
-  /// Whether all of the item was taken back.
   private var isWhole: Bool {
     if refunds.contains(where: { $0.type == "FULL" }) { return true }
     guard !refunds.isEmpty else { return revocationDate != nil }
@@ -72,9 +72,9 @@ private struct AdvancedCommerceItem {
 
   private var latest: Instant? { (refunds.compactMap(\.date) + [revocationDate].compactMap(\.self)).max() }
 
-  /// What the items say together: one of several that was refunded is a part of the purchase, never none of it and never all.
-  ///
-  /// - Parameter price: of the whole transaction, in milliunits.
+  /// The revocation of the purchase. If only some items were refunded, it is a partial refund with a share from 0.001%
+  /// to 99.999%.
+  /// - Parameter price: the price of the whole transaction in milliunits.
   static func revocation(of items: [AdvancedCommerceItem], price: Int64?) -> Revocation? {
     guard let date = items.compactMap(\.latest).max(), items.contains(where: \.isTouched) else { return nil }
     guard !items.allSatisfy(\.isWhole) else { return Revocation(date: date) }
@@ -86,7 +86,7 @@ private struct AdvancedCommerceItem {
   }
 }
 
-/// Nil where one is unknown, or they are more than any price.
+/// Nil if an amount is unknown or negative, or on overflow.
 private func sum(_ amounts: [Int64?]) -> Int64? {
   var sum: Int64 = 0
   for amount in amounts {

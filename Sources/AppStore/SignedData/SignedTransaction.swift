@@ -1,25 +1,23 @@
 import Reconciliation
 
-/// A transaction whose signature was verified (Apple: `JWSTransactionDecodedPayload`).
+/// A verified transaction (Apple: `JWSTransactionDecodedPayload`).
 package struct SignedTransaction: Hashable, Sendable {
-  /// What it says, as evidence. Its `signedDate` is the payload's.
+  /// The evidence, with the payload's `signedDate`.
   package internal(set) var fact: TransactionFact
-  /// At which instant the certificates were judged.
   package let validity: ValidityMode
-  /// Apple's word for the product type, whether or not `fact.productType` knows it.
+  /// Apple's product type, also one unknown to `fact.productType`.
   package let type: String?
   /// `PURCHASE`, `RENEWAL`, or a newer word.
   package let transactionReason: String?
-  /// Apple's word for the ownership, whether or not `fact.ownership` knows it.
+  /// Apple's ownership type, also one unknown to `fact.ownership`.
   package let inAppOwnershipType: String?
   /// `FREE_TRIAL`, `PAY_AS_YOU_GO`, `PAY_UP_FRONT`, `ONE_TIME`, or a newer word.
   package let offerDiscountType: String?
 
-  /// Reads a payload whose signature holds and whose `signedDate` was judged.
   init(_ payload: JSONFields, channel: EvidenceChannel) throws(SignedDataRefusal) {
     guard let transactionId = payload.text("transactionId") else { throw .payloadIncomplete("transactionId") }
     guard let productId = payload.text("productId") else { throw .payloadIncomplete("productId") }
-    // Without it anybody's purchase would be everybody's; Apple's own library refuses it, too.
+    // Required because otherwise another app's purchase would pass; Apple's own library requires it too.
     guard let bundleId = payload.text("bundleId") else { throw .payloadIncomplete("bundleId") }
     guard let signedDate = payload.instant("signedDate") else { throw .payloadIncomplete("signedDate") }
     let environment = try AppleEnvironment(signedIn: payload)
@@ -46,7 +44,7 @@ package struct SignedTransaction: Hashable, Sendable {
     fact.currency = payload.text("currency")
     fact.appAccountToken = .says(payload.text("appAccountToken"))
     fact.ownership = inAppOwnershipType.flatMap(Ownership.init(rawValue:))
-    // Apple gives the reason since 2023-06: without it, a restore looks like a purchase.
+    // Apple sends the reason since 2023-06; without it, a restore looks like a purchase.
     fact.isRenewal = transactionReason.map { $0 == "RENEWAL" }
     fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType")
     fact.isUpgraded = payload.flag("isUpgraded")
@@ -70,7 +68,7 @@ extension TransactionDetails {
 }
 
 extension AppleEnvironment {
-  /// The `environment` field of a payload whose signature holds.
+  /// Reads the `environment` field of a verified payload.
   init(signedIn payload: JSONFields) throws(SignedDataRefusal) {
     guard let name = payload.text("environment") else { throw .payloadIncomplete("environment") }
     guard let environment = AppleEnvironment(rawValue: name) else { throw .environmentUnknown(name) }

@@ -5,37 +5,33 @@ import Reconciliation
 import SwiftASN1
 import X509
 
-/// The root certificates that Apple's signatures must lead to.
+/// The installed root certificates, to which Apple's signatures must chain.
 ///
-/// What travels with the signed data is never trusted; only what an operator installed is, and unless `pinned` is
-/// given up for a rehearsal only Apple's own two roots are, by their SHA-256 fingerprints.
+/// Certificates in signed data are never trusted as roots. Unless `pinned` is false, as in a rehearsal, the roots must
+/// be Apple's own two by their SHA-256 fingerprints.
 package struct TrustedRoots: Sendable {
-  /// No roots at all: nothing can be judged, every verifier answers `noRoots`.
+  /// No roots: every verifier returns `noRoots`.
   package static let none = TrustedRoots(unchecked: [])
 
   let certificates: [Certificate]
 
-  /// Those that transactions, renewal information and notifications may lead to. Apple signs these under G3, which has an
-  /// elliptic curve, and never under the RSA root of app receipts.
+  /// The roots of signed documents. Apple signs these under G3, an elliptic curve, never under the RSA root of app
+  /// receipts.
   var ofSignedTransactions: [Certificate] { certificates.filter(Self.hasEllipticCurve) }
-  /// Those that app receipts may lead to.
   var ofAppReceipts: [Certificate] { certificates.filter { !Self.hasEllipticCurve($0) } }
 
   private static func hasEllipticCurve(_ certificate: Certificate) -> Bool {
     P384.Signing.PublicKey(certificate.publicKey) != nil || P256.Signing.PublicKey(certificate.publicKey) != nil
   }
 
-  /// One of them, for people.
   package struct Entry: Hashable, Sendable {
-    /// Its common name.
     package var name: String
-    /// SHA-256 as 64 hexadecimal digits.
     package var fingerprint: String
-    /// From then on nothing that leads to it is believed.
+    /// The expiry date of the certificate.
     package var ends: Instant
   }
 
-  /// What was installed, by name.
+  /// The installed roots, sorted by name.
   package var entries: [Entry] {
     certificates.map { certificate in
       var serializer = DER.Serializer()
@@ -48,14 +44,12 @@ package struct TrustedRoots: Sendable {
     }.sorted { ($0.name, $0.fingerprint) < ($1.name, $1.fingerprint) }
   }
 
-  /// Whether nothing can be judged.
   package var isEmpty: Bool { certificates.isEmpty }
 
   private init(unchecked certificates: [Certificate]) { self.certificates = certificates }
 
-  /// Reads every file of `directory` but hidden ones, as DER or as PEM with one or more certificates.
-  ///
-  /// - Parameter pinned: Whether they must be exactly Apple's roots, each of them present.
+  /// Reads every file of a directory except hidden ones, as DER or as PEM with one or more certificates.
+  /// - Parameter pinned: true if they must be exactly Apple's roots, with none missing.
   package init(directory: String, pinned: Bool) throws(TrustedRootsError) {
     let files = try Self.files(of: directory)
     var found: [(certificate: DERBytes, origin: String)] = []
@@ -65,7 +59,6 @@ package struct TrustedRoots: Sendable {
     try self.init(found, pinned: pinned, place: directory)
   }
 
-  /// Takes certificates in DER form, as `init(directory:pinned:)` does.
   package init(certificates: [[UInt8]], pinned: Bool) throws(TrustedRootsError) {
     let found = certificates.enumerated().map { ($1, "certificate \($0 + 1)") }
     try self.init(found, pinned: pinned, place: "memory")
@@ -130,7 +123,7 @@ package struct TrustedRoots: Sendable {
     return certificates
   }
 
-  /// What looks like DER as it is, or the certificates of a PEM text; nil for anything else.
+  /// The certificates of a PEM text, or content that begins like DER; nil for anything else.
   static func certificates(in content: [UInt8]) -> [[UInt8]]? {
     guard content.first != 0x30 else { return [content] }
     guard let text = String(validating: content, as: UTF8.self),
@@ -146,23 +139,18 @@ package struct TrustedRoots: Sendable {
   }
 }
 
-/// Why the configured root certificates cannot be used. The description names the file, what was expected, and the
-/// remedy.
+/// A configuration error of the root certificates. Its description names the file, the expectation and the remedy.
 package enum TrustedRootsError: Error, Hashable, Sendable {
-  /// The directory is missing or holds no file.
   case noRoots(directory: String)
-  /// A file or the directory cannot be read as what it should be.
   case unreadable(file: String, reason: String)
-  /// A certificate that may not issue others, a leaf for instance.
   case notAuthority(file: String)
-  /// A certificate that is none of Apple's roots, though only those are trusted.
+  /// A certificate other than Apple's roots, although they are pinned.
   case notPinned(file: String, fingerprint: String)
-  /// One of Apple's roots is not there: the proofs that lead to it would all seem forged.
+  /// One of Apple's roots is missing, so that its receipts would all seem forged.
   case missing(TrustedRoots.Pin, directory: String)
 }
 
 extension TrustedRootsError: CustomStringConvertible {
-  /// One line for the operator: where, what was expected, what to do.
   package var description: String {
     switch self {
     case .noRoots(let directory):

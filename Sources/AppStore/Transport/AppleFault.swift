@@ -1,9 +1,9 @@
-/// Apple refuses our credential, or our request as such. Nothing follows about what was asked.
+/// A refusal of the credentials or of the request itself. Nothing follows about the transaction or receipt.
 ///
-/// It may be an accident of one question (a receipt of another developer's app brings 21004, an id that a client made up
-/// 4000000), or the same for every question of the app. One answer cannot tell: the caller compares kinds and credentials.
+/// It may concern one question (a receipt of another developer's app gives 21004, an invented ID 4000000) or all
+/// questions of the app. One answer cannot show which, so the caller compares kinds and credentials.
 package enum AppleFault: Error, Hashable, Sendable {
-  /// HTTP 401, from that side.
+  /// HTTP 401 from this environment.
   case tokenRefused(AppleHost)
   /// HTTP 403.
   case accessRefused
@@ -13,10 +13,9 @@ package enum AppleFault: Error, Hashable, Sendable {
   case sharedSecretRefused
   /// 21000, 4000000 and the codes of wrong parameters.
   case requestRefused(code: Int?)
-  /// The token could not be signed; nothing was asked.
   case tokenNotSigned
 
-  /// What is refused, by which refusals are alike.
+  /// The kind of refusal, by which faults are compared.
   package enum Kind: String, Hashable, CaseIterable, Sendable {
     case tokenRefused = "token_refused"
     case accessRefused = "access_refused"
@@ -26,7 +25,7 @@ package enum AppleFault: Error, Hashable, Sendable {
     case tokenNotSigned = "token_not_signed"
   }
 
-  /// What we authorize a question with. An answer that is accepted with it acquits it.
+  /// The credential of a question. An accepted answer shows that its credential works.
   package enum Credential: String, Hashable, CaseIterable, Sendable {
     /// The key of the App Store Server API, with its issuer and bundle.
     case serverAPIKey
@@ -34,7 +33,6 @@ package enum AppleFault: Error, Hashable, Sendable {
     case sharedSecret
   }
 
-  /// What is refused.
   package var kind: Kind {
     switch self {
     case .tokenRefused: .tokenRefused
@@ -46,7 +44,7 @@ package enum AppleFault: Error, Hashable, Sendable {
     }
   }
 
-  /// The credential that is refused; nil where it is the request.
+  /// The refused credential; nil if the request is refused.
   package var credential: Credential? {
     switch self {
     case .tokenRefused, .accessRefused, .appUnknown, .tokenNotSigned: .serverAPIKey
@@ -55,7 +53,7 @@ package enum AppleFault: Error, Hashable, Sendable {
     }
   }
 
-  /// Whether a new token could help: the one that was refused may have been damaged, or dated by a clock that was wrong.
+  /// True if a new token may help: the refused one may have been damaged, or dated by a wrong clock.
   package var mayPassWithAFreshToken: Bool {
     switch self {
     case .tokenRefused, .accessRefused, .appUnknown: true
@@ -63,7 +61,7 @@ package enum AppleFault: Error, Hashable, Sendable {
     }
   }
 
-  /// For the operator: what is wrong and what to do.
+  /// The cause and the remedy, for the operator.
   package var message: String {
     switch self {
     case .tokenRefused(let host):

@@ -1,11 +1,10 @@
 import Reconciliation
 
-/// One of the two sides that Apple runs every interface on.
+/// One of the two environments in which Apple runs every endpoint.
 package enum AppleHost: Hashable, CaseIterable, Sendable {
   case production
   case sandbox
 
-  /// The environment whose transactions this side knows.
   package var environment: AppleEnvironment {
     switch self {
     case .production: .production
@@ -13,7 +12,6 @@ package enum AppleHost: Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// The side to ask when this one says that the other is meant.
   package var other: AppleHost {
     switch self {
     case .production: .sandbox

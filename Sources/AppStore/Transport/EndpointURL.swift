@@ -1,12 +1,11 @@
 import Foundation
 
-/// An address that secrets and receipts may be sent to: https, or plain http to this very machine.
+/// A URL to which secrets and receipts may be sent: https, or http on loopback.
 package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
-  /// The address as it was configured, path included.
+  /// The URL as configured.
   package let text: String
 
-  /// Throws when the address is none that secrets may travel to; the message says why, without repeating the address,
-  /// which may hold a password.
+  /// Throws if secrets may not be sent to the URL. The message does not repeat the URL, which may contain a password.
   package init(_ text: String) throws(EndpointURLError) {
     guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else { throw .unreadable }
     guard parts.user == nil, parts.password == nil else { throw .hasCredentials }
@@ -23,7 +22,7 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String { text }
 
-  /// Names and numbers that never leave the machine: `localhost`, 127.0.0.0/8 (RFC 1122, 3.2.1.3) and ::1 (RFC 4291).
+  /// `localhost`, 127.0.0.0/8 (RFC 1122, 3.2.1.3) and ::1 (RFC 4291).
   static func isLoopback(_ host: String) -> Bool {
     let name = host.lowercased()
     if ["localhost", "[::1]", "::1"].contains(name) { return true }
@@ -32,7 +31,6 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Why an address is refused. A matter of configuration: nothing was asked.
 package enum EndpointURLError: Error, Hashable, CustomStringConvertible {
   case unreadable
   case hasCredentials

@@ -4,8 +4,8 @@ import NIOHTTP1
 import Reconciliation
 
 extension HTTPTransport {
-  /// What time it is at an address, by the `Date` header of whatever it answers; nil when it does not say. Throws only when
-  /// the task is cancelled before there is an answer.
+  /// Requests the time from the `Date` header of a server's answer; nil without the header. Throws only if the task is
+  /// cancelled.
   package func date(at url: String, userAgent: String) async throws(CancellationError) -> Result<Instant?, HTTPFailure>
   {
     var request = HTTPClientRequest(url: url)

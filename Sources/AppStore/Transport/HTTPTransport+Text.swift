@@ -3,9 +3,7 @@ import NIOCore
 import NIOHTTP1
 
 extension HTTPTransport {
-  /// Posts plain text to others than Apple.
-  ///
-  /// - Returns: why it has not arrived; nil when it has.
+  /// Posts plain text to a server other than Apple's. Returns the reason of a failure, or nil.
   package func post(_ text: String, to url: String) async -> String? {
     var request = HTTPClientRequest(url: url)
     request.method = .POST

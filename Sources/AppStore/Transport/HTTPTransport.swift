@@ -4,12 +4,12 @@ import NIOHTTP1
 import NIOHTTPCompression
 import Reconciliation
 
-/// What came back over HTTP, whatever it means.
+/// An HTTP response with its complete body.
 package struct HTTPReply: Sendable {
   package var status: Int
   package var headers: HTTPHeaders
   package var body: ByteBuffer
-  /// The room that it takes, for as long as it is looked at.
+  /// Keeps the memory reserved as long as the reply exists.
   private let share: ReplyBudget.Share?
 
   package init(status: Int, headers: HTTPHeaders, body: ByteBuffer, share: ReplyBudget.Share? = nil) {
@@ -20,22 +20,22 @@ package struct HTTPReply: Sendable {
   }
 }
 
-/// Why an exchange brought no reply. The label is one of a small set of texts, safe to log and to count.
+/// A reason why there is no response. Its text is one of a small set, safe to log and to count.
 package enum HTTPFailure: Error, Hashable, Sendable {
-  /// No connection, no TLS, no answer in time, or a connection lost on the way.
+  /// No connection, no TLS, no response in time, or a lost connection.
   case unreachable(String)
-  /// Something answered, but not with HTTP that can be read, or with more of it than is allowed.
+  /// A response that is not HTTP, or too long.
   case unreadable(String)
 }
 
-/// HTTP/1.1 to Apple with connections kept alive, one pool for all interfaces and each way that they are reached.
+/// An HTTP/1.1 client with persistent connections, one pool per route.
 ///
-/// Redirects are not followed: they would carry secrets to a host that nobody configured.
+/// It does not follow redirects, which would send secrets to a host that is not configured.
 package struct HTTPTransport: Sendable {
-  /// The longest reply body that is read unless told otherwise, after decompression: 16 MiB.
+  /// The default limit of a response body after decompression: 16 MiB.
   package static let maximumBodyBytes = 16 << 20
-  /// The most that all replies hold in memory together, and one that is read beyond it: 128 MiB. While one grows, its old
-  /// and its new room are both there.
+  /// The memory limit of all responses together, plus one that is read beyond it: 128 MiB. A growing buffer counts
+  /// twice.
   package static let memoryLimit = 128 << 20
 
   private let clients: [ProxyRules.Route: HTTPClient]
@@ -45,17 +45,15 @@ package struct HTTPTransport: Sendable {
   private let maximumBodyBytes: Int
   private let budget: ReplyBudget
   private let statistics: RequestStatistics?
-  /// Whose requests these are, in the statistics.
+  /// The app under which requests are counted.
   private var app = ""
 
   /// - Parameters:
-  ///   - timeout: for a whole exchange, from the wish to connect to the last byte of the body.
-  ///   - concurrency: how many exchanges with one host may be under way; the pool keeps as many connections.
-  ///   - proxies: through which proxy an address is reached.
-  ///   - inflates: whether compressed bodies are asked for and decompressed; if not they come as they were sent.
-  ///   - maximumBodyBytes: the longest body that is read, after decompression.
-  ///   - budget: how much memory all replies may take together.
-  ///   - statistics: where requests are counted.
+  ///   - timeout: for a whole exchange, from connecting to the last byte of the body.
+  ///   - concurrency: the maximum number of concurrent exchanges with one host.
+  ///   - inflates: true to request and decompress compressed bodies; false to return bodies as they were sent.
+  ///   - maximumBodyBytes: the limit of a body after decompression.
+  ///   - budget: the memory limit of all responses together.
   package init(
     timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess, inflates: Bool = true,
     maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes,
@@ -65,10 +63,10 @@ package struct HTTPTransport: Sendable {
     configuration.redirectConfiguration = .disallow
     configuration.httpVersion = .http1Only
     configuration.timeout = .init(connect: .microseconds(min(timeout, .seconds(10)).microseconds))
-    // Shorter than the idle time of usual load balancers: a connection that the other side is about to close is not reused.
+    // Shorter than the idle time of usual load balancers, so that a connection about to be closed is not reused.
     configuration.connectionPool = .init(
       idleTimeout: .seconds(30), concurrentHTTP1ConnectionsPerHostSoftLimit: max(1, concurrency))
-    // A refused connection is an answer for the schedule; trying on would hold a place until the connect timeout.
+    // A refused connection is left to the retry schedule; retrying here would block until the connect timeout.
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.decompression = inflates ? .enabled(limit: .size(maximumBodyBytes)) : .disabled
     var clients: [ProxyRules.Route: HTTPClient] = [:]
@@ -89,7 +87,7 @@ package struct HTTPTransport: Sendable {
     self.timeout = .microseconds(timeout.microseconds)
   }
 
-  /// The same connections, for requests of one app.
+  /// Returns a transport over the same connections that counts requests under an app.
   package func counting(for app: String) -> HTTPTransport {
     var transport = self
     transport.app = app
@@ -98,18 +96,18 @@ package struct HTTPTransport: Sendable {
 
   /// Closes the connections. Must be called once, after the last exchange.
   package func shutdown() async {
-    // It fails only when it was shut down before: nothing is left to close then.
+    // It fails only if it was shut down before.
     for client in clients.values { try? await client.shutdown() }
   }
 
-  /// Sends one request and reads the whole reply. Throws only when the task is cancelled before the reply is complete.
+  /// Sends one request and reads the whole response. Throws only if the task is cancelled.
   package func send(_ request: HTTPClientRequest) async throws(CancellationError) -> Result<HTTPReply, HTTPFailure> {
     let began = ContinuousClock.now
-    // The client's own deadline ends with the reply's head; a body that trickles in must not outlive the timeout either.
+    // The client's own deadline ends with the head of the response, but a slow body must not exceed the timeout either.
     let first = await withTaskGroup(of: Result<HTTPReply, HTTPFailure>?.self) { group in
       group.addTask { await exchange(request) }
       group.addTask {
-        // Cancelled as soon as the reply is there.
+        // Cancelled as soon as the response is complete.
         do { try await Task.sleep(for: timeout) } catch { return nil }
         return .failure(.unreachable("timeout"))
       }
@@ -122,7 +120,7 @@ package struct HTTPTransport: Sendable {
     return first
   }
 
-  /// Nil when the task was cancelled: a body that ends early for that reason looks complete.
+  // Returns nil after cancellation, because a body that ended early for that reason looks complete.
   private func exchange(_ request: HTTPClientRequest) async -> Result<HTTPReply, HTTPFailure>? {
     let route = proxies.route(to: request.url)
     guard let client = clients[route] else {
@@ -143,10 +141,9 @@ package struct HTTPTransport: Sendable {
     }
   }
 
-  /// The least that a reply is given room for, in bytes.
   private static let step = 64 << 10
 
-  /// Reads a body into room that is taken before it is filled.
+  // Memory is reserved before it is filled.
   private func read(
     _ body: HTTPClientResponse.Body, within share: ReplyBudget.Share
   ) async throws -> ByteBuffer {
@@ -156,7 +153,7 @@ package struct HTTPTransport: Sendable {
       let needed = whole.readableBytes + chunk.readableBytes
       guard needed <= maximumBodyBytes else { throw NIOTooManyBytesError(maxBytes: maximumBodyBytes) }
       if needed > room {
-        // Doubled, as the buffer does it.
+        // Doubled, as ByteBuffer grows.
         var larger = max(room, HTTPTransport.step)
         while larger < needed { larger *= 2 }
         try await share.grow(by: larger - room)
@@ -170,7 +167,7 @@ package struct HTTPTransport: Sendable {
 }
 
 extension HTTPFailure {
-  /// Sorts any error of the HTTP stack into the two kinds. Error texts are not kept: they may quote what was sent.
+  // Error texts are dropped because they may quote the request.
   init(_ error: any Error) {
     switch error {
     case let error as HTTPClientError: self = .unreachable(error.shortDescription)

@@ -1,12 +1,10 @@
 import AsyncHTTPClient
 import Foundation
 
-/// Which proxy an address is reached through, by the variables that other programs obey as well: `HTTPS_PROXY`,
-/// `HTTP_PROXY` and `NO_PROXY`, or the same in small letters, which win.
+/// The proxies from `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; lower-case names take precedence.
 ///
-/// Addresses of this very machine are never asked of a proxy.
+/// Loopback addresses are never proxied.
 package struct ProxyRules: Hashable, Sendable {
-  /// A proxy as one of the variables names it.
   package struct Proxy: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
       /// By `CONNECT`.
@@ -17,27 +15,23 @@ package struct ProxyRules: Hashable, Sendable {
     package var kind: Kind
     package var host: String
     package var port: Int
-    /// What the proxy wants to know of us; part of its address.
+    /// The user and password in the proxy's URL.
     var credentials: Secret?
   }
 
-  /// How an address is reached.
   package enum Route: Hashable, Sendable {
     case direct
     case proxy(Proxy)
-    /// The variable of this name is no address of a proxy; nothing may go past one that was meant.
+    /// The variable's value is no proxy URL. Requests fail, because they must not bypass an intended proxy.
     case unusable(variable: String)
   }
 
-  /// No proxy for anything.
   package static let none = ProxyRules(environment: [:])
-  /// What this process was started with.
   package static let ofThisProcess = ProxyRules(environment: ProcessInfo.processInfo.environment)
 
   private let routes: [String: Route]
   private let exceptions: [Exception]
 
-  /// Reads the variables of an environment.
   package init(environment: [String: String]) {
     let value = { (name: String) -> (name: String, text: String)? in
       for name in [name.lowercased(), name] {
@@ -54,10 +48,9 @@ package struct ProxyRules: Hashable, Sendable {
     exceptions = (value("NO_PROXY")?.text ?? "").split(separator: ",").compactMap { Exception(String($0)) }
   }
 
-  /// Every way that something may be asked, `direct` among them.
   var everyRoute: Set<Route> { Set(routes.values).union([.direct]) }
 
-  /// How a URL is reached.
+  /// The route to a URL.
   package func route(to url: String) -> Route {
     guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), let host = parts.host,
       let route = routes[scheme]
@@ -70,7 +63,7 @@ package struct ProxyRules: Hashable, Sendable {
     return route
   }
 
-  /// An entry of `NO_PROXY`: `*`, a name with all names below it, or a number, each perhaps with a port.
+  /// An entry of `NO_PROXY`: `*`, an address, or a domain with its subdomains, each with an optional port.
   private struct Exception: Hashable {
     private let name: String
     private let port: Int?
@@ -78,7 +71,7 @@ package struct ProxyRules: Hashable, Sendable {
     init?(_ entry: String) {
       var name = entry.trimmingCharacters(in: .whitespaces).lowercased()
       var port: Int?
-      // More than one colon is a number of IPv6.
+      // More than one colon means an IPv6 address.
       if let colon = name.lastIndex(of: ":"), name.firstIndex(of: ":") == colon || name.hasPrefix("[") {
         if let number = Int(name[name.index(after: colon)...]) {
           port = number
@@ -101,7 +94,7 @@ package struct ProxyRules: Hashable, Sendable {
 }
 
 extension ProxyRules.Proxy {
-  /// From `http://user:password@host:port`; the scheme, `http` or `socks5`, and the port may be missing.
+  /// Parses `http://user:password@host:port`; the scheme, `http` or `socks5`, and the port are optional.
   fileprivate init?(_ text: String) {
     guard let parts = URLComponents(string: text.contains("://") ? text : "http://\(text)"), let host = parts.host,
       !host.isEmpty, parts.port.map({ (1...65_535).contains($0) }) ?? true
@@ -120,7 +113,6 @@ extension ProxyRules.Proxy {
     credentials = parts.user.map { Secret("\($0):\(parts.password ?? "")") }
   }
 
-  /// As the HTTP client wants it.
   var configuration: HTTPClient.Configuration.Proxy {
     switch kind {
     case .http:

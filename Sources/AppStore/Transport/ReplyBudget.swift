@@ -1,10 +1,10 @@
 import Synchronization
 
-/// How many bytes of replies are in memory at a time, however many are on their way.
+/// A memory limit for all responses being read.
 ///
-/// Who finds no room waits until others have been read and let go of. The first who would wait reads on in advance of its
-/// room instead, so that somebody always comes to an end: memory stays below the limit and one reply. Nobody may wait for
-/// one reply while holding another.
+/// A response without room waits until others are released. One response at a time may exceed the limit, so that
+/// reading always progresses: memory stays below the limit plus one response. A caller must not wait for one response
+/// while it holds another.
 package final class ReplyBudget: Sendable {
   private struct Waiter {
     var share: ObjectIdentifier
@@ -15,9 +15,9 @@ package final class ReplyBudget: Sendable {
   private struct State {
     var used = 0
     var most = 0
-    /// Who may go beyond the limit.
+    /// The share that may exceed the limit.
     var ahead: ObjectIdentifier?
-    /// Who came first is first.
+    /// In order of arrival.
     var waiters: [Waiter] = []
 
     mutating func use(_ bytes: Int) {
@@ -32,17 +32,17 @@ package final class ReplyBudget: Sendable {
   /// - Parameter limit: in bytes.
   package init(limit: Int) { self.limit = limit }
 
-  /// The most bytes that were in memory at a time.
+  /// The peak usage in bytes.
   package var most: Int { state.withLock { $0.most } }
 
-  /// What one reply takes, until nobody holds it any more.
+  /// The memory of one response, released when the last reference goes.
   package final class Share: Sendable {
     private let budget: ReplyBudget
     private let bytes = Mutex(0)
 
     package init(of budget: ReplyBudget) { self.budget = budget }
 
-    /// Waits until there is room for more. Throws when the task is cancelled before.
+    /// Waits until there is room for more. Throws if the task is cancelled.
     package func grow(by bytes: Int) async throws(CancellationError) {
       guard await budget.take(bytes, for: ObjectIdentifier(self)) else { throw CancellationError() }
       self.bytes.withLock { $0 += bytes }
@@ -55,7 +55,7 @@ package final class ReplyBudget: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { (isGranted: CheckedContinuation<Bool, Never>) in
         let decided = state.withLock { state -> Bool? in
-          // Cancelled before it could be found among those who wait.
+          // Cancelled before it was in the list of waiters.
           if Task.isCancelled { return false }
           let hasRoom = state.waiters.isEmpty && state.used + bytes <= limit
           guard hasRoom || state.ahead == share || state.ahead == nil else {

@@ -1,22 +1,21 @@
 import Synchronization
 
-/// How often Apple was asked, what came of it, and how long replies took, counted as Prometheus wants it.
+/// Counts of requests to Apple, and a histogram of response times for Prometheus.
 package final class RequestStatistics: Sendable {
-  /// What came of one request, as HTTP says it.
+  /// The outcome of one request at the level of HTTP.
   package enum Outcome: String, Sendable {
-    /// 2xx, whatever the answer says.
     case answered
-    /// 404: that side of Apple's does not know what it was asked about.
+    /// 404: this environment does not know the ID.
     case notFound = "not_found"
     /// 429.
     case rateLimited = "rate_limited"
-    /// Any other 4xx, and what leads elsewhere.
+    /// Any other 4xx, and redirects.
     case refused
     /// 5xx.
     case failed
-    /// No connection, or no reply in time.
+    /// No connection, or no response in time.
     case unreachable
-    /// Something that is no HTTP, or too much of it.
+    /// Not HTTP, or too long.
     case unreadable
 
     init(_ result: Result<HTTPReply, HTTPFailure>) {
@@ -35,24 +34,22 @@ package final class RequestStatistics: Sendable {
     }
   }
 
-  /// Requests of one app that came to the same.
   package struct Group: Hashable, Sendable {
     package var app: String
     package var outcome: Outcome
   }
 
-  /// What was counted.
   package struct Counts: Hashable, Sendable {
     package fileprivate(set) var requests: [Group: Int] = [:]
-    /// Replies that took at most the bound of the same place, each bucket with all before it. What brought no reply is not
-    /// in them: how long nothing came is the timeout's doing.
+    /// The number of responses within each bound, cumulative. Requests without a response are excluded, because their
+    /// duration is that of the timeout.
     package fileprivate(set) var cumulative = Array(repeating: 0, count: bounds.count)
     package fileprivate(set) var replies = 0
-    /// Of all replies, in seconds.
+    /// The sum of all response times.
     package fileprivate(set) var seconds = 0.0
   }
 
-  /// Seconds; Apple usually takes a few, and the timeout is 30 s.
+  /// Upper bounds in seconds; Apple usually takes a few, and the timeout is 30 s.
   package static let bounds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30]
 
   private let state = Mutex(Counts())

@@ -1,7 +1,5 @@
-/// A text that may be sent to Apple and must never be seen: shared secrets, private keys.
-///
-/// Printing, dumping or reflecting it shows a placeholder, so it cannot slip into a log or a report through a value that
-/// holds it.
+/// A text that must never be logged: a shared secret or private key. Printing, dumping or reflecting it shows a
+/// placeholder.
 package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   private let text: String
 

@@ -1,25 +1,24 @@
 import Reconciliation
 
-/// What cannot be true of an answer to a receipt: it contradicts itself, or what stands in that very receipt.
+/// A reason why an answer belongs to another receipt or is damaged, as when a cache or proxy mixes up answers.
 ///
-/// A cache or a proxy that gives one receipt the answer of another one is found out so. Such an answer is none.
+/// An answer with a contradiction counts as no answer.
 package enum AnswerContradiction: Hashable, Sendable {
-  /// The receipt names another environment, or the side that was asked is the other one's, which sends its receipts away.
+  /// The receipt or the host asked is of another environment.
   case environment(answered: AppleEnvironment)
-  /// The receipt is of another app.
   case bundle
-  /// The receipt was made at another time, which never changes.
+  /// The receipt has another creation date, which never changes.
   case creationDate(answered: Instant)
-  /// A purchase that receipts show for ever is in the receipt and not in the answer.
+  /// A purchase that stays in every receipt is missing in the answer.
   case missing(transactionId: String)
-  /// The receipt has another product under the same transaction id.
+  /// The receipt has another product for the transaction ID.
   case product(transactionId: String)
-  /// A date of the answer is in no form that is known: what it says may be the opposite of what the rest says.
+  /// A date in an unknown format, which may contradict the rest.
   case unreadableDate(transactionId: String, field: String)
 }
 
 extension AnswerContradiction: CustomStringConvertible {
-  /// For the operator; words of Apple's only.
+  /// Contains no text but Apple's IDs and field names.
   package var description: String {
     switch self {
     case .environment(let answered): "the answer is about a receipt from \(answered.rawValue)"
@@ -34,9 +33,8 @@ extension AnswerContradiction: CustomStringConvertible {
 }
 
 extension VerifiedReceipt {
-  /// What speaks against this being the answer to the receipt that was asked about; empty when nothing does.
-  ///
-  /// - Parameter content: what the receipt itself says, or what else is known of it.
+  /// Returns the contradictions between this answer and the receipt.
+  /// - Parameter content: the content of the receipt.
   package func contradictions(with content: WrittenContent) -> [AnswerContradiction] {
     var found = contradictions
     if let written = content.environment, written != environment {

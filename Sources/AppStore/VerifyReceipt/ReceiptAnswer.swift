@@ -1,31 +1,29 @@
 import Reconciliation
 
-/// What asking Apple about one receipt came to. Every trouble is a value: nothing about a receipt is ever thrown.
+/// The result of a verifyReceipt look-up. Every failure is a value; nothing is thrown.
 package struct ReceiptAnswer: Hashable, Sendable {
-  /// The answer, sorted by what may be concluded from it.
   package enum Outcome: Hashable, Sendable {
-    /// Apple signed the receipt. Whether it is for the right app and product is not judged here.
+    /// Apple signed the receipt. App and product are not compared here.
     case verified(VerifiedReceipt)
     /// 21003: Apple did not sign it.
     case rejected
-    /// 21010: the customer's account does not exist any more.
+    /// 21010: the customer's account no longer exists.
     case accountGone
-    /// A status that Apple says not to retry, or sends no longer.
+    /// A status that Apple says not to retry, or no longer sends.
     case review(status: Int)
-    /// No answer, or none that says anything about the receipt.
     case unanswered(Silence)
-    /// Apple refuses our secret or our request: nothing follows about the receipt.
+    /// Apple refuses the secret or the request; nothing follows about the receipt.
     case fault(AppleFault)
   }
 
   package var outcome: Outcome
-  /// The last `status` that Apple gave, that of an answer "ask the other side" included.
+  /// Apple's last `status`, also 21007 or 21008.
   package var appleStatus: Int?
-  /// The HTTP status of the last exchange; nil when it brought no reply.
+  /// The last HTTP status; nil without a response.
   package var httpStatus: Int?
-  /// The sides that were asked, in order.
+  /// The environments asked, in order.
   package var asked: [AppleHost]
-  /// For the operator: announced ends of the service, and parts of the answer that could not be read.
+  /// Warnings for the operator: announced ends of the service, and unreadable parts of the answer.
   package var warnings: [String]
 
   package init(
@@ -38,7 +36,7 @@ package struct ReceiptAnswer: Hashable, Sendable {
     self.warnings = warnings
   }
 
-  /// What the answer says about the health of Apple's side. Rate limiting is not an illness: the gate deals with it.
+  // Rate limiting is left to the gate and is no failure.
   package var health: CircuitBreaker.CallResult {
     switch outcome {
     case .verified, .rejected, .accountGone, .review, .fault: .success
@@ -51,22 +49,20 @@ package struct ReceiptAnswer: Hashable, Sendable {
   }
 }
 
-/// Why there is no answer, and when to ask again if Apple said so.
+/// The reason why there is no answer, and Apple's `Retry-After`.
 package struct Silence: Hashable, Sendable {
-  /// The payment reasons of silence that an exchange can have.
   package enum Reason: String, Hashable, CaseIterable, Sendable {
-    /// No connection, no TLS, no reply in time, or a connection lost.
+    /// No connection, no TLS, no response in time, or a lost connection.
     case unreachable
     /// HTTP 429.
     case rateLimited = "rate_limited"
-    /// Apple answered, but with its own trouble or with something unreadable.
+    /// An error at Apple's side or an unreadable response.
     case appleError = "apple_error"
   }
 
   package var reason: Reason
-  /// What happened, in words fit for a log: nothing of the receipt, the secret or the answer's text is in it.
+  /// A text for logs, without receipt, secret or response.
   package var detail: String
-  /// Apple's `Retry-After`, as an instant.
   package var retryAfter: Instant?
 
   package init(reason: Reason, detail: String, retryAfter: Instant? = nil) {
@@ -75,28 +71,28 @@ package struct Silence: Hashable, Sendable {
     self.retryAfter = retryAfter
   }
 
-  /// Of what was not asked: the side is held up.
+  /// The silence of a question that was not sent because the gate is blocked.
   package static let heldUp = Silence(reason: .rateLimited, detail: "Apple has said to come back later")
 }
 
-/// The content of a receipt that Apple says is genuine.
+/// The content of a receipt that Apple confirms.
 package struct VerifiedReceipt: Hashable, Sendable {
   package var environment: AppleEnvironment
   package var bundleId: String?
-  /// What Apple says about each transaction, one fact a transaction id, in the order of the answer. An absent transaction
-  /// is no evidence: finished consumables disappear from receipts.
+  /// One fact per transaction ID, in the order of the answer. A missing transaction is no evidence, because finished
+  /// consumables disappear from receipts.
   package var facts: [TransactionFact]
-  /// Apple's time of answering; ours where the answer has none, as those for old transaction receipts.
+  /// Apple's time of the answer; ours if it has none, as for old transaction receipts.
   package var requestDate: Instant
   /// 0, or 21006 for an old receipt whose subscription has expired.
   package var status: Int
-  /// When Apple made the receipt; the same each time it is asked about.
+  /// Apple's creation date of the receipt; the same in every look-up of it.
   package var creationDate: Instant?
-  /// The transaction that the receipt itself is, where it is an old transaction receipt.
+  /// The transaction ID of an old transaction receipt.
   package var ownTransactionId: String?
-  /// The end of the grace period by original transaction id, for subscriptions in one.
+  /// The end of the grace period, keyed by original transaction ID.
   package var gracePeriodEnds: [String: Instant] = [:]
-  /// What the answer says that cannot be read as one thing or the other. Transactions that it is about are no facts.
+  /// Contradictions in the answer. The transactions concerned are not among the facts.
   package var contradictions: [AnswerContradiction] = []
 
   package init(

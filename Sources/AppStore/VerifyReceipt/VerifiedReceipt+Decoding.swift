@@ -1,24 +1,24 @@
 import Reconciliation
 
-/// Content that an answer of verifyReceipt lacks.
+/// A required field that an answer of verifyReceipt lacks.
 struct MissingContent: Error, Hashable {
-  /// For the operator, in words that go on after the status.
+  /// A text for the operator that continues after the status.
   var detail: String
 
   init(_ detail: String) { self.detail = detail }
 }
 
 extension VerifiedReceipt {
-  /// Reads the answer to a genuine receipt in either of its shapes: the unified one with `receipt.in_app`,
-  /// `latest_receipt_info` and `pending_renewal_info`, or the flat one for old transaction receipts, whose `receipt` is the
-  /// transaction itself (Apple: App Store Receipts, "responseBody").
+  /// Decodes the answer to a genuine receipt: the unified form (`receipt.in_app`, `latest_receipt_info`,
+  /// `pending_renewal_info`), or the flat form of old transaction receipts, whose `receipt` is the transaction (Apple:
+  /// App Store Receipts, "responseBody").
   ///
-  /// An answer without the fields that carry its content says nothing about the receipt, and is no answer.
+  /// Throws if a field with content is missing, because such an answer says nothing about the receipt.
   static func decode(
     _ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant
   ) throws(MissingContent) -> VerifiedReceipt {
     guard let receipt = answer.object("receipt") else { throw MissingContent("without a receipt") }
-    // Only the flat shape names a transaction in the receipt itself.
+    // Only the flat form has a transaction ID in the receipt itself.
     let isFlat = receipt.has("transaction_id")
     var inReceipt = [receipt]
     if !isFlat {
@@ -51,7 +51,7 @@ extension VerifiedReceipt {
     decoded.creationDate = receipt.date("receipt_creation_date").instant
     if isFlat { decoded.ownTransactionId = receipt.text("transaction_id") }
     var renewals = renewals(answer.objects("pending_renewal_info") ?? [])
-    // The flat shape tells of its one subscription beside the receipt, or by the status alone.
+    // The flat form has its subscription beside the receipt, or shows its expiry by the status alone.
     if isFlat, status == 21006 || answer.has("auto_renew_status"),
       let id = receipt.text("original_transaction_id")
     {
@@ -73,7 +73,7 @@ extension VerifiedReceipt {
     return decoded
   }
 
-  /// Says of every period how its subscription stood when Apple answered, where the answer tells of its renewal.
+  /// Sets the subscription status of every period whose renewal is in the answer.
   private mutating func tellSubscriptionStatuses(_ renewals: [String: PendingRenewal]) {
     var newest: [String: TransactionFact] = [:]
     for fact in facts where fact.productType == .autoRenewable {
@@ -87,7 +87,7 @@ extension VerifiedReceipt {
     }
   }
 
-  /// `environment`, else what `receipt_type` tells: `Production`, `ProductionVPP`, `ProductionSandbox`,
+  /// From `environment`, else from `receipt_type`: `Production`, `ProductionVPP`, `ProductionSandbox`,
   /// `ProductionVPPSandbox`.
   private static func environment(of answer: JSONFields, receipt: JSONFields) -> AppleEnvironment? {
     if let environment = answer.text("environment").flatMap(AppleEnvironment.init(rawValue:)) { return environment }
@@ -95,7 +95,6 @@ extension VerifiedReceipt {
     return type.hasSuffix("Sandbox") ? .sandbox : .production
   }
 
-  /// What is to become of subscriptions, by original transaction id.
   private static func renewals(_ items: [JSONFields]) -> [String: PendingRenewal] {
     var renewals: [String: PendingRenewal] = [:]
     for item in items {
@@ -113,10 +112,8 @@ extension VerifiedReceipt {
 /// An entry of `pending_renewal_info`.
 private struct PendingRenewal {
   var gracePeriodEnd: Instant?
-  /// Whether Apple still tries to collect the money.
   var isBeingCollected = false
 
-  /// How the subscription stands whose newest period is `latest`.
   func status(latest: TransactionFact, at date: Instant) -> SubscriptionState {
     if case .says(.some(let revocation)) = latest.revocation, revocation.isFull { return .revoked }
     if let expiry = latest.expiresDate, expiry > date { return .active }
@@ -125,7 +122,7 @@ private struct PendingRenewal {
   }
 }
 
-/// The items of one answer, those with the same transaction id as one.
+/// The items of one answer, merged by transaction ID.
 private struct TransactionItems {
   let areFlat: Bool
   private var items: [TransactionItem] = []
@@ -142,7 +139,7 @@ private struct TransactionItems {
       return
     }
     if let position = positions[id] {
-      // The latest information is the newer one, and wins where it says something.
+      // The latest information is newer, so its non-empty fields win.
       items[position].fields = items[position].fields.overlaid(by: fields)
       items[position].productId = productId
       items[position].isLatest = items[position].isLatest || isLatest
@@ -155,22 +152,22 @@ private struct TransactionItems {
   }
 }
 
-/// One transaction as `in_app`, `latest_receipt_info` or a flat receipt show it.
+/// One transaction from `in_app`, `latest_receipt_info` or a flat receipt.
 private struct TransactionItem {
   var transactionId: String
   var productId: String
   var fields: JSONFields
-  /// Whether it is of the flat shape, which has no place for a refund.
+  /// True for the flat form, which has no field for a refund.
   var isFlat: Bool
-  /// Whether it was listed among the latest information, where only subscriptions are.
+  /// True if it is in the latest information, which lists only subscriptions.
   var isLatest: Bool
 
-  /// Only subscriptions have an expiry or a line item of a web order.
+  // Only subscriptions have an expiry date or a web order line item ID.
   private var isSubscription: Bool { expiresDate != nil || fields.has("web_order_line_item_id") }
 
   private var expiresDate: Instant? { fields.date("expires_date").instant }
 
-  /// The first of its dates that is there and cannot be read: what it says may be the opposite of what is left.
+  /// The first unreadable date, because an unreadable date may contradict the rest.
   var unreadableDate: String? {
     ["cancellation_date", "expires_date", "purchase_date", "original_purchase_date"].first {
       fields.date($0) == .unreadable
@@ -203,28 +200,26 @@ private struct TransactionItem {
     expiresDate != nil && (fields.has("web_order_line_item_id") || isLatest) ? .autoRenewable : nil
   }
 
-  /// Consumables never show a refund, and only subscriptions can be told from them: elsewhere no date says nothing.
+  // A receipt never shows the refund of a consumable, so a missing date is a statement only for subscriptions.
   private var revocation: Statement<Revocation?> {
     guard let date = fields.date("cancellation_date").instant else {
       return isSubscription && !isFlat ? .says(nil) : .silent
     }
-    // Of a plan that was replaced by a larger one it is the date of that, and what was left of the period was given back.
+    // For an upgraded plan it is the date of the upgrade, and the rest of the period was refunded.
     let type = fields.flag("is_upgraded") == true ? "REFUND_PRORATED" : nil
     return .says(Revocation(date: date, type: type, reason: fields.integer32("cancellation_reason")))
   }
 
-  /// True, or nil: a win-back or a one-time offer has no field.
+  // Never false, because a win-back or one-time offer has no field.
   private var hasOffer: Bool? {
     let isOffer = fields.has("promotional_offer_id") || fields.has("offer_code_ref_name")
     return isOffer || ["is_trial_period", "is_in_intro_offer_period"].contains { fields.flag($0) == true } ? true : nil
   }
 }
 
-/// One of verifyReceipt's dates.
 private enum DateField: Hashable {
   case absent
   case read(Instant)
-  /// There, but in no form that is known here.
   case unreadable
 
   var instant: Instant? {
@@ -234,8 +229,8 @@ private enum DateField: Hashable {
 }
 
 extension JSONFields {
-  /// A date by the first of its forms that can be read: milliseconds, or the text for people; in flat receipts
-  /// `expires_date` itself is milliseconds. Zero is no date of Apple's.
+  /// Parses a date from the first readable form: milliseconds or text. In flat receipts `expires_date` itself is
+  /// milliseconds. Apple never sends zero as a date.
   fileprivate func date(_ name: String) -> DateField {
     for key in [name + "_ms", name] {
       if let number = integer(key) {

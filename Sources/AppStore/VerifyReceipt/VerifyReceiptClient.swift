@@ -4,17 +4,16 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// Apple's verifyReceipt: one receipt in, one answer out.
+/// A client of Apple's verifyReceipt.
 ///
-/// Production is asked first and the sandbox when production says so (21007), or the other way round (21008); never more
-/// than two requests a receipt. Nothing is tried again here: what stays unanswered has its own schedule.
+/// It asks production first and the sandbox after status 21007, or the reverse after 21008; at most two requests per
+/// receipt. Nothing is retried here, because unanswered questions have a schedule.
 package struct VerifyReceiptClient: Sendable {
-  /// Apple's addresses (App Store Receipts, "verifyReceipt").
+  /// Apple's URL (App Store Receipts, "verifyReceipt").
   package static let productionURL = "https://buy.itunes.apple.com/verifyReceipt"
-  /// See `productionURL`.
   package static let sandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
 
-  /// Where one side is reached, and how fast.
+  /// The URL and gate of one environment.
   package struct Endpoint: Sendable {
     package var url: EndpointURL
     package var gate: RateGate
@@ -32,8 +31,8 @@ package struct VerifyReceiptClient: Sendable {
   private let now: @Sendable () -> Instant
 
   /// - Parameters:
-  ///   - version: of this program, for the `User-Agent` header.
-  ///   - now: the time of day, to date answers that do not date themselves and to read `Retry-After`.
+  ///   - version: the program's version, for the `User-Agent` header.
+  ///   - now: the current time, for answers without a date and for `Retry-After`.
   package init(
     transport: HTTPTransport, production: Endpoint, sandbox: Endpoint, version: String,
     now: @escaping @Sendable () -> Instant
@@ -45,13 +44,13 @@ package struct VerifyReceiptClient: Sendable {
     self.now = now
   }
 
-  /// Asks Apple about one receipt. Throws only when the task is cancelled before there is an answer, or when nobody wants it
-  /// any more before the first request is sent.
+  /// Asks Apple about one receipt. Throws if the task is cancelled, or if the request is no longer wanted before it is
+  /// sent.
   /// - Parameters:
-  ///   - payload: the base64 of an app receipt or old transaction receipt; what transport did to it is undone.
-  ///   - sharedSecret: the app's; nil when none is configured.
-  ///   - first: the side to begin with. Sandbox only for receipts that are known to be from there: it saves a request.
-  ///   - isWanted: whether the first request is still to be sent once its turn comes; nil: it is.
+  ///   - payload: the base64 of an app receipt or old transaction receipt; transport damage is undone.
+  ///   - sharedSecret: the app's secret; nil if none is configured.
+  ///   - first: the environment to ask first. Sandbox only for receipts known to be from there, which saves a request.
+  ///   - isWanted: polled before the first request is sent; nil: always wanted.
   package func verify(
     payload: String, sharedSecret: Secret?, first: AppleHost = .production,
     while isWanted: (@Sendable () -> Bool)? = nil
@@ -89,7 +88,7 @@ package struct VerifyReceiptClient: Sendable {
     }
   }
 
-  /// Whether a side gets no question for a while, because Apple has said when to come back.
+  /// True if requests are blocked by a `Retry-After`.
   package func isHeldUp(on host: AppleHost) -> Bool { endpoint(of: host).gate.isHeldUp }
 
   private func endpoint(of host: AppleHost) -> Endpoint {
@@ -107,20 +106,19 @@ package struct VerifyReceiptClient: Sendable {
     return request
   }
 
-  /// What Apple is to judge: the receipt as its sender meant it. What is none is sent as base64 where it is some, and as it
-  /// stands where it is none: the verdict is Apple's.
+  // An unrecognized payload is sent too, re-encoded if it is base64, because Apple decides whether it is a receipt.
   private static func receiptData(_ payload: String) -> String {
     ReceivedPayload(payload).base64
       ?? Base64Text.decodeReceipt(payload.utf8).map { Data($0).base64EncodedString() } ?? payload
   }
 
-  /// Apple's "requestBody". Old transactions are not excluded: a refund of any period is wanted.
+  // Apple's "requestBody". exclude-old-transactions is not set, because a refund of any period is wanted.
   private static func requestBody(payload: String, sharedSecret: Secret?) -> ByteBuffer {
     var fields = ["receipt-data": Self.receiptData(payload)]
     fields["password"] = sharedSecret?.reveal()
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // A dictionary of texts always encodes; an empty body would be answered with 21000 and noticed.
+    // A dictionary of strings always encodes; Apple would answer an empty body with 21000.
     return ByteBuffer(bytes: (try? encoder.encode(fields)) ?? Data())
   }
 }

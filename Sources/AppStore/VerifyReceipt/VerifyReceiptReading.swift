@@ -4,11 +4,11 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// What one exchange with verifyReceipt means. Pure: a reply goes in, the next step comes out.
+/// Interprets one response of verifyReceipt. Pure: no I/O.
 struct VerifyReceiptReading: Hashable {
   enum Step: Hashable {
     case finish(ReceiptAnswer.Outcome)
-    /// The receipt belongs to the other side.
+    /// The receipt belongs to the other environment.
     case ask(AppleHost)
   }
 
@@ -17,10 +17,8 @@ struct VerifyReceiptReading: Hashable {
   var httpStatus: Int?
   var warnings: [String] = []
 
-  /// - Parameters:
-  ///   - host: the side that was asked.
-  ///   - maySwitch: whether the other side may still be asked. Once is enough: two sides that name each other would be
-  ///     asked for ever.
+  /// - Parameter maySwitch: true if the other environment may still be asked. Once is enough, because two environments
+  ///   that name each other would loop for ever.
   static func read(
     _ result: Result<HTTPReply, HTTPFailure>, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
   ) -> VerifyReceiptReading {
@@ -56,7 +54,7 @@ struct VerifyReceiptReading: Hashable {
     guard let answer = JSONFields(Array(body.readableBytesView)) else {
       return silent(.appleError, "answer is no JSON object")
     }
-    // Apple's codes have five digits; what our tables cannot hold is none of them.
+    // Apple's codes have five digits, and the tables hold 32 bits.
     guard let status = answer.integer32("status").map(Int.init) else {
       return silent(.appleError, "answer without a status")
     }
@@ -96,7 +94,7 @@ struct VerifyReceiptReading: Hashable {
     return Self(step: .ask(other))
   }
 
-  /// Apple marks verifyReceipt as deprecated; its end would be announced in these headers (RFC 8594, RFC 9745).
+  // Apple deprecates verifyReceipt; these headers would announce its end (RFC 8594, RFC 9745).
   private static func announcements(_ headers: HTTPHeaders, from host: AppleHost) -> [String] {
     ["Sunset", "Deprecation"].flatMap { name in
       headers[name].map { value in
