@@ -2,35 +2,30 @@ import Reconciliation
 import Reporting
 import Run
 
-/// The time of this host and of the database's server, read together.
 struct Clocks {
-  /// How far a host's clock may be behind the server's.
   private static let longestDelay = Span.hours(1)
 
   let host: Instant
   let server: Instant
 
-  /// Refuses an as-of that has not come by the server's clock.
-  ///
-  /// - Returns: what is wrong with the host's clock, if it is behind the server's.
+  /// Refuses an as-of later than the server's clock, and returns the host's clock if that is behind.
   func requireHasCome(_ asOf: Instant, skew: Span) throws(InstantToCome) -> HostClockBehind? {
     if asOf > server + skew { throw InstantToCome(asOf: asOf, clocks: self) }
     return host < server - Self.longestDelay ? HostClockBehind(clocks: self) : nil
   }
 
-  /// Both clocks, in words.
   fileprivate var words: String { "this host's clock says \(host.text), the database server's \(server.text)" }
 }
 
 /// An as-of that is later than the server's clock by more than the skew. Exit status 64.
 ///
-/// A report of such an instant would be the newest until it has come.
+/// A report of a future as-of would stay the newest one until that time.
 struct InstantToCome: EndsRun, CustomStringConvertible {
   let asOf: Instant
   let clocks: Clocks
 
   var exitStatus: ExitStatus { .usage }
-  /// An as-of that has come by the host's clock was not mistyped: that clock is ahead, and somebody has to hear of it.
+  /// False if the host's clock is ahead: the as-of was not mistyped, and the failure must be reported.
   var isSlip: Bool { asOf > clocks.host }
 
   var description: String {
@@ -38,13 +33,13 @@ struct InstantToCome: EndsRun, CustomStringConvertible {
   }
 }
 
-/// A host's clock that is behind the server's by more than an hour. Exit status 78.
+/// A host's clock that is more than an hour behind the server's. Exit status 78.
 struct HostClockBehind: EndsRun, CustomStringConvertible {
   let clocks: Clocks
 
   var exitStatus: ExitStatus { .configuration }
 
-  /// The fault of every app: tokens of a wrong time are refused, and an as-of by this clock leaves out the newest orders.
+  /// Tokens of a wrong time are refused, and an as-of by this clock leaves out the newest orders.
   func faults(of settings: Settings) -> [String: String] {
     Dictionary(settings.apps.map { ($0.name, description) }) { first, _ in first }
   }

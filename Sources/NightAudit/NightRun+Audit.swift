@@ -8,10 +8,10 @@ import Publishing
 import Reconciliation
 import Run
 
-/// What a request comes to: what is audited, what is recorded of it, and where its report goes.
 extension NightRun {
-  /// Whether an as-of was past already when the run began: then nothing that is dated later was there. However long Apple is
-  /// asked, who is asked about and what is audited go by the same.
+  /// True if the as-of was past when the run began, so that later rows are not read.
+  ///
+  /// Re-check and audit use the same answer, however long Apple is asked.
   func isOfThePast(_ asOf: Instant) -> Bool { asOf < startedAt - settings.clockSkew }
 
   func plan(_ request: NightRequest) throws -> AuditPlan {
@@ -37,7 +37,7 @@ extension NightRun {
 
   func isNightly(_ request: NightRequest, _ plan: AuditPlan) -> Bool {
     let isUsual = plan.period == Period.dayBefore(request.asOf, in: settings.timeZone)
-    // The report of a day to come is empty, and `latest` would point to it until a night of a later day.
+    // A report of a future day is empty, and `latest` would point to it until a night of a later day.
     let hasBegun = plan.period.until <= Period.dayText(of: request.asOf, in: settings.timeZone)
     return (request.isOneNight || isUsual) && hasBegun && !request.selection.isNarrowing && request.out == nil
   }
@@ -48,7 +48,6 @@ extension NightRun {
     return .adHoc(directory: settings.reportDirectory, period: plan.period.folderName)
   }
 
-  /// Runs an audit on a thread of its own.
   func audit<Result: Sendable>(
     _ plan: AuditPlan, faults: [String: String], _ supplement: SupplementSource?, known: KnownRuns = KnownRuns(),
     _ body: @escaping @Sendable (Audit, BlockingScope) throws -> Result
@@ -57,14 +56,12 @@ extension NightRun {
     audit.supplement = supplement
     audit.known = known
     let complete = audit
-    // Tables outgrow their memory several times in an audit, and without this most of it would stay with the process.
+    // Tables outgrow their memory several times in an audit; without this call the process keeps most of that memory.
     _ = memory_return_blocks_from(1 << 18)
     return try await withBlockingThread { scope in try body(complete, scope) }
   }
 
-  /// The audit of a night, or what Apple is to be asked first.
-  ///
-  /// - Parameter asked: what audits of this night have left to be asked before.
+  /// Audits a night, or returns the questions that Apple must answer first. `asked` are earlier ones.
   func audit(
     _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
     saving record: RunRecord, known: KnownRuns, since began: ContinuousClock.Instant, asked: OpenQuestions
@@ -77,7 +74,6 @@ extension NightRun {
     }
   }
 
-  /// The audit of a night, with what is known.
   func audit(
     _ plan: AuditPlan, _ request: NightRequest, _ recheck: RecheckSummary, _ supplement: SupplementSource?,
     saving record: RunRecord, known: KnownRuns, since began: ContinuousClock.Instant

@@ -3,8 +3,7 @@ import Run
 import SalesStore
 
 extension NightRun {
-  /// Ends the run before it does anything when the shop's relations are not what the contract says. Throws
-  /// `SalesContractError`, or `PostgresError`.
+  /// Ends the run early if the shop's relations break the contract: `SalesContractError`, `PostgresError`.
   func requireSales() async throws {
     let settings = settings
     try await withBlockingThread { scope in

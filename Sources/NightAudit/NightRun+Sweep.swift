@@ -6,21 +6,20 @@ import Postgres
 import Reconciliation
 import Run
 
-/// What Apple tells of whole apps and whole customers in one run.
+/// Reads notification histories of apps, and transaction histories of customers.
 ///
-/// A narrowed run asks about what it lists and leaves both to the night. Offline nobody is asked.
+/// Narrowed and offline runs read neither.
 struct FeedReading {
   let run: NightRun
   let request: NightRequest
   let apps: [SweptApp]
   let gate: AskingGate
   let runId: String
-  /// Where pages are stored.
   let session: OpenSession
 
   private var isWanted: Bool { !apps.isEmpty && !request.isOffline && !request.selection.isNarrowing }
 
-  /// Sweeps Apple's side of every app that can be swept; nil when nothing was.
+  /// Sweeps the notification history of every app that has a key; nil if it did not run.
   func sweep(deadline: ContinuousClock.Instant) async throws -> SweepSummary? {
     if !isWanted { return nil }
     var plan = SweepStage.Plan(asOf: request.asOf, refundWindow: run.settings.refundWindow)
@@ -37,9 +36,7 @@ struct FeedReading {
     return summary
   }
 
-  /// Reads the purchases of whole customers; nil when nobody was asked.
-  ///
-  /// - Parameter customers: those for whom an audit has found the need; nil: those that the evidence by itself names.
+  /// Reads the histories of `customers`, or else of those that the evidence suggests; nil if it did not run.
   func histories(
     of customers: Set<CustomerHistories.Customer>? = nil, deadline: ContinuousClock.Instant
   ) async throws -> SweepSummary? {

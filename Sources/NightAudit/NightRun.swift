@@ -11,12 +11,10 @@ import Reconciliation
 import Reporting
 import Run
 
-/// How long each stage of a night takes.
 struct StageClock {
   private var began = ContinuousClock.now
   private(set) var seconds: [(String, Double)] = []
 
-  /// A stage is over, and the next one begins.
   mutating func end(_ stage: String) {
     let now = ContinuousClock.now
     let parts = (now - began).components
@@ -25,16 +23,15 @@ struct StageClock {
   }
 }
 
-/// The shell: connects, asks Apple, reads, decides, writes, publishes. Every decision is made elsewhere.
+/// The imperative shell of a night: connects, asks Apple, audits, writes, publishes.
 package struct NightRun: Sendable {
   package let settings: Settings
   package let logger: Logger
   package let stop: StopSignal
   package let progress: WorkProgress
-  /// Of the run that it makes; on every line of its log.
+  /// ID of this run; every line of its log carries it.
   private let runId: String
   let startedAt = Instant.now
-  /// How Apple was asked in this run.
   private let statistics = RequestStatistics()
 
   package init(
@@ -50,7 +47,7 @@ package struct NightRun: Sendable {
 
   // MARK: - Commands
 
-  /// Re-check, reconcile, report.
+  /// Re-checks receipts, audits, and writes the report.
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let plan = try plan(request)
     let record = record(request, plan, runId: runId)
@@ -91,7 +88,7 @@ package struct NightRun: Sendable {
     ReportFolder.clearLeftovers(beside: destination, except: waiting)
     reportDirectory(KnownRuns()).clearLeftovers(except: waiting)
     let known = try await knownRuns(session, adoptingFrom: request.isAdopting ? destination : nil)
-    // Before anything is asked: a night whose report has no place need not begin.
+    // Checked before Apple is asked, because a night without a place for its report need not begin.
     do { try ReportFolder.check(destination, asOf: request.asOf, known: known) } catch { throw late ?? error }
     var record = planned
     record.lock = lock
@@ -123,17 +120,17 @@ package struct NightRun: Sendable {
       return outcome
     } catch {
       try? await record.end(session, exitStatus: NightRun.status(error))
-      // What was committed and has not appeared, or has after all.
+      // Publishes or withdraws a report whose run was committed before the failure.
       _ = try? await PublicationSettlement(logger: logger).settle(session)
       await session.close()
       throw error
     }
   }
 
-  /// How often an audit may leave questions in one night. An answer rarely raises another one, and each costs an audit.
+  /// Limit of audits in one night. An answer rarely raises a new question, and each audit is expensive.
   private static let furtherRounds = 5
 
-  /// The audit of a night. For as long as it meets questions that were not put, and there is time, Apple is asked first.
+  /// Asks Apple and repeats the audit for as long as it finds open questions and there is time.
   private func audited(
     _ plan: AuditPlan, _ request: NightRequest, _ channels: Channels, _ recheck: inout RecheckSummary,
     _ supplement: SupplementSource?, saving record: RunRecord, known: KnownRuns,
@@ -147,7 +144,7 @@ package struct NightRun: Sendable {
       {
       case .report(let audited): return audited
       case .needsAnswers(let open):
-        // Whatever settled meanwhile alarms nobody.
+        // Findings that these answers settle never reach a report.
         recheck.add(try await self.recheck(request, channels, runId: runId, deadline: deadline, open: open))
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         asked.add(open)
@@ -156,7 +153,7 @@ package struct NightRun: Sendable {
     return try await audit(plan, request, recheck, supplement, saving: record, known: known, since: began)
   }
 
-  /// Leaves to the next re-check what critical findings of parts rest on: nobody is asked while they are joined.
+  /// Makes open questions due for the next re-check, because Apple is not asked while parts are joined.
   private func keepDue(_ unasked: Set<CheckSubject>, _ request: NightRequest) async throws {
     if unasked.isEmpty { return }
     let queue = try await openQueue(request)
@@ -169,9 +166,9 @@ package struct NightRun: Sendable {
       """)
   }
 
-  /// What Apple says. Whoever has audited parts elsewhere has asked before.
+  /// Asks Apple, unless parts were audited before, or the host's clock is behind.
   ///
-  /// - Parameter late: a host's clock that is behind. Apple would refuse its tokens, and nobody is asked.
+  /// Apple refuses tokens of a wrong time.
   private func answers(
     _ request: NightRequest, _ channels: Channels, deadline: ContinuousClock.Instant, _ late: HostClockBehind?
   ) async throws -> RecheckSummary {
@@ -197,10 +194,11 @@ package struct NightRun: Sendable {
     try await audit(try plan(request), faults: [:], nil) { audit, scope in try audit.plan(scope, parts: parts, body) }
   }
 
-  /// Sees to the months of evidence and answers, and lets go of what `evidence.retention` no longer keeps. A role that may
-  /// not make tables, and whoever stays at one of them, costs speed by that, and no night.
+  /// Creates monthly partitions of evidence and answers, and drops those older than `evidence.retention`.
+  ///
+  /// A missing right or a busy lock makes later runs slower and fails no night.
   private func keepPartitions(_ session: PostgresSession, asOf: Instant) async throws {
-    // A host whose clock is ahead of the night lets go of nothing before its time.
+    // The earlier of as-of and clock, so that a host whose clock is ahead drops nothing too early.
     let oldest = settings.evidenceRetention.map { min(asOf, .now) - $0 }
     do {
       try await session.withConnection { connection in
@@ -218,7 +216,7 @@ package struct NightRun: Sendable {
     }
   }
 
-  /// Only asks Apple. Several of these may share a database.
+  /// Asks Apple and audits nothing. Several re-checks may share a database.
   package func recheck(_ request: NightRequest) async throws -> RecheckSummary {
     let deadline = deadline(request)
     let channels = try openChannels(asOf: request.asOf, until: deadline)
@@ -231,7 +229,7 @@ package struct NightRun: Sendable {
     return summary
   }
 
-  /// How much is due, asking nobody and changing nothing.
+  /// Counts the checks that are due. Asks nothing and changes nothing.
   package func dueOnly(_ request: NightRequest) async throws -> RecheckSummary {
     try await requireCurrent()
     let queue = try await openQueue(request, isTaking: false)
@@ -253,7 +251,7 @@ package struct NightRun: Sendable {
       isTaking: isTaking, logger: logger, connect: connect, connectSales: connectSales)
   }
 
-  /// Only decides, from what is stored. Writes nothing to the database, and files only where `--out` says.
+  /// Audits from what is stored. Writes nothing to the database, and files only to `--out`.
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
     try await requireSales()
     let plan = try plan(request)
@@ -283,7 +281,6 @@ package struct NightRun: Sendable {
     return night
   }
 
-  /// What was wrong when Apple was asked for this as-of.
   private func storedFaults(_ request: NightRequest) async throws -> [String: String] {
     let session = try await connect()
     let faults = try await session.withConnection { connection in
@@ -299,9 +296,7 @@ package struct NightRun: Sendable {
     return Clocks(host: .now, server: Instant(microseconds: server))
   }
 
-  /// Refuses an as-of that has not come.
-  ///
-  /// - Returns: what is wrong with the host's clock, if it is behind.
+  /// Refuses a future as-of, and returns the host's clock if that is behind.
   func requireHasCome(_ asOf: Instant) async throws -> HostClockBehind? {
     let session = try await connect()
     let late = try await clocks(session).requireHasCome(asOf, skew: settings.clockSkew)
@@ -320,14 +315,12 @@ package struct NightRun: Sendable {
       settings.salesURL ?? settings.databaseURL, applicationName: "night-audit", profile: .salesReader)
   }
 
-  /// The apps' channels, the connections that they share, and who judges receipts without them.
   private struct Channels: Sendable {
     var transport: HTTPTransport
     var judge: OfflineJudge
     var channels: [any AppleChannel]
     var gate: AskingGate
     var rates: SharedRates
-    /// Those that Apple tells about unasked.
     var swept: [SweptApp] { channels.compactMap { ($0 as? ServerAPIChannel)?.swept } }
 
     func close() {
@@ -340,7 +333,7 @@ package struct NightRun: Sendable {
   }
 
   private func openChannels(asOf: Instant, until deadline: ContinuousClock.Instant) throws -> Channels {
-    // A key that is missing explains more than roots that are: it comes first.
+    // Checked first, because a missing key explains more than missing root certificates.
     for app in settings.apps where settings.effectiveChannel(of: app) == .serverApi {
       _ = try AppleClients.credentials(of: app)
     }
@@ -364,12 +357,11 @@ package struct NightRun: Sendable {
     }
   }
 
-  /// Until when Apple is asked.
   private func deadline(_ request: NightRequest) -> ContinuousClock.Instant {
     .now + .microseconds((request.maxDuration ?? settings.maxDuration).microseconds)
   }
 
-  /// - Parameter open: what an audit has left to be asked; nil when it begins.
+  /// - Parameter open: questions of an audit; nil for the first re-check of a night.
   private func recheck(
     _ request: NightRequest, _ channels: Channels, runId: String, deadline: ContinuousClock.Instant,
     open: OpenQuestions? = nil
@@ -384,19 +376,20 @@ package struct NightRun: Sendable {
         summary.add(try await ask(request, channels, runId: runId, writing, deadline: deadline, open))
       }
     } else {
-      // First, so that what Apple tells unasked need not be asked for; but a first sweep of months must leave time to ask.
+      // The sweep comes first because its facts save look-ups. It gets half the time, as a first sweep covers months.
       let now = ContinuousClock.now
       let swept = try await feed.sweep(deadline: now + (deadline - now) / 2)
       summary = try await ask(request, channels, runId: runId, writing, deadline: deadline, OpenQuestions())
       summary.add(swept)
       if swept?.isUnfinished ?? false, summary.endedEarly == nil, stop.stopped == nil, .now < deadline {
-        // What has interrupted it may be over.
+        // An interrupted sweep is tried again at the end.
         summary.add(try await feed.sweep(deadline: deadline))
       }
-      // By now all is known that decides whose histories are read.
+      // Histories come last because the answers decide whose histories are read.
       summary.add(try await feed.histories(deadline: deadline))
     }
-    // Offline nobody was asked; the questions of a further round, or of a narrowed run, are a few.
+    // Only a whole re-check replaces the stored faults: further rounds and narrowed runs ask few questions, offline
+    // runs none.
     if !request.isOffline {
       let (faults, isWhole) = (summary.faults, open == nil && !request.selection.isNarrowing)
       try await writing.withConnection {
@@ -441,9 +434,7 @@ package struct NightRun: Sendable {
     ReportDirectory(directory: ReportFolder.absolute(settings.reportDirectory), known: known, logger: logger)
   }
 
-  /// Reads the runs whose report folders may be replaced.
-  ///
-  /// - Parameter adopted: a destination whose folders are taken over first, whichever run has made them; nil for none.
+  /// Reads the runs whose report folders may be replaced; first takes over the folders at `adopted`.
   private func knownRuns(
     _ session: PostgresSession, adoptingFrom adopted: ReportFolder.Destination? = nil
   ) async throws -> KnownRuns {
@@ -461,7 +452,7 @@ package struct NightRun: Sendable {
 
   // MARK: - After the report has appeared
 
-  /// Sends what is owed. The report lies where it lies whatever becomes of that.
+  /// Sends the reports that are owed. A failed delivery does not undo publication.
   private func deliver(
     _ outcome: inout NightOutcome, _ sender: ReportSender, record: RunRecord, session: PostgresSession
   ) async throws {
@@ -469,7 +460,7 @@ package struct NightRun: Sendable {
       targets: settings.deliver, sender: sender, session: session, logger: logger, stop: stop)
     outcome.dispatches = try await dispatcher.deliverAll(runId: record.runId)
     let hasFailed = outcome.dispatches.contains { $0.problem != nil }
-    // What the night itself has to say comes first.
+    // An exit status of the night itself takes precedence over a failed delivery.
     guard hasFailed, outcome.exitStatus == .complete else { return }
     outcome.exitStatus = .cannotWrite
     try await record.end(session, exitStatus: outcome.exitStatus.rawValue)
@@ -478,8 +469,9 @@ package struct NightRun: Sendable {
     }
   }
 
-  /// Removes report folders that have had their time. The trail tells of them first: a folder that is gone, and of which it
-  /// tells nothing, is one that somebody has taken.
+  /// Removes report folders whose retention has ended.
+  ///
+  /// The trail records it first: a missing folder without such an entry counts as tampering.
   private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
     let folders = reportDirectory(try await knownRuns(session))
     var expired = folders.heldOfPublished()
@@ -489,7 +481,7 @@ package struct NightRun: Sendable {
       let prefix = folders.directory + "/"
       var paths = Set(kept.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) })
       if let latest = folders.latest { paths.insert(latest) }
-      // An as-of in the future must not make everything old.
+      // The earlier of as-of and clock, because an as-of in the future must not expire every folder.
       let rule = ReportRetention(cutoff: min(asOf, .now) - retention, kept: paths.union(expired.map(\.path)))
       expired += rule.expired(folders.folders())
     }

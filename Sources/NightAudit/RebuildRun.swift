@@ -3,20 +3,19 @@ import AuditStore
 import Postgres
 import Run
 
-/// `rebuild`: whether what is kept for speed is what follows from the evidence.
+/// `rebuild`: compares the derived tables with the evidence, and repairs them.
 package struct RebuildRun: Sendable {
   private let settings: Settings
 
   package init(settings: Settings) { self.settings = settings }
 
-  /// What was found, and mended where that was asked for.
   package struct Outcome: Sendable, Encodable {
     var derived: Rebuild.Outcome
     var queue: QueueRebuild.Outcome
 
     package var agrees: Bool { derived.agrees && queue.agrees }
     package var isMended: Bool { derived.isMended }
-    /// Whether nothing is left that only a night can make again.
+    /// False if a part is left that only the next night restores.
     package var isMendedWhole: Bool { isMended && !derived.isNightNeeded }
 
     private enum Key: CodingKey { case queue }
@@ -28,7 +27,7 @@ package struct RebuildRun: Sendable {
     }
   }
 
-  /// Compares, and mends if asked to. While a run holds the lock nothing is mended.
+  /// Compares, and repairs if `isMending`. Repairing needs the run lock.
   package func rebuild(isMending: Bool) async throws -> Outcome {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit rebuild")
     try await session.withConnection { try Migrator.requireCurrent($0) }
@@ -45,7 +44,6 @@ package struct RebuildRun: Sendable {
 }
 
 extension RebuildRun.Outcome {
-  /// What was found, for people.
   package var text: String {
     let warning = derived.uncounted.map { "\nReported: \($0)." } ?? ""
     if agrees {
@@ -74,6 +72,5 @@ extension RebuildRun.Outcome {
     return lines.joined(separator: "\n") + warning
   }
 
-  /// The same for machines.
   package var json: String { get throws { try MachineText.json(self) } }
 }

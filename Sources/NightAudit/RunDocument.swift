@@ -5,7 +5,7 @@ import Publishing
 import Reconciliation
 import Run
 
-/// `run.json`: what differs from run to run, and therefore is in no other file of a report.
+/// `run.json`: values that differ between runs with the same result, and so are in no other file.
 struct RunDocument: Encodable {
   private let runId: String
   private let command: String
@@ -14,7 +14,7 @@ struct RunDocument: Encodable {
   private let finishedAt: String
   private let seconds: Double
   private let exitStatus: Int32
-  /// An entry of the trail: whoever writes the trail anew is found out by every copy of this file.
+  /// Hash of a trail entry. Every copy of this file then exposes a rewritten trail.
   private let trail: String?
   private let apple: Apple?
 
@@ -57,8 +57,7 @@ struct RunDocument: Encodable {
     }
   }
 
-  /// Adds it to a report that is not published yet.
-  /// The document of a published folder, with another exit status: what happens after publishing belongs to the run, too.
+  /// The `run.json` of a published folder with another exit status, for failures after publication.
   static func content(of directory: String, endingWith status: ExitStatus) throws -> Data {
     let data = try RegularFile(directory + "/run.json").content
     let line = #/"exit_status" : -?\d+/#

@@ -6,7 +6,7 @@ import Reporting
 import Run
 
 extension OutcomeText {
-  /// `summary.json` as the report has it, and where the report is.
+  /// The document of `summary.json`, with the report's directory.
   package var json: String {
     get throws {
       let control = outcome.summary.control(outcome.totals)
@@ -19,7 +19,6 @@ extension OutcomeText {
     }
   }
 
-  /// A summary with where it lies, why it is held, and where it was sent.
   private struct Placed: Encodable {
     var document: SummaryDocument
     var directory: String?
@@ -38,7 +37,7 @@ extension OutcomeText {
   }
 }
 
-/// What a re-check came to, in words.
+/// The result of a re-check as text.
 package struct RecheckText {
   private let summary: RecheckSummary
 
@@ -74,7 +73,7 @@ package struct RecheckText {
   }
 }
 
-/// What the doctor found, in words.
+/// The doctor's diagnoses as text.
 package enum DiagnosisText {
   private struct Document: Encodable {
     let subject: String

@@ -5,27 +5,24 @@ import Reconciliation
 import Reporting
 import Run
 
-/// What a night has come to.
+/// The result of a night.
 package struct NightOutcome: Sendable {
   package var asOf: Instant
   package var totals: Totals
   package var summary: SummaryFacts
-  /// Where the report lies; nil when none was written.
   package var directory: String?
-  /// What people had put into the folder before, or had edited in it.
+  /// Files of people in the report folder, and files that people had edited.
   package var kept: [KeptFile] = []
-  /// Whether it is a dry run, which tells of a night that would be.
   package var isRehearsal = false
-  /// Why the night is held, or would be; empty when it is not.
+  /// Reasons why the night is held, or would be in a dry run; empty otherwise.
   package var held: [HoldCause] = []
-  /// Business days before it that no report is about, with the remedy.
+  /// Earlier business days without a report, with the remedy.
   package var uncovered: String?
-  /// Why it lists no order although one was asked for, with the remedy.
+  /// Explanation of an empty selection, with the remedy.
   package var unlisted: String?
-  /// What to do about days that nothing is compared with any more; nil where there are none.
+  /// Remedy for days whose totals can no longer be compared; nil for none.
   package var uncompared: String?
   package var recheck: RecheckSummary?
-  /// What was sent, or could not be.
   package var dispatches: [Dispatch] = []
   package var exitStatus: ExitStatus
 

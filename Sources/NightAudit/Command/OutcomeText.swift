@@ -4,13 +4,12 @@ import Reconciliation
 import Reporting
 import Run
 
-/// What a night came to, for people and for machines.
+/// The result of a night as text and as JSON.
 package struct OutcomeText {
   package let outcome: NightOutcome
 
   package init(_ outcome: NightOutcome) { self.outcome = outcome }
 
-  /// A table for a terminal.
   package var table: String {
     let summary = outcome.summary
     let days = summary.since == summary.until ? summary.until : "\(summary.since) to \(summary.until)"
@@ -75,7 +74,7 @@ package struct OutcomeText {
     return lines.joined(separator: "\n")
   }
 
-  /// What cron has to say: nothing about a complete night, else why it is not, and what is new.
+  /// The text of `--quiet`: nil for a complete night, else its state, reasons and counts of findings.
   package var brief: String? {
     let summary = outcome.summary
     let isQuiet = outcome.exitStatus == .complete || outcome.exitStatus == .criticalFindings

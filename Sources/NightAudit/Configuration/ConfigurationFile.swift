@@ -3,9 +3,8 @@ import Glibc
 import Run
 import Yams
 
-/// The YAML file, flattened to dotted keys. Nested maps and dotted keys mean the same.
+/// The YAML file, flattened to dotted keys. Nested maps and dotted keys are equivalent.
 package struct ConfigurationFile {
-  /// One value: a scalar as its text, or a list of scalars.
   enum Value: Equatable {
     case scalar(String)
     case list([String])
@@ -13,11 +12,10 @@ package struct ConfigurationFile {
 
   private(set) var values: [String: Value] = [:]
 
-  /// Reads a file. An empty file is an empty configuration.
+  /// Reads a file; an empty file is an empty configuration. Throws `ConfigurationError`.
   ///
-  /// - Parameter isFound: whether the file was found in the working directory and not named: commands of somebody else's file
-  ///   would run, so its owner must be this user or root, and no other user may write it.
-  /// - Throws: `ConfigurationError` naming the file and what is wrong with it.
+  /// - Parameter isFound: true for a file found in the working directory. Its owner must be this user or root, and no
+  ///   other user may write it, because it can name commands to run.
   init(path: String, isFound: Bool = false) throws {
     let file: RegularFile
     do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {
@@ -32,7 +30,6 @@ package struct ConfigurationFile {
     try self.init(yaml: text, name: path)
   }
 
-  /// Why a file in the working directory is not believed, and the remedy; nil for a file that only this user or root writes.
   private static func distrust(of file: RegularFile, path: String) -> String? {
     let remedy = "or name the file with --config if you trust it"
     if file.owner != geteuid(), file.owner != 0 {
@@ -89,7 +86,7 @@ package struct ConfigurationFile {
       }
       try set(key, .list(items), name: name)
     case .scalar(let scalar):
-      // `key:` with nothing behind it leaves the default.
+      // A key without a value keeps its default.
       if node.null != nil, scalar.style == .plain { return }
       try set(key, .scalar(scalar.string), name: name)
     case .alias:
@@ -97,7 +94,7 @@ package struct ConfigurationFile {
     }
   }
 
-  /// Where a parser stopped. Its own words quote the line, and lines hold passwords.
+  /// The position of a syntax error. The parser's message quotes the line, which may hold a password.
   private static func place(of error: any Error) -> String {
     let mark: Mark? =
       switch error as? YamlError {
@@ -111,7 +108,7 @@ package struct ConfigurationFile {
     a value with a colon, a # or quotes in it goes into single quotes, and lines are indented with blanks
     """
 
-  /// A key as it may be shown: what is no word may be a value that lost its key.
+  /// The key as it may be shown. Text that is no key may be a password that lost its key, and is hidden.
   static func shown(_ key: String) -> String {
     key.wholeMatch(of: /[A-Za-z0-9_.<>-]{1,100}/) == nil ? "(a key that is no word)" : key
   }

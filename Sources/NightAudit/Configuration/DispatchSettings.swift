@@ -3,7 +3,7 @@ import Foundation
 import Run
 
 extension SettingsLoader {
-  /// The places of `report.deliver`, in its order.
+  /// The targets in `report.deliver`, in its order.
   func dispatchTargets() throws -> [DispatchTarget] {
     let names = list("report.deliver") ?? []
     guard Set(names).count == names.count else {
@@ -23,7 +23,6 @@ extension SettingsLoader {
   }
 }
 
-/// Reads one section, and refuses what does not belong together.
 private struct DispatchSection {
   let name: String
   let loader: SettingsLoader

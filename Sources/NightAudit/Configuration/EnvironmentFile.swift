@@ -2,25 +2,23 @@ import Foundation
 import Glibc
 import Run
 
-/// `/etc/night-audit/environment`: what systemd's unit hands to a night, one that cron or a hand starts reads by itself.
+/// `/etc/night-audit/environment`: systemd passes it to a night; cron and manual runs read it here.
 package enum EnvironmentFile {
   package static let path = "/etc/night-audit/environment"
 
-  /// The result of reading it.
   package struct Outcome: Sendable {
-    /// The file; nil where there is none that can be read.
     package var source: Settings.Source?
-    /// The variables that it set, because the process had none of these names.
+    /// Variables that were set from the file because the process did not have them.
     package var adopted: Set<String> = []
-    /// Why it could not be read although it is there.
+    /// Why an existing file could not be read.
     package var warning: String?
 
     package init() {}
   }
 
-  /// Sets what the file sets and the process does not. libpq reads its own variables from the process.
+  /// Sets the file's variables that the process lacks, in the process because libpq reads them there.
   ///
-  /// - Throws: `ConfigurationError` for a line that is none, without a word of it.
+  /// - Throws: `ConfigurationError` for a malformed line; the message does not quote it.
   package static func adopt(_ path: String = path) throws(ConfigurationError) -> Outcome {
     var outcome = Outcome()
     guard access(path, F_OK) == 0 else { return outcome }
@@ -45,7 +43,7 @@ package enum EnvironmentFile {
     return outcome
   }
 
-  /// The lines `NAME=value` as a shell and systemd both read them; a later one wins.
+  /// Parses the lines `NAME=value` that a shell and systemd read alike; a later line wins.
   static func assignments(in text: String, path: String) throws(ConfigurationError) -> [String: String] {
     var assignments: [String: String] = [:]
     for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
@@ -62,7 +60,6 @@ package enum EnvironmentFile {
     return assignments
   }
 
-  /// nil for quotes that do not end.
   private static func unquoted(_ text: String) -> String? {
     guard let quote = text.first, quote == "\"" || quote == "'" else { return text }
     guard text.count > 1, text.last == quote else { return nil }

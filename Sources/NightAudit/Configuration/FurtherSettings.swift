@@ -4,7 +4,6 @@ import Reconciliation
 import Run
 
 extension SettingsLoader {
-  /// What a night holds, keeps, tells others about, and ties out with Apple's reports.
   func loadFurtherSettings(into settings: inout Settings) throws {
     settings.systemicShare = try share("audit.systemicShare", settings.systemicShare)
     settings.holdShare = try share("audit.holdShare", settings.holdShare)
@@ -77,7 +76,7 @@ extension SettingsLoader {
     return share
   }
 
-  /// nil: for ever.
+  /// Reads a retention; nil keeps everything.
   func retention(_ key: String, _ standard: Span?) throws -> Span? {
     guard let text = text(key) else { return standard }
     if text == "forever" || text == "for ever" { return nil }
@@ -90,7 +89,7 @@ extension SettingsLoader {
       let host = parts.host, !host.isEmpty,
       parts.scheme == "https" || parts.scheme == "http" && Loopback.contains(host)
     else {
-      // The URL is what lets anybody ping.
+      // The value is not quoted, because anybody who knows the URL can ping.
       throw ConfigurationError(
         key: "notify.pingUrl", problem: "is no https URL, such as https://hc-ping.com/ and the check's id")
     }

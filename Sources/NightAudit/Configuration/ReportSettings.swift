@@ -6,7 +6,6 @@ import Reporting
 import Run
 
 extension SettingsLoader {
-  /// What reports look like and who takes care of what they find.
   func loadReportSettings(into settings: inout Settings) throws {
     if let names = list("report.formats") {
       settings.formats = Set(
@@ -42,7 +41,6 @@ extension SettingsLoader {
     return pseudonyms
   }
 
-  /// The section's keys, dots and all.
   static let ownersPrefix = "findings.owners."
 
   private func owners() throws -> FindingOwners {

@@ -1,30 +1,29 @@
 import Postgres
 import Reconciliation
 
-/// One setting's name, what it is without being set, and whether its value may be shown.
+/// A setting: its name, its default, and how much of its value may be shown.
 package struct SettingKey: Sendable {
-  /// As it is written in the file: `audit.lookback`.
+  /// The dotted name in the file, such as `audit.lookback`.
   package var name: String
-  /// The default, as it would be written; empty where there is none.
+  /// The default as it would be written; empty for none.
   package var standard: String
-  /// How much of a value may be shown.
   package var secrecy = Secrecy.none
-  /// Whether it takes several values: a list in the file, commas between them elsewhere.
+  /// True if the setting takes several values: a list in the file, elsewhere separated by commas.
   var isList = false
 
   package enum Secrecy: Sendable {
     case none
-    /// A connection string, of which all but the password may be shown.
+    /// A connection string; its password is hidden.
     case connection
-    /// A URL, of which all but user, password, query and fragment may be shown.
+    /// A URL; user, password, query and fragment are hidden.
     case url
     /// A URL whose path is a password.
     case pathOfURL
-    /// A URL whose path is shown where it names a folder, and hidden where it may be a password: of http and https.
+    /// A URL of a delivery; its path is hidden with http and https, where it may be a password.
     case addressOfDelivery
-    /// A command, of which only the program is shown: its arguments may be passwords.
+    /// A command; its arguments are hidden because they may be passwords.
     case command
-    /// The name of a file. Where something else stands it may be the secret that belongs into one.
+    /// A file name. Anything else is hidden, because it may be the secret itself.
     case file
   }
 
@@ -35,7 +34,6 @@ package struct SettingKey: Sendable {
     self.isList = isList
   }
 
-  /// The settings that there are once.
   package static let all: [SettingKey] = [
     SettingKey("database.url", "", .connection), SettingKey("database.salesUrl", "", .connection),
     SettingKey("database.salesSchema", "sales"), SettingKey("appstore.apps", isList: true),
@@ -71,13 +69,11 @@ package struct SettingKey: Sendable {
     SettingKey("tieOut.alertShare", "0.001"),
   ]
 
-  /// Those of a section `app.<name>`.
   static let ofApp: [SettingKey] = [
     SettingKey("bundleId"), SettingKey("appAppleId"), SettingKey("sku"), SettingKey("issuerId"), SettingKey("keyId"),
     SettingKey("privateKeyFile", "", .file), SettingKey("sharedSecretFile", "", .file),
   ]
 
-  /// Those of a section `deliver.<name>`.
   static let ofDelivery: [SettingKey] = [
     SettingKey("url", "", .addressOfDelivery), SettingKey("command", "", .command, isList: true), SettingKey("from"),
     SettingKey("to", isList: true), SettingKey("user"), SettingKey("passwordFile", "", .file),
@@ -85,11 +81,10 @@ package struct SettingKey: Sendable {
     SettingKey("caFile", "", .file), SettingKey("attempts", "3"),
   ]
 
-  /// Who a new finding of a kind, or else of a severity, belongs to.
+  /// The owner of new findings by kind or severity.
   static let ofOwners: [SettingKey] = (FindingKind.allCases.map(\.rawValue) + Severity.allCases.map(\.rawValue))
     .map { SettingKey(SettingsLoader.ownersPrefix + $0) }
 
-  /// The setting of a key in full, of whatever section; nil when there is none.
   static func named(_ key: String) -> SettingKey? {
     if let single = all.first(where: { $0.name == key }) { return single }
     let parts = key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
@@ -106,7 +101,6 @@ package struct SettingKey: Sendable {
     return found
   }
 
-  /// Whether a value contains a password or a token.
   func isSecret(_ value: String) -> Bool {
     switch secrecy {
     case .none, .file, .command: false
@@ -116,13 +110,13 @@ package struct SettingKey: Sendable {
     }
   }
 
-  /// Whether an environment variable contains a password or a token.
   static func isSecret(variable: String, value: String) -> Bool {
     variable == "PGPASSWORD" || all.contains { $0.variable == variable && $0.isSecret(value) }
   }
 
-  /// The name of the environment variable that sets it, as the reader of the environment spells names: with `_` for
-  /// whatever is no letter or digit, and between a small letter and a capital.
+  /// The environment variable of the setting, spelt as the environment reader of swift-configuration does.
+  ///
+  /// `_` replaces other characters than letters and digits, and separates a small letter from a capital.
   package var variable: String {
     var words = ""
     var last: Character?

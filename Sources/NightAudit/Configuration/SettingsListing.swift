@@ -1,13 +1,12 @@
 import Postgres
 import Run
 
-/// Every setting, what it is and where that comes from: `config show`. Secrets are masked.
+/// `config show`: every setting with its value and origin. Secrets are masked.
 package struct SettingsListing: Sendable {
   package struct Line: Encodable, Sendable {
     package var key: String
-    /// nil where nothing is set and there is no default.
     package var value: String?
-    /// `default`, or where it was set.
+    /// `default`, or the place where it was set.
     package var origin: String
   }
 
@@ -41,7 +40,6 @@ package struct SettingsListing: Sendable {
     }
   }
 
-  /// A table for people.
   package func table(width: Int?) -> String {
     var table = TextTable([.left("KEY"), .left("VALUE"), .left("FROM")])
     for line in lines { table.add([line.key, line.value ?? "-", line.origin]) }

@@ -6,29 +6,25 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Builds `Settings` from the layers: environment over file over defaults.
+/// Builds `Settings` from environment, configuration file and defaults, in this order of precedence.
 ///
-/// `NIGHT_AUDIT_` and the key in capitals, dots and camel case as underscores, is the environment's name of a key.
+/// The environment variable of a key is `NIGHT_AUDIT_` and the key in capitals, with underscores for dots and camel
+/// case.
 package struct SettingsLoader {
-  /// Where a configuration is looked for when `--config` names none, first one first.
+  /// Files that are tried in this order without `--config`.
   package static let searchedFiles = ["./night-audit.yaml", "/etc/night-audit/night-audit.yaml"]
 
   private let reader: ConfigReader
   let fileValues: [String: ConfigurationFile.Value]
-  /// What is in the file, for messages.
   private let fileName: String
   private let hasFile: Bool
   private let environment: [String: String]
   private let environmentFile: EnvironmentFile.Outcome
-  /// What systemd hands over as credentials, by key: a path for a key that names a file, else the value.
+  /// systemd credentials by key: a path for keys that name a file, else the value.
   private let credentials: [String: String]
 
-  /// Finds the file and reads it.
+  /// Reads the configuration file: `path`, which must exist, or the first one of `searchedFiles`.
   ///
-  /// - Parameters:
-  ///   - path: the file that `--config` names; it must exist. nil looks in `searchedFiles`, where none need exist.
-  ///   - environment: the process's environment.
-  ///   - environmentFile: which of it came from a file.
   /// - Throws: `ConfigurationError` for an unreadable file.
   package init(
     path: String?, environment: [String: String], environmentFile: EnvironmentFile.Outcome = .init()
@@ -40,9 +36,7 @@ package struct SettingsLoader {
       environmentFile: environmentFile)
   }
 
-  /// The settings, checked.
-  ///
-  /// - Throws: `ConfigurationError` for an unreadable file, an unknown key, or a value that cannot be used.
+  /// Loads and checks the settings. Throws `ConfigurationError`.
   package static func load(path: String?, environment: [String: String]) throws -> Settings {
     try SettingsLoader(path: path, environment: environment).load()
   }
@@ -51,8 +45,9 @@ package struct SettingsLoader {
     try SettingsLoader(file: file, name: name, environment: environment, environmentFile: .init()).load()
   }
 
-  /// The settings, checked. Throws `ConfigurationError` for an unknown key, a list where one value belongs, or a
-  /// value that cannot be used.
+  /// Returns the checked settings.
+  ///
+  /// - Throws: `ConfigurationError` for an unknown key, a list in place of one value, or an invalid value.
   package func load() throws -> Settings {
     try refuseUnknownKeys(in: fileName)
     try refuseStrayLists(in: fileName)
@@ -84,9 +79,9 @@ package struct SettingsLoader {
     ])
   }
 
-  /// systemd's `LoadCredential=app.game.privateKeyFile:/etc/…`: a credential has the name of its key (systemd.exec(5)).
+  /// Reads systemd credentials, named by their keys: `LoadCredential=app.game.privateKeyFile:/etc/…`.
   ///
-  /// Throws `ConfigurationError` for what cannot be read: as good as not set, a night would be run without it.
+  /// See systemd.exec(5). Throws for an unreadable one, because a night would otherwise run without it.
   private static func credentials(in directory: String?) throws -> [String: String] {
     guard let directory else { return [:] }
     func unreadable(_ key: String, _ error: any Error) -> ConfigurationError {
@@ -118,7 +113,6 @@ package struct SettingsLoader {
     return credentials
   }
 
-  /// Where a setting was set; nil when it was not.
   func origin(of key: SettingKey) -> String? {
     if environment[key.variable] != nil {
       return environmentFile.adopted.contains(key.variable)
@@ -128,7 +122,6 @@ package struct SettingsLoader {
     return fileValues[key.name] == nil ? nil : fileName
   }
 
-  /// The names of the sections `app.<name>` or `deliver.<name>` that are configured somewhere.
   func sections(_ kind: String) -> [String] {
     var names = list(kind == "app" ? "appstore.apps" : "report.deliver") ?? []
     for key in (Array(fileValues.keys) + credentials.keys).sorted() where key.hasPrefix(kind + ".") {
@@ -138,7 +131,6 @@ package struct SettingsLoader {
     return names.isEmpty && kind == "app" ? ["app"] : names
   }
 
-  /// The settings of the sections that are configured somewhere.
   func ofSections() -> [SettingKey] {
     [("app", SettingKey.ofApp), ("deliver", SettingKey.ofDelivery)].flatMap { kind, fields in
       sections(kind).flatMap { name in fields.compactMap { SettingKey.named("\(kind).\(name).\($0.name)") } }
@@ -170,7 +162,7 @@ package struct SettingsLoader {
     }
   }
 
-  /// A list has no one value: the default would hold, and nobody would hear of it.
+  /// Refuses a list in place of one value, because it would be ignored silently.
   private func refuseStrayLists(in name: String) throws {
     for (key, value) in fileValues.sorted(by: { $0.key < $1.key }) {
       guard case .list = value, SettingKey.named(key)?.isList == false else { continue }
@@ -178,12 +170,11 @@ package struct SettingsLoader {
     }
   }
 
-  /// The word that somebody who wrote another one is likely to have meant.
   private func nearest(to word: String, of known: [String]) -> String {
     known.min { (distance($0, word), $0) < (distance($1, word), $1) } ?? "another"
   }
 
-  /// How many letters must change to make one word of the other (Levenshtein 1966).
+  /// Edit distance of two words (Levenshtein 1966).
   private func distance(_ left: String, _ right: String) -> Int {
     let (left, right) = (Array(left.utf8), Array(right.utf8))
     var row = Array(0...right.count)
@@ -260,7 +251,6 @@ package struct SettingsLoader {
     return settings
   }
 
-  /// The configuration file; nil without one.
   private var source: Settings.Source? {
     guard hasFile else { return nil }
     let holdsSecret = fileValues.contains { key, value in
@@ -288,7 +278,7 @@ package struct SettingsLoader {
     if names.count > 1 || sections.count > 1, let stray = sections.first(where: { !names.contains($0) }) {
       throw ConfigurationError(key: "app.\(stray)", problem: "is configured but not listed in appstore.apps")
     }
-    // With one app the section's name is free, whatever the list calls it.
+    // A single app's section may have any name, whatever the list calls it.
     let single = names.count == 1 && sections.count == 1 ? sections : names
     let apps = try single.map { try app($0) }
     for (index, app) in apps.enumerated() {
@@ -327,8 +317,7 @@ package struct SettingsLoader {
     return app
   }
 
-  /// A part of a key alone would be as good as none: the app would be asked through verifyReceipt, and nobody would hear
-  /// of it.
+  /// Refuses an incomplete key, because the app would silently be asked through verifyReceipt.
   private func refuseIncompleteKey(_ app: Settings.App, _ prefix: String) throws {
     let parts = [("issuerId", app.issuerId), ("keyId", app.keyId), ("privateKeyFile", app.privateKeyFile)]
     let given = parts.filter { $0.1 != nil }.map(\.0)
@@ -347,7 +336,7 @@ package struct SettingsLoader {
     reader.string(forKey: configKey(key))
   }
 
-  /// As `text`. Throws `ConfigurationError` for nothing where something is set.
+  /// As `text`. Throws `ConfigurationError` for a blank value.
   func words(_ key: String) throws -> String? {
     guard let text = text(key) else { return nil }
     guard !text.allSatisfy(\.isWhitespace) else {
@@ -421,7 +410,7 @@ package struct SettingsLoader {
     return word
   }
 
-  /// A connection string that libpq understands. Its own words are not told: they could quote a password.
+  /// A conninfo string that libpq accepts. The value is not quoted in errors, because it may contain a password.
   private func connection(_ key: String) throws -> String? {
     guard let text = text(key) else { return nil }
     do throws(PostgresError) {
@@ -443,7 +432,7 @@ package struct SettingsLoader {
     }
   }
 
-  // MARK: - What the report states about its configuration
+  // MARK: - Warnings
 
   private func unknownVariables() -> [String] {
     let known = (SettingKey.all + SettingKey.ofOwners + ofSections()).map(\.variable)

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What may be shown of a URL: neither user and password nor query and fragment, any of which may be a secret.
+/// URLs without the parts that may be secret: user, password, query and fragment.
 enum ShownURL {
-  /// Nothing of what is no URL, or of one whose password has moved into its path because of a slash in it.
+  /// The URL to show. Hidden if it is malformed, or if a slash in the password moved part of it into the path.
   static func text(_ url: String) -> String {
     guard var parts = URLComponents(string: url), parts.host?.isEmpty == false, !parts.path.contains("@") else {
       return "(hidden: it is no URL with a host)"
@@ -14,13 +14,13 @@ enum ShownURL {
       + (hasQuery ? "?…" : "")
   }
 
-  /// The address of a delivery: of http and https the host alone, because a path may hold a token.
+  /// The URL of a delivery: only the host with http and https, because the path may hold a token.
   static func delivery(_ url: String) -> String {
     let isHTTP = ["http", "https"].contains(URLComponents(string: url)?.scheme?.lowercased())
     return isHTTP ? host(url) : text(url)
   }
 
-  /// Where the path is the secret: the host alone.
+  /// Only the host, for URLs whose path is a secret.
   static func host(_ url: String) -> String {
     URLComponents(string: url).flatMap { parts in parts.host.map { "\(parts.scheme ?? "https")://\($0)/…" } }
       ?? "(hidden)"

@@ -6,7 +6,7 @@ import Subprocess
 import SystemPackage
 
 extension Doctor {
-  /// Checks programs, files and host names of `report.deliver`. No connection is made.
+  /// Checks programs, files and host names of `report.deliver`. Makes no connection.
   package func dispatches() async -> [Diagnosis] {
     var found: [Diagnosis] = []
     let protocols = await curlProtocols()
@@ -48,13 +48,12 @@ extension Doctor {
     return found
   }
 
-  /// Whether curl reaches hosts through a proxy, which resolves their names.
+  /// True if curl uses a proxy for the scheme; the proxy then resolves host names.
   private func isProxied(_ scheme: String) -> Bool {
     let names: [String] = ["\(scheme)_proxy", "all_proxy"]
     return names.contains { name in getenv(name) != nil || getenv(name.uppercased()) != nil }
   }
 
-  /// What curl says that it speaks; empty without a curl.
   private func curlProtocols() async -> Set<String> {
     guard settings.deliver.contains(where: { $0.account != nil }), let curl = ReportSender.curl,
       let result = try? await Subprocess.run(
@@ -65,11 +64,10 @@ extension Doctor {
   }
 }
 
-/// The answer of the system's resolver.
 enum HostLookup: Sendable {
   case found, unknown, unanswered
 
-  /// Asks the resolver on a thread of its own, because it blocks for seconds when no name server answers.
+  /// Runs on a thread of its own, because the resolver blocks for seconds without a name server.
   static func ask(_ host: String) async -> HostLookup {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread {

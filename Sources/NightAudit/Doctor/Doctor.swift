@@ -10,14 +10,14 @@ import Reporting
 import Run
 import SalesStore
 
-/// One thing that was checked.
+/// The result of one check of the doctor.
 package struct Diagnosis: Sendable {
   package var subject: String
-  /// What is wrong and how to mend it; nil when all is well.
+  /// The fault and its remedy; nil for none.
   package var problem: String?
-  /// What is not as it should be although a night can live with it, and how to mend it.
+  /// A defect that nights can live with, and its remedy; nil for none.
   package var warning: String?
-  /// The exit status that the problem would end a run with.
+  /// Exit status of a run that meets the problem.
   package var status: ExitStatus = .configuration
 
   package init(
@@ -29,18 +29,15 @@ package struct Diagnosis: Sendable {
     self.status = status
   }
 
-  /// Whether there is nothing to be mended.
   package var isFine: Bool { problem == nil && warning == nil }
 }
 
-/// Checks everything that a night needs, and says how to mend what is not right.
+/// Checks everything that a night needs, and names remedies.
 package struct Doctor: Sendable {
   package let settings: Settings
 
-  /// Whether Apple is asked, too.
   package let isOnline: Bool
 
-  /// Asks for a host's addresses; another answer in tests.
   var resolve: @Sendable (String) async -> HostLookup = HostLookup.ask
 
   package init(settings: Settings, isOnline: Bool = false) {
@@ -48,9 +45,9 @@ package struct Doctor: Sendable {
     self.isOnline = isOnline
   }
 
-  /// Looks at everything. Never throws: what cannot be looked at is a problem.
+  /// Runs all checks. Never throws: a check that fails to run is a problem.
   package func examine() async -> [Diagnosis] {
-    // A night only says so, too: a cluster names variables after its services, and one may begin like ours.
+    // Only a warning, because a cluster names variables after its services, and one may begin with our prefix.
     var found = settings.warnings.map { Diagnosis(subject: "environment", warning: $0) }
     found += files()
     found.append(await reportDirectory())
@@ -63,7 +60,6 @@ package struct Doctor: Sendable {
 
   // MARK: - Files
 
-  /// What the configuration names on this machine.
   func files() -> [Diagnosis] {
     keyFiles() + identifiers() + rate() + endpoints() + roots() + TieOutExamination(settings: settings).examine()
   }
@@ -80,7 +76,7 @@ package struct Doctor: Sendable {
           let credentials = try AppleClients.credentials(of: app)
           found.append(Diagnosis(subject: "app.\(app.name) (App Store Server API, key \(credentials.keyId))"))
         } catch {
-          // A file that cannot be read was named above.
+          // An unreadable file was reported above.
           if !found.contains(where: { $0.problem != nil }) {
             found.append(Diagnosis(subject: error.key, problem: error.problem))
           }
@@ -102,7 +98,6 @@ package struct Doctor: Sendable {
     }
   }
 
-  /// Identifiers of keys that Apple cannot have given.
   private func identifiers() -> [Diagnosis] {
     settings.apps.flatMap { app -> [Diagnosis] in
       var found: [Diagnosis] = []
@@ -128,7 +123,7 @@ package struct Doctor: Sendable {
     }
   }
 
-  /// Apple's limit for most questions about purchases, in requests a second for each app.
+  /// Apple's limit for most endpoints, in requests a second for each app.
   private static let highestRate = 50.0
 
   private func rate() -> [Diagnosis] {
@@ -162,7 +157,6 @@ package struct Doctor: Sendable {
     }
   }
 
-  /// How long before a root's end people must see to another one.
   private static let notice = Span.days(180)
 
   func roots() -> [Diagnosis] {
@@ -188,13 +182,12 @@ package struct Doctor: Sendable {
     }
   }
 
-  /// The report directory: its volume, and whose reports lie there.
   func reportDirectory() async -> Diagnosis {
     let subject = "report.directory \(settings.reportDirectory)"
     do {
       let night = Period.dayBefore(.now, in: settings.timeZone).until
       let settings = settings
-      // A database that cannot be read is another check's problem.
+      // An unreadable database is reported by another check.
       let known = try? await withBlockingThread { scope in
         try KnownRuns.read(on: scope.connect(settings.databaseURL, applicationName: "night-audit doctor"))
       }
@@ -214,7 +207,6 @@ package struct Doctor: Sendable {
 
   // MARK: - Databases
 
-  /// Both stores: where our own schema is, and where the shop's relations are.
   func databases() async -> [Diagnosis] {
     var found: [Diagnosis] = []
     let settings = settings
@@ -223,7 +215,7 @@ package struct Doctor: Sendable {
       return try StoreExamination(settings: settings, isOwn: true).examine(connection)
         + OwnSchemaExamination(settings: settings).examine(connection)
     }
-    // The same server has said the same already.
+    // The same connection would fail with the same problem.
     if settings.salesURL == nil, found.count == 1, found[0].problem != nil { return found }
     let place = settings.salesURL == nil ? "database.url" : "database.salesUrl"
     found += await Self.examining(place) { scope in

@@ -3,10 +3,9 @@ import Glibc
 import Publishing
 import Run
 
-/// What the doctor asks of the machine that nights run on.
 struct HostExamination {
   let settings: Settings
-  /// Where cron and systemd look, and what cron mails with; other places in tests.
+  /// Prefix of the paths of cron, systemd and the mailer; replaced in tests.
   var root = ""
 
   func examine() -> [Diagnosis] {
@@ -14,7 +13,6 @@ struct HostExamination {
     return settings.sources.compactMap(source) + [schedule.examine(), disk(), metrics()].compactMap(\.self)
   }
 
-  /// Whether other users can read a password in a file of the configuration, or change which database and commands it names.
   private func source(_ source: Settings.Source) -> Diagnosis? {
     let attributes = try? FileManager.default.attributesOfItem(atPath: source.path)
     guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return nil }
@@ -29,7 +27,7 @@ struct HostExamination {
       subject: source.path, warning: "contains a password and can be read by every user; run: chmod o-r \(source.path)")
   }
 
-  /// Whether metrics can be written where node_exporter reads them.
+  /// Checks that metrics are written where node_exporter reads them.
   private func metrics() -> Diagnosis? {
     guard let path = settings.metricsTextfile else { return nil }
     let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
@@ -49,7 +47,7 @@ struct HostExamination {
     return diagnosis
   }
 
-  /// Whether the next report has room: it is written beside the last one before it appears.
+  /// Checks the space for the next report, which is written before the last one is removed.
   private func disk() -> Diagnosis? {
     let directory = settings.reportDirectory
     let last = URL(fileURLWithPath: directory).appendingPathComponent("latest").resolvingSymlinksInPath().path
@@ -61,7 +59,7 @@ struct HostExamination {
     var facts = statvfs()
     guard statvfs(directory, &facts) == 0 else { return nil }
     let free = Int(clamping: UInt64(facts.f_bavail) * UInt64(facts.f_frsize))
-    // Twice, because what is sorted waits beside what is written.
+    // Twice the size, because sorting needs temporary files beside the report.
     let needed = max(2 * size, 64 << 20)
     var diagnosis = Diagnosis(subject: "disk of report.directory (\(free >> 20) MB free)")
     if free < needed {

@@ -1,14 +1,13 @@
 import Foundation
 import Run
 
-/// A file with a secret, as the doctor looks at it.
+/// Checks a file with a secret.
 struct KeyFile {
   let path: String
-  /// The key of the configuration that names it.
   let key: String
 
   func examine() -> [Diagnosis] {
-    // Where the path belongs the secret itself may have been put.
+    // `shown` hides the value, because the secret itself may have been put in place of the path.
     let shown = SecretFile.shown(path)
     let subject = "\(key) \(shown)"
     do throws(ConfigurationError) { _ = try SecretFile.read(path, key: key) } catch {

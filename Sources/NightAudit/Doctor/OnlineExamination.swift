@@ -7,17 +7,17 @@ import Run
 import SalesStore
 import TieOut
 
-/// What the doctor asks Apple: one harmless question for each credential, and what time it is there.
+/// Makes one harmless request to Apple for each credential, and compares the clocks.
 struct OnlineExamination: Sendable {
   let settings: Settings
 
-  /// No id that Apple has ever given; that Apple does not know it is the answer hoped for.
+  /// An ID that Apple never assigned; the expected answer is that it is unknown.
   private static let nobody = "1"
 
   func examine() async -> [Diagnosis] {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
     var found = await clock(transport)
-    // Who cannot be reached need not be asked.
+    // Without a connection no further request can succeed.
     if found.allSatisfy({ $0.problem == nil }) {
       for app in settings.apps { found += await question(app, transport) }
       found += await reports()
@@ -28,7 +28,6 @@ struct OnlineExamination: Sendable {
 
   // MARK: - Clock
 
-  /// Tokens and signatures are dated by this host's clock.
   private func clock(_ transport: HTTPTransport) async -> [Diagnosis] {
     let usesServerAPI = !settings.serverAPIApps.isEmpty
     let url = usesServerAPI ? settings.productionURL : settings.verifyReceiptURL
@@ -98,7 +97,7 @@ struct OnlineExamination: Sendable {
         }
       }
     } catch is ConfigurationError {
-      // What is wrong with a key is found, and told, without asking anybody.
+      // Faults of the key are reported by the offline checks.
       return []
     } catch {
       return [Diagnosis(subject: subject, problem: "\(error)")]
@@ -109,7 +108,6 @@ struct OnlineExamination: Sendable {
     "Apple did not answer (\(silence.reason), \(silence.detail)); try again, and look at Apple's system status page"
   }
 
-  /// The newest receipt that Apple can be asked about; nil without one, or without the shop's table.
   private func newestReceipt(bundleId: String) async -> String? {
     let settings = settings
     return try? await withBlockingThread { scope in
@@ -135,7 +133,7 @@ struct OnlineExamination: Sendable {
 
   // MARK: - Reports
 
-  /// Each vendor number with the App Store Connect key: yesterday's report of sales, whether there is one or not.
+  /// Asks for yesterday's sales report of each vendor number. A missing report is no fault.
   private func reports() async -> [Diagnosis] {
     guard settings.appStoreConnect.privateKeyFile != nil,
       let connect = try? TieOutSettings.Connect(settings.appStoreConnect)

@@ -3,7 +3,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Compares orders with the signed transactions that their clients sent. No signature is checked.
+/// Compares orders with the signed transactions of their receipts. Signatures are not checked.
 struct PayloadComparison {
   let settings: Settings
   private let rules: Rules
@@ -12,7 +12,7 @@ struct PayloadComparison {
   private var amounts = Tally()
   private var times = Tally()
 
-  /// Zones differ by whole hours, or by quarters of one from half an hour on.
+  /// Tolerance of time differences. Wrong time zones differ by 30 minutes or more.
   private static let late = Span.minutes(29)
 
   init(settings: Settings) {
@@ -20,9 +20,6 @@ struct PayloadComparison {
     rules = settings.rules(asOf: .now)
   }
 
-  /// - Parameters:
-  ///   - fact: a transaction of a payload.
-  ///   - order: the order that the receipt was sent for; nil without one.
   mutating func add(_ fact: TransactionFact, _ order: Order?) {
     guard fact.environment == .production else { return }
     let transaction = "transaction \(fact.transactionId)"
@@ -80,7 +77,6 @@ struct PayloadComparison {
 }
 
 extension Tally {
-  /// Counts one row.
   fileprivate mutating func count(_ isOdd: Bool, _ example: @autoclosure () -> String) {
     all += 1
     guard isOdd else { return }

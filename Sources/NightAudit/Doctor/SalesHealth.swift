@@ -5,8 +5,6 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// What the doctor asks of the shop's relations: whether they keep the contract, whether each of their rows can be read,
-/// whether what they hold is plausible, and what a row is understood as.
 struct SalesHealth {
   let settings: Settings
 
@@ -36,7 +34,7 @@ struct SalesHealth {
 
   private func name(_ relation: String) -> String { "\(settings.salesSchema).\(relation)" }
 
-  /// A view can fail on one row of a million: all are read.
+  /// Runs a check on all rows, because a view can fail on a single row.
   private func relation(_ relation: String, _ body: () throws -> [Diagnosis]) -> [Diagnosis] {
     do { return try body() } catch let error as PostgresError {
       return [
@@ -50,7 +48,6 @@ struct SalesHealth {
     }
   }
 
-  /// How far a snapshot of the relations reaches, where that changes what a night does.
   private func reach(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     switch try SnapshotReach(of: settings.salesSchema, on: connection) {
     case .everyConnection: []
@@ -98,18 +95,18 @@ struct SalesHealth {
       switch row {
       case .bad(let bad): defect = bad.defect
       case .valid(let order):
-        // Google Play's order ids.
+        // Order IDs of Google Play.
         if order.transactionId?.text.hasPrefix("GPA.") == true { ofOtherStores += 1 }
         if order.amount.currency.digits == 2, order.amount.minorUnits > 0 {
           cents.of += 1
-          // 499.00 where 4.99 was meant.
+          // 499.00 in place of 4.99.
           let whole = order.amount.minorUnits.quotientAndRemainder(dividingBy: 100)
           if whole.remainder == 0, whole.quotient % 100 == 99 || whole.quotient % 100 == 49 { cents.looksLike += 1 }
         }
       }
       tally.add(row.orderId, defect: defect, key: "order_id")
     }
-    // Doubtful rows of other relations hold no night. How many orders and deliveries are fewer is for the night to say.
+    // Only bad orders can hold a night here; missing orders and deliveries are compared by the night itself.
     let figures = NightFigures(orders: tally.rows, badRows: NightFigures.Sample(count: tally.bad))
     let holds = Plausibility(share: settings.holdShare, precedent: nil).causes(figures)
     var found = tally.diagnoses(holdsNight: !holds.isEmpty)
@@ -158,7 +155,6 @@ struct SalesHealth {
     return tally.diagnoses() + (try payloads(connection, sales))
   }
 
-  /// The newest payloads, and what the signed ones say of their orders.
   private func payloads(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
     var reader = try connection.copyOut(
       """
@@ -192,7 +188,6 @@ struct SalesHealth {
 
   // MARK: - Samples
 
-  /// One row of each relation as it is understood.
   private func samples(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
     var found: [Diagnosis] = []
     let now = Instant.now
@@ -212,7 +207,7 @@ struct SalesHealth {
             \(order.quantity) x \(order.productId), \(try orders.bool(SalesRows.order.count) ? "delivered" : "not delivered")
             """))
     }
-    // What is left before its end takes the transaction with it.
+    // Read to the end, because an aborted COPY aborts the transaction.
     _ = try orders.advance()
     var deliveries = try connection.copyOut(
       """
@@ -256,7 +251,6 @@ struct SalesHealth {
   }
 }
 
-/// Counts the rows of a relation that come in the order of their ids.
 private struct RowTally {
   let name: String
   let noun: String
@@ -288,7 +282,7 @@ private struct RowTally {
       if holdsNight {
         diagnosis.problem = "\(summary); a night would be held, correct the view"
       } else if noun == "orders", bad * 2 > rows {
-        // So few orders hold no night.
+        // Too few orders to hold a night.
         diagnosis.problem = "\(summary), and these are most of them; correct the view"
       } else {
         diagnosis.warning = "\(summary); they are reported as bad_row and count for nothing"

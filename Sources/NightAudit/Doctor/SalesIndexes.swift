@@ -2,21 +2,18 @@ import Foundation
 import Postgres
 import Run
 
-/// Whether the server can find the shop's rows by their ids without reading a whole table: a night asks about receipts in
-/// thousands of small portions.
+/// Checks that rows are found by ID without sequential scans: a night looks up thousands of batches.
 ///
-/// Views have no indexes, so the server's own plan is asked: which table would be read through, and by what expression.
+/// The planner is asked (EXPLAIN), because views have no indexes of their own.
 struct SalesIndexes {
   let settings: Settings
-  /// Rows of each relation. Reading few of them through costs nothing.
+  /// Row counts by relation; small relations need no index.
   let rows: [String: Int]
 
-  /// From so many rows on a table is worth an index.
   private static let worth = 10_000
-  /// Nobody's id; it tells the condition that is asked about from a view's own.
+  /// An ID that matches nothing; it separates our condition from a view's own.
   private static let nobody = "night-audit:nobody"
 
-  /// What a night, or `explain`, looks rows up by.
   private static let lookups = [
     ("orders", "order_id"), ("receipts", "receipt_id"), ("receipts", "order_id"), ("deliveries", "order_id"),
   ]
@@ -24,7 +21,7 @@ struct SalesIndexes {
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let schema = try PostgresIdentifier(settings.salesSchema).sql
     var found: [Diagnosis] = []
-    // A server that may read a table through does so whatever there is, as long as that seems cheaper.
+    // Without this the planner may prefer a sequential scan although there is an index.
     try connection.execute("SET enable_seqscan = off")
     for (relation, column) in SalesIndexes.lookups where rows[relation, default: 0] >= SalesIndexes.worth {
       let plan = try connection.execute(
@@ -47,12 +44,10 @@ struct SalesIndexes {
     return found
   }
 
-  /// A table that is read through, and the expression that is compared with each of its rows.
   struct Scan: Equatable {
     var table: String
     var expression: String
 
-    /// The table with its schema, as a statement names it.
     func table(_ connection: borrowing BlockingConnection) throws -> String {
       let name = try PostgresIdentifier(table).sql
       let rows = try connection.execute(
@@ -60,13 +55,13 @@ struct SalesIndexes {
         SELECT quote_ident(n.nspname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'm') AND n.nspname NOT LIKE 'pg\\_%' ORDER BY 1
         """, [.text(table)])
-      // Of several tables of that name nobody can tell from the plan which one it is.
+      // The plan does not tell which of several tables of that name it reads.
       guard rows.count == 1, let row = rows.first else { return name }
       return "\(try row.text(0)).\(name)"
     }
   }
 
-  /// Every place of a plan where rows are compared with nobody's id one by one.
+  /// Sequential scans of a plan that compare rows with our ID.
   static func scans(in node: Any) -> [Scan] {
     if let list = node as? [Any] { return list.flatMap(scans) }
     guard let fields = node as? [String: Any] else { return [] }
@@ -79,7 +74,7 @@ struct SalesIndexes {
     return found
   }
 
-  /// The last balanced expression of a text: `(a AND ((id)::text` is compared with `(id)::text`.
+  /// The last balanced expression of a text: `(a AND ((id)::text` ends with `(id)::text`.
   private static func operand(_ text: String) -> String {
     var depth = 0
     for index in text.indices.reversed() {

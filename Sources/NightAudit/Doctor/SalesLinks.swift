@@ -3,12 +3,9 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// Compares orders with their deliveries, on all rows of the lookback.
-///
-/// A mistake in a view breaks many rows at once. A comparison that would hold a night is a problem.
+/// Compares orders with their deliveries. A mistake in a view breaks many rows at once.
 struct SalesLinks {
   let settings: Settings
-  /// The quoted schema of the relations.
   let schema: String
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
@@ -18,7 +15,7 @@ struct SalesLinks {
       let tally = products.reduce(into: Tally()) { $0.add($1.tallies[position]) }
       guard link.isNoticeable(tally) else { continue }
       if link == .units {
-        // A delivery of fewer units may be one of several: only then all units of an order are added up.
+        // A delivery of fewer units may be one of several, so the units of each order are added up first.
         found += try units(connection)
       } else {
         found.append(diagnosis(link, tally, link.kind, "\(tally.odd) of \(tally.all) \(link.words)"))
@@ -79,12 +76,10 @@ struct SalesLinks {
 
   // MARK: - Counts
 
-  /// The rows of one product.
   private struct ProductRows {
-    /// nil: deliveries without an order.
+    /// nil for deliveries without an order.
     var product: String?
     var undelivered: Tally
-    /// In the order of `Link.allCases`.
     var tallies: [Tally]
   }
 
@@ -108,7 +103,7 @@ struct SalesLinks {
         Self.columns(odd: link.odd(skew: skew), all: link.all, example: link.example, id: link.id)
       }
     let (aliasColumns, aliases) = try aliases(connection)
-    // One join serves all comparisons, because each by itself would read both relations again.
+    // One join serves all comparisons, because each query of its own would read both relations again.
     return try connection.execute(
       """
       SELECT o.product_id, \(columns.joined(separator: ", "))
@@ -141,9 +136,9 @@ struct SalesLinks {
     }
   }
 
-  /// Three columns: the rows that differ, all rows, and three examples.
+  /// Three columns: the count of differing rows, the count of compared rows, and up to three examples.
   private static func columns(odd: String, all: String, example: String, id: String) -> String {
-    // Three minima in place of an array of all ids, which would take memory for each row.
+    // Three minima in place of an array of all IDs, which would take memory for each row.
     let examples = (0..<3).map { "min(\(example)) FILTER (WHERE \(odd) AND ascii(right(\(id), 1)) % 3 = \($0))" }
     return """
       count(*) FILTER (WHERE \(odd)), count(*) FILTER (WHERE \(all)),
@@ -151,7 +146,6 @@ struct SalesLinks {
       """
   }
 
-  /// The column `is_same` of an order and a delivery, and the joins that it needs.
   private func aliases(_ connection: borrowing BlockingConnection) throws -> (column: String, joins: String) {
     let isSame = "o.user_id = d.user_id"
     let name = "\(schema).user_aliases"
@@ -169,7 +163,6 @@ struct SalesLinks {
     )
   }
 
-  /// Orders whose deliveries have more or fewer units than ordered.
   private func units(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let columns = Self.columns(
       odd: "d.units <> o.quantity", all: "TRUE",
@@ -195,9 +188,7 @@ struct SalesLinks {
   }
 }
 
-/// How many rows of a comparison differ, and up to three of them.
 struct Tally {
-  /// From so many rows on a share means something.
   static let fewest = 20
 
   var odd = 0
@@ -214,16 +205,14 @@ struct Tally {
 
   var isNearlyAll: Bool { isMore(thanPercent: 95) }
 
-  /// Whether a night would be held, if each of the rows has a finding of severity critical or major.
+  /// True if a night would be held, with a critical or major finding on each differing row.
   func holdsNight(_ share: Share) -> Bool {
     share != .whole && odd >= Self.fewest && share.isExceeded(by: odd, of: all)
   }
 }
 
 extension Diagnosis {
-  /// A comparison of many rows: a problem if a night would be held, else a warning.
-  ///
-  /// - Parameter kind: the finding that each of the rows would have; nil for none.
+  /// A problem if a night would be held, else a warning. `kind` is the finding on each differing row.
   init(
     subject: String, held: Bool, because: String, kind: FindingKind?, remedy: String, examples: [String]
   ) {
@@ -237,15 +226,14 @@ extension Diagnosis {
   }
 }
 
-/// What is compared between an order `o` and a delivery `d` of a full join.
+/// A comparison of an order `o` with a delivery `d`, as SQL over a full join.
 private enum Link: CaseIterable {
   case order, user, product, units, deliveredEarly, deliveredLate, verifiedEarly, verifiedLate
 
   private static let pair = "o.present AND d.present"
-  /// Zones differ by whole hours, or by quarters of one from half an hour on.
+  /// Tolerance of time differences. Wrong time zones differ by 30 minutes or more.
   private static let late = "interval '29 minutes'"
 
-  /// The condition, as SQL, of a row that differs.
   func odd(skew: String) -> String {
     switch self {
     case .order: "d.present AND o.present IS NULL"
@@ -259,7 +247,6 @@ private enum Link: CaseIterable {
     }
   }
 
-  /// The condition, as SQL, of a row that is compared.
   var all: String {
     switch self {
     case .order: "d.present"
@@ -277,7 +264,6 @@ private enum Link: CaseIterable {
     }
   }
 
-  /// The column that differs.
   var column: String {
     switch self {
     case .order: "deliveries.order_id"
@@ -289,7 +275,6 @@ private enum Link: CaseIterable {
     }
   }
 
-  /// The finding of each row; nil for none, or a minor one.
   var kind: FindingKind? {
     switch self {
     case .order: .orphanDelivery
@@ -323,7 +308,6 @@ private enum Link: CaseIterable {
     }
   }
 
-  /// One row for people, as SQL.
   var example: String {
     switch self {
     case .order: "'delivery ' || d.id || coalesce(' of order ' || d.order_id, ' without order_id')"
@@ -337,6 +321,5 @@ private enum Link: CaseIterable {
     }
   }
 
-  /// The id that spreads examples.
   var id: String { self == .order ? "d.id" : "o.id" }
 }

@@ -2,11 +2,9 @@ import Foundation
 import Glibc
 import Run
 
-/// Whether something starts nights, and whether somebody hears of them.
 struct ScheduleExamination {
-  /// Where cron and systemd look, and what cron mails with; other places in tests.
+  /// Prefix of the paths of cron, systemd and the mailer; replaced in tests.
   var root = ""
-  /// Whether a monitor hears of every night, and of none.
   var isPinging: Bool
 
   func examine() -> Diagnosis {
@@ -33,7 +31,6 @@ struct ScheduleExamination {
     return Diagnosis(subject: "schedule", warning: remedy)
   }
 
-  /// Why nothing starts nights, as far as that can be seen.
   private var remedy: String {
     for file in systemCrontabs where !nights(in: file).isEmpty {
       if let refusal = refusal(file) { return "cron passes \(file) over because \(refusal)" }
@@ -48,7 +45,6 @@ struct ScheduleExamination {
       """
   }
 
-  /// What is to be said where users' crontabs are nobody's but root's to look at.
   private var unseen: String {
     let folder = root + ScheduleExamination.usersCrontabs
     let isHidden =
@@ -72,10 +68,10 @@ struct ScheduleExamination {
       + files(in: [ScheduleExamination.usersCrontabs])
   }
 
-  /// Debian's cron reads files of such names alone (cron(8), run-parts(8)).
+  /// Debian's cron ignores files with other names (cron(8), run-parts(8)).
   private func isNamed(_ file: String) -> Bool { name(file).wholeMatch(of: /[A-Za-z0-9_-]+/) != nil }
 
-  /// Why cron passes over a crontab of the system's; nil for one that it reads (cron(8)). The root folder is root's.
+  /// Why cron ignores a system crontab (cron(8)); nil if it does not. Owner of the root folder is root.
   private func refusal(_ file: String) -> String? {
     var (folder, status) = (stat(), stat())
     guard isNamed(file) else { return "of its name; call it night-audit, without a dot" }
@@ -88,7 +84,7 @@ struct ScheduleExamination {
     (RegularFile.text(file) ?? "").split(whereSeparator: \.isNewline)
   }
 
-  /// The lines that start a night: no remarks, no variables, and not what only asks Apple during the day.
+  /// Lines that start a night: no comments, no variables, no re-checks.
   private func nights(in file: String) -> [Substring] {
     lines(of: file).filter {
       $0.contains("night-audit") && !$0.contains("night-audit recheck")

@@ -3,15 +3,13 @@ import Postgres
 import Reconciliation
 import Run
 
-/// What the doctor asks of a server.
 struct StoreExamination {
   let settings: Settings
-  /// Whether our own schema is there; else the shop's relations alone are.
+  /// True for the server of `night_audit`, false for that of the shop's relations.
   let isOwn: Bool
 
   private var key: String { isOwn ? "database.url" : "database.salesUrl" }
 
-  /// Connections that a night has at the same time.
   private static let connections: Int64 = 8
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
@@ -90,7 +88,6 @@ struct StoreExamination {
   }
 }
 
-/// What the doctor asks of the schema `night_audit`.
 struct OwnSchemaExamination {
   let settings: Settings
 
@@ -118,13 +115,13 @@ struct OwnSchemaExamination {
       + [try lastNight(connection)]
   }
 
-  /// What nights only ever append to.
+  /// Tables that nights only append to.
   private static let appendOnly = ["runs", "evidence", "answers", "finding_events", "run_events"]
-  /// What only the schema's own functions write.
+  /// Tables that only the schema's functions write.
   private static let onlyRead = ["schema_migrations", "trail"]
   private static var kept: [PostgresValue] { [appendOnly, onlyRead].map { .textArray($0.map { $0 }) } }
 
-  /// Rights to change what is only appended to, which only the schema's owner needs, and nobody uses.
+  /// Warns about rights to change append-only tables, which only the schema's owner needs.
   private func rightsBeyondNeed(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let rows = try connection.execute(
       """
@@ -146,7 +143,7 @@ struct OwnSchemaExamination {
     return [Diagnosis(subject: "schema night_audit", warning: warning)]
   }
 
-  /// A list of privileges asks for any of them, so each is asked for.
+  /// Checks rights one by one, because `has_table_privilege` with a list is true for any of them.
   private func rights(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let rows = try connection.execute(
       """
@@ -213,7 +210,6 @@ struct OwnSchemaExamination {
     return diagnosis
   }
 
-  /// How whoever runs nights comes to the rights for it.
   private func remedy(_ connection: borrowing BlockingConnection) throws -> String {
     let role = try role(connection)
     if try isKept(connection) { return "run: GRANT night_audit_writer TO \(role)" }
@@ -223,7 +219,7 @@ struct OwnSchemaExamination {
       """
   }
 
-  /// Whether the schema belongs to the role that nobody can log in as, and this one is no member of those who run nights.
+  /// True if `night_audit_owner` owns the schema and this role is not a member of `night_audit_writer`.
   private func isKept(_ connection: borrowing BlockingConnection) throws -> Bool {
     try connection.execute(
       """

@@ -3,7 +3,6 @@ import Foundation
 import Run
 import TieOut
 
-/// What the doctor asks of the tie-out's configuration: the key's kind, who it is of, and where files lie.
 struct TieOutExamination {
   let settings: Settings
 
@@ -13,7 +12,7 @@ struct TieOutExamination {
     if let folder = settings.tieOut.folder {
       var diagnosis = Diagnosis(subject: "tieOut.folder \(folder)")
       if (try? FileManager.default.contentsOfDirectory(atPath: folder)) == nil {
-        // A night goes on without it, as without reports that are late.
+        // A warning, because a night completes without the tie-out.
         diagnosis.warning = "cannot be listed; create it, readable by the user that runs night-audit"
       }
       found.append(diagnosis)
@@ -30,7 +29,7 @@ struct TieOutExamination {
             \(connect.vendors.joined(separator: ", ")))
             """))
     } catch let error as ConfigurationError {
-      // A file that cannot be read was named above.
+      // An unreadable file was reported above.
       if ofFile.allSatisfy({ $0.problem == nil }) {
         found.append(Diagnosis(subject: error.key, problem: error.problem))
       }
@@ -42,11 +41,10 @@ struct TieOutExamination {
 }
 
 extension TieOutSettings.Connect {
-  /// With the key read. Throws `ConfigurationError`, or the `EndpointURLError` of the URL.
   init(_ settings: Settings.AppStoreConnect) throws {
     let file = settings.privateKeyFile ?? ""
     do throws(ConnectCredentialsError) {
-      // Told before the key is read: the other kind of key reads just as well.
+      // Checked before the key is read, because a key of the other kind reads just as well.
       try ConnectCredentialsError.check(keyFile: file)
     } catch {
       throw ConfigurationError(key: error.key, problem: "\(error)")
@@ -57,7 +55,7 @@ extension TieOutSettings.Connect {
     do throws(ConnectCredentialsError) { _ = try ConnectToken(credentials) } catch {
       throw ConfigurationError(key: error.key, problem: "\(error)")
     }
-    // The same vendor listed twice is one vendor: its reports must not be asked for twice.
+    // A duplicate vendor number must not fetch its reports twice.
     self.init(
       credentials: credentials, vendors: Set(settings.vendorNumbers).sorted(), url: try EndpointURL(settings.url),
       salesVersion: settings.salesVersion)

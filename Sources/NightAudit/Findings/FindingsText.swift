@@ -6,17 +6,13 @@ import Reporting
 import Run
 import Streams
 
-/// Findings for spreadsheets: the columns and the dialect of `findings.csv`, sorted by id.
+/// Findings as CSV: the columns and dialect of `findings.csv`, sorted by ID.
 package struct FindingsCSV: FindingsOutput, ~Copyable {
   package static let wantsHistory = false
 
   private var listing: FindingsListing
   private let print: (String) -> Void
 
-  /// - Parameters:
-  ///   - asOf: what ages are counted to.
-  ///   - settings: names the apps, and the zone of business days.
-  ///   - print: gets the text, part by part.
   package init(asOf: Instant, settings: Settings, print: @escaping (String) -> Void) {
     listing = FindingsListing(asOf: asOf, apps: settings.appNames, timeZone: settings.timeZone)
     self.print = print
@@ -31,7 +27,7 @@ package struct FindingsCSV: FindingsOutput, ~Copyable {
   package func finish() {}
 }
 
-/// Findings for machines: a list of objects whose keys are the columns of `findings.csv`, each with its history.
+/// Findings as JSON: objects with the keys of `findings.csv`, each with its history.
 package struct FindingsJSON: FindingsOutput {
   package static let wantsHistory = true
 
@@ -39,9 +35,6 @@ package struct FindingsJSON: FindingsOutput {
   private let asOf: Instant
   private let print: (String) -> Void
 
-  /// - Parameters:
-  ///   - asOf: what ages are counted to.
-  ///   - print: gets the text, part by part.
   package init(asOf: Instant, print: @escaping (String) -> Void) {
     self.asOf = asOf
     self.print = print
@@ -72,7 +65,6 @@ package struct FindingsJSON: FindingsOutput {
     let currency: String?
     let amount: String?
     let atStake: String?
-    /// Whether it puts money at stake whose amount nobody knows.
     let atStakeUnknown: Bool
     let occurredAt: String?
     let daysSince: Int64?
@@ -125,9 +117,7 @@ package struct FindingsJSON: FindingsOutput {
   }
 }
 
-/// Findings for people: a table, worst first, as the sheet has it.
-///
-/// Widths are known only after the last finding, so rows wait in a temporary file.
+/// Findings as a table for people, worst first. Rows wait in a file until column widths are known.
 package struct FindingsTable: FindingsOutput, ~Copyable {
   package static let wantsHistory = false
 
@@ -135,7 +125,6 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
     .left("finding"), .left("severity"), .left("kind"), .left("order"), .right("at stake"), .right("days since"),
     .right("age"), .left("status"), .left("owner"), .left("reason"),
   ])
-  /// By urgency.
   private let rows = SpillSorter(directory: NSTemporaryDirectory())
   private var record = RecordBytes()
   private var stake = Stake()
@@ -143,10 +132,7 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
   private let width: Int?
   private let print: (String) -> Void
 
-  /// - Parameters:
-  ///   - asOf: what ages are counted to.
-  ///   - width: of the terminal in characters; nil for as wide as it takes.
-  ///   - print: gets the text, line by line.
+  /// - Parameter width: of the terminal in characters; nil for no limit.
   package init(asOf: Instant, width: Int?, print: @escaping (String) -> Void) {
     (self.asOf, self.width, self.print) = (asOf, width, print)
   }
@@ -181,15 +167,13 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
 }
 
 extension Instant {
-  /// Whole days from here to a later instant; 0 to an earlier one.
   fileprivate func days(until later: Instant) -> Int64 { max(0, (later - self).wholeDays) }
 }
 
-/// What became of a decision, in words.
+/// The result of a decision as text.
 package struct DecisionText {
   private let outcome: FindingsEditor.Outcome
   private let isDryRun: Bool
-  /// The change that was taken back; nil: the decision is one of its own.
   private let undone: String?
 
   package init(_ outcome: FindingsEditor.Outcome, isDryRun: Bool, undone: String? = nil) {
@@ -202,9 +186,7 @@ package struct DecisionText {
     let changed: [String]
     let unchanged: [String]
     let dryRun: Bool
-    /// What `findings undo` takes back, or has taken back.
     let changeId: String?
-    /// The runs whose sign-off was taken back; absent for a decision.
     let signOffsOfRuns: [String]?
   }
 

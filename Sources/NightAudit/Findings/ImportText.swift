@@ -4,7 +4,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// What an import came to, in words.
+/// The result of a workbook import as text.
 package struct ImportText {
   private let outcome: WorkbookImport.Outcome
   private let isDryRun: Bool
@@ -14,7 +14,7 @@ package struct ImportText {
     self.isDryRun = isDryRun
   }
 
-  /// For people: every change and every refusal on a line of its own.
+  /// Text for people: one line for each change and each refusal.
   package var lines: String {
     var lines: [String] = []
     if let asOf = outcome.writtenFor {
@@ -87,6 +87,6 @@ package struct ImportText {
     }
   }
 
-  /// 1 when a row was refused: what it names is not there, or not as it is named.
+  /// 1 when a row was refused: its finding does not exist or the row does not match it.
   package var exitStatus: ExitStatus { outcome.refusals.isEmpty ? .complete : .nothingThere }
 }

@@ -5,33 +5,29 @@ import Reconciliation
 import Reporting
 import Spreadsheet
 
-/// Rows of a workbook that come back, compared with the database in batches.
+/// Merges the rows of a returned workbook with the database, in batches.
 struct RowMerge {
-  /// A run that may have written the workbook.
   struct Written: Hashable, Sendable {
     var runId: String
     var asOf: Instant
-    /// The newest event of findings that its report knew; nil in a run of an earlier version.
+    /// The newest finding event that its report contains; nil for a run of an earlier version.
     var newestEvent: Int64?
-    /// When it began, by the database's clock. Where nobody knows more, what people changed before is in its workbook.
+    /// Start by the database's clock. Without `newestEvent`, decisions before it count as contained in the workbook.
     var began: Int64
   }
 
-  /// A row as it was understood. nil: the cell is empty.
   private struct Row: Hashable {
     var sheet: String
-    /// Those that the sheet has; of the others the row says nothing.
+    /// The wanted columns that the sheet has; columns that it lacks are left alone.
     var columns: Set<String>
     var number: Int
     var findingId: String
-    /// The order that the row shows; nil where it shows none that could be compared.
     var orderId: String?
     var status: String?
     var owner: ReadCell?
     var remark: ReadCell?
     var due: ReadCell?
 
-    /// About how many bytes its texts are.
     var size: Int {
       [owner, remark, due].reduce(findingId.utf8.count + (orderId?.utf8.count ?? 0) + (status?.utf8.count ?? 0)) {
         sum, cell in
@@ -40,7 +36,7 @@ struct RowMerge {
     }
   }
 
-  /// Where a finding stood first, and a digest of what was entered: a million rows may refer to one long text.
+  /// First row of a finding, with a hash of its entries, because a million rows may share one long text.
   private struct Place {
     var sheet: String
     var number: Int
@@ -57,14 +53,12 @@ struct RowMerge {
     }
   }
 
-  /// People's columns of one finding.
   private struct People {
     var status: String
     var owner: String?
     var remark: String?
     var due: String?
 
-    /// From the columns behind the finding's id.
     init(_ row: PostgresRow) throws(PostgresError) {
       (status, owner) = (try row.text(1), try row.optionalText(2))
       (remark, due) = (try row.optionalText(3), try row.optionalText(4))
@@ -79,17 +73,15 @@ struct RowMerge {
   private var seen: [String: Place] = [:]
 
   private static let batchSize = 5_000
-  /// Of the texts that wait in a batch: 16 MiB.
   private static let batchLimit = 16 << 20
-  /// Of what is an id or a word of ours, with blanks around it.
+  /// Longest accepted ID or status, with surrounding blanks.
   private static let longestWord = 200
 
-  /// - Parameter written: none: nobody knows what the workbook said when it was written.
+  /// - Parameter written: the candidate runs; empty if there are none.
   init(written: [Written]) { self.written = written }
 
   // MARK: - Rows
 
-  /// - Parameter columns: the wanted ones that the sheet has.
   mutating func add(
     _ read: ReadRow, of columns: Set<String>, sheet: String, _ connection: borrowing BlockingConnection
   ) throws {
@@ -101,7 +93,7 @@ struct RowMerge {
       outcome.refusals.append(WorkbookImport.Refusal(sheet: sheet, row: read.number, reason: reason))
     }
     guard let key = read.cells[FindingsSheet.key] else {
-      // Rows that people added below, for notes or sums, are none of ours.
+      // Rows that people added below the table, for notes or sums, have no finding.
       if status != nil || owner != nil { refuse("there is no finding id; restore it") }
       return
     }
@@ -115,7 +107,7 @@ struct RowMerge {
     if case .text(let text) = read.cells[FindingsSheet.order] { row.orderId = text }
     switch status {
     case .none: break
-    // No word of ours is as long; what is, is not worth looking through.
+    // A longer text is no status and is not parsed.
     case .text(let text) where text.utf8.count > RowMerge.longestWord: row.status = ""
     case .text(let text):
       let word = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
@@ -137,7 +129,6 @@ struct RowMerge {
     if batch.count >= RowMerge.batchSize || batchBytes >= RowMerge.batchLimit { try settle(connection) }
   }
 
-  /// Decides about the rows that wait.
   mutating func settle(_ connection: borrowing BlockingConnection) throws {
     let rows = batch
     batch.removeAll(keepingCapacity: true)
@@ -173,7 +164,7 @@ struct RowMerge {
           .due($0)
         }
       }
-      // A row is one decision: a part of it would be another one than the person made.
+      // A row is refused as a whole, because a part of it would be another decision than the person made.
       if outcome.refusals.count > refused {
         changes.removeLast(changes.count - changed)
         outcome.changes.removeLast(outcome.changes.count - listed)
@@ -185,7 +176,8 @@ struct RowMerge {
     "no finding has the id \(findingId.prefix(40)); restore it from the report"
   }
 
-  /// Whether two orders are meant. Programs take blanks off, and control characters stand in no cell as they are.
+  /// True if two different orders are meant. Spreadsheets trim blanks, and cells contain no control characters
+  /// unescaped.
   private static func areDifferent(_ shown: String, _ orderId: String) -> Bool {
     func plain(_ text: String) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
     return orderId.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
@@ -198,7 +190,7 @@ struct RowMerge {
 
   // MARK: - Cells
 
-  /// What all runs that may have written the workbook agree upon; the rest only people can settle.
+  /// The merge on which all candidate runs agree; `conflict` where they differ.
   private static func merged<Value: Hashable & Sendable>(
     sheet: Value, now: Value, before: [Value], isEmpty: Bool
   ) -> PeopleMerge<Value> {
@@ -208,7 +200,7 @@ struct RowMerge {
   }
 
   private mutating func mergeStatus(_ row: Row, now: People, before: [People]) {
-    // A status cannot be cleared: an empty cell says nothing.
+    // An empty status cell changes nothing, because a status cannot be cleared.
     guard let word = row.status else { return }
     guard let status = FindingStatus(rawValue: word) else {
       let known = FindingStatus.allCases.map(\.rawValue).joined(separator: ", ")
@@ -225,7 +217,7 @@ struct RowMerge {
   ) {
     do throws(PeopleText.Refusal) {
       let wanted = try plain(cell?.entry(column) ?? "")
-      // Stored before these rules, or by somebody's SQL: compared as it would come back.
+      // Values stored before these rules, or by SQL, are normalised so that they compare equal to the returned cell.
       func same(_ stored: String?) -> String? { stored.flatMap { (try? plain($0)) ?? $0 } }
       let merged = RowMerge.merged(
         sheet: wanted, now: same(now), before: before.map { same($0) }, isEmpty: wanted == nil)
@@ -269,7 +261,6 @@ struct RowMerge {
 
   // MARK: - The database
 
-  /// People's columns now, and in the workbook of each run that may have written it.
   private func people(
     of ids: [String], _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: (now: People, before: [People], orderId: String?)] {
@@ -297,8 +288,9 @@ struct RowMerge {
     return known
   }
 
-  /// People's columns as the report of a run has them: by what had happened when it was made, and what it brought about
-  /// itself. That is history, which never changes. A finding that is opened starts over, whatever became of it before.
+  /// Selects the columns as a run's report shows them: from events before it and from its own.
+  ///
+  /// An opened finding starts over, whatever its earlier columns were.
   private static let before: String = {
     func newest(_ column: String, or other: String = "opened") -> String {
       """
@@ -319,7 +311,6 @@ struct RowMerge {
 }
 
 extension ReadCell {
-  /// A date as its text: spreadsheets write it as a number.
   fileprivate var asDay: ReadCell {
     guard case .number(let serial) = self, let day = CalendarDay.text(serial: serial) else { return self }
     return .text(day)
@@ -327,7 +318,6 @@ extension ReadCell {
 }
 
 extension ReadCell {
-  /// What a person wrote into the cell of a column. Throws for what no report has there.
   func entry(_ column: String) throws(PeopleText.Refusal) -> String {
     let problem: String
     switch self {

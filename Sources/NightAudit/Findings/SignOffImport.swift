@@ -4,11 +4,10 @@ import Postgres
 import Reporting
 import Spreadsheet
 
-/// The sign-off on the first sheet of a returned workbook, as events of the run whose report it is.
+/// Imports the sign-off on the first sheet of a returned workbook as events of its run.
 package enum SignOffImport {
-  /// One line that was filled in.
   package struct Line: Hashable, Sendable {
-    /// As the sheet calls it: `Prepared by`.
+    /// The label on the sheet, such as `Prepared by`.
     package var label: String
     package var text: String
   }
@@ -17,11 +16,9 @@ package enum SignOffImport {
     SignOff.preparedBy: .preparedBy, SignOff.reviewedBy: .reviewedBy, SignOff.date: .date, SignOff.remark: .remark,
   ]
 
-  /// What a sheet says below the heading of the sign-off, and of its controls.
   private struct Sheet {
     var lines: [Line] = []
     var refusals: [WorkbookImport.Refusal] = []
-    /// The row of the first line that was filled in.
     var row: Int?
     var isBalanced = true
 
@@ -30,11 +27,7 @@ package enum SignOffImport {
     }
   }
 
-  /// Records the sign-off beside the earlier ones of the report, or refuses it as a whole.
-  ///
-  /// - Parameters:
-  ///   - changeId: the change of the import, a UUID.
-  ///   - acceptsIncomplete: whether an incomplete report may be signed.
+  /// Records the sign-off beside earlier ones of the report, or refuses it as a whole.
   static func take(
     from reader: borrowing WorkbookReader, of origin: WorkbookOrigin, by actor: String, changeId: String,
     acceptsIncomplete: Bool, isDryRun: Bool, into outcome: inout WorkbookImport.Outcome,
@@ -69,7 +62,7 @@ package enum SignOffImport {
     var sheet = Sheet()
     var isBelowHeading = false
     _ = try reader.rows(of: SignOff.sheet, columns: [0: "label", 1: "entry", 4: "control"]) { row in
-      // The banner stands in the first column, the results of the controls in the fifth.
+      // The banner is in the first column, the results of the controls are in the fifth.
       if ["label", "control"].contains(where: { row.cells[$0]?.result?.hasPrefix(SignOff.notBalanced) ?? false }) {
         sheet.isBalanced = false
       }
@@ -88,12 +81,9 @@ package enum SignOffImport {
     return sheet
   }
 
-  /// Why a sign-off is refused; nil when it is not.
+  /// The reason to refuse a sign-off; nil to accept it.
   ///
-  /// - Parameters:
-  ///   - standing: the earlier sign-offs of the report.
-  ///   - incompleteReasons: what the report lacks; empty: nothing, or somebody has accepted that.
-  ///   - isBalanced: whether the controls of the workbook agree.
+  /// - Parameter incompleteReasons: empty if the report is complete, or accepted as incomplete.
   static func refusal(
     of new: StoredSignOff, beside standing: [StoredSignOff], incompleteReasons: [String], isBalanced: Bool
   ) -> String? {
@@ -120,7 +110,7 @@ package enum SignOffImport {
     return nil
   }
 
-  /// A name as people compare names: case, blanks and the way of writing accents do not matter.
+  /// A name without differences of case, blanks and Unicode composition.
   private static func person(_ name: String) -> String {
     name.precomposedStringWithCompatibilityMapping.lowercased().split(whereSeparator: \.isWhitespace)
       .joined(separator: " ")

@@ -6,42 +6,38 @@ import Reporting
 import Run
 import Spreadsheet
 
-/// Brings back what finance filled in on the sheet of findings: status, owner and remark, by finding id, and nothing else.
+/// Imports the entries of finance on the sheet of findings, by finding ID.
 ///
-/// What the database knows about the time when the workbook was written tells a cell that somebody changed from one that
-/// only shows what was true then: see ``PeopleMerge``.
+/// The state of the database when the workbook was made tells an edited cell from an unchanged one: ``PeopleMerge``.
 package struct WorkbookImport: Sendable {
-  /// A row that was not understood, or not all of it.
+  /// A row that was refused.
   package struct Refusal: Hashable, Sendable {
     package var sheet: String
     package var row: Int
     package var reason: String
   }
 
-  /// What an import came to.
   package struct Outcome: Sendable {
-    /// One cell that was taken.
     package struct Change: Hashable, Sendable {
       package var sheet: String
       package var row: Int
       package var findingId: String
-      /// `status`, `owner` or `remark`.
+      /// `status`, `owner`, `remark` or `due day`.
       package var column: String
       package var before: String?
       package var after: String?
     }
 
-    /// What `findings undo` takes back; nil where nothing was changed.
+    /// The change that `findings undo` takes back; nil if nothing was changed.
     package var changeId: String?
-    /// Rows that name a finding.
+    /// Number of rows with a finding ID.
     package var rows = 0
     package var changes: [Change] = []
     package var refusals: [Refusal] = []
-    /// The report's as-of, when the workbook is one that a run of this database wrote.
+    /// As-of of the report; nil if no run of this database wrote the workbook.
     package var writtenFor: Instant?
-    /// What was signed on the first sheet, and is new.
     package var signOff: [SignOffImport.Line] = []
-    /// People's columns that no sheet has.
+    /// Columns for people's entries that no sheet has.
     package var missingColumns: [String] = []
   }
 
@@ -51,10 +47,6 @@ package struct WorkbookImport: Sendable {
   private let now: Instant
   private let acceptsIncomplete: Bool
 
-  /// - Parameters:
-  ///   - now: what the changes are dated with.
-  ///   - actor: who is recorded for them.
-  ///   - acceptsIncomplete: whether the sign-off of an incomplete report is taken.
   package init(
     path: String, settings: Settings, by actor: String, now: Instant, acceptsIncomplete: Bool = false
   ) {
@@ -65,9 +57,8 @@ package struct WorkbookImport: Sendable {
     editor = FindingsEditor(settings: settings, now: now)
   }
 
-  /// Reads the workbook and makes its changes, all in one transaction.
+  /// Reads the workbook and applies its changes in one transaction; `isDryRun` applies none.
   ///
-  /// - Parameter isDryRun: says what would change and changes nothing.
   /// - Throws: `WorkbookReadError`, `PostgresError`, `SchemaError`.
   package func run(isDryRun: Bool) async throws -> Outcome {
     try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in

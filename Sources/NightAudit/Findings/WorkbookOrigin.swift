@@ -4,37 +4,29 @@ import Reconciliation
 import Reporting
 import Spreadsheet
 
-/// Whose report a workbook is. Its bytes name no run, because the same audit made twice gives the same ones.
+/// The runs that may have written a workbook. Its bytes name none: repeating an audit gives the same bytes.
 struct WorkbookOrigin: Equatable {
-  /// What a workbook says about its report.
   struct Traits: Equatable {
-    /// The beginning of the SHA-256 of `summary.json`.
     var digits: String?
-    /// The last day of its period.
     var day: String?
   }
 
-  /// A run that has left a report.
   struct Run: Hashable, Sendable {
     var written: RowMerge.Written
-    /// SHA-256 of its `summary.json`; nil in a run of an earlier version.
+    /// SHA-256 of `summary.json`; nil for a run of an earlier version.
     var summary: String?
-    /// The last day of its period.
     var day: String
-    /// Whether people have got its report: it is neither held nor forgotten.
+    /// False if the report is held or forgotten.
     var isPublished: Bool
-    /// SHA-256 of its `SHA256SUMS`.
     var content: String?
-    /// What its report lacks; empty: it is complete.
     var incompleteReasons: [String] = []
   }
 
-  /// The runs that may have written it, in the order in which they began.
+  /// Candidate runs in the order of their start.
   let runs: [Run]
-  /// Whether they are told by what the report says, and not by its as-of and its day alone.
+  /// True if the digest of `summary.json` identifies them; false if only as-of and day do.
   private let isExact: Bool
 
-  /// - Parameter runs: of the workbook's as-of, in the order in which they began.
   init(_ traits: Traits, among runs: [Run]) {
     let same = runs.filter { run in traits.digits.map { run.summary?.hasPrefix($0) ?? false } ?? false }
     isExact = !same.isEmpty
@@ -44,14 +36,13 @@ struct WorkbookOrigin: Equatable {
       : runs.filter { (traits.digits == nil || $0.summary == nil) && (traits.day == nil || traits.day == $0.day) }
   }
 
-  /// Reads what a workbook says, and looks for its runs.
   init(of reader: borrowing WorkbookReader, on connection: borrowing BlockingConnection) throws {
     var runs: [Run] = []
     if let created = reader.created { runs = try Run.all(asOf: created, on: connection) }
     self.init(try Traits(of: reader), among: runs)
   }
 
-  /// The run whose report people have signed: of several that say the same, the one that was published last.
+  /// The run to sign: of several with the same content, the one published last.
   func signed() throws(PeopleText.Refusal) -> Run {
     if runs.isEmpty { throw PeopleText.Refusal(description: "no run of this database wrote this workbook") }
     let published = runs.filter(\.isPublished)
@@ -85,9 +76,7 @@ extension WorkbookOrigin.Traits {
 }
 
 extension WorkbookOrigin.Run {
-  /// The runs that have left a report of an as-of, by the instant that workbooks carry as their time of creation.
-  ///
-  /// - Parameter created: in seconds since 1970.
+  /// - Parameter created: as-of in seconds since 1970, which workbooks carry as their time of creation.
   fileprivate static func all(
     asOf created: Int64, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [WorkbookOrigin.Run] {

@@ -3,19 +3,17 @@ import Foundation
 import Reconciliation
 import Run
 
-/// One invoice of Apple's, by the order id of its mail to the customer, with our orders beside its transactions: what
-/// `explain M…` prints, as text or as JSON.
+/// `explain M…`: an invoice of Apple's, by the order ID in its mail, with our orders beside it.
 package struct Invoice: Encodable, Sendable {
-  /// One of our orders that has to do with a transaction.
+  /// An order that is linked to a transaction of the invoice.
   package struct Order: Encodable, Sendable {
     package var orderId: Identifier
     package var userId: Identifier
     package var disposition: Disposition
     package var payment: String?
     package var paymentReason: PaymentReason?
-    /// Whether it owns the transaction.
     package var owns: Bool
-    /// What it has to do with the transaction, as a sentence.
+    /// How the order is linked to the transaction, as a sentence.
     package var standing: String
   }
 
@@ -32,22 +30,19 @@ package struct Invoice: Encodable, Sendable {
   }
 
   package var appleOrderId: String
-  /// The app's name in the configuration.
   package var app: String
   package var asOf: Instant
   package var transactions: [Transaction]
-  /// Signed transactions of the invoice that are not believed.
+  /// Number of transactions whose signature was rejected.
   package var notBelieved: Int
 
-  /// Whether a text could be the order id of a mail of Apple's.
+  /// True if a text has the form of an order ID in Apple's mails.
   package static func isOrderId(_ text: String) -> Bool {
     text.wholeMatch(of: /M[0-9A-Z]{7,30}/) != nil
   }
 
-  /// For machines.
   package var json: String { get throws { try MachineText.json(self) } }
 
-  /// For people.
   package func text(_ settings: Settings) -> String {
     let time = LocalTimeText(zone: settings.timeZone, name: settings.timeZoneName)
     var lines = [

@@ -4,7 +4,7 @@ import Auditing
 import Reconciliation
 import Run
 
-/// `explain M…`: asks Apple for one invoice, and tells our orders beside it. Changes nothing.
+/// Looks one invoice up at Apple and finds its orders here. Changes nothing.
 package struct InvoiceRun: Sendable {
   /// Apple knows no such order. Exit status 1.
   struct Unknown: EndsRun, CustomStringConvertible {
@@ -20,7 +20,7 @@ package struct InvoiceRun: Sendable {
     }
   }
 
-  /// Apple has not answered. Exit status 3.
+  /// Apple did not answer. Exit status 3.
   struct Unanswered: EndsRun, CustomStringConvertible {
     var exitStatus: ExitStatus { .incomplete }
     var orderId: String
@@ -39,7 +39,6 @@ package struct InvoiceRun: Sendable {
 
   package init(settings: Settings) { self.settings = settings }
 
-  /// - Parameter asOf: what our orders are judged for.
   package func invoice(_ orderId: String, asOf: Instant) async throws -> Invoice {
     let apps = settings.apps.filter { settings.effectiveChannel(of: $0) == .serverApi }
     guard let first = apps.first else {
@@ -105,7 +104,6 @@ extension Invoice.Transaction {
 }
 
 extension Invoice.Order {
-  /// nil for an order that has nothing to do with the transaction.
   init?(_ explanation: Explanation, _ id: Identifier, _ environment: AppleEnvironment) {
     let known = explanation.transactions.first { $0.transactionId == id && $0.environment == environment }
     guard known != nil || explanation.order.transactionId == id else { return nil }

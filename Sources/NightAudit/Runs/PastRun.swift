@@ -5,13 +5,13 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// One run as `night_audit.runs` has it.
+/// A row of `night_audit.runs`.
 package struct PastRun: Sendable {
   package var runId: String
   package var command: String
   package var asOf: Instant
   package var startedAt: Instant
-  /// nil: it is at work, or it was killed.
+  /// nil if the run is still working or was killed.
   package var finishedAt: Instant?
   package var since: String
   package var until: String
@@ -20,13 +20,11 @@ package struct PastRun: Sendable {
   package var isNightly: Bool
   package var host: String
   package var version: String
-  /// nil: it left no report.
+  /// nil if the run left no report.
   package var isComplete: Bool?
-  /// Whether somebody has taken back what it did.
   package var isForgotten: Bool
-  /// Whether its report is held, until somebody accepts it.
   package var isHeld: Bool
-  /// Whether its report was replaced by that of a run that was forgotten since: there is none now.
+  /// True if a run that was then forgotten had replaced the report, so that none is left.
   package var isGone: Bool
   package var incompleteReasons: [String]
   package var ordersRead: Int64?
@@ -34,11 +32,11 @@ package struct PastRun: Sendable {
   package var new: Int64?
   package var closed: Int64?
   package var closing: Int64?
-  /// Of the open findings those that put money at stake whose amount nobody knows; nil: nothing was kept of it.
+  /// Open findings whose amount at risk is unknown; nil if the run recorded no such count.
   package var atStakeUnknown: Int64?
   package var directory: String?
   package var exitStatus: Int32?
-  /// The sign-offs of its report that stand, the first one first.
+  /// Valid sign-offs of the report, oldest first.
   package var signOffs: [String]
 
   package static let columns = """
@@ -80,18 +78,17 @@ package struct PastRun: Sendable {
     isHeld = try row.bool(25)
   }
 
-  /// `2026-11-19`, or `2026-11-01 to 2026-11-30`.
   package var period: String { since == until ? until : "\(since) to \(until)" }
 }
 
-/// Why there is nothing to say about a run.
+/// A run that cannot be shown, compared or forgotten.
 package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
   case unknown(String)
   case ambiguous(String)
   /// The run left no report.
   case unfinished(String, exitStatus: Int32?)
   case forgotten(String)
-  /// Nights after it say what has changed since it.
+  /// Later runs reported their changes against this one.
   case followed(String, by: String)
 
   package var exitStatus: ExitStatus {

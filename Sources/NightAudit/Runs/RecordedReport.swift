@@ -1,15 +1,12 @@
 import AuditStore
 import Postgres
 
-/// Where a run has put its report, as the database knows it.
 struct RecordedReport: Hashable, Sendable {
   var runId: String
   var directory: String
   var isNightly: Bool
-  /// Whether it is published, or held.
   var isShown: Bool
 
-  /// Those of all runs, the newest first.
   static func all(on connection: borrowing BlockingConnection) throws(PostgresError) -> [RecordedReport] {
     try connection.execute(
       """
@@ -22,8 +19,7 @@ struct RecordedReport: Hashable, Sendable {
     }
   }
 
-  /// Whether its place is one of the report directory's own. What a caller named may hold by now what `reconcile` has made,
-  /// which is recorded nowhere.
+  /// A folder elsewhere may meanwhile contain a report of `reconcile`, which the database does not record.
   var isInReports: Bool { isNightly || isApart }
 
   private var isApart: Bool {
@@ -31,10 +27,7 @@ struct RecordedReport: Hashable, Sendable {
     return parts.count == 2 && (parts.first == "held" || parts.first == "ad-hoc")
   }
 
-  /// Where it may lie: where it was put, and where it is when the report directory was moved or is mounted elsewhere.
-  /// What was put where the run's caller said is there or nowhere.
-  ///
-  /// - Parameter reports: the report directory, an absolute path.
+  /// The recorded path, and its place in a report directory that was moved; one path outside of it.
   func places(in reports: String) -> [String] {
     guard isInReports else { return [directory] }
     let parts = directory.split(separator: "/").suffix(2)
@@ -42,14 +35,10 @@ struct RecordedReport: Hashable, Sendable {
     return moved == directory ? [directory] : [directory, moved]
   }
 
-  /// The entries with which a report appears. A run that was killed then has no later one than `completed`.
+  /// Entries that mark the appearance of a report. A killed run has no later one than `completed`.
   private static let appearances: Set<Trail.Kind> = [.found, .completed, .published, .held]
 
-  /// The runs whose reports have taken the place of a run's report.
-  ///
-  /// - Parameters:
-  ///   - directory: the report directory, an absolute path.
-  ///   - trail: its entries, the first one first.
+  /// The runs whose reports replaced that of a run, by the trail's entries, oldest first.
   static func successors(
     of runId: String, among reports: [RecordedReport], in directory: String, by trail: [TrailEntry.Content]
   ) -> Set<String> {

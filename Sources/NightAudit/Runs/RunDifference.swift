@@ -6,33 +6,28 @@ import Reconciliation
 import Reporting
 import SalesStore
 
-/// What changed between two runs, and why.
+/// The changes between two runs, with their reasons.
 package struct RunDifference: Sendable {
-  /// One line of the reports' money.
   package struct Total: Sendable {
     package var currency: String
     package var disposition: String
-    /// Decimal text; nil: the run has no such line.
     package var before: String?
     package var after: String?
   }
 
-  /// Something that happened to a finding.
   package struct Change: Sendable {
     package var findingId: String
     package var kind: String
     package var severity: String
     package var subject: String
     package var orderId: String?
-    /// `opened`, `reopened`, `closed`.
+    /// `opened`, `reopened` or `closed`.
     package var event: String
-    /// As-of of the run that noticed.
     package var at: Instant
-    /// What arrived between the two runs, oldest first.
+    /// Facts that arrived between the two runs, oldest first.
     package var reasons: [String]
   }
 
-  /// What Apple said between the two runs: how often.
   package struct Answers: Sendable {
     package var channel: String
     package var outcome: String
@@ -42,14 +37,13 @@ package struct RunDifference: Sendable {
   package var first: PastRun
   package var second: PastRun
   package var totals: [Total]
-  /// What late facts changed about days that had been reported by the first run.
+  /// Prior-period adjustments to days that the first run had reported.
   package var adjustments: [Adjustment]
   package var findings: [Change]
   package var answers: [Answers]
-  /// Facts about transactions that arrived between the two, and those of them that speak of a refund.
+  /// Facts about transactions that arrived between the runs; `revocations` of them report a refund.
   package var evidence: Int64
   package var revocations: Int64
-  /// What people did meanwhile.
   package var decisions: Int64
 
   package var configurationChanged: Bool { first.configuration != second.configuration }
@@ -91,7 +85,7 @@ package struct RunDifference: Sendable {
     try explainFindings(between, sales, shop: shop, connection)
   }
 
-  /// What is dated after the first run's as-of and up to the second's; made for the same as-of, what the second one did.
+  /// Selects rows dated after the first as-of, up to the second; for equal as-ofs, rows of the second run.
   private struct Between {
     let condition = "(e.as_of > $1 AND e.as_of <= $2 OR e.run_id = $3::uuid AND $1 = $2)"
     let parameters: [PostgresValue]
@@ -128,8 +122,7 @@ package struct RunDifference: Sendable {
     }
   }
 
-  /// What came and went, instant by instant: of the runs of one instant the newest says what is open, and a forgotten one
-  /// has said nothing.
+  /// Reads changes as-of by as-of: the newest run of an as-of counts, and forgotten runs do not.
   private static func changes(
     from first: PastRun, to second: PastRun, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Change] {

@@ -5,7 +5,6 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// The runs of the past.
 package struct RunHistory: Sendable {
   private let settings: Settings
 
@@ -21,8 +20,7 @@ package struct RunHistory: Sendable {
     }
   }
 
-  /// What changed from one run to another, the one of the earlier instant first. Throws `RunsError`, `PostgresError`,
-  /// `SchemaError`.
+  /// Compares two runs, the earlier as-of first. Throws `RunsError`, `PostgresError`, `SchemaError`.
   package func difference(_ first: String, _ second: String) async throws -> RunDifference {
     let settings = settings
     return try await withBlockingThread { scope in
@@ -39,14 +37,13 @@ package struct RunHistory: Sendable {
     }
   }
 
-  /// Any run, whether it has left a report or not. Throws `RunsError`, `PostgresError`, `SchemaError`.
+  /// Finds a run, with or without a report. Throws `RunsError`, `PostgresError`, `SchemaError`.
   package func find(_ name: String) async throws -> PastRun {
     try await withSnapshot { connection in
       try RunHistory.find(name, needsReport: false, connection)
     }
   }
 
-  /// A run by the words of the command line: `latest`, the day of a night, or the beginning of an id.
   private static func find(
     _ name: String, needsReport: Bool = true, _ connection: borrowing BlockingConnection
   ) throws -> PastRun {

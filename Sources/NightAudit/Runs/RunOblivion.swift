@@ -6,7 +6,7 @@ import Publishing
 import Reporting
 import Run
 
-/// `runs forget`: takes back what a run with a wrong as-of did.
+/// `runs forget`: takes back a run that had a wrong as-of.
 package struct RunOblivion: Sendable {
   private let settings: Settings
   private let logger: Logger
@@ -16,11 +16,9 @@ package struct RunOblivion: Sendable {
     self.logger = logger
   }
 
-  /// What was taken back, in words.
   package struct Outcome: Sendable {
     let run: PastRun
     let summary: ForgottenRun.Summary
-    /// Where `latest` points now; nil without one.
     let latest: String?
 
     package var text: String {
@@ -45,7 +43,7 @@ package struct RunOblivion: Sendable {
     }
   }
 
-  /// Under the run's lock. Throws `RunsError`, `RunLock.Held`, `PostgresError`, `PublishingFailure`.
+  /// Takes a run back under its lock. Throws `RunsError`, `RunLock.Held`, `PostgresError`, `PublishingFailure`.
   package func forget(_ name: String) async throws -> Outcome {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
     do {
@@ -63,7 +61,7 @@ package struct RunOblivion: Sendable {
           throw RunsError.followed(name, by: newest)
         }
         let summary = try ForgottenRun.forget(runId: run.runId, on: connection)
-        // Last, and before it is committed: who dies on the way can begin again, and nothing goes that may not.
+        // Folders last and before the commit: an interrupted command can be repeated, and removes nothing too early.
         if run.isNightly { try folders.forget(night: run.until, ofRun: run.runId, madeAsOf: run.asOf) }
         if let directory = summary.directory {
           try folders.forget(apart: directory, ofRun: run.runId, madeAsOf: run.asOf)

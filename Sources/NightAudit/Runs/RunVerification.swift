@@ -6,25 +6,23 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Proves what was written: the trail and all that it covers, a report folder, or a run and its report.
+/// Verifies the trail with everything that it covers, a report folder, or a run with its report.
 package struct RunVerification: Sendable {
   package typealias Check = ReportVerification.Check
 
-  /// The report folder that was looked at; nil when none was.
   package private(set) var directory: String?
   package private(set) var checks: [Check] = []
   private var isReport = true
 
-  /// There is no such folder, or what was found is not what was written.
+  /// 1 if there is no such folder, 70 if a check failed.
   package var exitStatus: ExitStatus {
     if first == nil { return .complete }
     return isReport ? .internalError : .nothingThere
   }
 
-  /// The first thing that does not fit.
   private var first: Check? { checks.first { $0.problem != nil } }
 
-  /// The whole trail, everything that it covers, and the definitions of the schema.
+  /// Verifies the whole trail, everything that it covers, and the schema's definitions.
   package init(trailOf settings: Settings) async throws {
     checks = try await RunVerification.looking(settings) { connection in
       try TrailVerification.whole(on: connection).checks.map(Check.init)
@@ -32,7 +30,6 @@ package struct RunVerification: Sendable {
     checks += try await RunVerification.definitions(settings)
   }
 
-  /// Whether functions, triggers, views and rights are those of this program.
   private static func definitions(_ settings: Settings) async throws -> [Check] {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit verify")
     let differences = try await session.withConnection { try SchemaDefinitions().differences($0) }
@@ -41,7 +38,7 @@ package struct RunVerification: Sendable {
     return differences.map { Check($0.object, problem: $0.description) }
   }
 
-  /// A report folder, or a link to one such as `latest`: its files, its totals, and the run that made it.
+  /// Verifies a report folder, or a link such as `latest`: its files, its totals, and its run.
   package init(directory: String, _ settings: Settings) async throws {
     let path = RunVerification.resolved(directory)
     self.directory = path
@@ -62,16 +59,14 @@ package struct RunVerification: Sendable {
     }
   }
 
-  /// A run as it was recorded, and its report.
-  ///
-  /// - Parameter name: a run as `runs` names it.
+  /// Verifies a recorded run, named as on the command line, and its report.
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory(settings: settings).find(name)
     let shelf = ReportFolder.absolute(settings.reportDirectory)
     let (recorded, entries, content, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
-      // What was removed before it was made was an earlier report.
+      // Only removals after the run concern its report; earlier ones concern earlier reports in that folder.
       let since = trail.entries.drop { $0.content.run != run.runId }
       let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
       let reports = try RecordedReport.all(on: connection)
@@ -135,7 +130,6 @@ package struct RunVerification: Sendable {
     }
   }
 
-  /// Whether the database knows of a run with this very content, and the report of this very trail.
   private static func origin(
     _ report: ReportVerification, ownedBy owner: String?, _ trail: TrailVerification,
     _ connection: borrowing BlockingConnection
@@ -172,7 +166,6 @@ package struct RunVerification: Sendable {
     return checks + [Check(try trail.prove(run: runId, on: connection))]
   }
 
-  /// The digest of the report that a run has recorded; nil for none.
   private static func content(
     ofRun runId: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
@@ -180,11 +173,7 @@ package struct RunVerification: Sendable {
       .single().optionalText(0)
   }
 
-  /// What is wrong with the content of a report; nil where nothing is. The first digest that a run recorded counts.
-  ///
-  /// - Parameters:
-  ///   - recorded: the digest in the row of the run that the report names.
-  ///   - entries: those of the trail about that run, the first one first.
+  /// The fault of a report's content; nil for none. The digest that the run recorded first counts.
   static func problem(
     ofContent content: String?, recorded: String?, _ entries: [TrailEntry.Content]
   ) -> String? {
@@ -193,7 +182,7 @@ package struct RunVerification: Sendable {
     }
     let digests = entries.compactMap(\.report)
     guard let made = digests.first else {
-      // No digest was kept before there was a trail, nor of what the first versions held.
+      // Runs before the trail existed recorded no digest, nor did first versions for held reports.
       let mayHaveNone = entries.contains { $0.kind == .found || $0.kind == .held }
       return mayHaveNone ? nil : "the run has made no report"
     }
@@ -201,19 +190,12 @@ package struct RunVerification: Sendable {
     return recorded == made ? nil : "the run's row names a report of another content"
   }
 
-  /// What is wrong with a report whose run is in no row; nil where nothing is. What `reconcile` makes is of no run, and
-  /// lies in no run's folder.
-  ///
-  /// - Parameters:
-  ///   - command: the one that `run.json` names.
-  ///   - isOfTrail: whether the report names an entry of the trail, or one names its run.
-  ///   - owner: the run that has put its report into this folder.
+  /// The fault of a report whose run has no row; nil for a report of `reconcile` outside every run's folder.
   static func problem(ofUnrecorded command: String?, isOfTrail: Bool, owner: String?) -> String? {
     guard command == "reconcile", !isOfTrail else { return "is missing" }
     return owner.map { "is missing; the folder is that of run \($0)" }
   }
 
-  /// A directory by the way without links.
   private static func resolved(_ directory: String) -> String {
     URL(fileURLWithPath: ReportFolder.absolute(directory)).resolvingSymlinksInPath().path
   }
@@ -229,7 +211,6 @@ package struct RunVerification: Sendable {
       struct Document: Encodable {
         let directory: String?
         let proven: Bool
-        /// The first thing that does not fit.
         let first: String?
         let checks: [Check]
       }

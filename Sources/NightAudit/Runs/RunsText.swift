@@ -3,7 +3,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// The history of runs for people and machines.
+/// The history of runs as text and as JSON.
 package struct RunsText {
   private let runs: [PastRun]
 
@@ -67,14 +67,11 @@ package struct RunsText {
     }
   }
 
-  /// A list of objects, newest first.
   package var json: String {
     get throws { try MachineText.json(runs.map { Document($0) }) }
   }
 
-  /// A table, newest first; why a run is incomplete stands below it.
-  ///
-  /// - Parameter width: of the terminal in characters; nil for as wide as it takes.
+  /// The runs as a table, newest first, with the reasons of incomplete runs below.
   package func table(width: Int?) -> String {
     if runs.isEmpty { return "No run yet." }
     var table = TextTable([
@@ -110,13 +107,12 @@ package struct RunsText {
   }
 }
 
-/// The difference between two runs for people and machines.
+/// The difference between two runs as text and as JSON.
 package struct RunDifferenceText {
   private let difference: RunDifference
 
   package init(_ difference: RunDifference) { self.difference = difference }
 
-  /// More findings than this are a matter for `--json`.
   private static let shownFindings = 200
 
   package var text: String {
@@ -266,7 +262,6 @@ package struct RunDifferenceText {
   }
 }
 
-/// An adjustment as text.
 private struct AdjustmentText: Encodable {
   let day: String
   let currency: String

@@ -10,11 +10,9 @@ import SalesStore
 import TieOut
 
 extension NightRun {
-  /// Fetches Apple's sales and finance reports, judges all orders as a night does, and compares; nil when the tie-out is
-  /// not configured.
-  /// - Parameters:
-  ///   - mayFetch: whether Apple is asked.
-  ///   - year: also fetches the monthly reports of this calendar year.
+  /// Fetches Apple's reports, audits all orders and compares; nil if no tie-out is configured.
+  ///
+  /// - Parameter year: also fetches the monthly reports of this calendar year.
   package func tieOut(asOf: Instant, mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome? {
     guard let run = try tieOutRun(asOf: asOf) else { return nil }
     if let late = try await requireHasCome(asOf) { throw late }
@@ -25,7 +23,6 @@ extension NightRun {
     }
   }
 
-  /// nil when the tie-out is not configured.
   private func tieOutRun(asOf: Instant) throws -> TieOutRun? {
     guard let tieOut = try tieOutSettings() else { return nil }
     let stop = stop
@@ -35,7 +32,6 @@ extension NightRun {
     ) { stop.stopped != nil }
   }
 
-  /// What customers paid in a calendar year.
   package func gross(year: Int, asOf: Instant) async throws -> YearGross {
     let zone = ReportZone(settings.tieOut.timeZoneName)
     let vendors = settings.appStoreConnect.vendorNumbers
@@ -48,10 +44,9 @@ extension NightRun {
     return gross
   }
 
-  /// The tie-out within a night: whatever goes wrong makes it incomplete and costs the night nothing. Reports are asked
-  /// for now, and compared with the night's orders once they are judged.
+  /// Fetches reports now and compares them once the night's orders are judged. A failure fails no night.
   func tieOutOfNight(_ request: NightRequest) async -> SupplementSource? {
-    // What filters list is not all that is known: such a run tells what is stored.
+    // A narrowed run does not audit all orders, so it shows the stored tie-out.
     guard settings.isTieOutConfigured, !request.selection.isNarrowing else {
       return await storedTieOut(request).map(SupplementSource.made)
     }
@@ -68,7 +63,6 @@ extension NightRun {
     }
   }
 
-  /// - Returns: what went wrong; nil: nothing.
   private func compare(
     _ scope: BlockingScope, _ run: TieOutRun, _ gathered: TieOutRun.Gathered, _ orders: AuditedOrders
   ) -> String? {
@@ -92,7 +86,6 @@ extension NightRun {
     return problem
   }
 
-  /// What is stored of the newest tie-out; nil when none is configured.
   func storedTieOut(_ request: NightRequest, problem: String? = nil) async -> ReportSupplement? {
     guard settings.isTieOutConfigured else { return nil }
     do {
@@ -125,7 +118,7 @@ extension NightRun {
       .supplement(databaseURL: settings.databaseURL)
   }
 
-  /// The settings with the key read; nil when there is nothing to compare with.
+  /// The settings with the key read; nil if no tie-out is configured.
   package func tieOutSettings() throws -> TieOutSettings? {
     guard settings.isTieOutConfigured else { return nil }
     let (raw, connect) = (settings.tieOut, settings.appStoreConnect)

@@ -6,7 +6,7 @@ import Reporting
 import TieOut
 
 extension TieOutReport {
-  /// What the report's writer is given: rows are read when they are written, so that memory does not grow with them.
+  /// Rows are read while they are written, so that memory does not grow with them.
   func supplement(databaseURL: String) -> ReportSupplement {
     let (record, periods, undecided) = (record, periods, undecidedWeeks)
     return ReportSupplement(facts: facts, findings: findings) { finding in
@@ -18,7 +18,7 @@ extension TieOutReport {
         try TieOutTable.forEach(record.days, asOf: record.asOf, on: connection) {
           try report.write(tieOut: TieOutLine($0))
         }
-        // People read units first; the file has its rows in the order of their keys.
+        // The sheet lists units before amounts; the file is sorted by key.
         for level in report.hasBook ? [TieOutLevel.units, .amount] : [] {
           try TieOutTable.forEach(record.days, asOf: record.asOf, on: connection) { row in
             if row.level == level { try report.writeToSheet(tieOut: TieOutLine(row)) }

@@ -5,19 +5,16 @@ import Reporting
 import Run
 import TieOut
 
-/// The tie-out as a report has it, read from what is stored: the same for the night that made it and for a report that is
-/// made again.
+/// The stored tie-out for a report, the same in the night that made it and in a report made again.
 struct TieOutReport: Sendable {
   var facts: TieOutFacts
-  /// One for each product and week that Apple counted more of than anybody here knows.
+  /// One for each product and week of which Apple counted more units than are known here.
   var findings: [Finding] = []
-  /// The Mondays of weeks of which nobody can say what Apple counted; nil: of none, for nothing could be read.
+  /// Mondays of weeks without a complete count of Apple's; nil if nothing could be read.
   var undecidedWeeks: Set<ReportDay>?
-  /// The tie-out whose rows are listed; nil: there is none.
   var record: TieOutTable.Record?
   var periods: [TieOutTable.Period] = []
 
-  /// Nothing but that it failed.
   init(problem: String) {
     let zero = Figure(scaled: 0, digits: 0)
     facts = TieOutFacts(
@@ -25,9 +22,7 @@ struct TieOutReport: Sendable {
       explained: TieOutExplanation.allCases.map { ($0.rawValue, zero) }, unexplained: zero)
   }
 
-  /// - Parameters:
-  ///   - listed: the bundle id of the only app that is listed; nil: all are.
-  ///   - problem: why the tie-out of this very night failed; nil: it did not.
+  /// - Parameter listed: bundle ID of the only listed app; nil for all.
   static func read(
     settings: Settings, asOf: Instant, listed: String?, problem: String?, on connection: borrowing BlockingConnection,
     sales: borrowing BlockingConnection
@@ -35,7 +30,7 @@ struct TieOutReport: Sendable {
     guard let record = try TieOutTable.newest(asOf: asOf, on: connection) else {
       return TieOutReport(problem: problem ?? "no tie-out was made yet")
     }
-    // Weeks are listed for as long as orders are, and only whole ones.
+    // Whole weeks within the lookback are listed.
     let firstWeek =
       ReportZone(settings.tieOut.timeZoneName)?.firstWeek(since: asOf - settings.lookback) ?? record.days.lowerBound
     var (totals, weeks) = (TieOutTotals(), TieOutTotals())
@@ -81,8 +76,7 @@ struct TieOutReport: Sendable {
     return facts
   }
 
-  /// The same product may be sold by two apps; a finding is about a product and a week, and is listed for each of them.
-  /// - Parameter listed: the bundle id of the only app that is listed; nil: all are.
+  /// One finding for each product and week; it covers all apps that sell the product.
   static func findings(
     _ weeks: [TieOutTotals.Week], names: [Identifier: String], listed: String?, _ settings: Settings
   ) -> [Finding] {
@@ -124,7 +118,7 @@ extension TieOutFacts.Revision {
 }
 
 extension Millionths {
-  /// For people and files: with so many digits after the point, and more only where it has more.
+  /// Digits after the point beyond `least` appear only if they are not zero.
   func figure(digits least: UInt8 = 0) -> Figure {
     var (scaled, digits) = (count, UInt8(6))
     while digits > least, scaled % 10 == 0 {
@@ -134,7 +128,7 @@ extension Millionths {
     return Figure(scaled: scaled, digits: digits)
   }
 
-  /// nil where it is no whole number of minor units.
+  /// nil for a fraction of a minor unit.
   func money(in currency: Currency) -> Money? {
     guard currency.digits <= 6 else { return nil }
     let unit = (currency.digits..<6).reduce(Int128(1)) { unit, _ in unit * 10 }

@@ -4,7 +4,7 @@ import Reporting
 import Run
 import TieOut
 
-/// What `night-audit tie-out` prints.
+/// The output of `night-audit tie-out`.
 package struct TieOutText {
   private let outcome: TieOutOutcome
   private let gross: YearGross?
@@ -17,7 +17,7 @@ package struct TieOutText {
     self.year = year
   }
 
-  /// Of the command alone: a night is not incomplete because of it.
+  /// Exit status of the command. A night is not incomplete because of the tie-out.
   package var exitStatus: ExitStatus { outcome.isComplete ? .complete : .incomplete }
 
   // MARK: - For people

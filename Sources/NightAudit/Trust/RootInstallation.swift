@@ -4,15 +4,11 @@ import Glibc
 import Publishing
 import Run
 
-/// Puts Apple's root certificates where `appstore.rootCertificates` says, and nothing else.
-///
-/// All of them are at hand and found to be the pinned ones before the first is written. Doing it again changes nothing.
+/// Installs Apple's root certificates, all of them or none. Repeating it changes nothing.
 package struct RootInstallation: Sendable {
-  /// What became of one certificate.
   package struct Entry: Hashable, Sendable {
     package var pin: TrustedRoots.Pin
     package var path: String
-    /// False when it was there already.
     package var isNew: Bool
   }
 
@@ -20,9 +16,7 @@ package struct RootInstallation: Sendable {
   private let pins: [TrustedRoots.Pin]
   private let pinned: Bool
 
-  /// - Parameters:
-  ///   - directory: is made if it is missing.
-  ///   - pinned: whether other certificates in the directory are a fault (`appstore.pinRoots`).
+  /// - Parameter pinned: true if other certificates in the directory are a fault (`appstore.pinRoots`).
   package init(
     directory: String, pins: [TrustedRoots.Pin] = TrustedRoots.applePins, pinned: Bool = true
   ) {
@@ -31,10 +25,7 @@ package struct RootInstallation: Sendable {
     self.pinned = pinned
   }
 
-  /// Installs what is not there yet.
-  ///
-  /// - Parameter fetch: content that is said to be the certificate, and where it is from.
-  /// - Throws: `RootInstallationError`, and what `fetch` throws.
+  /// Installs the missing certificates. Throws `RootInstallationError`, and errors of `fetch`.
   package func run(
     fetch: (TrustedRoots.Pin) async throws -> (content: [UInt8], origin: String)
   ) async throws -> [Entry] {
@@ -71,8 +62,7 @@ package struct RootInstallation: Sendable {
     return entries
   }
 
-  /// Makes the directory and those above it, mode 0755, unless it is there: the service runs as another user than the one
-  /// who installs, and certificates are no secret.
+  /// Mode 0755 for new parents, too, because the service runs as another user than the installer.
   private static func makeDirectory(_ path: String) throws(RootInstallationError) {
     guard !FileManager.default.fileExists(atPath: path) else { return }
     let parent = (path as NSString).deletingLastPathComponent

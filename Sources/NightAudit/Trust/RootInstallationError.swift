@@ -2,15 +2,13 @@ import AppStore
 import Foundation
 import Run
 
-/// Why there are still no root certificates to trust. The description says what to do.
+/// Why root certificates could not be installed. The description names a remedy.
 package enum RootInstallationError: EndsRun, CustomStringConvertible {
-  /// Nothing was brought by the address or directory.
   case unobtainable(TrustedRoots.Pin, origin: String, reason: String)
-  /// Something was, but it is not the pinned certificate.
+  /// The content is not the pinned certificate.
   case refused(TrustedRoots.Pin, origin: String, TrustedRoots.Pin.Mismatch)
-  /// A file or directory could not be written; the system's error number.
+  /// A file or directory could not be written; `code` is `errno`.
   case cannotWrite(path: String, code: Int32)
-  /// The certificates are there, but something else is too.
   case directoryUnusable(TrustedRootsError)
 
   package var description: String {
@@ -34,7 +32,6 @@ package enum RootInstallationError: EndsRun, CustomStringConvertible {
     }
   }
 
-  /// The exit status that it ends the program with.
   package var exitStatus: ExitStatus {
     switch self {
     case .unobtainable, .refused, .directoryUnusable: .configuration

@@ -3,20 +3,18 @@ import Foundation
 import Reconciliation
 import Run
 
-/// `night-audit trust`: Apple's root certificates from Apple, from a mirror, or from a directory.
+/// `night-audit trust`: fetches root certificates from Apple, a mirror or a directory.
 package struct TrustRun: Sendable {
   private let settings: Settings
   private let source: String?
 
-  /// - Parameter source: a directory with files that were fetched by hand, the https address of a mirror, or nil for Apple.
+  /// - Parameter source: a directory with fetched files, the https URL of a mirror, or nil for Apple.
   package init(settings: Settings, source: String?) {
     self.settings = settings
     self.source = source
   }
 
-  /// Installs what is missing.
-  ///
-  /// - Throws: `RootInstallationError`, `ConfigurationError` for an address that is none, `CancellationError`.
+  /// Throws `RootInstallationError`, `ConfigurationError` for a malformed URL, `CancellationError`.
   package func run() async throws -> [RootInstallation.Entry] {
     let installation = RootInstallation(directory: settings.rootCertificates, pinned: settings.pinRoots)
     guard let source else { return try await download(installation, mirror: nil) }
@@ -55,11 +53,9 @@ package struct TrustRun: Sendable {
   }
 }
 
-/// Root certificates in a directory, under whatever names.
 struct CertificateFiles {
   let directory: String
 
-  /// The file that is the pinned certificate.
   func content(of pin: TrustedRoots.Pin) throws(RootInstallationError) -> (content: [UInt8], origin: String) {
     let names: [String]
     do {
@@ -76,7 +72,7 @@ struct CertificateFiles {
       pin, origin: directory, reason: "none of its \(names.count) files has the SHA-256 \(pin.fingerprint)")
   }
 
-  /// Nil for what cannot be read. No more is read than shows that it is too long.
+  /// Reads at most 64 KiB, more than any certificate has.
   private static func content(of path: String) -> [UInt8]? {
     guard let descriptor = try? RegularFile.descriptor(path) else { return nil }
     let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

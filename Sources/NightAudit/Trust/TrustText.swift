@@ -1,7 +1,7 @@
 import AppStore
 import Run
 
-/// What `night-audit trust` did, in words.
+/// The output of `night-audit trust`.
 package struct TrustText {
   private let entries: [RootInstallation.Entry]
 
@@ -14,7 +14,6 @@ package struct TrustText {
     let state: String
   }
 
-  /// One line for each certificate.
   package var lines: String {
     entries.map { entry in
       "\(entry.isNew ? "installed     " : "already there ") \(entry.path)  \(entry.pin.name), SHA-256 \(entry.pin.fingerprint)"

@@ -1,16 +1,16 @@
 import Reconciliation
 import Run
 
-/// When nights ended, for whoever watches whether there was one.
 enum NightEnd {
-  /// What a night may take: asking, and an hour for the rest.
+  /// Longest duration of a night: the asking, and an hour for the rest.
   static func longest(_ settings: Settings) -> Reconciliation.Span {
     Reconciliation.Span(microseconds: settings.maxDuration.microseconds + Reconciliation.Span.hours(1).microseconds)
   }
 
-  /// As SQL over `night_audit.runs`. A night that is made later than it was due, the day behind its period, counts as if it had
-  /// come in time: that somebody makes one of the past again is no sign that tonight's has come. Of a time zone that the server
-  /// does not know, as old and new names of places may be, UTC's days have to do.
+  /// SQL for the end of a night, at most the time at which it was due.
+  ///
+  /// Re-running a past night does not show that tonight's ran. Days are UTC's where the server does not know the time
+  /// zone.
   static func sql(_ settings: Settings) -> String {
     let due = """
       least(as_of, (period_until + 2)::timestamp AT TIME ZONE CASE

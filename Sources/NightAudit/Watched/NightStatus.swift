@@ -6,7 +6,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// How things stand: the last night, whether it is overdue, what is open, what is due, who is at work.
+/// The state of the installation: the last night, open findings, receipts due, reports owed, the lock.
 package struct NightStatus: Sendable, Encodable {
   package struct Night: Sendable, Encodable {
     package var day: String
@@ -20,26 +20,21 @@ package struct NightStatus: Sendable, Encodable {
     package var directory: String?
   }
 
-  /// The night of the newest day, however it ended; nil before the first.
-  ///
-  /// A run of `runs forget` does not count, nor an earlier run for the same day.
+  /// The night of the newest day. Forgotten runs and earlier runs of the same day do not count.
   package var lastNight: Night?
-  /// The day of the newest complete night; nil before the first.
   package var lastCompleteDay: String?
-  /// When that night ended.
   package var lastCompleteAt: String?
-  /// The newest day without a report because its run was taken back by `runs forget`; nil without one.
+  /// The newest day whose report was taken back by `runs forget` and not made again; nil for none.
   package var takenBackDay: String?
-  /// Whether no night has left a report for longer than a day and what a night may take.
+  /// True if no night left a report for longer than a day and the longest duration of a night.
   package var overdue: Bool
-  /// By severity, also those without any.
+  /// Counts by severity; every severity has a key.
   package var openFindings: [String: Int]
   package var receiptsDue: Int
   package var reportsOwed: Int
-  /// Who holds the run's lock; nil when nobody does.
   package var lockedBy: String?
 
-  /// Looks. Throws `PostgresError`, `SchemaError`.
+  /// Reads the status. Throws `PostgresError`, `SchemaError`.
   package static func look(_ settings: Settings) async throws -> NightStatus {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit status")
     do {
@@ -117,12 +112,11 @@ package struct NightStatus: Sendable, Encodable {
 
   package var json: String { get throws { try MachineText.json(self) } }
 
-  /// One screen.
   package var text: String {
     var lines: [String] = []
     if let night = lastNight {
       lines.append("Last night     \(night.day): \(night.state)\(night.exitStatus.map { ", exit status \($0)" } ?? "")")
-      // The runs keep how a night ended, and its log why.
+      // The table of runs has the state of a failed night; its log has the reason.
       let reasons = night.state == "failed" ? ["the log of run \(night.runId) says why"] : night.reasons
       lines += reasons.map { "               - \($0)" }
       lines.append("As of          \(night.asOf)\(night.finishedAt.map { ", ended \($0)" } ?? "")")

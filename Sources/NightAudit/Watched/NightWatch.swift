@@ -9,8 +9,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Lets others notice how a night went, and that there was none: pings, metrics, and a mail of one that was held or has failed.
-/// Nothing here fails a night.
+/// Reports a night to monitors: pings, metrics, and mail if it was held or failed. Never fails a night.
 struct NightWatch: Sendable {
   let settings: Settings
   let logger: Logger
@@ -19,7 +18,7 @@ struct NightWatch: Sendable {
 
   private var ping: Ping? { settings.pingURL.flatMap { Ping(url: $0, logger: logger) } }
 
-  /// Only nights are watched: a run by hand, or of another day than the one before it, must not pass for one.
+  /// Only scheduled nights are watched: a manual run, or a run of another day, must not pass for one.
   private var isWatched: Bool {
     record.isNightly && record.period == Period.dayBefore(record.asOf, in: settings.timeZone)
   }
@@ -29,9 +28,6 @@ struct NightWatch: Sendable {
     await ping?.send(.start, "Night audit of \(record.period.until) on \(record.host), run \(record.runId)\n")
   }
 
-  /// - Parameters:
-  ///   - stages: how long each took, in seconds.
-  ///   - requests: how Apple was asked.
   func ended(
     _ outcome: NightOutcome, stages: [(String, Double)], requests: RequestStatistics.Counts, session: PostgresSession
   ) async {
@@ -51,18 +47,18 @@ struct NightWatch: Sendable {
   }
 
   func failed(_ error: any Error, status: Int32, requests: RequestStatistics.Counts) async {
-    // A second run beside the night is no night that failed.
+    // A second run that finds the lock taken is not a failed night.
     guard isWatched, status != ExitStatus.locked.rawValue else { return }
     await write(status, nil, stages: [], requests: requests, session: nil)
     await ping?.send(
       .failure,
       "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
     )
-    // Whoever has stopped it knows.
+    // A night that a person stopped needs no mail.
     if stop.stopped == nil { await tell(.failed(problem: "\(error)", status: status)) }
   }
 
-  /// Tells those who are mailed each report, or each that is news: that they may wait for one in vain is both.
+  /// Mails the notice to the recipients of reports and of news, who would otherwise wait for a report.
   private func tell(_ cause: NightNotice.Cause) async {
     let notice = NightNotice(
       day: "\(record.period.until)", timeZone: settings.timeZoneName, host: record.host, runId: record.runId,
@@ -90,7 +86,7 @@ struct NightWatch: Sendable {
     _ status: Int32, _ outcome: NightOutcome?, _ stages: [(String, Double)], _ session: PostgresSession?, _ path: String
   ) async -> [MetricsFile.Metric] {
     let complete = "night_audit_last_complete_timestamp_seconds"
-    // What the database cannot be asked any more, the last file still says.
+    // Without an answer of the database the value of the last file stays.
     let ends = try? await lastEnds(session)
     let lastComplete = ends?.complete ?? MetricsFile.value(complete, in: path)
     var metrics = [
@@ -105,8 +101,7 @@ struct NightWatch: Sendable {
         "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.",
         stages.map { (labels: [("stage", $0.0)], value: String($0.1)) }),
     ]
-    // What a held night would accuse of is recorded nowhere, and a failed one knows of nothing: the last file's findings are
-    // still those that are open.
+    // A held night records no findings and a failed one knows none, so the findings of the last file stay.
     let isRecorded = outcome?.held.isEmpty ?? false
     metrics += NightWatch.metrics(outcome?.summary.findings ?? FindingsSummary())
       .map { isRecorded ? $0 : $0.valued(asIn: path) }
@@ -128,8 +123,7 @@ struct NightWatch: Sendable {
     return metrics
   }
 
-  /// When the last night ended that nobody has forgotten, nor what had replaced its report, and the last complete one, in
-  /// seconds since 1970.
+  /// Ends in seconds since 1970, without forgotten runs and reports that a forgotten run replaced.
   private func lastEnds(_ session: PostgresSession?) async throws -> (any: String?, complete: String?)? {
     guard let session else { return nil }
     let row = try await session.execute(
@@ -148,7 +142,7 @@ struct NightWatch: Sendable {
       MetricsFile.Metric(
         "night_audit_findings_open", help: "Open findings.",
         FindingKind.allCases.flatMap { kind in
-          // A kind without any is told as none of its own severity.
+          // A kind without open findings is written as 0 under its own severity.
           let severities = findings.severities(of: kind)
           return (severities.isEmpty ? [(kind.severity, 0)] : severities).map { severity, count in
             (labels: [("kind", kind.rawValue), ("severity", severity.rawValue)], value: String(count))
