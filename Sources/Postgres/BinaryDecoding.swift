@@ -1,4 +1,4 @@
-/// The binary forms as the types' send functions write them. Nil: the bytes are not of that form.
+/// The binary forms that the types' send functions write. Decoding returns nil for malformed bytes.
 extension BinaryFormat {
   @inline(__always)
   static func load<Value: FixedWidthInteger>(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) -> Value {
@@ -11,7 +11,7 @@ extension BinaryFormat {
     return String(copying: text)
   }
 
-  /// Whether the bytes are valid UTF-8 without a zero byte, which no text of PostgreSQL's has, and rows of other sources may.
+  /// True for valid UTF-8 without a zero byte. Postgres text has no zero byte, but records from other sources may.
   static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
     if unsafe isASCII(bytes) { return true }
     guard unsafe (try? UTF8Span(validating: bytes.assumingMemoryBound(to: UInt8.self).span)) != nil else {
@@ -20,13 +20,12 @@ extension BinaryFormat {
     return unsafe !bytes.contains(0)
   }
 
-  /// Whether all bytes are ASCII's, and none is zero.
   private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var seen: UInt64 = 0
     var position = 0
     while bytes.count - position >= 8 {
       let word = unsafe bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)
-      // Below ASCII's end a byte's highest bit is set by this where it was zero, or where a lower one was.
+      // Sets the highest bit of a zero byte. It may also set one after a zero byte, which does not matter.
       seen |= word | (word &- 0x0101_0101_0101_0101)
       position += 8
     }
@@ -51,7 +50,7 @@ extension BinaryFormat {
     unsafe bytes.count == 1 ? bytes[0] != 0 : nil
   }
 
-  /// Microseconds since 1970. Nil also for the infinities, and for the last years before 294277, which do not fit.
+  /// Microseconds since 1970. Nil for infinity and for the last years before 294277, which do not fit.
   static func timestamp(_ bytes: UnsafeRawBufferPointer) -> Int64? {
     guard bytes.count == 8 else { return nil }
     let value: Int64 = unsafe load(bytes)
@@ -91,7 +90,7 @@ extension BinaryFormat {
       let groups = (0..<count).map { unsafe load(bytes, at: 8 + 2 * $0) as UInt16 }
       return PostgresNumeric(.long(isNegative: isNegative, weight: weight, groups: groups, scale: scale))
     }
-    // Four groups are below 10^16, so that 64 bits do for nearly all values.
+    // Four groups are below 10^16, so 64 bits suffice for nearly all values.
     var low: UInt64 = 0
     for index in 0..<min(count, 4) { low = unsafe low * 10_000 + UInt64(load(bytes, at: 8 + 2 * index) as UInt16) }
     var magnitude = UInt128(low)
@@ -104,7 +103,7 @@ extension BinaryFormat {
       .short(isNegative: isNegative, magnitude: magnitude, exponent: weight - count + 1, scale: scale))
   }
 
-  /// An array of one dimension, or the empty one.
+  // An array of one dimension, or the empty array.
   static func textArray(_ bytes: UnsafeRawBufferPointer) -> [String?]? {
     guard bytes.count >= 12 else { return nil }
     let dimensions: Int32 = unsafe load(bytes)

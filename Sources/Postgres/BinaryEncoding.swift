@@ -1,9 +1,9 @@
-/// The binary forms of values as the types' receive functions read them. Integers are big-endian.
+/// The binary forms that the types' receive functions read. Integers are big-endian.
 enum BinaryFormat {
-  /// 2000-01-01T00:00:00Z, from which Postgres counts, in microseconds since 1970.
+  /// Postgres' epoch 2000-01-01T00:00:00Z in microseconds since 1970.
   static let epoch: Int64 = 946_684_800_000_000
 
-  /// The sign field of a numeric; above `negative` it tells the values that are no numbers.
+  /// The sign field of a numeric; values above `negative` are no numbers.
   enum NumericSign {
     static let positive: UInt16 = 0x0000
     static let negative: UInt16 = 0x4000
@@ -26,7 +26,7 @@ enum BinaryFormat {
 
   static func append(bytes value: [UInt8], to bytes: inout [UInt8]) { bytes.append(contentsOf: value) }
 
-  /// Throws for instants that Postgres has no value for; the ends of the range would mean infinity.
+  /// Throws outside Postgres' range; its ends would mean infinity.
   static func append(timestamp microseconds: Int64, to bytes: inout [UInt8]) throws(PostgresError) {
     let (value, overflow) = microseconds.subtractingReportingOverflow(epoch)
     if overflow || value == .min || value == .max { throw PostgresError(.usage, "a timestamp is out of range") }
@@ -49,7 +49,7 @@ enum BinaryFormat {
     for group in number.groups { append(integer: group, to: &bytes) }
   }
 
-  /// One dimension that starts at 1; the empty array has no dimension.
+  // One dimension that starts at 1; the empty array has no dimension.
   static func append<Value>(
     array values: [Value?], of type: PostgresType, to bytes: inout [UInt8],
     _ encode: (Value, inout [UInt8]) throws(PostgresError) -> Void
@@ -63,7 +63,7 @@ enum BinaryFormat {
     for value in values { try appendField(value, to: &bytes, encode) }
   }
 
-  /// A value after its length in bytes; -1 stands for NULL. Arrays and COPY have this form.
+  /// A value after its length in bytes, with -1 for NULL, as in arrays and COPY.
   static func appendField<Value>(
     _ value: Value?, to bytes: inout [UInt8], _ encode: (Value, inout [UInt8]) throws(PostgresError) -> Void
   ) throws(PostgresError) {
@@ -76,7 +76,7 @@ enum BinaryFormat {
     for index in 0..<4 { bytes[start + index] = UInt8(truncatingIfNeeded: length >> Int32(24 - 8 * index)) }
   }
 
-  /// A value without its length; false is a NULL.
+  /// Appends a value without its length; returns false for NULL.
   static func append<Value>(
     _ value: Value?, to bytes: inout [UInt8], _ encode: (Value, inout [UInt8]) throws(PostgresError) -> Void
   ) throws(PostgresError) -> Bool {

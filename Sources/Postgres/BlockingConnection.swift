@@ -1,35 +1,32 @@
 import CLibPQ
 
-/// What a statement answers that was postponed.
+/// The rows of a postponed statement.
 public final class PostponedRows {
   var rows: PostgresRows?
 
-  /// Throws `.usage` before the statement was sent with another one.
+  /// Throws `.usage` if the statement has not been sent yet.
   public func get() throws(PostgresError) -> PostgresRows {
     guard let rows else { throw PostgresError(.usage, "the statement is still postponed") }
     return rows
   }
 }
 
-/// One connection to Postgres, whose methods block the calling thread until the server has answered.
+/// A connection to Postgres whose methods block the calling thread until the server has answered.
 ///
-/// It belongs on a thread of its own: `PostgresSession` and `withBlockingThread` provide one. Statements take their
-/// values as bound parameters and deliver binary results. When the owner is cancelled the running statement is
-/// interrupted and throws `.cancelled`; the connection can be used further. It is closed with its owner's life.
+/// It needs a thread of its own: `PostgresSession` and `withBlockingThread` provide one. Parameters are bound and
+/// results are binary. Cancellation of the owner interrupts the running statement, which throws `.cancelled`; the
+/// connection stays usable.
 public struct BlockingConnection: ~Copyable {
   let handle: ConnectionHandle
 
-  /// Connects, and makes the session what `profile` says.
-  ///
+  /// Connects and applies the settings of `profile`.
   /// - Parameters:
-  ///   - conninfo: a URI or a keyword string as libpq takes them (PostgreSQL documentation, 34.1.1). Empty: libpq's
-  ///     defaults. `PG*` variables, service file and `.pgpass` apply as usual.
-  ///   - applicationName: shown in `pg_stat_activity` unless the string or the environment names another.
-  ///   - profile: what the connection is for.
-  ///   - notices: gets what the server says beside its answers; nil: whoever listens to all connections.
+  ///   - conninfo: a URI or keyword string of libpq (PostgreSQL documentation, 34.1.1). `PG*` variables, service file
+  ///     and `.pgpass` apply as usual.
+  ///   - applicationName: shown in `pg_stat_activity` unless the string or the environment sets another name.
+  ///   - notices: receives the server's notices; nil for the handler of `PostgresNotice.listen`.
   ///
-  /// Throws `.connectionFailed`, or `.misconfigured` for a string that nobody can understand and for a pooler that gives
-  /// each transaction another session.
+  /// Throws `.connectionFailed`, or `.misconfigured` for an invalid string or a transaction pooler.
   public static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
     notices: PostgresNoticeHandler? = nil
@@ -46,27 +43,27 @@ public struct BlockingConnection: ~Copyable {
     let connection = BlockingConnection(
       handle: try ConnectionHandle(
         parameters: parameters, profile: profile, interruption: interruption, notices: notices))
-    // Before anything is set: behind such a pooler a setting would stay with a session that others get.
+    // Before any setting, because behind such a pooler a setting would stay with a session of other clients.
     try connection.refuseTransactionPooler(parameters)
     try connection.assume(profile)
     return connection
   }
 
-  /// Makes the session what `profile` says.
   private func assume(_ profile: SessionProfile) throws(PostgresError) {
-    // By itself, so that it is as short as can be.
+    // A statement of its own, to be as short as possible.
     try outlastingTimeouts { () throws(PostgresError) in try executeScript("SET statement_timeout TO 0") }
     let encoding = unsafe PQparameterStatus(handle.pointer, "server_encoding").map { unsafe String(cString: $0) }
     try executeScript(profile.script(serverVersion: serverVersion, isEncoded: encoding != "SQL_ASCII"))
     guard serverVersion >= 140_000 else { return }
     do {
-      // Notices within seconds that we are gone, also in the middle of a long statement. Some systems cannot.
+      // The server then detects within seconds that the client is gone, also during a long statement. Some systems do
+      // not support it.
       try executeScript("SET client_connection_check_interval TO '10s'")
     } catch  where error.sqlState == SQLState.invalidParameterValue {}
   }
 
-  /// Tries again what a statement timeout ended: a role's own limit may be a millisecond, and a busy server may take as
-  /// long for anything. To be used where no timeout has been lifted yet.
+  /// Retries after a statement timeout, because a role's limit may be a millisecond and a busy server may exceed it
+  /// with any statement. Needed only until the timeout is lifted.
   func outlastingTimeouts<Result>(_ body: () throws(PostgresError) -> Result) throws(PostgresError) -> Result {
     var attempts = 0
     while true {
@@ -77,16 +74,16 @@ public struct BlockingConnection: ~Copyable {
     }
   }
 
-  /// The server's version as libpq counts it: 150020 is 15.20.
+  /// The server's version in libpq's format: 150020 is 15.20.
   public var serverVersion: Int { unsafe Int(PQserverVersion(handle.pointer)) }
 
-  /// The process that serves the connection, as `pg_stat_activity.pid` and `pg_terminate_backend` know it.
+  /// The process ID in `pg_stat_activity` and for `pg_terminate_backend`.
   public var backendProcessId: Int32 { unsafe PQbackendPID(handle.pointer) }
 
-  /// How often the connection has waited for the server so far.
+  /// The number of round trips so far.
   public var waits: Int { handle.waits }
 
-  /// What the connection was made with under one of libpq's keywords, such as `sslmode`; nil where it is not set.
+  /// The value of a libpq connection option such as `sslmode`; nil if it is not set.
   public func option(_ keyword: String) -> String? {
     guard let options = unsafe PQconninfo(handle.pointer) else { return nil }
     defer { unsafe PQconninfoFree(options) }
@@ -98,7 +95,7 @@ public struct BlockingConnection: ~Copyable {
     return nil
   }
 
-  /// Whether a transaction is open, failed or not.
+  /// True if a transaction is open, failed or not.
   public var isInTransaction: Bool {
     if handle.isGivenUp { return false }
     return switch unsafe PQtransactionStatus(handle.pointer) {
@@ -107,14 +104,11 @@ public struct BlockingConnection: ~Copyable {
     }
   }
 
-  /// Whether the owner was cancelled; for loops that compute between statements.
+  /// True if the owner was cancelled; for loops that compute between statements.
   public var isCancelled: Bool { handle.interruption.isCancelled }
 
   /// Runs one statement and returns all its rows.
-  ///
-  /// - Parameter parameters: the values of `$1`, `$2`, ...; at most 65,535.
-  ///
-  /// Throws `PostgresError`.
+  /// - Parameter parameters: the values of `$1`, `$2`, …; at most 65,535.
   @discardableResult
   public func execute(_ sql: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
     let encoded = try ParameterList(parameters)
@@ -128,12 +122,9 @@ public struct BlockingConnection: ~Copyable {
     return PostgresRows(result)
   }
 
-  /// Runs a statement whose answer is not waited for: with the next one where the transaction's statements travel together,
-  /// else at once. What it fails with, the next one or the commit throws.
-  ///
-  /// - Returns: what it answers, to be looked at after the next statement.
-  ///
-  /// Throws `PostgresError`.
+  /// Runs a statement without waiting for its result. In a pipelined transaction it is sent with the next statement,
+  /// otherwise at once; the next statement or the commit throws its error. The rows can be read after the next
+  /// statement.
   @discardableResult
   public func postpone(
     _ sql: String, _ parameters: [PostgresValue] = []
@@ -149,14 +140,13 @@ public struct BlockingConnection: ~Copyable {
     return answer
   }
 
-  /// What waits to be sent; nil when nothing does.
   func takePostponed() -> [PostponedStatement]? {
     guard let waiting = handle.postponed, !waiting.isEmpty else { return nil }
     handle.postponed = []
     return waiting
   }
 
-  /// Sends what was postponed before something that cannot travel with it.
+  // For commands that cannot be pipelined.
   private func sendPostponed() throws(PostgresError) {
     guard let waiting = takePostponed() else { return }
     try handle.beginStatement(waiting[0].sql)
@@ -164,8 +154,8 @@ public struct BlockingConnection: ~Copyable {
     _ = try handle.answerTogether(waiting)
   }
 
-  /// Runs several statements, separated by semicolons, without parameters: migrations. They are one transaction unless
-  /// the script holds transaction commands of its own. Throws `PostgresError`.
+  /// Runs several statements without parameters, separated by semicolons. They are one transaction unless the script
+  /// has transaction commands.
   public func executeScript(_ sql: String) throws(PostgresError) {
     try sendPostponed()
     try handle.beginStatement(sql)
@@ -174,7 +164,7 @@ public struct BlockingConnection: ~Copyable {
     try refuseCopy(result, sql)
   }
 
-  /// The columns that `query` would return, without running it. Throws `PostgresError`.
+  /// Returns the columns of a query without running it.
   public func describe(_ query: String) throws(PostgresError) -> [PostgresColumn] {
     try sendPostponed()
     try handle.beginStatement(query)
@@ -183,14 +173,12 @@ public struct BlockingConnection: ~Copyable {
     return try unsafe handle.answer(sent: PQsendDescribePrepared(handle.pointer, ""), query).columns
   }
 
-  /// COPY has methods of its own.
   private func refuseCopy(_ result: borrowing ServerResult, _ sql: String) throws(PostgresError) {
     guard result.isCopy else { return }
     handle.abandonCopy(sql)
     throw PostgresError(.usage, "COPY is run by copyOut and copyIn", statement: sql)
   }
 
-  /// Starts a COPY. The connection is busy until `endStreaming`.
   func beginCopy(_ sql: String) throws(PostgresError) {
     try sendPostponed()
     try handle.beginStatement(sql)

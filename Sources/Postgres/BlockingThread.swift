@@ -1,11 +1,11 @@
 import Dispatch
 
-/// Opens the connections of a `withBlockingThread` body. Cancelling the task that waits for the body cancels the
-/// statements of all of them, now and later.
+/// Opens the connections of a `withBlockingThread` body. Cancellation of the waiting task cancels the statements of all
+/// of them.
 public struct BlockingScope: Sendable {
   let interruption: Interruption
 
-  /// Whether the task was cancelled; for loops that compute between statements.
+  /// True if the task was cancelled; for loops that compute between statements.
   public var isCancelled: Bool { interruption.isCancelled }
 
   /// As `BlockingConnection.connect`; also throws `.cancelled`.
@@ -20,7 +20,7 @@ public struct BlockingScope: Sendable {
 
 /// Runs `body` on a thread of its own, where it may block, and waits for it without blocking.
 ///
-/// For work that reads several connections at once, such as the merge of ordered streams. Throws what `body` throws.
+/// It is for work that reads several connections at once, such as the merge of ordered streams.
 public func withBlockingThread<R: Sendable>(
   _ body: @Sendable (BlockingScope) throws -> R
 ) async throws -> R {
@@ -32,7 +32,7 @@ public func withBlockingThread<R: Sendable>(
   }
 }
 
-/// Takes the calling task itself to another thread, so that its task-local values are there too.
+// An actor moves the calling task itself to the thread, which keeps its task-local values.
 private actor BlockingThread {
   private let executor = BlockingExecutor()
 
@@ -41,8 +41,8 @@ private actor BlockingThread {
   func run<R: Sendable>(_ body: () throws -> R) rethrows -> R { try body() }
 }
 
-/// Runs an actor's jobs one after the other on a private queue, so that they may block: such a queue gets a thread of
-/// its own beside the pool that all tasks share. (`DispatchSerialQueue` would do, but does not exist on Linux.)
+/// A serial executor on a private queue, whose jobs may block because the queue has a thread outside the cooperative
+/// pool. `DispatchSerialQueue` would do the same, but does not exist on Linux.
 final class BlockingExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "night-audit.postgres")
 

@@ -2,12 +2,12 @@ import CLibPQ
 import Dispatch
 import Synchronization
 
-/// Connects on a thread of its own, which can be left behind.
+/// Connects on a separate thread that can be abandoned.
 ///
-/// Looking up a name, connecting to one host after the other and authenticating all block inside libpq, and a name server
-/// or a stalled database can make that last: whoever waits must be able to stop waiting.
+/// Name resolution, connecting to one host after the other and authentication block inside libpq and may last long, so
+/// the caller must be able to stop waiting.
 final class ConnectionAttempt: Sendable {
-  /// A connection on its way from one thread to another: exactly one of them uses it at a time.
+  // Unchecked: the connection passes from one thread to another, and exactly one of them uses it at a time.
   @safe
   private struct Handover: @unchecked Sendable {
     let pointer: OpaquePointer
@@ -24,7 +24,7 @@ final class ConnectionAttempt: Sendable {
   private let parameters: ConnectionParameters
   private let notices: NoticeReceiver
 
-  /// More than any connect_timeout that makes sense; name servers know no limit.
+  // Longer than any sensible connect_timeout; name resolution has no limit of its own.
   private static let limit = Duration.seconds(120)
 
   private init(_ parameters: ConnectionParameters, _ notices: NoticeReceiver) {
@@ -32,7 +32,7 @@ final class ConnectionAttempt: Sendable {
     self.notices = notices
   }
 
-  /// A connection that works, in non-blocking mode. Throws `.connectionFailed`, or `.cancelled`.
+  /// Returns a connection in non-blocking mode. Throws `.connectionFailed` or `.cancelled`.
   static func connect(
     _ parameters: ConnectionParameters, notices: NoticeReceiver, interruption: Interruption
   ) throws(PostgresError) -> OpaquePointer {
@@ -58,8 +58,8 @@ final class ConnectionAttempt: Sendable {
     if let started = unsafe started {
       unsafe notices.install(on: started)
       _ = unsafe PQsetErrorVerbosity(started, PQERRORS_VERBOSE)
-      // The server can send warnings while a connection is made, and only a connection that has been started can have a
-      // receiver. PQreset then connects as PQconnectdb does: one host after the other, each within connect_timeout.
+      // The server can send warnings while a connection is made, and a notice receiver needs a started connection.
+      // PQreset then connects as PQconnectdb does: one host after the other, each within connect_timeout.
       if unsafe PQstatus(started) != CONNECTION_BAD { unsafe PQreset(started) }
     }
     let handover = unsafe started.map { unsafe Handover(pointer: $0) }

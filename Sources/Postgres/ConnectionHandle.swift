@@ -1,48 +1,47 @@
 import CLibPQ
 import Glibc
 
-/// A statement with its values, ready to be sent.
+/// A statement with its parameters that waits to be sent.
 struct PostponedStatement {
   var sql: String
   var parameters: ParameterList
-  /// Where its rows go; nil when nobody wants them.
+  /// Receives the rows; nil if they are not needed.
   var answer: PostponedRows?
 }
 
-/// The owner of one `PGconn` and of everything that must live exactly as long.
+/// The owner of one `PGconn` and of everything with the same lifetime.
 ///
-/// A class, so that a stream that is being read keeps the connection alive under it. It is confined to one thread at a
-/// time; only its canceller is shared. libpq is used in its non-blocking mode, so that every wait has an end.
+/// It is a class, so that a stream keeps its connection alive. It is used by one thread at a time; only its canceller
+/// is shared. libpq runs in non-blocking mode, so that every wait has a limit.
 @safe
 final class ConnectionHandle {
   let pointer: OpaquePointer
   let canceller: StatementCanceller
   private let notices: NoticeReceiver
-  /// Whoever the connection works for now.
+  /// The cancellation state of the current owner.
   private(set) var interruption: Interruption
-  /// While a COPY stream is open the connection can do nothing else.
+  /// True while a COPY stream occupies the connection.
   private(set) var isStreaming = false
-  /// The server did not answer in time. It may do so later, when nobody knows what was asked.
+  /// True after a timeout: a late answer could not be matched to its statement.
   private(set) var isGivenUp = false
-  /// How long the running statement may be silent, in slices.
+  /// The silence limit of the running statement in slices; nil if there is none.
   private var patience: Int?
-  /// Slices of waiting without a byte in either direction.
+  /// The slices of waiting without a byte in either direction.
   private var silence = 0
-  /// Whether the running statement cleans up after a cancellation.
+  /// True if the running statement cleans up after a cancellation.
   private var isShielded = false
   private let silenceLimit: Duration?
-  /// How often an answer was waited for.
   private(set) var waits = 0
-  /// Statements that wait to be sent with the next one; nil where each is sent at once.
+  /// Statements to be sent with the next one; nil outside a pipelined transaction.
   var postponed: [PostponedStatement]?
 
-  /// How often a wait looks up.
+  // The interval at which a wait checks for cancellation.
   private static let slice = Duration.milliseconds(250)
-  /// How long the server has, after a cancellation, to end the statement, and then to roll back. Together with what else
-  /// ends a program they leave it below five seconds.
+  // After a cancellation the server has this long to end the statement, and then to roll back. The program must end
+  // within five seconds, other work included.
   private static let graceOfStatements = Duration.seconds(3)
   private static let graceOfRollbacks = Duration.seconds(4)
-  /// How long the server has to end a COPY that nobody wants.
+  // The time for the server to end an abandoned COPY.
   private static let graceOfAbandonment = Duration.seconds(10)
 
   init(
@@ -66,14 +65,14 @@ final class ConnectionHandle {
     unsafe PQfinish(pointer)
   }
 
-  /// From now on the connection works for another task.
+  /// Assigns the connection to another task.
   func serve(_ next: Interruption) {
     interruption.detach(canceller)
     interruption = next
     next.attach(canceller)
   }
 
-  /// Every statement starts here. `shielded` ones, which clean up after a cancellation, run all the same.
+  /// Must precede every statement. A shielded statement cleans up after a cancellation and runs in spite of it.
   func beginStatement(_ sql: String, shielded: Bool = false) throws(PostgresError) {
     if isStreaming {
       throw PostgresError(.usage, "the connection is busy with a COPY stream", statement: sql)
@@ -96,7 +95,6 @@ final class ConnectionHandle {
     if !canceller.statementEnded() { giveUp() }
   }
 
-  /// The connection is busy until `endStreaming`.
   func beginStreaming() { isStreaming = true }
 
   func endStreaming() {
@@ -106,15 +104,15 @@ final class ConnectionHandle {
 
   // MARK: - Waiting
 
-  /// Waits until the server has sent something or accepted something, for one slice at most.
+  /// Waits for readiness of the socket, for one slice at most.
   ///
-  /// Throws when there is no more hope: `.cancelled` when the server does not react to a cancellation, `.connectionLost`
-  /// when it has been silent for too long. The connection is given up then.
+  /// Throws and closes the socket if the server does not react to a cancellation (`.cancelled`) or was silent too long
+  /// (`.connectionLost`).
   func exchange(_ sql: String) throws(PostgresError) {
     let isUnsent = unsafe PQflush(pointer) == 1
     var descriptor = pollfd(
       fd: unsafe PQsocket(pointer), events: Int16(POLLIN) | (isUnsent ? Int16(POLLOUT) : 0), revents: 0)
-    // Without a socket the connection is lost, which `isBad` says.
+    // Without a socket the connection is lost, which `isBad` detects.
     if descriptor.fd < 0 { return }
     let ready = unsafe poll(&descriptor, 1, Int32(Self.slice / .milliseconds(1)))
     if ready > 0 {
@@ -138,17 +136,16 @@ final class ConnectionHandle {
     }
   }
 
-  /// Takes in what the server has said, without waiting; false when the connection is lost.
-  ///
-  /// Whoever only writes finds nothing out: libpq drops what it cannot send, and leaves it to a reader to notice.
+  /// Reads available input without waiting; false if the connection is lost. Needed by writers, because libpq reports a
+  /// failed send only to a reader.
   func hear() -> Bool { unsafe PQconsumeInput(pointer) == 1 && !isBad }
 
-  /// Waits until everything that libpq holds back has been sent.
+  /// Waits until libpq's output buffer is empty.
   func flush(_ sql: String) throws(PostgresError) {
     while unsafe PQflush(pointer) == 1 { try exchange(sql) }
   }
 
-  /// What ends the connection in spite of a server that says nothing: the next reading finds the socket closed.
+  // Without waiting for the server: the next read finds the socket closed.
   private func giveUp() {
     isGivenUp = true
     let socket = unsafe PQsocket(pointer)
@@ -157,11 +154,9 @@ final class ConnectionHandle {
 
   private static func slices(_ duration: Duration) -> Int { max(1, Int((duration / slice).rounded(.up))) }
 
-  /// Waits for the answer to a statement that was sent: its last result, or the first failure as an error. A COPY that
-  /// has begun is an answer.
+  /// Waits for the last result of a statement, or throws its first error. The start of a COPY is a result too.
   ///
-  /// `PQexec` and its kin would return the last failure, which for a lost connection is libpq's remark that it is lost
-  /// and not the server's reason.
+  /// `PQexec` would return the last error, which after a lost connection is libpq's own and not the server's reason.
   func answer(sent: Int32, _ sql: String) throws(PostgresError) -> ServerResult {
     guard sent == 1 else { throw connectionError(sql) }
     var failure: PostgresError?
@@ -176,10 +171,9 @@ final class ConnectionHandle {
     return last
   }
 
-  /// Sends what was postponed and one statement more together, and waits for the answers once.
+  /// Sends all statements in one pipeline and returns the last result, or throws the first error.
   ///
-  /// The server runs them one after the other and none behind one that failed (libpq, chapter "Pipeline Mode").
-  /// - Returns: the answer to the last one. Throws the first failure.
+  /// The server runs them in order and skips those after a failure (libpq, chapter "Pipeline Mode").
   func answerTogether(_ statements: [PostponedStatement]) throws(PostgresError) -> ServerResult {
     guard let last = statements.last else { throw PostgresError(.usage, "there is nothing to send") }
     guard unsafe PQenterPipelineMode(pointer) == 1 else { throw connectionError(last.sql) }
@@ -192,14 +186,14 @@ final class ConnectionHandle {
     var answer: ServerResult?
     for statement in statements {
       while let result = try nextResult(statement.sql) {
-        // What comes behind a failure was not run.
+        // Statements after a failure were not run.
         if result.isSkipped { continue }
         if !result.isSuccess, failure == nil { failure = error(result, statement.sql) }
         statement.answer?.rows = PostgresRows(result)
         answer = consume result
       }
     }
-    // The end of it all.
+    // Reads up to the synchronization point.
     while let result = try nextResult(last.sql) { if result.isSynchronized { break } }
     if unsafe PQexitPipelineMode(pointer) != 1, failure == nil { failure = connectionError(last.sql) }
     if let failure { throw failure }
@@ -208,18 +202,18 @@ final class ConnectionHandle {
   }
 
   private func nextResult(_ sql: String) throws(PostgresError) -> ServerResult? {
-    // Before version 15 libpq stays busy with a connection that it knows to be lost.
+    // Before version 15 PQisBusy stays 1 on a lost connection.
     while unsafe PQisBusy(pointer) == 1, !isBad { try exchange(sql) }
     return unsafe ServerResult(PQgetResult(pointer))
   }
 
   // MARK: - COPY
 
-  /// The next message of a COPY out of a table, which is the caller's to free, and its length in bytes; as
-  /// `PQgetCopyData` answers, -1 at the end and -2 for a failure.
+  /// The next message of a COPY TO, which the caller must free, and its length; -1 at the end and -2 on failure, as
+  /// `PQgetCopyData` returns.
   ///
-  /// Throws `.connectionLost` when the stream stops in the middle of a message: `PQgetCopyData` would answer "not yet"
-  /// for ever then (libpq, chapter "Functions Associated with the COPY Command").
+  /// Throws `.connectionLost` if the stream ends within a message, because `PQgetCopyData` would return 0 for ever
+  /// (libpq, chapter "Functions Associated with the COPY Command").
   func copyData(into message: inout UnsafeMutablePointer<CChar>?, _ sql: String) throws(PostgresError) -> Int32 {
     while true {
       let received = unsafe PQgetCopyData(pointer, &message, 1)
@@ -229,7 +223,7 @@ final class ConnectionHandle {
     }
   }
 
-  /// Says that the data of a COPY into a table ends, with `reason` when it must not count.
+  /// Ends the data of a COPY FROM; with a reason, the server discards it.
   func putCopyEnd(_ sql: String, reason: String? = nil) throws(PostgresError) {
     while true {
       switch unsafe PQputCopyEnd(pointer, reason) {
@@ -240,7 +234,7 @@ final class ConnectionHandle {
     }
   }
 
-  /// Reads what is left after the data of a COPY, and returns the first failure.
+  /// Reads the results after the data of a COPY, and returns the first error.
   func endOfCopy(_ sql: String) -> PostgresError? {
     do throws(PostgresError) {
       _ = try answer(sent: 1, sql)
@@ -250,7 +244,7 @@ final class ConnectionHandle {
     }
   }
 
-  /// Ends a COPY that nobody wants, in either direction, and forgets its outcome.
+  /// Ends a COPY in either direction and ignores its result.
   func abandonCopy(_ sql: String) {
     if isGivenUp { return }
     canceller.cancelRunningStatement()
@@ -264,7 +258,7 @@ final class ConnectionHandle {
 
   // MARK: - Errors
 
-  /// For calls that answer with a flag instead of a result. The text is copied before another call overwrites it.
+  // The message is copied before another call overwrites it.
   func connectionError(_ sql: String) -> PostgresError {
     let message = unsafe trimmed(String(cString: PQerrorMessage(pointer)))
     return PostgresError(isFoundLost() ? .connectionLost : .unexpectedData, message, statement: sql)
@@ -277,7 +271,7 @@ final class ConnectionHandle {
       statement: sql)
   }
 
-  /// When sending fails libpq reports it before it takes the connection for lost. Reading makes it find out.
+  // libpq reports a failed send before it marks the connection as lost; a read makes it detect the loss.
   private func isFoundLost() -> Bool {
     if !isBad { _ = unsafe PQconsumeInput(pointer) }
     return isBad

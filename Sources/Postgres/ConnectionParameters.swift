@@ -1,26 +1,25 @@
 import CLibPQ
 
-/// The keywords and values that a connection is opened with.
+/// The keywords and values with which a connection is opened.
 ///
-/// The caller's string, the environment, the service file and `.pgpass` decide, as in every libpq program. We add
-/// bounds, so that a dead network ends a connection in a minute or two instead of hours, and the encoding.
+/// The string, the environment, the service file and `.pgpass` apply as in every libpq program. Added are the encoding
+/// and timeouts, so that a dead network ends a connection in a minute or two instead of hours.
 /// https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PARAMKEYWORDS
 public struct ConnectionParameters: Sendable {
-  /// libpq's names; where one is repeated the last counts.
+  /// libpq's keywords; the last of repeated ones counts.
   public private(set) var keywords: [String] = []
-  /// One for each keyword.
+  /// One value per keyword.
   public private(set) var values: [String] = []
-  /// What the connection is for.
   let applicationName: String
   private let string: ConnectionString
 
-  /// Throws `.misconfigured` when the string does not parse; libpq's text, which can quote a password, is in `detail`.
+  /// Throws `.misconfigured` if the string is invalid; libpq's message, which may quote a password, is in `detail`.
   public init(conninfo: String, applicationName: String) throws(PostgresError) {
     if (conninfo + applicationName).utf8.contains(0) { throw .nul(in: "a connection parameter") }
     self.applicationName = applicationName
     string = try ConnectionString(conninfo)
     let chosen = try Self.options(of: conninfo).union(Self.environmentOptions())
-    // A service file can hold any of the bounds and is only read when libpq connects.
+    // A service file may set any of these timeouts, and is read only when libpq connects.
     if !chosen.contains("service") {
       for (keyword, value) in Self.bounds where !chosen.contains(keyword) { append(keyword, value) }
     }
@@ -30,7 +29,7 @@ public struct ConnectionParameters: Sendable {
     append("client_encoding", "UTF8")
   }
 
-  /// `message` without anything of the string that could be a part of a password.
+  /// Removes every possible part of a password from a message.
   func redacted(_ message: String) -> String { string.redacted(message) }
 
   private static let bounds = [
@@ -43,7 +42,7 @@ public struct ConnectionParameters: Sendable {
     values.append(value)
   }
 
-  /// A connection string as keywords and values, without passwords; nil when it cannot be understood.
+  /// The connection string as keywords and values, without passwords; nil if it is invalid.
   public static func summary(of conninfo: String) -> String? {
     guard (try? ConnectionString(conninfo)) != nil else { return nil }
     guard conninfo.contains("=") || conninfo.contains("://") else {
@@ -62,9 +61,8 @@ public struct ConnectionParameters: Sendable {
     return parts.joined(separator: " ")
   }
 
-  /// The names of the options that a connection string sets.
   private static func options(of conninfo: String) throws(PostgresError) -> Set<String> {
-    // libpq's own rule: anything else is the bare name of a database.
+    // libpq's rule: any other text is the name of a database.
     guard conninfo.contains("=") || conninfo.hasPrefix("postgres://") || conninfo.hasPrefix("postgresql://") else {
       return []
     }
@@ -79,7 +77,7 @@ public struct ConnectionParameters: Sendable {
     return unsafe names(settingsOf: options)
   }
 
-  /// The names of the options that `PG*` variables, or the service that `PGSERVICE` names, set.
+  // Includes the options of the service in `PGSERVICE`.
   private static func environmentOptions() -> Set<String> {
     guard let options = unsafe PQconndefaults() else { return [] }
     return unsafe names(settingsOf: options)
@@ -97,7 +95,7 @@ public struct ConnectionParameters: Sendable {
   }
 }
 
-/// Lends `strings` to C as an array that ends with a null pointer. The strings hold no NUL.
+/// Passes strings to C as a null-terminated array. They must not contain NUL.
 func withCStrings<R>(
   _ strings: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> R
 ) -> R {

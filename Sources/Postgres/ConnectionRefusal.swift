@@ -1,9 +1,9 @@
-/// What libpq says, verbosely, of a connection that could not be made: the server's state apart from the words, because
-/// libpq hands the state over in no other way.
+/// libpq's verbose error message of a failed connection, split into SQLSTATE and text. libpq offers no other access to
+/// the state.
 struct ConnectionRefusal {
-  /// Of the server that was asked last; nil where none spoke.
+  /// The SQLSTATE of the last server asked; nil if none answered.
   let sqlState: String?
-  /// As libpq says it when it is not verbose.
+  /// The message in libpq's default verbosity.
   let message: String
 
   init(_ verbose: String) {

@@ -1,13 +1,13 @@
 import CLibPQ
 
-/// What can be known about a connection string before libpq has it: libpq's own messages quote what it took for a host, a
-/// port or the name of a database, and with one character wrong that is a part of the password.
+/// Checks a connection string before libpq parses it, because libpq's messages quote hosts, ports and database names,
+/// which after a typing error may be part of the password.
 struct ConnectionString {
   private let text: String
-  /// The parts of it that must never be shown, longest first.
+  /// Possible parts of the password, longest first.
   private let secrets: [String]
 
-  /// Throws `.misconfigured`, without a word of the string, when it is no connection string or is an ambiguous one.
+  /// Throws `.misconfigured`, without quoting the string, if it is invalid or ambiguous.
   init(_ text: String) throws(PostgresError) {
     self.text = text
     if let address = Self.address(of: text) {
@@ -20,7 +20,7 @@ struct ConnectionString {
     secrets = Self.secrets(of: text)
   }
 
-  /// `message` without anything that could be a part of a password.
+  /// Removes every possible part of a password from a message.
   func redacted(_ message: String) -> String {
     var message = message
     for secret in secrets {
@@ -35,14 +35,12 @@ struct ConnectionString {
     return message
   }
 
-  /// What follows the scheme of a URL; nil for another form.
   private static func address(of text: String) -> Substring? {
     for scheme in ["postgresql://", "postgres://"] where text.hasPrefix(scheme) { return text.dropFirst(scheme.count) }
     return nil
   }
 
-  /// In a URL a password's special characters are percent-encoded. One that is not moves the border between password and
-  /// host, or makes the password a port.
+  // An unescaped special character in a URL's password moves the border to the host, or makes the password a port.
   private static func refuseAmbiguity(in address: Substring) throws(PostgresError) {
     let path = address.prefix { $0 != "?" }
     let parts = path.split(separator: "@", omittingEmptySubsequences: false)
@@ -54,7 +52,7 @@ struct ConnectionString {
       guard let colon = afterAddress.firstIndex(of: ":") else { return false }
       return !afterAddress[afterAddress.index(after: colon)...].allSatisfy { $0.isASCII && $0.isNumber }
     }
-    // A question mark or a slash in a password leaves the rest of it, and the @, behind what looks like the end.
+    // A question mark or slash in a password leaves the rest of it, and the @, behind the apparent end.
     let hasCutPassword = hasOddPort && address.contains("@") && !authority.contains("@")
     if parts.count > 2 || hasCutPassword || (hasOddPort && authority.contains("@")) {
       throw PostgresError(
@@ -87,7 +85,7 @@ struct ConnectionString {
         unsafe option += 1
       }
     }
-    // A single letter says nothing about a password, and its removal makes every message unreadable.
+    // One or two letters reveal nothing, and their removal would make every message unreadable.
     return secrets.filter { $0.utf8.count > 2 }.sorted { ($0.utf8.count, $0) > ($1.utf8.count, $1) }
   }
 }

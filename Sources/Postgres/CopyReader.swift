@@ -1,42 +1,40 @@
 import CLibPQ
 import Glibc
 
-/// The rows of a query as a stream of `COPY ... TO STDOUT (FORMAT binary)`, one at a time, in the server's order.
+/// A stream of the rows of `COPY ... TO STDOUT (FORMAT binary)`, one at a time, in the server's order.
 ///
-/// `advance()` blocks until the next row is here; the accessors then read its fields in place. The reader keeps its
-/// connection alive and busy until the stream has ended. A reader that is dropped earlier cancels the query, which
-/// leaves an open transaction failed but the connection usable.
-/// https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
+/// `advance()` blocks until the next row; the accessors read its fields in place. The reader keeps its connection alive
+/// and busy until the stream ends. A reader that is dropped earlier cancels the query: an open transaction fails, the
+/// connection stays usable. https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 @safe
 public struct CopyReader: ~Copyable {
-  /// The columns of every row; of records none before the first row.
+  /// The columns of every row; empty before the first record.
   public private(set) var columns: [PostgresColumn]
-  /// Rows read so far.
   public private(set) var rowCount = 0
 
   private enum Phase { case header, rows, trailer, ended }
 
-  /// Where a field lies in the message; a negative length is a NULL.
+  /// The position of a field in the message; a negative length is a NULL.
   private struct Field {
     let offset: Int
     let length: Int
   }
 
-  /// nil for records.
+  /// Nil for records.
   private let handle: ConnectionHandle?
-  /// Of the handle: to go by it for every row would count references.
+  // Copied from the handle, because access through the handle for every row would count references.
   private let connection: OpaquePointer?
   private let records: (() throws(PostgresError) -> [UInt8]?)?
   private let sql: String
   private var phase = Phase.header
-  /// What libpq allocated for one message of the server.
+  /// The current message, allocated by libpq.
   private var message: UnsafeMutablePointer<CChar>?
   private var length = 0
   private var position = 0
-  /// One for each column; they mean something only while there is a current row.
+  /// One per column; valid only while there is a current row.
   private var fields: UnsafeMutableBufferPointer<Field>
   private var hasRow = false
-  /// What `text` made last of each column: most long texts are those of the row before.
+  /// The last text of each column, because long texts are mostly those of the row before.
   private(set) var lastTexts: UnsafeMutableBufferPointer<String>
 
   init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
@@ -50,9 +48,8 @@ public struct CopyReader: ~Copyable {
     unsafe lastTexts.initialize(repeating: "")
   }
 
-  /// Rows that come from elsewhere than a connection.
-  ///
-  /// - Parameter next: each time one row as `record_send` encodes it; nil after the last.
+  /// Reads records instead of a connection.
+  /// - Parameter next: returns one row as `record_send` encodes it; nil after the last.
   public init(records next: @escaping () throws(PostgresError) -> [UInt8]?) {
     handle = nil
     unsafe connection = nil
@@ -74,7 +71,7 @@ public struct CopyReader: ~Copyable {
     }
   }
 
-  /// Goes to the next row; false after the last one. Throws `PostgresError`, after which there is no current row.
+  /// Moves to the next row; false after the last. After an error there is no current row.
   public mutating func advance() throws(PostgresError) -> Bool {
     hasRow = false
     if handle == nil {
@@ -91,14 +88,14 @@ public struct CopyReader: ~Copyable {
         hasRow = true
         return true
       } else if phase == .trailer {
-        // The trailer ends the rows but not the stream: libpq has more to say until it answers -1.
+        // After the trailer libpq still has to return -1.
         position = length
       }
     }
     return false
   }
 
-  /// The bytes of a field of the current row; nil for NULL.
+  /// The bytes of a field; nil for NULL.
   @inline(__always)
   func field(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? {
     guard hasRow, columns.indices.contains(column) else {
@@ -114,7 +111,7 @@ public struct CopyReader: ~Copyable {
     unsafe PQfreemem(message)
     unsafe message = nil
     position = 0
-    // What has come already, as nearly every row has, needs nobody's help.
+    // Fast path: nearly every row has already arrived.
     let ready = unsafe PQgetCopyData(connection, &message, 1)
     if ready > 0 {
       length = Int(ready)
@@ -132,7 +129,7 @@ public struct CopyReader: ~Copyable {
     length = Int(max(0, received))
     if received > 0 { return }
     let ended = phase
-    // -2 leaves its reason with the connection, where the next call overwrites it.
+    // The reason of -2 must be read before the next call overwrites it.
     let failure = received == -2 ? handle.connectionError(sql) : nil
     let reported = handle.endOfCopy(sql)
     phase = .ended
@@ -147,7 +144,7 @@ public struct CopyReader: ~Copyable {
     guard length >= 19, unsafe bytes.prefix(11).elementsEqual(signature) else {
       throw malformed("the stream has no binary header")
     }
-    // The upper half of the flags announces changes that a reader must know.
+    // The upper half of the flags marks incompatible changes of the format.
     let flags: UInt32 = unsafe BinaryFormat.load(bytes, at: 11)
     let extensionLength: Int32 = unsafe BinaryFormat.load(bytes, at: 15)
     guard flags >> 16 == 0, extensionLength >= 0, length >= 19 + Int(extensionLength) else {
@@ -157,7 +154,7 @@ public struct CopyReader: ~Copyable {
     phase = .rows
   }
 
-  /// False at the trailer. Indexes the fields without copying them.
+  // Indexes the fields without copying them. False at the trailer.
   private mutating func readRow() throws(PostgresError) -> Bool {
     let bytes = unsafe UnsafeRawBufferPointer(start: message, count: length)
     guard length - position >= 2 else { throw malformed("a row is cut off") }
@@ -183,14 +180,14 @@ public struct CopyReader: ~Copyable {
     return true
   }
 
-  /// Takes a row as `record_send` encodes it: how many fields, and for each its type, its length and its bytes.
+  // The format of `record_send`: the number of fields, then type, length and bytes of each.
   private mutating func readRecord(_ record: [UInt8]?) throws(PostgresError) -> Bool {
     unsafe PQfreemem(message)
     unsafe message = nil
     phase = .ended
     guard let record else { return false }
     length = record.count
-    // What PQfreemem gives back.
+    // malloc, because PQfreemem frees it.
     unsafe message = malloc(max(1, length)).assumingMemoryBound(to: CChar.self)
     unsafe UnsafeMutableRawBufferPointer(start: message, count: length).copyBytes(from: record)
     let bytes = unsafe UnsafeRawBufferPointer(start: message, count: length)
@@ -237,12 +234,12 @@ public struct CopyReader: ~Copyable {
 }
 
 extension BlockingConnection {
-  /// Starts to stream the rows of `query`, a SELECT without COPY around it and without a semicolon.
+  /// Starts to stream the rows of a SELECT without a semicolon.
   ///
-  /// COPY takes no parameters: write constants with `PostgresLiteral`. Until the stream has ended, or the reader is
-  /// dropped, every other statement on this connection throws `.usage`. Throws `PostgresError`.
+  /// COPY takes no parameters: write constants with `PostgresLiteral`. Until the stream ends or the reader is dropped,
+  /// every other statement on this connection throws `.usage`.
   public func copyOut(_ query: String) throws(PostgresError) -> CopyReader {
-    // The binary stream says nothing about types, so they are asked for first.
+    // The binary stream has no types, so they are requested first.
     let columns = try describe(query)
     let sql = "COPY (\(query)) TO STDOUT (FORMAT binary)"
     try beginCopy(sql)

@@ -1,11 +1,10 @@
 import Glibc
 
-/// Fields of the current row by their position from 0.
+/// Fields of the current row by position from 0.
 ///
-/// An accessor without `optional` throws `.unexpectedData` for NULL; all of them throw it for a column of another type.
-/// Nothing is allocated but what is returned.
+/// Accessors without `optional` throw `.unexpectedData` for NULL; all of them throw it for another column type. Only
+/// the result is allocated.
 extension CopyReader {
-  /// Whether the field is NULL.
   public func isNull(_ column: Int) throws(PostgresError) -> Bool { try unsafe field(column) == nil }
 
   /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
@@ -27,19 +26,18 @@ extension CopyReader {
     return isEqual ?? false
   }
 
-  /// As `text`; nil for NULL.
   public func optionalText(_ column: Int) throws(PostgresError) -> String? {
     try isNull(column) ? nil : text(column)
   }
 
-  /// Whether a field can be read as a text; also for NULL. A server without an encoding can hold bytes that are none.
+  /// True if the field is valid UTF-8 or NULL. A server without an encoding may send invalid text.
   public func isText(_ column: Int) throws(PostgresError) -> Bool {
     guard let bytes = try unsafe field(column) else { return true }
     return unsafe columns[column].type.isText && BinaryFormat.isText(bytes)
   }
 
-  /// The characters of a field that `isText` refuses, so that a person can find the row: ASCII as it is, every other byte
-  /// and zero as `\xE9`. Throws for NULL.
+  /// The text of a field that `isText` rejects, so that a person can find the row: bytes other than ASCII and zero as
+  /// `\xE9`.
   public func escapedText(_ column: Int) throws(PostgresError) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var characters: [UInt8] = []
@@ -53,8 +51,7 @@ extension CopyReader {
     return String(decoding: characters, as: UTF8.self)
   }
 
-  /// The characters of a `text` as they lie in the server's message, valid UTF-8; `body` gets them for its own duration
-  /// only. For values that are made from characters without a `String` between.
+  /// Passes the valid UTF-8 of a `text` to `body` without copying; valid only during the call.
   public func withText<R>(_ column: Int, _ body: (Span<UInt8>) -> R) throws(PostgresError) -> R {
     let bytes = try unsafe present(column)
     guard columns[column].type.isText, unsafe BinaryFormat.isText(bytes) else {
@@ -75,7 +72,6 @@ extension CopyReader {
     return value
   }
 
-  /// As `int64`; nil for NULL.
   public func optionalInt64(_ column: Int) throws(PostgresError) -> Int64? {
     guard let bytes = try unsafe field(column) else { return nil }
     return try unsafe int64(bytes, column)
@@ -89,14 +85,12 @@ extension CopyReader {
     return value
   }
 
-  /// As `int32`; nil for NULL.
   public func optionalInt32(_ column: Int) throws(PostgresError) -> Int32? {
     guard let value = try optionalInt64(column) else { return nil }
     guard let value = Int32(exactly: value) else { throw .mismatch(columns[column], expected: "a 32-bit integer") }
     return value
   }
 
-  /// `boolean`.
   public func bool(_ column: Int) throws(PostgresError) -> Bool {
     let bytes = try unsafe present(column)
     guard columns[column].type == .bool, let value = unsafe BinaryFormat.bool(bytes) else {
@@ -105,7 +99,6 @@ extension CopyReader {
     return value
   }
 
-  /// As `bool`; nil for NULL.
   public func optionalBool(_ column: Int) throws(PostgresError) -> Bool? {
     try isNull(column) ? nil : bool(column)
   }
@@ -122,27 +115,24 @@ extension CopyReader {
     return value
   }
 
-  /// As `timestamp`; nil for NULL.
   public func optionalTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
     guard let bytes = try unsafe field(column) else { return nil }
     return try unsafe timestamp(bytes, column)
   }
 
-  /// As `timestamp`; nil for infinity and for the last years that Postgres knows, which no count of microseconds since 1970
-  /// reaches.
+  /// As `timestamp`; nil for infinity and for the last years of Postgres' range, which do not fit.
   public func representableTimestamp(_ column: Int) throws(PostgresError) -> Int64? {
     let bytes = try unsafe present(column)
     guard columns[column].type == .timestamptz else { throw .mismatch(columns[column], expected: "a timestamptz") }
     return unsafe BinaryFormat.timestamp(bytes)
   }
 
-  /// Whether a `timestamptz` is `infinity` or `-infinity`; false for NULL.
+  /// True for `infinity` and `-infinity`; false for NULL.
   public func isInfinite(_ column: Int) throws(PostgresError) -> Bool {
     guard let bytes = try unsafe field(column) else { return false }
     return unsafe columns[column].type == .timestamptz && BinaryFormat.isInfiniteTimestamp(bytes)
   }
 
-  /// `numeric`.
   public func numeric(_ column: Int) throws(PostgresError) -> PostgresNumeric {
     let bytes = try unsafe present(column)
     guard columns[column].type == .numeric, let value = unsafe BinaryFormat.numeric(bytes) else {
@@ -151,7 +141,6 @@ extension CopyReader {
     return value
   }
 
-  /// As `numeric`; nil for NULL.
   public func optionalNumeric(_ column: Int) throws(PostgresError) -> PostgresNumeric? {
     try isNull(column) ? nil : numeric(column)
   }
@@ -165,11 +154,11 @@ extension CopyReader {
     return value
   }
 
-  /// The bytes of a field as they lie in the server's message, until the next row is read; nil for NULL.
+  /// The bytes in the server's message, valid until the next row is read; nil for NULL.
   @unsafe @inline(__always)
   public func bytes(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? { try unsafe field(column) }
 
-  /// The bytes of a field of any type as the server sent them; `body` gets them for its own duration only.
+  /// Passes the bytes of a field of any type to `body`; valid only during the call.
   public func withBytes<R>(
     _ column: Int, _ body: (Span<UInt8>) throws(PostgresError) -> R
   ) throws(PostgresError) -> R {
@@ -177,15 +166,14 @@ extension CopyReader {
     return try unsafe body(bytes.assumingMemoryBound(to: UInt8.self).span)
   }
 
-  /// The order of a field's bytes and those of `text`, which is that of `COLLATE "C"`: negative when the field comes
-  /// first, 0 when they are equal, positive when `text` comes first. Throws for NULL.
+  /// Compares the bytes of a field with those of `text`, as `COLLATE "C"` does. Negative, 0 or positive; throws for
+  /// NULL.
   public func compareBytes(_ column: Int, to text: String) throws(PostgresError) -> Int {
     let bytes = try unsafe present(column)
     var text = text
     return text.withUTF8 { unsafe byteOrder(bytes, UnsafeRawBufferPointer($0)) }
   }
 
-  /// The order of two fields' bytes, as `compareBytes(_:to:)`. Throws for NULL.
   public func compareBytes(
     _ column: Int, to other: borrowing CopyReader, _ otherColumn: Int
   ) throws(PostgresError) -> Int {

@@ -1,24 +1,22 @@
 import CLibPQ
 
-/// Writes rows into a table by `COPY ... FROM STDIN (FORMAT binary)`.
+/// Writes rows into a table with `COPY ... FROM STDIN (FORMAT binary)`.
 ///
-/// Each row calls one method per column, in the order of `columns`. A value of another type than its column's throws
-/// `.usage`; what the server refuses (a constraint, a value out of range) is thrown when the COPY ends.
+/// Each row calls one method per column, in the order of `columns`. A value of another type throws `.usage`; an error
+/// of the server, such as a violated constraint, is thrown when the COPY ends.
 public struct CopyWriter: ~Copyable {
-  /// The columns that every row fills.
   public let columns: [PostgresColumn]
-  /// Rows written so far.
   public private(set) var rowCount = 0
-  /// Whether the server has ended the COPY by itself, and nothing of it is left to abandon.
+  /// True if the server has ended the COPY, so that there is nothing to abandon.
   fileprivate private(set) var isEnded = false
 
   private let handle: ConnectionHandle
   private let sql: String
   private var buffer: [UInt8] = []
-  /// The position of the next value; nil between rows.
+  /// The column of the next value; nil between rows.
   private var next: Int?
 
-  /// Large enough that a call per buffer costs nothing, small enough to stay in a processor's cache.
+  // Large enough that the call per buffer is cheap, small enough for a processor's cache.
   private static let chunkSize = 256 * 1_024
 
   init(_ handle: ConnectionHandle, sql: String, columns: [PostgresColumn]) {
@@ -31,7 +29,7 @@ public struct CopyWriter: ~Copyable {
     BinaryFormat.append(integer: Int32(0), to: &buffer)
   }
 
-  /// Writes one row. When `fields` throws, or does not fill every column, the row is left out and the error is thrown.
+  /// Writes one row. If `fields` throws or leaves a column empty, the row is discarded and the error is thrown.
   public mutating func row(
     _ fields: (inout CopyWriter) throws(PostgresError) -> Void
   ) throws(PostgresError) {
@@ -52,7 +50,6 @@ public struct CopyWriter: ~Copyable {
     if buffer.count >= Self.chunkSize { try flush() }
   }
 
-  /// NULL, for a column of any type.
   public mutating func null() throws(PostgresError) {
     _ = try nextColumn("NULL") { _ in true }
     BinaryFormat.append(integer: Int32(-1), to: &buffer)
@@ -64,7 +61,7 @@ public struct CopyWriter: ~Copyable {
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(text:to:))
   }
 
-  /// `smallint`, `integer` or `bigint`. Throws `.usage` when the column's type cannot hold the value.
+  /// `smallint`, `integer` or `bigint`. Throws `.usage` if the column's type cannot hold the value.
   public mutating func int(_ value: Int64?) throws(PostgresError) {
     let column = try nextColumn("an integer", where: \.isInteger)
     guard let value else { return BinaryFormat.append(integer: Int32(-1), to: &buffer) }
@@ -75,7 +72,6 @@ public struct CopyWriter: ~Copyable {
     }
   }
 
-  /// `boolean`.
   public mutating func bool(_ value: Bool?) throws(PostgresError) {
     _ = try nextColumn("a boolean") { $0 == .bool }
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(bool:to:))
@@ -87,24 +83,21 @@ public struct CopyWriter: ~Copyable {
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(timestamp:to:))
   }
 
-  /// `numeric`.
   public mutating func numeric(_ value: PostgresNumeric?) throws(PostgresError) {
     _ = try nextColumn("a numeric") { $0 == .numeric }
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(numeric:to:))
   }
 
-  /// `numeric`, as an integer of units of `10^-decimals`: minor units of a currency and its digits.
+  /// `numeric` in units of `10^-decimals`, such as minor units of a currency.
   public mutating func numeric(_ scaled: Int64?, decimals: Int) throws(PostgresError) {
     try numeric(scaled.map { PostgresNumeric(scaled: $0, decimals: decimals) })
   }
 
-  /// `bytea`.
   public mutating func bytes(_ value: [UInt8]?) throws(PostgresError) {
     _ = try nextColumn("bytea") { $0 == .bytea }
     try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(bytes:to:))
   }
 
-  /// `text[]`.
   public mutating func textArray(_ value: [String?]?) throws(PostgresError) {
     _ = try nextColumn("a text[]") { $0 == .textArray }
     try BinaryFormat.appendField(value, to: &buffer) { (values, bytes) throws(PostgresError) in
@@ -112,7 +105,7 @@ public struct CopyWriter: ~Copyable {
     }
   }
 
-  /// Sends what is left and the trailer.
+  /// Sends the rest of the buffer and the trailer.
   mutating func finish() throws(PostgresError) {
     BinaryFormat.append(integer: Int16(-1), to: &buffer)
     try flush()
@@ -131,7 +124,7 @@ public struct CopyWriter: ~Copyable {
       if sent != 0 { break }
       try handle.exchange(sql)
     }
-    // libpq would take all rows into its memory.
+    // Without flushing, libpq would keep all rows in memory.
     if sent == 1 { try handle.flush(sql) }
     guard sent == 1, handle.hear() else {
       isEnded = true
@@ -170,11 +163,9 @@ public struct CopyWriter: ~Copyable {
 }
 
 extension BlockingConnection {
-  /// Writes the rows that `body` gives to its writer, all or none of them.
+  /// Writes the rows that `body` passes to its writer, all or none, and returns their number.
   ///
   /// Throws what `body` throws, or the `PostgresError` of the server, with SQLSTATE and constraint.
-  ///
-  /// - Returns: the number of rows written.
   @discardableResult
   public func copyIn(
     into table: PostgresIdentifier, columns names: [String], _ body: (inout CopyWriter) throws -> Void
@@ -182,7 +173,7 @@ extension BlockingConnection {
     var quoted: [String] = []
     for name in names { quoted.append(try PostgresIdentifier(name).sql) }
     let list = quoted.joined(separator: ", ")
-    // The binary form of a value depends on its column's type. To describe a query takes no right to read the table.
+    // The binary form depends on the column's type. Describing a query needs no right to read the table.
     let columns = try describe("SELECT \(list) FROM \(table.sql)")
     let sql = "COPY \(table.sql) (\(list)) FROM STDIN (FORMAT binary)"
     try beginCopy(sql)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A wish to stop, shared by a task and the connections that work for it.
+/// A cancellation shared by a task and its connections.
 final class Interruption: Sendable {
   private struct State {
     var cancelledAt: ContinuousClock.Instant?
@@ -11,22 +11,19 @@ final class Interruption: Sendable {
 
   var isCancelled: Bool { cancelledAt != nil }
 
-  /// When the wish was made.
   var cancelledAt: ContinuousClock.Instant? { state.withLock { $0.cancelledAt } }
 
-  /// From now on `cancel` stops the statements of this connection.
   func attach(_ canceller: StatementCanceller) {
     state.withLock { $0.cancellers.append(canceller) }
   }
 
-  /// From now on `cancel` leaves the connection alone: it works for somebody else, or is closed.
   func detach(_ canceller: StatementCanceller) {
     state.withLock { $0.cancellers.removeAll { $0 === canceller } }
   }
 
-  /// Stops every running statement, and every later one before it starts.
+  /// Cancels every running statement, and every later one before it starts.
   ///
-  /// A statement is marked as running before it asks `isCancelled`, so one of the two sides always sees the other.
+  /// No statement is missed, because it is marked as running before it checks `isCancelled`.
   func cancel() {
     state.withLock { state in
       state.cancelledAt = state.cancelledAt ?? .now

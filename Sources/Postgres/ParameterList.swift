@@ -1,15 +1,15 @@
 import CLibPQ
 
-/// Parameters in the form that `PQsendQueryParams` takes: one block of bytes, and where each value lies in it.
+/// Parameters for `PQsendQueryParams`: one block of bytes with the offset of each value.
 struct ParameterList {
   private var types: [Oid] = []
   /// Nil is a NULL.
   private var offsets: [Int?] = []
   private var lengths: [Int32] = []
-  /// Starts with a byte that nobody reads, so that even an empty value has an address.
+  // Starts with an unused byte, so that even an empty value has an address.
   private var bytes: [UInt8] = [0]
 
-  /// Throws `.usage` for values that Postgres cannot hold, naming the parameter.
+  /// Throws `.usage` for a value that Postgres cannot hold; the message names the parameter.
   init(_ values: [PostgresValue]) throws(PostgresError) {
     for (index, value) in values.enumerated() {
       let start = bytes.count

@@ -1,6 +1,5 @@
-/// A data type by its object id. Ids of built-in types are fixed (PostgreSQL source, `pg_type.dat`).
+/// A data type by its `oid` in `pg_type`; those of built-in types are fixed (PostgreSQL source, `pg_type.dat`).
 public struct PostgresType: RawRepresentable, Hashable, Sendable {
-  /// The `oid` in `pg_type`.
   public let rawValue: UInt32
 
   public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -27,8 +26,8 @@ public struct PostgresType: RawRepresentable, Hashable, Sendable {
   static let numericArray = PostgresType(rawValue: 1231)
   static let numeric = PostgresType(rawValue: 1700)
 
-  /// Whether the binary form is the characters themselves. Types made by the user count: those of enums and `citext`
-  /// are, and other ones mostly fail the check of the encoding.
+  /// True if the binary form is the text itself. User-defined types count: enums and `citext` have that form, and
+  /// others mostly fail the check of the encoding.
   var isText: Bool {
     switch self {
     case .text, .varchar, .bpchar, .name, .json, .unknown: true
@@ -41,10 +40,8 @@ public struct PostgresType: RawRepresentable, Hashable, Sendable {
   var isInteger: Bool { self == .int2 || self == .int4 || self == .int8 }
 }
 
-/// A column of a result.
 public struct PostgresColumn: Hashable, Sendable {
-  /// Its name in the result.
   public let name: String
-  /// Its data type; that of the base type for a domain.
+  /// The data type; for a domain its base type.
   public let type: PostgresType
 }

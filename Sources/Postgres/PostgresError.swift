@@ -1,64 +1,58 @@
-/// What went wrong between us and Postgres.
+/// An error of Postgres, libpq or this module.
 ///
-/// `description` is safe to log: it holds the server's primary message, names of objects and the SQL text with its
-/// string literals masked, but no parameters and no rows. Those can be in `detail`, which nothing prints by itself.
+/// `description` is safe to log: it contains the server's primary message, names of objects and the SQL text with
+/// masked string literals, but no parameters and no rows. Those may be in `detail`, which is never printed.
 public struct PostgresError: Error, Hashable, Sendable {
-  /// Who has to act on the error.
+  /// The category, which shows who has to act.
   public enum Kind: Hashable, Sendable {
-    /// No connection could be made: wrong address, wrong password, server down.
+    /// No connection could be made: wrong host, wrong password, server down.
     case connectionFailed
-    /// What a connection is made with, or what it goes through, cannot be used: an unclear connection string, a pooler
-    /// that takes sessions away.
+    /// The connection string is unclear, or a pooler takes sessions away.
     case misconfigured
-    /// An established connection is gone. Nothing is known about a statement that was running.
+    /// An established connection is lost. The result of a running statement is unknown.
     case connectionLost
-    /// The server refused a statement; `sqlState` says why.
+    /// The server refused a statement; `sqlState` has the reason.
     case server
-    /// The task that wanted the statement was cancelled. The connection is usable.
+    /// The waiting task was cancelled. The connection is usable.
     case cancelled
-    /// The server sent something other than the caller declared: a NULL, another type, a value out of range.
+    /// The server sent a NULL, another type or a value out of range.
     case unexpectedData
-    /// The caller broke a rule of this module. A defect of the program, not of the data or the server.
+    /// The caller broke a rule of this module: a defect of the program.
     case usage
   }
 
-  /// Who has to act on the error.
   public var kind: Kind
-  /// Five characters, PostgreSQL documentation, appendix A; nil where the server did not speak. Of `connectionFailed` it is
-  /// what the server that was asked last refused the connection with.
+  /// The SQLSTATE (PostgreSQL documentation, appendix A); nil without an answer of the server. For `connectionFailed`
+  /// that of the last server asked.
   public var sqlState: String?
-  /// The server's primary message, or ours.
   public var message: String
-  /// The server's or libpq's explanation. May hold values of rows and parts of a connection string: never log it.
+  /// The server's or libpq's detail. Never log it: it may contain values of rows and parts of a connection string.
   public var detail: String?
-  /// The constraint that a row broke.
+  /// The violated constraint.
   public var constraint: String?
-  /// Schema of `table`.
   public var schema: String?
-  /// The table that the server blames.
   public var table: String?
-  /// The column that the server, or a typed accessor, blames.
+  /// The column in the server's error or in an accessor's.
   public var column: String?
-  /// The SQL text, on one line, its string literals masked.
+  /// The SQL text on one line, with masked string literals.
   public var statement: String?
-  /// Which of several databases it was, as people know it: the key that names it.
+  /// The configuration key of the database.
   public var place: String?
 
-  /// An error with nothing but a message; the other fields are set where they are known.
   public init(_ kind: Kind, _ message: String, statement: String? = nil) {
     self.kind = kind
     self.message = message
     self.statement = statement.map(maskedStatement)
   }
 
-  /// The same error, with the key that names its database.
+  /// Returns the error with the configuration key of its database.
   public func at(_ place: String) -> PostgresError {
     var error = self
     error.place = place
     return error
   }
 
-  /// Whether the connection that threw this must be replaced by a new one.
+  /// True if the connection must be replaced.
   public var isConnectionLost: Bool { kind == .connectionLost }
 
   static func nul(in what: String) -> PostgresError {
@@ -67,7 +61,7 @@ public struct PostgresError: Error, Hashable, Sendable {
 }
 
 extension PostgresError: CustomStringConvertible {
-  /// A migration would fill a screen, and hide what is said before it.
+  // A migration would fill a screen and hide the message before it.
   private static let longestStatement = 400
 
   public var description: String {
@@ -103,8 +97,8 @@ extension PostgresError.Kind {
   }
 }
 
-/// COPY takes no parameters, so statements can hold quoted values. Doubled quotes are the only escape that
-/// `PostgresLiteral` writes, hence a quote always toggles.
+// COPY takes no parameters, so statements may contain quoted values. `PostgresLiteral` escapes quotes only by doubling,
+// so every quote toggles.
 private func maskedStatement(_ sql: String) -> String {
   var masked = ""
   var isInsideLiteral = false

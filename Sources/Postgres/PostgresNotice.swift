@@ -1,24 +1,21 @@
 import CLibPQ
 import Synchronization
 
-/// A notice or warning that the server sent beside its answers.
+/// A notice or warning of the server.
 public struct PostgresNotice: Hashable, Sendable {
   /// `WARNING`, `NOTICE`, `INFO`, `LOG` or `DEBUG`, never translated.
   public let severity: String
-  /// Five characters, PostgreSQL documentation, appendix A.
+  /// The SQLSTATE (PostgreSQL documentation, appendix A).
   public let sqlState: String
-  /// The primary message.
   public let message: String
-  /// What the connection is for, as `pg_stat_activity` shows it.
+  /// The connection's `application_name`.
   public let connection: String
 
   private static let listener = Mutex<PostgresNoticeHandler?>(nil)
 
-  /// From now on `handler` gets the notices of all new connections that have no handler of their own. Called once, by a
-  /// program that keeps a log.
+  /// Sets the handler of all new connections without one of their own. A program that keeps a log calls it once.
   public static func listen(_ handler: @escaping PostgresNoticeHandler) { listener.withLock { $0 = handler } }
 
-  /// Passes a notice to whoever listens.
   static func tellListener(_ notice: PostgresNotice) {
     let handler = listener.withLock { $0 }
     handler?(notice)
@@ -28,18 +25,17 @@ public struct PostgresNotice: Hashable, Sendable {
 /// Receives a connection's notices on the thread that uses the connection.
 public typealias PostgresNoticeHandler = @Sendable (PostgresNotice) -> Void
 
-/// What libpq's C callback gets as its context. The connection keeps it alive.
+/// The context of libpq's C callback. The connection keeps it alive.
 final class NoticeReceiver: Sendable {
   let handler: PostgresNoticeHandler
   let connection: String
 
-  /// - Parameter connection: what the connection is for.
   init(_ handler: @escaping PostgresNoticeHandler, connection: String) {
     self.handler = handler
     self.connection = connection
   }
 
-  /// Takes the place of libpq's own receiver, which writes to the standard error stream.
+  /// Replaces libpq's own receiver, which writes to standard error.
   func install(on connection: OpaquePointer) {
     let context = unsafe Unmanaged.passUnretained(self).toOpaque()
     _ = unsafe PQsetNoticeReceiver(

@@ -1,21 +1,21 @@
-/// A value of Postgres's `numeric`, exact, in its own base of 10,000 (PostgreSQL source, `numeric.c`).
+/// A `numeric` of Postgres, exact, in its base of 10,000 (PostgreSQL source, `numeric.c`).
 ///
-/// Equality is that of the representation: 1.0 and 1.00 differ, because their display scales do.
+/// Equality includes the display scale: 1.0 and 1.00 differ.
 public struct PostgresNumeric: Hashable, Sendable {
-  /// Why a value is no integer of the wanted unit.
+  /// A reason why a value is no integer of the requested unit.
   public enum ConversionError: Error, Hashable, Sendable {
-    /// It has digits other than 0 beyond the wanted decimals.
+    /// It has non-zero digits beyond the requested decimals.
     case tooManyDecimals
-    /// It is too large for the wanted integer, or has more than 36 significant digits.
+    /// It is too large for the integer, or has more than 36 significant digits.
     case outOfRange
-    /// It is NaN or infinite.
+    /// NaN or infinite.
     case notFinite
   }
 
   enum Storage: Hashable, Sendable {
-    /// `magnitude * 10_000^exponent`, for up to nine groups of four digits: no memory is allocated for these.
+    /// `magnitude * 10_000^exponent`, for up to nine groups of four digits; needs no allocation.
     case short(isNegative: Bool, magnitude: UInt128, exponent: Int, scale: Int)
-    /// The groups from the one of `10_000^weight` downwards.
+    /// The groups from that of `10_000^weight` downwards.
     case long(isNegative: Bool, weight: Int, groups: [UInt16], scale: Int)
     case nan
     case infinity
@@ -26,18 +26,17 @@ public struct PostgresNumeric: Hashable, Sendable {
 
   init(_ storage: Storage) { self.storage = storage }
 
-  /// `scaled / 10^decimals`, such as minor units of a currency and its digits; `decimals` is from 0 to 1,000.
+  /// `scaled / 10^decimals`, such as minor units of a currency; `decimals` is from 0 to 1,000.
   public init(scaled: Int64, decimals: Int) {
     precondition((0...1_000).contains(decimals), "decimals out of range")
-    // The group that holds the last decimal is filled up with zeros.
+    // The group of the last decimal is padded with zeros.
     let missing = (4 - decimals % 4) % 4
     storage = .short(
       isNegative: scaled < 0, magnitude: UInt128(scaled.magnitude) * UInt128(powerOfTen(missing)),
       exponent: -(decimals + missing) / 4, scale: decimals)
   }
 
-  /// As the other, for sums that need more room; nil for more than 36 digits, of which up to three are zeros that fill up the
-  /// last group of four.
+  /// As `init(scaled:decimals:)` for large sums; nil for more than 36 digits, up to three of them padding zeros.
   public init?(exactly scaled: Int128, decimals: Int) {
     precondition((0...1_000).contains(decimals), "decimals out of range")
     let missing = (4 - decimals % 4) % 4
@@ -47,7 +46,6 @@ public struct PostgresNumeric: Hashable, Sendable {
       isNegative: scaled < 0, magnitude: magnitude, exponent: -(decimals + missing) / 4, scale: decimals)
   }
 
-  /// Whether it is a number.
   public var isFinite: Bool {
     switch storage {
     case .short, .long: true
@@ -55,9 +53,9 @@ public struct PostgresNumeric: Hashable, Sendable {
     }
   }
 
-  /// The value in units of `10^-decimals`: 12.30 with 2 decimals is 1230. Nothing is ever rounded.
+  /// The value in units of `10^-decimals`, never rounded: 12.30 with 2 decimals is 1230.
   public func scaledInt64(decimals: Int) throws(ConversionError) -> Int64 {
-    // Nearly every amount fits, and 128-bit division is slow.
+    // Fast path for nearly every amount, because 128-bit division is slow.
     if case .short(let isNegative, let magnitude, let exponent, _) = storage, let small = UInt64(exactly: magnitude) {
       let shift = exponent * 4 + decimals
       if (-19...0).contains(shift) {
@@ -70,14 +68,14 @@ public struct PostgresNumeric: Hashable, Sendable {
     return value
   }
 
-  /// As `scaledInt64`, for sums that need more room.
+  /// As `scaledInt64`, for large sums.
   public func scaledInt128(decimals: Int) throws(ConversionError) -> Int128 {
     switch storage {
     case .nan, .infinity, .minusInfinity:
       throw .notFinite
     case .long(_, let weight, let groups, _):
       guard let last = groups.lastIndex(where: { $0 != 0 }) else { return 0 }
-      // The place of its last digit that is not 0.
+      // The position of the last non-zero digit.
       let zeros = (0..<4).last { UInt64(groups[last]).isMultiple(of: powerOfTen($0)) } ?? 0
       throw 4 * (weight - last) + zeros < -decimals ? .tooManyDecimals : .outOfRange
     case .short(let isNegative, var magnitude, let exponent, _):
@@ -126,7 +124,7 @@ public struct PostgresNumeric: Hashable, Sendable {
     return sign + integer + (number.scale > 0 ? "." + fraction.prefix(number.scale) : "")
   }
 
-  /// Groups as they are sent: without zero groups at either end. For finite values.
+  /// The groups without leading and trailing zero groups, as sent to the server. For finite values.
   var wireForm: (isNegative: Bool, weight: Int, groups: [UInt16], scale: Int) {
     switch storage {
     case .nan, .infinity, .minusInfinity:

@@ -1,13 +1,11 @@
-/// A possibly qualified SQL name, quoted so that its spelling is exactly what was given.
+/// A quoted SQL name with an optional schema.
 ///
 /// PostgreSQL documentation, 4.1.1: quoted identifiers keep case and any character except NUL; a quote is doubled.
 public struct PostgresIdentifier: Hashable, Sendable {
-  /// The quoted name, ready to be placed in SQL: `"night_audit"."evidence"`.
+  /// The quoted name, such as `"night_audit"."evidence"`.
   public let sql: String
 
-  /// From the parts of a name, outermost first: schema, table.
-  ///
-  /// Throws `.usage` when there is no part, or a part is empty or holds NUL.
+  /// Quotes the parts of a name, outermost first. Throws `.usage` if there is none, or one is empty or contains NUL.
   public init(_ parts: String...) throws(PostgresError) {
     if parts.isEmpty { throw PostgresError(.usage, "an SQL name has at least one part") }
     var quoted: [String] = []
@@ -19,21 +17,19 @@ public struct PostgresIdentifier: Hashable, Sendable {
   }
 }
 
-/// Constants written into SQL text, for COPY and the few other commands that take no parameters.
+/// Constants in SQL text, for COPY and the few other commands without parameters.
 public enum PostgresLiteral {
-  /// A text constant that means `text` whatever `standard_conforming_strings` says, as `PQescapeLiteral` writes it.
-  ///
-  /// Throws `.usage` when `text` holds NUL.
+  /// A text constant that is independent of `standard_conforming_strings`, as `PQescapeLiteral` writes it. Throws
+  /// `.usage` if `text` contains NUL.
   public static func text(_ text: String) throws(PostgresError) -> String {
     let quoted = try enclosed(text, in: "'", what: "a text constant")
     guard quoted.utf8.contains(UInt8(ascii: "\\")) else { return quoted }
-    // The blank keeps the E apart from a word before it.
+    // The space separates the E from a preceding word.
     return " E" + doubling("\\", in: quoted)
   }
 
-  /// A `timestamptz` constant, exact to the microsecond.
-  ///
-  /// - Parameter microseconds: since 1970-01-01T00:00:00Z. Throws `.usage` outside the years 1 to 9999.
+  /// A `timestamptz` constant, exact to the microsecond, from microseconds since 1970. Throws `.usage` outside the
+  /// years 1 to 9999.
   public static func timestamp(_ microseconds: Int64) throws(PostgresError) -> String {
     let (seconds, fraction) = floored(microseconds, by: 1_000_000)
     let (days, secondOfDay) = floored(seconds, by: 86_400)
@@ -52,7 +48,7 @@ private func enclosed(_ text: String, in quote: Character, what: String) throws(
   return "\(quote)\(doubling(quote, in: text))\(quote)"
 }
 
-/// Works on scalars, because a quote followed by a combining mark is another `Character` than the quote.
+// Scalars, because a quote with a combining mark is another `Character` than the quote.
 private func doubling(_ quote: Character, in text: String) -> String {
   var result = String.UnicodeScalarView()
   for scalar in text.unicodeScalars {
@@ -67,7 +63,7 @@ private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, rem
   return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
 }
 
-/// Proleptic Gregorian date, counted in years that start on 1 March so that the leap day comes last.
+// Proleptic Gregorian date; years start on 1 March, so that the leap day is the last day.
 private func civilDate(daysSince1970 days: Int64) -> (year: Int64, month: Int64, day: Int64) {
   let (era, dayOfEra) = floored(days + 719_468, by: 146_097)
   let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

@@ -1,16 +1,15 @@
 /// One row of a finished statement.
 ///
-/// An accessor without `optional` throws `.unexpectedData` for NULL; all of them throw it for a column of another type.
+/// Accessors without `optional` throw `.unexpectedData` for NULL; all of them throw it for another column type.
 public struct PostgresRow: Sendable {
   let rows: PostgresRows
   let index: Int
 
-  /// Whether the field is NULL.
   public func isNull(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
     try unsafe rows.field(row: index, column: key.position(in: rows.columns)) { unsafe $0 == nil }
   }
 
-  /// Whether the field can be read as `optionalText`: a server in `SQL_ASCII` delivers bytes that are no UTF-8, too.
+  /// True if the field is NULL or valid UTF-8. A server in `SQL_ASCII` may send other bytes.
   public func isText(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
     let column = try key.position(in: rows.columns)
     return try unsafe rows.field(row: index, column: column) { bytes throws(PostgresError) in
@@ -24,7 +23,6 @@ public struct PostgresRow: Sendable {
     try unsafe required(key, "text", where: \.isText, BinaryFormat.text)
   }
 
-  /// As `text`; nil for NULL.
   public func optionalText(_ key: some PostgresColumnKey) throws(PostgresError) -> String? {
     try unsafe optional(key, "text", where: \.isText, BinaryFormat.text)
   }
@@ -34,7 +32,6 @@ public struct PostgresRow: Sendable {
     try unsafe required(key, "an integer", where: \.isInteger, BinaryFormat.integer)
   }
 
-  /// As `int64`; nil for NULL.
   public func optionalInt64(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64? {
     try unsafe optional(key, "an integer", where: \.isInteger, BinaryFormat.integer)
   }
@@ -44,17 +41,14 @@ public struct PostgresRow: Sendable {
     try unsafe required(key, "a 32-bit integer", where: \.isInteger) { unsafe int32($0) }
   }
 
-  /// As `int32`; nil for NULL.
   public func optionalInt32(_ key: some PostgresColumnKey) throws(PostgresError) -> Int32? {
     try unsafe optional(key, "a 32-bit integer", where: \.isInteger) { unsafe int32($0) }
   }
 
-  /// `boolean`.
   public func bool(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool {
     try unsafe required(key, "a boolean", where: { $0 == .bool }, BinaryFormat.bool)
   }
 
-  /// As `bool`; nil for NULL.
   public func optionalBool(_ key: some PostgresColumnKey) throws(PostgresError) -> Bool? {
     try unsafe optional(key, "a boolean", where: { $0 == .bool }, BinaryFormat.bool)
   }
@@ -64,22 +58,18 @@ public struct PostgresRow: Sendable {
     try unsafe required(key, "a finite timestamptz", where: { $0 == .timestamptz }, BinaryFormat.timestamp)
   }
 
-  /// As `timestamp`; nil for NULL.
   public func optionalTimestamp(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64? {
     try unsafe optional(key, "a finite timestamptz", where: { $0 == .timestamptz }, BinaryFormat.timestamp)
   }
 
-  /// `numeric`.
   public func numeric(_ key: some PostgresColumnKey) throws(PostgresError) -> PostgresNumeric {
     try unsafe required(key, "a numeric", where: { $0 == .numeric }, BinaryFormat.numeric)
   }
 
-  /// As `numeric`; nil for NULL.
   public func optionalNumeric(_ key: some PostgresColumnKey) throws(PostgresError) -> PostgresNumeric? {
     try unsafe optional(key, "a numeric", where: { $0 == .numeric }, BinaryFormat.numeric)
   }
 
-  /// `bytea`.
   public func bytes(_ key: some PostgresColumnKey) throws(PostgresError) -> [UInt8] {
     try unsafe required(key, "bytea", where: { $0 == .bytea }) { unsafe [UInt8]($0) }
   }

@@ -1,13 +1,12 @@
 import CLibPQ
 
-/// The rows of a finished statement. They are copies: the connection can be used or closed meanwhile.
+/// The rows of a finished statement, copied, so that the connection can be used or closed.
 public struct PostgresRows: Sendable {
-  /// The columns of every row.
   public let columns: [PostgresColumn]
-  /// Rows inserted, updated, deleted, copied or returned.
+  /// The number of rows inserted, updated, deleted, copied or returned.
   public let affectedRows: Int
   private let bytes: [UInt8]
-  /// Row by row, where each field lies in `bytes`; nil is a NULL.
+  /// The range of each field in `bytes`, row by row; nil is a NULL.
   private let fields: [Range<Int>?]
   private let rowCount: Int
 
@@ -36,7 +35,7 @@ public struct PostgresRows: Sendable {
     self.fields = fields
   }
 
-  /// The only row. Throws `.unexpectedData` when there are none or several.
+  /// Returns the only row. Throws `.unexpectedData` if there are none or several.
   public func single() throws(PostgresError) -> PostgresRow {
     guard count == 1, let row = first else {
       throw PostgresError(.unexpectedData, "one row was expected, not \(count)")
@@ -58,16 +57,15 @@ extension PostgresRows: RandomAccessCollection {
   public var startIndex: Int { 0 }
   public var endIndex: Int { rowCount }
 
-  /// The row at `position`, from 0.
   public subscript(position: Int) -> PostgresRow {
     precondition(indices.contains(position), "row out of range")
     return PostgresRow(rows: self, index: position)
   }
 }
 
-/// How a column is named to an accessor: its position from 0, or its name in the result.
+/// A column's position from 0, or its name in the result.
 public protocol PostgresColumnKey {
-  /// The position in `columns`. Throws `.usage` when there is no such column.
+  /// The position in `columns`. Throws `.usage` if there is no such column.
   func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int
 }
 

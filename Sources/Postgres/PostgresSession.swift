@@ -1,7 +1,7 @@
-/// One connection for asynchronous callers. Its statements run one after the other on a thread of its own.
+/// A connection for asynchronous callers, whose statements run one after the other on a separate thread.
 ///
-/// When the task that waits for a statement is cancelled, that statement is interrupted and throws `.cancelled`; the
-/// statements of other tasks run on. After `isConnectionLost` a new session is needed.
+/// Cancellation of a waiting task interrupts its statement, which throws `.cancelled`; statements of other tasks
+/// continue. After `isConnectionLost` a new session is needed.
 public actor PostgresSession {
   private let executor = BlockingExecutor()
   private var connection: BlockingConnection?
@@ -10,8 +10,7 @@ public actor PostgresSession {
 
   private init() {}
 
-  /// Connects, with the parameters and errors of `BlockingConnection.connect`; also throws `.cancelled`, when the task is
-  /// cancelled meanwhile.
+  /// Connects as `BlockingConnection.connect`; also throws `.cancelled`.
   public static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
     notices: PostgresNoticeHandler? = nil
@@ -30,10 +29,10 @@ public actor PostgresSession {
     return session
   }
 
-  /// Closes the connection; what is called later throws `.usage`.
+  /// Closes the connection; later calls throw `.usage`.
   public func close() { connection = nil }
 
-  /// Runs one statement with bound parameters and returns all its rows. Throws `PostgresError`.
+  /// Runs one statement with bound parameters and returns all its rows.
   @discardableResult
   public nonisolated func execute(
     _ sql: String, _ parameters: [PostgresValue] = []
@@ -43,14 +42,14 @@ public actor PostgresSession {
     }.get()
   }
 
-  /// Runs several statements without parameters, as `BlockingConnection.executeScript`. Throws `PostgresError`.
+  /// Runs several statements without parameters, as `BlockingConnection.executeScript`.
   public nonisolated func executeScript(_ sql: String) async throws(PostgresError) {
     try await perform { connection in
       Result { () throws(PostgresError) in try connection.executeScript(sql) }
     }.get()
   }
 
-  /// Writes rows by COPY, as `BlockingConnection.copyIn`. Throws what `body` throws, or `PostgresError`.
+  /// Writes rows by COPY, as `BlockingConnection.copyIn`.
   @discardableResult
   public nonisolated func copyIn(
     into table: PostgresIdentifier, columns: [String], _ body: @Sendable (inout CopyWriter) throws -> Void
@@ -58,7 +57,7 @@ public actor PostgresSession {
     try await withConnection { try $0.copyIn(into: table, columns: columns, body) }
   }
 
-  /// Runs `body` in a transaction, as `BlockingConnection.transaction`. No other task's statement comes between.
+  /// Runs `body` in a transaction, as `BlockingConnection.transaction`. No statement of another task comes between.
   @discardableResult
   public nonisolated func transaction<R: Sendable>(
     _ mode: TransactionMode = .readWrite, _ body: @Sendable (borrowing BlockingConnection) throws -> R
@@ -66,7 +65,7 @@ public actor PostgresSession {
     try await withConnection { try $0.transaction(mode, body) }
   }
 
-  /// As `transaction`, by `BlockingConnection.pipelinedTransaction`.
+  /// As `transaction`, with `BlockingConnection.pipelinedTransaction`.
   @discardableResult
   public nonisolated func pipelinedTransaction<R: Sendable>(
     _ body: @Sendable (borrowing BlockingConnection) throws -> R
@@ -74,8 +73,7 @@ public actor PostgresSession {
     try await withConnection { try $0.pipelinedTransaction(body) }
   }
 
-  /// Lends the connection to `body`, which runs on the session's thread and may block. Throws what `body` throws, or
-  /// `.usage` after `close`.
+  /// Lends the connection to `body`, which runs on the session's thread and may block. Throws `.usage` after `close`.
   @discardableResult
   public nonisolated func withConnection<R: Sendable>(
     _ body: @Sendable (borrowing BlockingConnection) throws -> R
@@ -110,7 +108,7 @@ public actor PostgresSession {
     for interruption: Interruption, _ body: @Sendable (borrowing BlockingConnection) -> R
   ) -> Result<R, PostgresError> {
     guard let open = connection.take() else { return .failure(PostgresError(.usage, "the session is closed")) }
-    // A later cancellation of this task must not reach the statement of another one.
+    // A later cancellation of this task must not reach the statement of another task.
     open.handle.serve(interruption)
     let result = body(open)
     connection = consume open

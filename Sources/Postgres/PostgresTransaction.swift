@@ -1,22 +1,21 @@
 import CLibPQ
 
-/// What a transaction may do and what it sees.
+/// The access and isolation of a transaction.
 public enum TransactionMode: Hashable, Sendable {
-  /// Reads and writes; each statement sees what was committed before it.
+  /// Each statement sees what was committed before it (READ COMMITTED).
   case readWrite
-  /// Only reads; all statements see the same moment (REPEATABLE READ).
+  /// Read only; all statements see the same snapshot (REPEATABLE READ).
   case snapshot
-  /// Only reads what another open transaction sees, by the name that `pg_export_snapshot()` gave it there.
+  /// Read only, in the snapshot of another open transaction, by its name from `pg_export_snapshot()`.
   case importedSnapshot(String)
 
   fileprivate static let readWriteBeginning = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 }
 
 extension BlockingConnection {
-  /// Runs `body` in a transaction: committed when it returns, rolled back when it throws.
+  /// Runs `body` in a transaction, which is committed when it returns and rolled back when it throws.
   ///
-  /// Throws what `body` throws, or the `PostgresError` of BEGIN or COMMIT. A body that swallowed the error of a
-  /// statement makes the server roll back, which throws too.
+  /// A body that ignores the error of a statement makes the server roll back, which throws too.
   @discardableResult
   public func transaction<R>(
     _ mode: TransactionMode = .readWrite, _ body: (borrowing BlockingConnection) throws -> R
@@ -32,12 +31,11 @@ extension BlockingConnection {
     }
   }
 
-  /// As `transaction`, for what changes a schema: one at a time, however long that takes.
+  /// As `transaction`, for schema changes. An advisory lock admits one at a time, however long it takes.
   ///
-  /// For a table that others are at it waits for three seconds at most, and throws 55P03: whoever wants the table meanwhile,
-  /// a shop's customers perhaps, waits behind it.
-  ///
-  /// - Parameter lock: two numbers that no other program of the database is likely to use as an advisory lock.
+  /// A table lock is waited for three seconds at most, then 55P03 is thrown: other users of the table, such as the
+  /// shop's customers, wait behind this lock request.
+  /// - Parameter lock: the advisory lock, two numbers that no other program of the database is likely to use.
   @discardableResult
   public func migration<R>(
     under lock: (Int64, Int64), _ body: (borrowing BlockingConnection) throws -> R
@@ -49,8 +47,8 @@ extension BlockingConnection {
     }
   }
 
-  /// As `transaction`, and statements that are postponed travel with the next one, so that a transaction of many of them
-  /// waits for the server a few times only: the first ones with the beginning, the last ones with the commit.
+  /// As `transaction`, in pipeline mode: postponed statements are sent with the next one, the first with BEGIN and the
+  /// last with COMMIT, so that a transaction of many statements has few round trips.
   @discardableResult
   public func pipelinedTransaction<R>(_ body: (borrowing BlockingConnection) throws -> R) throws -> R {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
@@ -68,7 +66,7 @@ extension BlockingConnection {
     }
   }
 
-  /// Opens a transaction that lasts until `commit`, `rollback` or the end of the connection. Throws `PostgresError`.
+  /// Opens a transaction that lasts until `commit`, `rollback` or the end of the connection.
   public func begin(_ mode: TransactionMode) throws(PostgresError) {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
     switch mode {
@@ -87,8 +85,7 @@ extension BlockingConnection {
     }
   }
 
-  /// Ends the transaction and keeps its changes. Throws `PostgresError`; then nothing was kept, unless the connection
-  /// was lost, when nobody knows.
+  /// Commits. After an error nothing was kept, unless the connection was lost: then the result is unknown.
   public func commit() throws(PostgresError) {
     let sql = "COMMIT"
     try handle.beginStatement(sql)
@@ -99,14 +96,14 @@ extension BlockingConnection {
     } else {
       result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)
     }
-    // The server answers COMMIT of a failed transaction with success and another tag.
+    // The server answers the COMMIT of a failed transaction with success and another command tag.
     if result.commandTag != sql {
       throw PostgresError(.server, "the transaction had failed and was rolled back", statement: sql)
     }
   }
 
-  /// Ends the transaction and forgets its changes, also when the owner was cancelled. Without a transaction it does
-  /// nothing. It has no error to report: where it fails the connection is lost, and the server rolls back by itself.
+  /// Rolls back, also after a cancellation; does nothing without a transaction. No error is thrown, because after a
+  /// failure the connection is lost and the server rolls back by itself.
   public func rollback() {
     guard isInTransaction, (try? handle.beginStatement("ROLLBACK", shielded: true)) != nil else { return }
     _ = try? unsafe handle.answer(sent: PQsendQuery(handle.pointer, "ROLLBACK"), "ROLLBACK")

@@ -1,32 +1,23 @@
-/// The value of a bound parameter. Values never become SQL text, so quotes and backslashes have no meaning in them.
-///
-/// A nil inside a case is a NULL of that type.
+/// The value of a bound parameter. Nil in a case is a NULL of that type.
 public enum PostgresValue: Hashable, Sendable {
   /// A NULL whose type the server infers.
   case null
-  /// `text`. Other types that are written as text (`uuid`, `jsonb`, `date`) take it with a cast: `$1::jsonb`.
+  /// `text`. Other types in text form (`uuid`, `jsonb`, `date`) need a cast: `$1::jsonb`.
   case text(String?)
   /// `bigint`.
   case int(Int64?)
-  /// `boolean`.
   case bool(Bool?)
-  /// `bytea`.
   case bytes([UInt8]?)
   /// `timestamptz` in microseconds since 1970-01-01T00:00:00Z.
   case timestamp(Int64?)
-  /// `numeric`.
   case numeric(PostgresNumeric?)
-  /// `text[]`.
   case textArray([String?])
   /// `bigint[]`.
   case intArray([Int64?])
-  /// `boolean[]`.
   case boolArray([Bool?])
-  /// `bytea[]`.
   case bytesArray([[UInt8]?])
   /// `timestamptz[]` in microseconds since 1970-01-01T00:00:00Z.
   case timestampArray([Int64?])
-  /// `numeric[]`.
   case numericArray([PostgresNumeric?])
 }
 
@@ -49,7 +40,7 @@ extension PostgresValue {
     }
   }
 
-  /// Appends the binary form to `bytes`; false is a NULL. Throws `.usage` for what Postgres cannot hold.
+  /// Appends the binary form; returns false for NULL. Throws `.usage` for a value that Postgres cannot hold.
   func encode(into bytes: inout [UInt8]) throws(PostgresError) -> Bool {
     switch self {
     case .null: return false

@@ -1,6 +1,6 @@
-/// States that this program acts on or has words for (PostgreSQL documentation, appendix A).
+/// SQLSTATEs that the program handles or explains (PostgreSQL documentation, appendix A).
 public enum SQLState {
-  /// A standby's recovery cancels a snapshot with it, too.
+  // Also sent when a standby's recovery cancels a snapshot.
   public static let serializationFailure = "40001"
   public static let deadlockDetected = "40P01"
   public static let lockNotAvailable = "55P03"
@@ -27,7 +27,7 @@ public enum SQLState {
 }
 
 extension PostgresError {
-  /// What to do about it, for the states that people meet; nil for all others.
+  /// The remedy for the states that operators meet; nil for others.
   var advice: String? {
     guard [.server, .connectionLost, .connectionFailed].contains(kind) else { return nil }
     return switch sqlState {

@@ -5,7 +5,6 @@ import CLibPQ
 struct ServerResult: ~Copyable {
   let pointer: OpaquePointer
 
-  /// Takes over what libpq returned; nil is libpq's way of saying that there is no result.
   init?(_ pointer: OpaquePointer?) {
     guard let pointer = unsafe pointer else { return nil }
     unsafe self.pointer = unsafe pointer
@@ -15,7 +14,6 @@ struct ServerResult: ~Copyable {
 
   var status: ExecStatusType { unsafe PQresultStatus(pointer) }
 
-  /// Whether the statement did what it was asked to.
   var isSuccess: Bool {
     switch status {
     case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: true
@@ -23,19 +21,18 @@ struct ServerResult: ~Copyable {
     }
   }
 
-  /// Whether the statement was not run, because one before it in the same pipeline failed.
+  /// True if the statement was skipped because an earlier one in the pipeline failed.
   var isSkipped: Bool { status == PGRES_PIPELINE_ABORTED }
 
-  /// Whether this is no statement's answer, but says that everything sent before was answered.
+  /// True for the synchronization point of a pipeline, which is no statement's result.
   var isSynchronized: Bool { status == PGRES_PIPELINE_SYNC }
 
-  /// Whether a COPY has begun.
   var isCopy: Bool { status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH }
 
   /// The command tag, such as `INSERT 0 5` or `ROLLBACK`.
   var commandTag: String { unsafe String(cString: PQcmdStatus(pointer)) }
 
-  /// Rows that the command changed or returned; 0 for commands that have no such count.
+  /// The number of rows changed or returned; 0 for commands without a count.
   var affectedRows: Int { unsafe Int(String(cString: PQcmdTuples(pointer))) ?? 0 }
 
   var columns: [PostgresColumn] {
@@ -48,13 +45,13 @@ struct ServerResult: ~Copyable {
   }
 }
 
-/// Copied at once, because the text dies with the result.
+// Copied at once, because the text is freed with the result.
 func errorField(_ result: OpaquePointer, _ code: Int32) -> String? {
   unsafe PQresultErrorField(result, code).map { unsafe String(cString: $0) }
 }
 
 extension PostgresError {
-  /// What a failed result says; `wasInterrupted` when we asked the server to cancel.
+  /// - Parameter wasInterrupted: true if this program requested the cancellation.
   init(
     _ result: borrowing ServerResult, isConnectionLost: Bool, wasInterrupted: Bool, statement: String
   ) {
@@ -82,7 +79,6 @@ extension PostgresError {
   }
 }
 
-/// libpq ends its messages with a newline.
 func trimmed(_ message: String) -> String {
   String(message.reversed().drop(while: \.isWhitespace).reversed())
 }

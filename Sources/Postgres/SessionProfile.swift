@@ -1,27 +1,26 @@
-/// What a connection is set to before its first statement, whatever the role, the database or the server's file says.
+/// The settings of a connection, which override those of role, database and server.
 ///
-/// The result of a statement must not depend on who configured the server. So names resolve in `pg_catalog` alone (a
-/// function that somebody else created in a schema of the search path would run with our rights), texts and dates have
-/// one form, and no timeout ends a night in the middle. Names of other schemas are always written out.
+/// Results must not depend on the server's configuration. Names resolve in `pg_catalog` alone, because a function in
+/// another schema of the search path would run with this program's rights; other names are qualified. Texts and dates
+/// have one format, and no timeout ends a night.
 public struct SessionProfile: Hashable, Sendable {
-  /// Only reads, and fails (42501) instead of silently reading less where row-level security would hide rows.
+  /// Read only. Fails with 42501 if row-level security would hide rows.
   public var isReader = false
-  /// After this long without a byte from the server, while a statement runs, the connection counts as lost. nil waits
-  /// for ever. A server that sorts or builds an index is silent, too.
+  /// The connection counts as lost after this long without a byte while a statement runs; nil: never. A server that
+  /// sorts or builds an index is silent too.
   public var silenceLimit: Duration? = .seconds(1_800)
 
-  /// For the schema that is ours.
+  /// For the schema `night_audit`.
   public static let store = SessionProfile()
-  /// For the shop's relations, which are only ever read.
+  /// For the shop's relations, which are only read.
   public static let salesReader = SessionProfile(isReader: true)
-  /// For `BlockingConnection.migration`: once it has its locks it may take its time.
+  /// For `BlockingConnection.migration`, which may take any time once it has its locks.
   public static let migration = SessionProfile(silenceLimit: nil)
 
-  /// The statements that make a session so.
-  ///
+  /// The SET statements.
   /// - Parameters:
-  ///   - serverVersion: as libpq counts it: 150020 is 15.20.
-  ///   - isEncoded: whether the server knows what its texts are encoded in, which one in `SQL_ASCII` does not.
+  ///   - serverVersion: in libpq's format: 150020 is 15.20.
+  ///   - isEncoded: false for a server in `SQL_ASCII`, which does not know the encoding of its texts.
   func script(serverVersion: Int, isEncoded: Bool) -> String {
     var settings = [
       ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "'ISO, YMD'"), ("IntervalStyle", "'postgres'"),
@@ -30,9 +29,9 @@ public struct SessionProfile: Hashable, Sendable {
       ("default_transaction_isolation", "'read committed'"), ("default_transaction_deferrable", "off"),
       ("client_min_messages", "'notice'"), ("idle_in_transaction_session_timeout", "0"),
       ("lock_timeout", "0"),
-      // How soon the server notices that we are gone, and ends what we held.
+      // The server then detects that the client is gone, and releases its locks.
       ("tcp_keepalives_idle", "30"), ("tcp_keepalives_interval", "10"), ("tcp_keepalives_count", "6"),
-      // A server without an encoding refuses to send a text that is not UTF-8. It is read as it is and judged by us.
+      // A server without an encoding refuses to convert invalid UTF-8. It is read unchanged and checked here.
       ("client_encoding", isEncoded ? "'UTF8'" : "'SQL_ASCII'"),
     ]
     if serverVersion >= 140_000 { settings.append(("idle_session_timeout", "0")) }

@@ -1,13 +1,13 @@
 import CLibPQ
 
-/// A connection pooler that hands every transaction to another session of the server (PgBouncer in transaction mode) takes
-/// away what a night stands on: its locks, its snapshots and its settings, which other programs would get instead.
+// A pooler that assigns another session to each transaction (PgBouncer in transaction mode) loses the night's locks,
+// snapshots and settings, and gives them to other programs.
 extension BlockingConnection {
-  /// Throws `.misconfigured` behind such a pooler.
+  /// Throws `.misconfigured` behind a transaction pooler.
   ///
-  /// A pooler is found out because the process it says it is (libpq was told an invented one) is not the process that
-  /// answers. In session mode a session keeps its process to itself. In transaction mode the process goes back to the pool
-  /// when a statement has ended: then either somebody else gets it, or the next statement gets another one.
+  /// A pooler is detected because it invents a process ID, which differs from that of the server process. In session
+  /// mode a session keeps its process. In transaction mode the process returns to the pool after a statement: another
+  /// connection gets it, or the next statement gets another one.
   func refuseTransactionPooler(_ parameters: ConnectionParameters) throws(PostgresError) {
     let process = try outlastingTimeouts { () throws(PostgresError) in try servingProcess() }
     if process == backendProcessId { return }
@@ -20,11 +20,10 @@ extension BlockingConnection {
       """)
   }
 
-  /// Whether another connection gets the process that has just served this one, or this one another process now.
   private func isShared(_ process: Int32, _ parameters: ConnectionParameters) throws(PostgresError) -> Bool {
     var profile = SessionProfile.store
     profile.silenceLimit = .seconds(5)
-    // In session mode a pool can be used up by ourselves; then there is nobody to compare with.
+    // In session mode our own connections may use up the pool; then no comparison is possible.
     guard
       let other = try? BlockingConnection(
         handle: ConnectionHandle(
@@ -34,7 +33,7 @@ extension BlockingConnection {
       try other.executeScript("BEGIN READ ONLY")
       if try other.servingProcess() == process { return true }
     } catch {
-      // Silence says that the pool is used up. An answer says that the pool allows no transaction at all.
+      // No answer means that the pool is used up; an error means that the pool allows no transaction.
       return error.sqlState != nil
     }
     return try servingProcess() != process
