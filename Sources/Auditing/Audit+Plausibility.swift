@@ -6,9 +6,8 @@ import Reporting
 import Run
 import SalesStore
 
-/// Whether a night may be published without a person having looked at it, and what becomes of it otherwise.
+/// Plausibility checks that decide whether a night is published or held for a person.
 extension Audit {
-  /// The rows of a relation of the shop's that a night is measured by, as a query of one number.
   static func counted(
     _ relation: String, by date: String, _ sales: SalesRows, since: Instant
   ) throws(PostgresError) -> String {
@@ -18,11 +17,7 @@ extension Audit {
     """
   }
 
-  /// Counts the shop's rows, and says why the night is held; empty when it is not, and of a part of the orders.
-  ///
-  /// - Parameters:
-  ///   - figures: of the findings; gets the counts of the shop's rows.
-  ///   - read: the counts of parts that were audited elsewhere; nil: the shop's server is asked.
+  /// Counts the shop's rows into `figures` and returns why the night is held; empty for a plausible or narrowed night.
   func holdCauses(
     _ figures: inout NightFigures, _ record: RunRecord?, read: AuditPieces.Counts?, _ sales: SalesRows,
     _ rows: StoreRows
@@ -43,7 +38,7 @@ extension Audit {
     return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
 
-  /// Whether a run says what is open now: a narrowed view, or one of an earlier time than is already known, does not.
+  /// True unless the run is narrowed or an earlier run has a later as-of: only then are findings updated.
   func isNews(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
     if plan.selection.isNarrowing { return false }
     let newest = try recording.execute(
@@ -52,7 +47,7 @@ extension Audit {
     return newest.map { $0 <= plan.asOf.microseconds } ?? true
   }
 
-  /// Whether a run is a night that later ones are compared with: none that is already saved is of a later instant.
+  /// True for a nightly run with no saved nightly run of a later as-of.
   func isNewestNight(_ record: RunRecord, on recording: borrowing BlockingConnection) throws -> Bool {
     guard record.isNightly else { return false }
     return try recording.execute(
@@ -65,15 +60,13 @@ extension Audit {
 
   // MARK: - Endings
 
-  /// Puts the report where nobody takes it for a published one, and records nothing but that.
-  ///
-  /// - Returns: where it is.
+  /// Moves the report to the folder of held nights, records only that, and returns the path.
   func hold(
     _ folder: ReportFolder, because causes: [HoldCause], _ mark: ReportMark, _ status: ExitStatus,
     _ record: RunRecord?, on recording: borrowing BlockingConnection?,
     _ finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> String {
-    // What is no night does not take the place of one that is held.
+    // A run that is not nightly must not replace a held night.
     let destination: ReportFolder.Destination =
       record?.isNightly == false
       ? .heldApart(directory: settings.reportDirectory, asOf: plan.asOf.compactText)
@@ -95,7 +88,6 @@ extension Audit {
     return path
   }
 
-  /// The folder is there: from now on the run is what it is.
   func settle(_ record: RunRecord, as directory: String, on recording: borrowing BlockingConnection?) throws {
     switch recording {
     case .none: return
@@ -105,16 +97,15 @@ extension Audit {
 }
 
 extension FindingsThreshold {
-  /// Whether a night's open critical findings are more than that.
   package func isExceeded(by findings: FindingsSummary) -> Bool {
     isExceeded(critical: findings.count(.critical), atStake: findings.atStake(.critical).minorUnits)
   }
 }
 
 extension Plausibility.Precedent {
-  /// The last complete night before that; nil where there is none.
+  /// The last complete night before `asOf`; nil if there is none.
   package init?(before asOf: Instant, on own: borrowing BlockingConnection) throws(PostgresError) {
-    // Nights of the first release have kept no figures: nothing is fewer than what nobody knows.
+    // Nights of the first release have no figures; 0 never counts as a decrease.
     let rows = try own.execute(
       """
       SELECT coalesce(lookback_orders, 0), coalesce(lookback_deliveries, 0) FROM night_audit.runs

@@ -6,12 +6,12 @@ import Reporting
 import Run
 import SalesStore
 
-/// What an audit's report is made with, and what it says as a whole.
+/// Report options and summary texts of an audit.
 extension Audit {
   func options(
     _ folder: ReportFolder, _ connection: borrowing BlockingConnection, _ sales: SalesRows
   ) throws -> ReportOptions {
-    // Only the workbook has to know beforehand how long its sheets will be.
+    // Only the workbook needs the number of rows of its sheets in advance.
     let rows = settings.formats.contains(.xlsx) ? try listed(connection, sales) : (orders: 0, receipts: 0)
     var options = ReportOptions(
       directory: folder.staging, period: plan.period.reported, formats: settings.formats, timeZone: settings.timeZone,
@@ -24,7 +24,6 @@ extension Audit {
     return options
   }
 
-  /// How many rows the files of orders and receipts will have, as the shop's server counts them.
   func listed(
     _ connection: borrowing BlockingConnection, _ sales: SalesRows
   ) throws -> (orders: Int, receipts: Int) {
@@ -57,7 +56,7 @@ extension Audit {
       let them = count == 1 ? "it" : "them"
       reasons.append("\(Self.receipts(count)) due and Apple has not answered for \(them) (\(reason)).")
     }
-    // There may have been no time to ask.
+    // The time limit may have left no time to ask.
     if owedBehindCriticals > 0 {
       reasons.append(
         "\(Self.receipts(owedBehindCriticals)) due once more, because critical findings rest on older answers, and no "
@@ -77,7 +76,7 @@ extension Audit {
 
   private static func receipts(_ count: Int) -> String { count == 1 ? "1 receipt was" : "\(count) receipts were" }
 
-  /// How tonight's picture of earlier days differs from what the nights before said about them.
+  /// Differences between tonight's totals of earlier days and the totals reported at the time.
   func adjustments(
     _ collector: AuditCollector, _ coordinator: borrowing BlockingConnection
   ) throws(PostgresError) -> (adjustments: [Adjustment], days: [DayLine], uncompared: String?) {
@@ -88,7 +87,7 @@ extension Audit {
       of: isOfOneDay ? .but(plan.period.until) : .before(plan.period.since), asOf: plan.asOf,
       timeZone: settings.timeZoneName, on: coordinator)
     let now = said.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
-    // Of a longer period each day was reported by a night of its own, the last one included.
+    // Each day of a longer period was reported by its own night, the last day included.
     let atTheTime = try ReportedDays.statements(
       of: isOfOneDay ? .before(plan.period.until) : .upTo(plan.period.until), asOf: plan.asOf, isOfOwnNight: true,
       timeZone: settings.timeZoneName, on: coordinator)
@@ -98,7 +97,6 @@ extension Audit {
     return (Adjustment.between(said, now), DayLine.lines(days, reported: atTheTime), Self.uncompared(elsewhere))
   }
 
-  /// What nobody compares any more; nil where everything is.
   private static func uncompared(_ days: [String]) -> String? {
     guard let first = days.first, let last = days.last else { return nil }
     let span = days.count == 1 ? "\(first) was" : "\(days.count) days from \(first) to \(last) were"
@@ -116,6 +114,5 @@ extension Audit {
 }
 
 extension Period {
-  /// As the report knows it.
   fileprivate var reported: ReportPeriod { ReportPeriod(since: since, until: until, start: start, end: end) }
 }

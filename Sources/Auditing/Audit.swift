@@ -8,23 +8,22 @@ import Run
 import SalesStore
 import Streams
 
-/// What an audit has come to.
+/// The results of a finished audit.
 package struct AuditOutcome: Sendable {
   package var totals: Totals
   package var summary: SummaryFacts
-  /// Where the report lies; nil when none was written.
+  /// The path of the report folder; nil if no report was written.
   package var directory: String?
-  /// What people had put into the folder before.
+  /// Files of people found in the folder that the report replaced.
   package var kept: [KeptFile] = []
-  /// Why the night is held; empty when it is not.
+  /// Why the night is held; empty if it is published.
   package var held: [HoldCause] = []
-  /// Business days before it that no report is about, with the remedy.
+  /// The message about earlier business days without a report.
   package var uncovered: String?
-  /// Why it lists no order although one was asked for, with the remedy.
+  /// The message about why no order is listed, for a report on one order or user.
   package var unlisted: String?
-  /// What to do about days that nothing is compared with any more; nil where there are none.
   package var uncompared: String?
-  /// Proofs behind critical findings that are older than the audit and that Apple can be asked about.
+  /// Proofs behind critical findings with evidence older than the audit, which Apple can be asked about.
   package var unasked: Set<CheckSubject> = []
   package var exitStatus: ExitStatus
 }
@@ -33,20 +32,17 @@ extension SpillSorter.Failure: EndsRun {
   package var exitStatus: ExitStatus { .cannotWrite }
 }
 
-/// What an audit has come to.
 package enum AuditResult: Sendable {
   case report(AuditOutcome)
-  /// Nothing was written: Apple is to be asked before anybody is alarmed, or an answer is called missing.
   case needsAnswers(OpenQuestions)
 }
 
-/// What an audit has met that Apple can be asked about in the same night.
+/// Questions for Apple that an audit found and the same night can ask.
 package struct OpenQuestions: Sendable {
-  /// Proofs behind critical findings whose answers are older than the audit.
+  /// Proofs behind critical findings with evidence older than the audit.
   package private(set) var critical: Set<CheckSubject> = []
-  /// When the oldest receipt came, or the oldest order was made, that no run has taken in; nil: all are known.
+  /// The date of the oldest receipt or order that no run has queued; nil if all are queued.
   package private(set) var unknownFrom: Instant?
-  /// Customers whose whole histories are to be read.
   package private(set) var customers: Set<CustomerHistories.Customer> = []
 
   package init() {}
@@ -57,42 +53,37 @@ package struct OpenQuestions: Sendable {
     self.customers = customers
   }
 
-  /// Whether there is a question about a receipt, an order or a transaction.
   package var asksAboutChecks: Bool { !critical.isEmpty || unknownFrom != nil }
 
-  /// Takes in what was left to be asked later.
   package mutating func add(_ later: OpenQuestions) {
     critical.formUnion(later.critical)
     customers.formUnion(later.customers)
     unknownFrom = [unknownFrom, later.unknownFrom].compactMap(\.self).min()
   }
 
-  /// Whether there is a question that is not among those of earlier audits. What came to light once and is still not taken in
-  /// will not be.
+  /// True if there is a question that was not asked before. A row that is still not queued after one try will not be.
   func addsAny(to asked: OpenQuestions) -> Bool {
     !critical.isSubset(of: asked.critical) || !customers.isSubset(of: asked.customers)
       || unknownFrom != nil && asked.unknownFrom == nil
   }
 }
 
-/// One audit on a thread of its own: a snapshot, the pass over it, the findings' history, the files.
+/// One audit on its own thread: reads one snapshot of each store, decides, compares findings and writes files.
 package struct Audit {
   package let settings: Settings
   package let plan: AuditPlan
-  /// Apps whose re-check our own configuration ended, with the remedy.
+  /// Apps whose re-check ended with a configuration error, with the remedy.
   package let faults: [String: String]
   package let stop: StopSignal
   package let progress: WorkProgress
-  /// What else the report tells; nil: nothing.
   package var supplement: SupplementSource?
-  /// The runs whose report folders its report may replace.
+  /// Runs whose report folders this report may replace.
   package var known = KnownRuns()
-  /// Where ids are cut; nil: as the planner's statistics say.
+  /// Cuts of the ID ranges; nil: taken from the planner's statistics.
   var partition: AuditPartition?
-  /// How far a snapshot of the shop's store reaches; nil: as its relations say.
+  /// Reach of a snapshot of the shop's store; nil: detected from its relations.
   var reach: SnapshotReach?
 
-  /// - Parameter faults: apps whose re-check our own configuration ended, with the remedy.
   package init(
     settings: Settings, plan: AuditPlan, faults: [String: String], stop: StopSignal, progress: WorkProgress
   ) {
@@ -103,10 +94,9 @@ package struct Audit {
     self.progress = progress
   }
 
-  /// Reads, decides, writes and publishes, whatever the answers' age.
+  /// Reads, decides, writes and publishes, however old the answers are.
   ///
   /// - Parameters:
-  ///   - destination: nil writes no files.
   ///   - record: the run to save; nil leaves the database as it is.
   ///   - finishing: adds files to the folder just before it is published.
   package func report(
@@ -116,16 +106,15 @@ package struct Audit {
     try SalesStore.startingOverOnce(settings, scope) { onlyReads in
       let reading = try read(scope, destination, saving: record)
       onlyReads = false
-      // Nothing is left of it once it is published.
       defer { reading.folder?.discard() }
       return try write(reading, scope, saving: record, finishing: finishing)
     }
   }
 
-  /// The same, unless critical findings rest on answers that Apple can be asked for again, or receipts or orders have come to
-  /// light of which nobody knew when Apple was asked.
+  /// Like `report`, but returns open questions that are not in `asked` if Apple has to be asked first.
   ///
-  /// - Parameter asked: what was left to be asked before: nothing is left twice.
+  /// That is the case if critical findings rest on old answers, or receipts or orders arrived after the queue was
+  /// filled.
   package func reportOrAsk(
     _ scope: BlockingScope, asked: OpenQuestions, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
@@ -141,9 +130,8 @@ package struct Audit {
     }
   }
 
-  /// Reads and decides, writes nothing, and hands on the orders.
-  ///
-  /// Throws `ReportError.unbalanced` where rows are missing, what reading throws, and what `body` throws.
+  /// Reads and decides without writing, and passes the orders to `body`. Throws `ReportError.unbalanced` if rows are
+  /// missing.
   package func judge<Result>(_ scope: BlockingScope, _ body: (AuditedOrders) throws -> Result) throws -> Result {
     try SalesStore.startingOverOnce(settings, scope) { onlyReads in
       let reading = try read(scope, into: nil, isKept: true)
@@ -153,23 +141,16 @@ package struct Audit {
     }
   }
 
-  /// What the pass has left.
   private struct Reading {
     var collector: AuditCollector
     var folder: ReportFolder?
-    /// Proofs behind critical findings whose answers are older than the audit.
     var aged: [CriticalEvidence.Proof]
-    /// Customers whose whole histories are to be read.
     var customers: Set<CustomerHistories.Customer>
-    /// Those of the aged proofs that Apple can be asked about.
     var unasked: Set<CheckSubject> { Set(aged.filter(\.isAskable).map(\.subject)) }
-    /// What tonight is compared with.
     var base: BaseNight?
-    /// How the shop's rows were read.
     var sales: SalesRows
-    /// What parts that were audited elsewhere have counted.
     var counts: AuditPieces.Counts?
-    /// The first reader's rows, whose snapshots are open.
+    /// Rows of the first reader, whose snapshots are still open.
     var rows: StoreRows
   }
 
@@ -192,7 +173,7 @@ package struct Audit {
     let narrowed =
       partition == nil
       ? try NarrowedReading(completed, sales, shop: stores.rows.sales, own: stores.rows.own) : nil
-    // A few rows are sorted, however they are ordered.
+    // A narrowed report sorts its few rows, so that the shop's ordering need not be detected.
     if narrowed == nil { sales = try sales.ordered(on: stores.rows.sales) }
     let temporary = folder?.staging ?? NSTemporaryDirectory()
     let base = try BaseNight.before(plan.asOf, period: plan.period, on: stores.rows.own)
@@ -213,7 +194,7 @@ package struct Audit {
     }
     progress.end()
     let aged = try CriticalEvidence.aged(among: collector.agedCriticals, asOf: plan.asOf, on: stores.rows.own)
-    // A narrowed run asks about what it lists and leaves whole customers to the night.
+    // A narrowed run leaves customer histories to the night.
     let customers = try CustomerHistories.wanted(
       of: plan.selection.isNarrowing ? [] : collector.doubtfulPayments, bundleIds: settings.sweptApps.map(\.bundleId),
       asOf: plan.asOf, staleAfter: plan.staleAfter, on: stores.rows.own)
@@ -230,7 +211,7 @@ package struct Audit {
       try partition
       ?? AuditPartition(sales, readers: plan.readers, shop: stores.rows.sales, own: stores.rows.own)
     var further = try stores.further(partition.readers - 1)
-    // As many as the servers take; what is too few to be used is given back to whoever else needs it.
+    // Too few connections are released at once, because other programs may need them.
     if further.count < partition.readers - 1 { (partition, further) = (AuditPartition(), []) }
     let sharedSales = try TransactionTable.sharedSales(on: stores.rows.own)
     let readers = try ([stores.rows] + further).enumerated().map { part, rows in
@@ -252,7 +233,6 @@ package struct Audit {
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
   }
 
-  /// Reads the rows that a report on one order or one user is made of.
   private func read(
     _ narrowed: NarrowedReading, _ stores: AuditStores, _ scope: BlockingScope, _ completed: AuditPlan,
     _ sales: SalesRows, into collector: AuditCollector, _ temporary: String
@@ -271,7 +251,6 @@ package struct Audit {
       counted: { try narrowed.totals(sales, on: stores.rows.sales) }, repeated: { narrowed.repeated })
   }
 
-  /// nil where one snapshot spans the shop's store.
   func secondLook(
     _ stores: AuditStores, _ scope: BlockingScope, _ sales: SalesRows, _ completed: AuditPlan
   ) -> SecondLook? {
@@ -286,18 +265,18 @@ package struct Audit {
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
     let (collector, rows) = (reading.collector, reading.rows)
-    // What is made of the orders is stored from here on, so all of them have to be here.
+    // Results derived from the orders are stored from here on, so all orders must have been read.
     try requireWhole(collector)
     let supplement = supplement?.supplement(scope, collector)
     for finding in try supplement?.reported(asOf: plan.asOf, on: rows.own) ?? [] {
       try collector.add(finding, subjects: [], plan: plan)
     }
-    // Reconciling by day, at a later as-of, owes nobody a question that only a run puts.
+    // An audit at a later as-of than any run does not wait for answers that only a run requests.
     let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: rows.own)
     let owedBehindCriticals = reading.aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) }
     try collector.writeRemainder()
 
-    // What is kept of a run is written on a connection of its own and committed just before the report appears.
+    // Saved results have a connection of their own and are committed just before the report appears.
     let recording = try record.map { _ in try AuditStores.connect(settings, scope) }
     try beginSaving(recording)
     let base = reading.base
@@ -371,7 +350,6 @@ package struct Audit {
     return outcome
   }
 
-  /// Whether everything was read that there is.
   private func requireWhole(_ collector: AuditCollector) throws {
     let unread = collector.control.filter { !$0.isBalanced }
     if !unread.isEmpty { throw ReportError.unbalanced(unread) }
@@ -383,7 +361,6 @@ package struct Audit {
     _ collector: AuditCollector, _ changes: NightChanges, _ figures: inout NightFigures,
     _ coordinator: borrowing BlockingConnection, _ recording: borrowing BlockingConnection?
   ) throws -> (FindingsSummary, first: [ReportedFinding]) {
-    // The file is in the order of ids, the sheet is worst first.
     let worst = SpillSorter(directory: collector.temporaryDirectory)
     let comparison = FindingsHistory(
       plan: plan, owners: settings.owners, changes: changes,
@@ -452,13 +429,13 @@ package struct Audit {
     _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
     in recording: borrowing BlockingConnection
   ) throws {
-    // Before a finding is touched: people who are writing are waited for, and then wait.
+    // Taken before any finding changes: waits for people who are writing, then makes them wait.
     try Trail.holdPeople(on: recording)
     if try isNews(record, on: recording) {
       try FindingsHistory.apply(asOf: plan.asOf, runId: record.runId, on: recording)
       if let claims { try ClaimsTable.apply(claims, on: recording) }
     }
-    // A report by hand of a later instant says what is open now; the next night is compared with this one all the same.
+    // A manual report of a later as-of updates the open findings, but the next night is compared with this one.
     if try isNewestNight(record, on: recording) {
       try FindingsHistory.saveNight(record, on: recording)
       try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: recording)
@@ -481,13 +458,13 @@ package struct Audit {
       lookback: plan.selection.isNarrowing ? nil : (figures.orders, figures.deliveries), on: recording)
     try record.lock?.requireStillHeld(on: recording)
     try recording.commit()
-    // Whatever the commit had to wait for.
+    // Checked again because the commit may have waited.
     try record.lock?.requireStillHeld(on: recording)
   }
 }
 
 extension Settings {
-  /// Whether people are to hear of a night. A first one has nothing to compare with, and all of it is news.
+  /// True if a notification is sent. The first night has no base, so all of it is new.
   fileprivate func tells(of summary: SummaryFacts) -> Bool {
     switch notifyOn {
     case .always: true
@@ -520,7 +497,6 @@ extension ReportedFinding {
 }
 
 extension Reasoning {
-  /// What was considered and with what result, in the words of `explain`.
   var sentences: [String] {
     steps.map { "\($0.rule.question) \($0.verdict == nil ? "No" : "Yes"): \($0.because)" } + [disposition]
   }

@@ -5,43 +5,32 @@ import Reporting
 import Run
 import Streams
 
-/// Gathers what an audit says, or a part of it: totals, findings, refunds and the rows of the report's files as they come.
-/// What parts have gathered is joined in their order, and is then as if one had gathered all of it.
-///
-/// Used by one thread at a time; not `Sendable`.
+/// Collects the results of an audit or of one part. Joined in the order of parts, they equal those of one part. Used by
+/// one thread at a time; not `Sendable`.
 final class AuditCollector {
-  /// The report that is being written; nil when only the table is wanted, and in the parts behind the first.
+  /// nil if only the tables are wanted, and in all parts but the first.
   private var report: ReportWriter?
   private let waiting: WaitingRows?
   private(set) var totals = Totals()
-  /// By the day of the orders, for comparing with what earlier nights reported.
   private(set) var days: DayTotals
-  /// Lines of users that memory holds no more, in the order of the report; several of one user add up.
+  /// User lines that no longer fit into memory, in report order; lines of one user add up.
   private let users: SpillSorter
-  /// Findings by the bytes of their stable id.
   let findings: SpillSorter
   private let refunds: SpillSorter
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
-  /// Who owns what, by transaction id; nil where nobody keeps it.
+  /// Owners by transaction ID; nil if claims are not saved.
   let claims: SpillSorter?
-  /// Whether everything was read that there is.
   var control: [ControlTotal] = []
-  /// What is decided about each order, for comparing with other nights.
   let nights: OrderNights
   private(set) var outstanding: [String: Int] = [:]
-  /// When the oldest receipt came, or the oldest order was made, that no run has taken in; nil: all are known.
   private(set) var unknownFrom: Instant?
-  /// By app the orders that nobody can ask Apple about.
   private(set) var beyondAsking: [String: Int] = [:]
-  /// What came of reading critical orders again; nil where one snapshot spans the shop's store.
+  /// Counts of the recheck of critical orders; nil if one snapshot spans the shop's store.
   private(set) var lookedAgain: SecondLook.Reading.Figures?
-  /// What critical findings rest on whose evidence is older than the audit.
   private(set) var agedCriticals: Set<CheckSubject> = []
-  /// Transactions whose customers' histories are wanted: payments that no order owns, and double charges.
+  /// Transactions whose customers' histories are wanted: payments without an owner, and double charges.
   private(set) var doubtfulPayments: Set<Identifier> = []
-  /// The identities of critical findings that earlier runs have reported.
   var openCriticals: Set<Identifier> = []
-  /// Whether anybody will read what was considered about critical findings.
   let isExplaining: Bool
   private var record = RecordBytes()
   private let testUsers: Set<Identifier>
@@ -74,9 +63,7 @@ final class AuditCollector {
     self.testUsers = testUsers
   }
 
-  /// - Parameters:
-  ///   - report: where the rows of all parts go in the end; nil when only the table is wanted.
-  ///   - comparesNights: whether what is decided about each order is compared with other nights, or kept for them.
+  /// Collects for a report; nil if only the tables are wanted.
   convenience init(
     report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
     keepsClaims: Bool, comparesNights: Bool = true
@@ -87,7 +74,7 @@ final class AuditCollector {
       keepsClaims: keepsClaims, comparesNights: comparesNights, isExplaining: isExplaining)
   }
 
-  /// For a part behind the first one, which `first` gathers.
+  /// The collector of a later part, to be joined into `first`.
   convenience init(behind first: AuditCollector) throws {
     self.init(
       report: nil,
@@ -97,14 +84,13 @@ final class AuditCollector {
     openCriticals = first.openCriticals
   }
 
-  /// For a part whose rows wait for others, wherever those are.
+  /// The collector of a part audited in another process: all its rows wait.
   convenience init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], keepsClaims: Bool) throws {
     self.init(
       report: nil, waiting: try WaitingRows(in: temporaryDirectory, as: nil), temporaryDirectory: temporaryDirectory,
       testUsers: [], days: days, keepsClaims: keepsClaims, comparesNights: true, isExplaining: true)
   }
 
-  /// Takes over what the part behind has gathered.
   func join(_ next: AuditCollector) throws {
     totals.join(next.totals)
     try users.absorb(next.users)
@@ -124,20 +110,18 @@ final class AuditCollector {
     try next.waiting?.passOrders(made: { try report?.write(madeOrder: $0) }) { try list($0) }
   }
 
-  /// Takes over the listed receipts of the part behind: those of all parts come before the first order.
+  /// Joins the listed receipts of the next part. Receipts of all parts precede the first order.
   func joinReceipts(_ next: AuditCollector) throws {
     try next.waiting?.passReceipts(made: { try report?.write(madeReceipt: $0) }) { try list($0) }
   }
 
-  /// Takes the report out to finish it.
   func takeReport() -> ReportWriter? { report.take() }
 
-  /// Whether rows are wanted at all.
   private var isReporting: Bool { report != nil || waiting != nil }
 
   // MARK: - Pieces
 
-  /// Leaves everything that was gathered, to be taken elsewhere. Not after anything was taken out.
+  /// Writes all results as frames for another process. Must not follow a call that takes results out.
   func write(to writer: inout AuditFrameWriter) throws {
     try waiting?.write(to: &writer)
     try writer.write(.finding, all: findings)
@@ -207,7 +191,6 @@ final class AuditCollector {
     }
   }
 
-  /// Takes a piece that another collector has left; those of receipts and orders in their order.
   func take(_ frame: AuditFrame, _ content: Frame) throws {
     var reader = RecordReader(content.content)
     let key = Array(content.key.dropFirst())
@@ -276,7 +259,6 @@ final class AuditCollector {
     try waiting?.add(receipt)
   }
 
-  /// As the receipt that `record` is of.
   func list(_ receipt: PlainReceipt, _ record: borrowing RecordBytes) throws {
     let content = record.content
     try report?.write(receipt: receipt) {
@@ -286,26 +268,18 @@ final class AuditCollector {
     try waiting?.add(receipt, record)
   }
 
-  /// An answer that Apple still owes.
   func countOutstanding(_ state: ProofState) {
     let reason = state.outcome == .verified ? "stale" : (state.reason ?? .neverChecked).rawValue
     outstanding[reason, default: 0] += 1
   }
 
-  /// Notes when a receipt came, or an order was made, that no run has taken in.
   func note(unknownFrom time: Instant) { unknownFrom = min(unknownFrom ?? time, time) }
 
-  /// An order that nobody can ask Apple about.
   func countBeyondAsking(ofApp bundleId: String) { beyondAsking[bundleId, default: 0] += 1 }
 
   // MARK: - Orders
 
-  /// Adds a judged and listed order: to the totals and files when it is of the period, its findings when it is of
-  /// the lookback.
-  ///
-  /// - Parameters:
-  ///   - subjects: the proofs that its findings rest on.
-  ///   - explanation: what was considered, for the critical ones of its findings.
+  /// Adds an order to totals and files if created in the period, and its findings if in the lookback.
   func add(
     _ judgement: Judgement, subjects: [CheckSubject], explanation: [String] = [], plan: AuditPlan
   ) throws {
@@ -327,7 +301,7 @@ final class AuditCollector {
     }
   }
 
-  /// As of the judgement of an order that is listed and owns its one transaction.
+  /// Adds a listed order that owns its one transaction, with the same result as adding its judgement.
   func add(_ sale: SettledSale, plan: AuditPlan) throws {
     days.add(sale)
     try nights.add(sale)
@@ -339,7 +313,6 @@ final class AuditCollector {
     try waiting?.add(OrderLine(sale), settled: sale)
   }
 
-  /// How many users' lines are kept in memory.
   private static let usersInMemory = 1 << 14
 
   private func keepFewUsers() throws { if totals.users.count >= Self.usersInMemory { try putUsersAside() } }
@@ -351,7 +324,7 @@ final class AuditCollector {
       record.put(key.userId)
       record.put(key.currency.code)
       record.put(line)
-      // No text of a database holds the zero, so that the keys sort as the users do.
+      // Text from Postgres never contains a zero byte, so these keys sort as the users do.
       sortingKey.clear()
       key.userId.withUTF8 { sortingKey.append($0) }
       sortingKey.put(UInt8(0))
@@ -360,7 +333,6 @@ final class AuditCollector {
     }
   }
 
-  /// Hands on the lines of all users, by user and currency, and forgets them.
   private func passUsers(_ body: (Totals.UserKey, Totals.Line) throws -> Void) throws {
     try putUsersAside()
     var last: (key: Totals.UserKey, line: Totals.Line)?
@@ -386,9 +358,7 @@ final class AuditCollector {
     try waiting?.add(line)
   }
 
-  /// Adds a finding that stands on no order, if the filters list it.
-  ///
-  /// - Parameter subjects: the proofs that it rests on.
+  /// Adds a finding without an order if the filters include it.
   func add(_ finding: Finding, subjects: [CheckSubject], plan: AuditPlan) throws {
     if plan.selection.includes(finding) { try keep(finding, subjects, [], asOf: plan.asOf) }
   }
@@ -410,14 +380,12 @@ final class AuditCollector {
     try findings.add(key: finding.digest, content: record.content)
   }
 
-  /// Notes what came of reading critical orders again.
   func note(_ figures: SecondLook.Reading.Figures) {
     let before = lookedAgain ?? SecondLook.Reading.Figures()
     lookedAgain = SecondLook.Reading.Figures(
       orders: before.orders + figures.orders, changed: before.changed + figures.changed)
   }
 
-  /// Notes who owns a transaction.
   func note(owner orderId: Identifier, of key: TransactionKey) throws {
     guard let claims else { return }
     record.clear()
@@ -436,7 +404,7 @@ final class AuditCollector {
     }
   }
 
-  /// Adds a reversal that is dated in the period, whenever its order was. Sandbox money is no money.
+  /// Adds a refund dated in the period, whatever the date of its order. Sandbox refunds move no money.
   func addRefund(of transaction: TransactionRecord, order: Order?, judgement: Judgement?, plan: AuditPlan) throws {
     guard isReporting, transaction.environment == .production, let revocation = transaction.revocation,
       plan.period.contains(revocation.date), !transaction.isFamilyShared
@@ -458,7 +426,6 @@ final class AuditCollector {
 
   // MARK: - The end of the pass
 
-  /// Writes what could only be ordered at the end: users, refunds and the sandbox.
   func writeRemainder() throws {
     try passUsers { try report?.write(user: $0, $1) }
     let restored = try RestoredRefunds(refunds)
@@ -483,6 +450,5 @@ final class AuditCollector {
 
   func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
 
-  /// Whether findings are wanted worst first, too.
   var hasSheets: Bool { report?.hasSheets ?? false }
 }

@@ -5,8 +5,7 @@ import Run
 import SalesStore
 import Streams
 
-/// Everything but rows that a part is audited with: what is configured, what the shop's small relations say, and the instant.
-/// Whoever audits a part elsewhere needs no configuration and no database.
+/// The configuration, small shop relations and as-of that a part is audited with elsewhere, without a database.
 package struct AuditContext {
   var rules: Rules
   var period: Period
@@ -15,7 +14,7 @@ package struct AuditContext {
   var horizon: Horizon
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
-  /// Sales that more than one transaction is of.
+  /// Purchases with more than one transaction.
   var sharedSales: Set<TransactionKey>
 
   init(
@@ -30,7 +29,7 @@ package struct AuditContext {
     self.sharedSales = sharedSales
   }
 
-  /// What `encoded` wrote.
+  /// Reads a file written by `encoded`.
   package init(path: String) throws {
     guard let content = RegularFile.content(path) else {
       throw Frame.Failure(description: "cannot read the context \(path)")
@@ -49,14 +48,13 @@ package struct AuditContext {
     return plan
   }
 
-  /// Decodes rows that come without a database.
   var sales: SalesRows {
     get throws { try SalesRows(schema: "-", bundleIds: rules.bundleIds, horizon: horizon) }
   }
 }
 
 extension AuditContext {
-  /// As bytes that the same version reads.
+  /// The context as bytes, readable by the same version of the program only.
   var encoded: Data {
     var record = RecordBytes()
     record.put(Version.current)
@@ -123,7 +121,6 @@ extension AuditContext {
       let first = try record.instant()
       return first...(max(first, try record.instant()))
     }
-    // Set below, once everything has a value.
     let graces = try spans.map { (_) throws(RecordReader.Mismatch) in try record.span() }
     let tolerance = try record.int()
     (staleAfter, refundWindow) = (try record.span(), try record.span())

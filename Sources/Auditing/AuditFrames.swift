@@ -5,42 +5,35 @@ import Reporting
 import SalesStore
 import Streams
 
-/// What a frame of an audit in parts holds. The numbers are a contract with whoever carries frames from one stage to the next
-/// (the page Spark); those of relations are in `AuditRelation`.
+/// The kinds of frames of an audit in parts. Programs that carry frames between stages (page Spark) rely on the
+/// numbers. Numbers of relations are in `AuditRelation`.
 enum AuditFrame: UInt8, CaseIterable {
-  // Between stages.
-  /// A receipt with its check and what it brought, by the id of its order.
+  // Frames between stages.
   case proof = 20
-  /// What an order or a receipt has to do with a transaction, by its id.
+  /// A reference from an order or receipt to a transaction, by transaction ID.
   case mention
-  /// An order with everything that was sent for it, by its id.
   case group
-  /// What the transactions' side tells an order, by the order's id.
+  /// An `OrderTransaction`, by order ID.
   case told
-  /// A transaction that several orders could own, or whose sale has several ids, by its id.
+  /// A transaction with several possible owners or several IDs of one purchase, by transaction ID.
   case contested
-  /// An order that contests anything, by its id.
   case contestant
-  /// An order that does not have the account token that its transaction carries, by the token.
+  /// An order without the account token that its transaction carries, by token.
   case tokenQuestion
-  /// A user who has an account token on file, by the token.
   case tokenHolder
-  /// Somebody of whom a receipt is not answered yet.
   case openPerson
-  /// What matching has come to, by order id.
   case matched
-  /// A payment for something that is bought once for good.
+  /// A payment for a non-consumable product.
   case purchase
-  /// What stands on an order because of another, by its id.
+  /// A finding about a non-consumable bought twice, by order ID.
   case boughtTwice
-  /// A delivery, by its id.
   case delivery
-  /// The first of several deliveries of one id.
+  /// The first order of a repeated delivery ID.
   case repeatedDelivery
-  /// An order that was read again with its deliveries, by its id.
+  /// An order that was read again with its deliveries, by order ID.
   case looked
 
-  // Pieces, which are joined in the end.
+  // Results, which are joined at the end.
   case orderLine = 64
   case receiptLine
   case finding
@@ -62,7 +55,6 @@ enum AuditFrame: UInt8, CaseIterable {
   var isPiece: Bool { rawValue >= AuditFrame.orderLine.rawValue }
 }
 
-/// Where a stage leaves its frames.
 struct AuditFrameWriter: ~Copyable {
   let stream: FrameStream
   private var record = RecordBytes()
@@ -79,7 +71,6 @@ struct AuditFrameWriter: ~Copyable {
     try write(frame, id, record.bytes)
   }
 
-  /// Leaves records for the next stage, by the id that they are looked up by there.
   func outlet(_ frame: AuditFrame) -> Exchange.Outlet {
     let stream = stream
     return Exchange.Outlet { id, _, content in
@@ -87,7 +78,6 @@ struct AuditFrameWriter: ~Copyable {
     }
   }
 
-  /// Hands on everything of a sorter, whose keys are the bytes of ids.
   func write(_ frame: AuditFrame, all sorter: SpillSorter) throws {
     while let record = try sorter.next() {
       try stream.write(tag: frame.rawValue, key: [0] + record.key, content: [UInt8](record.content))

@@ -6,32 +6,30 @@ import Run
 import SalesStore
 import Streams
 
-/// One stage of an audit over one part, whose rows come as frames and whose results leave as frames: what `AuditStages` does
-/// in one process, for whoever brings together what belongs together elsewhere.
+/// One stage of an audit over one part, with frames as input and output. Another program groups the frames by key.
 package struct AuditPart {
-  /// The stages, in their order. Those that say so are run once, over what all parts have left.
+  /// The stages, in their order. Stages marked "once" run over the frames of all parts.
   package enum Stage: String, CaseIterable, Sendable {
-    /// Receipts, checks and links by receipt id.
+    /// Input: receipts, checks and links by receipt ID.
     case receipts
-    /// Orders, look-ups, links and proofs by order id.
+    /// Input: orders, look-ups, links and proofs by order ID.
     case orders
-    /// Transactions and mentions by transaction id.
+    /// Input: transactions and mentions by transaction ID.
     case transactions
-    /// Once: questions for account tokens, and holders of the same tokens.
+    /// Once. Input: token questions, and holders of the same tokens.
     case tokens
-    /// Once: contested transactions; of the contestants groups, what they were told, and deliveries by order id.
+    /// Once. Input: contested transactions; the contestants' groups, order transactions and deliveries by order ID.
     case contests
-    /// Groups, what they were told and what matching came to by order id; open people.
+    /// Input: groups, order transactions and matching results by order ID; open people.
     case purchases
-    /// Once: purchases.
+    /// Once. Input: purchases.
     case boughtTwice = "bought-twice"
-    /// Deliveries by order id, to be brought together by their own ids.
+    /// Input: deliveries by order ID. Output: deliveries to be grouped by delivery ID.
     case deliveries
-    /// Deliveries by their own ids.
     case repeated
-    /// As `purchases`, with deliveries; what stands on orders because of others; repeated deliveries.
+    /// Input as for `purchases`, with deliveries; findings `bought_twice`; repeated deliveries.
     case judge
-    /// As `judge`, with orders that were read again. Where the plan says so; of the first judging findings are what counts.
+    /// Input as for `judge`, with orders read again. Runs if the plan says so; `judge` then only yields findings.
     case judgeAgain = "judge-again"
   }
 
@@ -45,9 +43,6 @@ package struct AuditPart {
   private var boughtTwice: [Identifier: Finding] = [:]
   private var firstOrders: [Identifier: Identifier?] = [:]
 
-  /// Reads all frames.
-  ///
-  /// - Parameter directory: where what waits lies.
   init(_ context: AuditContext, _ input: FrameStream, directory: String, stop: StopSignal, progress: WorkProgress)
     throws
   {
@@ -56,7 +51,7 @@ package struct AuditPart {
     let groups = try SpillFile(directory: directory)
     self.groups = groups
     open = OpenPeople(context.rules)
-    // Groups of one id come as their bytes lie. The one that counts goes before the others, and takes what is told.
+    // Groups with the same ID arrive in byte order. The row that counts goes first and takes the order transactions.
     var further: (key: [UInt8], groups: [[UInt8]]) = ([], [])
     func passFurther() throws {
       for group in further.groups.sorted(by: OrderRow.precedes) { try groups.add(group) }
@@ -97,7 +92,6 @@ package struct AuditPart {
       default:
         let sorter = records[kind] ?? SpillSorter(directory: directory, budget: 8 << 20)
         records[kind] = sorter
-        // Proofs of no order come last; all others have an id.
         try sorter.add(key: kind == .proof ? frame.key : Array(frame.key.dropFirst()), content: frame.content)
       }
     }
@@ -110,8 +104,6 @@ package struct AuditPart {
   }
 
   /// Runs a stage from standard input to standard output.
-  ///
-  /// - Parameter context: the file with what the plan came with.
   package static func run(_ stage: Stage, context: String, stop: StopSignal, progress: WorkProgress) throws {
     let input = try FrameStream(descriptor: STDIN_FILENO, isWritten: false, name: "standard input")
     let output = try FrameStream(descriptor: STDOUT_FILENO, isWritten: true, name: "standard output")
@@ -124,7 +116,6 @@ package struct AuditPart {
 
   private func orders() throws -> GroupReading { try GroupReading(groups, sorter(.told)) }
 
-  /// Runs a stage and leaves what it comes to.
   func run(_ stage: Stage, to output: FrameStream) throws {
     var writer = AuditFrameWriter(output)
     switch stage {

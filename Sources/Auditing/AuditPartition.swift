@@ -4,30 +4,24 @@ import Reconciliation
 import SalesStore
 import Streams
 
-/// Where the ids of each kind are cut. Nothing but time and memory depends on it.
+/// The cuts of the ID ranges of each kind. Results do not depend on them, only time and memory.
 struct AuditPartition: Hashable {
   var receipts = Cuts.none
   var orders = Cuts.none
   var transactions = Cuts.none
 
-  /// How many readers it takes to read all parts of a stage side by side.
   var readers: Int { max(receipts.count, orders.count, transactions.count) }
 
-  /// So many orders are worth a reader of their own.
   private static let ordersWorthAReader = 25_000
 
-  /// How many readers are worth it where nobody says: one for each processor, at most 8.
+  /// The default: one reader for each processor, at most 8, fewer for few orders.
   private static func usualReaders(orders: Int) -> Int {
     min(ProcessInfo.processInfo.activeProcessorCount, 8, max(1, orders / ordersWorthAReader))
   }
 }
 
 extension AuditPartition {
-  /// As the planner's statistics say that ids lie; in one part where there are none.
-  ///
-  /// - Parameter readers: parts at most; nil: as many as are worth it.
-  ///
-  /// Throws `PostgresError`.
+  /// Cuts by the planner's statistics, in at most `readers` parts; one part if there are no statistics.
   init(
     _ sales: SalesRows, readers: Int?, shop: borrowing BlockingConnection, own: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -43,17 +37,15 @@ extension AuditPartition {
   }
 }
 
-/// What the planner knows of a relation's ids.
+/// The planner's histogram of a relation's IDs (`pg_stats`).
 private struct PlannersSample {
-  /// Bounds between which as many ids lie each, in no order that matters here.
   var ids: [Identifier] = []
-  /// How many rows there are, by estimation.
   var rows = 0
 
-  /// Longer ids are no places to cut at: what is shown of one that is too long for an id must lie in the part of its row.
+  /// Longer IDs are not used as cuts: an ID too long to be valid is shown shortened, and must stay in its row's part.
   private static let longestCut = 100
 
-  /// Of the column, or behind a view of the keys of its largest table: wherever they are cut, each row lies in one part.
+  /// Reads the statistics of the column or, for a view, of the key of its largest table; any cut is correct.
   init(_ relation: String, _ column: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let found = try connection.execute(
       """

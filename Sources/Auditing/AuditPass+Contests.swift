@@ -5,9 +5,7 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Settles the purchases that several transactions are of and that no two orders compete for.
-  ///
-  /// - Parameter told: gets the transactions of purchases that one order alone could own.
+  /// Settles purchases with several transactions that at most one order could own; `told` receives those with one.
   func settle(_ contests: Contests, into told: Exchange.Outlet) throws {
     var writer = OrderTransactionWriter(told)
     try contests.settle { transaction, only in
@@ -22,14 +20,12 @@ extension AuditPass {
     }
   }
 
-  /// A transaction of a purchase that no order could own.
   private func addUnowned(_ transaction: ContestedTransaction) throws {
     if transaction.awaitsDetails { return }
     try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
     try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
   }
 
-  /// The orders that contest anything, by the batch that each is matched in.
   func contestants(of batches: Contests.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
     var record = RecordBytes()
@@ -56,11 +52,7 @@ extension AuditPass {
     return material
   }
 
-  /// Matches what is contested, batch by batch.
-  ///
-  /// - Parameters:
-  ///   - contestants: of all parts, by batch.
-  ///   - matched: gets what that has come to, by order.
+  /// Matches contested transactions with orders, batch by batch.
   func match(
     _ contests: Contests, _ batches: Contests.Batches, _ contestants: SpillSorter,
     into matched: Exchange.Outlet
@@ -80,7 +72,7 @@ extension AuditPass {
       var contest = Contest(rules: plan.rules)
       while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
-        // What is contested comes first: its records begin with the lower byte.
+        // Transactions come before contestants because their records begin with the lower byte.
         if try reader.flag() {
           contest.add(try Contestant(from: &reader))
         } else {

@@ -6,15 +6,7 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Judges every order, in the byte order of their ids.
-  ///
-  /// - Parameters:
-  ///   - orders: with what the transactions' side has told them.
-  ///   - matched: what matching has come to for those that contest something.
-  ///   - repeated: delivery ids that several rows have, of whatever part.
-  ///   - boughtTwice: by order, what stands on it because of others.
-  ///   - open: of whom a receipt is not answered yet.
-  ///   - again: orders that were read again, by their ids.
+  /// Judges every order, in the byte order of order IDs. `again` has the orders that were read again.
   func judge(
     _ orders: consuming GroupReading, _ matched: SpillSorter, repeated: RepeatedDeliveries,
     _ boughtTwice: [Identifier: Finding], open: OpenPeople, again: SpillSorter? = nil
@@ -39,7 +31,7 @@ extension AuditPass {
       ofOrder.removeAll(keepingCapacity: true)
       let boughtTwice = boughtTwice.isEmpty ? nil : boughtTwice[orderId.id]
       let isReadAgain = try secondLook?.isNext(orderId) ?? false
-      // Where nothing but its own rows has a say in an order.
+      // Fast path: only the order's own rows affect its judgement.
       if deliveries.nextKey == orderId, boughtTwice == nil, !isReadAgain, !contestants.isNext(orderId),
         let delivery = try sales.plainDelivery(deliveries.front), !repeated.contains(delivery.deliveryId),
         let sale = try settled(reading, delivery, open: open)
@@ -48,7 +40,7 @@ extension AuditPass {
         delivery.write(to: &first)
         assert((try? sales.delivery(deliveries.front, asOf: asOf).record) == first.bytes, "it is no plain delivery")
         try deliveries.skip()
-        // Only now it is known to be the only one.
+        // Only after the next row is read is it certain that there is one delivery.
         if deliveries.nextKey != orderId {
           try report(sale, reading, first, open: open)
           continue
@@ -63,7 +55,7 @@ extension AuditPass {
         continue
       }
       try secondLook?.replace(&group, &ofOrder)
-      // Which of several rows of one id comes first must not depend on where they come from.
+      // Sorted because the order of rows with equal IDs must not depend on the server.
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
       if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
       let matched = contestants.isNext(orderId) ? try contestants.next() : nil
@@ -71,7 +63,7 @@ extension AuditPass {
     }
     try passDeliveries(before: nil, &deliveries, &repeated)
     if let figures = secondLook?.figures { collector.note(figures) }
-    // What was matched and never met its order would have been judged as if nobody contested it.
+    // A result left without its order means that the order was judged as if its claims were uncontested.
     if let left = contestants.head { throw GroupReading.OutOfStep(orderId: left.orderId) }
   }
 
@@ -83,7 +75,6 @@ extension AuditPass {
     }
   }
 
-  /// What was paid of products that are bought once for good.
   func purchasesForGood(
     _ orders: consuming GroupReading, _ matched: SpillSorter, open: OpenPeople
   ) throws -> RepeatedPurchases {
@@ -124,14 +115,14 @@ extension AuditPass {
       }
     case .valid(let order):
       let isJudged = plan.judges(order.createdAt)
-      // An older order matters for what happened lately: a refund in the period, a payment nobody claims.
+      // An older order matters only for a refund in the period or an unclaimed payment.
       if !isJudged, transactions.claimable.isEmpty, matched == nil { return }
       if isListed, let lookup = group.lookup, plan.isOutstanding(lookup.state, of: order) {
         collector.countOutstanding(lookup.state)
       }
       var facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
-      // Before it is judged, so that the list of refunds and the judgement say the same of a doubtful one.
+      // Settled before judging, so that the refund list and the judgement agree about a doubtful refund.
       facts.settleRefunds()
       var judgement = Judgement(judging: facts, rules: plan.rules)
       if let boughtTwice { judgement.add(boughtTwice) }
@@ -144,7 +135,7 @@ extension AuditPass {
         collector.countOutstanding(.neverChecked)
         collector.note(unknownFrom: order.createdAt)
       }
-      // Only what a person must act on at once is explained: it takes judging the order once more.
+      // Explained for critical findings only, because it judges the order once more.
       let isExplained =
         collector.isExplaining && isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
       let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []
@@ -157,7 +148,6 @@ extension AuditPass {
     }
   }
 
-  /// An order of the plain shape, told from its bytes, if it has no other delivery; nil where the rules have to be asked.
   private func settled(
     _ reading: borrowing GroupReading, _ delivery: PlainDelivery, open: OpenPeople
   ) throws -> SettledSale? {
@@ -178,7 +168,6 @@ extension AuditPass {
     if plan.judges(sale.order.createdAt), plan.lists(sale.order) { try collector.add(sale, plan: plan) }
   }
 
-  /// Whether the rules, asked one after the other, come to the same.
   private func isSaidByRules(
     _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing RecordBytes, open: OpenPeople
   ) throws -> Bool {
@@ -205,7 +194,7 @@ extension AuditPass {
     let newestProofs = transactions.newestProofs
     if isJudged, isListed {
       var subjects = group.subjects
-      // A payment that no proof of its own brought rests on the proof that did.
+      // A payment that is in none of the order's proofs rests on the newest proof that contains it.
       for record in claims.owned + claims.lost.map(\.transaction) where !group.brings(record.key) {
         if let other = newestProofs[record.key] ?? matched?.newestProofs[record.key] {
           subjects.append(other)
@@ -242,14 +231,13 @@ extension AuditPass {
     }
   }
 
-  /// Handles deliveries whose order does not exist, or that name none.
+  /// Reports deliveries without an order, or of an order that does not exist.
   private func passDeliveries(
     before orderId: BorrowedText?, _ deliveries: inout OrderedStream<Delivery>, _ repeated: inout RepeatedDeliveries
   ) throws {
-    // Of those whose ids others have which comes first must not depend on where they come from.
     var waiting: [Delivery] = []
     while !deliveries.isAtEnd {
-      // What names no order comes after everything that does.
+      // Deliveries without an order come last.
       if let orderId, deliveries.nextKey.map({ $0 >= orderId }) ?? true { break }
       guard let delivery = try deliveries.next() else { break }
       if waiting.last.map({ $0.orderId != delivery.orderId }) ?? false { try passRepeated(&waiting, &repeated) }
@@ -262,7 +250,6 @@ extension AuditPass {
     try passRepeated(&waiting, &repeated)
   }
 
-  /// Handles those of one order among them that have ids which several rows have.
   private func passRepeated(_ deliveries: inout [Delivery], _ repeated: inout RepeatedDeliveries) throws {
     for delivery in deliveries.sorted(by: Delivery.precedes) { try reportUnowned(repeated.mark(delivery)) }
     deliveries.removeAll()
@@ -287,21 +274,19 @@ extension Delivery {
     return record.bytes
   }
 
-  /// An order of their own for the deliveries of one order.
   fileprivate static func precedes(_ left: Delivery, _ right: Delivery) -> Bool {
     if left.deliveryId != right.deliveryId { return left.deliveryId < right.deliveryId }
     if left.deliveredAt != right.deliveredAt { return left.deliveredAt < right.deliveredAt }
     if left.revokedAt != right.revokedAt {
       return left.revokedAt.map { one in right.revokedAt.map { one < $0 } ?? true } ?? false
     }
-    // As the server sorts what it is asked to: what is missing comes last.
+    // Missing values come last, as in the server's sort order.
     return (left.quantity ?? .max, left.userId, left.productId)
       < (right.quantity ?? .max, right.userId, right.productId)
   }
 }
 
 extension Judgement {
-  /// Adds what stands on the order because of others.
   mutating func add(_ finding: Finding) {
     var finding = finding
     finding.deliveredAt = deliveredAt
@@ -311,12 +296,7 @@ extension Judgement {
 }
 
 extension OrderFacts {
-  /// Puts together what an order is judged by: in the audit of all orders, and where one of them is explained.
-  ///
-  /// - Parameters:
-  ///   - transactions: what the transactions' side has told it.
-  ///   - matched: what matching has come to; nil where nobody contests its claims.
-  ///   - open: of whom a receipt is not answered yet.
+  /// Assembles the facts that an order is judged by. `matched` is nil if the order's claims are uncontested.
   static func assembled(
     _ order: Order, _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions,
     _ matched: Matched?, rules: Rules, open: OpenPeople
@@ -329,7 +309,7 @@ extension OrderFacts {
     }
     facts.claims = claims
     if group.proofs.count > 1 {
-      // What others claim, too, is not among what an owner is told that its receipts bring.
+      // The contested transactions left out above can be owned too, so their receipts are added here.
       for record in claims.owned {
         let bringers = group.soundProofs.filter {
           $0.receipt.state.outcome != .rejected && $0.brought.contains(record.key)

@@ -5,22 +5,14 @@ import Run
 import SalesStore
 import Streams
 
-/// What reading the orders has put aside.
 struct OrdersReading {
-  /// Groups in the byte order of their ids.
   var groups: SpillFile
-  /// Of whom a receipt is not answered yet.
   var open: OpenPeople
-  /// What was read adds up to.
   var totals = SalesTotals()
 }
 
 extension AuditPass {
-  /// Reads the orders, once, and brings each together with what was sent for it.
-  ///
-  /// - Parameters:
-  ///   - proofs: by the ids of their orders.
-  ///   - mentions: gets what orders and proofs have to do with transactions, by transaction id.
+  /// Reads the orders once, merges each with its proofs and look-up, and writes `mentions` by transaction ID.
   func readOrders(proofs: SpillSorter, into mentions: Exchange.Outlet) throws -> OrdersReading {
     let asOf = plan.asOf
     var orders = try OrderedStream(rows.read(.orders)) { try sales.order($0, asOf: asOf) }
@@ -50,7 +42,7 @@ extension AuditPass {
       var group = try writer.group()
       var repeated: [OrderRow] = []
       if orders.nextKey == orderId {
-        // Which of several rows of one id comes first must not depend on how the server sorts.
+        // Sorted because the choice among rows with the same ID must not depend on the server.
         var rows = [group.row]
         while orders.nextKey == orderId, let further = try orders.next() { rows.append(further) }
         rows = OrderRow.sorted(rows)
@@ -67,13 +59,13 @@ extension AuditPass {
       }
     }
     try passProofs(before: nil, &waiting, &writer, &reading.open)
-    // Of orders that the shop has no more.
+    // The rest belongs to orders that the shop has deleted.
     try lookups.skipRest()
     try links.skipRest()
     return reading
   }
 
-  /// Puts rows without an id aside, in an order of their own. They repeat none, and nothing is of them.
+  /// Stores orders without an ID, in a stable order. They repeat no ID and have no proofs.
   private func passNameless(_ orders: inout OrderedStream<OrderRow>, _ reading: inout OrdersReading) throws {
     let nameless = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     var record = RecordBytes()
@@ -86,14 +78,14 @@ extension AuditPass {
     while let group = try nameless.next() { try reading.groups.add(group.content) }
   }
 
-  /// Handles receipts whose order does not exist, or that name none.
+  /// Reports receipts without an order, or of an order that does not exist.
   private func passProofs(
     before orderId: BorrowedText?, _ waiting: inout SpillCursor<SpillSorter.Record>, _ writer: inout GroupWriter,
     _ open: inout OpenPeople
   ) throws {
     while let head = waiting.head {
       if let orderId {
-        // What names no order comes after everything that does.
+        // Proofs without an order come last.
         guard let own = head.orderId, own < orderId else { return }
       }
       var reader = RecordReader(head.content)
@@ -125,27 +117,22 @@ extension OrderRow {
     return record.bytes
   }
 
-  /// Rows of one id in an order of their own: which of them counts must not depend on how a server sorts.
   static func sorted(_ rows: [OrderRow]) -> [OrderRow] {
     rows.map { (bytes: $0.record, row: $0) }.sorted { precedes($0.bytes, $1.bytes) }.map(\.row)
   }
 
-  /// The order of rows of one id, as they write themselves; whatever may follow them there.
-  ///
-  /// A row that keeps the contract counts rather than one that breaks it: valid rows begin with the greater byte.
+  /// Compares encoded rows with the same ID. A valid row precedes an invalid one because it begins with the greater
+  /// byte.
   static func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.first == right.first ? left.lexicographicallyPrecedes(right) : (left.first ?? 0) > (right.first ?? 0)
   }
 }
 
-/// Puts groups aside, and what they mention.
 private struct GroupWriter: ~Copyable {
   let groups: SpillFile
   let mentions: Exchange.Outlet
-  /// The row of the order that was begun, as a group begins with it.
   private var row = RecordBytes()
   private var isPlain = false
-  /// Its proofs, one behind the other.
   private var proofs = RecordBytes()
   private var proofCount = 0
   private var record = RecordBytes()
@@ -155,9 +142,7 @@ private struct GroupWriter: ~Copyable {
     self.mentions = mentions
   }
 
-  /// Takes the next order, without proofs.
-  ///
-  /// - Returns: its id, where it lies until the next order is taken.
+  /// Starts the next order and returns its ID, valid until the next call.
   mutating func begin(_ orders: inout OrderedStream<OrderRow>, _ sales: SalesRows) throws -> BorrowedText {
     row.clear()
     proofs.clear()
@@ -176,15 +161,12 @@ private struct GroupWriter: ~Copyable {
     return try begun.borrowed()
   }
 
-  /// Adds a proof of the order, as it waited.
   mutating func add(proof: UnsafeRawBufferPointer) {
     proofs.append(proof)
     proofCount += 1
   }
 
-  /// Writes the group without making objects of it.
-  ///
-  /// - Returns: false, with nothing written, for an order that breaks the contract or of which an answer is missing.
+  /// Writes the group without decoding it; false, with nothing written, for an invalid order or an unanswered proof.
   mutating func writePlain(_ reading: inout OrdersReading) throws -> Bool {
     guard isPlain else { return false }
     var answers = RecordReader(proofs.content)
@@ -206,7 +188,7 @@ private struct GroupWriter: ~Copyable {
       let proof = try WaitingProof(&reader)
       if proof.proof.hasDefect { continue }
       try proof.forEachBrought { environment, transactionId in
-        // Nearly always its own proof brings what it names: one mention for both.
+        // Nearly always the order's own proof contains the stated transaction: one mention covers both.
         let isNamed = !isNameTold && order.transactionId == transactionId
         isNameTold = isNameTold || isNamed
         record.clear()
@@ -226,7 +208,6 @@ private struct GroupWriter: ~Copyable {
     return true
   }
 
-  /// The order that was begun, with its proofs.
   func group() throws -> OrderGroup {
     var reader = RecordReader(row.content)
     var group = OrderGroup(row: try OrderRow(from: &reader))
@@ -250,6 +231,5 @@ private struct GroupWriter: ~Copyable {
 }
 
 extension SpillSorter.Record {
-  /// Of the order that a proof waits for; nil of one that names no order.
   fileprivate var orderId: BorrowedText? { BorrowedText(sorting: key) }
 }

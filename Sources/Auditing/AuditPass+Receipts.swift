@@ -6,9 +6,7 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Lists the receipts and puts every one aside with its check and what it brought.
-  ///
-  /// - Parameter proofs: gets them by the ids of their orders, those without one last.
+  /// Lists the receipts and passes each on with its check and its transactions; receipts without an order come last.
   func readReceipts(into proofs: Exchange.Outlet) throws {
     let asOf = plan.asOf
     var receipts = try OrderedStream(rows.read(.receipts)) { try ReceiptRow($0, asOf: asOf) }
@@ -33,11 +31,10 @@ extension AuditPass {
         try receipts.skip()
         var waiting = RecordReader(record.content)
         let plain = try PlainReceipt(&waiting)
-        // Only now it is known to be the only one.
+        // Only after the next row is read is it certain that the ID is unique.
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
           try links.take(plain.receiptId, into: &brought)
-          // As `ProofState.brings`, of which no object is made here.
           if plain.state.kind == .signed, let own = plain.state.signedTransactionId {
             brought.removeAll { !own.isSame(as: $0.transactionId) }
           }
@@ -55,7 +52,7 @@ extension AuditPass {
       }
       if rows.isEmpty, let row = try receipts.next() { rows.append(row) }
       let id = rows[0].receipt.receiptId
-      // A view that fans out tells of one receipt several times.
+      // A view that fans out returns a receipt several times.
       while receipts.nextKey?.isSame(as: id) ?? false, let further = try receipts.next() { rows.append(further) }
       if rows.count > 1 { rows = ReceiptRow.ordered(rows) }
       try id.withUTF8 { bytes in
@@ -66,16 +63,16 @@ extension AuditPass {
       brought.removeAll { !rows[0].receipt.state.brings($0) }
       for row in rows {
         try take(row, bringing: brought, into: proofs)
-        // The check and what it brought are of the row that counts.
+        // Only the row that counts has the check and its transactions.
         brought.removeAll(keepingCapacity: true)
       }
     }
-    // Of receipts that the shop has no more.
+    // The rest belongs to receipts that the shop has deleted.
     try checks.skipRest()
     try links.skipRest()
   }
 
-  /// Handles rows without an id, in an order of their own. They are reported, have no check and repeat none.
+  /// Reports rows without an ID, in a stable order. They have no check and repeat no ID.
   private func passNameless(_ receipts: inout OrderedStream<ReceiptRow>, into proofs: Exchange.Outlet) throws {
     let nameless = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     var record = RecordBytes()
@@ -92,7 +89,6 @@ extension AuditPass {
     }
   }
 
-  /// Lists a row and puts it aside with what it brought.
   private func take(_ row: ReceiptRow, bringing brought: [TransactionKey], into proofs: Exchange.Outlet) throws {
     if row.receipt.defect == nil, plan.isUnknown(row.receipt) { collector.note(unknownFrom: row.receipt.receivedAt) }
     if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
@@ -112,7 +108,7 @@ extension AuditPass {
 }
 
 extension OrderedStream<ProofLink> {
-  /// Takes what an id has brought, in an order of its own, whoever has sorted the links.
+  /// Takes the transactions of an ID, sorted, because the order of the links is not defined.
   fileprivate mutating func take(_ id: BorrowedText, into brought: inout [TransactionKey]) throws {
     brought.removeAll(keepingCapacity: true)
     while try isNext(id), let link = try next() { brought.append(link.key) }
@@ -121,10 +117,9 @@ extension OrderedStream<ProofLink> {
 }
 
 extension Optional<Identifier> {
-  /// Bytes that sort as the ids do, those that are missing last, like NULLs in the streams.
+  /// Bytes that sort as the IDs do, nil last, like NULLs in the streams.
   var sortingBytes: [UInt8] { map { [0] + $0.bytes } ?? [1] }
 
-  /// The id that such bytes are of.
   init(sortingBytes bytes: UnsafeRawBufferPointer) {
     self = bytes.first == 0 ? Identifier(utf8: UnsafeRawBufferPointer(rebasing: bytes.dropFirst())) : nil
   }

@@ -5,20 +5,13 @@ import Run
 import SalesStore
 import Streams
 
-/// What reading the transactions has found out, beside what it told their orders.
 struct TransactionsReading {
-  /// What several orders could own, or by several ids.
   var contests: Contests
-  /// Orders that do not have the account token that their transaction carries.
   var tokens: TokenQuestions
 }
 
 extension AuditPass {
-  /// Reads the transactions and finds out who could own each.
-  ///
-  /// - Parameters:
-  ///   - mentions: by transaction id.
-  ///   - told: gets what one order alone could own, and what else is to be told about its proofs.
+  /// Reads the transactions, merges them with `mentions` and finds the possible owners of each.
   func readTransactions(_ mentions: SpillSorter, into told: Exchange.Outlet) throws -> TransactionsReading {
     let hides = sales.hides
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
@@ -64,7 +57,6 @@ extension AuditPass {
     }
   }
 
-  /// A transaction that no order claims, names or owns.
   func addUnclaimed(_ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?) throws {
     if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, subjects: newestProof.map { [$0] } ?? [], plan: plan)
@@ -72,8 +64,7 @@ extension AuditPass {
   }
 }
 
-/// What mentions one transaction id after the other. There is nearly always one, which is left as it lies; of thousands each is
-/// decoded as it comes.
+/// Reads the mentions of one transaction ID after the other. A single mention, the usual case, stays encoded.
 private struct MentionsOfOne: ~Copyable {
   private let mentions: SpillSorter
   private var head: SpillSorter.Record?
@@ -88,13 +79,12 @@ private struct MentionsOfOne: ~Copyable {
     head = try mentions.next()
   }
 
-  /// The one that there is, as it lies; nil where there are several, or none.
   var only: UnsafeRawBufferPointer? { count == 1 ? first.content : nil }
 
-  /// Takes what mentions an id; ids come in ascending order, each once or several times.
+  /// Gathers the mentions of an ID. IDs come in ascending order and may repeat.
   mutating func gather(_ id: BorrowedText) throws {
     if let known = self.id, id.isSame(as: known) { return }
-    // Ids that nothing is known of are nobody's.
+    // Skipped IDs have no transaction.
     while let head, BorrowedText(head.key) < id { self.head = try mentions.next() }
     self.id = id.id
     count = 0
@@ -113,7 +103,6 @@ private struct MentionsOfOne: ~Copyable {
     }
   }
 
-  /// All of them.
   mutating func gathered() throws -> Candidates.Gathering {
     if !isGathered {
       if count == 1 { try decode(first.content) }
@@ -129,16 +118,13 @@ private struct MentionsOfOne: ~Copyable {
   }
 }
 
-/// Puts aside what orders are told.
 struct OrderTransactionWriter: ~Copyable {
   private let told: Exchange.Outlet
   private var record = RecordBytes()
 
   init(_ told: Exchange.Outlet) { self.told = told }
 
-  /// Tells the one order that mentions the transaction, without making objects of them.
-  ///
-  /// - Returns: false, with nothing written, where somebody else could own it, or nobody.
+  /// Writes the transaction without decoding it; false, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
     _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ sharedSales: Set<TransactionKey>, rules: Rules
   ) throws -> Bool {
@@ -153,7 +139,7 @@ struct OrderTransactionWriter: ~Copyable {
     return true
   }
 
-  /// What the order is told by way of its candidates.
+  /// The record that `Candidates` would yield, for the assertion in `writePlain`.
   private static func whole(
     _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ rules: Rules
   ) throws -> [UInt8] {
@@ -180,8 +166,7 @@ struct OrderTransactionWriter: ~Copyable {
 }
 
 extension OrderGroup {
-  /// Who has a token on file by the order, from the beginning of a group as it writes itself; nil for an order without one. A
-  /// row that breaks the contract holds none, and a further row of an id breaks it.
+  /// The user with an account token on file, from an encoded group. Invalid and repeated rows hold no token.
   static func tokenHolder(_ record: inout RecordReader) throws -> (token: String, userId: Identifier)? {
     let row = try OrderRow(from: &record)
     guard try !record.flag(), case .valid(let order) = row, let token = order.appAccountToken else { return nil }
@@ -189,15 +174,13 @@ extension OrderGroup {
   }
 }
 
-/// Orders that do not have the account token that their transaction carries: does the shop have it on file for somebody?
-///
-/// Shops that keep the tokens they give to StoreKit have no such orders, and nothing is read for them.
+/// Finds users for account tokens that a transaction carries and its order lacks. Shops that store the tokens they pass
+/// to StoreKit have no such orders, and nothing is read for them.
 final class TokenQuestions {
   private let directory: String
   private let people: People
   let questions: SpillSorter
 
-  /// - Parameter questions: what another one was asked.
   init(directory: String, people: People, questions: SpillSorter? = nil) {
     self.directory = directory
     self.people = people
@@ -212,12 +195,9 @@ final class TokenQuestions {
     try questions.add(key: Array(AccountToken.spelling(token).utf8), content: content.content)
   }
 
-  /// Takes over the questions of another part.
   func join(_ other: TokenQuestions) throws { try questions.absorb(other.questions) }
 
-  /// As `answer(among:into:)`, among all orders.
-  ///
-  /// - Parameter groups: all orders, in any order.
+  /// Answers from the tokens of all orders.
   func answer(from groups: [SpillFile], into told: Exchange.Outlet) throws {
     if questions.count == 0 { return }
     let holders = SpillSorter(directory: directory, budget: 4 << 20)
@@ -232,9 +212,7 @@ final class TokenQuestions {
     try answer(among: holders, into: told)
   }
 
-  /// Tells each of them a user who has the token on file: one of its own person, or else another.
-  ///
-  /// - Parameter holders: users by the tokens that they have on file.
+  /// Writes for each question a user with that token on file, preferably of the order's own person.
   func answer(among holders: SpillSorter, into told: Exchange.Outlet) throws {
     var writer = OrderTransactionWriter(told)
     var holder = try SpillCursor(holders) { $0 }

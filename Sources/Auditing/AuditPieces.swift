@@ -6,17 +6,15 @@ import Run
 import SalesStore
 import Streams
 
-/// A folder with what parts that were audited elsewhere have left.
+/// A folder with the results of parts that were audited elsewhere.
 struct AuditPieces {
-  /// What lies in the folder, written last.
+  /// The table of contents of the folder, written last.
   private struct Manifest: Decodable {
-    /// Files, in the order in which they are joined.
     let pieces: [Piece]
-    /// SHA-256 of `context`.
     let context: String
-    /// What the source adds up to: the rows of `SalesTotals.query`, as `record_send` writes them.
+    /// The source's totals: the rows of `SalesTotals.query`, in the format of `record_send`.
     let sums: [Data]
-    /// The same before anything was read, where no snapshot spans the source.
+    /// The totals before reading began, if no snapshot spans the source.
     let sumsBefore: [Data]?
     let counts: Counts
 
@@ -29,7 +27,6 @@ struct AuditPieces {
 
   let directory: String
 
-  /// How many rows of the lookback the source has.
   struct Counts: Decodable {
     let orders: Int
     let deliveries: Int
@@ -39,17 +36,15 @@ struct AuditPieces {
     private enum CodingKeys: CodingKey { case orders, deliveries }
   }
 
-  /// A folder that is not what the night needs. Exit status 64.
+  /// The folder does not fit the night. Exit status 64.
   struct Unfit: EndsRun, CustomStringConvertible {
     var exitStatus: ExitStatus { .usage }
-    /// A job that came to no end leaves such a folder every night.
+    /// False because an unfinished Spark job leaves such a folder night after night.
     var isSlip: Bool { false }
     var description: String
   }
 
-  /// Hands all pieces to a collector, and compares what was read with what the source adds up to.
-  ///
-  /// - Parameter plan: what the parts must have been audited for.
+  /// Passes all pieces to a collector and compares the rows read with the source's totals.
   func join(into collector: AuditCollector, of plan: AuditPlan) throws -> Counts {
     guard let content = RegularFile.content(directory + "/manifest.json"),
       let manifest = try? JSONDecoder().decode(Manifest.self, from: content)
@@ -57,7 +52,7 @@ struct AuditPieces {
     try prove("context", manifest.context)
     let context = try AuditContext(path: directory + "/context")
     var rules = plan.rules
-    // The parts were read earlier than now, and with them what the shop says of people and products.
+    // The parts were read earlier, with the people and products of that time.
     (rules.readAt, rules.isOfThePast) = (context.rules.readAt, context.rules.isOfThePast)
     (rules.people, rules.catalogue) = (context.rules.people, context.rules.catalogue)
     guard context.rules == rules, context.period == plan.period else {
@@ -82,7 +77,7 @@ struct AuditPieces {
         }
       }
     }
-    // What was counted and what was read are two instants there, and orders come meanwhile.
+    // Counting and reading are two instants here, and orders may arrive in between.
     let control = read.control(against: before ?? counted)
     collector.control = control.allSatisfy(\.isBalanced) ? control : read.control(against: counted)
     var counts = manifest.counts
@@ -90,7 +85,6 @@ struct AuditPieces {
     return counts
   }
 
-  /// What the source adds up to.
   private func totals(of rows: [Data]) throws -> SalesTotals {
     var sums = rows.makeIterator()
     var reader = CopyReader { () throws(PostgresError) in sums.next().map { [UInt8]($0) } }
@@ -99,7 +93,7 @@ struct AuditPieces {
     }
   }
 
-  /// Throws `Unfit` where a file is not the one that was written: cut off, of another audit, or unreadable.
+  /// Throws `Unfit` if a file is truncated, unreadable or of another audit.
   private func prove(_ name: String, _ sha256: String) throws {
     let file: Int32
     do throws(RegularFile.Failure) { file = try RegularFile.descriptor(directory + "/" + name) } catch {

@@ -6,79 +6,72 @@ import Run
 import SalesStore
 import Streams
 
-/// What whoever reads parts elsewhere is told: the queries of every part, where ids are cut, and the snapshots to read in.
+/// The plan for reading parts elsewhere: queries, cuts of IDs, and snapshots.
 package struct AuditPlanning: Encodable {
   struct Relation: Encodable {
     var tag: UInt8
     var name: String
-    /// `sales` or `own`.
     var store: String
-    /// For each part its query: the key and the row.
+    /// One query for each part; its columns are the key and the row.
     var queries: [String]
-    /// Whether rows whose key is missing come before all others, as those with an empty one.
+    /// True if rows without a key come first, like rows with an empty key.
     var namelessFirst: Bool
-    /// Of the shop's relations: what stands in a row, the key first, for a source that answers no query.
+    /// Columns of a shop relation, the key first, for sources without queries; nil for our own relations.
     var columns: [SalesColumn]?
-    /// The row's own date, which the horizon is about.
+    /// The column with the row's date, which the horizon filters.
     var date: String?
   }
 
-  /// Rows that are dated after `asOf` are not read, unless they are dated after `until`, too. In microseconds since 1970.
+  /// Rows dated after `asOf` and not after `until` are not read. Microseconds since 1970.
   struct Hidden: Encodable {
     var asOf: Int64
     var until: Int64
   }
 
-  /// What the source adds up to by currency: orders, and amounts of at most so many decimals up to a limit in major units.
   struct Totals: Encodable {
-    /// As the server adds it up: currency, orders and amount as `record_send` writes them.
+    /// Returns currency, orders and amount, in the format of `record_send`.
     var query: String
     var decimals = SalesTotals.decimals
     var limit = SalesTotals.limit
   }
 
-  /// The rows by which a night is measured: of the lookback, which begins in microseconds since 1970, for each relation a
-  /// query of one number.
+  /// Row counts of the lookback for the plausibility checks; `since` is in microseconds since 1970.
   struct Counts: Encodable {
     var since: Int64
     var queries: [String: String]
   }
 
   var relations: [Relation]
-  /// Hexadecimal ids, by what they are of.
   var cuts: [String: [String]]
-  /// How each store was reached, by libpq's keywords, the password included.
+  /// By store, libpq connection parameters, including the password.
   var connections: [String: [String: String]]
-  /// By store, the name that its snapshot is imported by. It lasts as long as the program that says it.
+  /// By store, the ID of the exported snapshot. It lives as long as this process.
   var snapshots: [String: String]
   var hidden: Hidden
   var totals: Totals
   var counts: Counts
-  /// Whether the shop says what is bought once for good: then the stage `purchases` has something to find.
   var hasCatalogue: Bool
-  /// Whether no snapshot spans the shop's store, so that orders behind critical findings are read again and judged by that.
+  /// True if no snapshot spans the shop's store: orders behind critical findings are read and judged again.
   var looksAgain: Bool
-  /// What every stage is started with, as bytes in base 64.
+  /// The encoded `AuditContext`, base64 in JSON.
   var context: Data
 }
 
-/// What whoever reads the parts may ask while the plan's snapshots are open.
+/// Answers questions of the process that reads the parts, while the plan's snapshots are open.
 package struct AuditQuestions {
-  /// Of the frame that ends a question, and of the one that ends its answer.
   static let end: UInt8 = 0
 
-  /// nil where one snapshot spans the shop's store.
   let look: SecondLook?
   let directory: String
 
-  /// Answers what comes by standard input, until that ends.
+  /// Answers questions from standard input until it ends.
   package func answer() throws {
     try answer(
       FrameStream(descriptor: STDIN_FILENO, isWritten: false, name: "standard input"),
       to: FrameStream(descriptor: STDOUT_FILENO, isWritten: true, name: "standard output"))
   }
 
-  /// Takes the findings of a first judging, and leaves the orders behind the critical ones as they are by now.
+  /// Takes the findings of a first judging and writes the orders behind the critical ones, read again.
   func answer(_ input: FrameStream, to output: FrameStream) throws {
     var findings = SpillSorter(directory: directory)
     while let frame = try input.next() {
@@ -98,9 +91,7 @@ package struct AuditQuestions {
 }
 
 extension Audit {
-  /// Plans an audit in parts, and keeps its snapshots open until `body` returns.
-  ///
-  /// - Parameter body: gets the plan as one line of JSON.
+  /// Plans an audit in parts and keeps its snapshots open until `body` returns. `body` receives one line of JSON.
   package func plan(_ scope: BlockingScope, parts: Int, _ body: (Data, AuditQuestions) throws -> Void) throws {
     let stores = try AuditStores(settings, scope)
     let horizon = try Horizon(of: plan, on: stores.rows.sales)
@@ -112,7 +103,7 @@ extension Audit {
       AuditPlanning.Relation(
         tag: relation.rawValue, name: "\(relation)", store: relation.isShops ? "sales" : "own",
         queries: try (0..<relation.cuts(of: partition).count).map {
-          // Rows as `record_send` writes them: types need no translation on the way.
+          // In the format of `record_send`, so that types need no conversion.
           """
           SELECT textsend(\(relation.isNamelessFirst ? "coalesce(q.key, '')" : "q.key")) AS key, record_send(q) AS row
           FROM (\(try relation.query(completed, sales, partition, part: $0))) AS q (key)
@@ -155,7 +146,6 @@ extension Audit {
 }
 
 extension AuditRelation {
-  /// Whether what has no id is read before everything else: deliveries without an order come last.
   fileprivate var isNamelessFirst: Bool {
     switch self {
     case .orders, .receipts: true
@@ -163,7 +153,6 @@ extension AuditRelation {
     }
   }
 
-  /// What stands in a row of the shop's, the id first by which it is ordered, and which of it is the row's own date.
   fileprivate var columns: (all: [SalesColumn], date: String)? {
     switch self {
     case .orders: (SalesRows.order, "created_at")
@@ -175,7 +164,6 @@ extension AuditRelation {
 }
 
 extension BlockingConnection {
-  /// What the connection was made with, for whoever makes one like it.
   fileprivate var parameters: [String: String] {
     var parameters: [String: String] = [:]
     for keyword in ["host", "hostaddr", "port", "dbname", "user", "password", "sslmode", "sslrootcert"] {

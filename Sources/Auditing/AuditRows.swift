@@ -5,8 +5,8 @@ import Run
 import SalesStore
 import Streams
 
-/// What an audit reads: each of these as one stream in the byte order of the id in its first column, ids that are missing
-/// last. Of orders and receipts they may come first, too.
+/// The relations that an audit reads, each in the byte order of its first column, missing IDs last. For orders and
+/// receipts they may come first.
 enum AuditRelation: UInt8, CaseIterable {
   case receipts = 1
   case checks, receiptLinks
@@ -15,17 +15,15 @@ enum AuditRelation: UInt8, CaseIterable {
   case deliveries
 }
 
-/// Where the rows of one part come from.
 protocol AuditRows: AnyObject {
-  /// The rows of a relation that lie in the part. One of a store at a time, but for `receiptLinks` and `lookupLinks`.
+  /// Reads the part's rows of a relation, one relation of a store at a time, except `receiptLinks` and `lookupLinks`.
   func read(_ relation: AuditRelation) throws -> CopyReader
 
-  /// The deliveries of some orders that lie in the part, and perhaps of others, in the byte order of the order's id.
+  /// Reads the part's deliveries of some orders, perhaps with others, in the byte order of order IDs.
   func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader
 }
 
 extension AuditRelation {
-  /// Whether it is the shop's, and not ours.
   var isShops: Bool {
     switch self {
     case .receipts, .orders, .deliveries: true
@@ -33,7 +31,6 @@ extension AuditRelation {
     }
   }
 
-  /// Where its ids are cut.
   func cuts(of partition: AuditPartition) -> Cuts {
     switch self {
     case .receipts, .checks, .receiptLinks: partition.receipts
@@ -42,7 +39,6 @@ extension AuditRelation {
     }
   }
 
-  /// The query of the rows that lie in a part, in their order.
   func query(_ plan: AuditPlan, _ sales: SalesRows, _ partition: AuditPartition, part: Int) throws -> String {
     let cuts = cuts(of: partition)
     func lies(_ column: String) throws(PostgresError) -> String { try cuts.condition(part, on: column) }
@@ -63,10 +59,8 @@ extension AuditRelation {
 }
 
 extension StoredIds {
-  /// The orders that contest anything.
   static let contested = StoredIds(name: "contested")
 
-  /// The query of the deliveries of these orders that lie in a part, in their order.
   func deliveries(_ sales: SalesRows, _ partition: AuditPartition, part: Int) throws -> String {
     let lies = try partition.orders.condition(part, on: sales.ordering.key(.deliveredOrderId))
     return try sales.deliveries(where: "\(lies) AND \(contain("d.order_id::text COLLATE \"C\""))")
@@ -74,7 +68,7 @@ extension StoredIds {
 }
 
 extension Cuts {
-  /// The ids of a part, as a condition on a column that compares byte by byte.
+  /// The SQL condition for a part, on a column that compares byte by byte.
   func condition(_ part: Int, on column: String) throws(PostgresError) -> String {
     let (from, before) = bounds(of: part)
     var conditions: [String] = []

@@ -5,27 +5,21 @@ import Run
 import SalesStore
 import Streams
 
-/// The stages of an audit over any number of parts, side by side. What belongs together meets between two stages, whatever
-/// parts it comes from; so nothing depends on where the ids are cut.
+/// The stages of an audit over any number of parts. Records meet by key between stages, so cuts do not affect results.
 struct AuditStages {
-  /// One reader for each part that is read side by side. What the first one gathers is in front.
+  /// One reader for each part. The first one collects the results of all.
   let readers: [AuditPass]
   let partition: AuditPartition
   let contestBatchSize: Int
   let temporaryDirectory: String
-  /// Reads again what would be critical; nil where one snapshot spans the shop's store.
+  /// Rechecks critical findings; nil if one snapshot spans the shop's store.
   var secondLook: SecondLook?
-  /// Which orders the server counts, in words.
   var counted = "orders in the database"
 
   private var plan: AuditPlan { readers[0].plan }
 
-  /// Reads and judges everything, and gathers it with the first reader.
-  ///
-  /// - Parameters:
-  ///   - counted: how many orders the server counts in the same snapshot. A view that hides rows from the stream alone is
-  ///     found out.
-  ///   - repeated: delivery ids that several rows have.
+  /// Reads and judges everything; the first reader collects the results. `counted` returns the server's totals in the
+  /// same snapshot. They detect a view that hides rows only from the stream.
   func run(counted: () throws -> SalesTotals, repeated: () throws -> RepeatedDeliveries) throws {
     let proofs = exchange(from: partition.receipts, to: partition.orders)
     _ = try sideBySide(partition.receipts.count) { try readers[$0].readReceipts(into: proofs.outlet($0)) }
@@ -43,7 +37,7 @@ struct AuditStages {
       totals.join(reading.totals)
     }
     var control = totals.control(against: try before ?? counted(), of: self.counted)
-    // What was counted and what was read are two instants there, and orders come meanwhile.
+    // Counting and reading are two instants here, and orders may arrive in between.
     if before != nil, control.contains(where: { !$0.isBalanced }) {
       control = totals.control(against: try counted(), of: self.counted)
     }
@@ -72,7 +66,7 @@ struct AuditStages {
       try reader.judge(orders(of: part), matched[part], repeated: marks, boughtTwice, open: open, again: again)
     }
     let again = try secondLook.map { look in
-      // Judging twice is what it takes to know beforehand what would be critical.
+      // Critical findings are known only after judging, so orders are judged twice.
       let rehearsals = try readers.map { try $0.rehearsal() }
       _ = try sideBySide(partition.orders.count) { try judge($0, with: rehearsals[$0], again: nil) }
       let looked = exchange(from: .none, to: partition.orders)
@@ -87,9 +81,6 @@ struct AuditStages {
     Exchange(from: sources.count, to: targets, directory: temporaryDirectory)
   }
 
-  /// Matches what is contested.
-  ///
-  /// - Returns: for each part what that has come to, by order.
   private func match(
     _ contests: Contests, _ orders: (Int) throws -> GroupReading
   ) throws -> [SpillSorter] {
@@ -105,8 +96,7 @@ struct AuditStages {
     return try matched.gathered()
   }
 
-  /// What stands on orders because their person had bought the same for good before, by order: known once all orders of
-  /// such products are judged. Shops without a catalogue have none.
+  /// Findings about non-consumables bought twice by one person, by order. Shops without a catalogue have none.
   private func boughtTwice(
     _ matched: [SpillSorter], open: OpenPeople, _ orders: (Int) throws -> GroupReading
   ) throws -> [Identifier: Finding] {

@@ -5,22 +5,18 @@ import Run
 import SalesStore
 import Streams
 
-/// The connections of a reader: each store is read in one snapshot.
 struct AuditConnections: ~Copyable {
-  /// To the shop's relations, which are only ever read.
   let sales: BlockingConnection
-  /// To our own schema.
   let own: BlockingConnection
-  /// A second one, in the snapshot of the first.
+  /// A second connection to our schema, in the snapshot of `own`.
   let ownBeside: BlockingConnection
 }
 
-/// Rows of the stores themselves. Used by one thread at a time; not `Sendable`.
+/// Rows read from the two stores. Used by one thread at a time; not `Sendable`.
 final class StoreRows: AuditRows {
   private let connections: AuditConnections
-  /// What is asked for the rows of the part.
   var query: (AuditRelation) throws -> String = { _ in "" }
-  /// What is asked for the deliveries of ``StoredIds/contested``; nil: for all deliveries of the part.
+  /// The query for the deliveries of ``StoredIds/contested``; nil: all deliveries of the part are read.
   var contestedDeliveries: (() throws -> String)?
 
   init(_ connections: consuming AuditConnections) { self.connections = connections }
@@ -28,14 +24,14 @@ final class StoreRows: AuditRows {
   var sales: BlockingConnection { _read { yield connections.sales } }
   var own: BlockingConnection { _read { yield connections.own } }
 
-  /// Lets the connections to our own schema read the rows of a narrowed report.
+  /// Stores the IDs of a narrowed report where queries of our schema can read them.
   func narrow(to reading: NarrowedReading) throws(PostgresError) {
     try reading.store(on: connections.own)
     try reading.store(on: connections.ownBeside)
   }
 
   func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader {
-    // A list that long costs more than all deliveries.
+    // Beyond this length, looking IDs up costs more than reading all deliveries.
     guard let contestedDeliveries, orderIds.count <= 100_000 else { return try read(.deliveries) }
     try connections.sales.store(orderIds, as: .contested)
     return try connections.sales.copyOut(contestedDeliveries())
@@ -51,16 +47,14 @@ final class StoreRows: AuditRows {
   }
 }
 
-/// Opens the readers' connections. Each store is in a snapshot of its own: they may be two servers, and one of them a standby.
+/// Opens the readers' connections. Each store has its own snapshot: they may be two servers, one of them a standby.
 struct AuditStores {
   private let settings: Settings
   private let scope: BlockingScope
   private let ownSnapshot: String
-  /// nil where a snapshot of the shop's store cannot be shared.
+  /// nil if a snapshot of the shop's store cannot be shared.
   private let salesSnapshot: String?
-  /// How far a snapshot of the shop's store reaches.
   let reach: SnapshotReach
-  /// Of the first reader.
   let rows: StoreRows
 
   init(_ settings: Settings, _ scope: BlockingScope) throws {
@@ -70,7 +64,7 @@ struct AuditStores {
     ownSnapshot = try Self.export(own)
     let beside = try Self.connect(settings, scope)
     do throws(PostgresError) { try beside.begin(.importedSnapshot(ownSnapshot)) } catch {
-      // What was shared a moment ago is gone with its session; from PostgreSQL 16 on the server says it by the second.
+      // The exporting session has ended. PostgreSQL 16 and later report this with the second SQLSTATE.
       guard [SQLState.invalidParameterValue, SQLState.undefinedObject].contains(error.sqlState) else { throw error }
       throw PostgresError(.connectionLost, "the session that shared its snapshot has ended: \(error.message)")
     }
@@ -94,15 +88,14 @@ struct AuditStores {
     rows = StoreRows(AuditConnections(sales: sales, own: own, ownBeside: beside))
   }
 
-  /// By store, the names that its snapshot can be imported by; a store that shares none is left out.
+  /// By store, the ID of its exported snapshot; stores that export none are left out.
   var snapshots: [String: String] {
     var snapshots = ["own": ownSnapshot]
     snapshots["sales"] = salesSnapshot
     return snapshots
   }
 
-  /// So many readers beside the first, in its snapshots; fewer where a server has no more connections, and none where a
-  /// snapshot cannot be shared.
+  /// Opens further readers in the same snapshots; fewer if connections run out, none without a shared snapshot.
   func further(_ count: Int) throws -> [StoreRows] {
     guard let salesSnapshot, count > 0 else { return [] }
     var further: [StoreRows] = []
@@ -133,7 +126,7 @@ struct AuditStores {
     return connection
   }
 
-  /// No expression is worth compiling, and other processors are the shop's.
+  /// JIT compilation does not pay here, and parallel workers would take processors from the shop.
   private static func tune(_ connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.executeScript("SET jit = off; SET max_parallel_workers_per_gather = 0")
   }

@@ -4,7 +4,6 @@ import Reconciliation
 /// The orders that an audit has judged, each once. Used on the audit's thread.
 package struct AuditedOrders {
   let nights: OrderNights
-  /// Where temporary files go.
   package let temporaryDirectory: String
 
   init(_ collector: AuditCollector) {
@@ -12,15 +11,14 @@ package struct AuditedOrders {
     temporaryDirectory = collector.temporaryDirectory
   }
 
-  /// Hands on every order of the lookback that keeps the contract. Throws what reading them throws, and `body`.
+  /// Passes every valid order of the lookback to `body`.
   package func forEach(_ body: (JudgedOrder) throws -> Void) throws { try nights.forEachOrder(body) }
 }
 
-/// Where the supplement of a report comes from.
+/// The source of a report's tie-out section.
 package enum SupplementSource: Sendable {
-  /// It was made before.
   case made(ReportSupplement)
-  /// It is made of orders that are judged; what goes wrong is told in it.
+  /// The section is built from the judged orders; errors are reported in it.
   case ofOrders(@Sendable (BlockingScope, AuditedOrders) -> ReportSupplement)
 
   func supplement(_ scope: BlockingScope, _ collector: AuditCollector) -> ReportSupplement {

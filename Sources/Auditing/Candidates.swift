@@ -1,46 +1,38 @@
 import AuditStore
 import Reconciliation
 
-/// Which orders could own a transaction, from everything that mentions it: a pure function of the mentions, whatever their
-/// order.
-///
-/// Leaving out whoever cannot claim keeps what has to be matched together small: an app receipt lists everything that its
-/// user ever bought, for each of their orders.
+/// The orders that could own a transaction: a pure function of all mentions of it, whatever their order. Others are
+/// left out to keep contests small: an app receipt lists every purchase of its user, for each of their orders.
 struct Candidates {
-  /// Orders that could own it, by id. One: nobody contests it. None: nobody can claim it.
+  /// Orders that could own it, by ID. With one order it is uncontested, with none it cannot be claimed.
   private(set) var claimants: [Identifier] = []
-  /// Orders that cannot own it, though what a proof of theirs is about says something about them; by id.
+  /// Orders that cannot own it but have a proof about it that affects them, by ID.
   private(set) var witnesses: [Identifier] = []
-  /// Orders among the claimants that have no account token, or another than the transaction's, with their users.
+  /// Claimants without an account token, or with another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
-  /// Whose it seems to be where no order claims it: the user of the first of the orders, or else who sent a receipt.
+  /// The presumed user if no order claims it: of the first order, otherwise of a receipt.
   private(set) var userId: Identifier?
-  /// The newest proof that brought it.
   private(set) var newestProof: CheckSubject?
-  /// Whether only lists about which Apple has not answered brought it, and none of them could tell all of a refund.
+  /// True if only app receipts without an answer contain it, and no evidence could tell of its refund.
   private(set) var awaitsDetails = false
 
-  /// An order that names the id and of which no proof brought anything: nothing but who it is matters. There may be as many
-  /// of them as a shop has orders.
+  /// An order that states the ID without any proof. Reduced to its identity: a shop may have one per order.
   struct Namer {
     var orderId: Identifier
     var userId: Identifier
     var appAccountToken: String?
   }
 
-  /// What mentions one id, as it comes.
   struct Gathering {
     fileprivate private(set) var namers: [Namer] = []
     fileprivate private(set) var mentions: [Mention] = []
 
-    /// Begins with another id. One that everybody mentions must not take its memory for ever; what a user with thousands of
-    /// purchases mentions is mentioned as often the next time.
+    /// Prepares for another ID. Releases large buffers, but keeps those of a user with thousands of purchases.
     mutating func clear() {
       mentions.removeAll(keepingCapacity: mentions.count < 1 << 13)
       namers.removeAll(keepingCapacity: namers.count < 1 << 13)
     }
 
-    /// Takes a mention, in any order.
     mutating func take(_ mention: consuming Mention) {
       if mention.bringer != nil { return mentions.append(mention) }
       guard let order = mention.order, !order.isBad else { return mentions.append(mention) }
@@ -48,15 +40,14 @@ struct Candidates {
         Namer(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
     }
 
-    /// No mention follows.
     mutating func finish() { namers.sort { $0.orderId < $1.orderId } }
   }
 
   fileprivate struct Stake {
     var order: Mention.OrderSide
     var names = false
-    /// Whether a genuine receipt of the order's own user, sent for the order, brought it. What a look-up brings supports
-    /// nobody: anybody can name an id.
+    /// True if a genuine receipt sent by the order's own user contains it. A look-up supports no claim, because anyone
+    /// can state an ID.
     var isSupported = false
     var isAboutOne = false
 
@@ -73,8 +64,7 @@ struct Candidates {
     }
   }
 
-  /// What orders have to do with one transaction. Mentions of one order nearly always follow each other, and there may be
-  /// thousands of orders whose receipts list the same purchases.
+  /// Mentions of one order usually follow each other; thousands of orders may list the same purchases.
   private struct Stakes {
     private var stakes: [Stake] = []
     private var isSorted = true
@@ -89,7 +79,6 @@ struct Candidates {
       change(&stakes[stakes.count - 1])
     }
 
-    /// By the ids of the orders, each once.
     consuming func byOrder() -> [Stake] {
       if isSorted { return stakes }
       stakes.sort { $0.order.orderId < $1.order.orderId }
@@ -105,12 +94,10 @@ struct Candidates {
     }
   }
 
-  /// - Parameter mentions: all that mention the transaction's id, in any order.
   init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules) {
     self.init(for: record, mentions, namers: [], rules)
   }
 
-  /// - Parameter gathering: all that mention the transaction's id.
   init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules) {
     if gathering.namers.isEmpty, gathering.mentions.count == 1,
       let only = Candidates(for: record, theOnly: gathering.mentions[0])
@@ -121,21 +108,18 @@ struct Candidates {
     }
   }
 
-  /// Nearly every transaction is mentioned once.
-  ///
-  /// - Returns: nil where it is no order that mentions it, or one that can claim nothing.
+  /// Fast path for one mention; nil if it is not of an order, or of one that can claim nothing.
   private init?(for record: TransactionRecord, theOnly mention: borrowing Mention) {
     guard let order = mention.order, !order.isBad else { return nil }
     let isBrought = mention.bringer?.environment == record.environment
     if isBrought { newestProof = mention.bringer?.subject }
-    // What was brought in another environment is another purchase under the same id.
+    // The same ID in another environment is another purchase.
     guard mention.isNamed || isBrought else { return }
     userId = order.userId
     claimants = [order.orderId]
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
   }
 
-  /// - Parameter namers: by id; further orders, that only name it.
   private init(
     for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules
   ) {
@@ -182,7 +166,7 @@ struct Candidates {
         case .one(let only): only != orderId
         case .several: true
         }
-      // With one order alone there is nothing to be left out for.
+      // A single order is kept in any case, because leaving it out would save nothing.
       if isAlone || stake.couldClaim(record, isNamedElsewhere: isNamedElsewhere, rules: rules) {
         claimants.append(orderId)
         if record.hasOtherToken(than: stake.order.appAccountToken) {
@@ -195,14 +179,13 @@ struct Candidates {
     takeNamers(before: nil)
   }
 
-  /// The user of the first order.
   private static func firstUser(_ stakes: [Stake], _ namers: [Namer]) -> Identifier? {
     guard let stake = stakes.first?.order else { return namers.first?.userId }
     return namers.first.flatMap { $0.orderId < stake.orderId ? $0.userId : nil } ?? stake.userId
   }
 
-  /// Orders that name the transaction, to which a proof of their own user brought it, and that it can pay: nobody who names
-  /// another one comes before them.
+  /// Orders that state the transaction, have a proof of it from their own user and the ordered product: they precede
+  /// orders that state another ID.
   private enum Namers {
     case none
     case one(Identifier)
@@ -225,14 +208,12 @@ struct Candidates {
 }
 
 extension TransactionRecord {
-  /// Whether nobody who names another id comes before an order of the product that names this one and whose own proof brings
-  /// it. Whoever names the first period of a subscription may claim a later one instead, and a restore or what is shared may be
-  /// refused; a renewal is claimed by nobody who does not name it.
+  /// True if an order that states this ID, with a proof and the ordered product, precedes orders that state another ID.
+  /// An order that states the first period may claim a later one, and restores or shared purchases may be refused.
   fileprivate var isOfWhoNamesIt: Bool {
     isLaterPeriod || self.expiresDate == nil && !isRestore && !self.isContradictory && !isFamilyShared
   }
 
-  /// Whether the transaction carries an account token that an order with this one, or with none, does not have.
   fileprivate func hasOtherToken(than own: String?) -> Bool {
     guard case .says(.some(let token)) = self.appAccountToken else { return false }
     return own.map { AccountToken.isSame($0, token) != true } ?? true
@@ -240,16 +221,14 @@ extension TransactionRecord {
 }
 
 extension Candidates.Stake {
-  /// Whether the order, which names none, would be judged otherwise without knowing of it: it is the ordered product, or nobody
-  /// knows what it is.
+  /// True if this order, which states no ID, would be judged differently without the transaction: its product is the
+  /// ordered one, or is in doubt.
   fileprivate func mayMissIt(_ record: TransactionRecord) -> Bool {
     order.named == nil && (order.productId == record.productId || record.isContradictory)
   }
 
-  /// Whether matching could give the order this transaction. Says yes too often rather than too seldom.
-  ///
-  /// - Parameter isNamedElsewhere: whether another order names it that it can pay, and a proof of its own user brought it
-  ///   there: then it is no unnamed payment that an order with a name of its own might claim besides.
+  /// True if matching could give the order this transaction. Errs on the side of true. `isNamedElsewhere`: another
+  /// order states it and can own it, so an order that states another ID cannot claim it.
   func couldClaim(_ record: TransactionRecord, isNamedElsewhere: Bool, rules: Rules) -> Bool {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
     if order.named != nil, !isAboutOne, isNamedElsewhere { return false }

@@ -5,17 +5,15 @@ import Reconciliation
 import Reporting
 import SalesStore
 
-/// Why findings came and went between two runs: what arrived about their orders, transactions and receipts meanwhile.
+/// Why findings opened and closed between two runs: evidence, answers and rows that arrived in between.
 package struct ChangeReasons {
   private var reasons: [String: [String]] = [:]
 
   package subscript(findingId: String) -> [String] { reasons[findingId] ?? [] }
 
   /// - Parameters:
-  ///   - condition: on rows `e` with an as-of and a run, with its parameters from `$1` to `$3`; the first two of them are
-  ///     the two instants.
-  ///   - withClaims: whether what runs came to about claims counts. It is no fact: a night that is made again would find
-  ///     its own there.
+  ///   - condition: on rows `e` with an as-of and a run; `$1` and `$2` are the two instants.
+  ///   - withClaims: true to include claims. They are derived, so a night made again would find its own.
   package init(
     findingIds: [String], condition: String, parameters: [PostgresValue], withClaims: Bool,
     on connection: borrowing BlockingConnection
@@ -89,11 +87,7 @@ package struct ChangeReasons {
 
   // MARK: - The shop's side
 
-  /// Adds what became of the findings' orders and deliveries after one instant and up to another.
-  ///
-  /// - Parameters:
-  ///   - shop: where the shop's relations are; nothing joins them with ours.
-  ///   - connection: where the findings are.
+  /// Adds changes to the findings' orders and deliveries after `start` and up to `end`.
   package mutating func add(
     _ findingIds: [String], after start: Instant, upTo end: Instant, sales: SalesRows,
     shop: borrowing BlockingConnection, on connection: borrowing BlockingConnection

@@ -2,36 +2,30 @@ import AuditStore
 import Reconciliation
 import Streams
 
-/// A transaction that several orders could own, or that shares its purchase with other transactions.
+/// A transaction with several possible owners, or of a purchase with several transactions.
 struct ContestedTransaction {
   var record: TransactionRecord
-  /// By id.
   var claimants: [Identifier]
-  /// Whose it seems to be where nobody gets it.
   var userId: Identifier?
   var newestProof: CheckSubject?
-  /// Whether only lists about which Apple has not answered brought it.
+  /// True if only app receipts without an answer contain it.
   var awaitsDetails = false
-  /// Whether another transaction is of the same sale: then who could own the one competes with who could own the other, and
-  /// nobody at all need have to do with this one.
+  /// True if the purchase has another transaction. Possible owners of either then compete; this one may have none.
   var sharesSale = false
 }
 
-/// Gathers claims that compete, and tells which orders have to be matched together: claims of one batch depend on no order
-/// of another. Only ids of orders that compete stay in memory.
-///
-/// Used by one thread at a time; not `Sendable`.
+/// Groups orders that must be matched together. Only IDs of competing orders stay in memory. Used by one thread at a
+/// time; not `Sendable`.
 final class Contests {
   private var places: [Identifier: Int32] = [:]
-  /// By place, another order of the same contest; itself at the end of the way (disjoint sets, Tarjan 1975).
+  /// By place, another order of the same contest, the root being its own parent (disjoint sets, Tarjan 1975).
   private var parents: [Int32] = []
-  /// By sale that has several ids, an order that could own it by one of them.
+  /// By purchase with several transactions, a possible owner of one of them.
   private var sales: [TransactionKey: Int32] = [:]
   private let transactions: SpillFile
   private let directory: String
-  /// Transactions that share their purchase with others, by purchase, until `settle(_:)`.
   private var sharing: SpillSorter
-  /// Of the transaction that came last. What one user's receipts list is contested by much the same orders.
+  /// Claimants of the previous transaction: purchases listed in one user's receipts have much the same claimants.
   private var last: [Identifier] = []
   private var record = RecordBytes()
   private(set) var isEmpty = true
@@ -42,7 +36,6 @@ final class Contests {
     sharing = SpillSorter(directory: directory)
   }
 
-  /// Takes a transaction that several orders could own, or that shares its purchase with other transactions.
   func add(_ contested: ContestedTransaction) throws {
     if !contested.sharesSale { return try contest(contested) }
     var key = RecordBytes()
@@ -52,9 +45,7 @@ final class Contests {
     try sharing.add(key: key.bytes, content: record.content)
   }
 
-  /// Separates purchases that one order alone could own from contested ones. Most restores are of the first kind.
-  ///
-  /// - Parameter uncontested: gets each transaction of a purchase that at most one order could own, with that order.
+  /// Separates purchases with at most one possible owner, such as most restores, from contested ones.
   func settle(_ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void) throws {
     let shared = sharing
     sharing = SpillSorter(directory: directory)
@@ -87,7 +78,6 @@ final class Contests {
     try transactions.add(record.content)
   }
 
-  /// Brings together who could own a transaction.
   private func bringTogether(_ contested: ContestedTransaction, _ first: Identifier) {
     let root = root(of: place(of: first))
     var known = last[...]
@@ -95,7 +85,7 @@ final class Contests {
     for other in contested.claimants {
       while let head = known.first, head < other { known.removeFirst() }
       if known.first == other {
-        // They are in one contest already, and the first of them joins it with this.
+        // Shared claimants already are in one contest, so joining the first of them is enough.
         if sharesLast { continue }
         sharesLast = true
       }
@@ -110,7 +100,7 @@ final class Contests {
     }
   }
 
-  /// Takes what another part has found to be contested. Neither is settled.
+  /// Joins the contests of another part. Both must be unsettled.
   func join(_ other: Contests) throws {
     try sharing.absorb(other.sharing)
     try other.forEach(contest)
@@ -133,9 +123,7 @@ final class Contests {
     return place
   }
 
-  /// Which batch each contesting order is in. Not before everything was added.
-  ///
-  /// - Parameter size: orders in a batch at least, but for the last one. More take more memory and nothing else.
+  /// Assigns each contesting order to a batch of at least `size` orders. All transactions must have been added.
   func batches(ofAtLeast size: Int) -> Batches {
     var sizes = [Int32: Int]()
     for place in parents.indices { sizes[root(of: Int32(place)), default: 0] += 1 }
@@ -166,20 +154,18 @@ final class Contests {
       self.count = count
     }
 
-    /// All orders that contest anything, in no order.
     var orderIds: some Collection<Identifier> { places.keys }
 
-    /// nil for an order that contests nothing.
     func batch(of orderId: Identifier) -> UInt32? { places[orderId].map { batches[Int($0)] } }
 
-    /// nil for a transaction whose sale no order could own.
+    /// nil for a transaction whose purchase no order could own.
     func batch(of contested: ContestedTransaction) -> UInt32? {
       if let first = contested.claimants.first { return batch(of: first) }
       return sales[contested.record.saleKey].map { batches[Int($0)] }
     }
   }
 
-  /// Hands on every transaction that shares its purchase. Not after `settle(_:)`.
+  /// Passes every transaction of a purchase with several transactions. Must precede `settle(_:)`.
   func forEachSharing(_ body: (ContestedTransaction) throws -> Void) throws {
     while let next = try sharing.next() {
       var reader = RecordReader(next.content)
@@ -187,7 +173,6 @@ final class Contests {
     }
   }
 
-  /// Hands on every contested transaction, in no order.
   func forEach(_ body: (ContestedTransaction) throws -> Void) throws {
     try transactions.restart()
     while let content = try transactions.next() {

@@ -4,9 +4,7 @@ import Reporting
 import Run
 
 extension DecisionCounts {
-  /// What people changed after one as-of and up to another.
-  ///
-  /// - Parameter base: nil: nothing is compared with, and nothing is counted.
+  /// Counts the decisions of people after `base` and up to `asOf`; none without a night to compare with.
   init(since base: Instant?, until asOf: Instant, on own: borrowing BlockingConnection) throws(PostgresError) {
     self.init()
     guard let base else { return }

@@ -6,11 +6,9 @@ import Reporting
 import Run
 import Streams
 
-/// Tonight's findings against those that are known: what is new, what is still open, what has closed.
-///
-/// Openness is a matter of audit instants, never of clocks: the same audit made twice counts the same.
+/// Compares tonight's findings with the known ones: new, still open, closed. Openness depends on as-of instants, never
+/// on clocks: an audit made twice counts the same.
 struct FindingsHistory {
-  /// A finding as the nights before left it.
   private struct Known {
     var id: Identifier
     var firstSeen: Instant
@@ -21,23 +19,19 @@ struct FindingsHistory {
     var remark: String?
     var due: String?
     var finding: Finding
-    /// What the night that tonight is compared with said of its status.
     var statusBefore: String?
-    /// The same of the money.
     var atStake: Money?
-    /// Whether a night between that one and tonight had it open, and with how much at stake.
+    /// True if a night between the base night and tonight had it open, with its amount at risk then.
     var wasOpenBetween: Bool
     var atStakeBetween: Money?
-    /// Whether that night or one before it has told of it, be it open or closed: what a run by hand alone has met is new.
+    /// True if the base night or an earlier one reported it, open or closed. A finding that only manual runs met is
+    /// new.
     var wasTold: Bool
   }
 
   private let plan: AuditPlan
-  /// Who takes care of what is met for the first time.
   private let owners: FindingOwners
-  /// Gets what is different from the night that tonight is compared with.
   private let changes: NightChanges
-  /// The day of the as-of in the report's time zone.
   private let today: String
 
   init(plan: AuditPlan, owners: FindingOwners, changes: NightChanges, today: String) {
@@ -47,19 +41,10 @@ struct FindingsHistory {
     self.changes = changes
   }
 
-  /// How many of tonight's findings are looked up at a time.
   private static let batch = 2_000
 
-  /// Compares tonight's findings with those of earlier nights.
-  ///
-  /// Reads the findings that are met tonight, and those that were open since the base night. A finding that is closed costs
-  /// a later night nothing.
-  ///
-  /// - Parameters:
-  ///   - sorter: tonight's findings, by id.
-  ///   - connection: in the run's snapshot.
-  ///   - figures: counts findings that are new, and those that close.
-  ///   - each: gets every finding of tonight, in order.
+  /// Compares tonight's findings, sorted by ID, with those of earlier nights. Closed findings cost later nights
+  /// nothing.
   func compare(
     _ sorter: SpillSorter, on connection: borrowing BlockingConnection, figures: inout NightFigures,
     each: (ReportedFinding) throws -> Void
@@ -69,7 +54,7 @@ struct FindingsHistory {
     var batch: [ReportedFinding] = []
     while let record = try sorter.next() {
       let digest = [UInt8](record.key)
-      // Two rows that say the same about the same thing are one finding.
+      // Two rows with the same kind and subject are one finding.
       if digest == last { continue }
       last = digest
       var reader = RecordReader(record.content)
@@ -121,13 +106,13 @@ struct FindingsHistory {
     }
   }
 
-  /// Counts the findings that were open since the base night and are not met tonight.
+  /// Counts findings that were open since the base night and do not occur tonight.
   private func countGone(
     _ tonight: SpillSorter, _ summary: inout FindingsSummary, _ figures: inout NightFigures,
     on connection: borrowing BlockingConnection
   ) throws {
     if changes.base == nil, !isRange { return }
-    // A finding that a night met is open, or was closed later.
+    // A finding that a night met is open or was closed later.
     var conditions = [
       "(f.closed_at IS NULL OR f.closed_at > \(baseInstant))", "(n.is_open OR p.finding_id IS NOT NULL)",
     ]
@@ -145,14 +130,11 @@ struct FindingsHistory {
     }
   }
 
-  /// Between two nights in a row lies no other; a longer period has seen more than its two ends.
+  /// A period of several days lies over nights between base and tonight.
   private var isRange: Bool { plan.period.since != plan.period.until }
 
   private var baseInstant: String { changes.base?.asOf.sqlText ?? "'-infinity'::timestamptz" }
 
-  /// What `known(_:asOf:selection:)` reads of findings.
-  ///
-  /// - Parameter condition: which of them, aliased `f`.
   private func query(_ condition: String) -> String {
     """
     SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
@@ -169,7 +151,6 @@ struct FindingsHistory {
     """
   }
 
-  /// What became of a finding that was met before.
   private func note(_ reported: ReportedFinding, _ known: Known) throws {
     let (finding, id) = (reported.finding, reported.findingId)
     if !known.wasOpen {
@@ -209,14 +190,14 @@ struct FindingsHistory {
     let (orderId, userId, productId) = (try row.optionalId(6), try row.optionalId(7), try row.optionalId(8))
     let isListed = selection.includes(
       orderId: orderId, userId: userId, productId: productId, bundleId: try row.optionalText(9))
-    // A kind that this program does not know any more is gone for it.
+    // This version does not know the kind; the finding counts as gone.
     var finding = Finding(
       kind: FindingKind(rawValue: try row.text(11)) ?? .badRow, subject: .order(orderId ?? ""), reason: "")
     finding.severity = Severity(rawValue: try row.text(12)) ?? finding.severity
     (finding.orderId, finding.userId, finding.productId) = (orderId, userId, productId)
     finding.amount = try row.optionalMoney(20)
     finding.occurredAt = try row.optionalInstant(22)
-    // A finding that was closed and stands again starts over with people as well.
+    // A closed finding that reopens loses the decisions of people.
     let isReopened = closedAt.map { $0 < asOf } ?? false
     let wasOpen = try row.optionalBool(13)
     return Known(
@@ -236,10 +217,9 @@ struct FindingsHistory {
     "told_status",
   ]
 
-  /// Those that a stored finding has as well.
   private static let storedColumns = tonightColumns.filter { $0 != "told_status" }
 
-  /// Where tonight's findings wait until the run is published.
+  /// Holds tonight's findings until the run is published.
   static let tonightTable = """
     CREATE TEMPORARY TABLE tonight (
       finding_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL, severity text NOT NULL, subject_kind text NOT NULL,
@@ -279,13 +259,12 @@ struct FindingsHistory {
     }
   }
 
-  /// Brings the stored findings up to tonight: opens, reopens, closes, and keeps the history of it. What is open and says
-  /// what it said is left alone: most nights find what the night before found.
+  /// Opens, reopens and closes stored findings and writes their history. Unchanged findings are not written.
   static func apply(
     asOf: Instant, runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(asOf.microseconds), .text(runId)]
-    // What an earlier run of the same instant has closed was never gone: what people decided about it stands.
+    // Findings closed by another run of the same as-of count as never closed, so decisions about them stay valid.
     try connection.execute(
       """
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
@@ -300,14 +279,14 @@ struct FindingsHistory {
       SELECT f.finding_id, $1, $2::uuid, 'closed' FROM night_audit.findings f
       WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
       """, parameters)
-    // While it was open, nobody wrote down that it was met again.
+    // Open findings are not updated each night, so `last_seen` is set on closing.
     try connection.execute(
       """
       UPDATE night_audit.findings f SET closed_at = $1, last_seen = greatest(f.last_seen, (
         SELECT max(m.as_of) FROM night_audit.findings_met m WHERE m.as_of <= $1 AND m.run_id <> $2::uuid))
       WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
       """, parameters)
-    // Who is to take care of a new finding is a part of its history, as what people decide is.
+    // The owner of a new finding is an event, like the decisions of people.
     try connection.execute(
       """
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail)
@@ -335,18 +314,18 @@ struct FindingsHistory {
     try met(parameters, on: connection)
   }
 
-  /// Keeps what a night says about its findings, where that differs from what the night before it said. What people have
-  /// decided since its snapshot is told by the next one.
+  /// Saves the findings' state where it differs from the previous night. Decisions since the snapshot are for the next
+  /// night.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     try keepOwn(record, on: connection)
-    // By the index of runs: there is one row for each change of each finding.
+    // By run because that column is indexed; the table has one row for each change of each finding.
     try connection.execute(
       """
       DELETE FROM night_audit.finding_nights
       WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1)
       """, [parameters[0]])
-    // Apart, because a plan that was made for an empty table reads all that the same statement has written to it.
+    // A separate table, because a plan made for the empty table would read all rows written by the same statement.
     try connection.executeScript(
       "CREATE TEMPORARY TABLE told (LIKE night_audit.finding_nights INCLUDING DEFAULTS) ON COMMIT DROP")
     let columns = "finding_id, as_of, run_id, is_open, status, currency, at_stake"
@@ -371,8 +350,8 @@ struct FindingsHistory {
     try met(parameters, on: connection)
   }
 
-  /// Keeps what a night has found that a run of a later instant, made before it, has met first or not at all. People can
-  /// speak about it whatever becomes of that run, and the next night tells what is gone.
+  /// Saves findings of a night made after a run of a later as-of that met them later or not at all. People can decide
+  /// about them whatever becomes of that run, and the next night reports those that are gone.
   static func keepOwn(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let run: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     let columns = storedColumns.joined(separator: ", ")
@@ -391,7 +370,7 @@ struct FindingsHistory {
           (3, later.as_of, later.run_id, 'closed', NULL)) e (place, as_of, run_id, event, detail)
       WHERE e.event <> 'owner' OR e.detail IS NOT NULL ORDER BY e.place, p.finding_id
       """, run)
-    // A finding that was closed before this night, and that the later run has not met, was open in between.
+    // A finding closed before this night and unknown to the later run was open in between.
     try connection.execute(
       """
       WITH later AS (
@@ -417,9 +396,6 @@ struct FindingsHistory {
       """, run)
   }
 
-  /// Notes that a run has said what is open.
-  ///
-  /// - Parameter run: its as-of and its id.
   private static func met(
     _ run: [PostgresValue], on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -429,7 +405,6 @@ struct FindingsHistory {
 }
 
 extension CopyReader {
-  /// - Parameter column: of the currency; the amount is in the next one.
   func optionalMoney(_ column: Int) throws(PostgresError) -> Money? {
     guard let currency = try optionalText(column).flatMap({ Currency(code: $0) }),
       let units = try optionalNumeric(column + 1).flatMap({ try? $0.scaledInt64(decimals: Int(currency.digits)) })

@@ -2,7 +2,7 @@ import AuditStore
 import Reconciliation
 import Streams
 
-// How what an audit puts aside lies on disk. Whoever changes what is written changes what is read next to it.
+// Formats of records on disk. Each `write(to:)` must match the `init(from:)` next to it.
 
 extension TransactionKey {
   func write(to record: inout RecordBytes) {
@@ -144,7 +144,7 @@ extension OrderGroup {
 }
 
 extension Mention {
-  /// Without the transaction's id, which is the key that mentions are sorted by.
+  /// Leaves out the transaction ID, which is the sorting key.
   func write(to record: inout RecordBytes) {
     record.put(order != nil)
     if let order {

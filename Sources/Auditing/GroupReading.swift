@@ -2,18 +2,16 @@ import AuditStore
 import Reconciliation
 import Streams
 
-/// Groups as they were put aside, each with what the transactions' side has told it, decoded only where somebody asks.
+/// Reads stored groups, each with its order transactions; decodes them only on demand.
 struct GroupReading: ~Copyable {
   private let groups: SpillFile
   private let byOrder: SpillSorter
-  /// What comes next of what orders were told.
   private var head: SpillSorter.Record?
-  /// The group in front, as it lies.
   private var content = UnsafeRawBufferPointer(start: nil, count: 0)
-  /// What the order in front was told, one record behind the other, and where each of them ends.
+  /// The order transactions of the current order, encoded one after the other, and their end offsets.
   private var told = RecordBytes()
   private var ends: [Int] = []
-  /// Of the order in front, until the next one.
+  /// The current order; valid until `advance()`.
   private(set) var orderId = BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0))
 
   init(_ groups: SpillFile, _ byOrder: SpillSorter) throws {
@@ -24,7 +22,6 @@ struct GroupReading: ~Copyable {
     head = try byOrder.next()
   }
 
-  /// Goes to the next group; false after the last.
   mutating func advance() throws -> Bool {
     guard let next = try groups.next() else {
       if let head { throw OutOfStep(orderId: Identifier(utf8: head.key)) }
@@ -44,20 +41,18 @@ struct GroupReading: ~Copyable {
     return true
   }
 
-  /// The group in front.
   func group() throws -> OrderGroup {
     var reader = RecordReader(content)
     return try OrderGroup(from: &reader)
   }
 
-  /// The product of the order in front; nil for a row that breaks the contract, as a further row of its ID does.
+  /// The product of the current order; nil for an invalid or repeated row.
   func productId() throws -> BorrowedText? {
     var reader = RecordReader(content)
     guard let order = try PlainOrder(&reader), try !reader.flag() else { return nil }
     return order.productId
   }
 
-  /// What the order in front was told.
   func transactions() throws -> OrderTransactions {
     var transactions = OrderTransactions()
     var start = 0
@@ -69,8 +64,8 @@ struct GroupReading: ~Copyable {
     return transactions
   }
 
-  /// The order in front with the one proof that was sent for it and the one transaction that this has brought and nobody else
-  /// could own; nil for one of another shape. Good until the next group.
+  /// The current order if its one proof contains one transaction that no other order could own; valid until
+  /// `advance()`.
   func plain() throws -> (order: PlainOrder, proof: PlainProof, payment: PlainPayment)? {
     guard ends.count == 1 else { return nil }
     var reader = RecordReader(content)
@@ -84,7 +79,7 @@ struct GroupReading: ~Copyable {
     return (order, proof.proof, payment)
   }
 
-  /// The orders do not come in the order in which what was found out about them waits for them.
+  /// The orders do not come in the order of the records kept for them.
   struct OutOfStep: Error, CustomStringConvertible {
     var orderId: Identifier
     var description: String { "order \(orderId) did not come in the byte order of its id; nothing is reported" }

@@ -2,13 +2,12 @@ import AuditStore
 import Reconciliation
 import Streams
 
-/// What matching has come to for an order that contests something.
+/// The result of matching, for an order with contested claims.
 struct Matched {
   var orderId: Identifier
-  /// None of an order that owns a payment.
+  /// Empty for an order that owns a payment.
   var contested: [TransactionRecord]
   var claims: OrderClaims
-  /// By contested transaction, the newest proof that brought it.
   var newestProofs: [TransactionKey: CheckSubject] = [:]
 }
 

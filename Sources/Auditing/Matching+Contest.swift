@@ -2,12 +2,11 @@ import AuditStore
 import Reconciliation
 import Streams
 
-/// An order with what it contests.
+/// An order with contested claims.
 struct Contestant {
   var group: OrderGroup
-  /// Transactions that nobody else could own.
+  /// Transactions that only this order could own.
   var claimable: [TransactionRecord]
-  /// Whether goods of the order were delivered and not taken back.
   var hasGoods = false
 }
 
@@ -26,14 +25,12 @@ extension Contestant {
   }
 }
 
-/// What orders contest: transactions that the same orders could own are kept once for all of them.
+/// Contested transactions by order. Transactions with the same possible owners are stored once.
 private struct ContestedByOrder {
-  /// By the orders that could own them.
   private var places: [Claimants: Int32] = [:]
   private var transactions: [[TransactionRecord]] = []
-  /// Most orders have one place.
   private var placeByOrder: [Identifier: Int32] = [:]
-  /// What one user's receipts list comes together.
+  /// Ranges, because transactions listed in one user's receipts are adjacent.
   private var furtherPlacesByOrder: [Identifier: [Range<Int32>]] = [:]
 
   mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
@@ -51,8 +48,7 @@ private struct ContestedByOrder {
     }
   }
 
-  /// Which orders they are, by a hash that differs from run to run: as many ids as there are claims would have to be kept
-  /// for telling them apart by more.
+  /// Identifies a set of orders by a hash, seeded per process. Storing the IDs would take one ID for each claim.
   private struct Claimants: Hashable {
     let hash, count: Int
     let first, last: Identifier?
@@ -62,7 +58,7 @@ private struct ContestedByOrder {
     }
   }
 
-  /// Makes restores after a full refund purchases of their own.
+  /// Separates restores after a full refund into purchases of their own.
   mutating func separateRepurchases() {
     let separated = TransactionRecord.separatingRepurchases(transactions.flatMap(\.self))
     var place = 0
@@ -83,7 +79,6 @@ private struct ContestedByOrder {
 }
 
 extension [Range<Int32>] {
-  /// Adds a place after all others.
   fileprivate mutating func appendPlace(_ place: Int32) {
     if let last, last.upperBound == place {
       self[count - 1] = last.lowerBound..<(place + 1)
@@ -93,24 +88,23 @@ extension [Range<Int32>] {
   }
 }
 
-/// Orders that have to be matched together, and what they contest. Transactions come before orders, of which no more is kept
-/// than what they have to say for themselves: there may be as many of them as anybody's orders name one id.
+/// Orders that are matched together, with their contested transactions, which are added first. Little is kept of an
+/// order, because any number of orders may state one ID.
 struct Contest {
   private let rules: Rules
-  /// Without their claimants.
   private var transactions: [ContestedTransaction] = []
   private var contested = ContestedByOrder()
   private var isSeparated = false
   private var claimants: [Claimant] = []
-  /// Of orders that contest nothing but the ID that they state and are alike, the two best.
+  /// Places in `best`: for equivalent orders that contest only their stated ID, the two best are kept.
   private var kinds: [EquivalentClaimants: Int] = [:]
   private var best: [Best] = []
-  /// All of them but the best of each kind, with the place of their kind.
+  /// All other equivalent orders, with the place of their kind.
   private var alike: [(orderId: Identifier, kind: Int32)] = []
-  /// Long lists, each once, by their keys' hash: what a user sends for each order lists the same purchases.
+  /// Long lists, each stored once, by the hash of their keys: receipts of one user list the same purchases.
   private var lists: [Int: [ProvenTransactions]] = [:]
 
-  /// Of one kind. The first may own what they state; the second has lost the same as all others.
+  /// The two best orders of a kind. Only the first may own; all others lose the same as the second.
   private struct Best {
     var first: Claimant
     var second: Claimant?
@@ -118,7 +112,6 @@ struct Contest {
 
   init(rules: Rules) { self.rules = rules }
 
-  /// Adds a transaction. Not after the first order.
   mutating func add(_ transaction: ContestedTransaction) {
     contested.add(transaction.record, claimants: transaction.claimants)
     var transaction = transaction
@@ -126,7 +119,6 @@ struct Contest {
     transactions.append(transaction)
   }
 
-  /// Adds an order; a row that breaks the contract claims nothing.
   mutating func add(_ contestant: Contestant) {
     guard case .valid(let order) = contestant.group.row else { return }
     if !isSeparated { contested.separateRepurchases() }
@@ -159,21 +151,15 @@ struct Contest {
     if best[place].second.map({ later.precedes($0, rules: rules) }) ?? true { best[place].second = later }
   }
 
-  /// What matching has come to.
   struct Outcome {
-    /// By order that was matched.
     fileprivate let claims: [Identifier: OrderClaims]
-    /// Orders that have lost the same as one that was matched, which is among them.
+    /// Orders with the same losses as the matched order `as`, which is one of them.
     fileprivate let alike: [(orderId: Identifier, as: Identifier)]
-    /// By order, what of it is contested.
     fileprivate let contested: ContestedByOrder
     fileprivate let newestProofs: [TransactionKey: CheckSubject]
-    /// Contested transactions that no order claims, names or owns, nor the sale behind them.
     let unclaimed: [ContestedTransaction]
-    /// Those that nobody owns, whether or not somebody claims them.
     let unowned: [ContestedTransaction]
 
-    /// Hands on what it has come to for each order, in no order.
     func forEach(_ body: (Identifier, OrderClaims) throws -> Void) rethrows {
       let isAlike = Set(alike.map(\.as))
       for (orderId, claims) in claims where !isAlike.contains(orderId) { try body(orderId, claims) }
@@ -182,13 +168,12 @@ struct Contest {
       }
     }
 
-    /// What it has come to for one order; nil for one that contests nothing.
     func claims(of orderId: Identifier) -> OrderClaims? {
       guard let other = alike.first(where: { $0.orderId == orderId }) else { return claims[orderId] }
       return claims[other.as]
     }
 
-    /// What of it decides about one order: who owns a payment is judged by what it owns and has lost.
+    /// The part of the result that its judgement needs: an owner is judged by what it owns and lost.
     func decisive(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
       guard claims.owned.first?.environment == .production else { return matched(orderId, claims) }
       let about = claims.owned.map(\.key) + claims.lost.map(\.transaction.key)
@@ -197,7 +182,6 @@ struct Contest {
         newestProofs: about.reduce(into: [:]) { $0[$1] = newestProofs[$1] })
     }
 
-    /// What it has come to for one order.
     func matched(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
       let contested = contested.of(orderId)
       return Matched(
@@ -206,7 +190,6 @@ struct Contest {
     }
   }
 
-  /// Matches orders with transactions. The order in which they were added plays no part.
   consuming func matched() -> Outcome {
     let alike = alike.compactMap { order in
       best[Int(order.kind)].second.map { (orderId: order.orderId, as: $0.order.orderId) }
@@ -224,12 +207,8 @@ struct Contest {
 }
 
 extension OrderFacts {
-  /// The facts of an order whose claims are not decided yet.
-  ///
-  /// - Parameters:
-  ///   - claimable: what its proofs bring and what is known under the id that it names, as far as nobody else could own it.
-  ///     What nobody proves is there for whoever asks.
-  ///   - others: the same that others could own, too. There it takes a proof.
+  /// The facts of an order before its claims are decided. `claimable` transactions have no other possible owner and
+  /// need no verified proof; `others` need one.
   init(
     _ order: Order, _ group: OrderGroup, claimable: [TransactionRecord], others: [TransactionRecord],
     deliveries: [Delivery] = []
@@ -239,7 +218,7 @@ extension OrderFacts {
     let unproven = sound.count == genuine.count ? [] : sound.filter(\.receipt.state.isUnproven)
     let records = others.isEmpty ? claimable : claimable + others
     var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
-    // Most orders have one of each; who has hundreds must not cost their product.
+    // Avoids quadratic time for orders with hundreds of proofs and transactions; most orders have one of each.
     var lists = records.count > 8 ? genuine.map { SortedKeys($0.brought) } : []
     for (place, record) in records.enumerated() {
       let key = record.key
@@ -263,7 +242,7 @@ extension OrderFacts {
   }
 }
 
-/// Looks keys up in a long list. Those that come in its order are found at once.
+/// Looks keys up in a long list; keys in ascending order are found in constant time.
 private struct SortedKeys {
   private let keys: [TransactionKey]
   private var next = 0

@@ -1,22 +1,19 @@
 import AuditStore
 import Reconciliation
 
-/// What connects an order, or a receipt without one, with a transaction id: a name, a proof that brought it, or both.
-///
-/// All mentions of an id are brought together by it, whatever orders they are of; that is how claims that compete are found
-/// without a join of the shop's tables with ours.
+/// A reference from an order (or a receipt without one) to a transaction ID: stated, contained in a proof, or both.
+/// Merging references by ID finds competing claims without a join of the shop's tables with ours.
 struct Mention {
-  /// What of an order decides whether it could claim a transaction. Behind a reference, because an order whose receipts list
-  /// thousands of purchases mentions each of them.
+  /// The properties of an order that decide whether it could claim a transaction. A class, because an order with
+  /// thousands of listed purchases has a reference to each.
   final class OrderSide: Sendable {
     let orderId: Identifier
     let userId: Identifier
     let productId: Identifier
     let createdAt: Instant
-    /// The transaction id that the order names.
     let named: Identifier?
     let appAccountToken: String?
-    /// A row that breaks the contract claims nothing; only whose it is matters.
+    /// An invalid row claims nothing; only its user matters.
     let isBad: Bool
 
     init(
@@ -33,40 +30,36 @@ struct Mention {
     }
   }
 
-  /// The receipt or look-up that brought a transaction.
+  /// The receipt or look-up that contains a transaction.
   struct Bringer {
-    /// Of the transaction.
     var environment: AppleEnvironment
     var subject: CheckSubject
-    /// Who sent the receipt; nil for a look-up.
+    /// The sender of the receipt; nil for a look-up.
     var userId: Identifier?
     var receivedAt: Instant
-    /// Whether it is about this one purchase, and no list of many.
+    /// True if the proof is about one purchase, false for an app receipt.
     var isAboutOne: Bool
-    /// Whether it is not known to be false, and not only a claim: neither supports anybody's claim.
+    /// True if the proof is verified. A rejected proof, or a bare ID, supports no claim.
     var isGenuine: Bool
-    /// Whether it is a list about which Apple has not answered: what it brings may be refunded, or a family member's.
+    /// True for an app receipt without an answer: its purchases may be refunded or family shared.
     var awaitsDetails = false
   }
 
   var transactionId: Identifier
-  /// nil: a receipt without an order, or with one that does not exist.
+  /// nil: the receipt has no order, or one that does not exist.
   var order: OrderSide?
-  /// Whether the order names the id, in whatever environment it exists.
+  /// True if the order states the ID, in any environment.
   var isNamed = false
-  /// The proof that brought the transaction; nil where there is the name alone.
   var bringer: Bringer?
 }
 
 extension OrderGroup {
-  /// Everything that the order has to do with transactions.
   var mentions: [Mention] {
     var mentions: [Mention] = []
     forEachMention { mentions.append($0) }
     return mentions
   }
 
-  /// Hands on everything that the order has to do with transactions.
   func forEachMention<Failure: Error>(_ body: (borrowing Mention) throws(Failure) -> Void) throws(Failure) {
     if isRepeated { return }
     let side: Mention.OrderSide
@@ -80,7 +73,7 @@ extension OrderGroup {
         orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
         named: order.transactionId, appAccountToken: order.appAccountToken, isBad: false)
     }
-    // Nearly always its own proof brings what it names: one mention for both.
+    // Nearly always the order's own proof contains the stated transaction: one mention covers both.
     var isNameTold = false
     func isName(_ id: Identifier) -> Bool {
       guard !isNameTold, id == side.named else { return false }
@@ -110,7 +103,6 @@ extension OrderGroup {
 }
 
 extension Proof {
-  /// - Parameter side: the order that the receipt was sent for; nil where there is none.
   func mentions(of side: Mention.OrderSide?) -> [Mention] {
     brought.map {
       Mention(transactionId: $0.transactionId, order: side, bringer: Mention.Bringer(of: $0, by: receipt))

@@ -5,19 +5,15 @@ import Run
 import SalesStore
 import Streams
 
-/// The rows that a report on one order or one user is made of.
-///
-/// The passes over these rows decide the same as the passes over all rows: every claim on a payment that could be listed is
-/// among them, with all that decides it. Rows of other orders are read beside, decide nothing that is listed, and are not listed.
+/// The rows that a report on one order or one user is made of: every claim to a listed payment, with all its facts.
+/// Further orders are read but neither judged nor listed, so the result equals that of a full audit.
 struct NarrowedReading {
   private let orders: Set<Identifier>
   private let receipts: Set<Identifier>
   private let transactions: Set<Identifier>
-  /// Deliveries that name no order.
   private let deliveries: Set<Identifier>
-  /// Whose rows without an id are read, too; nil where the report is on an order.
+  /// The user whose rows without an ID are read too; nil for a report on an order.
   private let userId: Identifier?
-  /// Purchases that more than one of the transactions is of.
   let sharedSales: Set<TransactionKey>
   let repeated: RepeatedDeliveries
 
@@ -26,13 +22,10 @@ struct NarrowedReading {
   private static let storedTransactions = StoredIds(name: "transactions")
   private static let storedDeliveries = StoredIds(name: "deliveries")
 
-  /// Of more orders or receipts a report is made from the streams of all rows, in bounded memory.
+  /// Beyond this number of orders or receipts all rows are streamed, in bounded memory.
   private static let limit = 5_000
 
-  /// - Parameters:
-  ///   - shop: the shop's relations, in a snapshot.
-  ///   - own: our own schema, in a snapshot.
-  /// - Returns: nil where all rows are to be read.
+  /// nil if all rows are to be read.
   init?(
     _ plan: AuditPlan, _ sales: SalesRows, shop: borrowing BlockingConnection, own: borrowing BlockingConnection
   ) throws {
@@ -56,16 +49,15 @@ struct NarrowedReading {
     try shop.store(receipts, as: Self.storedReceipts)
   }
 
-  /// Where the walk through claims begins.
   private struct Beginning {
     var orders: Set<Identifier> = []
     var receipts: Set<Identifier> = []
-    /// Orders that are there or not, which decides what deliveries and receipts are.
+    /// Orders referenced by deliveries and receipts, existing or not: that decides findings about those.
     var ordersBeside: Set<Identifier> = []
-    /// Deliveries that name no order. Of several rows of one id the first counts, whoever received the goods.
+    /// Deliveries without an order. For repeated IDs the first row counts, whoever received the goods.
     var deliveries: Set<Identifier> = []
 
-    /// nil where the selection names neither an order nor a user, or a user of too many rows.
+    /// nil if the selection has neither an order nor a user, or the user has too many rows.
     init?(_ plan: AuditPlan, _ sales: SalesRows, shop: borrowing BlockingConnection) throws {
       if let orderId = plan.selection.orderId {
         orders = [orderId]
@@ -103,7 +95,7 @@ struct NarrowedReading {
       guard orders.count <= NarrowedReading.limit else { return nil }
     }
 
-    /// Adds the other orders of products that are bought once for good: whoever pays for one twice is told.
+    /// Adds other orders of the same non-consumable products, for the finding `bought_twice`.
     private mutating func addFurtherPurchases(
       _ rules: Rules, _ sales: SalesRows, shop: borrowing BlockingConnection
     ) throws {
@@ -120,7 +112,7 @@ struct NarrowedReading {
     }
   }
 
-  /// The orders that have an account token on file which a payment carries and the order that it is of does not.
+  /// Orders with an account token on file that a payment carries and its own order lacks.
   private static func tokenHolders(
     _ around: Neighbourhood, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> Set<Identifier> {
@@ -135,9 +127,7 @@ struct NarrowedReading {
     return Set(try OrderRow.holding(tokens, shop: shop, sales, rules: rules).map(\.orderId))
   }
 
-  /// Delivery ids that several rows have, of whatever orders.
-  ///
-  /// - Parameter deliveries: ids that are looked at beside those of the deliveries of the orders.
+  /// Delivery IDs with several rows, in any order.
   private static func repeatedDeliveries(
     of orders: Set<Identifier>, and deliveries: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows
   ) throws -> RepeatedDeliveries {
@@ -156,19 +146,16 @@ struct NarrowedReading {
 
   // MARK: - The rows
 
-  /// Lets a connection to our own schema, in the audit's snapshot, read the rows.
   func store(on own: borrowing BlockingConnection) throws(PostgresError) {
     try own.store(orders, as: Self.storedOrders)
     try own.store(receipts, as: Self.storedReceipts)
     try own.store(transactions, as: Self.storedTransactions)
   }
 
-  /// What the server adds up of the same orders.
   func totals(_ sales: SalesRows, on shop: borrowing BlockingConnection) throws(PostgresError) -> SalesTotals {
     try SalesTotals(sales, where: Self.named("o.order_id", Self.storedOrders), try nameless("o"), on: shop)
   }
 
-  /// The query of a relation's rows, in their order.
   func query(_ relation: AuditRelation, _ plan: AuditPlan, _ sales: SalesRows) throws -> String {
     switch relation {
     case .receipts:
@@ -203,7 +190,6 @@ struct NarrowedReading {
     return try SalesRows.equals("\(alias).user_id", userId.text)
   }
 
-  /// Rows of orders or deliveries that name no order.
   private func nameless(_ alias: String) throws(PostgresError) -> String {
     "\(Self.lacksId("\(alias).order_id")) AND \(try isOfUser(alias))"
   }

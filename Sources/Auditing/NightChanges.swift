@@ -6,24 +6,19 @@ import Reporting
 import Run
 import Streams
 
-/// Gathers what is different from the night that tonight is compared with.
-///
-/// Memory does not grow with what changed: rows wait in temporary files. Used by one thread at a time; not `Sendable`.
+/// Collects the changes since the base night. Rows wait in temporary files, so memory does not grow with changes. Used
+/// by one thread at a time; not `Sendable`.
 final class NightChanges {
-  /// nil: nothing to compare with, and so nothing has changed.
+  /// nil: there is no night to compare with, and no change.
   let base: BaseNight?
   private let plan: AuditPlan
-  /// In the order of the file.
   private let rows: SpillSorter
-  /// Findings that are gone, by order; those without one first.
   private let closed: SpillSorter
-  /// The next of them that waits for its order.
   private var waiting: ChangeRow?
-  /// The same with what their orders say, in the order of the file.
+  /// Closed findings with their reasons, in the order of the file.
   private let closedByUrgency: SpillSorter
   private var record = RecordBytes()
 
-  /// - Parameter temporaryDirectory: where rows wait.
   init(base: BaseNight?, plan: AuditPlan, temporaryDirectory: String) {
     self.base = base
     self.plan = plan
@@ -32,10 +27,8 @@ final class NightChanges {
     closedByUrgency = SpillSorter(directory: temporaryDirectory, budget: NightChanges.budget)
   }
 
-  /// Bytes that each of the sorters keeps in memory.
   private static let budget = 1 << 20
 
-  /// Notes a change; what has closed waits for its reason.
   func add(_ row: ChangeRow) throws {
     guard base != nil else { return }
     if row.change == .closed {
@@ -59,7 +52,7 @@ final class NightChanges {
 
   // MARK: - Why findings have closed
 
-  /// Takes an order of tonight, in ascending order of ids, after everything that has closed was added.
+  /// Explains closed findings of an order. Called in ascending order of IDs, after all closed findings were added.
   func meet(_ orderId: Identifier, _ standing: OrderNights.Standing) throws {
     while let row = try waiting ?? NightChanges.next(closed) {
       waiting = nil
@@ -89,10 +82,9 @@ final class NightChanges {
     return "what it stood on is no longer so, or older than the lookback"
   }
 
-  /// Beyond so many, what arrived about each is not looked for.
+  /// The number of closed findings for which arrived evidence is looked up.
   private static let explained = 2_000
 
-  /// Says why findings have closed, after the last order.
   func explainClosed(on connection: borrowing BlockingConnection) throws {
     guard let base else { return }
     while let row = try waiting ?? NightChanges.next(closed) {
@@ -117,7 +109,6 @@ final class NightChanges {
 
   // MARK: - All of them
 
-  /// Writes and counts all of them, worst first.
   func write(to collector: AuditCollector) throws -> ChangesSummary {
     var summary = ChangesSummary(since: base?.asOf, isSinceComplete: base?.isComplete ?? true)
     while let row = try NightChanges.next(rows) {

@@ -4,17 +4,14 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// Why a report that was asked for one order or one user lists no order.
+/// Why a report on one order or one user lists no order.
 struct NothingListed {
   let selection: Selection
   let period: Period
-  /// The days of the first and the last order that the filters let through, whatever the period; nil: there is none.
+  /// The days of the first and the last order that pass the filters, in any period; nil if none does.
   var days: (first: String, last: String)?
 
-  /// nil where an order is listed, where none was asked for by order or user, and where those asked for have no date that a
-  /// report can show.
-  ///
-  /// - Parameter sales: which of the shop's rows are known. Throws `PostgresError`.
+  /// nil if an order is listed, or no order or user was selected, or the selected orders have no displayable date.
   init?(
     _ plan: AuditPlan, _ sales: SalesRows, in zone: TimeZone, on shop: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -44,7 +41,6 @@ struct NothingListed {
     self.days = days
   }
 
-  /// With the remedy.
   var words: String {
     let filters = [
       selection.orderId.map { "--order \($0.text)" }, selection.userId.map { "--user \($0.text)" },

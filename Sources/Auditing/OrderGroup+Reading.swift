@@ -4,12 +4,10 @@ import Reconciliation
 import SalesStore
 import Streams
 
-// A few groups by the ids of their orders, as the ordered streams bring all of them together.
+// Reads a few groups by order ID, with the same result as the merged streams.
 
 extension OrderGroup {
-  /// The groups of some orders; those that are not there are left out.
-  ///
-  /// - Parameter repeatedRows: gets how many further rows each id has.
+  /// The groups of some orders that exist. `repeatedRows` receives the number of further rows of each ID.
   static func groups(
     of orderIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows, rules: Rules, _ repeatedRows: inout [Identifier: Int]
@@ -40,7 +38,7 @@ extension OrderGroup {
 }
 
 extension OrderRow {
-  /// The rows of some orders, of each id the one that counts in front; ids that are not there are left out.
+  /// The rows of some orders, for each ID the row that counts first; orders that do not exist are left out.
   static func rows(
     of orderIds: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> [Identifier: [OrderRow]] {
@@ -57,9 +55,7 @@ extension OrderRow {
     return rows.mapValues { $0.count == 1 ? $0 : sorted($0) }
   }
 
-  /// The ids of the orders of which a row fulfils a condition: whether the row that counts does is for others to say.
-  ///
-  /// - Parameter condition: on orders aliased `o`, by the ids.
+  /// IDs of orders with a row that meets `condition` on alias `o`, which need not be the row that counts.
   static func ids(
     where condition: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows
   ) throws -> Set<Identifier> {
@@ -73,7 +69,6 @@ extension OrderRow {
     return orderIds
   }
 
-  /// Those of some orders whose row that counts keeps the contract.
   static func counting(
     _ orderIds: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> [Order] {
@@ -83,10 +78,7 @@ extension OrderRow {
     }
   }
 
-  /// The orders that may have one of these account tokens on file: every spelling of them and a few other texts, of which the
-  /// rows say what they are.
-  ///
-  /// - Parameter tokens: as `AccountToken.spelling` has them.
+  /// Orders that may have one of these account tokens on file: a superset, to be filtered by the decoded rows.
   static func holding(
     _ tokens: Set<String>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> [Order] {
@@ -101,10 +93,8 @@ extension OrderRow {
 }
 
 extension Proof {
-  /// Receipts with their checks and what they brought, and with the other rows of their ids, whatever those are of: which
-  /// row counts is for all of them to say.
-  ///
-  /// - Parameter restriction: on receipts aliased `r`, by the ids.
+  /// Receipts (alias `r`) with checks and transactions, and all rows of their IDs, because those decide which row
+  /// counts.
   static func proofs(
     _ restriction: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection,
     own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
@@ -123,7 +113,7 @@ extension Proof {
       let link = try ProofLink(links)
       brought[link.id, default: []].append(link.key)
     }
-    // What is shown of an id that is none finds no row.
+    // An invalid ID is shown in a changed form, which finds no row.
     let unnamed = chosen.filter { rows[$0.receipt.receiptId] == nil }.map { Proof(receipt: $0.receipt, brought: []) }
     return rows.keys.sorted().reduce(into: unnamed) { proofs, id in
       var ofOne = ReceiptRow.ordered(rows[id] ?? []).map { Proof(receipt: $0.receipt, brought: []) }

@@ -6,48 +6,39 @@ import Reporting
 import Run
 import Streams
 
-/// What a night decides about each order, beside what the last complete night did: the orders behind an adjustment, what
-/// is kept for the next comparison, and what the tie-out is told.
-///
-/// Only for comparing: nothing that it reads is taken for a fact. Used by one thread at a time; not `Sendable`.
+/// Tonight's disposition of each order, compared with the last complete night; never read as facts. Used by one thread
+/// at a time; not `Sendable`.
 final class OrderNights {
   private let tonight: SpillSorter
-  /// Orders that differ from the base, for the table.
   private let differing: SpillSorter
   private var record = RecordBytes()
-  /// Whether anybody will compare or keep them.
   let isWanted: Bool
   private let testUsers: Set<Identifier>
 
-  /// An order as tonight has it.
   struct Standing {
     var userId: Identifier
     var productId: Identifier
-    /// nil for a row that breaks the contract.
     var amount: Money?
     var createdAt: Instant
     var disposition: Disposition
-    /// Where the purchase was made.
     var environment: AppleEnvironment?
-    /// Why it is there.
     var standing: OrderStanding
 
-    /// Of a purchase in the sandbox, whether its user is on the list of test users.
+    /// For a sandbox purchase, whether its user is a test user; otherwise nil.
     func isAllowed(among testUsers: Set<Identifier>) -> Bool? {
       environment == .sandbox ? testUsers.contains(userId) : nil
     }
   }
 
-  /// What the table says of an order.
+  /// The state of an order in the table `order_nights`.
   private struct Kept: Equatable {
     var userId: Identifier?
     var productId: Identifier?
     var amount: Money?
-    /// nil without an amount: a row that breaks the contract may have no date, and then has each night's own.
+    /// nil without an amount, because an invalid row may have no date and then gets each night's own.
     var createdAt: Instant?
     var disposition: String
     var environment: String?
-    /// As ``Standing/isAllowed(among:)``.
     var isAllowed: Bool?
 
     init(_ now: Standing, testUsers: Set<Identifier>) {
@@ -57,7 +48,7 @@ final class OrderNights {
       isAllowed = now.isAllowed(among: testUsers)
     }
 
-    /// From the columns behind the order's id and what the base says.
+    /// - Parameter row: has the order ID and the base disposition in its first two columns.
     init(_ row: borrowing CopyReader) throws(PostgresError) {
       (userId, productId, amount) = (try row.optionalId(2), try row.optionalId(3), try row.optionalMoney(4))
       createdAt = amount == nil ? nil : Instant(microseconds: try row.timestamp(6))
@@ -65,7 +56,6 @@ final class OrderNights {
     }
   }
 
-  /// - Parameter testUsers: who may buy in the sandbox.
   init(isWanted: Bool, testUsers: Set<Identifier>, temporaryDirectory: String) {
     self.isWanted = isWanted
     self.testUsers = testUsers
@@ -73,7 +63,6 @@ final class OrderNights {
     differing = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
   }
 
-  /// Notes a judged order.
   func add(_ judgement: Judgement) throws {
     guard isWanted else { return }
     record.clear()
@@ -84,7 +73,6 @@ final class OrderNights {
     try tonight.add(judgement.row.orderId, record)
   }
 
-  /// As of its judgement.
   func add(_ sale: SettledSale) throws {
     guard isWanted else { return }
     record.clear()
@@ -101,18 +89,14 @@ final class OrderNights {
     try tonight.add(key: sale.order.orderId.bytes, content: record.content)
   }
 
-  /// Leaves the orders for another one to take.
   func write(to writer: borrowing AuditFrameWriter) throws { try writer.write(.night, all: tonight) }
 
-  /// Takes an order that another one has left.
   func take(key: [UInt8], content: [UInt8]) throws {
     if isWanted { try tonight.add(key: key, content: content) }
   }
 
-  /// Takes over the orders of another part.
   func join(_ other: OrderNights) throws { try tonight.absorb(other.tonight) }
 
-  /// Hands on what the orders that keep the contract say to the tie-out.
   func forEachOrder(_ body: (JudgedOrder) throws -> Void) throws {
     try tonight.restart()
     while let found = try tonight.next() {
@@ -122,14 +106,8 @@ final class OrderNights {
     }
   }
 
-  /// Compares with the last complete night, both in the order of ids.
-  ///
-  /// - Parameters:
-  ///   - base: that night; nil compares with nothing.
-  ///   - isKept: whether what differs is saved.
-  ///   - isOfFew: whether tonight has few orders, which are looked up one by one.
-  ///   - each: gets every order as tonight has it.
-  ///   - adjusted: gets every order created before an instant that is in another bucket now.
+  /// Compares with the last complete night, both sorted by order ID. `adjusted` receives changed orders from before
+  /// `period`.
   func compare(
     with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
     on connection: borrowing BlockingConnection, each: (Identifier, Standing) throws -> Void,
@@ -142,7 +120,7 @@ final class OrderNights {
       while let found = try tonight.next() { few.insert(Identifier(utf8: found.key)) }
     }
     try tonight.restart()
-    // What it said last is what tonight differs from; the night that tonight is compared with may be an earlier one.
+    // Differences are against the last stored row; the base night may be an earlier one.
     let instant = base?.asOf.sqlText ?? "'-infinity'::timestamptz"
     var before = try OrderedStream(
       connection.copyOut(
@@ -159,7 +137,7 @@ final class OrderNights {
     var last: Identifier?
     while let found = try tonight.next() {
       let orderId = Identifier(utf8: found.key)
-      // Further rows of an id are broken ones; the order's own comes first and has its place.
+      // Further rows of an ID are invalid and come after the row that counts.
       if orderId == last { continue }
       last = orderId
       let known = try before.isNext(BorrowedText(found.key)) ? try before.next() : nil
@@ -176,7 +154,7 @@ final class OrderNights {
           createdAt: now.createdAt, before: before, after: now.disposition,
           because: now.standing.words))
     }
-    // Those of a narrowed run end long before.
+    // A narrowed run ends long before the stored rows do.
     try before.skipRest()
   }
 
@@ -185,7 +163,6 @@ final class OrderNights {
     "is_allowed",
   ]
 
-  /// Keeps what differs, for the next night's comparison and for `bi_orders`.
   func save(_ record: RunRecord, lookbackStart: Instant, on connection: borrowing BlockingConnection) throws {
     try connection.executeScript(
       """
@@ -210,7 +187,7 @@ final class OrderNights {
         }
       }
     }
-    // The same night made again says what it says now; what has left the lookback is kept no longer.
+    // A repeated night replaces its rows; orders that left the lookback are removed.
     try connection.execute(
       """
       DELETE FROM night_audit.order_nights
@@ -243,7 +220,7 @@ extension OrderNights.Standing {
 }
 
 extension OrderNights.Standing {
-  /// What is broken sorts behind the row of the same id that is not.
+  /// An invalid row sorts after a valid row of the same ID.
   fileprivate func write(to record: inout RecordBytes) {
     record.put(UInt8(disposition == .badRow ? 1 : 0))
     record.put(userId)

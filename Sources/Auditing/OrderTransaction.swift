@@ -2,20 +2,13 @@ import AuditStore
 import Reconciliation
 import Streams
 
-/// What the transactions' side has to tell an order.
+/// A fact that the pass over transactions passes to an order.
 enum OrderTransaction {
-  /// A transaction that it brings or names.
-  ///
-  /// - Parameters:
-  ///   - isClaimable: whether nobody else could own it. The others' are told for what they say about the order's proofs.
-  ///   - newestProof: the newest proof that brought it, of whatever order.
+  /// A transaction that the order states or has a proof of. `isClaimable`: no other order could own it.
   case transaction(TransactionRecord, isClaimable: Bool, newestProof: CheckSubject?)
-  /// A transaction that no order claims, of a purchase that this order alone could own.
-  ///
-  /// - Parameter userId: the user of the receipts that contain it.
+  /// A transaction that no order claims, of a purchase that only this order could own.
   case sibling(TransactionRecord, userId: Identifier?, newestProof: CheckSubject?)
-  /// A user has the account token on file that a transaction of this order carries, and the order itself has not: one of the
-  /// order's own person, or else another.
+  /// A user with the account token of a transaction that the order itself lacks, preferably of the order's own person.
   case tokenUser(token: String, userId: Identifier)
 }
 
@@ -60,19 +53,16 @@ extension OrderTransaction {
   }
 }
 
-/// What the transactions' side has told one order.
 struct OrderTransactions {
-  /// Those that nobody else could own.
   var claimable: [TransactionRecord] = []
-  /// Others that its proofs are about.
   var others: [TransactionRecord] = []
-  /// Those that no order claims, of purchases that this order alone could own, with the users of their receipts.
+  /// Transactions that no order claims, of purchases that only this order could own, with the users of their receipts.
   var siblings: [(record: TransactionRecord, userId: Identifier?)] = []
   private var proofs: [(key: TransactionKey, subject: CheckSubject)] = []
-  /// By account token, a user who has it on file: one of the order's own person, or else another.
+  /// By account token, a user with it on file, preferably of the order's own person.
   var tokenUsers: [String: Identifier] = [:]
 
-  /// By transaction, the newest proof that brought it. Made anew each time: nearly no order needs it.
+  /// By transaction, the newest proof that contains it. Computed on demand, because few orders need it.
   var newestProofs: [TransactionKey: CheckSubject] {
     Dictionary(proofs.lazy.map { ($0.key, $0.subject) }) { _, last in last }
   }

@@ -2,11 +2,11 @@ import AuditStore
 import Reconciliation
 import Streams
 
-// What waits on disk, looked at where it lies: nine of ten orders become no object. The formats are those of `GroupFormats` and
+// Views of encoded records, so that nine of ten orders are never decoded. The formats are those of `GroupFormats` and
 // `RecordFormats`.
 
 extension PlainOrder {
-  /// As a valid `OrderRow` writes itself.
+  /// Same format as a valid `OrderRow`.
   func write(to record: inout RecordBytes) {
     record.put(true)
     record.put(orderId)
@@ -24,7 +24,6 @@ extension PlainOrder {
     record.put(refundBookedBy)
   }
 
-  /// - Returns: nil for a row that breaks the contract.
   init?(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else { return nil }
     let (orderId, userId) = (try record.borrowed(), try record.borrowed())
@@ -43,7 +42,7 @@ extension PlainOrder {
 }
 
 extension OrderGroup {
-  /// Whether a group, as it writes itself, is of a further row of its id.
+  /// True if an encoded group is a further row of its ID.
   static func isRepeated(_ content: [UInt8]) throws -> Bool {
     try content.withUnsafeBytes { content in
       var reader = RecordReader(content)
@@ -57,7 +56,7 @@ extension OrderGroup {
 }
 
 extension PlainOrder {
-  /// As `Mention.write` writes the order's side.
+  /// Same format as the order in `Mention.write`.
   func writeSide(to record: inout RecordBytes) {
     record.put(true)
     record.put(orderId)
@@ -71,7 +70,7 @@ extension PlainOrder {
 }
 
 extension PlainDelivery {
-  /// As a `Delivery` without a defect writes itself.
+  /// Same format as a `Delivery` without a defect.
   func write(to record: inout RecordBytes) {
     record.put(deliveryId)
     record.put(orderId)
@@ -85,7 +84,7 @@ extension PlainDelivery {
 }
 
 extension PlainReceipt {
-  /// As `Receipt` writes itself.
+  /// Same format as `Receipt`.
   func write(to record: inout RecordBytes) {
     record.put(receiptId)
     record.put(orderId)
@@ -112,7 +111,6 @@ extension PlainReceipt {
     record.put(false)
   }
 
-  /// Reads what `write` wrote, where the record lies.
   init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
     let (receiptId, orderId) = (try record.borrowed(), try record.optionalBorrowed())
     let (userId, claimedEnvironment) = (try record.optionalBorrowed(), try record.optionalBorrowed())
@@ -140,17 +138,15 @@ extension PlainReceipt {
   }
 }
 
-/// A proof where it lies.
+/// A view of an encoded proof.
 struct WaitingProof {
   let receiptId: BorrowedText
   let userId: BorrowedText?
   let receivedAt: Instant
   let proof: PlainProof
   let kind: ReceiptKind?
-  /// The list of what it has brought, and perhaps more.
   private let brought: UnsafeRawBufferPointer
 
-  /// Passes over a proof.
   init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
     receiptId = try record.borrowed()
     _ = try record.optionalBorrowed()
@@ -181,7 +177,6 @@ struct WaitingProof {
     }
   }
 
-  /// Hands on what it has brought.
   func forEachBrought(_ body: (AppleEnvironment, BorrowedText) throws -> Void) throws {
     var record = RecordReader(brought)
     for _ in 0..<(try record.int()) {
@@ -196,7 +191,7 @@ struct WaitingProof {
     return isFound
   }
 
-  /// As `Mention.write` writes the proof that brought a transaction of `environment`.
+  /// Same format as the proof in `Mention.write`, for a transaction of `environment`.
   func writeBringer(of environment: AppleEnvironment, to record: inout RecordBytes) {
     record.put(true)
     record.put(environment, of: Vocabularies.environment)
@@ -206,11 +201,11 @@ struct WaitingProof {
     record.put(receivedAt.microseconds)
     record.put(kind != .app)
     record.put(proof.outcome != .rejected && !proof.isUnproven)
-    // Only answered proofs are written this way.
+    // False because only answered proofs are written this way.
     record.put(false)
   }
 
-  /// Whether no answer about it is missing that could still bring a payment, which for all others has to be asked.
+  /// True if no answer is missing. For the other outcomes the caller decides whether they could still prove a payment.
   var isAnswered: Bool {
     switch proof.outcome {
     case .verified, .rejected, .notFound: true
@@ -219,17 +214,15 @@ struct WaitingProof {
   }
 }
 
-/// The only thing that mentions a transaction id, where it lies: an order of the contract.
+/// A view of the only mention of a transaction ID, by a valid order.
 struct PlainMention {
   let orderId: BorrowedText
   let appAccountToken: BorrowedText?
   let isNamed: Bool
-  /// The environment of the transaction that a proof brought; nil where there is the name alone.
+  /// The environment of the contained transaction; nil if the order only states the ID.
   let broughtIn: AppleEnvironment?
-  /// The proof, as a `CheckSubject` writes itself.
   let bringer: UnsafeRawBufferPointer
 
-  /// - Returns: nil for what is no order of the contract.
   init?(_ content: UnsafeRawBufferPointer) throws(RecordReader.Mismatch) {
     var record = RecordReader(content)
     guard try record.flag() else { return nil }
@@ -255,12 +248,11 @@ struct PlainMention {
 }
 
 extension PlainTransaction {
-  /// As an `OrderTransaction` writes itself that the order alone could own.
-  ///
-  /// - Returns: false, with something written, where `Candidates` have to say whose it is.
+  /// Same format as an `OrderTransaction` with one possible owner. False, perhaps after a partial write, if
+  /// `Candidates` has to decide.
   func write(told mention: PlainMention, to record: inout RecordBytes) -> Bool {
     let isBrought = mention.broughtIn == payment.environment
-    // What was brought in another environment is another purchase under the same id.
+    // The same ID in another environment is another purchase.
     guard mention.isNamed || isBrought else { return false }
     if let token = payment.appAccountToken, mention.appAccountToken != token { return false }
     record.put(true)
@@ -271,7 +263,7 @@ extension PlainTransaction {
     return true
   }
 
-  /// As a `TransactionRecord` writes itself.
+  /// Same format as a `TransactionRecord`.
   private func write(to record: inout RecordBytes) {
     let nothing: Int64? = nil
     record.put(payment.environment, of: Vocabularies.environment)
@@ -306,7 +298,7 @@ extension PlainTransaction {
     record.put(isUpgraded)
     record.put(consumptionRequestReason)
     record.put(payment.storefront)
-    // The other details, which no rule asks about.
+    // The remaining details, which no rule uses.
     for _ in 0..<7 { record.put(false) }
     record.put(payment.isContradictory)
     record.put(channel, of: Vocabularies.channel)
@@ -317,14 +309,14 @@ extension PlainTransaction {
 }
 
 extension PlainPayment {
-  /// As that of a `TransactionRecord`.
+  /// Equals `TransactionRecord.saleKey`.
   var saleKey: TransactionKey {
     let restored = isRenewal != true && expiresDate == nil ? originalTransactionId : nil
     return TransactionKey(environment: environment, transactionId: (restored ?? transactionId).id)
   }
 
-  /// - Parameter record: what one order was told.
-  /// - Returns: nil for what is no transaction, or one that others could own, too.
+  /// - Parameter record: an encoded `OrderTransaction`.
+  /// - Returns: nil if it is not a transaction, or other orders could own it.
   init?(told record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else { return nil }
     guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }

@@ -146,7 +146,7 @@ extension ProofState {
 }
 
 extension Dueness {
-  /// nil where it is never due.
+  /// nil if it is never due.
   init?(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     let (from, until) = (try record.optionalInstant(), try record.optionalInstant())
     let rank = try record.optionalInt32().flatMap { Dueness.Rank(rawValue: Int16(clamping: $0)) }

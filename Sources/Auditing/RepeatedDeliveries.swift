@@ -3,17 +3,13 @@ import Reconciliation
 import SalesStore
 import Streams
 
-/// Delivery ids that several rows have, of whatever orders: the first in the order of the stream counts, the others are bad
-/// rows.
-///
-/// Deliveries come by order, so that two rows of one id are far apart, in two parts perhaps. Which ids could be repeated is found out beforehand
-/// from hashes of theirs alone, sorted in bounded memory; where the relation itself forbids it, nothing is read for it.
+/// Delivery IDs with several rows: the first row in stream order counts, the others are bad rows. Rows of one ID may be
+/// far apart, so candidates are found from sorted hashes, unless there is a unique constraint.
 struct RepeatedDeliveries {
-  /// By an id that several rows have, the first of their orders; nil in the place of one that none of them names.
+  /// By repeated ID, the first of its orders; nil if no row has an order.
   private var firstOrders: [Identifier: Identifier?] = [:]
   private var seen: Set<Identifier> = []
 
-  /// - Parameter shop: in the snapshot of the audit.
   init(_ sales: SalesRows, shop: borrowing BlockingConnection, directory: String) throws {
     if try sales.forbidsRepeatedDeliveries(shop) { return }
     let hashes = SpillSorter(directory: directory, budget: 4 << 20)
@@ -37,13 +33,11 @@ struct RepeatedDeliveries {
     firstOrders = Self.firstOrders(among: rows)
   }
 
-  /// Ids and the first of their orders, as `firstOrders(among:)` finds them.
   init(_ firstOrders: [Identifier: Identifier?]) { self.firstOrders = firstOrders }
 
-  /// For these rows, in any order.
   init(among rows: [(deliveryId: Identifier, orderId: Identifier?)]) { firstOrders = Self.firstOrders(among: rows) }
 
-  /// A row without an id repeats none.
+  /// Rows without an ID repeat none.
   static func firstOrders(
     among rows: [(deliveryId: Identifier, orderId: Identifier?)]
   ) -> [Identifier: Identifier?] {
@@ -51,15 +45,13 @@ struct RepeatedDeliveries {
       .mapValues { $0.compactMap(\.orderId).min() }
   }
 
-  /// Whether every id is one row's.
   var isEmpty: Bool { firstOrders.isEmpty }
 
-  /// Whether several rows have an id.
   func contains(_ deliveryId: Identifier) -> Bool { firstOrders.index(forKey: deliveryId) != nil }
 
   func contains(_ deliveryId: BorrowedText) -> Bool { !isEmpty && contains(deliveryId.id) }
 
-  /// Says of a further row of an id that it is one. Rows of one order come together, in an order of their own.
+  /// Marks a further row of an ID as a defect. Rows of one order come together, sorted.
   mutating func mark(_ delivery: Delivery) -> Delivery {
     guard let firstOrder = firstOrders[delivery.deliveryId] else { return delivery }
     if firstOrder == delivery.orderId, seen.insert(delivery.deliveryId).inserted { return delivery }
@@ -70,7 +62,7 @@ struct RepeatedDeliveries {
 
   private static let defect = "delivery_id is not unique"
 
-  /// FNV-1a. Rows that share a hash by accident are told apart by their ids.
+  /// FNV-1a. Hash collisions are resolved by comparing the IDs.
   private static func hash(_ id: Identifier) -> [UInt8] {
     let hash: UInt64 = id.bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     return withUnsafeBytes(of: hash.bigEndian) { [UInt8]($0) }

@@ -3,15 +3,12 @@ import Postgres
 import Reconciliation
 import Reporting
 
-/// What a report tells beside the audit of orders: the tie-out with Apple's own reports. It changes no disposition.
+/// The tie-out section of a report. It changes no disposition.
 package struct ReportSupplement: Sendable {
-  /// For the summary.
   package var facts: TieOutFacts
-  /// Findings that stand on no order.
   package var findings: [Finding]
-  /// Whether nobody can say if one that was open still stands, because what it stands on cannot be read.
+  /// True if an open finding can be neither confirmed nor closed, because Apple's report cannot be read.
   package var isUndecided: @Sendable (Finding) -> Bool
-  /// Writes its rows.
   package var write: @Sendable (inout ReportWriter) throws -> Void
 
   package init(
@@ -24,7 +21,7 @@ package struct ReportSupplement: Sendable {
     self.write = write
   }
 
-  /// The findings of a report of this as-of, among them those that were open and are undecided.
+  /// The findings of a report of this as-of, including open findings that are undecided.
   func reported(asOf: Instant, on own: borrowing BlockingConnection) throws(PostgresError) -> [Finding] {
     let rows = try own.execute(
       """
@@ -38,7 +35,7 @@ package struct ReportSupplement: Sendable {
     return findings(beside: open)
   }
 
-  /// What was open and is undecided stands as it was told, for silence closes none.
+  /// Undecided open findings stay as reported, because a missing report closes nothing.
   func findings(beside open: [Finding]) -> [Finding] {
     let standing = open.filter(isUndecided)
     let subjects = Set(standing.map(\.subject))

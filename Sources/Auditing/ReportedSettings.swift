@@ -3,7 +3,7 @@ import Reporting
 import Run
 
 extension Settings {
-  /// By app the kinds of finding that nothing it is asked through can tell of.
+  /// By app, the kinds of findings that its channel cannot detect.
   var notChecked: [String: [FindingKind]] {
     var kinds: [String: [FindingKind]] = [:]
     for app in apps {
@@ -17,7 +17,6 @@ extension Settings {
     return kinds
   }
 
-  /// What the audit was set to, for readers of the workbook.
   var settingWords: [SettingWords] {
     var words = apps.map { app in
       SettingWords(
@@ -49,7 +48,7 @@ extension Settings {
     return words
   }
 
-  /// `0.05` for 50,000: without the zeros that say nothing.
+  /// For example `0.05` for 50,000, without trailing zeros.
   private static func decimalWords(millionths: Int64) -> String {
     var text = Money.decimalText(Int128(millionths), digits: 6)
     while text.hasSuffix("0") { text.removeLast() }

@@ -2,17 +2,17 @@ import Reconciliation
 import Reporting
 import Streams
 
-/// Which row tells the refund of a purchase that restores gave again: Apple takes all of them back, and money moved once.
+/// Selects the one row that reports the refund of a restored purchase. Apple revokes all restores, but money moved
+/// once.
 struct RestoredRefunds {
   private struct Telling {
     var transactionId: Identifier
     var hasOrder: Bool
   }
 
-  /// By the id of the purchase: the row of an order, else the purchase's own, else that of the first restore.
+  /// By purchase ID: the row with an order, otherwise the purchase's own row, otherwise the first restore's.
   private var telling: [Identifier: Telling] = [:]
 
-  /// - Parameter refunds: all of them, which are left before the first one.
   init(_ refunds: SpillSorter) throws {
     try forEach(refunds) { row, restoredIn in
       guard let purchase = row.restoredId else { return }

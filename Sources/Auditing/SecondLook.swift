@@ -5,27 +5,21 @@ import Run
 import SalesStore
 import Streams
 
-/// Where no snapshot spans the shop's store, its relations are read at as many instants as there are streams, and an order
-/// that changes meanwhile may look as it never was. So whatever would be reported critical is read again first, all of it at
-/// one time, and judged by that.
+/// Rereads orders behind critical findings, all at one instant, if no snapshot spans the shop's store. The streams are
+/// then read at different instants, and a changing order may appear in a state it never had.
 struct SecondLook {
-  /// An order as it was read again.
   struct Order {
     var group: OrderGroup
     var deliveries: [Delivery]
   }
 
-  /// How many orders are read again at a time.
   private static let batch = 1_000
 
   private let read: (_ orderIds: Set<Identifier>) throws -> [Order]
 
-  /// - Parameter read: reads some orders; those that are not there any more are left out.
   init(_ read: @escaping (_ orderIds: Set<Identifier>) throws -> [Order]) { self.read = read }
 
-  /// Reads on a connection of its own, in whatever state the shop is in by now.
-  ///
-  /// - Parameter own: our own schema, in the snapshot of the audit.
+  /// Reads on its own connection, in the shop's current state.
   init(_ settings: Settings, _ scope: BlockingScope, _ sales: SalesRows, rules: Rules, own: StoreRows) {
     self.init { ids in
       let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit: reading again")
@@ -44,11 +38,7 @@ struct SecondLook {
     }
   }
 
-  /// Reads again what critical findings stand on.
-  ///
-  /// - Parameters:
-  ///   - findings: by their stable ids, of all parts.
-  ///   - looked: gets the orders, by their ids.
+  /// Rereads the orders of critical findings.
   func take(_ findings: [SpillSorter], into looked: Exchange.Outlet) throws {
     var waiting: Set<Identifier> = []
     for part in findings {
@@ -73,15 +63,12 @@ struct SecondLook {
     waiting.removeAll(keepingCapacity: true)
   }
 
-  /// The orders of one part in the byte order of their ids.
+  /// The reread orders of one part in the byte order of their IDs.
   struct Reading {
-    /// What came of looking again.
     struct Figures: Hashable {
       var orders = 0
-      /// How many of them were not as they had been read first.
       var changed = 0
 
-      /// For readers of the report.
       var words: String {
         let changes =
           changed == 0 ? "none had changed" : "\(changed) had changed, and \(changed == 1 ? "was" : "were") judged anew"
@@ -101,7 +88,7 @@ struct SecondLook {
       }
     }
 
-    /// Whether an order was read again. Orders come in the byte order of their IDs.
+    /// True if an order was reread. Orders come in the byte order of their IDs.
     mutating func isNext(_ orderId: BorrowedText) throws -> Bool {
       while let head = orders.head, head.group.row.orderId.withUTF8({ BorrowedText($0) < orderId }) {
         try orders.advance()
@@ -109,8 +96,7 @@ struct SecondLook {
       return orders.head.map { orderId.isSame(as: $0.group.row.orderId) } ?? false
     }
 
-    /// Puts what was read again into the place of what was read first, where `isNext(_:)`. Of an order
-    /// that was read twice the newest reading counts.
+    /// Replaces the first reading if `isNext(_:)`. For an order reread twice the newest reading counts.
     mutating func replace(_ group: inout OrderGroup, _ deliveries: inout [Delivery]) throws {
       let orderId = group.row.orderId
       var newest: Order?
@@ -124,7 +110,7 @@ struct SecondLook {
 }
 
 extension SecondLook.Order {
-  /// Whether it is what was read first. Proofs come in another order when many are read.
+  /// True if it equals the first reading. Proofs are compared as sets, because their order differs.
   fileprivate func says(_ first: OrderGroup, _ deliveries: [Delivery]) -> Bool {
     group.row == first.row && Set(group.proofs) == Set(first.proofs) && self.deliveries == deliveries
       && group.lookup?.subjectId == first.lookup?.subjectId && group.lookup?.state == first.lookup?.state

@@ -3,10 +3,7 @@ import Reconciliation
 import SalesStore
 
 extension Rules {
-  /// The same rules with when the shop's relations are read, and with what the optional ones say: who is one person, and what
-  /// is sold.
-  ///
-  /// - Parameter shop: in the snapshot of the audit.
+  /// These rules with the reading time and the optional relations of the shop: aliases and catalogue.
   func completed(_ sales: SalesRows, shop: borrowing BlockingConnection) throws(PostgresError) -> Rules {
     func exists(_ relation: String) throws(PostgresError) -> Bool {
       try shop.execute("SELECT to_regclass($1) IS NOT NULL", [.text("\(sales.schema).\(relation)")]).single().bool(0)

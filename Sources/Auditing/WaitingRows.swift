@@ -3,11 +3,11 @@ import Reporting
 import Run
 import Streams
 
-/// Rows of a part that wait until the parts before it have theirs in the report.
+/// Rows of a part that wait for the rows of earlier parts.
 final class WaitingRows {
   private let orders: SpillFile
   private let receipts: SpillFile
-  /// Makes them as the report's files have them; nil where they wait as records.
+  /// Formats rows for the report's files; nil if they wait as records.
   private var text: RowText?
   private let isText: Bool
   private var record = RecordBytes()
@@ -39,14 +39,10 @@ final class WaitingRows {
     try receipts.add(text?.row(receipt) ?? record.content)
   }
 
-  /// Hands on the orders, in the order in which they came.
-  ///
-  /// - Parameter made: takes a row that is made already.
   func passOrders(made: (UnsafeRawBufferPointer) throws -> Void, _ body: (OrderLine) throws -> Void) throws {
     try pass(orders, made: made) { try body(try OrderLine(from: &$0)) }
   }
 
-  /// Hands on the receipts, as `passOrders` does the orders.
   func passReceipts(made: (UnsafeRawBufferPointer) throws -> Void, _ body: (Receipt) throws -> Void) throws {
     try pass(receipts, made: made) { try body(try Receipt(from: &$0)) }
   }
@@ -65,7 +61,6 @@ final class WaitingRows {
     }
   }
 
-  /// Leaves those that wait as records, to be taken elsewhere.
   func write(to writer: inout AuditFrameWriter) throws {
     for (rows, frame) in [(receipts, AuditFrame.receiptLine), (orders, .orderLine)] {
       try rows.restart()

@@ -4,13 +4,12 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// `explain ORDER`: reads what is known about one order and what follows from it. Asks nobody and changes nothing.
+/// The command `explain ORDER`: reads the facts about one order and explains its verdict. Read-only; sends no requests.
 package struct Explain: Sendable {
-  /// No order has that id. Exit status 1.
+  /// The order does not exist. Exit status 1.
   package struct Missing: EndsRun, CustomStringConvertible {
     package var exitStatus: ExitStatus { .nothingThere }
     package var orderId: String
-    /// What may have been meant.
     package var nearMisses: [String]
 
     package var description: String {
@@ -22,9 +21,7 @@ package struct Explain: Sendable {
 
   package init(settings: Settings) { self.settings = settings }
 
-  /// Reads one order in one snapshot of each store.
-  ///
-  /// - Throws: `Missing` when there is no such order.
+  /// Explains one order, in one snapshot of each store. Throws `Missing` if the order does not exist.
   package func order(_ orderId: Identifier, asOf: Instant) async throws -> Explanation {
     try await reading(asOf: asOf) { reader in
       if let explanation = try reader.explanation(of: orderId) { return explanation }
@@ -33,7 +30,7 @@ package struct Explain: Sendable {
     }
   }
 
-  /// The orders that have to do with some transactions, each explained.
+  /// Explains every order that refers to one of the transactions.
   package func orders(behind transactionIds: [Identifier], asOf: Instant) async throws -> [Explanation] {
     try await reading(asOf: asOf) { reader in
       try Neighbourhood.orders(behind: Set(transactionIds), shop: reader.shop, own: reader.own, reader.sales)

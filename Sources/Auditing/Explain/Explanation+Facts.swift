@@ -3,7 +3,6 @@ import Foundation
 import Reconciliation
 import Reporting
 
-// How what was read becomes what is printed.
 extension Explanation.Order {
   init(_ row: OrderRow, repeatedRows: Int) {
     switch row {
@@ -80,7 +79,7 @@ extension Explanation.Claim {
 }
 
 extension Explanation.Transaction {
-  /// Without what other orders and the evidence say about it.
+  /// Leaves out competing orders and evidence.
   init(_ record: TransactionRecord, isOwned: Bool, standing: String) {
     var token: String?
     if case .says(.some(let text)) = record.appAccountToken { token = text }
@@ -117,7 +116,6 @@ extension Explanation.Delivery {
 }
 
 extension Explanation {
-  /// Everything with a date, oldest first.
   var history: [Moment] {
     var moments = [Moment(at: order.createdAt, event: "ordered")]
     func add(_ at: Instant?, _ event: String) { if let at { moments.append(Moment(at: at, event: event)) } }
@@ -139,12 +137,11 @@ extension Explanation {
     for finding in findings {
       for event in finding.history?.events ?? [] { add(event.asOf, "finding \(finding.kind.rawValue) \(event.event)") }
     }
-    // Of one instant in the order in which things follow from each other.
+    // Events of one instant keep their causal order.
     return moments.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)
   }
 }
 
 extension Instant {
-  /// `2026-11-19T22:14:03Z`
   package var machineText: String { Date(timeIntervalSince1970: Double(seconds)).ISO8601Format() }
 }

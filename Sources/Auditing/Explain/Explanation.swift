@@ -2,10 +2,8 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Everything that is known about one order, and what follows from it: what `explain` prints, as text or as JSON.
-///
-/// As JSON times are UTC, amounts are text with the currency's digits, and words are those of the report; the keys are
-/// listed in the manual.
+/// All facts about one order and its verdict: the output of `explain`, as text or JSON. In JSON times are UTC, amounts
+/// are text with the currency's digits. The manual lists the keys.
 package struct Explanation: Encodable, Sendable {
   package struct Order: Encodable, Sendable {
     package var orderId: Identifier
@@ -21,11 +19,9 @@ package struct Explanation: Encodable, Sendable {
     package var createdAt: Instant
     package var verifiedAt: Instant?
     package var defect: String?
-    /// Further rows that have the same id.
     package var repeatedRows: Int
   }
 
-  /// One rule of the verdict that was considered.
   package struct Rule: Encodable, Sendable {
     package var rule: String
     package var question: String
@@ -33,7 +29,6 @@ package struct Explanation: Encodable, Sendable {
     package var because: String
   }
 
-  /// Something that happened to a finding.
   package struct Event: Encodable, Sendable {
     package var asOf: Instant
     package var event: String
@@ -41,7 +36,6 @@ package struct Explanation: Encodable, Sendable {
     package var detail: String?
   }
 
-  /// What the nights before left of a finding.
   package struct History: Encodable, Sendable {
     package var firstSeen: Instant
     package var lastSeen: Instant
@@ -63,7 +57,7 @@ package struct Explanation: Encodable, Sendable {
     package var transactionId: Identifier?
     package var receiptId: Identifier?
     package var deliveryId: Identifier?
-    /// Whether it stands now; else it did once.
+    /// True if the finding is open now, false if it was earlier.
     package var stands: Bool
     package var reason: String
     package var suggestedAction: String
@@ -73,7 +67,7 @@ package struct Explanation: Encodable, Sendable {
     package var history: History?
   }
 
-  /// A kind of finding that does not stand.
+  /// A kind of finding that does not apply.
   package struct Consideration: Encodable, Sendable {
     package var kind: FindingKind
     package var because: String
@@ -86,16 +80,15 @@ package struct Explanation: Encodable, Sendable {
     package var reason: Int32?
   }
 
-  /// Something that was said about a transaction.
+  /// One piece of evidence about a transaction.
   package struct Statement: Encodable, Sendable {
-    /// Whether the channel says that it was refunded; `silent` where it cannot tell.
+    /// Refund status according to the channel; `silent` if it cannot report refunds.
     package enum Refunded: String, Encodable, Sendable { case yes, no, silent }
 
     package var signedAt: Instant
     package var channel: EvidenceChannel
-    /// Of the run that was told.
     package var asOf: Instant
-    /// The proof that it was said about; nil for what Apple told without being asked about one.
+    /// The kind of the proof it answers; nil for notifications.
     package var aboutKind: String?
     package var aboutId: Identifier?
     package var refunded: Refunded
@@ -107,7 +100,7 @@ package struct Explanation: Encodable, Sendable {
     package var hasOffer: Bool?
   }
 
-  /// Another order that names a transaction, or whose proofs brought it.
+  /// Another order that states a transaction or has a proof of it.
   package struct Competitor: Encodable, Sendable {
     package var orderId: Identifier
     package var userId: Identifier
@@ -116,24 +109,21 @@ package struct Explanation: Encodable, Sendable {
     package var owns: Bool
   }
 
-  /// An order that claims a transaction, and by which right.
   package struct Claim: Encodable, Sendable {
     package var orderId: Identifier
     package var userId: Identifier
     package var createdAt: Instant
-    /// Whose account token the transaction carries: `own`, `other`, or `unknown`.
+    /// The owner of the transaction's account token: `own`, `other` or `unknown`.
     package var accountToken: String
-    /// Whether a genuine proof of the same person brings it.
+    /// True if a genuine proof of the same person contains it.
     package var isProven: Bool
     package var names: Bool
-    /// Whether nothing but false proofs speaks for the order.
+    /// True if all proofs of the order are rejected.
     package var isFalse: Bool
   }
 
-  /// One step of deciding who owns a transaction.
   package struct MatchingStep: Encodable, Sendable {
     package var question: String
-    /// The orders that are left after it.
     package var left: [Identifier]
     package var because: String
   }
@@ -152,22 +142,18 @@ package struct Explanation: Encodable, Sendable {
     package var refundWithdrawnAt: Instant?
     package var isFamilyShared: Bool
     package var appAccountToken: String?
-    /// Whether the explained order owns it.
     package var isOwned: Bool
-    /// What that order has to do with it, as a sentence.
+    /// The relation of the order to the transaction, as a sentence.
     package var standing: String
-    /// What follows where no order claims it.
+    /// The consequence if no order claims it.
     package var unclaimed: String?
     package var competitors: [Competitor]
-    /// Who claims it.
     package var claims: [Claim]
-    /// How its owner was found among them, in the order of precedence.
     package var matching: [MatchingStep]
-    /// In the order in which it was said.
     package var evidence: [Statement]
   }
 
-  /// An answer of Apple's, or its absence.
+  /// An answer from Apple, or its absence.
   package struct Answer: Encodable, Sendable {
     package var asOf: Instant
     package var channel: String
@@ -175,15 +161,14 @@ package struct Explanation: Encodable, Sendable {
     package var reason: PaymentReason?
     package var environment: String?
     package var appleStatus: Int32?
-    /// How many transactions it told of.
     package var transactions: Int
   }
 
-  /// A receipt, or the look-up of a transaction id, with everything that was answered.
+  /// A receipt, or the look-up of a transaction ID, with all answers.
   package struct Proof: Encodable, Sendable {
     package var subjectKind: String
     package var subjectId: Identifier
-    /// nil for a look-up, like everything that only a receipt has.
+    /// nil for a look-up, like all properties that only receipts have.
     package var receivedAt: Instant?
     package var userId: Identifier?
     package var kind: ReceiptKind?
@@ -191,14 +176,13 @@ package struct Explanation: Encodable, Sendable {
     package var environment: AppleEnvironment?
     package var outcome: CheckOutcome
     package var reason: PaymentReason?
-    /// Whether nobody can tell who signed it; nil where somebody can.
+    /// True if the signer cannot be verified; nil if it can.
     package var isUnproven: Bool?
     package var attempts: Int32
     package var lastAttempt: Instant?
     package var nextAttempt: Instant?
     package var defect: String?
     package var transactions: [TransactionKey]
-    /// Oldest first.
     package var answers: [Answer]
   }
 
@@ -212,42 +196,35 @@ package struct Explanation: Encodable, Sendable {
     package var defect: String?
   }
 
-  /// Something that happened to the order, whoever recorded it.
   package struct Moment: Encodable, Sendable {
     package var at: Instant
     package var event: String
   }
 
   package var asOf: Instant
-  /// Whether an audit of this as-of judges orders of that age.
+  /// True if an audit of this as-of judges orders of this age.
   package var isInLookback: Bool
-  /// `audit.lookback`, in words.
   package var lookback: String
   package var order: Order
   package var disposition: Disposition
   package var dispositionBecause: String
-  /// nil for a row that breaks the contract: nothing is decided about it.
+  /// nil for an invalid row, about which nothing is decided.
   package var payment: String?
   package var paymentReason: PaymentReason?
-  /// The rules of the verdict, up to the first that holds.
   package var rules: [Rule]
-  /// What stands on the order, its receipts, deliveries and on payments that it brought and nobody claims; then what stood.
+  /// Findings about the order, its receipts, deliveries and unclaimed payments; open ones first.
   package var findings: [Finding]
-  /// The kinds that stand neither on the order nor on anything of it, each with its reason.
+  /// Kinds of findings that do not apply, each with its reason.
   package var considered: [Consideration]
   package var transactions: [Transaction]
   package var proofs: [Proof]
   package var deliveries: [Delivery]
-  /// Oldest first.
   package var events: [Moment]
 
-  /// As `explain --json` prints it.
   package var json: String { get throws { try MachineText.json(self) } }
 }
 
-// How the words of the core are written as JSON.
 extension Instant: Encodable {
-  /// `2026-11-19T22:14:03Z`
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(machineText)
@@ -262,7 +239,7 @@ extension Identifier: Encodable {
 }
 
 extension TransactionKey: Encodable {
-  /// The id alone: the environment stands with the transaction.
+  /// Encodes the ID alone; the transaction's entry has the environment.
   public func encode(to encoder: any Encoder) throws { try transactionId.encode(to: encoder) }
 }
 

@@ -6,18 +6,14 @@ import Run
 import SalesStore
 import Streams
 
-/// Reads what is known about one order: the same facts that the audit of all orders judges it by, brought together by the
-/// same rules.
+/// Reads the facts about one order, by the same rules as the audit of all orders.
 struct ExplanationReader: ~Copyable {
-  /// To the shop's relations, in a snapshot.
   let shop: BlockingConnection
-  /// To our own schema, in a snapshot.
   let own: BlockingConnection
   let sales: SalesRows
   let rules: Rules
   let lookback: Reconciliation.Span
 
-  /// nil when there is no order of that id.
   func explanation(of orderId: Identifier) throws -> Explanation? {
     let around = try Neighbourhood(around: [orderId], shop: shop, own: own, sales, rules: rules)
     guard let group = around.groups[orderId] else { return nil }
@@ -69,7 +65,7 @@ struct ExplanationReader: ~Copyable {
 
   // MARK: - The shop's side
 
-  /// The order's deliveries. Rows of their ids that come before them, of whatever order, make them bad rows.
+  /// The order's deliveries. A delivery is a bad row if an earlier row, of any order, has its ID.
   private func deliveries(_ orderId: Identifier) throws -> [Delivery] {
     let isKnown = try sales.isKnown("d.delivered_at")
     var own: Set<Identifier> = []
@@ -90,7 +86,6 @@ struct ExplanationReader: ~Copyable {
     return rows.filter { $0.orderId == orderId }.map { repeated.mark($0) }
   }
 
-  /// What stands on the order because its person had bought the same for good before.
   private func boughtTwice(_ judgement: Judgement) throws -> Finding? {
     guard case .valid(let order) = judgement.row, rules.catalogue?.isNonConsumable(order.productId) ?? false else {
       return nil
@@ -119,7 +114,7 @@ struct ExplanationReader: ~Copyable {
     return repeated.findings().first { $0.orderId == order.orderId }
   }
 
-  /// Who has the account token on file that a transaction of this order carries.
+  /// Adds users with the account token on file that a transaction of this order carries.
   private func addTokenUser(_ matching: inout Neighbourhood.Matching, of order: Order) throws {
     let records = matching.transactions.claimable + (matching.matched?.contested ?? [])
     for case .says(.some(let text)) in records.map(\.appAccountToken) {
@@ -177,7 +172,6 @@ struct ExplanationReader: ~Copyable {
 
   // MARK: - Transactions
 
-  /// - Returns: the transactions that the order has to do with, and what follows where no order claims one.
   private func transactions(
     _ group: OrderGroup, _ facts: OrderFacts?, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
   ) throws -> ([Explanation.Transaction], [Finding]) {
@@ -211,7 +205,6 @@ struct ExplanationReader: ~Copyable {
     return (transactions, leftOver)
   }
 
-  /// What follows where no order claims a transaction.
   private func unclaimed(
     _ record: TransactionRecord, _ group: OrderGroup, _ claims: OrderClaims, _ matching: Neighbourhood.Matching
   ) -> Finding? {
@@ -224,7 +217,7 @@ struct ExplanationReader: ~Copyable {
     return Unowned.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
   }
 
-  /// Which other orders name a transaction, or have proofs that brought it, oldest first.
+  /// Other orders that state a transaction or have proofs of it, oldest first.
   private func competitors(
     for key: TransactionKey, of orderId: Identifier, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
   ) -> [Explanation.Competitor] {
@@ -261,8 +254,7 @@ struct ExplanationReader: ~Copyable {
 
   // MARK: - Findings
 
-  /// The findings that stand, and those that ever stood on the order or on what belongs to it: their ids follow from kind
-  /// and subject.
+  /// Current findings, and all earlier ones about the order and its proofs: their IDs follow from kind and subject.
   private func history(
     of standing: [Finding], _ group: OrderGroup, _ deliveries: [Delivery]
   ) throws -> [Explanation.Finding] {
@@ -316,7 +308,6 @@ extension CheckSubject {
 }
 
 extension OrderFacts {
-  /// What the order has to do with a transaction, as a sentence.
   fileprivate func standing(of record: TransactionRecord, rules: Rules) -> String {
     let isNamed = order.transactionId == record.transactionId
     if claims.owned.contains(where: { $0.key == record.key }) {

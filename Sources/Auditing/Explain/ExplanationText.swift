@@ -3,7 +3,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// One order in plain words, for a terminal or a mail.
+/// An explanation as plain text, for a terminal or a mail.
 package struct ExplanationText {
   private let explanation: Explanation
   private let time: LocalTimeText
@@ -14,7 +14,6 @@ package struct ExplanationText {
     time = LocalTimeText(zone: settings.timeZone, name: settings.timeZoneName)
   }
 
-  /// The whole text, in sections.
   package static func text(_ explanation: Explanation, settings: Settings) -> String {
     var page = ExplanationText(explanation, settings: settings)
     page.writeVerdict()
@@ -50,7 +49,6 @@ package struct ExplanationText {
     }
   }
 
-  /// Units before what they are of; nothing where nobody knows how many.
   private func times(_ quantity: (some BinaryInteger)?) -> String { quantity.map { "\($0) x " } ?? "" }
 
   private mutating func writeOrder() {

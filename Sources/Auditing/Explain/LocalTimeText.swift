@@ -1,10 +1,9 @@
 import Foundation
 import Reconciliation
 
-/// Times as the report's zone shows them.
+/// Formats times in the report's time zone.
 package struct LocalTimeText {
   private let style: Date.ISO8601FormatStyle
-  /// Such as `Europe/Berlin`.
   package let zoneName: String
 
   package init(zone: TimeZone, name: String) {
@@ -15,11 +14,10 @@ package struct LocalTimeText {
     zoneName = name
   }
 
-  /// `2026-11-19 23:14:03`
+  /// Format: `2026-11-19 23:14:03`.
   package func text(_ instant: Instant) -> String {
     Date(timeIntervalSince1970: Double(instant.seconds)).formatted(style)
   }
 
-  /// A dash where there is no time.
   package func text(_ instant: Instant?) -> String { instant.map { text($0) } ?? "-" }
 }

@@ -2,11 +2,10 @@ import Postgres
 import Reconciliation
 import SalesStore
 
-/// What a person may have meant by an order id that does not exist.
+/// Suggestions for an order ID that does not exist.
 enum NearMisses {
   private static let limit = 5
 
-  /// Sentences, at most a handful; empty when nothing is like it.
   static func of(
     _ text: String, shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows
   ) throws(PostgresError) -> [String] {
@@ -20,7 +19,7 @@ enum NearMisses {
         return ["It was created \(Instant(microseconds: created).machineText), after that as-of."]
       }
     }
-    // Ids of two or three characters are part of too many others.
+    // Shorter IDs would match too many others.
     let similar = try shop.execute(
       """
       SELECT q.id FROM (
@@ -47,7 +46,7 @@ enum NearMisses {
         if !found.contains(sentence) { found.append(sentence) }
       }
     }
-    // A transaction that no order names was brought by receipts, and these have orders.
+    // If no order states the ID as its transaction, receipts may contain it.
     let bringers = try own.execute(
       """
       SELECT DISTINCT subject_id FROM night_audit.receipt_transactions

@@ -4,37 +4,23 @@ import Reconciliation
 import SalesStore
 import Streams
 
-/// An order and every other one that could have a say in what it owns, with all that was sent for them: the facts that the
-/// audit of all orders brings together, read for a few.
+/// An order and all orders that can affect its claims: the facts of the full audit, read for a few orders.
 struct Neighbourhood {
-  /// By order; of several rows of one id the one that counts.
+  /// By order; for repeated IDs the row that counts.
   private(set) var groups: [Identifier: OrderGroup] = [:]
-  /// By order, how many further rows its id has.
   private(set) var repeatedRows: [Identifier: Int] = [:]
-  /// By transaction id.
   private(set) var records: [Identifier: [TransactionRecord]] = [:]
-  /// By transaction id.
   private(set) var mentions: [Identifier: [Mention]] = [:]
-  /// Of whom among the orders' users a receipt is not answered yet.
   private(set) var open: OpenPeople
-  /// Orders that the users of these have placed, and those that are named by their receipts.
+  /// Other orders of these users, and orders that their receipts were sent for.
   private(set) var ordersBeside: Set<Identifier> = []
-  /// Orders that have goods.
   private(set) var ordersWithGoods: Set<Identifier> = []
-  /// All receipts that were read.
   private(set) var receiptIds: Set<Identifier> = []
-  /// Whether the walk came to its end; false where more was to be read than it was allowed to.
+  /// False if the limit ended the walk early.
   private(set) var isWhole = true
 
-  /// Walks from some orders and receipts to the transactions that they name or contain and to all that are of the same
-  /// purchases, from those to every order that does the same, and so on until nobody new turns up: claims outside cannot change
-  /// what is matched inside.
-  ///
-  /// - Parameters:
-  ///   - receiptIds: receipts to begin with, beside those of the orders.
-  ///   - limit: the walk ends where it has read so many orders, or so many receipts.
-  ///   - shop: the shop's relations, in a snapshot.
-  ///   - own: our own schema, in a snapshot.
+  /// Follows references from orders and receipts to transactions and back to other orders, until no new ones appear.
+  /// Claims outside cannot affect the matching inside. `limit` bounds the number of orders, and of receipts.
   init(
     around orderIds: Set<Identifier>, receipts receiptIds: Set<Identifier> = [], atMost limit: Int = .max,
     shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
@@ -44,7 +30,6 @@ struct Neighbourhood {
     var knownReceipts: Set<Identifier> = []
     var knownIds: Set<Identifier> = []
     var newIds: Set<Identifier> = []
-    // What other receipts contain than those of orders that were read.
     var further: [Proof] = []
     if !receiptIds.isEmpty {
       further = try Proof.proofs(
@@ -63,7 +48,7 @@ struct Neighbourhood {
       let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
       for group in groups {
         self.groups[group.row.orderId] = group
-        // Of a receipt with several rows the one that counts may be another order's.
+        // Of a repeated receipt ID, the row that counts may belong to another order.
         for proof in group.proofs where proof.receipt.defect == nil { knownReceipts.insert(proof.receipt.receiptId) }
         for mention in group.mentions {
           if knownIds.insert(mention.transactionId).inserted { newIds.insert(mention.transactionId) }
@@ -102,7 +87,7 @@ struct Neighbourhood {
       }
       newOrders = candidates.filter { self.groups[$0] == nil }
     }
-    // Only now it is known which orders are there.
+    // Only after the walk is it known which orders exist.
     for proof in further where proof.receipt.defect == nil && proof.receipt.orderId.flatMap({ groups[$0] }) == nil {
       for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
     }
@@ -120,13 +105,11 @@ struct Neighbourhood {
     try takeOpenReceipts(atMost: limit, shop: shop, own: own, sales, rules: rules)
   }
 
-  /// Notes which receipts were read, and which orders they were sent for.
   private mutating func note(_ proofs: [Proof]) {
     receiptIds.formUnion(proofs.lazy.map(\.receipt.receiptId).filter { !$0.isEmpty })
     ordersBeside.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
   }
 
-  /// Transactions that are of the same sales as some are, themselves included: restores, and what they restore.
   private static func ofSameSales(
     _ transactionIds: Set<Identifier>, own: borrowing BlockingConnection
   ) throws -> Set<Identifier> {
@@ -147,7 +130,7 @@ struct Neighbourhood {
     return ids
   }
 
-  /// Reads whatever else the users of these orders have sent, for whatever order or for none.
+  /// Reads all other receipts of these orders' users, with or without an order.
   private mutating func takeOpenReceipts(
     atMost limit: Int, shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows,
     rules: Rules
@@ -165,7 +148,7 @@ struct Neighbourhood {
     for (column, ids) in [("user_id", users), ("order_id", Set(rows.keys))] {
       let proofs = try Proof.proofs(
         "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
-      // What these users have sent for orders of others.
+      // Orders of other users that these users sent receipts for.
       let others = Set(proofs.compactMap(\.receipt.orderId)).subtracting(rows.keys)
       for order in try OrderRow.counting(others, shop: shop, sales, rules: rules) { rows[order.orderId] = order }
       for proof in proofs {
@@ -175,7 +158,7 @@ struct Neighbourhood {
     }
   }
 
-  /// The orders that name one of these transactions, or for which a proof that brought one was sent.
+  /// The orders that state one of these transactions or have a proof of one.
   static func orders(
     behind transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows
@@ -190,7 +173,7 @@ struct Neighbourhood {
     return orders
   }
 
-  /// The orders that name one of these transactions or wait for a look-up that brought one, and the receipts that did.
+  /// The orders that state one of these transactions or have a look-up of one, and the receipts that contain one.
   private static func mentioning(
     _ transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows
@@ -219,7 +202,6 @@ struct Neighbourhood {
     return (orders, receipts)
   }
 
-  /// From facts that were read already: all groups and transactions there are.
   init(groups: [OrderGroup], records: [TransactionRecord], withGoods: Set<Identifier> = [], rules: Rules) {
     open = OpenPeople(rules)
     ordersWithGoods = withGoods
@@ -233,20 +215,16 @@ struct Neighbourhood {
 
   // MARK: - What follows
 
-  /// What the audit would have told one of the orders.
   struct Matching {
     var transactions = OrderTransactions()
     var matched: Matched?
-    /// By transaction, who could own it and who does.
     var claimants: [TransactionKey: [Identifier]] = [:]
     var owners: [TransactionKey: Identifier] = [:]
-    /// Transactions that were matched with others, whoever could own them.
     var contested: Set<TransactionKey> = []
-    /// By transaction that no order claims, names or owns, whose it seems to be.
+    /// By transaction that no order claims, states or owns, its presumed user.
     var unclaimed: [TransactionKey: Identifier?] = [:]
   }
 
-  /// Decides who owns what, as the audit of all orders does.
   func matched(for orderId: Identifier, rules: Rules) -> Matching {
     var result = Matching()
     var claimable: [Identifier: [TransactionRecord]] = [:]
@@ -299,9 +277,7 @@ struct Neighbourhood {
     return result
   }
 
-  /// Who claims a transaction and how its owner was found.
-  ///
-  /// - Parameter owner: the explained order, where it owns the transaction.
+  /// The claims to a transaction, and how its owner was found.
   func reasoning(
     about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
   ) -> ClaimReasoning {
@@ -319,7 +295,6 @@ struct Neighbourhood {
     return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)
   }
 
-  /// The owner of what nobody contests.
   private func soleOwner(
     of record: TransactionRecord, _ matching: Matching, _ claimants: [Claimant], _ rules: Rules
   ) -> Identifier? {
