@@ -1,10 +1,10 @@
 import Reconciliation
 import Spreadsheet
 
-/// Writes one report into its staging directory: rows as they come, then what is known only at the end.
+/// Writes one report into its staging directory: rows as they arrive, then the summary.
 ///
-/// Rows come in the order in which files and sheets have them; nothing is sorted here but what is added up. Memory grows
-/// with users and price points, never with orders. Any failure leaves a directory that must not be published.
+/// The caller sorts rows. Memory grows with users and price points, not with orders. After an error the directory must
+/// not be published.
 package struct ReportWriter: ~Copyable {
   private let options: ReportOptions
   private var dimensions: ReportDimensions
@@ -12,15 +12,12 @@ package struct ReportWriter: ~Copyable {
   private var actions: ActionsFile?
   private var page: ReportPage?
   private var book: ReportBook?
-  /// What the rows of the files add up to.
   private var written = WrittenRows()
 
-  /// Creates the files that the formats ask for.
   package init(_ options: ReportOptions) throws(ReportError) {
     try self.init(options, rowsPerSheet: nil)
   }
 
-  /// - Parameter rowsPerSheet: nil for as many as Excel takes.
   init(_ options: ReportOptions, rowsPerSheet: Int?) throws(ReportError) {
     let files = options.hasFiles ? try CSVFiles(options) : nil
     let actions = try ActionsFile(options)
@@ -34,16 +31,15 @@ package struct ReportWriter: ~Copyable {
     page = options.hasPage ? ReportPage(options) : nil
   }
 
-  /// Whether findings are wanted worst first, too: by a workbook or the page.
+  /// True if findings are also needed in order of urgency.
   package var hasSheets: Bool { book != nil || options.hasPage }
 
-  /// Whether what was considered about a finding is shown: on the page.
+  /// True if explanations of findings are needed.
   package var hasPage: Bool { options.hasPage }
 
-  /// Whether there is a workbook.
   package var hasBook: Bool { book != nil }
 
-  /// Adds an order of the period; they come in ascending byte order of their ids.
+  /// Adds an order of the period, in byte order of IDs.
   package mutating func write(order line: OrderLine) throws(ReportError) {
     var line = line
     line.place(in: &dimensions)
@@ -52,7 +48,7 @@ package struct ReportWriter: ~Copyable {
     try book?.write(line)
   }
 
-  /// Adds an order that settles as it should, in its place among the others.
+  /// Adds a settled order, in its place among the others.
   package mutating func write(settled sale: SettledSale) throws(ReportError) {
     guard book == nil, let orders = csv?.orders, orders.takesBytes else { return try write(order: OrderLine(sale)) }
     written.orders += 1
@@ -66,39 +62,38 @@ package struct ReportWriter: ~Copyable {
       }, put: { $0.put(sale, in: &dimensions) })
   }
 
-  /// For rows of orders and receipts that are made elsewhere; nil where they are shown in more than one way.
+  /// Makes rows of orders and receipts elsewhere; nil if rows go to more than one file.
   package var rowText: RowText? {
     guard book == nil, let csv, csv.orders.takesBytes else { return nil }
     return RowText(dimensions: dimensions)
   }
 
-  /// Adds an order as `rowText` has made its row.
   package mutating func write(madeOrder row: UnsafeRawBufferPointer) throws(ReportError) {
     try csv?.orders.add(made: row)
     written.orders += 1
   }
 
-  /// The same of a receipt.
   package mutating func write(madeReceipt row: UnsafeRawBufferPointer) throws(ReportError) {
     try csv?.receipts.add(made: row)
   }
 
-  /// Adds a finding to the file; they come in ascending order of ``ReportedFinding/findingId``.
+  /// Adds a finding to the files, in order of ``ReportedFinding/findingId``.
   package mutating func write(finding: ReportedFinding) throws(ReportError) {
     let line = FindingLine(finding, asOf: options.asOf, in: &dimensions, pseudonyms: options.pseudonyms)
     try csv?.findings.add(line)
     try actions?.add(line)
   }
 
-  /// Adds a finding to the workbook; they come in the order of ``ReportedFinding/urgency(asOf:)``, and after the orders, to
-  /// whose rows they lead.
+  /// Adds a finding to workbook and page, in order of ``ReportedFinding/urgency(asOf:)``.
+  ///
+  /// Comes after the orders, because its row links to theirs.
   package mutating func writeToSheet(finding: ReportedFinding) throws(ReportError) {
     let line = FindingLine(finding, asOf: options.asOf, in: &dimensions, pseudonyms: options.pseudonyms)
     try book?.write(line)
     page?.add(line)
   }
 
-  /// Adds a change; they come in ascending order of ``ChangeRow/sortingKey``.
+  /// Adds a change, in order of ``ChangeRow/sortingKey``.
   package mutating func write(change: ChangeRow) throws(ReportError) {
     var change = change
     change.place(in: &dimensions)
@@ -106,20 +101,20 @@ package struct ReportWriter: ~Copyable {
     try book?.write(change)
   }
 
-  /// Adds a receipt; they come in ascending byte order of their ids.
+  /// Adds a receipt, in byte order of IDs.
   package mutating func write(receipt: Receipt) throws(ReportError) {
     let line = ReceiptLine(receipt)
     try csv?.receipts.add(line)
     try book?.write(line)
   }
 
-  /// As the receipt that `whole` makes of it.
+  /// Adds a receipt; calls `whole` only if the bytes of its row cannot be copied.
   package mutating func write(receipt: PlainReceipt, _ whole: () throws -> Receipt) throws {
     guard book == nil, let receipts = csv?.receipts, receipts.takesBytes else { return try write(receipt: whole()) }
     try receipts.add({ ReceiptLine(try whole()) }, put: { $0.put(receipt) })
   }
 
-  /// Adds a refund of the period; they come in ascending byte order of their transactions' ids.
+  /// Adds a refund of the period, in byte order of transaction IDs.
   package mutating func write(refund: RefundRow) throws(ReportError) {
     var refund = refund
     refund.place(in: dimensions)
@@ -127,26 +122,25 @@ package struct ReportWriter: ~Copyable {
     try book?.write(refund)
   }
 
-  /// Adds sandbox purchases; they come in ascending order of user, product and currency.
+  /// Adds sandbox purchases, in order of user, product and currency.
   package mutating func write(sandbox row: SandboxRow) throws(ReportError) {
     try csv?.sandbox.add(row)
     try book?.write(row)
   }
 
-  /// Adds a row of the tie-out to the file; they come in the byte order of their keys. Without ``ReportOptions/hasTieOut`` it
-  /// is left out.
+  /// Adds a row of the tie-out to the file, in byte order of keys. Needs ``ReportOptions/hasTieOut``.
   package mutating func write(tieOut line: TieOutLine) throws(ReportError) { try csv?.tieOut?.add(line) }
 
-  /// Adds a row of the tie-out to the workbook; units come before money, and countries are in the file alone.
+  /// Adds a row of the tie-out to the workbook, units before amounts, without countries.
   package mutating func writeToSheet(tieOut line: TieOutLine) throws(ReportError) { try book?.write(line) }
 
-  /// Adds a fiscal period; they come in the order of periods and currencies.
+  /// Adds a fiscal period, in order of periods and currencies.
   package mutating func write(settlement line: SettlementLine) throws(ReportError) {
     try csv?.settlement?.add(line)
     try book?.write(line)
   }
 
-  /// Adds a user's line; they come in ascending order of user and currency, where `finish` is given totals without users.
+  /// Adds the sums of a user, in order of user and currency, if `finish` gets totals without users.
   package mutating func write(user key: Totals.UserKey, _ sums: Totals.Line) throws(ReportError) {
     let line = UserLine(key, sums)
     try csv?.users.add(line)
@@ -154,10 +148,9 @@ package struct ReportWriter: ~Copyable {
     try book?.write(line)
   }
 
-  /// Writes sums, summary and check sums, and brings everything to disk.
+  /// Writes sums, summary and checksums, syncs everything, and returns the files sorted by name.
   ///
-  /// - Returns: the files, sorted by name, as `SHA256SUMS` lists them.
-  /// - Throws: ``ReportError/unbalanced(_:)`` before anything is finished when any control total does not balance.
+  /// - Throws: ``ReportError/unbalanced(_:)`` before any file is finished if a control total does not balance.
   package consuming func finish(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [ReportFile] {
     try writeSums(totals)
     var control = summary.control(totals)
@@ -189,7 +182,7 @@ package struct ReportWriter: ~Copyable {
       files.append(try OutputFile.describe(directory: options.directory, name: ReportBook.fileName(options)))
     }
     files.sort { Identifier($0.name) < Identifier($1.name) }
-    // The format of sha256sum(1): the hash, two spaces, the name.
+    // The format of sha256sum(1): hash, two spaces, name.
     let sums = files.map { "\($0.sha256)  \($0.name)\n" }.joined()
     _ = try ReportWriter.write(Array(sums.utf8), as: "SHA256SUMS", in: options.directory)
     try OutputFile.synchronize(directory: options.directory)
@@ -200,7 +193,7 @@ package struct ReportWriter: ~Copyable {
     for key in totals.users.keys.sorted(by: { ($0.userId, $0.currency) < ($1.userId, $1.currency) }) {
       try write(user: key, totals.users[key])
     }
-    // Orders that name the only app and orders that name none are of one app.
+    // An order without a bundle ID belongs to the only app.
     func byApp<Key: Hashable & Sendable>(_ lines: TotalLines<Key>, _ bundleId: WritableKeyPath<Key, Identifier?>)
       -> [(app: String?, key: Key, sums: Totals.Line)]
     {

@@ -1,17 +1,15 @@
 import Reconciliation
 
-/// What the rows that were written add up to: the right side of the control totals, whatever was added up before.
+/// Sums of the written rows, computed apart from `Totals`: the right side of the control totals.
 struct WrittenRows {
-  /// Rows of `orders.csv`, or of the sheet.
   var orders = 0
-  /// The column `ordered` of `users.csv`, in minor units.
+  /// Column `ordered` of `users.csv`, in minor units.
   var users: [Currency: Int128] = [:]
-  /// The column `ordered` of `products.csv`, in minor units.
+  /// Column `ordered` of `products.csv`, in minor units.
   var products: [Currency: Int128] = [:]
   /// Amount times orders of `amounts.csv`, in minor units.
   var amounts: [Currency: Int128] = [:]
 
-  /// The rows against what the orders add up to.
   func control(_ totals: Totals) -> [ControlTotal] {
     var lines = [
       ControlTotal(name: "orders read = rows of orders.csv", left: String(totals.ordersRead), right: String(orders))

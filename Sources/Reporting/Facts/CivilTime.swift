@@ -1,12 +1,10 @@
-/// A day and a time of day, reckoned without a calendar library.
+/// A day and a time of day, computed without a calendar library.
 struct CivilTime: Hashable {
-  /// Days since 1970-01-01.
   let day: Int64
   let hour: UInt8
   let minute: UInt8
   let second: UInt8
 
-  /// - Parameter seconds: since 1970-01-01 00:00:00 of the same clock.
   init(seconds: Int64) {
     let (days, rest) = seconds.quotientAndRemainder(dividingBy: 86_400)
     day = rest < 0 ? days - 1 : days
@@ -17,16 +15,16 @@ struct CivilTime: Hashable {
   }
 }
 
-/// A day of the Gregorian calendar, continued before 1582 as if it had always been in use.
+/// A day of the proleptic Gregorian calendar.
 struct CivilDate: Hashable {
-  /// Astronomical: 0 is 1 BC.
+  /// Astronomical year: 0 is 1 BC.
   let year: Int64
   let month: UInt8
   let day: UInt8
 
   init(daysSince1970 days: Int64) {
-    // Days since 0000-03-01. A year that starts in March has its leap day at the end, so the lengths of the months
-    // before it follow one rule: 153 days in five months.
+    // Days since 0000-03-01. A year that starts in March has its leap day at the end, so the months before follow one
+    // rule: 153 days in five months.
     let (wholeEras, rest) = (days + 719_468).quotientAndRemainder(dividingBy: 146_097)
     let era = rest < 0 ? wholeEras - 1 : wholeEras
     let dayOfEra = rest < 0 ? rest + 146_097 : rest
@@ -40,7 +38,7 @@ struct CivilDate: Hashable {
 }
 
 extension CivilDate {
-  /// A day as `2026-11-19`; nil for anything else, days that no calendar has included.
+  /// A day such as `2026-11-19`; nil for other text and for days that do not exist.
   init?(_ text: String) {
     let bytes = Array(text.utf8)
     func number(_ places: Range<Int>) -> Int64? {
@@ -57,7 +55,6 @@ extension CivilDate {
     self = date
   }
 
-  /// As `2026-11-19`.
   var text: String {
     func padded(_ part: Int64, _ places: Int) -> String {
       let digits = String(part.magnitude)
@@ -66,10 +63,9 @@ extension CivilDate {
     return "\(padded(year, 4))-\(padded(Int64(month), 2))-\(padded(Int64(day), 2))"
   }
 
-  /// The other way round.
   var daysSince1970: Int64 { CivilDate.days(year: year, month: month, day: day) }
 
-  /// Counted from 0000-03-01 as above; four hundred years are added, so that nothing is divided below zero.
+  /// 400 years are added so that no negative number is divided.
   private static func days(year: Int64, month: UInt8, day: UInt8) -> Int64 {
     let yearFromMarch = year + (month > 2 ? 400 : 399)
     let monthFromMarch = (Int64(month) + 9) % 12
@@ -79,15 +75,13 @@ extension CivilDate {
   }
 }
 
-/// Days of the calendar as people and spreadsheets write them.
+/// Days of the calendar as text and as spreadsheet numbers.
 package enum CalendarDay {
-  /// Whether a text is a day such as `2026-11-19`.
   package static func isDay(_ text: String) -> Bool { CivilDate(text) != nil }
 
-  /// The day that a spreadsheet's number stands for, `2026-11-19`; nil for a number that is no day of this century or the
-  /// next.
+  /// The day of a spreadsheet's serial number, `2026-11-19`; nil outside of 2000 to 2199.
   package static func text(serial: String) -> String? {
-    // 25,569 is 1970-01-01; what is behind the point is a time of day.
+    // 25,569 is 1970-01-01; the fraction is a time of day.
     guard let number = Double(serial), (36_526...109_574).contains(number) else { return nil }
     return CivilDate(daysSince1970: Int64(number.rounded(.down)) - 25_569).text
   }

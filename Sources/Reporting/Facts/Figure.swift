@@ -1,8 +1,8 @@
 import Foundation
 
-/// An exact decimal number: so many units of its last digit, and so many digits after the point.
+/// An exact decimal number: units of its last digit, and the count of digits after the point.
 package struct Figure: Hashable, Sendable, CustomStringConvertible {
-  // In halves: Swift 6.3.1 reads an optional of a struct that holds an Int128 as if it were aligned where it is not.
+  // Two halves, because Swift 6.3.1 misaligns an optional of a struct that holds an Int128.
   private let upper: Int64
   private let lower: UInt64
   package var digits: UInt8
@@ -17,7 +17,6 @@ package struct Figure: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String { NSDecimalNumber(decimal: decimal).stringValue }
 
-  /// For JSON, where counts are numbers.
   package var decimal: Decimal {
     let magnitude = Decimal(string: String(scaled.magnitude)) ?? 0
     let value = magnitude / pow(10, Int(digits))

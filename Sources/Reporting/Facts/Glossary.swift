@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The meaning of the report's words, for readers who have the workbook alone.
+/// The meaning of the report's words, for readers who have only the workbook.
 enum Glossary {
   static func meaning(_ disposition: Disposition) -> String { "Orders \(disposition.clause)." }
 
@@ -48,7 +48,7 @@ enum Glossary {
     }
   }
 
-  /// What kinds of words there are, each with its words and what they mean. Those of the tie-out are its own table's.
+  /// The words by kind. Those of the tie-out come from its table.
   static let sections: [(title: String, words: [(String, String)])] = [
     ("Outcomes: the disposition of an order", Disposition.allCases.map { ($0.title, meaning($0)) }),
     (

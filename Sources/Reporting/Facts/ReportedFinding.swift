@@ -2,14 +2,12 @@ import Crypto
 import Reconciliation
 
 extension Finding {
-  /// The stable id: the first 32 hexadecimal digits of the SHA-256 of kind and subject. The same discrepancy has the same
-  /// id every night.
+  /// The stable ID: the first 32 hexadecimal digits of the SHA-256 of kind and subject.
   package var findingId: String { hexadecimal(digest) }
 
-  /// The stable id of a finding with this digest.
   package static func id(ofDigest digest: [UInt8]) -> String { hexadecimal(digest) }
 
-  /// The stable id as 16 bytes, which sort like its digits.
+  /// The stable ID as 16 bytes, which sort like its digits.
   package var digest: [UInt8] {
     var hash = SHA256()
     var text = identity
@@ -18,28 +16,21 @@ extension Finding {
   }
 }
 
-/// A finding with its history and what people made of it.
+/// A finding with its history and the entries of people.
 package struct ReportedFinding: Sendable {
-  /// ``Finding/findingId``.
   package var findingId: String
-  /// What this run says about it.
   package var finding: Finding
-  /// As-of of the run that met it first.
+  /// As-of of the run that found it first.
   package var firstSeen: Instant
   /// `open`, `acknowledged` or `closed`.
   package var status: String
-  /// Who takes care of it.
   package var owner: String?
-  /// What people wrote about it.
   package var remark: String?
-  /// The day by which people want it settled, `2026-12-01`.
+  /// The day by which people want it settled, such as `2026-12-01`.
   package var due: String?
-  /// What was considered before it was found, one sentence each, in the words of `explain`; of critical ones only.
+  /// The steps of the decision in the sentences of `explain`; only for critical findings.
   package var explanation: [String] = []
 
-  /// A finding whose id is that of its kind and subject.
-  ///
-  /// - Parameter findingId: ``Finding/findingId``, where it is known already.
   package init(
     _ finding: Finding, findingId: String? = nil, firstSeen: Instant, status: String = "open", owner: String? = nil,
     remark: String? = nil, due: String? = nil
@@ -55,10 +46,9 @@ package struct ReportedFinding: Sendable {
 }
 
 extension ReportedFinding {
-  /// Stands for a remark that names a user, where pseudonyms stand for users. Left as it is, it says nothing.
+  /// Replaces a remark that names a user where users are pseudonyms. An import ignores it unchanged.
   package static let withheldRemark = "(not shown: it names a user)"
 
-  /// Whether people have written the id of a user whom the finding is about into its remark, which is theirs to word.
   var remarkNamesUser: Bool {
     guard let remark else { return false }
     let users = finding.reason.users + [finding.userId, finding.heldBy].compactMap(\.self)

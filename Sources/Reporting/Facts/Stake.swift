@@ -1,35 +1,29 @@
 import Reconciliation
 
-/// Findings, the money at stake in them, and how many of them have money at stake that nobody knows.
+/// A count of findings, their amount at risk, and how many have an unknown amount at risk.
 package struct Stake: Equatable, Sendable {
-  /// How many findings.
   package private(set) var findings = 0
-  /// What is known to be at stake.
   package private(set) var money = MoneyByCurrency()
-  /// How many of the findings put money at stake whose amount nobody knows.
   package private(set) var unknown = 0
 
-  /// Nothing.
   package init() {}
 
-  /// Counts a finding.
   package mutating func add(_ finding: Finding) {
     findings += 1
     if let atStake = finding.atStake { money.add(atStake) }
     if finding.isStakeUnknown { unknown += 1 }
   }
 
-  /// In words: `12.98 USD · 300 JPY · 3 with amount unknown`; `nothing` for no money at all.
+  /// Text such as `12.98 USD · 300 JPY · 3 with amount unknown`; `nothing` for no amount.
   package var words: String { Stake.words(money.texts, unknown: unknown) }
 
-  /// The same, each part by itself, for people who read long numbers.
+  /// The amounts one by one, with grouped thousands.
   var shown: [String] {
     var parts = money.sorted.map { "\($0.currency.shown($0.minorUnits)) \($0.currency)" }
     if unknown > 0 { parts.append("\(unknown) with amount unknown") }
     return parts.isEmpty ? ["–"] : parts
   }
 
-  /// The same from decimal texts by currency.
   static func words(_ amounts: [String: String], unknown: Int) -> String {
     var parts = amounts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
     if unknown > 0 { parts.append("\(unknown) with amount unknown") }
@@ -37,15 +31,14 @@ package struct Stake: Equatable, Sendable {
   }
 }
 
-/// Open findings by how many whole days ago the deals happened, and by how long people have known about them.
+/// Open findings by age of the transaction, and by time since they were first seen.
 package struct Ageing: Equatable, Sendable {
-  /// How many whole days.
   package enum Bucket: String, CaseIterable, Sendable {
     case upToOne = "0-1"
     case upToSeven = "2-7"
     case upToThirty = "8-30"
     case older = "over 30"
-    /// Nobody knows when the deal happened.
+    /// The date of the transaction is unknown.
     case undated = "no date"
 
     init(days: Int64?) {
@@ -59,10 +52,9 @@ package struct Ageing: Equatable, Sendable {
         }
     }
 
-    // Left to the compiler, the word would be hashed.
+    // The synthesized hash would hash the raw string.
     package func hash(into hasher: inout Hasher) { withUnsafeBytes(of: self) { hasher.combine($0[0]) } }
 
-    /// As a heading.
     package var title: String {
       switch self {
       case .upToOne, .upToSeven, .upToThirty, .older: "\(rawValue) days"
@@ -74,10 +66,9 @@ package struct Ageing: Equatable, Sendable {
   private var deals: [Bucket: Stake] = [:]
   private var known: [Bucket: Int] = [:]
 
-  /// Nothing counted.
   package init() {}
 
-  /// Counts a finding; instants later than the as-of are no days ago.
+  /// Counts a finding; dates after the as-of count as age 0.
   package mutating func add(_ reported: ReportedFinding, asOf: Instant) {
     let finding = reported.finding
     let days = finding.occurredAt.map { max(0, (asOf - $0).wholeDays) }
@@ -85,36 +76,32 @@ package struct Ageing: Equatable, Sendable {
     known[Bucket(days: max(0, (asOf - reported.firstSeen).wholeDays)), default: 0] += 1
   }
 
-  /// Findings about deals of this age.
   package subscript(bucket: Bucket) -> Stake { deals[bucket] ?? Stake() }
 
-  /// Findings that people have known about for so long.
   package func known(_ bucket: Bucket) -> Int { known[bucket, default: 0] }
 
-  /// Those worth a line: the four ages always, the undated where there are any.
+  /// The buckets to show; `undated` only if it has findings.
   package var buckets: [Bucket] { Bucket.allCases.filter { $0 != .undated || self[$0].findings > 0 } }
 }
 
-/// How the money at stake went from one complete night to the next.
+/// The movement of the amount at risk since the last complete night.
 package struct RollForward: Equatable, Sendable {
-  /// In what was open then.
+  /// Amount in findings that were open then.
   package var opening = MoneyByCurrency()
-  /// In what is new or stands again.
+  /// Amount in new and reopened findings.
   package var new = MoneyByCurrency()
-  /// In what has closed, as it was then.
+  /// Amount in closed findings, as of then.
   package var closed = MoneyByCurrency()
-  /// What other amounts came to in findings that were open then and are open now.
+  /// Changes of amount in findings that stayed open.
   package var changed = MoneyByCurrency()
 
-  /// Nothing at stake, then and now.
   package init() {}
 
-  /// The currencies that it is told in, in alphabetical order.
+  /// The currencies of the movement, in alphabetical order.
   package func currencies(with closing: MoneyByCurrency) -> [Currency] {
     [opening, new, closed, changed, closing].reduce(into: Set()) { $0.formUnion($1.minorUnits.keys) }.sorted()
   }
 
-  /// What it comes to.
   package func closing(_ currency: Currency) -> Int128 {
     func units(_ money: MoneyByCurrency) -> Int128 { money.minorUnits[currency] ?? 0 }
     return units(opening) + units(new) - units(closed) + units(changed)

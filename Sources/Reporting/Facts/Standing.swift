@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// Why an order is in the bucket that it is in: what is kept of it until somebody wants the words.
+/// The reason of an order's disposition, kept as values until the text is needed.
 package struct OrderStanding: Hashable, Sendable {
   package enum Ground: Hashable, Sendable {
     case broken
@@ -22,7 +22,6 @@ package struct OrderStanding: Hashable, Sendable {
     self.deliveredAt = deliveredAt
   }
 
-  /// As a clause: what Apple says about the payment, and where the goods are.
   package var words: String {
     func at(_ instant: Instant?) -> String { instant.map { " \($0.text)" } ?? "" }
     let goods = deliveredAt.map { ", delivered \($0.text)" } ?? ", and no goods are with the user"
@@ -37,7 +36,6 @@ package struct OrderStanding: Hashable, Sendable {
 }
 
 extension Judgement {
-  /// Why the order is in its bucket, for people who compare two nights.
   package var standing: OrderStanding {
     let ground: OrderStanding.Ground =
       switch verdict {

@@ -1,9 +1,8 @@
 import Reconciliation
 
-// The names of kinds and outcomes for people: on sheets, on the page, in mails and on terminals. Files have the codes.
+// Titles of kinds and dispositions for people: sheets, page, mails, terminals. Files contain the codes.
 
 extension FindingKind {
-  /// The name of the kind for people: `Paid, not delivered`.
   package var title: String {
     switch self {
     case .paidNotDelivered: "Paid, not delivered"
@@ -50,7 +49,6 @@ extension FindingKind {
 }
 
 extension Disposition {
-  /// The name of the outcome for people.
   package var title: String {
     switch self {
     case .settled: "Settled"
@@ -69,9 +67,8 @@ extension Disposition {
 }
 
 extension String {
-  /// The name for people of a code of the files: of a kind, an outcome, or any other word.
+  /// The title of a code in the files: a kind, a disposition, or another word.
   package var title: String { FindingKind(rawValue: self)?.title ?? Disposition(rawValue: self)?.title ?? asWords }
 
-  /// The names for people of several codes, separated by spaces in the files.
   var titles: String { split(separator: " ").map { String($0).title }.joined(separator: " · ") }
 }

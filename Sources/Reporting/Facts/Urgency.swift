@@ -1,8 +1,9 @@
 import Reconciliation
 
 extension ReportedFinding {
-  /// Sorts as people read: severity, currency, money at stake falling with the unknown last, days since the deal falling,
-  /// and then the id, so that there is one order.
+  /// The sort key of lists for people: severity, currency, amount at risk, age, ID.
+  ///
+  /// The largest amount and the oldest transaction come first, unknown amounts last.
   package func urgency(asOf: Instant) -> [UInt8] {
     let severity: UInt8 =
       switch finding.severity {
@@ -11,7 +12,6 @@ extension ReportedFinding {
       case .minor: 2
       }
     let currency = finding.currency?.code.utf8.map(\.self) ?? [0xFF, 0xFF, 0xFF]
-    // Falling: the largest amount has the smallest key. None known comes after zero.
     let stake = finding.atStake.map { ~UInt64(bitPattern: $0.minorUnits &+ Int64.min) } ?? UInt64.max
     let days = finding.occurredAt.map { max(0, (asOf - $0).wholeDays) } ?? -1
     return [severity] + currency + ReportedFinding.bytes(stake) + [finding.atStake == nil ? 1 : 0]

@@ -1,7 +1,6 @@
 import Reconciliation
 
 extension String {
-  /// `paid_not_delivered` as people write it.
   var asWords: String {
     let words = replacing("_", with: " ")
     return words.prefix(1).uppercased() + words.dropFirst()
@@ -9,7 +8,6 @@ extension String {
 }
 
 extension MoneyByCurrency {
-  /// Decimal text with the currency's digits by its code.
   var texts: [String: String] {
     Dictionary(
       uniqueKeysWithValues: sorted.map {
@@ -19,7 +17,7 @@ extension MoneyByCurrency {
 }
 
 extension Currency {
-  /// An amount for people: thousands grouped, nothing as a dash.
+  /// The amount with grouped thousands; a dash for zero.
   func shown(_ minorUnits: Int128) -> String {
     if minorUnits == 0 { return "–" }
     let text = Money.decimalText(minorUnits, digits: digits)
@@ -29,16 +27,16 @@ extension Currency {
 }
 
 extension String {
-  /// `-0` is no number, but the beginning of one.
+  /// Restores the minus of an amount such as -0.50, whose whole part is 0.
   fileprivate func withSign(of text: String) -> String { text.hasPrefix("-") && !hasPrefix("-") ? "-" + self : self }
 }
 
 extension Instant {
-  /// RFC 3339 in UTC, whole seconds toward the past, as CSV prints it: `2026-11-19T22:14:03Z`.
+  /// RFC 3339 in UTC, rounded down to seconds: `2026-11-19T22:14:03Z`.
   package var text: String {
     let time = CivilTime(seconds: seconds)
     let date = CivilDate(daysSince1970: time.day)
-    // What is in a report hundreds of thousands of times.
+    // The fast path, because a report contains hundreds of thousands of instants.
     if (0...9_999).contains(date.year) {
       return Instant.text(Int(date.year), date.month, date.day, time.hour, time.minute, time.second)
     }
@@ -72,10 +70,8 @@ extension Instant {
   }
 }
 
-/// `1 open finding`, `1,204 open findings`.
 func openFindings(_ count: Int) -> String { "\(grouped(count)) open finding\(count == 1 ? "" : "s")" }
 
-/// A number with its thousands grouped.
 func grouped(_ number: Int) -> String {
   var groups = String(number.magnitude)
   for offset in stride(from: groups.count - 3, to: 0, by: -3) {
@@ -84,7 +80,6 @@ func grouped(_ number: Int) -> String {
   return number < 0 ? "-\(groups)" : groups
 }
 
-/// Bytes as lower-case hexadecimal digits.
 func hexadecimal(_ bytes: some Collection<UInt8>) -> String {
   String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
     var position = 0

@@ -1,13 +1,12 @@
 import Reconciliation
 
-/// `actions.json`: what the shop's own jobs may do about the findings, one object a line within one array.
+/// `actions.json`: the suggested actions for the shop's own jobs, one object a line in one array.
 struct ActionsFile: ~Copyable {
   static let fileName = "actions.json"
 
   private var file: OutputFile
   private var isFirst = true
   private let pseudonyms: Pseudonyms?
-  /// What is not written yet.
   private var text = JSONText()
 
   private static let blockSize = 1 << 16
@@ -31,7 +30,7 @@ struct ActionsFile: ~Copyable {
     text.removeAll()
   }
 
-  /// Keys in alphabetical order. Those of facts and evidence are there where something is known.
+  /// Keys are in alphabetical order. Keys of facts and evidence appear only with a value.
   private mutating func put(_ line: FindingLine) {
     let finding = line.reported.finding
     text.open()
@@ -64,7 +63,6 @@ struct ActionsFile: ~Copyable {
     text.close()
   }
 
-  /// A user as the report names them.
   private func shown(_ user: Identifier?) -> String? { user.map { pseudonyms?.pseudonym(of: $0) ?? $0.text } }
 
   consuming func finish() throws(ReportError) -> ReportFile {

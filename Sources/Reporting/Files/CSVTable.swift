@@ -1,15 +1,13 @@
 import Glibc
 
-/// A table as a CSV file, and where that is wanted its twin for Excel.
+/// A table as a CSV file, with a second file for Excel if it is wanted.
 struct CSVTable<Row: TableRow> {
   private let plain: CSVFile
   private let excel: CSVFile?
-  /// Puts the cells of a row one after the other.
   private let put: (Row, inout CSVText) -> Void
-  /// Whether rows are shown as they are, in one file alone.
+  /// True if rows go unchanged into one file, so that their bytes can be copied.
   let takesBytes: Bool
 
-  /// Creates the files with their header rows.
   init(_ options: ReportOptions) throws(ReportError) {
     guard let name = Row.table.fileName else {
       throw ReportError.cannotWrite(file: Row.table.shape.title.description, systemError: EINVAL)
@@ -26,8 +24,7 @@ struct CSVTable<Row: TableRow> {
     takesBytes = excel == nil && options.pseudonyms == nil
   }
 
-  /// Each closure holds the one for the cells behind its own: what lives as long as it does is called without counting
-  /// references, and millions of rows have a few dozen cells each.
+  /// Each closure captures the one for the next cells: calls of millions of rows count no references.
   private static func putting(
     _ columns: ArraySlice<Column<Row>>, _ pseudonyms: Pseudonyms?
   ) -> (Row, inout CSVText) -> Void {
@@ -46,7 +43,6 @@ struct CSVTable<Row: TableRow> {
     }
   }
 
-  /// Adds a row.
   func add(_ row: Row) throws(ReportError) {
     put(row, &plain.text)
     if let excel { put(row, &excel.text) }
@@ -54,7 +50,7 @@ struct CSVTable<Row: TableRow> {
     try excel?.endRow()
   }
 
-  /// Adds a row that `put` puts as the columns would, where `takesBytes` says that it may.
+  /// Adds a row whose cells `put` writes as the columns would. Requires `takesBytes`.
   func add(_ row: () throws -> Row, put: (inout CSVText) -> Void) throws(ReportError) {
     assert(
       (try? row()).map { row in Self.bytes { self.put(row, &$0) } } == Self.bytes(put),
@@ -63,13 +59,13 @@ struct CSVTable<Row: TableRow> {
     try plain.endRow()
   }
 
-  /// Adds a row as `RowText` has made it, where `takesBytes` says that it may.
+  /// Adds a row made by `RowText`. Requires `takesBytes`.
   func add(made row: UnsafeRawBufferPointer) throws(ReportError) {
     plain.text.append(row)
     try plain.countRow()
   }
 
-  /// Puts the cells of a row as its file shows it that takes bytes.
+  /// Writes the cells of a row into a file that takes bytes.
   static var putting: (Row, inout CSVText) -> Void { putting(Row.columns[...], nil) }
 
   private static func bytes(_ put: (inout CSVText) -> Void) -> [UInt8] {
@@ -78,7 +74,6 @@ struct CSVTable<Row: TableRow> {
     return text.bytes
   }
 
-  /// Brings the files to disk.
   func finish() throws(ReportError) -> [ReportFile] {
     let file = try plain.finish()
     guard let excel else { return [file] }
@@ -86,11 +81,8 @@ struct CSVTable<Row: TableRow> {
   }
 }
 
-/// One file of comma-separated values. Dropped without `finish`, it is closed as it is.
-///
-/// Used by one thread at a time; not `Sendable`.
+/// One CSV file, used by one thread at a time. Dropped without `finish`, it is closed as it is.
 final class CSVFile {
-  /// The row in the making.
   var text: CSVText
   private var file: OutputFile?
   private let name: String
@@ -114,7 +106,6 @@ final class CSVFile {
     try countRow()
   }
 
-  /// Counts a row that is whole.
   func countRow() throws(ReportError) {
     rows += 1
     if text.count >= CSVFile.blockSize { try flush() }
@@ -125,7 +116,6 @@ final class CSVFile {
     text.removeAll()
   }
 
-  /// Brings it to disk; nothing may be added afterwards.
   func finish() throws(ReportError) -> ReportFile {
     try flush()
     guard let file = file.take() else { throw ReportError.cannotWrite(file: name, systemError: EBADF) }
@@ -133,7 +123,6 @@ final class CSVFile {
   }
 }
 
-/// Every CSV file of a report.
 struct CSVFiles {
   let findings: CSVTable<FindingLine>
   let changes: CSVTable<ChangeRow>
@@ -161,7 +150,6 @@ struct CSVFiles {
     orders = try CSVTable(options)
   }
 
-  /// Brings all of them to disk.
   func finish() throws(ReportError) -> [ReportFile] {
     try findings.finish() + changes.finish() + (tieOut?.finish() ?? []) + (settlement?.finish() ?? [])
       + products.finish() + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
@@ -170,7 +158,7 @@ struct CSVFiles {
 }
 
 extension CSVDialect {
-  /// For a double click in Excel: UTF-8 told by its mark, separators as the locale has them, every digit of an id kept.
+  /// For a double click in Excel: a byte order mark, the locale's separators, and every digit of IDs.
   static func excel(_ locale: ExcelLocale) -> CSVDialect {
     CSVDialect(
       separator: UInt8(ascii: locale.separatesBySemicolon ? ";" : ","),

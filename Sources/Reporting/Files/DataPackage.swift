@@ -2,8 +2,9 @@ import Foundation
 import Glibc
 import Reconciliation
 
-/// `datapackage.json`: what the CSV files hold, for machines. A Tabular Data Package with Table Schemas
-/// (https://specs.frictionlessdata.io, version 1, which version 2 reads as well).
+/// `datapackage.json`: a Tabular Data Package with the schemas of the CSV files.
+///
+/// https://specs.frictionlessdata.io, version 1, which readers of version 2 accept.
 struct DataPackage: Encodable {
   struct Resource: Encodable {
     let profile = "tabular-data-resource"
@@ -34,7 +35,7 @@ struct DataPackage: Encodable {
   struct Schema: Encodable {
     let fields: [Field]
     let missingValues = [""]
-    /// nil: rows may lack a part of it, or share it.
+    /// nil if rows may lack a part of the key, or share it.
     let primaryKey: [String]?
   }
 
@@ -44,7 +45,7 @@ struct DataPackage: Encodable {
     let type: String
     let format: String?
     let description: String
-    /// Not of the standard, which leaves room for it: what a number counts.
+    /// The unit of a number. An extension, which the standard permits.
     let unit: String?
     let constraints: Constraints?
   }
@@ -65,7 +66,6 @@ struct DataPackage: Encodable {
   let created: String
   let resources: [Resource]
 
-  /// - Parameter files: those of the report; the tables among them are described.
   init(_ options: ReportOptions, summary: SummaryFacts, files: [ReportFile]) {
     let days = summary.since == summary.until ? summary.since : "\(summary.since) to \(summary.until)"
     name = "night-audit-\(options.period.name)"
@@ -82,14 +82,13 @@ struct DataPackage: Encodable {
     }
   }
 
-  /// The document as UTF-8, its keys sorted: the same facts give the same bytes.
   func encoded() throws(ReportError) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     do {
       return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
     } catch {
-      // Text and whole numbers can always be encoded.
+      // Unreachable: text and whole numbers can always be encoded.
       throw ReportError.cannotWrite(file: DataPackage.fileName, systemError: EINVAL)
     }
   }

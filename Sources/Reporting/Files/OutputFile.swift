@@ -3,13 +3,10 @@ import Glibc
 
 /// A finished file of a report.
 package struct ReportFile: Hashable, Sendable {
-  /// Its name in the directory.
   package var name: String
-  /// Its size.
   package var bytes: Int
-  /// 64 lower-case hexadecimal digits.
   package var sha256: String
-  /// Rows without the header; nil where the file is no table.
+  /// Rows without the header; nil for a file that is no table.
   package var rows: Int?
 }
 
@@ -20,7 +17,7 @@ struct OutputFile: ~Copyable {
   private var hash = SHA256()
   private var bytes = 0
 
-  /// Creates the file, which must not be there, readable by owner and group.
+  /// Creates the file, which must not exist, readable by owner and group.
   init(directory: String, name: String) throws(ReportError) {
     descriptor = open("\(directory)/\(name)", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o640)
     self.name = name
@@ -43,7 +40,6 @@ struct OutputFile: ~Copyable {
     }
   }
 
-  /// The system's error number; nil when everything was written.
   private mutating func append(_ content: UnsafeRawBufferPointer) -> Int32? {
     hash.update(bufferPointer: content)
     var rest = content
@@ -59,13 +55,12 @@ struct OutputFile: ~Copyable {
     return nil
   }
 
-  /// Brings the file to disk. A disk may fill up only here.
+  /// Syncs the file. A full disk may show only here.
   consuming func finish(rows: Int? = nil) throws(ReportError) -> ReportFile {
     guard fsync(descriptor) == 0 else { throw ReportError.cannotWrite(file: name, systemError: errno) }
     return ReportFile(name: name, bytes: bytes, sha256: hexadecimal(Array(hash.finalize())), rows: rows)
   }
 
-  /// Size and hash of a file that somebody else wrote.
   static func describe(directory: String, name: String) throws(ReportError) -> ReportFile {
     let descriptor = open("\(directory)/\(name)", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw ReportError.cannotWrite(file: name, systemError: errno) }
@@ -85,7 +80,6 @@ struct OutputFile: ~Copyable {
     }
   }
 
-  /// Brings the names of the files to disk.
   static func synchronize(directory: String) throws(ReportError) {
     let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { throw ReportError.cannotWrite(file: directory, systemError: errno) }

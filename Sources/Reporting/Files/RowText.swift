@@ -1,7 +1,9 @@
 import Reconciliation
 
-/// Rows of orders and receipts as their files have them, made beside the report that they go into: parts of an audit are
-/// written side by side, and appended one after the other. Each row lies here until the next is made.
+/// Makes rows of orders and receipts on other threads than the report's, as CSV text.
+///
+/// Parts of an audit make rows concurrently; the report appends them in order. A row is valid until the next one is
+/// made.
 package struct RowText: ~Copyable {
   private var dimensions: ReportDimensions
   private let put: (order: (OrderLine, inout CSVText) -> Void, receipt: (ReceiptLine, inout CSVText) -> Void)

@@ -1,13 +1,11 @@
 import Foundation
 
-/// `report.excelLocale`: the language and region that Excel is set to, such as `de-DE`.
+/// `report.excelLocale`: the locale of the readers' Excel, such as `de-DE`.
 package struct ExcelLocale: Hashable, Sendable {
-  /// As it was written.
   package let name: String
-  /// Whether numbers have a decimal comma, so that Excel separates values by semicolons.
+  /// True if Excel separates values by semicolons, because numbers have a decimal comma.
   package let separatesBySemicolon: Bool
 
-  /// Excel as it is set up in the United States.
   package static let unitedStates = ExcelLocale(name: "en-US", separatesBySemicolon: false)
 
   private init(name: String, separatesBySemicolon: Bool) {
@@ -15,7 +13,7 @@ package struct ExcelLocale: Hashable, Sendable {
     self.separatesBySemicolon = separatesBySemicolon
   }
 
-  /// nil for anything but a language with or without a region, as `de`, `de-DE` or `de_DE` (ISO 639, ISO 3166).
+  /// nil unless the name is a language with an optional region: `de`, `de-DE`, `de_DE` (ISO 639, ISO 3166).
   package init?(_ name: String) {
     guard let match = name.wholeMatch(of: /([a-z]{2,3})([-_][A-Za-z]{4})?([-_]([A-Z]{2}|[0-9]{3}))?/) else {
       return nil
@@ -30,7 +28,7 @@ package struct ExcelLocale: Hashable, Sendable {
       separatesBySemicolon: ExcelLocale.isComma(language: language, region: region))
   }
 
-  /// Whether the decimal mark is a comma (Unicode CLDR, `decimal` of the default numbering system).
+  /// True if the decimal mark is a comma (Unicode CLDR, `decimal` of the default numbering system).
   private static func isComma(language: String, region: String) -> Bool {
     if ["CH", "LI"].contains(region), ["de", "it", "gsw", "rm"].contains(language) { return false }
     if language == "es" {

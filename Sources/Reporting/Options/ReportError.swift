@@ -2,13 +2,12 @@ import Glibc
 import Reconciliation
 import Spreadsheet
 
-/// Why there is no report. What was written until then is in the staging directory, which the caller removes.
+/// Why a report failed. The caller removes the staging directory.
 package enum ReportError: Error, Equatable {
-  /// A file could not be created, written or brought to disk; `systemError` is the call's `errno`.
+  /// `systemError` is `errno`.
   case cannotWrite(file: String, systemError: Int32)
-  /// The workbook could not be made or written.
   case workbook(SpreadsheetError)
-  /// Sums that must agree do not: a defect of the program. Nothing may be published.
+  /// Control totals disagree: a defect of the program. The report must not be published.
   case unbalanced([ControlTotal])
 }
 
@@ -29,7 +28,6 @@ extension ReportError: CustomStringConvertible {
   }
 }
 
-/// Runs calls of the workbook's, and gives their error a place among the report's.
 func inWorkbook<Result: ~Copyable>(_ calls: () throws(SpreadsheetError) -> Result) throws(ReportError) -> Result {
   do {
     return try calls()

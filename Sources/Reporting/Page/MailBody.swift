@@ -1,27 +1,20 @@
-/// What a mail says: the same as plain text and as HTML.
+/// The content of a mail, as plain text and as HTML.
 package struct MailBody {
-  /// How its first sentence looks.
   package enum Tone { case good, warning, bad }
 
-  /// One part under a heading of its own.
   struct Section {
     var title: String
-    /// A label and what is said of it.
     var rows: [(String, String)] = []
     var lines: [String] = []
   }
 
   var title: String
   var tone: Tone
-  /// How the night went, as one sentence.
   var state: String
-  /// Why, below it.
   var reasons: [String]
   var sections: [Section]
-  /// Paragraphs at the end.
   var closing: [String]
 
-  /// For readers of plain text.
   package var text: String {
     var lines = [title, state]
     lines += reasons.map { "  - \($0)" }
@@ -34,7 +27,7 @@ package struct MailBody {
     return (lines + [""] + closing).joined(separator: "\n") + "\n"
   }
 
-  /// For everybody else. No pictures, no addresses: nothing is loaded from anywhere.
+  /// The mail as HTML. It loads no pictures and has no addresses.
   package var html: String {
     let (colour, background) =
       switch tone {
@@ -51,12 +44,11 @@ package struct MailBody {
           rows: section.rows.map { Content.Row(label: $0.0, value: $0.1) }, hasLines: !section.lines.isEmpty,
           lines: section.lines)
       }, closing: closing)
-    // The template is the program's own; what it says in plain text is better than no mail.
+    // Unreachable with the program's own template; the plain text has everything.
     guard let body = try? Template.mail.render(content) else { return "<pre>See the plain text.</pre>" }
     return String(decoding: body, as: UTF8.self)
   }
 
-  /// What the template is filled with.
   private struct Content {
     struct Section {
       var title: String
@@ -83,10 +75,6 @@ package struct MailBody {
 }
 
 extension MailBody {
-  /// - Parameters:
-  ///   - state: how the night went, as one sentence.
-  ///   - reasons: why, below it.
-  ///   - closing: paragraphs at the end.
   package init(title: String, tone: Tone, state: String, reasons: [String], closing: [String]) {
     self.init(title: title, tone: tone, state: state, reasons: reasons, sections: [], closing: closing)
   }

@@ -3,13 +3,13 @@ import Foundation
 import Mustache
 import Reconciliation
 
-/// `report.html`: the first sheet, the trend and the worst findings as one file that needs nothing else.
+/// `report.html`: the summary, the trend and the worst findings in one self-contained file.
 ///
-/// Every text comes to the page through the template, which escapes it; style and script are the program's own and allowed by
-/// their hashes alone, so that nothing from a database could ever run and nothing is loaded from anywhere.
+/// The template escapes every text. A content security policy permits only the program's style and script, by hash, so
+/// that no text of a database can run.
 struct ReportPage {
   static let fileName = "report.html"
-  /// More than these are counted; they are in findings.csv.
+  /// Limit of listed findings; `findings.csv` has all.
   static let shownFindings = 2_000
 
   private var rows: [Row] = []
@@ -17,18 +17,16 @@ struct ReportPage {
 
   init(_ options: ReportOptions) { self.options = options }
 
-  /// Adds a finding; they come worst first.
   mutating func add(_ finding: FindingLine) {
     guard rows.count < ReportPage.shownFindings else { return }
     rows.append(Row(finding, pseudonyms: options.pseudonyms))
   }
 
-  /// The page as UTF-8.
   func encoded(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [UInt8] {
     try Template.page.render(Page(self, totals, summary))
   }
 
-  // MARK: - What the template is filled with
+  // MARK: - Content of the template
 
   private struct Tile {
     var label: String
@@ -64,7 +62,6 @@ struct ReportPage {
     var units: String
   }
 
-  /// Apple's sales reports beside what is known here.
   private struct TieOut {
     var days: String
     var sentence: String
@@ -97,8 +94,7 @@ struct ReportPage {
     var count: Int
   }
 
-  /// Hands out its values by name: there are two thousand rows of twenty values, and reflection would look through all of a
-  /// row's for each.
+  /// Returns its values by name, because reflection is too slow for two thousand rows of twenty values.
   private struct Row: MustacheParent {
     var severity: String
     var severityRank: Int
@@ -108,7 +104,6 @@ struct ReportPage {
     var user: String
     var currency: String
     var stake: String
-    /// For sorting: a plain number, or nothing.
     var stakeNumber: String
     var days: String
     var reason: String
@@ -272,7 +267,6 @@ struct ReportPage {
       notChecked = (summary.unusual.map(\.words) + unseen + summary.notAskedWords).joined(separator: " ")
     }
 
-    /// As a content security policy names what it allows.
     private static func hash(_ content: [UInt8]) -> String {
       "'sha256-\(Data(SHA256.hash(data: content)).base64EncodedString())'".replacing("'", with: "")
     }

@@ -6,16 +6,14 @@ package struct SummaryMail {
   private let folder: String
   private let attachment: String?
 
-  /// - Parameters:
-  ///   - folder: where the whole report is, for people.
-  ///   - attachment: the workbook's name; nil when it is not attached.
+  /// - Parameter attachment: the workbook's name; nil if it is not attached.
   package init(_ summary: SummaryDocument, folder: String, attachment: String?) {
     self.summary = summary
     self.folder = folder
     self.attachment = attachment
   }
 
-  /// In ASCII.
+  /// The subject in ASCII.
   package var subject: String {
     "Night audit \(summary.period.until): \(summary.state.isFinal ? "complete" : summary.state.heading), "
       + "\(openFindings(summary.findings.closing)), \(critical) critical"

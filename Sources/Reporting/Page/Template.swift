@@ -1,7 +1,6 @@
 import Glibc
 import Mustache
 
-/// The program's own templates, compiled once.
 enum Template {
   static let page = Compiled(PackageResources.report_mustache)
   static let mail = Compiled(PackageResources.mail_mustache)
@@ -13,7 +12,6 @@ enum Template {
       template = Result { try MustacheTemplate(string: String(decoding: source, as: UTF8.self)) }
     }
 
-    /// The template filled in, as UTF-8.
     func render(_ content: Any) throws(ReportError) -> [UInt8] {
       switch template {
       case .success(let template): return Array(template.render(content).utf8)

@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The way of the money at stake in one currency, as the points of a drawing.
+/// The amount at risk in one currency over the nights, as the points of a chart.
 struct Trend {
   var currency: String
   var now: String
@@ -14,7 +14,7 @@ struct Trend {
 
   private static let (width, height, margin) = (320, 96, 6)
 
-  /// One for each currency that was at stake; one night is a number and no drawing.
+  /// One trend for each currency; empty with fewer than two nights.
   static func all(_ history: [Night]) -> [Trend] {
     guard history.count > 1 else { return [] }
     return history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted().map {
@@ -28,7 +28,7 @@ struct Trend {
     let places = amounts.enumerated().map { index, amount in
       (
         x: Trend.margin + (Trend.width - 2 * Trend.margin) * index / (amounts.count - 1),
-        // From the bottom, whole points: the same numbers draw the same line everywhere.
+        // Whole points, so that the same numbers give the same chart on every platform.
         y: Trend.height - Trend.margin - Int(max(0, amount) * Int128(Trend.height - 2 * Trend.margin) / most)
       )
     }

@@ -1,7 +1,7 @@
 import Reconciliation
 import Spreadsheet
 
-/// The last sheet: what the audit was set to and what its words mean.
+/// The last sheet: the settings of the audit and the meaning of its words.
 struct AboutPage {
   static let name: SheetName = "About"
   private let sheet: Sheet

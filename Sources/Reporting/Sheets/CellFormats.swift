@@ -1,16 +1,14 @@
 import Reconciliation
 import Spreadsheet
 
-/// The formats of all data sheets.
 struct CellFormats {
-  /// Of cells that hold nothing.
   let blank: CellFormat
   let header: CellFormat
   let headerIndented: CellFormat
   let headerRight: CellFormat
   let headerCentre: CellFormat
   let text: CellFormat
-  /// Text that would touch what is left of it.
+  /// For text that would touch the number to its left.
   let indented: CellFormat
   let prose: CellFormat
   let link: CellFormat
@@ -19,7 +17,6 @@ struct CellFormats {
   let count: CellFormat
   let code: CellFormat
   let instant: CellFormat
-  /// A day that nobody fills in here.
   let day: CellFormat
   let critical: CellFormat
   let major: CellFormat
@@ -76,27 +73,22 @@ struct CellFormats {
     self.totals = totals
   }
 
-  /// What people fill in.
   func entry(_ type: ColumnType) -> CellFormat { type == .due ? dayEntry : entry }
 
-  /// A number with exactly this many decimals.
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
 
-  /// The same, none of it as a dash.
   func share(digits: UInt8) -> CellFormat { shares[min(Int(digits), shares.count - 1)] }
 
-  /// The same in a line of sums.
   func total(digits: UInt8) -> CellFormat { totals[min(Int(digits), totals.count - 1)] }
 }
 
 extension CellStyle {
-  /// Thousands grouped, so many decimals, negative amounts red and with their minus.
   static func amountFormat(digits: Int) -> String {
     let number = digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)
     return "\(number);[Red]-\(number)"
   }
 
-  /// The same, and a dash for zero: in a row of mostly nothing the amounts stand out.
+  /// A dash for zero, because most amounts of such a row are zero.
   static func shareFormat(digits: Int) -> String { amountFormat(digits: digits) + ";\"–\"" }
 
   static func header(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
@@ -111,14 +103,14 @@ extension CellStyle {
     }
   }
 
-  /// The same where a sheet may be sorted, which Excel allows only where all cells are open.
+  /// An unlocked header, because Excel sorts a protected sheet only if all cells are unlocked.
   fileprivate static func openHeader(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
     var style = header(alignment, indent: indent)
     style.isLocked = false
     return style
   }
 
-  /// Rows may be several lines high: everything starts at the top. Open, so that rows can be sorted.
+  /// Aligned to the top because rows may have several lines; unlocked so that rows can be sorted.
   fileprivate static func cell(_ numberFormat: String, _ change: (inout CellStyle) -> Void = { _ in }) -> CellStyle {
     CellStyle {
       $0.numberFormat = numberFormat
@@ -128,7 +120,6 @@ extension CellStyle {
     }
   }
 
-  /// A cell that people fill in.
   fileprivate static func entry(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
     cell(numberFormat) {
       $0.background = Palette.entry
@@ -145,7 +136,6 @@ extension CellStyle {
     }
   }
 
-  /// For conditional formats.
   static func signal(_ colour: Colour, on background: Colour) -> CellStyle {
     CellStyle {
       $0.isBold = true

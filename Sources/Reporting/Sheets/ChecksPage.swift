@@ -1,18 +1,13 @@
 import Spreadsheet
 
-/// Where it stands of one sheet's columns whether they are as they were written.
 struct CheckedColumns {
-  /// The names of the columns.
   let names: CellRange
-  /// A word each.
   let results: CellRange
 
   var count: Int { results.rows.count }
 
-  /// How many are as they were written.
   var formula: Formula { "COUNTIF(\(on(results)),\"as written\")" }
 
-  /// Which are not; no text when all are.
   var changed: Formula {
     let changes = results.rows.map { row -> Formula in
       let (result, name) = (cell(row, results), cell(row, names))
@@ -28,12 +23,9 @@ struct CheckedColumns {
   }
 }
 
-/// The hidden columns of the last sheet, behind the controls: for each column that the audit wrote, what its cells come to
-/// and came to.
-///
-/// They are hidden, for nobody reads them; the control of a sheet on the summary names the columns that somebody changed.
+/// Hidden columns of the last sheet with the fingerprints of each column, now and when it was written.
 struct ChecksPage {
-  /// From here on, beside what people read.
+  /// The first column to the right of the visible ones.
   private enum Column: Int, CaseIterable {
     case sheet = 6
     case name, method, now, then, result

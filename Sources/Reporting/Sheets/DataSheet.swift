@@ -2,56 +2,44 @@ import Foundation
 import Reconciliation
 import Spreadsheet
 
-/// Where the row of an order is. There is one for each of many orders, so it is small.
+/// The row of an order; small because there is one for each of many orders.
 struct RowPlace {
-  /// Counted from 1.
   var part: Int32
-  /// Counted from zero; the header is row 0.
+  /// Counted from 0; the header is row 0.
   var row: Int32
 }
 
-/// A table as a sheet: typed cells below the header in row 1, and more sheets of the same kind when one is full.
+/// A table as a sheet with typed cells below a header; it continues on further sheets when one is full.
 struct DataSheet {
-  /// One sheet of several.
   struct Part {
     var name: SheetName
     var rows = 0
-    /// The last row that anything is in: of the sums, or the header.
     var lastRow = 0
   }
 
   let table: ReportTable
-  /// In the order of the sheet.
   let columns: [ColumnHead]
-  /// Where each of them is in the file.
+  /// The file's position of each sheet column.
   private let places: [Int]
   private let pseudonyms: Pseudonyms?
-  /// Named in the headers of times.
   let zoneName: String
-  /// Where a row says what money it is in.
   let currencyColumn: Int?
   let formats: CellFormats
   private let rowsPerSheet: Int
   private var clock: LocalClock
   var sheet: Sheet
-  /// The sheets that rows went to, the last one being written.
   var parts: [Part] = []
-  /// The row to be written, counted from zero; the header is row 0.
+  /// The next row, counted from 0; the header is row 0.
   var row = 1
-  /// Of the row, in points.
   private var height = DataSheet.lineHeight
   var totals = SheetTotals()
-  /// Of the sheets before this one.
   var totalsBefore = SheetTotals()
-  /// Rows written, all sheets together.
   var rowCount: Int { parts.reduce(0) { $0 + $1.rows } }
-  /// What the cells of each column come to, header and people's columns left out; of a table that is not checked, nothing.
+  /// The fingerprint of each column, without headers and people's columns; empty for an unchecked table.
   var fingerprints: [Fingerprint]
-  /// What numbers and sums need.
   var widths: ColumnWidths
-  /// Where the rows of orders are, for links.
   private var orderPlaces: [Identifier: RowPlace] = [:]
-  /// Where the first row with each of the words of the program's own is.
+  /// The first row of each kind, as targets of links.
   private(set) var firstPlaces: [String: RowPlace] = [:]
 
   private static let lineHeight = 15.0
@@ -71,7 +59,7 @@ struct DataSheet {
     pseudonyms = options.pseudonyms
     zoneName = options.zoneName
     clock = LocalClock(timeZone: options.timeZone)
-    // Lines with sums, one for each currency of the world, need room below the rows.
+    // Leaves room for the lines of sums, one for each currency of the world.
     self.rowsPerSheet =
       rowsPerSheet ?? CellRange.maximumRows - 1 - (table.shape.totalLabelColumn == nil ? 0 : Currency.all.count + 1)
     let name = table.sheetName(part: 1)
@@ -80,13 +68,11 @@ struct DataSheet {
     try prepare()
   }
 
-  /// Adds a row of this table.
   mutating func add<Row: TableRow>(_ line: Row, in workbook: borrowing Workbook) throws(ReportError) {
     let fileColumns = Row.columns
     try add(in: workbook) { fileColumns[$0].cell(line) }
   }
 
-  /// Adds a row of cells, each asked for by its place in the file.
   mutating func add(in workbook: borrowing Workbook, _ cell: (Int) -> Cell) throws(ReportError) {
     do {
       if row > rowsPerSheet { try turnPage(workbook) }
@@ -115,18 +101,15 @@ struct DataSheet {
     try prepare()
   }
 
-  /// The row that was written last.
   var lastPlace: RowPlace { RowPlace(part: Int32(parts.count), row: Int32(row - 1)) }
 
-  /// Lets cells that name this order lead to its row, as long as a sheet takes more links.
+  /// Makes cells with this order ID link to its row, up to Excel's limit of links.
   mutating func link(_ orderId: Identifier, to place: RowPlace) {
     if orderPlaces.count < Sheet.maximumLinks { orderPlaces[orderId] = place }
   }
 
-  /// Where a column is, by its name.
   func position(of column: String) -> Int? { columns.firstIndex { $0.name == column } }
 
-  /// The cells of a column, by its name, on every sheet that has rows.
   func cells(of column: String) -> [SheetRange] {
     guard let position = position(of: column) else { return [] }
     return parts.filter { $0.rows > 0 }.map { part in
@@ -143,7 +126,7 @@ struct DataSheet {
     }
   }
 
-  /// Whether the summary says of every column whether it is as it was written. What only evidence is of, and long, is counted.
+  /// True if the controls fingerprint every column. Tables of evidence are long, and only counted.
   var isChecked: Bool {
     switch table {
     case .findings, .periodFindings, .changes, .days, .settlement, .products, .users, .amounts, .refunds, .sandbox,
@@ -153,7 +136,7 @@ struct DataSheet {
     }
   }
 
-  /// All cells of a column, sums included, on every sheet; the first below the header where there are none.
+  /// All cells of a column, including sums, on every sheet; one cell below the header if there are none.
   func areas(ofColumn position: Int) -> [SheetRange] {
     parts.map { part in
       SheetRange(
@@ -163,7 +146,6 @@ struct DataSheet {
 
   // MARK: - Cells
 
-  /// Whether people fill in such a column here.
   func isOpen(_ type: ColumnType) -> Bool { type.isForPeople && table.shape.takesEntries }
 
   private mutating func write(_ text: String, _ position: Int, _ format: CellFormat) throws(SpreadsheetError) {
@@ -176,7 +158,7 @@ struct DataSheet {
     let type = columns[position].type
     switch cell {
     case .blank:
-      // What people fill in has to be open, and its looks say so.
+      // Cells for people's entries are unlocked and formatted even if they are empty.
       if isOpen(type) { try sheet.writeBlank(row: row, column: position, format: formats.entry(type)) }
     case .text(let text), .figure(let text): try write(text: text, position, type)
     case .id(let id): try write(text: id.text, position, type)
@@ -213,7 +195,7 @@ struct DataSheet {
       }
     } catch {
       guard error.code == .dateOutOfRange else { throw error }
-      // Excel has no such year; a row with a broken date is reported all the same.
+      // Excel supports no such year; a bad row is shown as text.
       try write(text, position, formats.text)
     }
   }
@@ -235,7 +217,7 @@ struct DataSheet {
     case .people, .status, .due:
       try write(text, position, isOpen(type) ? formats.entry(type) : formats.prose)
     case .prose:
-      // Nobody makes rows of a streamed sheet as high as their text but we.
+      // Excel does not fit row heights of streamed sheets.
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
       try write(text, position, formats.prose)
@@ -247,18 +229,17 @@ struct DataSheet {
 }
 
 extension Money {
-  /// Minor units as the nearest floating-point number of major units, which is all that a spreadsheet has.
+  /// Minor units as the nearest floating-point number of major units, the only number type of spreadsheets.
   static func number(_ units: Int128, digits: UInt8) -> Double {
-    // The compiler's way from 128 bits to a floating-point number is long.
     let number = Int64(exactly: units).map(Double.init) ?? Double(units)
     return number / Double(powersOfTen[min(Int(digits), powersOfTen.count - 1)])
   }
 }
 
 extension String {
-  /// As `count`, which is slow, for text that is nearly always ASCII.
+  /// `count` with a fast path for ASCII.
   fileprivate var characterCount: Int {
-    // CR and LF together are one character.
+    // CR LF is one character.
     utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } ? utf8.count : count
   }
 }

@@ -1,7 +1,6 @@
 import Reconciliation
 import Spreadsheet
 
-// What stands around the cells of a sheet: header, sums, colours, what helps people.
 extension DataSheet {
   func prepare() throws(SpreadsheetError) {
     for (position, column) in columns.enumerated() {
@@ -30,10 +29,8 @@ extension DataSheet {
       style: .medium(2))
   }
 
-  /// As the sheet heads it.
   func title(ofColumn position: Int) -> String { title(of: columns[position]) }
 
-  /// The CSV's words; what is shown in a zone's time names the zone.
   private func title(of column: ColumnHead) -> String {
     column.type == .instant ? "\(column.title) (\(zoneName))" : column.title
   }
@@ -47,10 +44,8 @@ extension DataSheet {
 
   func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].type.isNumber }
 
-  /// Ends the table.
   mutating func finish() throws(SpreadsheetError) { try finish(isLast: true) }
 
-  /// Ends the sheet that rows go to now: sums below the rows, the table, what colours cells and helps people.
   mutating func finish(isLast: Bool) throws(SpreadsheetError) {
     let lastRow = row - 1
     parts[parts.count - 1].lastRow = lastRow
@@ -92,8 +87,10 @@ extension DataSheet {
       })
   }
 
-  /// A protected sheet can be sorted only where its cells are open. So they are, and the audit's own columns refuse what is
-  /// typed into them; what comes in by other ways turns a control red.
+  /// Makes unlocked cells of the audit refuse entries by validation.
+  ///
+  /// They are unlocked because a protected sheet is sortable only with unlocked cells. A pasted value turns a control
+  /// red.
   private func refuseEntries(lastRow: Int) throws(SpreadsheetError) {
     let message: StaticString =
       table.shape.takesEntries
@@ -106,7 +103,7 @@ extension DataSheet {
     }
   }
 
-  /// Marks what is older than a week, proofs only while they are not settled.
+  /// Marks ages above a week; of receipts only unsettled ones.
   private func markOld(_ cells: CellRange) throws(SpreadsheetError) {
     guard let outcome = columns.firstIndex(where: { $0.name == "outcome" }) else {
       return try sheet.addConditionalFormat(.number(.greater, 7, formats.old), in: cells)
@@ -132,8 +129,7 @@ extension DataSheet {
     }
   }
 
-  /// One line for each currency, below an empty row that keeps them out of the table. Those of the last sheet are the sums
-  /// of all sheets.
+  /// One line for each currency, below an empty row that keeps it out of the table.
   private mutating func writeTotals(lastRow: Int, isLast: Bool) throws(SpreadsheetError) {
     guard let currencyColumn else { return }
     totalsBefore.add(totals)

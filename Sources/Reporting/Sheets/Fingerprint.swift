@@ -1,44 +1,40 @@
 import Reconciliation
 import Spreadsheet
 
-/// What the cells of one column come to, as a number that a formula comes to as well: whichever cell is changed, in text,
-/// number or kind, the formula comes to another one. The order of the rows does not matter, so that sheets can be sorted.
+/// A checksum of a column's cells that a spreadsheet formula computes, too, in any order of the rows.
 ///
-/// Text counts by the code of each character times a weight of its place, numbers in units of the column's last digit.
-/// Everything is whole numbers below 2^53, which every spreadsheet adds up exactly, in whatever order.
+/// Text counts by the code of each character times a weight of its position, numbers in units of the column's last
+/// digit. All values are whole numbers below 2^53, which every spreadsheet adds exactly in any order.
 struct Fingerprint {
-  /// Places of a text that count: what stands further right in longer texts does not.
+  /// Characters of a text that count; later ones are ignored.
   static let places = 512
-  /// The weight of each place: primes above every code of ASCII, so that no two characters can be exchanged for others, and
-  /// in no order, so that more of them hardly can.
+  /// Weights of positions: primes above every ASCII code, so that swapping two characters changes the sum.
+  ///
+  /// Shuffled, so that moving more characters hardly keeps it.
   static let weights: [Int] = {
     let primes = (131...).lazy.filter { number in
       !(2...).lazy.prefix { $0 * $0 <= number }.contains { number.isMultiple(of: $0) }
     }
     let first = Array(primes.prefix(521))
-    // 521 is a prime, so that each step leads to another one.
+    // 521 is a prime, so the steps of 197 visit different primes.
     return (0..<places).map { first[$0 * 197 % first.count] }
   }()
 
-  /// What spreadsheets agree upon about characters.
+  /// How uniformly spreadsheets handle the characters of a column.
   private enum Alphabet: Int {
-    /// Each has one code and one place everywhere.
     case ascii
-    /// The same, with a function that is younger.
+    /// Characters with one UTF-16 unit, which need a newer function.
     case basic
-    /// Some count those of two UTF-16 units as two: these do not count, nor do places, but what follows what.
+    /// Some spreadsheets count surrogate pairs as two, so neighbours count in place of positions.
     case any
   }
 
-  /// What a formula has to count.
   enum Method: Hashable {
-    /// No cell holds anything.
     case blank
     case asciiText, basicText, anyText
     case numbers
-    /// Text of any characters, and numbers.
     case textAndNumbers
-    /// Too long or too large to be added up exactly: how many cells hold something.
+    /// Only the number of filled cells, where exact sums would be too long or too large.
     case count
   }
 
@@ -51,7 +47,7 @@ struct Fingerprint {
   private var placed: Int128 = 0
   private var plain: Int128 = 0
   private var pairs: Int128 = 0
-  /// Of numbers by how many decimal digits they have.
+  /// Sums of numbers by their count of decimal digits.
   private var units = [Int128](repeating: 0, count: Money.powersOfTen.count)
   private var mostDigits = 0
   private var seconds: Int128 = 0
@@ -66,9 +62,7 @@ struct Fingerprint {
     if !text.withUTF8({ addPlain($0) }) { addScalars(text) }
   }
 
-  /// Adds a text of printable ASCII, as nearly all are, a byte for each character.
-  ///
-  /// - Returns: false, with nothing added, for any other.
+  /// Adds a text of printable ASCII, one byte a character; returns false for any other text.
   private mutating func addPlain(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
     guard text.allSatisfy({ (0x20..<0x7F).contains($0) }) else { return false }
     var (sum, plainSum, pairSum, last) = (0, 0, 0, 0)
@@ -78,7 +72,6 @@ struct Fingerprint {
           let code = Int(text[place])
           if place < Fingerprint.places { sum += code * weights[place] }
           plainSum += code
-          // The first character follows nothing.
           pairSum += last * squares[code]
           last = code
         }
@@ -118,7 +111,6 @@ struct Fingerprint {
     pairs += Int128(pairSum)
   }
 
-  /// A number in units of its last digit.
   mutating func add(_ number: Int128, digits: UInt8) {
     let digits = min(Int(digits), units.count - 1)
     filled += 1
@@ -128,7 +120,6 @@ struct Fingerprint {
     magnitude += abs(Money.number(number, digits: UInt8(digits)))
   }
 
-  /// A date and time by its serial number, of which there are whole seconds.
   mutating func add(serial: Double) {
     filled += 1
     numbers += 1
@@ -137,16 +128,15 @@ struct Fingerprint {
     magnitude += serial
   }
 
-  /// A prime, so that pairs of characters add up to what can be counted; above every code of ASCII.
+  /// A prime above every ASCII code, so that sums over pairs stay small.
   private static let modulus = 1_021
-  /// Of each code of ASCII.
   private static let squares = (0..<0x80).map { $0 * $0 % modulus }
 
   private static func isPlain(_ code: Int) -> Bool {
     (0x20..<0xD800).contains(code) || (0xE000...0xFFFD).contains(code)
   }
 
-  /// What is added for each cell that holds something, and for each number, so that a zero is not nothing.
+  /// Added for each filled cell and each number, so that a zero differs from an empty cell.
   private static let (cellWeight, numberWeight) = (11, 7)
 
   private var scale: Int { isOfInstants ? 86_400 : Int(Money.powersOfTen[mostDigits]) }
@@ -169,12 +159,12 @@ struct Fingerprint {
     }
   }
 
-  /// What such a formula comes to as long as nobody changes a cell.
+  /// The value of the formula while no cell is changed.
   var result: Double { Double(sum) }
 
   var method: Method {
     if filled == 0 { return .blank }
-    // Well below 2^53, so that no sum on the way is beyond it.
+    // Well below 2^53, so that no intermediate sum exceeds it.
     let limit = 4e15
     let isCountable =
       magnitude * Double(scale) < limit && (isOfInstants ? mostDigits == 0 : true) && Double(placed) < limit
@@ -189,16 +179,11 @@ struct Fingerprint {
     }
   }
 
-  /// The formula over the cells of the column, to be written for arrays.
-  ///
-  /// - Parameters:
-  ///   - cells: of one column, on each of its sheets.
-  ///   - places: the cells of a row that hold so many numbers from one on: `places(2, 3)` holds 2, 3, 4.
-  ///   - weights: as many weights of places.
+  /// - Parameter places: cells of a row with consecutive numbers: `places(2, 3)` contains 2, 3, 4.
   func formula(
     over cells: [SheetRange], places: (Int, Int) -> CellRange, weights: (Int) -> CellRange
   ) -> Formula {
-    // One place more than the longest text has: something may be added to it.
+    // One position more than the longest text, so that an appended character counts.
     let count = min(longest + 1, Fingerprint.places)
     let factors = weights(count)
     func characters(_ cells: SheetRange, from first: Int = 1) -> Formula {
@@ -234,7 +219,6 @@ struct Fingerprint {
 }
 
 extension Fingerprint.Method {
-  /// For whoever looks behind a control.
   var words: String {
     switch self {
     case .blank: "every cell is empty"

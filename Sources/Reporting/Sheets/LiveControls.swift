@@ -1,9 +1,9 @@
 import Reconciliation
 import Spreadsheet
 
-/// A number on the first sheet: what it is, and the formula over the sheets that comes to it.
+/// A number of the first sheet, with the formula over the sheets that computes it.
 struct LiveFigure {
-  /// nil: nothing on the sheets tells it.
+  /// nil if the sheets do not contain it.
   var formula: Formula?
   var result: Double
 
@@ -19,16 +19,14 @@ struct LiveFigure {
   }
 }
 
-/// Two ways to the same number.
 struct LiveControl {
   let name: String
   let left: LiveFigure
   let right: LiveFigure
   /// Decimal digits that must agree.
   var digits: UInt8 = 0
-  /// What a reader must know about it.
   var note: String?
-  /// In its place, what there is to say once it does not balance; no text until then.
+  /// Replaces the note if the control does not balance; empty text otherwise.
   var remark: Formula?
 
   var isBalanced: Bool {
@@ -37,30 +35,22 @@ struct LiveControl {
   }
 }
 
-/// Where figures of the first sheet are that controls look at.
 struct SummaryCells {
   var opening: CellReference?
   var new: CellReference?
   var closed: CellReference?
-  /// The counts of the kinds.
   var kinds: CellRange?
   var firstDay: CellReference?
   var lastDay: CellReference?
-  /// By currency what the roll-forward comes to.
   var closing: [Currency: CellReference] = [:]
 }
 
-/// Where the table of money by disposition is.
 struct MoneyTable {
-  /// The row of the words of the dispositions.
   var header: Int
-  /// The row of numbers of orders.
   var orders: Int
-  /// The first column of dispositions; the sum is left of it.
+  /// The first column of dispositions; the sum is to its left.
   var firstColumn: Int
-  /// The row of each currency.
   var rows: [Currency: Int] = [:]
-  /// Of the orders in the sandbox and of the broken rows.
   var apart: [Disposition: CellReference] = [:]
 
   func cell(_ disposition: Disposition, row: Int) -> CellReference {
@@ -68,7 +58,7 @@ struct MoneyTable {
   }
 }
 
-/// Every control of the workbook. The program has balanced its own sums before; these find what happens to them later.
+/// The controls of the workbook. They detect changes that are made after the program's own control totals.
 struct LiveControls {
   private(set) var controls: [LiveControl] = []
 
@@ -217,7 +207,7 @@ struct LiveControls {
 
   // MARK: - Rows of files
 
-  /// Whatever a sum does not notice: text, one word for another, numbers that mean nothing added up.
+  /// Controls for changes that sums do not detect, such as text.
   private mutating func addColumns(_ sheets: TableFormulas) {
     for sheet in sheets.sheets {
       guard let columns = sheets.checked[sheet.table] else { continue }

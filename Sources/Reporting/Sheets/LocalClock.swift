@@ -1,10 +1,10 @@
 import Foundation
 import Reconciliation
 
-/// Turns instants into the time that clocks in one zone show.
+/// Converts instants to the local time of a zone.
 ///
-/// Zones change their offset on quarters of an hour, so one question to the zone's table serves a whole quarter; a
-/// million rows ask a few hundred times.
+/// Zones change their offset on quarters of an hour, so one look-up serves a quarter; a million rows need a few
+/// hundred.
 struct LocalClock {
   private let timeZone: TimeZone
   private var quarter: Int64?
@@ -15,7 +15,6 @@ struct LocalClock {
 
   init(timeZone: TimeZone) { self.timeZone = timeZone }
 
-  /// Seconds since 1970-01-01 00:00:00 as the zone's clocks count them.
   mutating func localSeconds(_ instant: Instant) -> Int64 {
     let seconds = instant.seconds
     let quarter = seconds / 900
@@ -29,7 +28,7 @@ struct LocalClock {
   private mutating func offset(in quarter: Int64, of seconds: Int64) -> Int64 {
     if let known = offsets[quarter] { return known }
     let offset = Int64(timeZone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
-    // Dates from all over history are bad rows; they may not fill the memory.
+    // Bad rows may have dates of any century, and must not fill the memory.
     if offsets.count >= LocalClock.rememberedQuarters { offsets.removeAll(keepingCapacity: true) }
     offsets[quarter] = offset
     return offset

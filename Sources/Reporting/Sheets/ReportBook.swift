@@ -2,7 +2,7 @@ import Foundation
 import Reconciliation
 import Spreadsheet
 
-/// The workbook of a report. A sheet's rows wait in temporary files beside it, so memory grows with links alone.
+/// The workbook of a report. Rows wait in temporary files, so that memory grows only with links.
 struct ReportBook: ~Copyable {
   private let workbook: Workbook
   private let options: ReportOptions
@@ -21,7 +21,7 @@ struct ReportBook: ~Copyable {
         comments: "Customer amounts as recorded by the shop; not proceeds, not for revenue recognition.",
         created: max(1, options.asOf.seconds),
         custom: [("As of", options.asOf.text), ("Period ends", options.period.until)]))
-    // The order of the tabs is the order in which sheets are added.
+    // Sheets are added in the order of their tabs.
     let summary = try workbook.addSheet(named: "Summary", storage: .inMemory)
     let sheets = try DataSheets(workbook, options, rowsPerSheet: rowsPerSheet)
     let about = try workbook.addSheet(named: AboutPage.name, storage: .inMemory)
@@ -71,7 +71,6 @@ struct ReportBook: ~Copyable {
 
   mutating func write(_ point: PricePointLine) throws(ReportError) { try sheets.amounts.add(point, in: workbook) }
 
-  /// Writes what is left, ends every sheet and brings the workbook to disk.
   consuming func finish(
     totals: Totals, summary facts: SummaryFacts, summaryDigest: String
   ) throws(ReportError) {
@@ -89,7 +88,6 @@ struct ReportBook: ~Copyable {
   }
 }
 
-/// The data sheets of a workbook.
 private struct DataSheets {
   var findings: DataSheet
   var periodFindings: DataSheet?
@@ -105,7 +103,6 @@ private struct DataSheets {
   var receipts: DataSheet
   var orders: DataSheet
 
-  /// Adds them in the order of their tabs.
   init(_ workbook: borrowing Workbook, _ options: ReportOptions, rowsPerSheet: Int?) throws(SpreadsheetError) {
     let formats = try CellFormats(workbook)
     func sheet(_ table: ReportTable, _ workbook: borrowing Workbook) throws(SpreadsheetError) -> DataSheet {
@@ -126,7 +123,6 @@ private struct DataSheets {
     orders = try sheet(.orders, workbook)
   }
 
-  /// In the order of their tabs.
   var all: [DataSheet] {
     [findings] + [periodFindings].compactMap(\.self) + [changes, days] + [tieOut, settlement].compactMap(\.self)
       + [products, users, amounts, refunds, sandbox, receipts, orders]

@@ -2,14 +2,13 @@ import Reconciliation
 import Spreadsheet
 
 extension SummaryPage {
-  /// In rows, with the room below them.
+  /// In rows, including the gap below.
   private static let chartHeight = 13
-  /// Where charts begin that stand side by side.
   private static let chartColumns = [0, 2, 6]
-  /// In pixels: as wide as the narrowest room between two of these columns.
+  /// In pixels: as wide as the narrowest gap between these columns.
   private static let chartSize = (width: 408, height: (chartHeight - 1) * pixelsPerRow)
 
-  /// Each chart shows one thing in one unit. What is a single point is a number above, and no chart.
+  /// Each chart shows one measure in one unit. A single point gets no chart.
   mutating func writeCharts(
     _ money: MoneyTable, totals: Totals, history: [Night], in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
@@ -39,7 +38,6 @@ extension SummaryPage {
     try writeExposure(history, in: workbook)
   }
 
-  /// Money at stake, night by night: one small chart for each currency, all of them.
   private mutating func writeExposure(_ history: [Night], in workbook: borrowing Workbook) throws(SpreadsheetError) {
     let currencies = history.reduce(into: Set()) { $0.formUnion($1.atStake.minorUnits.keys) }.sorted()
     guard !currencies.isEmpty else { return }

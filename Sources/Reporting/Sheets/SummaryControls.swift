@@ -2,7 +2,7 @@ import Reconciliation
 import Spreadsheet
 
 extension SummaryPage {
-  /// Each side is a formula over the sheets, so that a number that somebody changes is found.
+  /// Both sides are formulas over the sheets, so that a changed number shows.
   mutating func writeControls(_ live: LiveControls) throws(SpreadsheetError) {
     try heading("Controls")
     try line(
@@ -25,7 +25,7 @@ extension SummaryPage {
       try sheet.writeFormula(
         "ROUND(\(left)-\(right),\(digits))", result: control.left.result - control.right.result, row: row, column: 3,
         format: format)
-      // A side that is an error is no number, and neither is their difference.
+      // The difference of an error value is an error, too.
       try sheet.writeFormula(
         "IF(ISNUMBER(\(difference)),IF(\(difference)=0,\"balanced\",\"NOT BALANCED\"),\"NOT BALANCED\")",
         result: isBalanced ? "balanced" : "NOT BALANCED", row: row,

@@ -2,10 +2,8 @@ import Reconciliation
 import Spreadsheet
 
 extension SummaryPage {
-  /// As many currencies as stand side by side on the page.
   private static let currenciesAcross = 6
 
-  /// Open findings by kind, and how old the transactions are, each with the money at stake in every currency.
   mutating func writeFindings(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
     let findings = facts.findings
     try heading("Open findings by kind")
@@ -20,7 +18,6 @@ extension SummaryPage {
     try writeAges(findings, sheets, currencies)
   }
 
-  /// Blocks of currencies, one below the other: none is left out.
   private func blocks(_ currencies: [Currency]) -> [ArraySlice<Currency>] {
     if currencies.isEmpty { return [[]] }
     return stride(from: 0, to: currencies.count, by: SummaryPage.currenciesAcross).map {
@@ -70,7 +67,6 @@ extension SummaryPage {
     }
   }
 
-  /// What all kinds come to, and each severity of them.
   private mutating func writeSums(
     _ findings: FindingsSummary, _ sheets: TableFormulas, _ block: ArraySlice<Currency>, top: Int,
     rows: ClosedRange<Int>
@@ -112,7 +108,6 @@ extension SummaryPage {
     }
   }
 
-  /// The kind, leading to the first of its findings.
   private func writeName(of kind: FindingKind, _ sheets: TableFormulas) throws(SpreadsheetError) {
     guard let place = sheets[.findings]?.firstPlaces[kind.rawValue] else {
       return try sheet.writeText(kind.title, row: row, column: 0, format: formats.tableText)
@@ -160,7 +155,6 @@ extension SummaryPage {
 }
 
 extension Ageing.Bucket {
-  /// Which ages fall into it.
   fileprivate var criteria: [Criterion] {
     switch self {
     case .upToOne: [.atMost(1)]

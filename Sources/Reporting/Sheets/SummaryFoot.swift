@@ -1,6 +1,5 @@
 import Spreadsheet
 
-// The end of the first sheet: where everything is, and who signs.
 extension SummaryPage {
   mutating func writeContents(_ sheets: [DataSheet]) throws(SpreadsheetError) {
     try heading("Sheets of this workbook")
@@ -57,17 +56,14 @@ extension SummaryPage {
   }
 }
 
-/// The lines that people sign, each with an open cell to its right.
+/// The sign-off lines, each with an unlocked cell to its right.
 package enum SignOff {
-  /// What stands over them.
   package static let heading = "Sign-off"
   package static let preparedBy = "Prepared by"
   package static let reviewedBy = "Reviewed by"
   package static let date = "Date"
   package static let remark = "Remark"
-  /// The result of a control that does not agree, and the beginning of the banner above it.
   package static let notBalanced = "NOT BALANCED"
   package static let labels = [preparedBy, reviewedBy, date, remark]
-  /// The sheet that they stand on.
   package static let sheet = "Summary"
 }

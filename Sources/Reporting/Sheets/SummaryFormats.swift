@@ -1,7 +1,6 @@
 import Reconciliation
 import Spreadsheet
 
-/// The formats of the summary.
 struct SummaryFormats {
   let title: CellFormat
   let subtitle: CellFormat
@@ -32,7 +31,6 @@ struct SummaryFormats {
   let day: CellFormat
   let good: CellFormat
   let bad: CellFormat
-  /// Indexed by decimal digits.
   private let amounts: [CellFormat]
   private let shares: [CellFormat]
   private let sums: [CellFormat]
@@ -168,13 +166,10 @@ struct SummaryFormats {
     self.shares = shares
   }
 
-  /// A number with exactly this many decimals.
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
 
-  /// The same, none of it as a dash.
   func share(digits: UInt8) -> CellFormat { shares[min(Int(digits), shares.count - 1)] }
 
-  /// The same for what others come to.
   func sum(digits: UInt8) -> CellFormat { sums[min(Int(digits), sums.count - 1)] }
 }
 
@@ -190,7 +185,6 @@ extension CellStyle {
     }
   }
 
-  /// A part of the row of large figures.
   fileprivate static func tile(_ change: (inout CellStyle) -> Void) -> CellStyle {
     CellStyle {
       $0.numberFormat = "#,##0"
@@ -201,7 +195,6 @@ extension CellStyle {
     }
   }
 
-  /// A cell of the line that a small table comes to.
   fileprivate static func sum(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
     CellStyle {
       $0.numberFormat = numberFormat
@@ -212,7 +205,6 @@ extension CellStyle {
     }
   }
 
-  /// A cell of a small table, with a hairline below.
   fileprivate static func line(_ numberFormat: String, _ change: (inout CellStyle) -> Void) -> CellStyle {
     CellStyle {
       $0.numberFormat = numberFormat

@@ -1,7 +1,6 @@
 import Reconciliation
 import Spreadsheet
 
-// The top of the first sheet: what was audited, and what a reader wants to know before anything else.
 extension SummaryPage {
   mutating func writeTitle(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try line("App Store night audit \(options.period.days)", formats.title, height: 34)
@@ -24,7 +23,6 @@ extension SummaryPage {
     try gap()
   }
 
-  /// What a reader wants to know before anything else.
   func writeTiles(_ totals: Totals, _ findings: FindingsSummary) throws(SpreadsheetError) {
     try sheet.setRow(bannerRow, height: 26)
     let banner = CellRange(rows: bannerRow...bannerRow, columns: 0...SummaryPage.lastColumn)
@@ -70,12 +68,11 @@ extension SummaryPage {
     }
   }
 
-  /// One line of links, so that no sheet is further than a click from the first screen.
   mutating func writeNavigation(_ sheets: [DataSheet]) throws(SpreadsheetError) {
     try sheet.setRow(row, height: 20)
     try sheet.writeText("Go to", row: row, column: 0, format: formats.label)
     for (position, name) in (sheets.map { $0.table.sheetName(part: 1) } + ["About"]).enumerated() {
-      // A second line rather than a column that nothing else is in: the page is as wide as its widest line.
+      // A second line, because a further column would widen the printed page.
       if position > 0, position.isMultiple(of: SummaryPage.lastColumn) {
         row += 1
         try sheet.setRow(row, height: 20)
@@ -125,23 +122,18 @@ extension SummaryPage {
   }
 }
 
-/// What the first sheet says about which report it is of.
+/// The identity of the report on the first sheet, for imports.
 package enum ReportIdentity {
-  /// The label of the line that names `summary.json`.
   package static let run = "Run"
-  /// The label of the day, where it is one.
   package static let day = "Day"
-  /// The label of the last day of several.
   package static let lastDay = "Last day"
-  /// Digits of the digest that are shown.
   private static let shown = 16
 
-  /// - Parameter digest: of `summary.json`: 64 hexadecimal digits.
   static func words(_ digest: String) -> String {
     "summary.json has the SHA-256 \(digest.prefix(shown))…; run.json beside it names the run that made it"
   }
 
-  /// The beginning of the digest in a line that came back; nil in a line that says something else.
+  /// nil for other text.
   package static func digits(in words: String) -> String? {
     guard let found = words.firstMatch(of: /SHA-256 ([0-9a-f]+)…/), found.1.count == shown else { return nil }
     return String(found.1)

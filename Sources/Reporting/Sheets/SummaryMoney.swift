@@ -4,7 +4,6 @@ import Spreadsheet
 extension SummaryPage {
   // MARK: - Money
 
-  /// Orders and money by disposition: numbers of orders first, then one line for each currency.
   mutating func writeMoney(_ totals: Totals, _ sheets: TableFormulas) throws(SpreadsheetError) -> MoneyTable {
     let dispositions = Disposition.inMoneyTotals
     try heading("Orders and money by outcome")
@@ -52,7 +51,6 @@ extension SummaryPage {
     return table
   }
 
-  /// The sum of this row's dispositions in its second column; ends the row.
   private mutating func writeRowSum(result: Double, format: CellFormat) throws(SpreadsheetError) {
     let cells = CellRange(rows: row...row, columns: 2...1 + Disposition.inMoneyTotals.count)
     try sheet.writeFormula("SUM(\(cells))", result: result, row: row, column: 1, format: format)
@@ -61,7 +59,6 @@ extension SummaryPage {
 
   // MARK: - From night to night
 
-  /// What was at stake then, what came, went and changed, and what is at stake now.
   mutating func writeRollForward(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
     let findings = facts.findings
     let roll = findings.rollForward
@@ -122,7 +119,6 @@ extension SummaryPage {
     row += 2
   }
 
-  /// The lines that matter most; the sheet has them all.
   mutating func writeChanges(_ changes: ChangesSummary) throws(SpreadsheetError) {
     guard changes.since != nil else { return }
     try heading("What changed")
@@ -134,10 +130,8 @@ extension SummaryPage {
 
   // MARK: - Earlier days
 
-  /// A page is no place for more; `summary.json` has them all.
   private static let adjustmentRows = 60
 
-  /// What late facts changed about days that were reported before, and what that comes to.
   mutating func writeAdjustments(
     _ adjustments: [Adjustment], _ revisions: [TieOutFacts.Revision]
   ) throws(SpreadsheetError) {
@@ -168,7 +162,7 @@ extension SummaryPage {
     row += 1
   }
 
-  /// Net by currency: of the money that is settled now and was not, whatever the bucket that it left.
+  /// Net amount by currency: the change of settled money, whatever disposition it left.
   static func net(of adjustments: [Adjustment]) -> [Currency: Int128] {
     adjustments.reduce(into: [:]) { net, adjustment in
       guard Disposition.inMoneyTotals.contains(adjustment.bucket.disposition) else { return }

@@ -1,35 +1,29 @@
 import Reconciliation
 import Spreadsheet
 
-/// The first sheet: what was audited, whether it is whole and balanced, and where the money and the findings are.
+/// The first sheet: scope, completeness, controls, amounts and findings.
 struct SummaryPage {
   let sheet: Sheet
   let formats: SummaryFormats
   let options: ReportOptions
-  /// Of `summary.json`: 64 hexadecimal digits.
   let summaryDigest: String
-  /// The row to be written, counted from zero.
+  /// The next row, counted from 0.
   var row = 0
 
-  /// Where the row of large figures is; it is written when it is known where the controls are.
+  /// The row of tiles. It is written last, because it refers to the controls.
   var tileRow = 0
-  /// Where the line over everything is that says whether the controls balance.
   var bannerRow = 0
-  /// The cells that say whether a control balances.
   var results: CellRange?
   var unbalanced = 0
-  /// Cells that other parts of the page refer to.
   var figures = SummaryCells()
-  /// Cells that formulas and macros can call by a name.
+  /// Cells with a defined name, for formulas and macros.
   var names: [String: CellReference] = [:]
   private var rowsThatBeginPages: [Int] = []
 
-  /// Of a row that is not set: 15 points.
+  /// Height of a default row, 15 points.
   static let pixelsPerRow = 20
 
-  /// The first column holds names, the others one number each.
   static let lastColumn = 10
-  /// In characters; a larger sum than usual makes the columns of numbers wider.
   private static let widths = (names: 44.0, numbers: 14.5)
 
   init(
@@ -45,7 +39,6 @@ struct SummaryPage {
     try sheet.activate()
   }
 
-  /// - Parameter sheets: the data sheets, ended.
   consuming func write(
     totals: Totals, facts: SummaryFacts, sheets: TableFormulas, in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
@@ -91,7 +84,7 @@ struct SummaryPage {
     try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows])
   }
 
-  /// Of the columns of numbers: charts stand across them, so they are all as wide as the largest sum needs.
+  /// All number columns are as wide as the largest sum needs, because charts span them.
   private static func width(_ totals: Totals, _ facts: SummaryFacts) -> Double {
     var widths = ColumnWidths(least: [SummaryPage.widths.numbers])
     func fit(_ units: Int128, _ currency: Currency) {
@@ -114,9 +107,7 @@ struct SummaryPage {
   private mutating func beginPage() { rowsThatBeginPages.append(row) }
 }
 
-// What all sections are made of.
 extension SummaryPage {
-  /// A number, by a formula where there is one.
   func write(_ figure: LiveFigure, column: Int, _ format: CellFormat) throws(SpreadsheetError) {
     switch figure.formula {
     case .none: try sheet.writeNumber(figure.result, row: row, column: column, format: format)
@@ -125,7 +116,6 @@ extension SummaryPage {
     }
   }
 
-  /// One text across the page.
   mutating func line(_ text: String, _ format: CellFormat, height: Double?) throws(SpreadsheetError) {
     if let height { try sheet.setRow(row, height: height) }
     try sheet.mergeCells(
@@ -133,7 +123,6 @@ extension SummaryPage {
     row += 1
   }
 
-  /// A little room.
   mutating func gap() throws(SpreadsheetError) {
     try sheet.setRow(row, height: 8)
     row += 1
@@ -143,7 +132,7 @@ extension SummaryPage {
     try line(text, formats.heading, height: 24)
   }
 
-  /// - Parameter texts: how many of them, from the left, head text; the others head numbers.
+  /// - Parameter texts: count of the first titles that are above text; the others are above numbers.
   mutating func header(_ titles: [String], texts: Int = 1, from column: Int = 0) throws(SpreadsheetError) {
     for (offset, title) in titles.enumerated() {
       let format = offset < texts ? formats.tableHeader : formats.tableHeaderRight

@@ -1,7 +1,6 @@
 import Reconciliation
 import Spreadsheet
 
-/// What Apple counted beside what is known here, on the first sheet.
 extension SummaryPage {
   mutating func writeTieOut(_ facts: TieOutFacts) throws(SpreadsheetError) {
     try heading("Tie-out with Apple's sales reports, \(facts.firstDay) to \(facts.lastDay)")
@@ -14,7 +13,6 @@ extension SummaryPage {
     try gap()
   }
 
-  /// The last four weeks, day by day.
   mutating func writeTrend(_ facts: TieOutFacts, in workbook: borrowing Workbook) throws(SpreadsheetError) {
     try heading("Tie-out, the last \(facts.days.count) days")
     let top = row

@@ -1,9 +1,7 @@
 import Reconciliation
 import Spreadsheet
 
-// The part of the first sheet that people begin their day with: what to do first, who has what, what was decided.
 extension SummaryPage {
-  /// The most urgent findings with their money.
   mutating func writeFirst(_ findings: [ReportedFinding]) throws(SpreadsheetError) {
     if findings.isEmpty { return }
     try heading("What to do first")
@@ -15,7 +13,7 @@ extension SummaryPage {
       format: formats.tableHeader)
     for reported in findings {
       let finding = reported.finding
-      // Two lines of the suggested action.
+      // Two lines for the suggested action.
       try sheet.setRow(row, height: 30)
       for (column, text) in [
         finding.kind.title, finding.severity.rawValue, (finding.orderId ?? finding.subject.id).text,
@@ -40,7 +38,6 @@ extension SummaryPage {
     row += 1
   }
 
-  /// Open and overdue findings by owner, those without one last.
   mutating func writeOwners(_ findings: FindingsSummary) throws(SpreadsheetError) {
     if findings.owners.isEmpty { return }
     try heading("Open findings by owner")
@@ -56,10 +53,8 @@ extension SummaryPage {
     row += 1
   }
 
-  /// More owners than this are on the sheet Findings only.
   private static let ownerRows = 20
 
-  /// What people decided since the previous report.
   mutating func writeDecisions(_ facts: SummaryFacts) throws(SpreadsheetError) {
     guard facts.changes.since != nil else { return }
     try heading("Decided since the previous report")

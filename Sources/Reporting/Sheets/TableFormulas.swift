@@ -1,14 +1,11 @@
 import Reconciliation
 import Spreadsheet
 
-/// What rows a formula takes.
 enum Criterion {
-  /// What a cell holds.
   case cell(CellReference)
   case word(StaticString)
   case atLeast(Int)
   case atMost(Int)
-  /// Nothing in the cell.
   case blank
 
   var formula: Formula {
@@ -22,15 +19,12 @@ enum Criterion {
   }
 }
 
-/// Sums and counts over the sheets of the report's tables, each over all sheets that a table is spread over.
+/// Sums and counts over the data sheets, each over all sheets of a table.
 struct TableFormulas {
-  /// In the order of their tabs.
   let sheets: [DataSheet]
-  /// By table whether its columns are as they were written.
   let checked: [ReportTable: CheckedColumns]
   private let byTable: [ReportTable: DataSheet]
 
-  /// - Parameter sheets: all of them ended.
   init(_ sheets: [DataSheet], checked: [ReportTable: CheckedColumns]) {
     self.sheets = sheets
     self.checked = checked
@@ -39,26 +33,21 @@ struct TableFormulas {
 
   subscript(table: ReportTable) -> DataSheet? { byTable[table] }
 
-  /// How many rows a table has: cells of this column that hold something.
-  ///
-  /// - Parameter column: one that no row leaves empty. Broken rows have lost their ids, and empty text is no content.
+  /// - Parameter column: never empty. Bad rows may lack an ID, and Excel does not count empty text.
   func rows(_ table: ReportTable, _ column: String) -> Formula {
     total(byTable[table]?.cells(of: column) ?? []) { .call("COUNTA", ["\($0)"]) }
   }
 
-  /// The sum of a column.
   func sum(_ table: ReportTable, _ column: String) -> Formula {
     total(byTable[table]?.cells(of: column) ?? []) { .call("SUM", ["\($0)"]) }
   }
 
-  /// How many rows meet all conditions.
   func count(_ table: ReportTable, where conditions: [(String, Criterion)]) -> Formula {
     let ranges = conditions.map { byTable[table]?.cells(of: $0.0) ?? [] }
     guard let parts = ranges.first?.count, parts > 0 else { return "0" }
     return .sum(of: (0..<parts).map { .call("COUNTIFS", arguments(part: $0, ranges, conditions)) })
   }
 
-  /// The sum of a column over the rows that meet all conditions.
   func sum(_ table: ReportTable, _ column: String, where conditions: [(String, Criterion)]) -> Formula {
     let sums = byTable[table]?.cells(of: column) ?? []
     guard !sums.isEmpty else { return "0" }
@@ -66,7 +55,7 @@ struct TableFormulas {
     return .sum(of: sums.indices.map { .call("SUMIFS", ["\(sums[$0])"] + arguments(part: $0, ranges, conditions)) })
   }
 
-  /// The sum of a column over the rows that meet a condition and whose day, as text, is none outside of two cells.
+  /// The sum over rows that meet a condition and whose day, as text, is within two cells.
   func sum(
     _ table: ReportTable, _ column: String, of condition: (String, Criterion), from first: CellReference,
     to last: CellReference, in day: String

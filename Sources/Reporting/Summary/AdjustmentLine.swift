@@ -1,6 +1,5 @@
 import Reconciliation
 
-/// An adjustment as `summary.json` has it.
 struct AdjustmentLine: Codable {
   struct Sum: Codable {
     let orders: Int

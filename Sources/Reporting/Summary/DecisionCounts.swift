@@ -1,11 +1,10 @@
-/// How many findings people changed since the previous report, by what they changed.
+/// Counts of findings that people changed since the previous report, by type of change.
 package struct DecisionCounts: Hashable, Sendable {
-  /// By `acknowledged`, `closed`, `open`, `owner`, `due`, `remark`.
+  /// Keys: `acknowledged`, `closed`, `open`, `owner`, `due`, `remark`.
   package var counts: [String: Int] = [:]
 
   package init(_ counts: [String: Int] = [:]) { self.counts = counts }
 
-  /// One line: `3 acknowledged · 1 closed`.
   package var words: String {
     let titles = [
       ("acknowledged", "acknowledged"), ("closed", "closed"), ("open", "reopened"), ("owner", "assigned"),

@@ -1,9 +1,8 @@
 import Reconciliation
 
-/// How the way from what was open then to what is open now is told: from night to night, or over a longer period.
+/// The titles of the movement of findings, from night to night or over a longer period.
 struct MovementWords {
   let title: String
-  /// What it begins with, and what came and went in between.
   let compared: String
   let opening: String
   let closing: String
@@ -32,7 +31,6 @@ struct MovementWords {
     compared = "Compared with the night made for \(since.text)\(doubt).\(between)"
   }
 
-  /// Whether the period is a month of the calendar, from its first day to its last.
   private static func isMonth(_ facts: SummaryFacts) -> Bool {
     guard let first = CivilDate(facts.since), let last = CivilDate(facts.until), first.day == 1,
       (first.year, first.month) == (last.year, last.month)

@@ -1,21 +1,17 @@
-/// Whether a report is finished: every check was answered, and every day of the period has ended.
+/// The completeness of a report: all checks answered, all days of the period over.
 struct ReportState {
   let isComplete: Bool
-  /// Days of the period that had not ended at the as-of.
+  /// Days of the period that were not over at the as-of.
   let missingDays: Int
-  /// Last day of the period, `2026-11-30`.
   let until: String
 
-  /// Whether nothing is missing.
   var isFinal: Bool { isComplete && missingDays == 0 }
 
-  /// `COMPLETE`, `PERIOD NOT ENDED` or `INCOMPLETE`.
   var heading: String {
     if !isComplete { return "INCOMPLETE" }
     return missingDays == 0 ? "COMPLETE" : "PERIOD NOT ENDED"
   }
 
-  /// The sentences behind the heading.
   var text: String {
     let answered = "Every check that was due was answered."
     let outstanding = "The items below are outstanding."
@@ -30,10 +26,9 @@ struct ReportState {
 }
 
 extension SummaryFacts {
-  /// Whether the report is finished, for people.
   var state: ReportState { ReportState(isComplete: isComplete, missingDays: missingDays, until: until) }
 
-  /// The state in one line for a terminal: `Complete.`, or what is missing.
+  /// The state as one line for a terminal: `Complete.`, or the reasons.
   package var stateLine: String {
     switch (isComplete, missingDays) {
     case (true, 0): "Complete."
@@ -43,12 +38,10 @@ extension SummaryFacts {
     }
   }
 
-  /// The state in one word for a line of cron's mail.
   package var stateWord: String { state.isFinal ? "complete" : state.heading }
 }
 
 extension SummaryDocument {
-  /// Whether the report is finished, for people.
   var state: ReportState {
     ReportState(isComplete: complete, missingDays: period.missingDays, until: period.until)
   }

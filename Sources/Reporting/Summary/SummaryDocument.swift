@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Reconciliation
 
-/// `summary.json`.
+/// The document `summary.json`.
 package struct SummaryDocument: Codable {
   package static let fileName = "summary.json"
 
@@ -10,9 +10,7 @@ package struct SummaryDocument: Codable {
     var since: String
     var until: String
     var timeZone: String
-    /// Whether the period had ended at the as-of.
     var ended: Bool
-    /// Days of the period that had not ended at the as-of.
     var missingDays: Int
 
     enum CodingKeys: String, CodingKey {
@@ -28,13 +26,12 @@ package struct SummaryDocument: Codable {
 
   struct Bucket: Codable {
     var orders: Int
-    /// Decimal text by currency code.
     var amount: [String: String]
   }
 
   struct Findings: Codable {
     var open: [String: Int]
-    /// How many of each severity the open ones of a kind are: one that App Review made is minor, whatever its kind.
+    /// Counts by kind and severity. The severity may differ from the kind's own: App Review findings are minor.
     var severities: [String: [String: Int]]
     var opening: Int
     var new: Int
@@ -51,7 +48,6 @@ package struct SummaryDocument: Codable {
     }
   }
 
-  /// Open findings about deals of one age, and how many findings people have known about for as long.
   struct Age: Codable {
     var days: String
     var findings: Int
@@ -66,15 +62,12 @@ package struct SummaryDocument: Codable {
     }
   }
 
-  /// What is different from the last complete night.
   struct Changes: Codable {
-    /// As-of of that night; nil on the first one.
+    /// As-of of that night; nil for the first night.
     var since: String?
-    /// Whether that night was complete: where none ever was, the last one with a report is compared with.
+    /// False if no night was complete yet; the last night with a report is then compared.
     var sinceComplete: Bool
-    /// How many of each.
     var counts: [String: Int]
-    /// The lines that matter most.
     var first: [String]
 
     enum CodingKeys: String, CodingKey {
@@ -100,11 +93,9 @@ package struct SummaryDocument: Codable {
   var control: [Control]
   var adjustments: [AdjustmentLine]
   var changes: Changes
-  /// By app.
   var notChecked: [String: [String]]
-  /// Kinds of finding, and refunds, on a much larger share of the orders than in the nights before, one sentence each.
   var unusual: [String]
-  /// Absent where the tie-out is not configured.
+  /// nil if no tie-out is configured.
   var tieOut: TieOutBlock?
 
   enum CodingKeys: String, CodingKey {
@@ -143,31 +134,27 @@ package struct SummaryDocument: Codable {
       first: summary.changes.first)
   }
 
-  /// Reads a `summary.json` back; nil for anything else.
   package init?(json: [UInt8]) {
     guard let document = try? JSONDecoder().decode(SummaryDocument.self, from: Data(json)) else { return nil }
     self = document
   }
 
-  /// Both sides of every control total, as they were written.
   package var controlTotals: [ControlTotal] {
     control.map { ControlTotal(name: $0.name, left: $0.left, right: $0.right) }
   }
 
-  /// Whether everything that was due was answered.
   package var isComplete: Bool { complete }
 
-  /// As-of of the run, RFC 3339.
+  /// As-of in RFC 3339.
   package var instant: String { asOf }
 
-  /// The document as UTF-8, its keys sorted: the same facts give the same bytes.
   package func encoded() throws(ReportError) -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     do {
       return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]
     } catch {
-      // Text and whole numbers can always be encoded.
+      // Unreachable: text and whole numbers can always be encoded.
       throw ReportError.cannotWrite(file: SummaryDocument.fileName, systemError: EINVAL)
     }
   }

@@ -6,14 +6,11 @@ package struct TieOutBlock: Codable, Sendable {
   package var incompleteReasons: [String]
   package var appleUnits: Decimal
   package var ourUnits: Decimal
-  /// By class; those without units are 0.
   package var explained: [String: Decimal]
-  /// Net.
   package var unexplained: Decimal
-  /// Days that were tied out before and that Apple has reported anew since; absent where there are none.
+  /// Days that Apple reported anew since they were tied out; nil for none.
   package var adjustments: [Adjustment]?
 
-  /// In units.
   package struct Adjustment: Codable, Sendable {
     package var day: String
     package var vendor: String

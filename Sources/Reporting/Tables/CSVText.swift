@@ -1,29 +1,24 @@
 import Reconciliation
 
-/// How a file of comma-separated values is written.
 struct CSVDialect: Hashable, Sendable {
   var separator = UInt8(ascii: ",")
   var decimalMark = UInt8(ascii: ".")
-  /// Between day and time.
   var timeMark = UInt8(ascii: "T")
-  /// Whether times end with the `Z` that says UTC.
+  /// True if times end with the `Z` of UTC.
   var namesZone = true
-  /// Whether ids are written as `="…"`, for a program that would take them for numbers.
+  /// True if IDs are written as `="…"`, which keeps Excel from reading them as numbers.
   var marksIds = false
-  /// What a file begins with.
   var mark: [UInt8] = []
 
-  /// For machines: RFC 4180.
   static let plain = CSVDialect()
 }
 
-/// Rows of comma-separated values in the making (RFC 4180: comma, CRLF, quotes doubled), as UTF-8.
+/// A writer of CSV rows as UTF-8 (RFC 4180: comma, CRLF, quotes doubled).
 ///
-/// A row costs no allocation: millions of them are written every night.
+/// A row allocates nothing, because a night writes millions.
 struct CSVText: ~Copyable {
   private let dialect: CSVDialect
   private var storage: UnsafeMutableBufferPointer<UInt8>
-  /// How many bytes were written.
   private(set) var count = 0
 
   private static let quote = UInt8(ascii: "\"")
@@ -35,15 +30,13 @@ struct CSVText: ~Copyable {
 
   deinit { storage.deallocate() }
 
-  /// What was written.
   var bytes: [UInt8] { withBytes { [UInt8]($0) } }
 
-  /// What was written, where it lies until more is.
+  /// The written bytes, valid until the next write.
   var bytesInPlace: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(storage)[..<count])
   }
 
-  /// Lends what was written.
   borrowing func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(storage)[..<count]))
   }
@@ -52,7 +45,6 @@ struct CSVText: ~Copyable {
 
   // MARK: - Cells
 
-  /// Adds a cell of a column.
   mutating func put(_ cell: Cell, isId: Bool) {
     switch cell {
     case .blank: blank()
@@ -87,27 +79,26 @@ struct CSVText: ~Copyable {
     put(dialect.separator)
   }
 
-  /// Adds what was made elsewhere in the same dialect.
+  /// Adds text that was made elsewhere in the same dialect.
   mutating func append(_ content: UnsafeRawBufferPointer) {
     reserve(content.count)
     UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(storage)[count...]).copyMemory(from: content)
     count += content.count
   }
 
-  /// Ends the row. Every cell has put a comma behind itself.
+  /// Ends the row, and overwrites the comma of its last cell.
   mutating func endRow() {
     reserve(1)
     storage[count - 1] = 0x0D
     put(0x0A)
   }
 
-  /// Text; such as a spreadsheet would run as a formula is defused with an apostrophe before it.
+  /// Adds text; an apostrophe disarms text that a spreadsheet would run as a formula.
   mutating func text(_ text: String) {
     var text = text
     text.withUTF8 { self.text(UnsafeRawBufferPointer($0)) }
   }
 
-  /// A day of the calendar, which needs no quotes and is never defused.
   mutating func day(_ text: String) { put(text: text) }
 
   mutating func id(_ id: Identifier) { id.withUTF8 { text($0) } }
@@ -129,26 +120,26 @@ struct CSVText: ~Copyable {
     guard let first = content.first else { return true }
     if isFormulaStart(first) { return false }
     guard content.count >= 8 else { return !content.contains { isSpecial($0, separator) } }
-    // Eight bytes at a time; the last ones may be looked at twice.
+    // Eight bytes at a time; the last ones overlap.
     var found: UInt64 = 0
     for start in stride(from: 0, to: content.count - 8, by: 8) { found |= specials(content, at: start, separator) }
     return found | specials(content, at: content.count - 8, separator) == 0
   }
 
-  /// Not 0 when one of eight bytes is special.
+  /// Not 0 if one of eight bytes is special.
   private static func specials(
     _ content: UnsafeRawBufferPointer, at start: Int, _ separator: UInt8
   ) -> UInt64 {
     let word = content.loadUnaligned(fromByteOffset: start, as: UInt64.self)
     func marks(_ byte: UInt8) -> UInt64 {
-      // A byte that is 0 becomes 0xFF and had its highest bit clear (Mycroft 1987).
+      // Finds zero bytes: a byte that is 0 becomes 0xFF with its highest bit clear before (Mycroft 1987).
       let rest = word ^ UInt64(byte) &* 0x0101_0101_0101_0101
       return (rest &- 0x0101_0101_0101_0101) & ~rest & 0x8080_8080_8080_8080
     }
     return marks(separator) | marks(quote) | marks(0x0D) | marks(0x0A)
   }
 
-  /// What makes a spreadsheet take text for a formula (OWASP, CSV injection).
+  /// True for a character that starts a formula (OWASP, CSV injection).
   private static func isFormulaStart(_ byte: UInt8) -> Bool {
     switch byte {
     case UInt8(ascii: "="), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "@"), 0x09, 0x0D: true
@@ -172,9 +163,9 @@ struct CSVText: ~Copyable {
     if isQuoted { put(Self.quote) }
   }
 
-  /// An id as a formula that yields it: Excel shows every digit of it then.
+  /// Writes an ID as a formula that returns it, so that Excel shows all its digits.
   private mutating func mark(_ text: String) {
-    // Excel's limit for text inside a formula.
+    // Excel's limit for text inside a formula is 255 characters.
     guard text.utf16.count <= 250, !text.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
       return self.text(text)
     }
@@ -190,7 +181,7 @@ struct CSVText: ~Copyable {
 
   mutating func decimal(_ units: Int128, digits: UInt8) {
     guard let small = Int64(exactly: units) else {
-      // The longest number of 128 bits has 39 places, and more zeros are not put before a point than a currency has.
+      // A number of 128 bits has at most 39 digits, and no currency adds more zeros than these 64 bytes hold.
       reserve(64)
       for byte in Money.decimalText(units, digits: digits).utf8 {
         put(byte == UInt8(ascii: ".") ? dialect.decimalMark : byte)
@@ -211,12 +202,10 @@ struct CSVText: ~Copyable {
     put(dialect.separator)
   }
 
-  /// A number, which is never defused.
   mutating func figure(_ text: String) {
     put(text: text.replacing(".", with: String(UnicodeScalar(dialect.decimalMark))))
   }
 
-  /// RFC 3339 in UTC, whole seconds toward the past: `2026-11-19T22:14:03Z`.
   mutating func instant(_ instant: Instant) {
     let time = CivilTime(seconds: instant.seconds)
     let date = CivilDate(daysSince1970: time.day)
@@ -235,7 +224,7 @@ struct CSVText: ~Copyable {
 
   // MARK: - Bytes
 
-  /// Makes room for so many bytes more; what is put afterwards goes without a look.
+  /// Makes room for bytes that are then written without a check of the capacity.
   private mutating func reserve(_ more: Int) {
     guard storage.count - count < more else { return }
     let larger = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 2 * storage.count + more)
@@ -249,7 +238,6 @@ struct CSVText: ~Copyable {
     count += 1
   }
 
-  /// The last so many decimal places of a number, zeros in front.
   private mutating func put(_ number: UInt64, places: Int) {
     var rest = number
     for index in stride(from: count + places - 1, through: count, by: -1) {

@@ -1,17 +1,16 @@
 import Reconciliation
 
-/// What one cell of a table holds. A file, a sheet and a page show it each in its own way.
+/// The content of a table cell, before a file, sheet or page formats it.
 enum Cell: Hashable, Sendable {
   case blank
   case text(String)
   case id(Identifier)
   case count(Int64)
-  /// A decimal number: this many units of its last digit, and so many digits after the point.
+  /// A decimal number: units of its last digit, and the count of digits after the point.
   case decimal(Int128, digits: UInt8)
-  /// A number as the database prints it, which may be one that no currency has.
+  /// A number as the database prints it, possibly with more digits than its currency has.
   case figure(String)
   case instant(Instant)
-  /// A day of the calendar: `2026-11-19`.
   case day(String)
 
   init(_ text: String?) { self = text.map { .text($0) } ?? .blank }
@@ -26,7 +25,6 @@ enum Cell: Hashable, Sendable {
     self = money.map { .decimal(Int128($0.minorUnits), digits: $0.currency.digits) } ?? .blank
   }
 
-  /// A number as the database prints it; blank where it is none, as NaN and the infinities are.
   init(figure text: String) {
     let isNumber = text.utf8.allSatisfy {
       (0x30...0x39).contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
@@ -34,7 +32,7 @@ enum Cell: Hashable, Sendable {
     self = isNumber && !text.isEmpty ? .figure(text) : .blank
   }
 
-  /// Whole days of 24 hours since an instant; an instant later than the as-of is no days old.
+  /// Whole days of 24 hours since an instant; 0 for an instant after the as-of.
   init(daysSince instant: Instant?, asOf: Instant) {
     self = instant.map { .count(max(0, (asOf - $0).wholeDays)) } ?? .blank
   }

@@ -1,48 +1,40 @@
 import Reconciliation
 
-/// One thing that is different from the last complete night.
+/// A change since the last complete night.
 package struct ChangeRow: Hashable, Sendable {
-  /// What happened; the raw value is the word in `changes.csv`.
+  /// The kind of change; the raw value is the word in `changes.csv`.
   package enum Change: String, Hashable, CaseIterable, Sendable {
-    /// A finding that is gone: it was open then, and the facts agree now.
+    /// A finding that was open then and is closed now.
     case closed
-    /// A finding that no night up to that one has told of.
+    /// A finding that was never reported before.
     case new
-    /// A finding that had closed and stands again.
+    /// A closed finding that is open again.
     case reopened
-    /// People made something else of a finding that was open then and is now.
+    /// A finding that stayed open and whose status people changed.
     case status
-    /// An order of an earlier day whose disposition is another one now.
+    /// An order of an earlier day with another disposition.
     case adjusted
   }
 
   package var change: Change
   /// nil for an order.
   package var findingId: String?
-  /// nil for an order.
   package var kind: FindingKind?
-  /// nil for an order.
   package var severity: Severity?
   package var orderId: Identifier?
   package var userId: Identifier?
-  /// What is, or was, at stake; of an order nothing by itself.
   package var atStake: Money?
-  /// Amount of the order, or of the payment where there is no order.
+  /// Amount of the order, or of the payment without an order.
   package var amount: Money?
-  /// Of both amounts.
   package var currency: Currency?
-  /// The word then.
   package var before: String?
-  /// The word now.
   package var after: String?
-  /// Why, as a sentence; never empty for what has closed or was adjusted.
+  /// The reason as a sentence; set for closed findings and adjusted orders.
   package var because: String?
-  /// When the transaction or order behind it happened.
   package var occurredAt: Instant?
   /// The day of `occurredAt` in the report's time zone, set by `place(in:)`.
   private(set) var day: String?
 
-  /// A change of a finding.
   package init(
     _ change: Change, finding: Finding, findingId: String, before: String?, after: String?, because: String? = nil
   ) {
@@ -61,7 +53,6 @@ package struct ChangeRow: Hashable, Sendable {
     self.because = because
   }
 
-  /// A change of any kind, from known values.
   package init(
     _ change: Change, findingId: String?, kind: FindingKind?, severity: Severity?, orderId: Identifier?,
     userId: Identifier?, atStake: Money?, amount: Money?, currency: Currency?, before: String?, after: String?,
@@ -82,7 +73,6 @@ package struct ChangeRow: Hashable, Sendable {
     self.because = because
   }
 
-  /// An order of an earlier day that has another outcome now.
   package init(
     adjusted orderId: Identifier, userId: Identifier, amount: Money?, createdAt: Instant, before: Disposition,
     after: Disposition, because: String
@@ -93,15 +83,13 @@ package struct ChangeRow: Hashable, Sendable {
       occurredAt: createdAt)
   }
 
-  /// Sets the business day.
   mutating func place(in dimensions: inout ReportDimensions) {
     day = occurredAt.map { dimensions.businessDay(of: $0) }
   }
 
-  /// What has changed: the kind of a finding, or an order.
   package var kindWord: String { kind?.rawValue ?? "order" }
 
-  /// Sorts rows by severity, currency and money: critical first, orders behind the majors, the most money first.
+  /// Sorts by severity, with orders after major findings, then by currency, largest amount first.
   package var sortingKey: [UInt8] {
     let severity: UInt8 =
       switch severity {
@@ -116,13 +104,13 @@ package struct ChangeRow: Hashable, Sendable {
       + [UInt8]((findingId ?? "").utf8) + [0] + (orderId?.bytes ?? [])
   }
 
-  /// The change as one line for people: `closed: Paid, not delivered, order o1, 4.99 USD (the goods were delivered)`.
+  /// One line such as `closed: Paid, not delivered, order o1, 4.99 USD (the goods were delivered)`.
   package var line: String {
     var words = [kind?.title ?? "order of an earlier day"]
     if let orderId { words.append("order \(orderId)") }
     if let money = atStake ?? amount { words.append("\(money.decimalText) \(money.currency)") }
     if let before, let after { words.append("\(before.title) → \(after.title)") }
-    // The file has the whole reason; a line of a sheet or a mail has room for its beginning.
+    // A sheet or mail has room for the beginning of a reason; the file has the whole.
     let reason = because.map { " (\($0.count > 100 ? $0.prefix(100) + "…" : $0[...]))" } ?? ""
     return "\(change.rawValue): \(words.joined(separator: ", "))\(reason)"
   }
@@ -167,36 +155,32 @@ extension ChangeRow: TableRow {
   ]
 }
 
-/// What changed, in numbers and in the lines that matter most.
+/// The changes of a report: counts and the most important lines.
 package struct ChangesSummary: Sendable {
-  /// As-of of the last complete night, or where there never was one of the last night with a report; nil: this is the first
-  /// one, and nothing is compared.
+  /// As-of of the compared night; nil for the first night.
+  ///
+  /// The last complete night, or the last one with a report if none was complete.
   package var since: Instant?
-  /// Whether that night was complete.
   package var isSinceComplete: Bool
-  /// How many of each.
   package private(set) var counts: [ChangeRow.Change: Int] = [:]
-  /// The first lines for people.
   package private(set) var first: [String] = []
 
-  /// Critical findings that are new, stand again or have closed.
+  /// New, reopened and closed critical findings.
   package private(set) var criticals = 0
 
-  /// In mails and on terminals.
   package static let shownLines = 10
 
-  /// Nothing changed.
   package init(since: Instant? = nil, isSinceComplete: Bool = true) {
     self.since = since
     self.isSinceComplete = isSinceComplete
   }
 
-  /// What is compared with, after “from” or “since”.
+  /// The compared night, to follow “from” or “since”.
   package var nightWords: String { ChangesSummary.nightWords(isComplete: isSinceComplete) }
 
   static func nightWords(isComplete: Bool) -> String { isComplete ? "the last complete night" : "the last night" }
 
-  /// Counts a change; they come in the order of ``ChangeRow/sortingKey``.
+  /// Counts a change, in order of ``ChangeRow/sortingKey``.
   package mutating func add(_ row: ChangeRow) {
     counts[row.change, default: 0] += 1
     switch row.change {
@@ -206,10 +190,8 @@ package struct ChangesSummary: Sendable {
     if first.count < ChangesSummary.shownLines { first.append(row.line) }
   }
 
-  /// All of them.
   package var total: Int { counts.values.reduce(0, +) }
 
-  /// The lines, and how many more there are.
   package var lines: [String] { ChangesSummary.lines(first, total: total) }
 
   static func lines(_ first: [String], total: Int) -> [String] {

@@ -1,49 +1,39 @@
 import Reconciliation
 
-/// What a column holds: how a sheet shows it, and what machines may expect in it.
+/// The type of a column: its format in sheets, and its schema for machines.
 enum ColumnType: Hashable, Sendable {
   case text
-  /// An id: text, of digits or not.
   case id
-  /// The shop's id of a user.
   case user
-  /// The stable id of a finding.
   case digest
-  /// One of few words of the program's own.
   case word([String])
-  /// Codes of the files, separated by spaces; a sheet prints their names for people. Empty: any codes.
+  /// Codes separated by spaces, shown as titles in sheets. Empty: any codes.
   case spelt([String] = [])
-  /// `true` or `false`.
   case flag
   case currency
-  /// The order that a sheet links to.
   case orderLink
-  /// Filled in by people in the sheet.
+  /// Text that people fill in.
   case people
-  /// One of the statuses that people choose from.
   case status
-  /// A day that people fill in.
   case due
-  /// A day of the calendar.
   case day
-  /// Sentences.
   case prose
-  /// Never below zero. `unit`: what is counted, `1` for things, `d` for days.
+  /// Never negative. `unit` is `1` for things, `d` for days.
   case count(unit: String)
-  /// A whole number of any sign: a broken row's quantity may be one.
+  /// A whole number of any sign, such as the quantity of a bad row.
   case number
-  /// A count of its own rows, added up below a sheet by currency.
+  /// A count of rows, summed by currency below the sheet.
   case tally
-  /// A number that is a name: never grouped.
+  /// A number that is a name, without thousands separators.
   case code
-  /// Money, added up below a sheet by currency.
+  /// Money, summed by currency below the sheet.
   case amount
-  /// The part of such money that one disposition has: mostly none of it.
+  /// The part of an amount with one disposition; mostly zero.
   case share
-  /// Money that means nothing added up.
+  /// Money whose sum has no meaning.
   case price
   case percentage
-  /// A number of units, or money that is Apple's and not the shop's.
+  /// Units, or money of Apple's that is not the shop's.
   case exact
   case instant
 
@@ -70,7 +60,7 @@ enum ColumnType: Hashable, Sendable {
     }
   }
 
-  /// Whether it is text that a spreadsheet would like to be a number.
+  /// True for text that a spreadsheet would convert to a number.
   var isId: Bool {
     switch self {
     case .id, .user, .digest, .orderLink: true
@@ -80,7 +70,6 @@ enum ColumnType: Hashable, Sendable {
     }
   }
 
-  /// Whether people write into it.
   var isForPeople: Bool {
     switch self {
     case .people, .status, .due: true
@@ -91,24 +80,18 @@ enum ColumnType: Hashable, Sendable {
   }
 }
 
-/// A column without its rows: how it is called, what it means and how it looks.
 struct ColumnHead: Hashable, Sendable {
-  /// As CSV heads it.
   let name: String
   let type: ColumnType
-  /// In characters.
   let width: Double
-  /// What stands in it, for those who read `datapackage.json` or the note on its header.
+  /// The meaning, for `datapackage.json` and the note on the header.
   let meaning: String
 
-  /// As a sheet heads it: underscores as spaces, the first letter a capital.
   var title: String { name.asWords }
 }
 
-/// A column with everything that is known about it, its writer included.
 struct Column<Row>: Sendable {
   let head: ColumnHead
-  /// What a row has in it.
   let cell: @Sendable (Row) -> Cell
 
   init(
@@ -120,27 +103,23 @@ struct Column<Row>: Sendable {
 }
 
 extension Column {
-  /// The configured name of the app.
   static func app(_ name: @escaping @Sendable (Row) -> String?) -> Column {
     Column("app", .text, 12, "The app, by its name in the configuration.") { Cell(name($0)) }
   }
 
-  /// The country of the App Store.
   static func country(_ country: @escaping @Sendable (Row) -> Country?) -> Column {
     Column("country", .text, 9, "Country of the App Store, ISO 3166 alpha-2; empty when Apple has not said.") {
       Cell(country($0)?.code)
     }
   }
 
-  /// The business day.
   static func businessDay(_ meaning: String, _ day: @escaping @Sendable (Row) -> String?) -> Column {
     Column("business_day", .day, 13, meaning) { day($0).map { .day($0) } ?? .blank }
   }
 }
 
-/// A row of one of the report's tables.
 protocol TableRow: Sendable {
   static var table: ReportTable { get }
-  /// From left to right, as the file has them. Names and order are a contract: columns are only ever added at the end.
+  /// From left to right as in the file. Columns are only ever appended: names and order are a contract.
   static var columns: [Column<Self>] { get }
 }

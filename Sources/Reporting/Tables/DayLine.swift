@@ -1,16 +1,13 @@
 import Reconciliation
 
-/// A row of the sheet `Days`: a day and currency of the lookback, against what was reported about that day at the time.
+/// A row of the sheet Days: a day and currency, with the amounts now and as reported at the time.
 package struct DayLine: Hashable, Sendable {
-  /// `2026-11-19`.
   package var day: String
   package var currency: Currency
-  /// What is known now, by disposition.
   package var now: [Disposition: DayTotals.Sum]
-  /// What was reported; nil: no night has reported this day.
+  /// Sums as reported; nil if no night reported this day.
   package var reported: [Disposition: DayTotals.Sum]?
 
-  /// A day's row.
   package init(
     day: String, currency: Currency, now: [Disposition: DayTotals.Sum], reported: [Disposition: DayTotals.Sum]?
   ) {
@@ -20,7 +17,7 @@ package struct DayLine: Hashable, Sendable {
     self.reported = reported
   }
 
-  /// The rows of all days that have orders, or had some when they were reported; newest day first.
+  /// The rows of all days with orders now or when reported, newest day first.
   package static func lines(_ totals: DayTotals, reported: [String: DayTotals.Sums]) -> [DayLine] {
     var lines: [DayLine] = []
     for day in totals.days.reversed() {
@@ -55,7 +52,7 @@ package struct DayLine: Hashable, Sendable {
     reported.map { amount($0[disposition]?.minorUnits ?? 0) } ?? .blank
   }
 
-  /// In how many dispositions of the day the money is another than it was reported.
+  /// Number of dispositions whose amount differs from the reported one.
   private var differences: Cell {
     guard let reported else { return .blank }
     return .count(

@@ -3,12 +3,11 @@ import Reconciliation
 /// A row of `findings.csv`.
 struct FindingLine: TableRow {
   let reported: ReportedFinding
-  /// What days are counted to.
   let asOf: Instant
   private let app: String?
   private let businessDay: String?
 
-  /// - Parameter pseudonyms: what stands for users in its sentences; nil: they stand for themselves.
+  /// - Parameter pseudonyms: replace user IDs in sentences; nil keeps them.
   init(
     _ reported: ReportedFinding, asOf: Instant, in dimensions: inout ReportDimensions, pseudonyms: Pseudonyms? = nil
   ) {
@@ -35,7 +34,7 @@ struct FindingLine: TableRow {
     sheetOrder: sheetOrder, frozenColumns: 3, printedColumns: printedColumns, takesEntries: true, tabColour: Palette.red
   )
 
-  /// Of a longer period: what its own deals have come to. People fill in the one sheet that all findings are on.
+  /// The sheet of a longer period. People fill in the sheet Findings, which has all findings.
   static let periodShape = ReportTable.Shape(
     title: "Period findings", formulaName: "PeriodFindingsTable", fileName: nil,
     meaning: "The open findings about deals of the report's own days.",
@@ -44,13 +43,13 @@ struct FindingLine: TableRow {
     primaryKey: ["finding_id"], sheetOrder: sheetOrder, frozenColumns: 3, printedColumns: printedColumns,
     tabColour: Palette.red)
 
-  /// What people read and fill in comes first.
+  /// Columns that people read and fill in come first.
   private static let sheetOrder = [
     "severity", "kind", "order_id", "user_id", "at_stake", "currency", "days_since", "status", "owner", "due",
     "remark", "reason", "suggested_action",
   ]
 
-  /// On paper up to the reason: what to do stands on the sheet About by kind, and ids are not read on paper.
+  /// Printed up to the reason: actions are on the sheet About, and IDs are not read on paper.
   private static let printedColumns = 12
 
   static let columns: [Column<FindingLine>] = [

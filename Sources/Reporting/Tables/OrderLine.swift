@@ -2,17 +2,16 @@ import Reconciliation
 
 /// A row of `orders.csv`.
 package struct OrderLine: TableRow, Hashable {
-  /// What the shop recorded as the total.
   package enum Amount: Hashable, Sendable {
     case money(Money)
-    /// Of a row that breaks the contract, as the database prints it: what is wrong with the row may be any of these.
+    /// The amount of a bad row, as the database prints it.
     case text(String, currency: String)
   }
 
   package var orderId: Identifier
   package var userId: Identifier
   package var productId: Identifier
-  /// nil of a row that has none.
+  /// nil for a bad row without one.
   package var quantity: Int64?
   package var amount: Amount
   package var status: String
@@ -26,18 +25,15 @@ package struct OrderLine: TableRow, Hashable {
   package var deliveredAt: Instant?
   package var refundedAt: Instant?
   package var checkedAt: Instant?
-  /// Kinds of its findings.
   package var findings: String?
-  /// nil: the only app, or a row that has none.
+  /// nil for the only app, or for a bad row without one.
   package var bundleId: String?
-  /// Of the App Store that sold it; nil when Apple has not said.
+  /// Country of the App Store; nil if Apple did not report it.
   package var country: Country?
-  /// The app's configured name, set by `place(in:)`.
   private(set) var app: String?
   /// The day of `createdAt` in the report's time zone, set by `place(in:)`.
   private(set) var businessDay: String?
 
-  /// The row of a judged order.
   package init(_ judgement: borrowing Judgement) {
     switch judgement.row {
     case .valid(let order):
@@ -64,7 +60,6 @@ package struct OrderLine: TableRow, Hashable {
     findings = judgement.findings.isEmpty ? nil : judgement.findings.kindWords
   }
 
-  /// The row of an order that settles as it should.
   package init(_ sale: SettledSale) {
     self.init(
       orderId: sale.order.orderId.id, userId: sale.order.userId.id, productId: sale.order.productId.id,
@@ -77,7 +72,6 @@ package struct OrderLine: TableRow, Hashable {
     (bundleId, country) = (sale.order.bundleId?.text, sale.country)
   }
 
-  /// A row of known values, the others to be set.
   package init(
     orderId: Identifier, userId: Identifier, productId: Identifier, quantity: Int64?, amount: Amount, status: String,
     disposition: Disposition, createdAt: Instant
@@ -87,7 +81,7 @@ package struct OrderLine: TableRow, Hashable {
     (self.disposition, self.createdAt) = (disposition, createdAt)
   }
 
-  /// Sets what the report groups rows by.
+  /// Sets app and business day.
   mutating func place(in dimensions: inout ReportDimensions) {
     app = dimensions.app(bundleId)
     businessDay = dimensions.businessDay(of: createdAt)
@@ -149,7 +143,7 @@ package struct OrderLine: TableRow, Hashable {
 }
 
 extension CSVText {
-  /// The cells of `OrderLine.columns` of an order that settles as it should, in their order, from its bytes: nine of ten rows.
+  /// Writes the cells of `OrderLine.columns` of a settled order from its bytes; nine of ten rows.
   mutating func put(_ sale: SettledSale, in dimensions: inout ReportDimensions) {
     text(sale.order.orderId)
     text(sale.order.userId)
@@ -176,7 +170,7 @@ extension CSVText {
 }
 
 extension [Finding] {
-  /// Each kind once, in the order of the findings, separated by a space.
+  /// Each kind once, in the order of the findings, separated by spaces.
   var kindWords: String {
     var words = ""
     var last: FindingKind?

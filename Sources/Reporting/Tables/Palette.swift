@@ -1,6 +1,6 @@
 import Spreadsheet
 
-/// The colours of the workbook; each is told apart by words as well.
+/// The colours of the workbook. Words carry the same information.
 enum Palette {
   static let navy = Colour(0x1F3864)
   static let blue = Colour(0x2F5597)

@@ -2,27 +2,24 @@ import Crypto
 import Foundation
 import Reconciliation
 
-/// What stands for the ids of users in reports that travel: a keyed hash, so that the same user is the same word every
-/// night, and nobody without the key can try ids out.
+/// Pseudonyms of user IDs: a keyed hash, stable over nights, that cannot be guessed without the key.
 package struct Pseudonyms: Sendable {
   private let key: SymmetricKey
 
-  /// - Parameter key: a secret of the shop's own; nil below 16 bytes, which could be guessed.
+  /// - Parameter key: a secret of the shop's; nil below 16 bytes, which could be guessed.
   package init?(key: [UInt8]) {
     guard key.count >= Pseudonyms.shortestKey else { return nil }
     self.key = SymmetricKey(data: key)
   }
 
-  /// In bytes.
   package static let shortestKey = 16
 
-  /// `u-` and the first 32 hexadecimal digits of the id's HMAC-SHA-256.
+  /// `u-` and the first 32 hexadecimal digits of the ID's HMAC-SHA-256.
   package func pseudonym(of id: Identifier) -> String {
     let code = HMAC<SHA256>.authenticationCode(for: id.bytes, using: key)
     return "u-" + hexadecimal(Array(code.prefix(16)))
   }
 
-  /// The cell as it may be shown.
   func apply(to cell: Cell, as type: ColumnType) -> Cell {
     guard type == .user else { return cell }
     switch cell {

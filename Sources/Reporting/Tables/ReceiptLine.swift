@@ -42,7 +42,7 @@ struct ReceiptLine: TableRow {
 }
 
 extension CSVText {
-  /// The cells of `ReceiptLine.columns` of a verified receipt, in their order, from its bytes: nearly all rows.
+  /// Writes the cells of `ReceiptLine.columns` of a verified receipt from its bytes; nearly all rows.
   mutating func put(_ receipt: PlainReceipt) {
     let state = receipt.state
     text(receipt.receiptId)

@@ -1,35 +1,28 @@
 import Reconciliation
 
-/// A purchase that Apple took back, in full or in part, dated in the period.
+/// A purchase that was refunded in the period, in full or in part.
 package struct RefundRow: Hashable, Sendable {
-  /// Apple's id of the purchase.
   package var transactionId: Identifier
-  /// The order that owns it; nil without one.
+  /// nil if no order owns the purchase.
   package var orderId: Identifier?
-  /// Who placed that order.
   package var userId: Identifier?
-  /// App Store product identifier.
   package var productId: Identifier
-  /// What was refunded; written as a negative amount. nil when nobody knows how much that is.
+  /// The refunded amount, written as a negative one; nil if unknown.
   package var refunded: Money?
-  /// Thousandths of a percent, 100,000 for all of it; nil when Apple does not say.
+  /// Thousandths of a percent, 100,000 for a full refund; nil if Apple does not report it.
   package var milliPercent: Int32?
-  /// Apple's purchase date.
   package var purchasedAt: Instant?
-  /// Apple's revocation date.
   package var refundedAt: Instant
-  /// Why, as Apple has it.
+  /// Apple's `revocationReason` as a word.
   package var reason: String?
-  /// What became of the order; nil without one.
+  /// nil without an order.
   package var disposition: Disposition?
-  /// The purchase whose money it is, where a restore gave that again under an id of its own.
+  /// The refunded purchase, if a restore contains the same payment under an ID of its own.
   package var restoredId: Identifier?
-  /// nil: the only app.
+  /// nil for the only app.
   package var bundleId: String?
-  /// The app's configured name, set by `place(in:)`.
   private(set) var app: String?
 
-  /// A row of known values.
   package init(
     transactionId: Identifier, orderId: Identifier? = nil, userId: Identifier? = nil, productId: Identifier,
     refunded: Money?, milliPercent: Int32?, purchasedAt: Instant?, refundedAt: Instant, reason: String? = nil,
@@ -47,12 +40,11 @@ package struct RefundRow: Hashable, Sendable {
     self.disposition = disposition
   }
 
-  /// The row of a revoked transaction.
+  /// The row of a revoked transaction; nil if no revocation is in force.
   ///
   /// - Parameters:
-  ///   - order: the order that owns it; its amount is what was paid. Without one Apple's price is.
-  ///   - isFurther: whether the order was paid by another one, so that what this one cost is Apple's price where that is known.
-  /// - Returns: nil when no revocation is in force.
+  ///   - order: its owner, whose amount was paid; without one Apple's price counts.
+  ///   - isFurther: true if another transaction paid the order, so that Apple's price is preferred.
   package init?(_ transaction: TransactionRecord, order: Order?, isFurther: Bool = false, disposition: Disposition?) {
     guard let revocation = transaction.revocation else { return nil }
     let milliPercent = revocation.isFull ? 100_000 : revocation.percentage
@@ -69,12 +61,11 @@ package struct RefundRow: Hashable, Sendable {
 }
 
 extension RefundRow {
-  /// Sets what the report groups rows by.
   mutating func place(in dimensions: ReportDimensions) { app = dimensions.app(bundleId) }
 }
 
 extension Revocation {
-  /// Apple's `revocationReason` as a word (Apple: `JWSTransactionDecodedPayload`); a newer code as its number.
+  /// Apple's `revocationReason` as a word (`JWSTransactionDecodedPayload`); an unknown code as its number.
   var reasonWord: String? {
     switch reason {
     case .none: nil
@@ -86,7 +77,7 @@ extension Revocation {
 }
 
 extension RefundRow: TableRow {
-  /// What was refunded as the file has it: never above zero.
+  /// The refunded amount in the file; never above zero.
   private var negativeAmount: Cell {
     refunded.map { .decimal(-abs(Int128($0.minorUnits)), digits: $0.currency.digits) } ?? .blank
   }
@@ -94,7 +85,7 @@ extension RefundRow: TableRow {
   private var percentage: Cell {
     guard let milliPercent else { return .blank }
     let (percent, rest) = Int128(milliPercent).quotientAndRemainder(dividingBy: 1_000)
-    // Whole percents, as nearly all of them are, without decimals.
+    // Whole percents, the usual case, have no decimals.
     return rest == 0 ? .decimal(percent, digits: 0) : .decimal(Int128(milliPercent), digits: 3)
   }
 

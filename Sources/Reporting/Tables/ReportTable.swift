@@ -1,46 +1,44 @@
 import Spreadsheet
 
-/// The tables of a report, in the order of their sheets. Names are a contract: macros and imports depend on them.
+/// The tables of a report, in the order of their sheets. Macros and imports depend on the names.
 enum ReportTable: CaseIterable {
   case findings, periodFindings, changes, days, tieOut, settlement, products, users, amounts, refunds, sandbox,
     receipts, orders
 
-  /// What is fixed about a table, whatever its rows.
+  /// The fixed properties of a table.
   struct Shape: Sendable {
-    /// As its tab says.
+    /// The title on the tab.
     let title: StaticString
-    /// The name by which formulas call the table on its first sheet; the next ones have a number behind it.
+    /// The Excel table name on the first sheet; further sheets append a number.
     let formulaName: StaticString
-    /// nil: there is a sheet only.
+    /// nil for a table without a file.
     let fileName: String?
-    /// What its rows are.
+    /// The meaning of a row.
     let meaning: String
-    /// What a reader of the sheet should know, as one sentence.
+    /// A sentence for readers of the sheet.
     let sheetNote: String
-    /// The columns that tell its rows apart.
     let primaryKey: [String]
-    /// Whether a row may lack a part of that, or share it with another row.
+    /// True if rows may lack a part of the key, or share it.
     var keysMayFail = false
-    /// The order of the sheet's columns; empty: the file's.
+    /// The order of the sheet's columns; empty for the file's order.
     var sheetOrder: [String] = []
-    /// Columns that stay in view when the sheet is scrolled sideways.
     var frozenColumns = 1
-    /// The column that says what a line of sums is; nil: no lines with the sums per currency stand below the rows.
-    /// Sandbox money is in no total, and one order may have several findings.
+    /// The column of the label of sums; nil for a sheet without sums by currency.
+    ///
+    /// Sandbox money is in no total, and an order may have several findings.
     var totalLabelColumn: String?
-    /// How many pages of paper the columns are spread over. At one page, some twenty columns would be too small to read.
+    /// Printed pages side by side; twenty columns on one page would be too small to read.
     var pagesWide = 1
-    /// How many columns from the left are printed; nil: all of them.
+    /// Number of printed columns from the left; nil for all.
     var printedColumns: Int?
-    /// Whether people fill in its columns for people.
     var takesEntries = false
-    /// What a reader of its amounts must know besides ``moneyRule``.
+    /// A remark on its amounts besides ``moneyRule``.
     var moneyNote = ""
     var tabColour = Palette.grey
-    /// What every printed page says about the figures.
+    /// The footer of every printed page.
     var pageNote: StaticString = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
 
-    /// The key that machines may count on; empty where there is none: who enforced one would refuse the file.
+    /// The key that machines may enforce; empty if rows may violate it.
     var surePrimaryKey: [String] { keysMayFail ? [] : primaryKey }
   }
 
@@ -62,7 +60,6 @@ enum ReportTable: CaseIterable {
     }
   }
 
-  /// The columns of its file.
   var columns: [ColumnHead] {
     switch self {
     case .findings, .periodFindings: FindingLine.columns.map(\.head)
@@ -80,16 +77,15 @@ enum ReportTable: CaseIterable {
     }
   }
 
-  /// nil: there is a sheet only.
   var fileName: String? { shape.fileName }
 
-  /// The twin of such a file for Excel.
+  /// The name of the file for Excel.
   static func excelFileName(_ name: String) -> String { String(name.prefix { $0 != "." }) + ".excel.csv" }
 
-  /// The sheet of this table, part 1, and those that carry it on, each when the one before is full.
+  /// The sheet of a table, or a continuation of it.
   func sheetName(part: Int) -> SheetName { SheetName(shape.title, part: part) }
 
-  /// For each column of the sheet its place in the file.
+  /// For each sheet column its position in the file.
   var sheetColumns: [Int] {
     let columns = columns
     let order = shape.sheetOrder
@@ -98,7 +94,7 @@ enum ReportTable: CaseIterable {
     return first + columns.indices.filter { !first.contains($0) }
   }
 
-  /// What a reader of amounts must not take them for.
+  /// The remark on amounts of every table.
   static let moneyRule =
     "Customer amount as the shop recorded it, in the currency of the row. "
     + "Not Apple's proceeds, and not for revenue recognition."

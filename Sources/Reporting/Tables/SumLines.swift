@@ -31,7 +31,6 @@ struct PricePointLine: TableRow {
   let app: String?
   let sums: DispositionSums
 
-  /// - Parameter app: its configured name.
   init(_ key: Totals.PricePoint, app: String?, _ line: Totals.Line) {
     self.key = key
     self.app = app
@@ -63,7 +62,6 @@ struct ProductLine: TableRow {
   let key: Totals.ProductKey
   let sums: DispositionSums
 
-  /// - Parameter app: its configured name.
   init(_ key: Totals.ProductKey, app: String?, _ line: Totals.Line) {
     self.key = key
     self.app = app
@@ -89,7 +87,7 @@ struct ProductLine: TableRow {
     ] + DispositionSums.columns { $0.sums }
 }
 
-/// How many orders, what they come to, and that sum by disposition.
+/// Count and amount of orders, and the amount by disposition.
 struct DispositionSums: Sendable {
   let orders: Int64
   let ordered: Int128
@@ -103,7 +101,6 @@ struct DispositionSums: Sendable {
     self.digits = digits
   }
 
-  /// The columns of a table that has such sums.
   static func columns<Row>(_ sums: @escaping @Sendable (Row) -> DispositionSums) -> [Column<Row>] {
     [
       Column("orders", .tally, 10, "Number of orders.") { .count(sums($0).orders) },
@@ -120,7 +117,7 @@ struct DispositionSums: Sendable {
 }
 
 extension Disposition {
-  /// What became of the orders in it, after "orders".
+  /// A clause that follows "orders".
   var clause: String {
     switch self {
     case .settled: "paid and delivered in full"

@@ -1,16 +1,16 @@
 import Reconciliation
 
-/// A row of `tie-out.csv`: one key, both sides, and where their difference comes from.
+/// A row of `tie-out.csv`: one key, both sides, and the classes of their difference.
 package struct TieOutLine: Sendable {
   package var level: String
   package var app: String
   package var productId: Identifier
-  /// `2026-11-19`
+  /// Such as `2026-11-19`.
   package var day: String
   package var country: String
   package var currency: String
   package var kind: String
-  /// Apple, ours, shop, difference, the classes in their order, unexplained; nil: not told.
+  /// Apple, ours, shop, difference, the classes in order, unexplained; nil if not applicable.
   package var figures: [Figure?]
 
   package init(
@@ -64,7 +64,6 @@ extension TieOutLine: TableRow {
     ("unexplained", "What is left. Above zero: payments that nobody here knows."),
   ]
 
-  /// What the words mean, for the glossary.
   static let words: [(String, String)] = classes.map { ($0.name, $0.meaning) }
 
   static let columns: [Column<TieOutLine>] =
@@ -91,12 +90,12 @@ extension TieOutLine: TableRow {
     }
 }
 
-/// A row of `settlement.csv`: sales reports beside finance reports, per fiscal period and currency.
+/// A row of `settlement.csv`: sales reports and finance reports by fiscal period and currency.
 package struct SettlementLine: Sendable {
-  /// `2026-02`
+  /// Such as `2026-02`.
   package var period: String
   package var currency: String
-  /// Sales proceeds, open at the end, settled from before, never collected, settled, difference; nil: not told.
+  /// Sales proceeds, open at end, settled from before, never collected, settled, difference; nil if unknown.
   package var figures: [Figure?]
 
   package init(period: String, currency: String, figures: [Figure?]) {
