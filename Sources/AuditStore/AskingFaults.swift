@@ -1,12 +1,10 @@
 import Postgres
 import Reconciliation
 
-/// `night_audit.asking_faults`: what of our own configuration, or of Apple's answers as a whole, was wrong in the runs of an
-/// as-of, by app. An audit of that as-of that asks nobody says so, too.
+/// The table `asking_faults`: by as-of and app, faults of the configuration or of all of Apple's answers. An audit of
+/// that as-of that sends no requests reports them too.
 package enum AskingFaults {
-  /// Stores what asking has come to.
-  ///
-  /// - Parameter isWhole: whether every app was asked about all that was due: then what is not among the faults was mended.
+  /// Stores the faults of a run. If `isWhole`, all due checks were asked, so earlier faults of the as-of are resolved.
   package static func save(
     _ faults: [String: String], isWhole: Bool, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws {
@@ -22,7 +20,6 @@ package enum AskingFaults {
     }
   }
 
-  /// What is stored of an as-of, with the remedies, by app.
   package static func read(
     asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: String] {

@@ -2,23 +2,20 @@ import Postgres
 import Reconciliation
 import Run
 
-/// The night that a report is compared with: the last complete one, or where there never was one, the last that left a
-/// report. A night that was made for an earlier instant than is already known has left nothing to compare with, nor has
-/// one that was made again, where the second run was forgotten.
+/// The night that a report is compared with: the last complete one, otherwise the last with a report. A night older
+/// than the newest known one has saved nothing to compare with, nor has one whose re-run was forgotten.
 package struct BaseNight: Hashable, Sendable {
   package var runId: String
   package var asOf: Instant
-  /// Whether everything that was due then was answered; false where there never was such a night.
+  /// False if no complete night exists.
   package var isComplete: Bool
 
-  /// The night before an as-of; of nights, the one before the business day.
-  ///
-  /// - Parameter period: of the report. A longer one is compared with what was open as it began.
+  /// The base night of a report. A report on several days is compared with the night before its first day.
   package static func before(
     _ asOf: Instant, period: Period, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> BaseNight? {
-    // The folder of a day follows that of the day before it, as it lies there. A longer period tells what came and went in
-    // it: the night before it is made on its first day, and what was made later is no picture of its beginning.
+    // A night is compared with the last one before its as-of. For a longer period, the night before it was made on the
+    // period's first day; later nights do not describe its beginning.
     let latest = period.since == period.until ? asOf : period.start + .days(1)
     let rows = try connection.execute(
       """
@@ -37,9 +34,9 @@ package struct BaseNight: Hashable, Sendable {
 }
 
 extension Instant {
-  /// The instant as an expression of SQL, where no parameter can stand: to the microsecond.
+  /// The instant as an SQL expression to the microsecond, where parameters are not allowed.
   package var sqlText: String {
-    // PostgreSQL 13 and 14 read no more than 2^31 of a unit.
+    // PostgreSQL 13 and 14 parse at most 2^31 of a unit.
     let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
     return "(timestamptz 'epoch' + \(seconds) * interval '1 second' + \(rest) * interval '1 microsecond')"
   }

@@ -1,12 +1,11 @@
 import Reconciliation
 import Run
 
-/// What Apple is asked about.
+/// The subject of a question to Apple.
 package struct CheckSubject: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable {
-    /// A receipt of the shop, by its receipt id.
     case receipt
-    /// A transaction id that an order names without a receipt.
+    /// A transaction ID that an order states without a receipt.
     case lookup
   }
 
@@ -19,22 +18,20 @@ package struct CheckSubject: Hashable, Sendable {
   }
 }
 
-// How the id of a look-up is spelled. A bundle id has no slash.
 extension CheckSubject {
-  /// In bytes. Longer ids are none of Apple's. They share a question with those that begin alike, and get the same answer;
-  /// an index could not hold them.
+  /// In bytes. Longer IDs are not Apple's. An index could not hold them, so IDs with the same prefix share one check.
   private static let longestId = 64
 
-  /// The question about a transaction id that an order of an app names.
+  /// The look-up of a transaction ID that an order of an app states.
   package static func lookup(_ transactionId: String, of bundleId: String) -> CheckSubject {
-    // A character may be of any length.
+    // Shortened by bytes, because a character may have any length.
     let id =
       transactionId.utf8.count <= longestId
       ? transactionId : String(decoding: transactionId.utf8.prefix(longestId), as: UTF8.self) + "…"
     return CheckSubject(kind: .lookup, id: Identifier("\(bundleId)/\(id)"))
   }
 
-  /// The app and the id that a look-up is about.
+  /// The app and transaction ID of a look-up. Bundle IDs contain no slash.
   package var lookedUp: (bundleId: String, transactionId: String) {
     let parts = id.bytes.split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
       .map { String(decoding: $0, as: UTF8.self) }

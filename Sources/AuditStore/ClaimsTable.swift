@@ -2,13 +2,12 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// `night_audit.claims`: which order owns which transaction, as the newest run of all orders decided it. Written for people
-/// and BI tools; no audit reads it as a fact.
+/// The table `claims`: the owner of each transaction by the newest run over all orders. Written for people and BI
+/// tools; no audit reads it.
 package enum ClaimsTable {
-  /// One transaction and its owner.
   package struct Claim: Hashable {
     package var key: TransactionKey
-    /// nil: it has no owner any more.
+    /// nil: the transaction has no owner any more.
     package var orderId: Identifier?
 
     package init(key: TransactionKey, orderId: Identifier?) {
@@ -31,11 +30,7 @@ package enum ClaimsTable {
 
   private static let batchSize = 20_000
 
-  /// How tonight's claims differ from those that are stored.
-  ///
-  /// - Parameters:
-  ///   - claims: tonight's, by transaction id.
-  ///   - connection: in the run's snapshot.
+  /// Differences between tonight's claims, sorted by transaction ID, and the stored ones.
   package static func differences(
     _ claims: SpillSorter, directory: String, on connection: borrowing BlockingConnection
   ) throws -> SpillFile {
@@ -71,7 +66,6 @@ package enum ClaimsTable {
     return changes
   }
 
-  /// Brings the table up to tonight.
   package static func apply(_ changes: SpillFile, on connection: borrowing BlockingConnection) throws {
     try changes.restart()
     var batch: [Claim] = []

@@ -2,17 +2,16 @@ import Postgres
 import Reconciliation
 import Run
 
-/// What critical findings rest on. Before anybody is alarmed for the first time, an answer of Apple that is older than the
-/// run is asked for once more: purchases that settled meanwhile alarm nobody. What stays open is asked about again as stale
-/// evidence is.
+/// The evidence behind critical findings. Answers older than the run are requested again before a first report, because
+/// purchases may have settled since. Findings that stay open are asked about like stale evidence.
 package enum CriticalEvidence {
-  /// Whether a finding is critical and rests on no answer to the run of this as-of.
+  /// True if a finding is critical and its evidence is older than this as-of.
   package static func isAged(behind finding: Finding, asOf: Instant) -> Bool {
     guard finding.severity == .critical else { return false }
     return finding.evidenceCheckedAt.map { $0 < asOf } ?? true
   }
 
-  /// The identities of the critical findings that runs of earlier as-ofs have left open.
+  /// The identities of critical findings left open by runs of earlier as-ofs.
   package static func open(
     before asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<Identifier> {
@@ -26,23 +25,23 @@ package enum CriticalEvidence {
     return identities
   }
 
-  /// A receipt or look-up whose answer is older than the audit.
   package struct Proof: Sendable {
     package var subject: CheckSubject
     package var receivedAt: Instant
     /// Outcome, reason and dueness only.
     package var state: ProofState
-    /// Whether this run has not asked in vain.
+    /// False if this run asked without an answer.
     package var isAskable: Bool
 
-    /// Whether the audit has not counted it already as an answer that Apple owes.
+    /// True if the audit has not yet counted it as an answer that Apple owes.
     package func isOwed(beside plan: AuditPlan) -> Bool {
-      // Without root certificates nobody is silent.
+      // `noRoots` is a fault of the configuration, not a missing answer of Apple.
       state.reason != .noRoots && !plan.isOutstanding(state, from: receivedAt)
     }
   }
 
-  /// Those of some proofs whose answer is older than the as-of. What a proof says by itself alone no question changes.
+  /// The proofs among `subjects` whose answer is older than the as-of. Verdicts of local checks are left out: asking
+  /// does not change them.
   package static func aged(
     among subjects: Set<CheckSubject>, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Proof] {

@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Reconciliation
 
-/// `night_audit.evidence`: append-only facts, and the fold of all facts about the transactions that they are about.
+/// The table `evidence` of append-only facts, and the fold of all facts about a transaction.
 package enum EvidenceTable {
   package static let columns = [
     "run_id", "as_of", "subject_kind", "subject_id", "channel", "signed_at", "environment", "transaction_id",
@@ -15,10 +15,8 @@ package enum EvidenceTable {
     "billing_plan_type", "previous_original_transaction_id", "reverses_refund",
   ]
 
-  /// A condition of SQL: a run can have received the fact. It is not signed later than all clocks, and was not recorded
-  /// after its run had ended. Other facts are reported and never folded.
-  ///
-  /// - Parameter fact: the name of the row of `night_audit.evidence`.
+  /// The SQL condition that a run can have received a fact: not signed in the future, nor recorded after the run's end.
+  /// Other facts are reported and never folded. `fact` is the alias of the row.
   package static func isCredible(_ fact: String) -> String {
     // A day covers clocks that differ.
     """
@@ -29,7 +27,6 @@ package enum EvidenceTable {
     """
   }
 
-  /// The first fact that no run can have received; nil when there is none.
   static func firstIncredible(on connection: borrowing BlockingConnection) throws(PostgresError) -> String? {
     try connection.execute(
       """
@@ -41,7 +38,6 @@ package enum EvidenceTable {
     ).first.map { row throws(PostgresError) in try row.text(0) }
   }
 
-  /// Appends facts, in one statement.
   package static func append(
     _ facts: [(subject: CheckSubject?, fact: TransactionFact)], runId: String, asOf: Instant,
     on connection: borrowing BlockingConnection
@@ -101,10 +97,8 @@ package enum EvidenceTable {
       ])
   }
 
-  /// What is known of transactions by these facts and all before them. Not before they are appended.
-  ///
-  /// What is stored is the fold of all earlier facts, so that those need not be read again: only where what came is not
-  /// newer, or what is stored says too little.
+  /// Folds newly appended facts into the stored records. Earlier facts are read again only if a new fact is not newer
+  /// than the stored fold, or the fold lacks information.
   package static func fold(
     _ facts: [TransactionFact], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionRecord] {
@@ -129,8 +123,7 @@ package enum EvidenceTable {
     return folded.sorted { $0.key < $1.key }
   }
 
-  /// Asks which of these transactions have no record although there is more evidence about them than what has just come. To
-  /// be looked at after the next statement.
+  /// Asks which of these transactions lack a record despite earlier evidence. Read the result after the next statement.
   private static func unfolded(
     _ news: [TransactionKey: Int], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> PostponedRows? {
@@ -161,11 +154,8 @@ package enum EvidenceTable {
       })
   }
 
-  /// Folds all evidence about these transactions.
-  ///
-  /// Reading every fact again makes the fold a function of the evidence, whatever the order in which it arrived. What lies
-  /// between two statements in the same words stays on the server: who sends a receipt of a hundred purchases a hundred
-  /// times has each of them told as often, and nothing by it.
+  /// Folds all evidence about these transactions, so the result does not depend on the order of arrival. Repeated equal
+  /// statements stay on the server: a receipt with 100 purchases sent 100 times repeats each of them.
   static func fold(
     _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionRecord] {
@@ -250,9 +240,7 @@ package enum EvidenceTable {
 
   // MARK: - Evidence beside a transaction
 
-  /// The evidence about a transaction as a JSON text, for `facts(_:)`.
-  ///
-  /// - Parameter transaction: an alias of `night_audit.transactions`.
+  /// SQL that returns the evidence about a transaction (an alias of `transactions`) as JSON text, for `facts(_:)`.
   static func facts(about transaction: String) -> String {
     let fields = columns.dropFirst(4).map { column in
       column.hasSuffix("_at")
@@ -266,7 +254,6 @@ package enum EvidenceTable {
       """
   }
 
-  /// The facts in the text of `facts(about:)`.
   static func facts(_ text: String) throws(PostgresError) -> [TransactionFact] {
     let rows: [[String: JSONField]]
     do { rows = try JSONDecoder().decode([[String: JSONField]].self, from: Data(text.utf8)) } catch {
@@ -276,7 +263,6 @@ package enum EvidenceTable {
   }
 }
 
-/// The fields of a row by the names of their columns.
 private protocol NamedFields {
   func optionalText(_ column: String) throws(PostgresError) -> String?
   func optionalBool(_ column: String) throws(PostgresError) -> Bool?
@@ -298,7 +284,6 @@ extension NamedFields {
 
 extension PostgresRow: NamedFields {}
 
-/// A row as a JSON object, with timestamps in microseconds since 1970.
 private struct JSONFields: NamedFields {
   let values: [String: JSONField]
 

@@ -1,23 +1,19 @@
 import Postgres
 import Reconciliation
 
-/// Takes back what a run with a wrong as-of did: findings that it opened and closed, what it was compared by, and how
-/// fresh answers seemed after it. Evidence stays: Apple has said what it has said; only its as-of is read otherwise. The
-/// clocks are right again by then.
+/// Undoes a run with a wrong as-of: the findings it opened and closed, its rows for comparisons, and answer times.
+/// Evidence stays, with a corrected as-of when read. The clocks must be right by then.
 package enum ForgottenRun {
-  /// What was taken back.
   package struct Summary: Hashable, Sendable, Encodable {
     package var reopened: Int
     package var removed: Int
     package var closedAgain: Int
-    /// The folder that the run has published; nil when it has none.
     package var directory: String?
-    /// Its business day, where the run had replaced the report of an earlier one: no report is about it now.
+    /// Its business day, if the run had replaced an earlier report: no report covers that day now.
     package var uncovered: [String]
   }
 
-  /// The newest of the runs that have said what is open since a run did, be it for the same instant; nil: nothing is
-  /// built on it.
+  /// The newest run that determined open findings after this one, even for the same as-of; nil if none depends on it.
   package static func newest(
     after runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
@@ -32,7 +28,7 @@ package enum ForgottenRun {
     return nil
   }
 
-  /// Part of the caller's transaction, under the run's lock.
+  /// Undoes the run. Part of the caller's transaction, under the run's lock.
   package static func forget(
     runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Summary {
@@ -44,7 +40,7 @@ package enum ForgottenRun {
       WHERE r.run_id = $1::uuid AND e.run_id = r.run_id AND e.event = 'closed' AND e.finding_id = f.finding_id
         AND f.closed_at = r.as_of RETURNING 1
       """, run)
-    // What another run has met first is its own again, of which the forgotten one, made after it, was the earlier.
+    // A finding that another run also opened first gets that run's dates.
     try connection.execute(
       """
       UPDATE night_audit.findings f SET first_seen = own.as_of,
@@ -83,7 +79,7 @@ package enum ForgottenRun {
         WHERE b.run_id <> r.run_id AND b.as_of < r.as_of) before ON true
       WHERE r.run_id = $1::uuid AND f.last_seen = r.as_of
       """, run)
-    // The history says it, too; nobody wonders where a finding has gone.
+    // Recorded in the history too, so that a removed finding can be explained.
     try connection.execute(
       """
       INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
@@ -121,7 +117,7 @@ package enum ForgottenRun {
       uncovered: uncovered)
   }
 
-  /// The columns that runs fill with times of their own. What Apple or the shop dates is as they have dated it.
+  /// Columns that runs fill with their own times. Dates of Apple or the shop stay.
   private static let timesOfRuns = [
     "receipt_checks": [
       "last_attempt", "due_from", "answered_at", "known_since", "outcome_since", "unanswered_since", "critical_since",
@@ -131,10 +127,8 @@ package enum ForgottenRun {
     "transactions": ["checked_at"], "disbelieved_notifications": ["as_of", "passed_over_at"], "sweep_gaps": ["as_of"],
   ]
 
-  /// When a run ran, as SQL: by the server's clock, and no later than it was forgotten. Where both clocks were wrong a run of
-  /// the future begins after its as-of like any other.
-  ///
-  /// - Parameter run: the name that `night_audit.runs` goes by.
+  /// SQL for when a run ran: by the server's clock, at the latest when it was forgotten. If both clocks were wrong, a
+  /// run in the future starts after its as-of like any other.
   package static func ran(_ run: String) -> String {
     """
     least(\(run).started_at, (SELECT max(o.recorded_at) FROM night_audit.run_events o
@@ -142,7 +136,7 @@ package enum ForgottenRun {
     """
   }
 
-  /// What an as-of in the future has put there: answers would seem fresh until then, and nothing would be due.
+  /// Corrects times in the future, because answers would seem fresh until then and nothing would be due.
   private static func putTimesRight(
     _ runId: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -161,7 +155,7 @@ package enum ForgottenRun {
         UPDATE night_audit.\(table) t SET \(shifted.joined(separator: ", ")) WHERE \(touched.joined(separator: " OR "))
         """, [.timestamp(asOf), .timestamp(began)])
     }
-    // What came to light in the time that the run passed over is found by reading everything once more.
+    // Everything is read again, because rows that arrived in the skipped time were missed.
     try connection.execute(
       """
       DELETE FROM night_audit.asking_state
@@ -169,12 +163,8 @@ package enum ForgottenRun {
       """, [.int(asOf)])
   }
 
-  /// A table of what Apple said with the as-of that counts: what a forgotten run of the future was told was told when it ran.
-  /// The rows themselves stay as they were written.
-  ///
-  /// - Parameters:
-  ///   - columns: of the table, `as_of` not among them.
-  ///   - condition: which rows `t` are read, as SQL.
+  /// SQL for a table of Apple's answers with corrected as-ofs: forgotten runs in the future count with the time they
+  /// ran. Stored rows do not change. `columns` must not include `as_of`; `condition` is on alias `t`.
   package static func told(_ table: String, _ columns: [String], where condition: String = "true") -> String {
     let names = columns.map { "t.\($0)" }.joined(separator: ", ")
     return """

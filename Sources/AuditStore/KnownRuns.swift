@@ -9,9 +9,9 @@ package struct KnownRuns: Hashable, Sendable {
 
   package func contains(_ runId: String) -> Bool { runIds.contains(runId.lowercased()) }
 
-  /// Reads the runs of this database, and those of other databases that `--adopt` has taken over.
+  /// Reads the runs of this database, and runs of other databases that `--adopt` has taken over.
   package static func read(on connection: borrowing BlockingConnection) throws(PostgresError) -> KnownRuns {
-    // The comparison of text saves parsing every entry of the trail.
+    // The text comparison avoids parsing every entry of the trail.
     let rows = try connection.execute(
       """
       SELECT run_id::text FROM night_audit.runs
@@ -22,11 +22,11 @@ package struct KnownRuns: Hashable, Sendable {
     return KnownRuns(Set(try rows.map { row throws(PostgresError) in try row.text(0) }))
   }
 
-  /// Takes over the folders of runs that only another database knows, and records that in the trail.
+  /// Takes over the folders of runs of another database, and records that in the trail.
   package mutating func adopt(
     _ strangers: Set<String>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
-    // A report volume may hold any text in the place of an id.
+    // Names on a report volume need not be UUIDs.
     let runs = strangers.filter { UUID(uuidString: $0) != nil }
     try Trail.appendAdopted(runs.sorted(), on: connection)
     runIds.formUnion(runs)

@@ -2,15 +2,13 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// An order that waits for a look-up, and what became of it. Two orders that name the same id have the same state.
+/// An order that waits for a look-up, with its state. Orders that state the same ID share the state.
 package struct LookupRow {
   package var orderId: Identifier
   package var subjectId: Identifier
   package var state: ProofState
 
-  /// All look-ups in the byte order of their order ids.
-  ///
-  /// - Parameter restriction: which of them are read, on `night_audit.lookups` aliased `l`.
+  /// The query for look-ups (alias `l`) in the byte order of order IDs.
   package static func query(where restriction: String = "TRUE") -> String {
     """
     SELECT l.order_id, l.subject_id, \(ProofState.columns) FROM night_audit.lookups l

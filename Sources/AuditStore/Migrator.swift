@@ -3,36 +3,31 @@ import Foundation
 import Postgres
 import Run
 
-/// The schema `night_audit`: forward-only SQL, applied once each, under a lock.
+/// Creates and upgrades the schema `night_audit`: forward-only SQL, each migration applied once, under a lock.
 package struct Migrator {
-  /// One migration: its number, its name and its SQL.
   package struct Migration: Sendable {
     package var version: Int
     package var name: String
     package var sql: String
   }
 
-  /// All migrations, oldest first. A migration that was released never changes.
+  /// All migrations, oldest first. A released migration never changes.
   package static let migrations = [
     Migration(version: 1, name: "schema", sql: String(decoding: PackageResources._001_schema_sql, as: UTF8.self))
   ]
 
-  /// Of the advisory lock under which the schema changes: two numbers that no other program is likely to choose.
+  /// The advisory lock for schema changes: two numbers that no other program is likely to use.
   package static let lockKey: (Int64, Int64) = (0x6E69_6768, 0x6D69_6772)
 
-  /// Applies what is missing. Safe to repeat, and safe to run twice at once: the second one waits, then finds nothing to do.
-  /// Throws 55P03 where others stay at a table that has to change.
-  ///
-  /// Definitions that somebody changed become again what the migrations say.
-  ///
-  /// - Returns: the numbers and names of the migrations that were applied now, and the objects that were restored.
+  /// Applies missing migrations and restores changed definitions. Safe to repeat and to run concurrently. Throws 55P03
+  /// (`lock_not_available`) if a table that has to change stays locked.
   package static func migrate(
     _ connection: borrowing BlockingConnection, to migrations: [Migration] = migrations
   ) throws -> [String] {
     try connection.migration(under: lockKey) { connection in
       try requireEncoding(connection)
       if try !mayChange(connection, to: migrations) { return [] }
-      // CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where there is nothing to create.
+      // CREATE SCHEMA IF NOT EXISTS requires the right to create schemas even if the schema exists.
       if try connection.execute("SELECT to_regnamespace('night_audit') IS NULL").single().bool(0) {
         try connection.executeScript("CREATE SCHEMA night_audit")
       }
@@ -62,13 +57,13 @@ package struct Migrator {
       try connection.executeScript(rights)
       let restored = try SchemaDefinitions(migrations).restore(connection)
       if restored.isEmpty { return applied }
-      // What was created anew has no rights yet.
+      // Recreated objects have no rights yet.
       try connection.executeScript(rights)
       return applied + restored.map { "\($0) (restored)" }
     }
   }
 
-  /// Whether the role may change the schema. Throws `SchemaError` where it may not and there is something to change.
+  /// Throws `SchemaError` if the role lacks the right and a change is needed.
   private static func mayChange(
     _ connection: borrowing BlockingConnection, to migrations: [Migration]
   ) throws -> Bool {
@@ -108,7 +103,7 @@ package struct Migrator {
     }
   }
 
-  /// Any text of Apple's or the shop's must find its place, whatever characters it has.
+  /// The database must be able to store any character in texts of Apple or the shop.
   private static func requireEncoding(_ connection: borrowing BlockingConnection) throws {
     let encoding = try connection.execute("SELECT getdatabaseencoding()").single().text(0)
     if !["UTF8", "SQL_ASCII"].contains(encoding) { throw SchemaError.encoding(encoding) }
@@ -124,16 +119,13 @@ package struct Migrator {
   private static func sha256(_ text: String) -> String { Digest.hexadecimal(SHA256.hash(data: Data(text.utf8))) }
 }
 
-/// A schema `night_audit` that this program cannot work with. Exit status 78.
+/// A schema that this program cannot work with. Exit status 78.
 package enum SchemaError: EndsRun, Equatable, CustomStringConvertible {
   case missing
   case outdated
-  /// It is missing or outdated, and the role that was to mend that may not: the owner of the schema, or of the database,
-  /// may.
   case kept(from: String, by: String, isOutdated: Bool)
   case newerThanProgram(found: Int)
   case changed(version: Int)
-  /// The database takes the characters of that encoding alone.
   case encoding(String)
 
   package var exitStatus: ExitStatus { .configuration }

@@ -1,21 +1,15 @@
 import Postgres
 import Reconciliation
 
-/// Evidence and answers lie in one partition for each month (UTC) in which they were recorded, so that what
-/// `evidence.retention` lets go is a table to drop and not a scan.
+/// Monthly partitions (UTC, by recording time) of evidence and answers. `evidence.retention` drops whole tables.
 package enum Partitions {
-  /// Sees to partitions for this month and the next, and moves what the default one has taken meanwhile. Cheap to repeat.
+  /// Creates the partitions of this month and the next, and moves rows out of the default one. Cheap to repeat.
   package static func ensure(on connection: borrowing BlockingConnection) throws {
     try connection.migration(under: Migrator.lockKey) { try $0.execute("SELECT night_audit.keep_partitions()") }
   }
 
-  /// Lets go of what is older than `cutoff` and of which a newer word stands.
-  ///
-  /// Answers of such a month go as a whole. Of evidence those facts stay of which the same proof has no newer one by the same
-  /// channel, or without which the transaction would be another: they move into a table of the month's name, and the rest
-  /// is dropped with the old one. A month is looked at once.
-  ///
-  /// - Returns: the partitions that were let go.
+  /// Releases months before `cutoff`: drops the tables, except for facts that `EvidenceRetention` keeps. A month is
+  /// examined once.
   @discardableResult
   package static func release(
     before cutoff: Instant, on connection: borrowing BlockingConnection
@@ -45,17 +39,15 @@ package enum Partitions {
     return released
   }
 
-  /// The comment on a month that was looked at.
   private static let mark = "what nobody needs any more was let go"
 
-  /// What the trail covers is not as it was: what is left of it shall not be covered anew.
+  /// Rows differ from the trail. The remaining rows must not be covered by a new entry.
   package struct Altered: Error, CustomStringConvertible {
     var table: String
     var problem: String
     package var description: String { "\(table) is not what the trail says, and nothing of it is let go: \(problem)" }
   }
 
-  /// The ids of facts of a month that stay.
   private static func kept(_ table: String, on connection: borrowing BlockingConnection) throws -> [Int64] {
     try connection.executeScript(
       """
@@ -79,7 +71,7 @@ package enum Partitions {
         [.textArray(keys.map(\.transactionId)), .textArray(keys.map(\.environment)), .text(table)])
       var statements: [TransactionKey: [EvidenceRetention.Statement]] = [:]
       for row in rows {
-        // What does not count replaces nothing, and stays as it was reported.
+        // A fact that is not credible replaces none and stays as reported.
         if try !row.bool("is_credible") {
           if try row.bool("is_old") { found.append(try row.int64("evidence_id")) }
           continue
@@ -98,15 +90,13 @@ package enum Partitions {
   }
 }
 
-/// Which of the old facts about one transaction have to stay.
+/// Decides which old facts about one transaction are kept.
 package enum EvidenceRetention {
-  /// A stored fact.
   package struct Statement {
     package var id: Int64
-    /// The proof that it was said about; nil for what Apple told unasked.
+    /// The proof it answers; nil for notifications.
     package var subject: String?
     package var fact: TransactionFact
-    /// Whether it is old enough to go.
     package var isOld: Bool
 
     package init(id: Int64, subject: String?, fact: TransactionFact, isOld: Bool) {
@@ -117,8 +107,7 @@ package enum EvidenceRetention {
     }
   }
 
-  /// The ids of old facts that stay: the first word of all, those of which the same proof has no newer one by the same
-  /// channel, and all of them where the transaction would be another without the rest.
+  /// IDs of old facts to keep: the first fact, the last of each proof and channel, and all if the fold would change.
   package static func kept(_ statements: [Statement]) -> [Int64] {
     let old = statements.filter(\.isOld)
     let first = statements.min { ($0.fact.signedDate, $0.id) < ($1.fact.signedDate, $1.id) }?.id

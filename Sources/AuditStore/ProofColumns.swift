@@ -3,8 +3,7 @@ import Reconciliation
 import Streams
 
 extension PlainReceipt.State {
-  /// As `ProofState.init(_:from:)`, of texts where they lie; nil where there is no check, or one that did not verify or
-  /// proves nothing.
+  /// Reads texts in place; nil unless there is a check whose outcome is a verified proof.
   package init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
     guard try row.word(first + 1, of: Vocabularies.outcome) == .verified, try !row.bool(first + 16) else { return nil }
     self.init()
@@ -25,7 +24,6 @@ extension PlainReceipt.State {
 }
 
 extension Dueness {
-  /// nil where it is never due.
   fileprivate init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
     guard let from = try row.optionalInstant(first) else { return nil }
     self.init(
@@ -42,9 +40,7 @@ extension ProofState {
     c.signed_transaction_id, c.brought_count, c.is_unproven
     """
 
-  /// The state in the reader's current row; nil where there is no check.
-  ///
-  /// - Parameter first: the position of the first of `columns`.
+  /// Reads the state from the column `first` on; nil if there is no check.
   package init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
     guard let outcome = try row.word(first + 1, of: Vocabularies.outcome) else { return nil }
     self.init()

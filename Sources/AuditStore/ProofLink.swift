@@ -2,13 +2,13 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// That a proof brought a transaction, under the id by which it is merged.
+/// A transaction that a proof contains, under the ID for merging.
 package struct ProofLink {
   /// The receipt, or the order that waits for a look-up.
   package var id: Identifier
   package var key: TransactionKey
 
-  /// What receipts brought, in the byte order of their ids.
+  /// The query for transactions in receipts, in the byte order of receipt IDs.
   package static func ofReceipts(where restriction: String = "TRUE") -> String {
     """
     SELECT l.subject_id, l.environment, l.transaction_id FROM night_audit.receipt_transactions l
@@ -16,7 +16,6 @@ package struct ProofLink {
     """
   }
 
-  /// What look-ups brought, in the byte order of the orders that wait for them.
   package static func ofLookups(where restriction: String = "TRUE") -> String {
     """
     SELECT w.order_id, l.environment, l.transaction_id FROM night_audit.lookups w
@@ -25,7 +24,6 @@ package struct ProofLink {
     """
   }
 
-  /// A row of either.
   package init(_ row: borrowing CopyReader) throws(PostgresError) {
     id = try row.id(0)
     key = TransactionKey(

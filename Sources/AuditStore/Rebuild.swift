@@ -1,33 +1,26 @@
 import Postgres
 import Reconciliation
 
-/// Derives anew what is kept for speed, from evidence alone, and compares.
-///
-/// Two tables are derived: `night_audit.transactions`, the fold of all facts about each, and
-/// `night_audit.receipt_transactions`, which proof brought which. They are never the only place where something is known.
+/// Derives `transactions` and `receipt_transactions` again from the evidence, and compares. Both tables exist for speed
+/// only: `transactions` is the fold, `receipt_transactions` has the transactions of each proof.
 package struct Rebuild {
-  /// What was found, and mended where that was asked for.
   package struct Outcome: Hashable, Sendable, Encodable {
-    /// Transactions that the evidence is about.
     package var transactions: Int64 = 0
-    /// Those that are missing, those of which there is no evidence, and those that differ.
     package var missingTransactions: Int64 = 0
     package var surplusTransactions: Int64 = 0
     package var differentTransactions: Int64 = 0
-    /// The same of which proof brought which transaction.
     package var missingLinks: Int64 = 0
     package var surplusLinks: Int64 = 0
-    /// Some of the transactions' ids, at most twenty.
     package var examples: [String] = []
-    /// Rows that runs left for later nights and that differ now, and state that no run can have left; a sentence each.
+    /// Problems, one sentence each: changed rows for later nights, and state that no run can have left.
     package var steering: [String] = []
-    /// The first fact that no run can have received; it is not folded.
+    /// The first fact that is not credible; it is not folded.
     package var uncounted: String?
-    /// Whether a part of that is left, because only a night can make it again.
+    /// True if a problem remains that only a new night resolves.
     package var isNightNeeded = false
     package var isMended = false
 
-    /// Whether what is stored is what follows from the evidence.
+    /// True if the stored rows follow from the evidence.
     package var agrees: Bool {
       missingTransactions + surplusTransactions + differentTransactions + missingLinks + surplusLinks == 0
         && steering.isEmpty
@@ -38,10 +31,10 @@ package struct Rebuild {
   private static let derived = "pg_temp.derived"
   private static let derivedLinks = "pg_temp.derived_links"
 
-  /// Compares, and mends if asked to: all of it or nothing.
+  /// Compares, and mends all or nothing if asked to.
   package static func run(isMending: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
     try connection.transaction { connection in
-      // No answer may come between the reading of the evidence and the comparison.
+      // Locked so that no answer arrives between reading the evidence and comparing.
       try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
       try connection.executeScript(
         """
@@ -65,7 +58,6 @@ package struct Rebuild {
     }
   }
 
-  /// Folds all evidence, transaction by transaction, into the temporary table.
   private static func derive(_ connection: borrowing BlockingConnection) throws {
     let columns = EvidenceTable.columns.dropFirst().joined(separator: ", ")
     let told = ForgottenRun.told(
@@ -109,9 +101,8 @@ package struct Rebuild {
 
   private static let linkColumns = "subject_kind, subject_id, environment, transaction_id"
 
-  /// Derives from all evidence which proof contains which transaction, into a second temporary table.
-  ///
-  /// A signed transaction contains itself alone. Earlier programs stored the customer's other subscriptions as contained, too.
+  /// Derives the transactions of each proof. A signed transaction contains only itself. Earlier versions also stored
+  /// the customer's other subscriptions as contained.
   private static func deriveLinks(_ connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.executeScript(
       """

@@ -3,18 +3,16 @@ import Postgres
 import Reconciliation
 import Run
 
-/// What nightly reports said about days, and how tonight's picture of them differs.
-///
-/// Each night speaks of its own day, and of every earlier one that has changed since it was last spoken of. So the newest report
-/// that mentions a day has said what is known about it, whatever day's night it is and however often nights are made again.
+/// Daily totals in nightly reports, for prior-period adjustments. A night reports its own day and each earlier day that
+/// has changed, so the newest report of a day is the current one.
 package struct ReportedDays {
-  /// Whose words count, by the business days of nights.
+  /// Selects the nights whose reports count, by business day.
   package enum Nights {
-    /// Those before a day, made for an earlier instant.
+    /// Nights of earlier days, with an earlier as-of.
     case before(String)
-    /// Those up to a day, its own included, made for the same instant or an earlier one.
+    /// Nights of days up to this one, with the same or an earlier as-of.
     case upTo(String)
-    /// All but a day's own, which is being made, made for an earlier instant; of days before it.
+    /// All nights but this day's, with an earlier as-of; for days before it.
     case but(String)
 
     fileprivate var day: String {
@@ -23,7 +21,6 @@ package struct ReportedDays {
       }
     }
 
-    /// How the day and instant of a night, and a day that it speaks of, compare with those asked for.
     fileprivate var comparison: (night: String, asOf: String, spokenOf: String) {
       switch self {
       case .before: ("<", "<", "<")
@@ -33,8 +30,8 @@ package struct ReportedDays {
     }
   }
 
-  /// The days of which a run keeps sums: those of the period, and whole days in the lookback before it.
-  /// A narrowed run sees only a part of each day and keeps none.
+  /// The days that a run totals: those of the period and whole days of the lookback before it. A narrowed run sees only
+  /// a part of each day and has none.
   package static func days(_ plan: AuditPlan, in zone: TimeZone) -> [DayTotals.Day] {
     if plan.selection.isNarrowing { return [] }
     var days: [Period] = []
@@ -46,15 +43,9 @@ package struct ReportedDays {
     return days.reversed().map { DayTotals.Day(name: $0.since, start: $0.start, end: $0.end) }
   }
 
-  /// In days: a lookback of centuries is a slip.
   private static let longestLookback = 4_000
 
-  /// What nights said last about each day, in one time zone; or what the night of each day said at the time.
-  ///
-  /// - Parameters:
-  ///   - nights: whose words count.
-  ///   - asOf: the instant that is asked for.
-  ///   - isOfOwnNight: whether each day is spoken of by its own night alone.
+  /// The newest reported totals of each day in one time zone, or with `isOfOwnNight` those of the day's own night.
   package static func statements(
     of nights: Nights, asOf: Instant, isOfOwnNight: Bool = false, timeZone: String,
     on connection: borrowing BlockingConnection
@@ -91,8 +82,8 @@ package struct ReportedDays {
     return statements
   }
 
-  /// The days from one on of which the nights before another have spoken in other time zones. Their hours are other ones, so
-  /// that nothing can be compared with them.
+  /// Days from `first` on that earlier nights reported in other time zones: their hours differ, so they are not
+  /// comparable.
   package static func inOtherZones(
     from first: String, before night: String, asOf: Instant, timeZone: String,
     on connection: borrowing BlockingConnection
@@ -108,7 +99,7 @@ package struct ReportedDays {
     return days
   }
 
-  /// Keeps what a nightly run says: about its own day, and about each day that it adjusts.
+  /// Saves the totals of a night's own day and of each day that it adjusts.
   package static func save(
     _ totals: DayTotals, adjustments: [Adjustment], record: RunRecord, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {

@@ -3,11 +3,9 @@ import Reconciliation
 import Reporting
 import Run
 
-/// One run at a time in a database: an advisory lock that lives with its session.
-///
-/// It does not survive a connection pooler in transaction mode; the connection must go directly to Postgres.
+/// An advisory lock that allows one run at a time in a database. It lives as long as its session. It does not work
+/// through a connection pooler in transaction mode; the connection must go directly to Postgres.
 package struct RunLock: Sendable {
-  /// Somebody else holds the lock. Exit status 75.
   package struct Held: EndsRun, CustomStringConvertible {
     package var exitStatus: ExitStatus { .locked }
     package var holder: String
@@ -17,7 +15,7 @@ package struct RunLock: Sendable {
     }
   }
 
-  /// The session that held the lock is gone, and with it the right to publish. Exit status 69.
+  /// The session with the lock has ended, and with it the right to publish. Exit status 69.
   package struct Lost: EndsRun, CustomStringConvertible {
     package var exitStatus: ExitStatus { .databaseUnreachable }
     package var description: String {
@@ -26,13 +24,13 @@ package struct RunLock: Sendable {
     }
   }
 
-  /// The server's process that holds it, and since when: process ids come again.
+  /// The server process that holds the lock, and its start, because process IDs are reused.
   private let backend: Int32
   private let backendStart: Int64
 
   private static let tries = 10
 
-  /// Takes the lock for as long as the session lives. Throws `Held`.
+  /// Takes the lock until the session ends. Throws `Held`.
   package static func acquire(_ session: PostgresSession) async throws -> RunLock {
     for attempt in 1...tries {
       let got = try await session.execute("SELECT pg_try_advisory_lock(\(Migrator.lockKey.0), 3)").single().bool(0)
@@ -42,7 +40,7 @@ package struct RunLock: Sendable {
         ).single()
         return RunLock(backend: try row.int32(0), backendStart: try row.timestamp(1))
       }
-      // The server takes a moment to notice that a run was killed.
+      // Waits because the server takes a moment to notice that a run was killed.
       if attempt < tries { try await Task.sleep(for: .milliseconds(200)) }
     }
     throw Held(holder: try await holder(session) ?? "it has just ended")
@@ -53,7 +51,7 @@ package struct RunLock: Sendable {
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     """
 
-  /// Who holds the lock, in words: host, process and since when; nil when nobody does.
+  /// The holder's host, process and start in words; nil if the lock is free.
   package static func holder(_ session: PostgresSession) async throws -> String? {
     let rows = try await session.execute(
       """
@@ -79,7 +77,7 @@ package struct RunLock: Sendable {
     return nil
   }
 
-  /// Looks again, from any session of the database. Throws `Lost`.
+  /// Checks the lock from any session of the database. Throws `Lost`.
   package func requireStillHeld(on connection: borrowing BlockingConnection) throws {
     let isHeld = try connection.execute(
       """

@@ -1,21 +1,19 @@
 import Postgres
 import Reconciliation
 
-/// What the database says about the folder of a run: never more than is so.
-///
-/// A run is committed as `publishing`, with the digest of its report, just before the folder appears, and becomes
-/// `published`, and complete or not, when it is there. What a kill leaves in between the next run settles.
+/// The recorded state of a run's folder, which is never ahead of the folder itself. A run is committed as `publishing`
+/// with its report's digest, and becomes `published` once the folder is in place. After a kill in between, the next run
+/// settles the state.
 package struct RunPublication: Sendable {
   package var runId: String
   package var asOf: Instant
   package var directory: String
-  /// The night's business day; nil for a folder that is no night's.
+  /// The night's business day; nil if the run is not nightly.
   package var night: String?
-  /// SHA-256 of the report's `SHA256SUMS`.
   package var content: String
   package var host: String
 
-  /// Those that nobody knows of whether their folder has appeared.
+  /// Runs left in the state `publishing`.
   package static func unsettled(_ session: PostgresSession) async throws(PostgresError) -> [RunPublication] {
     let rows = try await session.execute(
       """
@@ -32,7 +30,6 @@ package struct RunPublication: Sendable {
     return found
   }
 
-  /// The folder is there.
   package static let publishedStatement = """
     SELECT night_audit.write_run(run_id, jsonb_build_object('publication', 'published',
       'complete', incomplete_reasons = '{}', 'directory', $2::text,
@@ -40,18 +37,16 @@ package struct RunPublication: Sendable {
     FROM night_audit.runs WHERE run_id = $1::uuid AND publication = 'publishing'
     """
 
-  /// The folder is there.
-  ///
-  /// - Parameter directory: its path, wherever one looks from.
+  /// Records that the folder is in place, at `directory`.
   package func settle(publishedAs directory: String, _ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
-    // What is owed of it lies where it lies.
+    // Owed deliveries follow the folder.
     try await session.execute(
       "UPDATE night_audit.dispatches SET directory = $2 WHERE run_id = $1::uuid AND state = 'owed'",
       [.text(runId), .text(directory)])
   }
 
-  /// The folder has never appeared, and never will.
+  /// Records that the folder never appeared and never will.
   package func settleAsNotPublished(_ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
       """

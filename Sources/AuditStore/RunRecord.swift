@@ -4,7 +4,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// One row of `night_audit.runs`, and the money of that night.
+/// A row of `night_audit.runs`, and the totals of that night.
 package struct RunRecord: Sendable {
   package var runId: String
   package var command: String
@@ -14,11 +14,10 @@ package struct RunRecord: Sendable {
   package var configuration: String
   package var isNightly: Bool
   package var host: String
-  /// Without which nothing is published; nil in a run that publishes nothing for others.
+  /// Required for publishing; nil in a run that does not publish.
   package var lock: RunLock?
-  /// The hash of the entry that its beginning has in the trail; nil in a run that is not recorded.
+  /// The hash of the run's first entry in the trail; nil if the run is not recorded.
   package var trail: String?
-  /// `--accept`: a person has looked at the night, however implausible it is.
   package var isAccepted = false
 
   package init(
@@ -35,9 +34,7 @@ package struct RunRecord: Sendable {
     self.host = host
   }
 
-  /// Records that the run began.
-  ///
-  /// - Returns: the hash of its entry in the trail, which a report tells to whoever keeps a copy of it.
+  /// Records the start of the run and returns the hash of its entry in the trail, which the report prints.
   @discardableResult
   package func begin(_ session: PostgresSession) async throws -> String {
     try await session.transaction { connection in
@@ -61,7 +58,6 @@ package struct RunRecord: Sendable {
       ])
   }
 
-  /// Whether there was a run of this as-of, however it ended.
   package static func isThere(asOf: Instant, on connection: borrowing BlockingConnection) throws(PostgresError) -> Bool
   {
     try connection.execute(
@@ -69,16 +65,14 @@ package struct RunRecord: Sendable {
     ).single().bool(0)
   }
 
-  /// Records that the report is where it is; until then nobody is told that the run is complete.
+  /// Records that the report is in place; until then the run does not count as complete.
   package func published(
     as directory: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute(RunPublication.publishedStatement, [.text(runId), .text(directory)])
   }
 
-  /// Records that the night is held, and why. Nothing else of it is recorded but what its report is known by.
-  ///
-  /// - Parameter content: SHA-256 of the report's `SHA256SUMS`.
+  /// Records that the night is held, with the causes. `content` is the SHA-256 of the report's `SHA256SUMS`.
   package func held(
     because causes: [String], mark: ReportMark, directory: String, content: String, exitStatus: Int32,
     on connection: borrowing BlockingConnection
@@ -95,7 +89,7 @@ package struct RunRecord: Sendable {
       ])
   }
 
-  /// Records how a run without a report ended.
+  /// Records the end of a run without a report.
   package func end(_ session: PostgresSession, exitStatus: Int32) async throws {
     try await session.execute(
       """
@@ -105,12 +99,8 @@ package struct RunRecord: Sendable {
       [.text(runId), .int(Int64(exitStatus))])
   }
 
-  /// Records what a run has found and where its report is about to be; part of the transaction that updates findings.
-  ///
-  /// - Parameters:
-  ///   - content: SHA-256 of the report's `SHA256SUMS`.
-  ///   - mark: what its workbook is known by.
-  ///   - lookback: orders and deliveries in the lookback, what the next night is compared with; nil: of no night.
+  /// Records results and the future folder; part of the transaction that updates findings. `lookback` has the counts
+  /// that the next night is compared with; nil if the run is not nightly.
   package func complete(
     totals: Totals, summary: SummaryFacts, directory: String, content: String, mark: ReportMark, exitStatus: Int32,
     lookback: (orders: Int, deliveries: Int)?, on connection: borrowing BlockingConnection
@@ -133,7 +123,7 @@ package struct RunRecord: Sendable {
         .intArray(lines.map { Int64($0.orders) }),
         .textArray(lines.map { Money.decimalText($0.minorUnits, digits: $0.currency.digits) }),
       ])
-    // Last, because its entry in the trail covers all of the above.
+    // Last, because its entry in the trail covers all rows above.
     try connection.execute(
       """
       SELECT night_audit.write_run($1::uuid, jsonb_build_object(
@@ -152,7 +142,7 @@ package struct RunRecord: Sendable {
       ])
   }
 
-  /// Keeps the findings that are open at the end of a night, by kind and currency.
+  /// Saves the open findings of a night, by kind and currency.
   package func save(_ findings: FindingsSummary, on connection: borrowing BlockingConnection) throws(PostgresError) {
     var kinds: [String?] = []
     var severities: [String?] = []
@@ -179,7 +169,7 @@ package struct RunRecord: Sendable {
       ])
   }
 
-  /// Keeps how many orders of the period have a finding of each kind, and how many refunds there are.
+  /// Saves the number of orders of the period with a finding of each kind, and the number of refunds.
   package func save(_ totals: Totals, on connection: borrowing BlockingConnection) throws(PostgresError) {
     var counts = FindingKind.allCases.map { (code: $0.rawValue, orders: totals.ordersByKind[$0.index]) }
     counts.append((UnusualShare.Subject.refunds.code, totals.refunds))
@@ -191,7 +181,7 @@ package struct RunRecord: Sendable {
       [.text(runId), .textArray(counts.map(\.code)), .intArray(counts.map { Int64($0.orders) })])
   }
 
-  /// The 28 nights before this one, or as many as there are, added up.
+  /// The sums of up to 28 nights before this one.
   package static func precedent(
     before asOf: Instant, day: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> UnusualShare.Precedent {
@@ -250,7 +240,6 @@ package struct RunRecord: Sendable {
 }
 
 extension Night {
-  /// Adds money under a disposition's word, or under `at_stake`.
   package mutating func add(_ money: Money, under word: String) {
     if word == "at_stake" {
       atStake.add(money)
@@ -267,7 +256,6 @@ extension Night {
     }
   }
 
-  /// Tonight, from its totals.
   package init(date: String, totals: Totals, atStake: MoneyByCurrency) {
     self.init(date: date, paid: MoneyByCurrency(), delivered: MoneyByCurrency(), atStake: atStake)
     for disposition in Disposition.inMoneyTotals {

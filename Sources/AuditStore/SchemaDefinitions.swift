@@ -1,19 +1,14 @@
 import Postgres
 
-/// The functions, triggers, views and rights of the schema, as the migrations define them.
-///
-/// The server compares its definitions with those of the migrations. Nothing about them is stored, so a change of a definition
-/// cannot change the other side of the comparison.
+/// Functions, triggers, views and rights of the schema, as the migrations define them. The server compares them with
+/// its own definitions. Nothing about them is stored, so a change cannot hide itself.
 package struct SchemaDefinitions {
-  /// A definition that is not the one of the migrations.
   package struct Difference: Hashable, Sendable {
-    /// `view night_audit.bi_findings`
     package var object: String
     package var problem: String
-    /// The statements that mend it; empty where a person has to decide.
+    /// Statements that restore it; empty if a person has to decide.
     package var remedies: [String]
 
-    /// The problem, and what to do about it.
     package var description: String {
       remedies.isEmpty ? problem : "\(problem); run as the owner of the schema: night-audit init"
     }
@@ -22,10 +17,9 @@ package struct SchemaDefinitions {
   private struct Trigger: Hashable {
     var name: String
     var table: String
-    /// When it fires and what it calls, with the events in the order of the alphabet.
+    /// Time, events in alphabetical order, and called function.
     var action: String
 
-    /// - Parameter statement: a CREATE TRIGGER, in the words of a migration or of `pg_get_triggerdef`.
     init?(_ statement: String) {
       let pattern =
         /CREATE TRIGGER (\w+) (BEFORE|AFTER) (.+?) ON night_audit\.(\w+) FOR EACH (ROW|STATEMENT) (EXECUTE .+)/
@@ -40,7 +34,7 @@ package struct SchemaDefinitions {
 
   private var functions: [String: String] = [:]
   private var triggers: [(trigger: Trigger, statement: String)] = []
-  /// In the order of the migrations: a view follows those that it reads.
+  /// In the order of migrations: a view follows those that it reads.
   private var views: [(name: String, query: String)] = []
 
   package init(_ migrations: [Migrator.Migration] = Migrator.migrations) {
@@ -60,19 +54,17 @@ package struct SchemaDefinitions {
     }
   }
 
-  /// The definitions on the server that differ. No transaction may be open; what it takes to compare is rolled back.
+  /// Definitions on the server that differ. Must not run in a transaction; its own is rolled back.
   package func differences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
     try connection.begin(.readWrite)
     defer { connection.rollback() }
     return try differencesInTransaction(connection)
   }
 
-  /// Restores definitions that differ, and revokes rights that the migrations do not grant. Part of the transaction of `init`.
-  ///
-  /// - Returns: the objects that were restored.
+  /// Restores definitions, revokes rights that the migrations do not grant, and returns the restored objects.
   func restore(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
     var restored: [String] = []
-    // A view with other columns is dropped together with those that read it, which are missing then.
+    // Repeated because DROP ... CASCADE of a view with other columns also drops views that read it.
     for _ in 0..<3 {
       let differences = try differencesInTransaction(connection).filter { !$0.remedies.isEmpty }
       if differences.isEmpty { break }
@@ -158,7 +150,7 @@ package struct SchemaDefinitions {
     return differences
   }
 
-  /// Those of the migrations whose table is there, and one against TRUNCATE for each month.
+  /// Triggers of existing tables, and one against TRUNCATE for each month.
   private func wantedTriggers(
     _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [(trigger: Trigger, statement: String)] {
@@ -185,9 +177,9 @@ package struct SchemaDefinitions {
 
   // MARK: - Views
 
-  /// Compares what the server makes of the same query now with what it made of it then.
+  /// Compares the server's form of the view's query with that of the stored view.
   private func viewDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
-    // The doctor asks for this right.
+    // Without this right the comparison is skipped; the doctor reports that.
     let mayCompare = try connection.execute("SELECT has_database_privilege(current_database(), 'TEMPORARY')")
     guard try mayCompare.single().bool(0) else { return [] }
     var differences: [Difference] = []
@@ -195,7 +187,7 @@ package struct SchemaDefinitions {
       let before = try connection.execute(
         "SELECT pg_get_viewdef(to_regclass('night_audit.' || $1))", [.text(name)]
       ).single().optionalText(0)
-      // A view that it reads may be missing.
+      // A savepoint, because a view that it reads may be missing.
       try connection.executeScript("SAVEPOINT comparison")
       var wanted: String?
       var columns: [String?] = []
@@ -208,7 +200,7 @@ package struct SchemaDefinitions {
       } catch {}
       try connection.executeScript("ROLLBACK TO SAVEPOINT comparison")
       if let wanted, before == wanted { continue }
-      // OR REPLACE keeps the rights of those who read it, and may only add columns.
+      // OR REPLACE keeps granted rights but may only add columns.
       let present = before == nil ? [] : try Self.columns(of: "night_audit.\(name)", connection)
       let isReplaceable = columns.starts(with: present)
       differences.append(
@@ -220,7 +212,6 @@ package struct SchemaDefinitions {
     return differences
   }
 
-  /// The names and types of a view's columns.
   private static func columns(
     of view: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String?] {
@@ -287,14 +278,12 @@ package struct SchemaDefinitions {
   }
 }
 
-/// SQL as it stands in a file.
 enum SQLScript {
-  /// The statements of a script without semicolons and without comments; what stands in dollar quotes is kept as it is.
+  /// The statements of a script, without semicolons and comments. Dollar-quoted text is kept unchanged.
   static func statements(_ script: String) -> [String] {
     var statements: [String] = []
     var statement: [UInt8] = []
     var rest = Array(script.utf8)[...]
-    /// Takes everything up to and including an end.
     func take(through end: String, isKept: Bool) {
       while !rest.isEmpty, !rest.starts(with: end.utf8) {
         let byte = rest.removeFirst()
@@ -332,7 +321,6 @@ enum SQLScript {
     return statements
   }
 
-  /// A statement with single blanks in the place of line breaks and indentation.
   static func onOneLine(_ statement: String) -> String {
     statement.split(whereSeparator: \.isWhitespace).joined(separator: " ")
   }

@@ -1,19 +1,18 @@
 import Postgres
 
-/// An index that the migrations create. Without it every command works, and a night takes hours.
+/// An index that the migrations create. Commands work without it, but a night takes hours.
 package struct SchemaIndex: Hashable, Sendable {
   package var name: String
-  /// The statement that creates it, without a semicolon.
   package var statement: String
 
-  /// All indexes of the schema, except for those of keys.
+  /// All indexes of the schema, except those of keys.
   package static let all = Migrator.migrations.flatMap { SQLScript.statements($0.sql) }.compactMap { text in
     let statement = SQLScript.onOneLine(text)
     return statement.firstMatch(of: /^CREATE (?:UNIQUE )?INDEX (\w+) ON night_audit\./)
       .map { SchemaIndex(name: String($0.1), statement: statement) }
   }
 
-  /// The indexes that the server does not have or did not finish.
+  /// Indexes that the server does not have or did not finish.
   package static func missing(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SchemaIndex] {
     let rows = try connection.execute(
       """

@@ -1,13 +1,12 @@
 import Postgres
 
-/// State between nights that no run can have left: cursors in the future, reports that are settled without a reason.
+/// State between nights that no run can have left: cursors in the future, reports settled without a reason.
 package struct SteeringState {
-  /// One row of such state.
   package struct Problem: Hashable, Sendable, CustomStringConvertible {
     package var description: String
   }
 
-  /// The latest instant up to which Apple's history can have been read: a re-check, which is no run, reads up to now.
+  /// The latest instant that history can have been read to: a re-check has no row in `runs` and reads up to now.
   private static let newest = """
     greatest(clock_timestamp(), (
       SELECT max(CASE WHEN publication = 'forgotten' THEN least(as_of, started_at) ELSE as_of END) FROM night_audit.runs))
@@ -21,7 +20,6 @@ package struct SteeringState {
         SELECT FROM night_audit.runs r WHERE r.run_id = d.run_id AND r.publication IS DISTINCT FROM 'forgotten'))
     """
 
-  /// Reads the state that no run can have left.
   package static func problems(on connection: borrowing BlockingConnection) throws(PostgresError) -> [Problem] {
     try connection.execute(
       """
@@ -40,7 +38,7 @@ package struct SteeringState {
     ).map { row throws(PostgresError) in Problem(description: try row.text(0)) }
   }
 
-  /// Reads again what may be unread, and owes again what may not have been sent.
+  /// Resets these cursors and deliveries, so that unread history is read and unsent reports are sent.
   package static func mend(on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.executeScript(
       """

@@ -2,10 +2,9 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// How `night_audit.transactions` is read and written.
+/// Reads and writes the table `transactions`.
 package enum TransactionTable {
-  /// The columns of `record(_:)`. What no rule asks about is left out, and so the record lacks it; `wholeColumns` has it
-  /// behind these.
+  /// The columns of `record(_:)`, without those that no rule uses; `wholeColumns` appends them.
   private static let names = [
     "transaction_id", "environment", "product_id", "bundle_id", "original_transaction_id", "quantity", "purchased_at",
     "original_purchased_at", "expires_at", "subscription_expires_at", "revoked_at", "revocation_percentage",
@@ -22,13 +21,8 @@ package enum TransactionTable {
     t.commitment_info, t.billing_plan_type, t.previous_original_transaction_id
     """
 
-  /// Transactions in the byte order of their IDs, for `record(_:hiding:)`, by index.
-  ///
-  /// The record knows the newest refund alone, so a row with a hidden refund or withdrawal carries its evidence.
-  ///
-  /// - Parameters:
-  ///   - isHidden: the condition that a date is hidden.
-  ///   - restriction: which of them are read, aliased `t`.
+  /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. A row holds only the
+  /// newest refund, so rows with a refund or withdrawal hidden by `isHidden` include their evidence.
   package static func byId(
     hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
   ) throws(PostgresError) -> String {
@@ -40,12 +34,12 @@ package enum TransactionTable {
     """
   }
 
-  /// The condition that a row restores a sale with another id, as `TransactionRecord.restoresOther` has it.
+  /// SQL: a row restores another purchase. Equals `TransactionRecord.restoresOther`.
   package static func restoresOther(_ alias: String) -> String {
     "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NOT TRUE AND \(alias).expires_at IS NULL)"
   }
 
-  /// The sales that more than one transaction is of: a purchase and what restores it, or several restores. They are few.
+  /// Purchases with more than one transaction, such as a purchase and its restores. They are few.
   package static func sharedSales(
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<TransactionKey> {
@@ -67,7 +61,7 @@ package enum TransactionTable {
     return sales
   }
 
-  /// The transaction in the reader's current row, as it was before a hidden refund.
+  /// The transaction in the current row, in its state before a hidden refund.
   package static func record(
     _ row: borrowing CopyReader, hiding isHidden: (Instant) -> Bool
   ) throws(PostgresError) -> TransactionRecord {
@@ -76,8 +70,7 @@ package enum TransactionTable {
     return record.beforeHiddenRefunds(try EvidenceTable.facts(facts), hiding: isHidden)
   }
 
-  /// The transaction in the reader's current row, of texts where they lie; nil for one that was taken back or of which more is
-  /// told than of nearly all.
+  /// The transaction in the current row, with texts in place; nil for a refunded one or one with rare columns.
   package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> PlainTransaction? {
     guard try row.isNull(10), try row.isNull(25), try row.isNull(names.count),
       let environment = try row.word(1, of: Vocabularies.environment)
@@ -165,7 +158,7 @@ package enum TransactionTable {
     return TransactionRecord(contents)
   }
 
-  /// Records as they are stored, whole.
+  /// Stored records with all columns.
   static func stored(
     _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionKey: TransactionRecord] {
@@ -185,9 +178,7 @@ package enum TransactionTable {
     return records
   }
 
-  /// Writes folded records over what is there.
-  ///
-  /// - Parameter checkedAt: the as-of of the run that asked.
+  /// Writes folded records. `checkedAt` is the as-of of the run that asked.
   package static func upsert(
     _ records: [TransactionRecord], checkedAt: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -203,7 +194,7 @@ package enum TransactionTable {
       on: connection)
   }
 
-  /// Writes folded records, each checked when it says, over what is in a table of that shape.
+  /// Writes folded records into a table with the columns of `transactions`.
   static func write(
     _ records: [TransactionRecord], into table: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -285,11 +276,11 @@ package enum TransactionTable {
       ])
   }
 
-  /// Every period of a subscription knows the newest expiry of them all, and Apple's newest word on its status.
+  /// Copies the newest expiry and status of a subscription to all its periods.
   ///
   /// - Parameters:
-  ///   - originals: the first transactions of the subscriptions; nil for all there are.
-  ///   - table: a table of the shape of `night_audit.transactions`.
+  ///   - originals: first transactions of the subscriptions; nil: all.
+  ///   - table: has the columns of `night_audit.transactions`.
   static func spreadOverPeriods(
     of originals: [String]?, in table: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {

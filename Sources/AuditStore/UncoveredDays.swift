@@ -3,11 +3,10 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Business days between the last night and this one that no report of everything is about: no night was made of them, or
-/// its report is gone, or `report.timeZone` is another one now. Whatever was refunded then is in no file, and no later
-/// report tells.
+/// Business days since the last night that no report of all orders covers, so their refunds are in no file. Their night
+/// is missing, its report is gone, or `report.timeZone` has changed.
 package enum UncoveredDays {
-  /// By name, the earliest first.
+  /// The days, earliest first.
   package static func before(
     _ period: Period, asOf: Instant, in zone: TimeZone, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
@@ -24,15 +23,15 @@ package enum UncoveredDays {
     for row in rows {
       let (since, until, zone) = (try row.text(0), try row.text(1), TimeZone(identifier: try row.text(2)))
       guard let zone, let told = try? Period(since: since, until: until, in: zone) else { continue }
-      // A report by hand may be made before its days are over.
+      // A manual report may be made before its period ends.
       let end = min(told.end, Instant(microseconds: try row.timestamp(4)))
       if told.start < end { reports.append((told.start..<end, try row.bool(3))) }
     }
-    // Of a day that is not over no report can be.
+    // A day that has not ended cannot have a report.
     return days(before: min(period.start, Period.dayBefore(asOf, in: zone).end), reports, in: zone)
   }
 
-  /// What to do about them; nil where there are none.
+  /// The message with the remedy; nil if there are no such days.
   package static func remedy(_ days: [String]) -> String? {
     guard let first = days.first else { return nil }
     let names = days.joined(separator: ", ")
@@ -40,7 +39,7 @@ package enum UncoveredDays {
       + "night-audit run --date \(first)"
   }
 
-  /// Of the time between the last night and an instant, the days that are not wholly in reports.
+  /// Days between the last night and `end` that reports do not fully cover.
   static func days(
     before end: Instant, _ reports: [(span: Range<Instant>, isNightly: Bool)], in zone: TimeZone
   ) -> [String] {
@@ -64,6 +63,6 @@ package enum UncoveredDays {
     return days
   }
 
-  /// Whoever comes back after a year knows.
+  /// More days need no warning.
   private static let longest = 31
 }

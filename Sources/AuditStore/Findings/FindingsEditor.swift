@@ -4,10 +4,9 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Where people live with findings: reading them, and recording what people decide. What the facts say is never touched.
+/// Reads stored findings and records decisions of people. Never changes facts.
 package struct FindingsEditor: Sendable {
   private let settings: Settings
-  /// The instant that ages are counted to and that changes are dated with.
   private let now: Instant
 
   package init(settings: Settings, now: Instant) {
@@ -15,19 +14,14 @@ package struct FindingsEditor: Sendable {
     self.now = now
   }
 
-  /// Which findings a change is for.
   package enum Choice: Sendable {
-    /// By id, or by the beginning of one that no other id has.
+    /// By ID or by a unique prefix of one.
     case ids([String])
-    /// All that a filter lets through.
     case all(FindingsFilter)
   }
 
-  /// Takes a change back, its sign-off included: each column is again what it was, unless somebody changed it since.
-  ///
-  /// - Parameter changeId: the change, or the beginning of its id; nil: the last one that can still be taken back.
-  /// - Returns: the change, what was taken back, and what somebody changed since.
-  /// - Throws: `FindingsError` when there is no such change, `PostgresError`, `SchemaError`.
+  /// Undoes a change (nil: the last one), including its sign-off, except for columns changed since. Throws
+  /// `FindingsError` if there is no such change.
   package func undo(
     _ changeId: String?, by actor: String, isDryRun: Bool = false
   ) async throws -> (changeId: String, outcome: Outcome) {
@@ -84,29 +78,19 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// What became of a change.
   package struct Outcome: Sendable {
     package var changed: [String] = []
-    /// They were so already, or somebody has changed them since.
+    /// Findings that had the value already, or were changed since.
     package var unchanged: [String] = []
-    /// The change, which `findings undo` takes back; nil where nothing was changed.
+    /// The ID for `findings undo`; nil if nothing changed.
     package var changeId: String?
-    /// The runs whose sign-off was taken back.
     package var signedRuns: [String] = []
   }
 
-  /// How many findings are read at a time.
   private static let page = 1_000
 
-  /// Reads the findings that a filter lets through in one snapshot, sorted by id.
-  ///
-  /// Memory does not grow with their number: a page is read, handed on and forgotten.
-  ///
-  /// - Parameters:
-  ///   - ids: only these; ids or beginnings of ids. nil: no limit.
-  ///   - make: makes the output that gets them.
-  /// - Returns: what the output came to.
-  /// - Throws: `FindingsError` for ids that are not there, `PostgresError`, `SchemaError`, and what the output throws.
+  /// Reads findings in one snapshot, sorted by ID and page by page, so memory is bounded. `ids` may be prefixes. Throws
+  /// `FindingsError` for unknown IDs, and errors of the output.
   package func list<Output: FindingsOutput & ~Copyable>(
     _ filter: FindingsFilter, ids: [String]? = nil, to make: @Sendable () throws -> Output
   ) async throws -> Output.Result {
@@ -152,12 +136,7 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Records a decision about findings: all of them, or, when an id is unknown, none.
-  ///
-  /// - Parameters:
-  ///   - actor: who decided.
-  ///   - isDryRun: says what would change and changes nothing.
-  /// - Throws: `FindingsError`, `PostgresError`, `SchemaError`.
+  /// Records a decision about all of the findings, or about none and throws `FindingsError` if an ID is unknown.
   package func change(
     _ choice: Choice, to decision: PeopleDecision, by actor: String, isDryRun: Bool = false
   ) async throws -> Outcome {
@@ -183,8 +162,7 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Opens the database for one transaction; one that changes something waits for everybody else first. Throws what the
-  /// body throws, `PostgresError` or `SchemaError`.
+  /// Runs one transaction. A writing one first waits for nights and other writers.
   package func withDatabase<Result: Sendable>(
     _ mode: TransactionMode, _ body: @Sendable (borrowing BlockingConnection) throws -> Result
   ) async throws -> Result {
@@ -194,7 +172,7 @@ package struct FindingsEditor: Sendable {
         try Migrator.requireCurrent(connection)
         return try connection.transaction(mode) { connection in
           switch mode {
-          // Nothing is read, and no finding locked, before: it would be decided by what somebody is changing.
+          // Taken before anything is read, because a decision must not rest on rows that are being changed.
           case .readWrite: try Trail.announcePeople(on: connection)
           case .snapshot, .importedSnapshot: break
           }
@@ -209,10 +187,8 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Ids by their beginnings.
   private static func resolve(_ prefixes: [String], _ connection: borrowing BlockingConnection) throws -> [String] {
     let wanted = prefixes.map { $0.lowercased() }
-    // Nothing but hexadecimal digits is looked for.
     let possible = wanted.filter {
       $0.utf8.count >= Self.fewestDigits && $0.utf8.allSatisfy { FindingsEditor.digits.contains($0) }
     }
@@ -232,18 +208,15 @@ package struct FindingsEditor: Sendable {
     return Set(found.values.flatMap { $0 }).sorted()
   }
 
-  /// One digit is no name.
+  /// Fewer digits are too easily ambiguous.
   fileprivate static let fewestDigits = 4
   private static let digits = Set("0123456789abcdef".utf8)
 }
 
-/// Why a command about findings did nothing.
+/// The reason why a command about findings did nothing.
 package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
-  /// Exit status 1.
   case unknown([String])
-  /// A usage error.
   case ambiguous([String])
-  /// Exit status 1.
   case noChange(String?)
 
   package var exitStatus: ExitStatus {

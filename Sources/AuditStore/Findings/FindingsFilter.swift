@@ -1,13 +1,10 @@
 import Postgres
 import Reconciliation
 
-/// Which of the stored findings a command is about.
+/// Selects stored findings for a command.
 package struct FindingsFilter: Sendable {
-  /// Whether the facts of a finding stand.
   package enum State: String, CaseIterable, Sendable {
-    /// They did in the newest night.
     case open
-    /// It has closed by itself.
     case closed
     case any
   }
@@ -19,14 +16,13 @@ package struct FindingsFilter: Sendable {
   package var userId: String?
   package var orderId: String?
   package var owner: String?
-  /// Only those that nobody takes care of.
   package var isUnassigned = false
   package var currency: Currency?
-  /// In major units of whatever currency, as decimal text.
+  /// Decimal text in major units of any currency.
   package var amount: String?
   package var minAmount: String?
   package var maxAmount: String?
-  /// Time since the finding was first reported, as in the column `age_days`.
+  /// Time since the first report, as in the column `age_days`.
   package var minAge: Span?
   package var maxAge: Span?
   /// Time since the purchase, refund or delivery, as in the column `days_since`.
@@ -35,9 +31,7 @@ package struct FindingsFilter: Sendable {
 
   package init() {}
 
-  /// The condition on `night_audit.findings f`, and its parameters from `$1` on.
-  ///
-  /// - Parameter asOf: what ages are counted to.
+  /// The condition on `night_audit.findings f` and its parameters, from `$1` on. Ages end at `asOf`.
   package func condition(asOf: Instant) -> (sql: String, parameters: [PostgresValue]) {
     var terms: [String] = []
     var parameters: [PostgresValue] = []
@@ -69,7 +63,7 @@ package struct FindingsFilter: Sendable {
     return (terms.isEmpty ? "TRUE" : terms.joined(separator: " AND "), parameters)
   }
 
-  /// Whether a text is a decimal number as `--amount` takes it: `4.99`.
+  /// True for a decimal number such as `4.99`.
   package static func isAmount(_ text: String) -> Bool {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     return text.utf8.count <= 30 && (1...2).contains(parts.count)

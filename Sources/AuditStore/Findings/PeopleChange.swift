@@ -4,17 +4,15 @@ import Reconciliation
 import Reporting
 import Run
 
-/// What a person decides about a finding.
+/// A decision of a person about a finding. nil clears the column.
 package enum PeopleDecision: Hashable, Sendable {
   case status(FindingStatus)
-  /// nil: nobody.
   case owner(String?)
-  /// nil: none.
   case remark(String?)
-  /// The day by which it is to be settled, `2026-12-01`; nil: none.
+  /// The due date, such as `2026-12-01`.
   case due(String?)
 
-  /// The event's word in `night_audit.finding_events`, and the column's name.
+  /// The event in `finding_events`, and the name of the column.
   package var word: String {
     switch self {
     case .status: "status"
@@ -24,7 +22,6 @@ package enum PeopleDecision: Hashable, Sendable {
     }
   }
 
-  /// What the column becomes.
   package var value: String? {
     switch self {
     case .status(let status): status.rawValue
@@ -36,7 +33,7 @@ package enum PeopleDecision: Hashable, Sendable {
 }
 
 extension PeopleDecision {
-  /// The decision that an event of the history records; nil for a night's event.
+  /// nil for an event of a night.
   init?(word: String, value: String?) {
     switch word {
     case "status":
@@ -50,7 +47,6 @@ extension PeopleDecision {
   }
 }
 
-/// One decision about one finding.
 package struct PeopleChange: Hashable, Sendable {
   package var findingId: String
   package var decision: PeopleDecision
@@ -60,7 +56,6 @@ package struct PeopleChange: Hashable, Sendable {
     self.decision = decision
   }
 
-  /// Those that would change anything: their ids.
   static func effective(
     _ changes: [PeopleChange], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
@@ -77,20 +72,15 @@ package struct PeopleChange: Hashable, Sendable {
     return ids
   }
 
-  /// Makes the changes and records each in the findings' history, which only grows. Part of a transaction of
-  /// `FindingsEditor`, which has waited for everybody else.
-  ///
-  /// - Parameters:
-  ///   - changeId: what changes that are made together have in common, a UUID; nil for one that stands alone.
-  ///   - undone: the change that is taken back by these.
-  /// - Returns: the ids of those that changed anything.
+  /// Applies changes and appends them to the history; returns the IDs of changed findings. Runs in a transaction of
+  /// `FindingsEditor.withDatabase`. Changes made together share the UUID `changeId`.
   package static func apply(
     _ changes: [PeopleChange], by actor: String, at now: Instant, changeId: String? = nil,
     undoing undone: String? = nil, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
     var ids: [String] = []
     for (word, changes) in byWord(changes) {
-      // Locked in the order of ids, as a night locks them: two that wait for each other would both be lost.
+      // Locked in the order of IDs, as a night locks them, because any other order could deadlock.
       ids += try connection.execute(
         """
         WITH wanted AS (
@@ -112,24 +102,24 @@ package struct PeopleChange: Hashable, Sendable {
     return ids
   }
 
-  /// The words are this program's own, so they may stand in SQL.
+  /// Safe in SQL, because the words are constants of this program.
   private static func byWord(_ changes: [PeopleChange]) -> [(String, [PeopleChange])] {
     Dictionary(grouping: changes, by: \.decision.word).sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 }
 
-/// What people write, as it is stored: the same text whichever way it came.
+/// Normalizes text entered by people: the same text for every way of entry.
 package enum PeopleText {
   package static let longestOwner = 200
-  /// Far below what a cell holds, so that no report ever cuts one.
+  /// Far below the limit of a cell, so that no report truncates a remark.
   package static let longestRemark = 4_000
 
-  /// A person's name on one line; nil for none. Throws `Refusal`.
+  /// A name on one line; nil if empty. Throws `Refusal`.
   package static func owner(_ text: String) throws(Refusal) -> String? {
     try plain(text, "owner", longest: longestOwner, isOneLine: true)
   }
 
-  /// A day as people write it, `2026-12-01`; nil for none. Throws `Refusal`.
+  /// A day such as `2026-12-01`; nil if empty. Throws `Refusal`.
   package static func due(_ text: String) throws(Refusal) -> String? {
     let plain = text.trimmingCharacters(in: .whitespacesAndNewlines)
     if plain.isEmpty { return nil }
@@ -139,12 +129,11 @@ package enum PeopleText {
     return plain
   }
 
-  /// A remark; nil for none. Throws `Refusal`.
+  /// A remark; nil if empty. Throws `Refusal`.
   package static func remark(_ text: String) throws(Refusal) -> String? {
     try plain(text, "remark", longest: longestRemark, isOneLine: false)
   }
 
-  /// Why a text is not taken.
   package struct Refusal: EndsRun, Equatable, CustomStringConvertible {
     package var exitStatus: ExitStatus { .usage }
     package let description: String

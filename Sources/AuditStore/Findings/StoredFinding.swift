@@ -2,29 +2,28 @@ import Postgres
 import Reconciliation
 import Reporting
 
-/// A finding as the nights and the people left it.
+/// A finding as nights and people left it.
 package struct StoredFinding: Sendable {
-  /// One thing that happened to a finding.
+  /// An event in the history of a finding.
   package struct Event: Sendable {
-    /// As-of of the night, or when a person did it.
+    /// The as-of of the night, or the time of the decision.
     package var at: Instant
-    /// `opened`, `reopened`, `closed` by a night; `kept_open` by the same night made again, where it had closed it first;
-    /// `forgotten` where what a run did was taken back; `status`, `owner`, `remark`, `due` by a person.
+    /// Of a night: `opened`, `reopened`, `closed`, `kept_open` (closed by an earlier run of the night). `forgotten`: a
+    /// run was undone. Of a person: `status`, `owner`, `remark`, `due`.
     package var event: String
-    /// The person; nil: a night.
     package var actor: String?
-    /// What was set; nil: cleared.
+    /// The new value; nil: cleared.
     package var detail: String?
   }
 
   package var reported: ReportedFinding
-  /// As-of of the newest night that met it.
+  /// The as-of of the newest night that met it.
   package var lastSeen: Instant
-  /// As-of of the night that did not meet it any more.
+  /// The as-of of the first night that no longer met it.
   package var closedAt: Instant?
   package var history: [Event] = []
 
-  /// When a finding aliased `f` was met last: what is open, by the newest run that said what is.
+  /// SQL for the last night that met a finding `f`; an open one was met by the newest run in `findings_met`.
   package static let lastSeen = """
     CASE WHEN f.closed_at IS NULL
       THEN greatest(f.last_seen, (SELECT max(m.as_of) FROM night_audit.findings_met m)) ELSE f.last_seen END AS last_seen
@@ -38,7 +37,7 @@ package struct StoredFinding: Sendable {
     f.severity
     """
 
-  /// From a row of `columns`; nil for a kind, of finding or of subject, that this program does not know.
+  /// nil for a kind of finding or subject that this version does not know.
   package init?(_ row: PostgresRow) throws(PostgresError) {
     guard let kind = FindingKind(rawValue: try row.text("kind")),
       let subjectKind = Subject.Kind(rawValue: try row.text("subject_kind"))
@@ -83,15 +82,13 @@ package struct StoredFinding: Sendable {
   }
 }
 
-/// Gets findings one after the other, such as a table that is printed.
+/// A destination for findings, such as a printed table.
 package protocol FindingsOutput: SendableMetatype, ~Copyable {
   associatedtype Result: Sendable
 
-  /// Whether findings come with their history.
   static var wantsHistory: Bool { get }
 
   mutating func add(_ finding: StoredFinding) throws
 
-  /// Ends the output after the last finding.
   mutating func finish() throws -> Result
 }

@@ -2,7 +2,6 @@ import Postgres
 
 /// A sign-off of a run's report: the lines that one import recorded.
 package struct StoredSignOff: Hashable, Sendable {
-  /// A line of the first sheet.
   package enum Line: String, Sendable, CaseIterable {
     case preparedBy = "prepared_by"
     case reviewedBy = "reviewed_by"
@@ -14,7 +13,7 @@ package struct StoredSignOff: Hashable, Sendable {
 
   package init(lines: [Line: String]) { self.lines = lines }
 
-  /// Reads the sign-offs of a run, the first one first, without those that were taken back.
+  /// The sign-offs of a run that were not undone, oldest first.
   package static func standing(
     ofRun runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [StoredSignOff] {
@@ -34,9 +33,7 @@ package struct StoredSignOff: Hashable, Sendable {
     return found
   }
 
-  /// Records the sign-off beside those that the run has.
-  ///
-  /// - Parameter changeId: what `findings undo` takes back, a UUID.
+  /// Adds the sign-off to those of the run. `changeId` is a UUID for `findings undo`.
   package func record(
     ofRun runId: String, by actor: String, changeId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -50,9 +47,7 @@ package struct StoredSignOff: Hashable, Sendable {
     }
   }
 
-  /// Takes a sign-off back. Its lines stay in the history.
-  ///
-  /// - Returns: the runs whose sign-off it was; none when the change has none.
+  /// Undoes a sign-off and returns its runs. Its lines stay in the history.
   static func undo(
     _ changeId: String, by actor: String, isDryRun: Bool, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
@@ -70,15 +65,12 @@ package struct StoredSignOff: Hashable, Sendable {
     return runs
   }
 
-  /// The condition that an event `e` is a line of a sign-off that was not taken back.
   private static let isStanding = """
     e.event IN ('prepared_by', 'reviewed_by', 'signed_on', 'remark')
       AND NOT EXISTS (SELECT FROM night_audit.run_events u WHERE u.undoes = e.change_id)
     """
 
-  /// The sign-offs of a run as an array of SQL: who signed what, and who recorded it when.
-  ///
-  /// - Parameter run: its id, as SQL.
+  /// SQL for an array of a run's sign-offs: signer, and who recorded it when.
   package static func texts(ofRun run: String) -> String {
     """
     coalesce((SELECT array_agg(s.words ORDER BY s.first) FROM (

@@ -378,9 +378,9 @@ CREATE INDEX transactions_subscription ON night_audit.transactions (original_tra
 -- Restores by the original purchase: an order that claims one claims the other.
 CREATE INDEX transactions_restores ON night_audit.transactions (original_transaction_id, environment)
   WHERE original_transaction_id <> transaction_id AND is_renewal IS NULL AND expires_at IS NULL;
--- Refunds and reversed refunds are few; an audit reads those after its as-of separately.
--- Whose successor is unknown: the history of such a customer is read.
+-- Upgraded transactions without a known successor: the customer's history is read.
 CREATE INDEX transactions_upgraded ON night_audit.transactions (original_transaction_id) WHERE is_upgraded;
+-- Refunds and reversed refunds are few; an audit reads those after its as-of separately.
 CREATE INDEX transactions_revoked ON night_audit.transactions (revoked_at) WHERE revoked_at IS NOT NULL;
 CREATE INDEX transactions_withdrawn ON night_audit.transactions (revocation_withdrawn_at)
   WHERE revocation_withdrawn_at IS NOT NULL;

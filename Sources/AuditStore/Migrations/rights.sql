@@ -1,8 +1,8 @@
--- Who may do what. Run after every migration, and as often as one likes.
+-- Rights of the roles. Runs after every migration and may be repeated.
 --
--- Where a superuser keeps the schema, it belongs to a role that nobody can log in as; those who run nights are members of
--- night_audit_writer, which can append and not change, and those who read reports of night_audit_reader, which sees the
--- views alone. A schema that belongs to the one role that runs nights goes on belonging to it.
+-- If a superuser owns the schema, it belongs to a role without login. Roles that run nights are members of
+-- night_audit_writer, which can append but not change; readers are members of night_audit_reader, which sees only the
+-- views. A schema of the one role that runs nights keeps its owner.
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA night_audit FROM PUBLIC;
 DO $$
 DECLARE
@@ -13,8 +13,8 @@ DECLARE
   told constant text[] := ARRAY['schema_migrations', 'trail'];
   inserts text := '';
 BEGIN
-  -- Of what is only appended to, a writer chooses neither the id nor the time of a row, nor how a run ends: the trail could
-  -- not cover such a row, or would cover a run that never was.
+  -- A writer chooses neither the id nor the time of appended rows, nor the end of a run: the trail could not cover such
+  -- a row, or would cover a run that never was.
   SELECT string_agg(format('GRANT INSERT (%s) ON night_audit.%I TO %%1$s;', columns, relname), ' ') INTO inserts FROM (
     SELECT c.relname, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS columns
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -23,7 +23,7 @@ BEGIN
       AND (c.relname <> 'runs' OR a.attname IN ('run_id', 'command', 'as_of', 'period_since', 'period_until', 'time_zone',
         'configuration', 'is_nightly', 'host', 'version', 'process_id'))
     GROUP BY c.relname) appended;
-  -- Roles that have been granted the tables one by one are writers like the others.
+  -- Roles with rights on single tables become writers.
   FOR entry IN
     SELECT DISTINCT a.grantee::regrole::text AS grantee FROM pg_class c
     CROSS JOIN LATERAL (
@@ -46,7 +46,7 @@ BEGIN
   IF is_super THEN
     FOR entry IN SELECT * FROM (VALUES ('night_audit_owner'), ('night_audit_writer'), ('night_audit_reader')) r (name)
     LOOP
-      -- Roles are the cluster's: another database's may be made at this moment.
+      -- Roles belong to the cluster: another database may create them at the same time.
       IF to_regrole(entry.name) IS NULL THEN
         BEGIN
           EXECUTE format('CREATE ROLE %I NOLOGIN', entry.name);

@@ -2,40 +2,32 @@ import AppStore
 import Postgres
 import Reconciliation
 
-/// `night_audit.histories`: whose purchases are read as a whole, and where the last reading ended.
+/// The table `histories`: customers whose whole transaction history is read, and the position of the last reading.
 ///
-/// A payment that no order claims, or a second one for the same order, is seldom the only thing that went wrong for a
-/// customer. Get Transaction History shows everything of theirs, refunds included, so that Get Refund History has nothing
-/// to add. Histories are read in the night that wants them: of customers with such a payment, of customers with an upgraded
-/// transaction whose successor is unknown, and of a sample of all customers. What an earlier night has decided plays no part.
+/// Wanted for unclaimed or double payments, for upgrades without a known successor, and for a sample: one error is
+/// seldom a customer's only one. Get Transaction History includes refunds. Earlier decisions play no part.
 package struct CustomerHistories: Sendable {
-  /// One customer of so many is in the sample of a night.
+  /// One customer of this number is in a night's sample.
   private static let customersToASample = 256
-  /// How many customers of an app are in the sample at most.
   private static let largestSample = 50
 
-  /// One customer, by a transaction of theirs.
   package struct Customer: Hashable, Sendable {
     package var bundleId: String
     package var transactionId: String
-    /// Where the last reading ended; nil to read all.
     package var revision: String?
   }
 
-  /// What a page of a history has come to.
   package enum Outcome: Hashable, Sendable {
-    /// Everything is known, or there is nothing to know.
+    /// All is known, or there is nothing.
     case read
-    /// More pages follow.
     case more
     case short(SweepShortfall)
   }
 
-  /// - Parameter revision: where the page began.
   package static func outcome(of answer: HistoryAnswer, after revision: String?) -> Outcome {
     switch answer.end {
     case .complete: answer.refused == 0 ? .read : .short(.notBelieved)
-    // The same page would come for ever: one of which nothing is believed holds the revision back.
+    // An unchanged revision would return the same page forever, because nothing on it is believed.
     case .pageLimit: answer.revision == revision ? .short(.notBelieved) : .more
     case .notFound, .malformedId, .accountGone: .read
     case .unanswered(let silence): .short(SweepShortfall(silence))
@@ -47,14 +39,14 @@ package struct CustomerHistories: Sendable {
 
   package init(bundleId: String) { self.bundleId = bundleId }
 
-  /// The transaction by which a customer is asked for, of `night_audit.transactions` aliased `t`.
+  /// SQL for the transaction ID that identifies a customer, on `transactions` aliased `t`.
   private static let customer = "coalesce(t.original_transaction_id, t.transaction_id)"
-  /// Whether a history aliased `h` is to be read in the night of the as-of `$3`, `$4` being when answers become stale.
+  /// SQL: a history `h` is due in the night of as-of `$3`; answers before `$4` are stale.
   private static let isDue = """
     (h.last_attempt <= $3 AND (h.read_at IS NULL OR h.reason IS NOT NULL OR h.read_at <= $4))
     """
 
-  /// The customers of some transactions whose histories are to be read in this night.
+  /// The customers of some transactions whose histories are due in this night.
   package static func wanted(
     of transactionIds: Set<Identifier>, bundleIds: [String], asOf: Instant, staleAfter: Span,
     on connection: borrowing BlockingConnection
@@ -77,8 +69,7 @@ package struct CustomerHistories: Sendable {
     return customers
   }
 
-  /// Wants the histories of customers read in the night of an as-of. Stored before anything is asked: a kill leaves behind
-  /// that they are wanting.
+  /// Marks histories as wanted. Stored before any request, so that a killed run leaves the wish behind.
   package func want(
     _ transactionIds: [String], asOf: Instant, staleAfter: Span, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -88,9 +79,8 @@ package struct CustomerHistories: Sendable {
       on: connection)
   }
 
-  /// The same of customers with an upgraded transaction whose successor is unknown, and of a sample of all customers.
-  ///
-  /// The sample depends on the customers and the day alone.
+  /// Marks customers with an upgraded transaction without a known successor, and the sample, which depends only on
+  /// customers and day.
   package func wantUpgradedAndSample(
     asOf: Instant, staleAfter: Span, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -110,7 +100,6 @@ package struct CustomerHistories: Sendable {
       """, [.int(asOf.seconds / 86_400)], asOf: asOf, staleAfter: staleAfter, on: connection)
   }
 
-  /// - Parameter customers: a query of the transactions of customers, its parameters from `$5` on.
   private func want(
     _ customers: String, _ parameters: [PostgresValue], asOf: Instant, staleAfter: Span,
     on connection: borrowing BlockingConnection
@@ -129,8 +118,7 @@ package struct CustomerHistories: Sendable {
       ] + parameters)
   }
 
-  /// The customers whose histories are wanted in the night of an as-of and not read to their ends; those who have waited
-  /// longest come first.
+  /// Customers whose wanted histories are not read to the end, longest waiting first.
   package func pending(asOf: Instant, _ connection: borrowing BlockingConnection) throws(PostgresError) -> [Customer] {
     let rows = try connection.execute(
       """
@@ -143,9 +131,8 @@ package struct CustomerHistories: Sendable {
     }
   }
 
-  /// Stores where a reading has come to; part of the transaction that stores what it has brought.
-  ///
-  /// - Parameter hasPassedOver: whether it has moved on past what is not believed.
+  /// Stores the position of a reading; part of the transaction that stores its facts. `hasPassedOver`: the reading
+  /// skipped a transaction that is not believed.
   package func save(
     _ customer: Customer, asOf: Instant, _ outcome: Outcome, hasPassedOver: Bool,
     on connection: borrowing BlockingConnection

@@ -3,8 +3,7 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Whether Apple's side is known up to an as-of: what is stored decides, so that every audit of the same as-of says the
-/// same.
+/// Whether Apple's notifications are known up to an as-of. Uses only stored state, so every audit of the as-of agrees.
 package struct SweepCoverage {
   package let settings: Settings
   package let plan: AuditPlan
@@ -14,11 +13,11 @@ package struct SweepCoverage {
     self.plan = plan
   }
 
-  /// Why the night is incomplete for want of a sweep, one sentence for each app; empty when nothing is wanting.
+  /// Why a missing sweep makes the night incomplete, one sentence for each app.
   package func shortfalls(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
     let night = PublishedReport.Span(
       after: try PublishedReport.last(before: plan.asOf, day: plan.period.until, on: connection), until: plan.asOf)
-    // Who only decides, or asks about a part, has swept nothing.
+    // Only a complete run sweeps.
     let isThere = try RunRecord.isThere(asOf: plan.asOf, on: connection)
     let isOfRun = isThere && !plan.selection.isNarrowing
     var reasons: [String] = []
@@ -48,12 +47,8 @@ package struct SweepCoverage {
     return reasons
   }
 
-  /// So many types are named; of more only the reasons are.
   private static let namedTypes = 3
 
-  /// - Parameters:
-  ///   - types: the types that are short, each with its reasons.
-  ///   - known: until when each of them is known.
   private static func sentence(_ app: String, _ types: [String], _ reasons: Set<String>, known: [Instant?]) -> String {
     let outage = SweepShortfall.unreachable.rawValue
     if reasons.contains(outage), reasons.isSubset(of: [outage, notSwept]) {
@@ -67,17 +62,15 @@ package struct SweepCoverage {
     return "Apple's notifications of \(app) are not known up to this night (\(details))."
   }
 
-  /// The reason of a type that the night has not asked about.
   private static let notSwept = "not swept"
 }
 
 extension Settings {
-  /// The apps whose side at Apple can be swept.
   package var sweptApps: [App] { apps.filter { effectiveChannel(of: $0) == .serverApi } }
 }
 
 extension SweepTable {
-  /// What sweeps have moved on past and no night has told yet, in words by type.
+  /// Skipped notifications and gaps that no report has mentioned, by type.
   func passedOver(
     _ night: PublishedReport.Span, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [SweptType: Set<String>] {
@@ -99,10 +92,8 @@ extension SweepTable {
 }
 
 extension CustomerHistories {
-  /// How many customers the run of this as-of asked about without coming to the end, or sweeps that no night has told of
-  /// moved on past something of theirs.
-  ///
-  /// - Parameter since: of whom Apple has told nothing since before, is stuck and no news: the finding that asks is open.
+  /// Customers with incomplete histories in this run, or with skipped transactions that no report has mentioned.
+  /// Customers unanswered since before `since` are left out: they are stuck, and their finding is open.
   func shortCount(
     _ night: PublishedReport.Span, since: Instant, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Int {

@@ -1,10 +1,9 @@
 import AppStore
 import Reconciliation
 
-/// How far the notifications of one type are known, and the window that is being read: each page goes in, what to do
-/// next comes out. It asks nobody and knows no clock.
+/// How far notifications of one type are known: a state machine that takes pages and returns the next step. It sends no
+/// requests and reads no clock.
 package struct SweepCursor: Hashable, Sendable {
-  /// A stretch of Apple's notification history that is being read.
   package struct Window: Hashable, Sendable {
     package var start: Instant
     package var end: Instant
@@ -15,44 +14,36 @@ package struct SweepCursor: Hashable, Sendable {
     }
   }
 
-  /// A time of which Apple does not tell any more.
+  /// A time that Apple's notification history no longer covers.
   package struct Gap: Hashable, Sendable {
     package var start: Instant
-    /// Itself outside.
     package var end: Instant
   }
 
   package enum Step: Hashable, Sendable {
-    /// Ask for the next page of each slice that is left.
     case ask
-    /// Nothing came: ask the same again after a while, or give up.
+    /// No answer: retry later, or give up.
     case retry(Silence)
     case finish
-    /// Nothing that Apple is said to have signed is believed.
+    /// No signature on the page verifies.
     case disbelieved
-    /// Our own fault, the same for all notifications of the app.
+    /// A configuration fault, the same for all types of the app.
     case fault(AppleFault)
   }
 
   package let type: SweptType
-  /// Everything that Apple signed before is known; nil before the first window is done.
+  /// All notifications signed before are known; nil before the first window is read.
   package var sweptUntil: Instant?
-  /// As-of of the last attempt.
   package var lastAttempt: Instant?
-  /// Why the last attempt fell short; nil when it did not.
   package var shortfall: SweepShortfall?
   package var window: Window?
-  /// What of the window is not read yet, by time.
   package var slices: [SweepSlice] = []
-  /// What this run has met and moves over.
   package private(set) var gaps: [Gap] = []
 
   package init(type: SweptType) { self.type = type }
 
-  /// Begins to sweep up to the as-of, or goes on where an earlier run was ended.
-  ///
-  /// - Parameter refundWindow: how far the first sweep goes back, at most as far as Apple keeps notifications.
-  /// - Returns: false when everything up to the as-of is known.
+  /// Starts a sweep up to the as-of, or resumes an earlier one; false if everything is known. `refundWindow` is how far
+  /// the first sweep goes back, limited by Apple's history.
   package mutating func begin(asOf: Instant, refundWindow: Span) -> Bool {
     if let window {
       slices = slices.isEmpty ? [SweepSlice(start: window.start, end: window.end)] : slices.map(\.unseen)
@@ -63,22 +54,19 @@ package struct SweepCursor: Hashable, Sendable {
       open(type.query(start: start, end: asOf, now: asOf))
     }
     lastAttempt = asOf
-    // Stored before anything is asked: a kill leaves the truth behind.
+    // Stored before any request, so that a killed run leaves the correct state.
     shortfall = .unfinished
     return true
   }
 
-  /// What is asked for about a slice. It stays what it was when the slice was made, however late it has become.
+  /// The query for a slice. It is built as of the slice's start, so it does not change with time.
   package func query(_ slice: SweepSlice) -> NotificationQuery {
     type.query(start: slice.start, end: slice.end, now: slice.start)
   }
 
-  /// - Parameters:
-  ///   - start: of the slice that was asked about.
-  ///   - now: the time of day.
   package mutating func received(_ answer: NotificationAnswer, about start: Instant, now: Instant) -> Step {
     guard let place = slices.firstIndex(where: { $0.start == start }) else { return .ask }
-    // Past a whole page that is not believed the cursor must not move: the fault is not one notification's.
+    // The cursor does not move past a page without any valid signature, because the fault is not one notification's.
     if answer.isDisbelieved {
       _ = abandon(.notBelieved)
       return .disbelieved
@@ -105,19 +93,19 @@ package struct SweepCursor: Hashable, Sendable {
 
   private mutating func finishWindow(now: Instant) -> Step {
     guard let window, let asOf = lastAttempt else { return .finish }
-    // Of the time to come Apple has told nothing, whatever as-of was asked for.
+    // At most up to now, because Apple has no notifications of the future, whatever the as-of.
     let until = max(sweptUntil ?? window.start, min(window.end, now))
     sweptUntil = until
     self.window = nil
     shortfall = nil
     guard window.end < asOf else { return .finish }
-    // The window was an earlier night's.
+    // The window was begun by an earlier night.
     shortfall = .unfinished
     open(type.query(start: until - type.overlap, end: asOf, now: asOf))
     return .ask
   }
 
-  /// Leaves the window for the next run, which goes on with the pages that did not come.
+  /// Keeps the window, so that the next run continues with the missing pages.
   package mutating func giveUp(_ silence: Silence) { shortfall = SweepShortfall(silence) }
 
   private mutating func open(_ query: NotificationQuery) {
@@ -131,7 +119,7 @@ package struct SweepCursor: Hashable, Sendable {
     if start < end { gaps.append(Gap(start: start, end: end)) }
   }
 
-  /// The next run reads from the cursor again.
+  /// Drops the window, so that the next run starts at the cursor again.
   private mutating func abandon(_ shortfall: SweepShortfall) -> Step {
     window = nil
     slices = []
@@ -141,16 +129,14 @@ package struct SweepCursor: Hashable, Sendable {
 }
 
 extension SweepCursor {
-  /// A sweep that is older than this is another night's.
+  /// An older sweep belongs to another night.
   private static let nightly = RetrySchedule.span(afterAttempt: .max)
 
-  /// Whether a night of that as-of is incomplete for want of this sweep: it was tried and fell short, or the last one did
-  /// not reach the as-of.
-  ///
-  /// - Parameter isOfRun: whether a run of that as-of had to sweep; else a sweep of the same night will do.
+  /// True if a night of that as-of is incomplete: its sweep was incomplete, or the last one ended before the as-of.
+  /// `isOfRun`: a run of that as-of must have swept; otherwise a sweep of the same night is enough.
   package func isShort(of asOf: Instant, isOfRun: Bool) -> Bool {
     if lastAttempt == asOf { return shortfall != nil }
-    // What a later run has tried says nothing about what was known that night.
+    // An attempt of a later run says nothing about that night.
     if isOfRun || lastAttempt.map({ $0 > asOf }) ?? false { return sweptUntil.map { $0 < asOf } ?? true }
     return sweptUntil.map { $0 <= asOf - Self.nightly } ?? true
   }

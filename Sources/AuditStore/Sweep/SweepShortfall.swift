@@ -1,17 +1,16 @@
 import AppStore
 
-/// Why a sweep did not come to its end. The words stand in `night_audit.sweeps`, `night_audit.histories` and reports.
+/// Why a sweep is incomplete. The raw values are in `sweeps`, `histories` and reports.
 package enum SweepShortfall: String, Hashable, Sendable {
-  /// The deadline, a signal or a kill ended it.
+  /// Ended by the deadline, a signal or a kill.
   case unfinished
   case unreachable
   case rateLimited = "rate_limited"
   case appleError = "apple_error"
-  /// Apple's answer holds something without a signature of Apple's that holds.
+  /// The answer contains data without a valid signature of Apple.
   case notBelieved = "not_believed"
-  /// Apple does not keep notifications for so long.
+  /// Apple's history does not reach back that far.
   case outOfReach = "out_of_reach"
-  /// Our own configuration was refused.
   case refused
 
   package init(_ silence: Silence) {

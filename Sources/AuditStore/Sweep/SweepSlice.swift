@@ -1,16 +1,14 @@
 import AppStore
 import Reconciliation
 
-/// A stretch of Apple's notification history that is read page by page. Slices of one window are read side by side: a page
-/// leads to the next one only, and one after the other a hundred thousand sales a day would take longer than the day.
+/// A part of a window that is read page by page. Slices are read in parallel, because pages of one slice are
+/// sequential: at 100,000 sales a day, one slice would take longer than the day.
 package struct SweepSlice: Hashable, Sendable {
   package var start: Instant
-  /// Itself outside.
   package var end: Instant
-  /// Where to go on; nil: from the start. Good for one and the same slice only.
+  /// nil: from the start. A token is valid for one slice only.
   package var paginationToken: String?
 
-  // What this run has seen of it.
   private var pages = 0
   private var seen: ClosedRange<Instant>?
   private var seenTokens: Set<String> = []
@@ -22,10 +20,9 @@ package struct SweepSlice: Hashable, Sendable {
     self.paginationToken = paginationToken
   }
 
-  /// What this run has not seen yet.
   var unseen: SweepSlice { SweepSlice(start: start, end: end, paginationToken: paginationToken) }
 
-  /// Takes in a page that is not the last; false where the same pages would come for ever.
+  /// Takes a page that is not the last; false if its token repeats, which would loop forever.
   mutating func turn(_ answer: NotificationAnswer) -> Bool {
     guard let token = answer.paginationToken, seenTokens.insert(token).inserted else { return false }
     paginationToken = token
@@ -36,10 +33,7 @@ package struct SweepSlice: Hashable, Sendable {
     return true
   }
 
-  /// Begins anew without a token.
-  ///
-  /// - Parameter start: of what Apple still tells about.
-  /// - Returns: false when it has begun anew before.
+  /// Restarts without a token; false the second time. `start`: the beginning of Apple's history.
   mutating func restart(from start: Instant) -> Bool {
     guard mayRestart else { return false }
     self = SweepSlice(start: start, end: end)
@@ -49,15 +43,14 @@ package struct SweepSlice: Hashable, Sendable {
 
   // MARK: - Cutting
 
-  /// After so many pages it is found out how many there may be. Less is not worth reading anything twice.
+  /// Pages before the number of pages is estimated. Shorter slices are not worth reading twice.
   private static let pagesToATrial = 32
-  /// After so many pages it is cut wherever its notifications seem to lie.
+  /// Pages before the slice is split.
   private static let pagesToACut = 4 * pagesToATrial
   private static let mostParts = 256.0
 
-  /// Cuts it into parts that are read from their starts; one where it is short enough to be read on.
-  ///
-  /// Where the cuts are is a guess: as dense as what was seen, so many pages are left. A wrong one costs time alone.
+  /// Splits it into parts that are read in parallel; one if it is short. The number of remaining pages is estimated
+  /// from the density so far. A wrong estimate only costs time.
   package var parts: [SweepSlice] {
     let length = end - start
     let count: Int64
@@ -69,7 +62,7 @@ package struct SweepSlice: Hashable, Sendable {
     } else {
       count = pages > 0 && pages % Self.pagesToACut == 0 ? 16 : 1
     }
-    // Apple counts in milliseconds.
+    // Apple's timestamps are in milliseconds.
     let parts = min(count, length.microseconds / 1_000_000)
     if parts < 2 { return [self] }
     let cuts = (0...parts).map { part in

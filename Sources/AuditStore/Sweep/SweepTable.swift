@@ -2,10 +2,8 @@ import AppStore
 import Postgres
 import Reconciliation
 
-/// `night_audit.sweeps` and `night_audit.sweep_slices`: the cursors of one app.
-///
-/// Only production is swept. No finding and no total depends on what becomes of a sandbox purchase after it was made,
-/// and testers' purchases would fill the tables at a tenth of the speed.
+/// The tables `sweeps` and `sweep_slices`: the cursors of one app. Only production is swept, because nothing depends on
+/// later events of sandbox purchases, and they would fill the tables at a tenth of the speed.
 package struct SweepTable: Sendable {
   package static let environment = AppleEnvironment.production
 
@@ -13,7 +11,7 @@ package struct SweepTable: Sendable {
 
   package init(bundleId: String) { self.bundleId = bundleId }
 
-  /// The cursors of all types, new ones included.
+  /// The cursors of all types, including new ones.
   package func cursors(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SweepCursor] {
     let rows = try connection.execute(
       """
@@ -47,9 +45,7 @@ package struct SweepTable: Sendable {
     return SweptType.allCases.map { known[$0] ?? SweepCursor(type: $0) }
   }
 
-  /// Stores a cursor; part of the transaction that stores what it has passed.
-  ///
-  /// - Parameter stored: what is stored of it.
+  /// Stores a cursor; part of the transaction that stores its facts. `stored` is the current row.
   package func save(
     _ cursor: SweepCursor, over stored: SweepCursor, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {

@@ -1,11 +1,10 @@
 import Postgres
 
-/// Whether what stands in `night_audit.findings` as people's word, since when a finding is known and when it was closed is
-/// what its events tell.
-/// The table itself changes with every night; its events are only ever appended, and covered by the trail.
+/// Verifies that decisions and dates in `findings` follow from the events. The table changes every night; its events
+/// are append-only and covered by the trail.
 enum FindingsTrail {
-  /// What the events of each finding come to: of all of them, and of those behind each that was forgotten with its run, which
-  /// may have taken the finding away and with it what had been decided about it.
+  /// The state that follows from the events of each finding, and from those after each `forgotten` event, which may
+  /// have removed the finding with its decisions.
   private static let derived = """
     SELECT e.finding_id, since.event_id,
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'owner'))[1] AS owner,

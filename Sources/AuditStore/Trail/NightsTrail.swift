@@ -3,25 +3,22 @@ import Postgres
 import Reconciliation
 import Reporting
 
-/// The rows that runs leave for later nights: findings met, earlier dispositions, totals, owed reports.
-///
-/// No audit reads them as facts, but they decide which changes a report names. Each run's entry in the trail has digests.
+/// The rows that runs leave for later nights: findings met, earlier dispositions, totals, owed reports. They decide
+/// which changes a report lists. Each run's entry in the trail has digests of them.
 package struct NightsTrail {
-  /// The digests of one run's rows, recorded and now.
   struct Night: Hashable {
     var run: String
     var asOf: Instant
     var isNightly: Bool
     var isForgotten: Bool
-    /// Digests by table, as the run's entry has them.
+    /// By table, from the run's entry.
     var recorded: [String: String] = [:]
-    /// The first day of the orders that were kept when the run completed; nil for none.
+    /// The first day of the stored orders when the run completed.
     var from: String?
-    /// Digests by table, as they are now.
     var found: [String: String] = [:]
   }
 
-  /// A table of a run that is not as the run left it.
+  /// A table whose rows are not as the run left them.
   package struct Difference: Hashable, Sendable, CustomStringConvertible {
     package var run: String
     package var asOf: Instant
@@ -36,16 +33,15 @@ package struct NightsTrail {
 
   static let findingsMet = "findings_met"
   private static let orders = "order_nights "
-  /// Tables of which a night that is made again for the same as-of takes the rows away.
+  /// Tables whose rows are replaced when a night is made again for the same as-of.
   private static let replaced = ["finding_nights", orders]
 
-  /// What differs, the first run first.
   package static func differences(
     by entries: [TrailEntry.Content], on connection: borrowing BlockingConnection
   ) throws -> [Difference] {
     var recorded: [String: (place: Int, entry: TrailEntry.Content)] = [:]
     for (place, entry) in entries.enumerated() where entry.kind == .completed || entry.kind == .found {
-      // The first one counts, as of reports.
+      // The first entry counts, as for reports.
       if let run = entry.run, recorded[run] == nil { recorded[run] = (place, entry) }
     }
     let rows = try connection.execute(
@@ -62,7 +58,7 @@ package struct NightsTrail {
       night.found = try JSONDecoder().decode([String: String].self, from: Data(try row.text(4).utf8))
       let own = recorded[night.run]
       if let own {
-        // Of runs from before the trail nothing was recorded.
+        // Nothing was recorded for runs from before the trail.
         guard let digests = own.entry.nights else { continue }
         (night.recorded, night.from) = (digests, own.entry.nightsFrom)
       }
@@ -71,9 +67,7 @@ package struct NightsTrail {
     return differences(of: nights.sorted { $0.place < $1.place }.map(\.night))
   }
 
-  /// What differs.
-  ///
-  /// - Parameter nights: in the order in which they completed; those that did not, last.
+  /// - Parameter nights: in the order of completion; incomplete ones last.
   static func differences(of nights: [Night]) -> [Difference] {
     var differences: [Difference] = []
     for (place, night) in nights.enumerated() where !night.isForgotten {
@@ -81,7 +75,7 @@ package struct NightsTrail {
       let isMadeAgain = later.contains {
         $0.isNightly && $0.asOf == night.asOf && !$0.recorded.isEmpty || $0.isForgotten && $0.asOf == night.asOf
       }
-      // Of the first day that is kept a part may have left the lookback.
+      // Part of the first stored day may have left the lookback.
       let boundary = nights[place...].compactMap(\.from).max()
       for table in Set(night.recorded.keys).union(night.found.keys).sorted()
       where night.recorded[table] != night.found[table] {
@@ -93,7 +87,6 @@ package struct NightsTrail {
     return differences
   }
 
-  /// Restores which runs decided what is open.
   static func mend(_ differences: [Difference], on connection: borrowing BlockingConnection) throws(PostgresError) {
     let runs: [PostgresValue] = [.textArray(differences.filter { $0.table == findingsMet }.map(\.run))]
     try connection.execute("DELETE FROM night_audit.findings_met WHERE run_id::text = ANY ($1)", runs)

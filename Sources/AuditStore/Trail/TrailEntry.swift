@@ -3,12 +3,12 @@ import Foundation
 import Postgres
 import Run
 
-/// One entry of the trail, as it was stored.
+/// A stored entry of the trail.
 package struct TrailEntry: Sendable {
-  /// Rows of a table that follow each other by id and were recorded in one month.
+  /// Rows of a table with consecutive IDs, recorded in one month.
   package struct Segment: Sendable, Decodable, Hashable {
     package var table: String
-    /// `2026-11`, UTC.
+    /// For example `2026-11`, UTC.
     package var month: String
     package var first: Int64
     package var last: Int64
@@ -16,31 +16,30 @@ package struct TrailEntry: Sendable {
     package var digest: String
   }
 
-  /// What an entry says.
   package struct Content: Sendable, Decodable {
     package var entry: Int64
     package var kind: Trail.Kind
     package var run: String?
     package var at: String
-    /// Digest of the run's row, by `columns["runs"]`.
+    /// Digest of the run's row, over `columns["runs"]`.
     package var row: String?
     /// SHA-256 of the report's `SHA256SUMS`.
     package var report: String?
     package var appended: [Segment]
-    /// By table, what its digests are made of: columns as SQL.
+    /// By table, the columns of its digests as SQL.
     package var columns: [String: String]
-    /// By table, up to which id its rows are covered.
+    /// By table, the last covered ID.
     package var marks: [String: Int64]
-    /// Of `released`: the table, the first day after what was let go, what is left of all before it, and its columns.
+    /// Of `released`: the table, the first day after the month, the rows left of all earlier months, and their columns.
     package var table: String?
     package var before: String?
     package var kept: Segment?
     package var keyColumns: String?
     /// Of `removed`: folders below the report directory.
     package var folders: [String]?
-    /// Of `completed`: digests of what the run left for later nights, by table.
+    /// Of `completed`: by table, digests of the rows for later nights.
     package var nights: [String: String]?
-    /// Of `completed`: the first day of the orders that were kept then for comparing nights.
+    /// Of `completed`: the first day of the stored orders.
     package var nightsFrom: String?
 
     private enum CodingKeys: String, CodingKey {
@@ -55,12 +54,12 @@ package struct TrailEntry: Sendable {
   package var hash: String
   package var content: Content
 
-  /// Why an entry is not what was written.
+  /// The entry was changed.
   struct Broken: Error {
     var problem: String
   }
 
-  /// Reads one and holds it against the one before. Throws `Broken`, `PostgresError`.
+  /// Decodes an entry and checks it against the previous one. Throws `Broken`, `PostgresError`.
   init(_ row: PostgresRow, after last: TrailEntry?) throws {
     id = try row.int64(0)
     previous = try row.text(1)

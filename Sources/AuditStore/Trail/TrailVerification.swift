@@ -3,26 +3,25 @@ import Foundation
 import Postgres
 import Run
 
-/// Whether everything that the trail covers is as it was when it was covered. Nothing that the database itself could be
-/// made to say about that is believed: all digests are computed anew.
+/// Verifies that everything the trail covers is unchanged. All digests are computed in this process.
 package struct TrailVerification: Sendable {
-  /// One thing that was looked at.
+  /// The result for one subject.
   package struct Check: Hashable, Sendable {
     package var subject: String
-    /// The first thing of it that does not fit; nil when all does.
+    /// The first mismatch; nil if there is none.
     package var problem: String?
   }
 
   package private(set) var checks: [Check] = []
   package private(set) var entries: [TrailEntry] = []
 
-  /// The tables that are covered by ranges of ids.
+  /// Tables covered by ranges of IDs.
   static let tables = [
     (name: "evidence", key: "evidence_id"), (name: "answers", key: "answer_id"),
     (name: "finding_events", key: "event_id"), (name: "run_events", key: "event_id"),
   ]
 
-  /// The whole chain, and all that it covers.
+  /// Verifies the chain and all that it covers.
   package static func whole(on connection: borrowing BlockingConnection) throws -> TrailVerification {
     var verification = try TrailVerification(entriesOn: connection)
     guard verification.isProven else { return verification }
@@ -34,7 +33,7 @@ package struct TrailVerification: Sendable {
     let differences = try NightsTrail.differences(by: verification.entries.map(\.content), on: connection)
     verification.checks.append(
       Check(subject: "what runs left for later nights", problem: differences.first.map { "\($0)" }))
-    // Nobody can take such a fact away, so it is reported and fails nothing.
+    // Reported without failing, because an append-only fact cannot be removed.
     let uncounted = try EvidenceTable.firstIncredible(on: connection)
     verification.checks.append(
       Check(subject: "facts of runs\(uncounted.map { ", except for those that do not count: \($0)" } ?? "")"))
@@ -48,7 +47,7 @@ package struct TrailVerification: Sendable {
 
   package var isProven: Bool { checks.allSatisfy { $0.problem == nil } }
 
-  /// The chain alone: its entries, each held against the one before.
+  /// Verifies only the chain of entries.
   package init(entriesOn connection: borrowing BlockingConnection) throws {
     try connection.executeScript(
       """
@@ -74,10 +73,8 @@ package struct TrailVerification: Sendable {
     checks = [Check(subject: "trail (\(entries.count) entries\(newest))", problem: problem)]
   }
 
-  /// Why one of the entries about months that were let go cannot be the program's; nil when all can. A month that is not
-  /// over stays, and the entry right before covers all of what goes.
-  ///
-  /// - Parameter entries: the first one first.
+  /// The first entry about released months that the program cannot have written; nil if there is none. Only past months
+  /// are released, and the entry before must cover all released rows.
   static func problem(ofReleases entries: [TrailEntry.Content]) -> String? {
     var last: Trail.Kind?
     for entry in entries {
@@ -91,9 +88,7 @@ package struct TrailVerification: Sendable {
     return nil
   }
 
-  /// Why two entries about one run contradict each other; nil when none do. A run makes one report.
-  ///
-  /// - Parameter entries: the first one first.
+  /// The first contradiction between entries about one run, oldest first; nil if there is none. A run has one report.
   static func problem(ofReports entries: [TrailEntry.Content]) -> String? {
     var made: [String: (entry: Int64, report: String)] = [:]
     for entry in entries {
@@ -108,7 +103,7 @@ package struct TrailVerification: Sendable {
 
   // MARK: - What is only ever appended to
 
-  /// The first thing that does not fit in the chain or in one of the tables that it covers.
+  /// The first mismatch in the chain or in a table that it covers.
   func problem(of table: String, on connection: borrowing BlockingConnection) throws -> String? {
     if let problem = checks.first(where: { $0.problem != nil })?.problem { return problem }
     for covered in TrailVerification.tables where covered.name == table {
@@ -117,7 +112,7 @@ package struct TrailVerification: Sendable {
     return nil
   }
 
-  /// What entries cover of a table, with the columns that their digests are made of.
+  /// A covered range of a table, with the columns of its digests.
   private struct Piece {
     var after: Int64
     var through: Int64
@@ -125,14 +120,14 @@ package struct TrailVerification: Sendable {
     var segments: [(entry: Int64, segment: TrailEntry.Segment)]
   }
 
-  /// Whether a table's rows are those that were appended, but for what was let go.
+  /// Verifies that a table has exactly the appended rows, except released ones.
   func prove(_ table: String, key: String, on connection: borrowing BlockingConnection) throws -> Check {
     let released = entries.last { $0.content.kind == .released && $0.content.table == table }
     let before = released?.content.before
     let releasedMark = released?.content.marks[table] ?? .min
     let gone =
       before.map { "recorded_at < '\($0)'::timestamp AT TIME ZONE 'UTC' AND \(key) <= \(releasedMark)" } ?? "false"
-    // Before the first mark, where no entry looks.
+    // IDs before the first mark are covered by no entry.
     let made = try connection.execute("SELECT \(key) FROM night_audit.\(table) WHERE \(key) < 1 ORDER BY 1 LIMIT 1")
     if let made = try made.first.map({ row throws(PostgresError) in try row.int64(0) }) {
       return Check(subject: table, problem: "row \(made) has an id that no table gives")
@@ -187,7 +182,7 @@ package struct TrailVerification: Sendable {
     return pieces
   }
 
-  /// Reads the digests of rows in the order of ids. A column that came later than the digests was empty then.
+  /// Reads row digests in the order of IDs. Columns added later must be empty.
   private func read(
     _ table: String, _ key: String, _ columns: String, _ condition: String, on connection: borrowing BlockingConnection,
     each body: (Int64, [UInt8]) throws -> Void
@@ -206,7 +201,7 @@ package struct TrailVerification: Sendable {
     try connection.executeScript("CLOSE rows")
   }
 
-  /// SHA-256 of a row by these columns as SQL; nothing where a later one says something.
+  /// SQL for the SHA-256 of a row over these columns; empty if a later column has a value.
   private static func image(
     of table: String, _ columns: String, on connection: borrowing BlockingConnection
   ) throws -> String {
@@ -227,17 +222,15 @@ package struct TrailVerification: Sendable {
 
   // MARK: - Runs
 
-  /// The entries about a run's row, the first one first.
+  /// Entries about a run's row, oldest first.
   package func entries(ofRun runId: String) -> [TrailEntry.Content] {
     entries.map(\.content).filter { $0.run == runId && $0.row != nil }
   }
 
-  /// The newest entry that tells of a run's row.
   private func newest(ofRun runId: String) -> TrailEntry? {
     entries.last { $0.content.run == runId && $0.content.row != nil }
   }
 
-  /// Whether every run is as its newest entry left it.
   private func proveRuns(on connection: borrowing BlockingConnection) throws -> Check {
     var newest: [String: TrailEntry] = [:]
     for entry in entries where entry.content.row != nil {
@@ -262,7 +255,7 @@ package struct TrailVerification: Sendable {
     return Check(subject: "runs (\(newest.count) rows)")
   }
 
-  /// Whether one run is as its newest entry left it.
+  /// Verifies that a run is as its newest entry left it.
   package func prove(run runId: String, on connection: borrowing BlockingConnection) throws -> Check {
     guard let entry = newest(ofRun: runId) else {
       return Check(subject: "run \(runId)", problem: "is in no entry of the trail; night-audit did not record it")
@@ -286,7 +279,7 @@ package struct TrailVerification: Sendable {
   }
 }
 
-/// Holds rows, as they come, against what entries say about them.
+/// Compares rows with the digests of entries, one row at a time.
 private struct SegmentReader {
   let table: String
   let segments: [(entry: Int64, segment: TrailEntry.Segment)]
@@ -301,7 +294,7 @@ private struct SegmentReader {
     self.segments = segments
   }
 
-  /// - Parameter image: empty: the row says something where nothing was when it was covered.
+  /// - Parameter image: empty if a column has a value that was added after the row was covered.
   mutating func take(_ id: Int64, _ image: [UInt8]) {
     if problem != nil { return }
     while position < segments.count, segments[position].segment.last < id { close() }
@@ -319,7 +312,7 @@ private struct SegmentReader {
     digest = Array(SHA256.hash(data: digest + image))
   }
 
-  /// - Returns: the first thing that does not fit; nil when all does.
+  /// - Returns: the first mismatch.
   mutating func end() -> String? {
     while problem == nil, position < segments.count { close() }
     return problem
