@@ -51,32 +51,47 @@ CREATE INDEX IF NOT EXISTS orders_transaction ON {schema}.orders
 CREATE INDEX IF NOT EXISTS orders_token ON {schema}.orders
   (regexp_replace(translate(lower(app_account_token COLLATE "C"), E'-{} \t\n\x0B\f\r', ''), '^urn:uuid:', ''));
 
--- The page Views has the same texts.
-COMMENT ON COLUMN {schema}.orders.order_id IS 'unique ID of the order; at most 1,000 bytes';
-COMMENT ON COLUMN {schema}.orders.user_id IS 'user who placed the order';
-COMMENT ON COLUMN {schema}.orders.bundle_id IS 'bundle ID of the app; NULL means the only configured app';
-COMMENT ON COLUMN {schema}.orders.product_id IS 'product identifier of App Store Connect';
-COMMENT ON COLUMN {schema}.orders.quantity IS 'ordered units, in the same unit as in deliveries; at least 1';
-COMMENT ON COLUMN {schema}.orders.amount IS 'total of the order in major units, with no more decimals than the currency has';
-COMMENT ON COLUMN {schema}.orders.currency IS 'ISO 4217 code';
-COMMENT ON COLUMN {schema}.orders.status IS 'pending, verified, failed, cancelled or refunded, as the shop believes; never evidence';
-COMMENT ON COLUMN {schema}.orders.transaction_id IS 'Apple''s transaction ID as the client or the first verification reported it';
-COMMENT ON COLUMN {schema}.orders.app_account_token IS 'UUID that the app gave to StoreKit for this user';
-COMMENT ON COLUMN {schema}.orders.created_at IS 'time when the order was placed';
-COMMENT ON COLUMN {schema}.orders.verified_at IS 'time since when the shop believes that the order is paid';
-COMMENT ON COLUMN {schema}.orders.updated_at IS 'time of the last change of the row';
-COMMENT ON COLUMN {schema}.receipts.receipt_id IS 'unique ID of the receipt';
-COMMENT ON COLUMN {schema}.receipts.order_id IS 'order that the receipt was sent for; NULL for a restore';
-COMMENT ON COLUMN {schema}.receipts.user_id IS 'user who sent the receipt';
-COMMENT ON COLUMN {schema}.receipts.payload IS 'base64 app receipt, base64 old transaction receipt, or signed transaction (JWS)';
-COMMENT ON COLUMN {schema}.receipts.environment IS 'Production or Sandbox as the client claimed; never evidence';
-COMMENT ON COLUMN {schema}.receipts.status IS 'result of the first verification: unverified, verified, timeout or rejected';
-COMMENT ON COLUMN {schema}.receipts.checked_at IS 'time of the first verification';
-COMMENT ON COLUMN {schema}.receipts.received_at IS 'time when the shop received the receipt';
-COMMENT ON COLUMN {schema}.deliveries.delivery_id IS 'unique ID of the delivery';
-COMMENT ON COLUMN {schema}.deliveries.order_id IS 'order that the goods were delivered for';
-COMMENT ON COLUMN {schema}.deliveries.user_id IS 'user who received the goods';
-COMMENT ON COLUMN {schema}.deliveries.product_id IS 'product identifier of App Store Connect';
-COMMENT ON COLUMN {schema}.deliveries.quantity IS 'delivered units, in the same unit as in orders; at least 1';
-COMMENT ON COLUMN {schema}.deliveries.delivered_at IS 'time of the delivery';
-COMMENT ON COLUMN {schema}.deliveries.revoked_at IS 'time when the goods were taken back; NULL while the user has them';
+-- The page Views has the same texts. A comment of the shop's own stays.
+DO $comments$
+DECLARE
+  c record;
+BEGIN
+  FOR c IN
+    SELECT a.attrelid::regclass AS relation, a.attname, meaning
+    FROM (VALUES
+      ($r${schema}.orders$r$, 'order_id', 'unique ID of the order; at most 1,000 bytes'),
+      ($r${schema}.orders$r$, 'user_id', 'user who placed the order'),
+      ($r${schema}.orders$r$, 'bundle_id', 'bundle ID of the app; NULL means the only configured app'),
+      ($r${schema}.orders$r$, 'product_id', 'product identifier of App Store Connect'),
+      ($r${schema}.orders$r$, 'quantity', 'ordered units, in the same unit as in deliveries; at least 1'),
+      ($r${schema}.orders$r$, 'amount', 'total of the order in major units, with no more decimals than the currency has'),
+      ($r${schema}.orders$r$, 'currency', 'ISO 4217 code'),
+      ($r${schema}.orders$r$, 'status', 'pending, verified, failed, cancelled or refunded, as the shop believes; never evidence'),
+      ($r${schema}.orders$r$, 'transaction_id', 'Apple''s transaction ID as the client or the first verification reported it'),
+      ($r${schema}.orders$r$, 'app_account_token', 'UUID that the app gave to StoreKit for this user'),
+      ($r${schema}.orders$r$, 'created_at', 'time when the order was placed'),
+      ($r${schema}.orders$r$, 'verified_at', 'time since when the shop believes that the order is paid'),
+      ($r${schema}.orders$r$, 'updated_at', 'time of the last change of the row'),
+      ($r${schema}.receipts$r$, 'receipt_id', 'unique ID of the receipt'),
+      ($r${schema}.receipts$r$, 'order_id', 'order that the receipt was sent for; NULL for a restore'),
+      ($r${schema}.receipts$r$, 'user_id', 'user who sent the receipt'),
+      ($r${schema}.receipts$r$, 'payload', 'base64 app receipt, base64 old transaction receipt, or signed transaction (JWS)'),
+      ($r${schema}.receipts$r$, 'environment', 'Production or Sandbox as the client claimed; never evidence'),
+      ($r${schema}.receipts$r$, 'status', 'result of the first verification: unverified, verified, timeout or rejected'),
+      ($r${schema}.receipts$r$, 'checked_at', 'time of the first verification'),
+      ($r${schema}.receipts$r$, 'received_at', 'time when the shop received the receipt'),
+      ($r${schema}.deliveries$r$, 'delivery_id', 'unique ID of the delivery'),
+      ($r${schema}.deliveries$r$, 'order_id', 'order that the goods were delivered for'),
+      ($r${schema}.deliveries$r$, 'user_id', 'user who received the goods'),
+      ($r${schema}.deliveries$r$, 'product_id', 'product identifier of App Store Connect'),
+      ($r${schema}.deliveries$r$, 'quantity', 'delivered units, in the same unit as in orders; at least 1'),
+      ($r${schema}.deliveries$r$, 'delivered_at', 'time of the delivery'),
+      ($r${schema}.deliveries$r$, 'revoked_at', 'time when the goods were taken back; NULL while the user has them')
+    ) AS d (relation, name, meaning)
+    JOIN pg_attribute a ON a.attrelid = d.relation::regclass AND a.attname = d.name
+    JOIN pg_class t ON t.oid = a.attrelid
+    WHERE t.relkind = 'r' AND pg_has_role(t.relowner, 'USAGE') AND col_description(a.attrelid, a.attnum) IS NULL
+  LOOP
+    EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', c.relation, c.attname, c.meaning);
+  END LOOP;
+END $comments$;
