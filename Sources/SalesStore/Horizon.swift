@@ -2,37 +2,37 @@ import Postgres
 import Reconciliation
 import Run
 
-/// What an audit does not know yet, because it came after its as-of.
+/// The cut-off of an audit: rows and changes after its as-of belong to the next night.
 ///
-/// A night that asks Apple for hours reads the shop's relations long after its as-of: what came meanwhile is the next night's.
-/// What is dated later than the clock bears a wrong date, and is read to be reported.
+/// A night that asks Apple for hours reads the shop's relations long after its as-of. A date later than the clock is
+/// wrong, and its row is read and reported.
 package struct Horizon: Hashable, Sendable {
   package var asOf: Instant
-  /// The clock when the relations are read.
+  /// The time when the relations are read.
   package var clock: Instant
-  /// Whether the audit is of the past, which knows nothing later at all: no row with a wrong date either.
+  /// True for an audit of the past, which reads no later rows at all, not even those with wrong dates.
   package var isOfThePast: Bool
 
   package init(asOf: Instant, clock: Instant, isOfThePast: Bool = false) {
     (self.asOf, self.clock, self.isOfThePast) = (asOf, clock, isOfThePast)
   }
 
-  /// Of an audit that reads the relations on this connection now; the later of the server's and this host's clock counts.
+  /// Creates the horizon of an audit that reads now; the later of the server's and this host's clock counts.
   package init(of plan: AuditPlan, on sales: borrowing BlockingConnection) throws(PostgresError) {
     let server = Instant(microseconds: try sales.execute("SELECT clock_timestamp()").single().timestamp(0))
     self.init(asOf: plan.asOf, clock: max(server, .now), isOfThePast: plan.isOfThePast)
   }
 
-  /// Whether something of this date is not known yet.
+  /// True if the date is after the cut-off.
   package func hides(_ date: Instant) -> Bool { date > asOf && (isOfThePast || date <= clock) }
 
-  /// The last date after the as-of whose rows are not read. A later one is wrong, and is read to be reported: beyond the clock,
-  /// or to an audit of the past beyond what a report can show.
+  /// The last date whose rows are hidden. A later date is wrong, and its row is reported: one beyond the clock, or in
+  /// an audit of the past one beyond the range of reports.
   package var hidesRowsUntil: Instant {
     isOfThePast ? Instant(microseconds: SalesRows.shown.upperBound - 1) : clock
   }
 
-  /// Whether it is only after the as-of that this date was written into a row that was there before, and not a wrong date.
-  /// In an audit of the past whoever wrote it cannot be told from a wrong one.
+  /// True if a date was written into an existing row after the as-of. In an audit of the past it cannot be told from a
+  /// wrong date.
   func isYetToBeWritten(_ date: Instant) -> Bool { !isOfThePast && hides(date) }
 }

@@ -2,36 +2,33 @@ import Postgres
 import Reconciliation
 import Streams
 
-// Rows that keep the sales schema's contract, where they lie in the server's message: nearly all of them. What is said of the
-// others takes `SalesRows`, whose readers name each defect.
+// The fast path: rows that keep the sales schema's contract, as nearly all do, decoded in place. Other rows are decoded
+// by `SalesRows`, whose readers name each defect.
 
 extension CopyReader {
-  /// A text that is no defect; empty for one that is missing. nil where the row has to be looked at closely.
+  /// A valid text; empty if missing. Nil means that the row needs the full check, here and in the accessors below.
   private func plainText(_ column: Int) throws(PostgresError) -> BorrowedText? {
     guard let bytes = try bytes(column) else { return BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0)) }
     guard bytes.count <= SalesContract.longestId, try isText(column) else { return nil }
     return BorrowedText(bytes)
   }
 
-  /// As `plainText`; nil also for one that is missing.
+  // Nil also for a missing text.
   fileprivate func plainId(_ column: Int) throws(PostgresError) -> BorrowedText? {
     guard let text = try plainText(column), !text.bytes.isEmpty else { return nil }
     return text
   }
 
-  /// As `plainText`; none for one that is missing or empty.
   fileprivate func optionalPlainId(_ column: Int) throws(PostgresError) -> BorrowedText?? {
     guard let text = try plainText(column) else { return nil }
     return .some(text.bytes.isEmpty ? nil : text)
   }
 
-  /// As `optionalPlainId`, without the white space that is no part of an id of Apple's or of a UUID.
   fileprivate func optionalTrimmedId(_ column: Int) throws(PostgresError) -> BorrowedText?? {
     guard let text = try plainText(column)?.trimmed else { return nil }
     return .some(text.bytes.isEmpty ? nil : text)
   }
 
-  /// A point in time that is no defect; none for NULL.
   fileprivate func optionalPlainInstant(_ column: Int) throws(PostgresError) -> Instant?? {
     switch try SalesRows.timestamp(self, column) {
     case .missing: .some(nil)
@@ -42,7 +39,7 @@ extension CopyReader {
 }
 
 extension SalesRows {
-  /// The order in the reader's current row, as `order(_:asOf:)` reads it; nil for one that breaks the contract, or might.
+  /// The order in the current row, as `order(_:asOf:)` decodes it; nil if the row may break the contract.
   package func plainOrder(_ row: borrowing CopyReader) throws(PostgresError) -> PlainOrder? {
     guard let orderId = try row.plainId(0), let userId = try row.plainId(1), let bundleId = try row.optionalPlainId(2),
       let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
@@ -64,9 +61,8 @@ extension SalesRows {
     return order
   }
 
-  /// The receipt in the reader's current row, as `receipt(_:asOf:)` reads it; nil for one that breaks the contract, or might.
-  ///
-  /// - Parameter state: what became of asking about it.
+  /// The receipt in the current row, as `receipt(_:asOf:)` decodes it; nil if the row may break the contract.
+  /// - Parameter state: the state of its check.
   package static func plainReceipt(
     _ row: borrowing CopyReader, _ state: PlainReceipt.State
   ) throws(PostgresError) -> PlainReceipt? {
@@ -80,7 +76,7 @@ extension SalesRows {
       state: state)
   }
 
-  /// The delivery in the reader's current row, as `delivery(_:asOf:)` reads it; nil for one that breaks the contract, or might.
+  /// The delivery in the current row, as `delivery(_:asOf:)` decodes it; nil if the row may break the contract.
   package func plainDelivery(_ row: borrowing CopyReader) throws(PostgresError) -> PlainDelivery? {
     guard let orderId = try row.optionalPlainId(0), let deliveryId = try row.plainId(1),
       let userId = try row.plainId(2), let productId = try row.plainId(3),

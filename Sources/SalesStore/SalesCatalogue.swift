@@ -2,9 +2,8 @@ import Postgres
 import Reconciliation
 
 extension SalesRows {
-  /// Pairs of ids of one person, from the optional relation `user_aliases`; what is missing or no id is left out.
-  ///
-  /// Throws `PostgresError`.
+  /// Reads pairs of user ids of one person from the optional relation `user_aliases`; rows without two valid ids are
+  /// skipped.
   package func aliases(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [(Identifier, Identifier)] {
     var reader = try connection.copyOut(
       "SELECT a.user_id::text, a.same_as::text FROM \(schema).user_aliases a")
@@ -18,23 +17,21 @@ extension SalesRows {
     return pairs
   }
 
-  /// One product of the optional relation `products`.
+  /// A product of the optional relation `products`.
   package struct Product: Hashable, Sendable {
     package var productId: Identifier
-    /// Apple's word, such as `Non-Consumable`.
+    /// Apple's type, such as `Non-Consumable`.
     package var type: String?
     package var name: String?
-    /// nil: ever since.
+    /// nil: no start.
     package var soldFrom: Instant?
-    /// nil: still.
+    /// nil: no end.
     package var soldUntil: Instant?
   }
 
-  /// The shop's catalogue, by product id; a row without a product id is left out.
-  ///
-  /// Throws `PostgresError`.
+  /// Reads the shop's catalogue, sorted by product id; rows without a product id are skipped.
   package func products(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Product] {
-    // What no report can show is before or after everything that one can; of two times, one that is missing is passed over.
+    // Dates outside the range of reports are clamped to it; least and greatest ignore NULL.
     var reader = try connection.copyOut(
       """
       SELECT p.product_id::text, p.type::text, p.name::text,

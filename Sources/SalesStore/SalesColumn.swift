@@ -1,20 +1,20 @@
-/// A column of the shop's relations as it is read: its name, and the type that the sales schema promises.
+/// A column of the shop's relations and the type to which it is cast.
 package struct SalesColumn: Encodable, Sendable {
-  /// What stands in a row.
+  /// The type or expression that a query reads.
   package enum Reading: String, Encodable, Sendable {
     case text, bigint, numeric, timestamptz
-    /// A text; an empty one is missing.
+    /// A text; NULL if empty.
     case presentText
-    /// Whether there is nothing, as a boolean.
+    /// A Boolean: true if the column is NULL.
     case absence
-    /// TRUE, whatever there is.
+    /// TRUE, without reading a column.
     case always
   }
 
   package let name: String
   package let reading: Reading
 
-  /// That a row is among those that are listed.
+  /// A constant that marks every row as listed.
   package static let listed = SalesColumn("listed", .always)
 
   init(_ name: String, _ reading: Reading = .text) {
@@ -22,7 +22,7 @@ package struct SalesColumn: Encodable, Sendable {
     self.reading = reading
   }
 
-  /// As expressions on a table with an alias, in their order.
+  /// SQL expressions on a table alias, in order.
   static func list(_ columns: [SalesColumn], of alias: String) -> String {
     columns.map { column in
       switch column.reading {

@@ -1,11 +1,10 @@
-/// What the shop promises (the sales schema): relations, their columns, and what these hold. One table, which every check of
-/// a column reads.
+/// The contract of the sales schema: relations, columns and their types. Every check of a column reads this table.
 package enum SalesContract {
-  /// What a column holds, and which of the server's types hold that.
+  /// The type of a column, with the server types that it accepts.
   package enum Kind: String, Sendable, CaseIterable {
     case text, integer, numeric, timestamptz
 
-    /// Names in `pg_catalog`. Domains over them and, for text, enums count as well.
+    /// Names in `pg_catalog`. Domains over them and, for text, enums are accepted too.
     private var typeNames: Set<String> {
       switch self {
       case .text: ["text", "varchar", "bpchar", "uuid"]
@@ -16,19 +15,19 @@ package enum SalesContract {
     }
 
     /// - Parameters:
-    ///   - typeName: the name of a type of `pg_catalog`, that under a domain; nil for a type of another schema.
-    ///   - isEnum: whether the type is an enum.
+    ///   - typeName: the name of a type in `pg_catalog`, for a domain its base type; nil for a type of another schema.
+    ///   - isEnum: true if the type is an enum.
     func accepts(typeName: String?, isEnum: Bool) -> Bool {
       if isEnum { return self == .text }
       return typeName.map(typeNames.contains) ?? false
     }
 
-    /// What makes a column of another type one of this kind.
+    /// Returns a cast to this type.
     func cast(_ column: String, from typeName: String?) -> String {
       switch (self, typeName) {
-      // No currency has more digits, and zeros behind its own are no digits too many.
+      // No currency has more than four digits, and trailing zeros do not count as digits.
       case (.numeric, "float4"), (.numeric, "float8"): "round(\(column)::numeric, 4)"
-      // Neither says which zone it is in, and the server would take its own.
+      // These types have no time zone, and the server would use its own.
       case (.timestamptz, "date"): "\(column)::timestamp AT TIME ZONE '<zone>'"
       case (.timestamptz, "timestamp"): "\(column) AT TIME ZONE '<zone>'"
       case (.timestamptz, "int4"), (.timestamptz, "int8"): "to_timestamp(\(column))"
@@ -38,7 +37,6 @@ package enum SalesContract {
       }
     }
 
-    /// The types that hold it, in words.
     var expectation: String {
       switch self {
       case .text: "text, varchar, char, uuid or an enum"
@@ -52,7 +50,7 @@ package enum SalesContract {
   package struct Column: Sendable {
     package var name: String
     package var kind: Kind
-    /// Whether a row without it breaks the contract.
+    /// True if a row without a value breaks the contract.
     package var isRequired: Bool
 
     init(_ name: String, _ kind: Kind, _ isRequired: Bool) {
@@ -65,10 +63,9 @@ package enum SalesContract {
   package struct Relation: Sendable {
     package var name: String
     package var columns: [Column]
-    /// Whether a shop can do without it.
+    /// True if a shop may omit the relation.
     package var isOptional = false
 
-    /// The columns as a query lists them.
     package var columnList: String { columns.map(\.name).joined(separator: ", ") }
   }
 
@@ -98,11 +95,10 @@ package enum SalesContract {
       Column("revoked_at", .timestamptz, false),
     ])
 
-  /// Two ids of one person.
+  /// Pairs of user ids of one person.
   package static let userAliases = Relation(
     name: "user_aliases", columns: [Column("user_id", .text, true), Column("same_as", .text, true)], isOptional: true)
 
-  /// The shop's catalogue.
   package static let products = Relation(
     name: "products",
     columns: [
@@ -112,6 +108,6 @@ package enum SalesContract {
 
   package static let relations = [orders, receipts, deliveries, userAliases, products]
 
-  /// An id longer than this cannot be kept in an index.
+  // The length of an id that an index can hold.
   package static let longestId = 1_000
 }

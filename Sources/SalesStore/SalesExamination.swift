@@ -1,17 +1,16 @@
 import Postgres
 import Run
 
-/// A way in which the shop's relations are not what the contract says, with what to do about it.
+/// A deviation of the shop's relations from the contract, with its remedy.
 package struct SalesDefect: Hashable, Sendable, CustomStringConvertible {
   /// `sales.orders.amount`, or the relation or schema.
   package var subject: String
-  /// What is wrong and how it is mended.
   package var problem: String
 
   package var description: String { "\(subject) \(problem)" }
 }
 
-/// The shop's relations cannot be read as the contract says. Exit status 78.
+/// The shop's relations break the contract. Exit status 78.
 package struct SalesContractError: EndsRun, CustomStringConvertible {
   package var defects: [SalesDefect]
   package var exitStatus: ExitStatus { .configuration }
@@ -19,11 +18,11 @@ package struct SalesContractError: EndsRun, CustomStringConvertible {
   package var description: String { defects.map(\.description).joined(separator: "\n") }
 }
 
-/// Compares relations with the contract, from the server's catalogue and without reading a row.
+/// Compares the shop's relations with the contract by the server's catalogue, without reading rows.
 package struct SalesExamination {
-  /// The schema's name, as it is configured.
+  /// The schema's name as configured.
   private let schema: String
-  /// What makes plain tables; nothing for a database that is only ever read.
+  /// The advice to create plain tables; empty for a database that is only read.
   private let making: String
 
   package init(_ settings: Settings) {
@@ -31,13 +30,13 @@ package struct SalesExamination {
     making = settings.salesURL == nil ? ", or run: night-audit init --with-sales-schema" : ""
   }
 
-  /// Throws `SalesContractError`, or the `PostgresError` of a server that cannot be asked.
+  /// Throws `SalesContractError` if there are defects, or a `PostgresError`.
   package func require(_ connection: borrowing BlockingConnection) throws {
     let defects = try defects(connection)
     if !defects.isEmpty { throw SalesContractError(defects: defects) }
   }
 
-  /// Everything that is wrong, in the contract's order. Throws the `PostgresError` of a server that cannot be asked.
+  /// Returns all defects, in the contract's order.
   package func defects(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SalesDefect] {
     let usage = try connection.execute(
       "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1", [.text(schema)])
@@ -63,19 +62,18 @@ package struct SalesExamination {
     return defects
   }
 
-  /// Whether the shop has one of the optional relations.
+  /// True if the shop has an optional relation.
   package func has(
     _ relation: SalesContract.Relation, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Bool {
     try !columns(of: relation, connection).isEmpty
   }
 
-  /// A column as the server's catalogue has it.
   private struct Found {
     var name: String
-    /// As the server prints it: `character varying(40)`.
+    /// The type as the server prints it, such as `character varying(40)`.
     var shown: String
-    /// The name under any domains, when it is one of `pg_catalog`.
+    /// The name of the base type under any domains; nil outside `pg_catalog`.
     var typeName: String?
     var isEnum: Bool
     var isReadable: Bool
@@ -156,11 +154,11 @@ package struct SalesExamination {
     return defects
   }
 
-  /// The question that only the shop can answer: a guess would move every day's end.
+  // Only the shop knows the zone, and a wrong guess would move the end of every day.
   private static let zone =
     "; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask whoever writes them"
 
-  /// What only an attempt shows: the rights of a view's owner, and policies that would hide rows. No row is read.
+  /// Selects no rows, to detect what the catalogue does not show: the rights of a view's owner, and row-level security.
   private func refusal(
     _ relation: SalesContract.Relation, _ connection: borrowing BlockingConnection, role: String
   ) throws(PostgresError) -> String? {

@@ -1,21 +1,19 @@
 import Foundation
 import Postgres
 
-/// How the server is asked for the byte order of the shop's ids: by the collation "C", for which it mostly has to sort, or
-/// by the column's own where that compares byte by byte and the planner finds reading an index cheaper than sorting.
-///
-/// Nothing but time depends on it.
+/// The collation in which the server sorts ids in byte order: "C", which mostly needs a sort, or the column's own
+/// collation if it compares bytes and the planner can use an index at lower cost. Only speed depends on it.
 package struct SalesOrdering: Hashable, Sendable {
-  /// Columns that keep their own collation.
+  /// The columns sorted by their own collation.
   private var columns: Set<Column> = []
-  /// What may have no id: such rows come first then, where the empty id belongs, and no index helps.
+  /// Columns that may be NULL. Such rows sort first as the empty id, and no index helps.
   private var mayLackId: Set<Column> = [.orderId, .receiptId]
-  /// Whether an order's id may be empty in a delivery: those come last then, as all that name no order, and no index helps.
+  /// True if deliveries may have an empty order id. They sort last like those without an order, and no index helps.
   private var mayNameNoOrder = true
-  /// Whether no two deliveries have one id, so that who reads those of an order brings them into an order of their own.
+  /// True if delivery ids are unique, so that readers can sort the deliveries of one order.
   var tellsDeliveriesApart = false
 
-  /// What streams are ordered by.
+  /// The columns by which streams are sorted.
   package enum Column: String, CaseIterable, Sendable {
     case orderId = "o.order_id"
     case receiptId = "r.receipt_id"
@@ -30,14 +28,11 @@ package struct SalesOrdering: Hashable, Sendable {
     }
   }
 
-  /// Whatever the server knows: the collation "C".
+  /// Sorts by the collation "C".
   package init() {}
 
-  /// As the planner counts the cost of each way.
-  ///
-  /// - Parameter connection: plans as the streams will be planned.
-  ///
-  /// Throws `PostgresError`.
+  /// Chooses the collations by the planner's cost estimates.
+  /// - Parameter connection: must have the planner settings of the streams.
   package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let found = try connection.execute(
       """
@@ -57,13 +52,13 @@ package struct SalesOrdering: Hashable, Sendable {
       let (cheaper, usual) = (
         try Self.cost(own.stream(of: column), connection), try Self.cost(sorted.stream(of: column), connection)
       )
-      // They differ where the index serves only one of the two: to sort costs the same by either, as far as planners know.
+      // The costs differ only if an index serves one of the two: a sort costs the same in either collation.
       if let cheaper, let usual, cheaper < usual { columns.insert(column) }
     }
     tellsDeliveriesApart = try sales.forbidsRepeatedDeliveries(connection)
   }
 
-  /// What a stream is ordered by, and where it is cut.
+  /// The expression by which a stream is sorted and cut.
   package func key(_ column: Column) -> String {
     let id = "\(column.rawValue)::text" + (columns.contains(column) ? "" : " COLLATE \"C\"")
     return switch column {
@@ -72,13 +67,13 @@ package struct SalesOrdering: Hashable, Sendable {
     }
   }
 
-  /// Whether a text column's own collation is the order of its bytes: glibc's C.UTF-8 goes by code points, as bytes of UTF-8
-  /// do, and so does the provider that the server itself is.
+  // True if a text column's own collation is byte order: C, glibc's C.UTF-8, which compares code points, and the
+  // builtin provider.
   private static func comparesBytes(
     _ column: Column, _ sales: SalesRows, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Bool {
     let name = column.rawValue.drop { $0 != "." }.dropFirst()
-    // As JSON, because which columns there are depends on the server's version.
+    // As JSON, because the catalogue's columns depend on the server's version.
     return try connection.execute(
       """
       SELECT EXISTS (
@@ -96,7 +91,7 @@ package struct SalesOrdering: Hashable, Sendable {
     ).single().bool(0)
   }
 
-  /// The planner's cost of a query; nil where its answer holds none.
+  // Returns nil if the plan has no cost.
   private static func cost(
     _ query: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Double? {
@@ -107,7 +102,7 @@ package struct SalesOrdering: Hashable, Sendable {
 }
 
 extension SalesRows {
-  /// The same rows, in the order that costs the server least.
+  /// Returns these rows with the ordering of the lowest cost.
   package func ordered(on connection: borrowing BlockingConnection) throws(PostgresError) -> SalesRows {
     var ordered = self
     ordered.ordering = try SalesOrdering(self, on: connection)

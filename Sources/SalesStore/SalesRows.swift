@@ -3,43 +3,35 @@ import Reconciliation
 import Run
 import Streams
 
-/// The shop's three relations: how they are read, and how their rows become values or are called bad.
+/// Queries of the shop's three relations, and the decoding of their rows to values or bad rows.
 ///
-/// Every column is cast to the type that the sales schema promises, so that a view over `varchar` or `bigint` reads the same.
-/// Nothing here throws because of what a row holds.
+/// Every column is cast to its type in the sales schema, so that views over `varchar` or `bigint` work. The content of
+/// a row never causes an error.
 package struct SalesRows: Sendable {
   /// The schema's quoted name.
   package let schema: String
-  /// The configured apps; an order of another one, or of none where there are several, is a bad row. nil: of any app.
+  /// The configured apps. An order of another app, or of none where there are several, is a bad row. nil: any app.
   let bundleIds: [String]?
-  /// Rows that it hides by their own date are not read, and a revocation or verification that it hides is none; nil reads
-  /// everything.
+  /// Rows after the horizon are not read, and later revocations and verifications are ignored; nil reads everything.
   package let horizon: Horizon?
-  /// How streams are put into the byte order of ids.
   package var ordering = SalesOrdering()
 
   /// - Parameters:
-  ///   - schema: the name as it is configured.
-  ///   - bundleIds: of the configured apps; nil where it does not matter whose orders they are.
-  ///   - horizon: what is not known yet.
-  ///
-  /// Throws `PostgresError` when the name is empty or holds NUL.
+  ///   - schema: the name as configured.
+  ///   - bundleIds: of the configured apps; nil for orders of any app.
+  ///   - horizon: the cut-off.
   package init(schema: String, bundleIds: [String]? = nil, horizon: Horizon? = nil) throws(PostgresError) {
     self.schema = try PostgresIdentifier(schema).sql
     self.bundleIds = bundleIds
     self.horizon = horizon
   }
 
-  /// For an audit of the configured apps.
-  ///
-  /// - Parameter horizon: what it does not know yet.
+  /// Creates the queries of an audit of the configured apps.
   package init(_ settings: Settings, horizon: Horizon? = nil) throws(PostgresError) {
     try self.init(schema: settings.salesSchema, bundleIds: settings.apps.map(\.bundleId), horizon: horizon)
   }
 
-  /// A condition that leaves out rows whose own date lies behind the horizon. What has no date, or one that no report can
-  /// show, is read: it is reported.
-  ///
+  /// A condition that excludes rows after the horizon. Rows with a missing or unreportable date are read, and reported.
   /// - Parameter column: the row's own date, such as `o.created_at`.
   package func isKnown(_ column: String) throws(PostgresError) -> String {
     guard let horizon else { return "TRUE" }
@@ -48,7 +40,7 @@ package struct SalesRows: Sendable {
     return "(\(column) > \(asOf) AND \(column) <= \(until)) IS NOT TRUE"
   }
 
-  /// A condition that a date lies behind the horizon; NULL for none.
+  /// A condition that a date is after the horizon; NULL for a NULL date.
   package func isHidden(_ date: String) throws(PostgresError) -> String {
     guard let horizon else { return "FALSE" }
     let isLater = "\(date) > \(try PostgresLiteral.timestamp(horizon.asOf.microseconds))"
@@ -56,17 +48,15 @@ package struct SalesRows: Sendable {
     return "\(isLater) AND \(date) <= \(try PostgresLiteral.timestamp(horizon.clock.microseconds))"
   }
 
-  /// Whether a date lies behind the horizon, as `isHidden(_:)` asks the server.
+  /// True if a date is after the horizon, as in `isHidden(_:)`.
   package func hides(_ date: Instant) -> Bool { horizon?.hides(date) ?? false }
 
-  /// The rows of a relation that are known, as what follows FROM.
-  ///
+  /// The FROM clause of a relation's rows within the horizon.
   /// - Parameters:
   ///   - relation: `orders`, `receipts` or `deliveries`.
-  ///   - alias: what conditions call it.
   ///   - date: the column of a row's own date.
   ///   - joins: further relations, for `conditions`.
-  ///   - conditions: rows that fulfil one of them are read, and no row fulfils two. Each is looked up in an index of its own.
+  ///   - conditions: alternatives, of which no row may fulfil two; each can use its own index.
   private func known(
     _ relation: String, as alias: String, by date: String, joining joins: String = "", where conditions: [String]
   ) throws(PostgresError) -> String {
@@ -79,7 +69,7 @@ package struct SalesRows: Sendable {
 
   // MARK: - Orders
 
-  /// What is read of an order, its id first.
+  /// The columns of an order, its id first.
   package static let order = [
     SalesColumn("order_id"), SalesColumn("user_id"), SalesColumn("bundle_id"), SalesColumn("product_id"),
     SalesColumn("quantity", .bigint), SalesColumn("amount", .numeric), SalesColumn("currency"), SalesColumn("status"),
@@ -87,35 +77,30 @@ package struct SalesRows: Sendable {
     SalesColumn("verified_at", .timestamptz), SalesColumn("updated_at", .timestamptz),
   ]
 
-  /// The columns of `order(_:asOf:)`, for a table aliased `o`.
+  /// The columns for `order(_:asOf:)`, of a table aliased `o`.
   package static let orderColumns = SalesColumn.list(order, of: "o")
 
-  /// The transaction that an order names, as `order(_:asOf:)` reads it, for a table aliased `o`: without the white space at
-  /// its ends, and compared byte by byte.
+  /// The transaction ID stated by an order aliased `o`, trimmed and in byte order as in `order(_:asOf:)`.
   package static let namedTransaction = #"btrim(o.transaction_id::text COLLATE "C", E' \t\n\x0B\f\r')"#
 
-  /// The orders in the byte order of their ids, those without one first, for `order(_:asOf:)`.
-  ///
-  /// - Parameter conditions: which of them are read, aliased `o`; no row fulfils two.
+  /// A query of the orders for `order(_:asOf:)`, in byte order of their ids, those without an id first.
+  /// - Parameter conditions: alternatives on `o`, of which no row may fulfil two.
   package func orders(where conditions: String...) throws(PostgresError) -> String {
     "SELECT \(Self.orderColumns) FROM \(try knownOrders(where: conditions)) ORDER BY \(ordering.key(.orderId))"
   }
 
-  /// Known orders, aliased `o`, as what follows FROM.
-  ///
-  /// - Parameter conditions: no row fulfils two; none: all orders.
+  /// The FROM clause of orders within the horizon, aliased `o`. The conditions are those of `orders(where:)`.
   func knownOrders(where conditions: [String]) throws(PostgresError) -> String {
     try known("orders", as: "o", by: "created_at", where: conditions.isEmpty ? ["TRUE"] : conditions)
   }
 
-  /// The order in the reader's current row, of the apps that these rows are of.
-  ///
-  /// - Parameter asOf: stands in for a creation date that cannot be used, so that the bad row is still reported.
+  /// Decodes the order in the current row.
+  /// - Parameter asOf: replaces an invalid creation date, so that the bad row is still reported.
   package func order(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> OrderRow {
     try Self.order(row, asOf: asOf, bundleIds: bundleIds, horizon: horizon)
   }
 
-  /// As the method, of any app unless `bundleIds` names some; a verification that `horizon` hides is none yet.
+  /// As the method, for any app if `bundleIds` is nil. A verification after the horizon is ignored.
   package static func order(
     _ row: borrowing CopyReader, asOf: Instant, bundleIds: [String]? = nil, horizon: Horizon? = nil
   ) throws(PostgresError) -> OrderRow {
@@ -211,8 +196,7 @@ package struct SalesRows: Sendable {
     }
   }
 
-  /// An amount with the decimals of its currency, or those that it has beyond them. Zeros behind say nothing: how many
-  /// there are is known to a server, but not to a lake.
+  // Trailing zeros are dropped, because a server preserves them but a data lake does not.
   private static func written(_ amount: PostgresNumeric, in currency: Currency?) -> String {
     guard amount.isFinite else { return amount.text }
     let parts = amount.text.split(separator: ".")
@@ -225,27 +209,26 @@ package struct SalesRows: Sendable {
 
   // MARK: - Deliveries
 
-  /// What is read of a delivery, its order's id first.
+  /// The columns of a delivery, its order id first.
   package static let delivery = [
     SalesColumn("order_id", .presentText), SalesColumn("delivery_id"), SalesColumn("user_id"),
     SalesColumn("product_id"), SalesColumn("quantity", .bigint), SalesColumn("delivered_at", .timestamptz),
     SalesColumn("revoked_at", .timestamptz),
   ]
 
-  /// The columns of `delivery(_:asOf:)`, for a table aliased `d`.
+  /// The columns for `delivery(_:asOf:)`, of a table aliased `d`.
   package static let deliveryColumns = SalesColumn.list(delivery, of: "d")
 
-  /// The deliveries in the byte order of their orders' ids, those without an order last, for `delivery(_:asOf:)`. Where
-  /// rows may share an id, those of one order are in an order of their own, so that the first of them is always the same.
-  ///
-  /// - Parameter conditions: which of them are read, aliased `d`; no row fulfils two.
+  /// A query of the deliveries for `delivery(_:asOf:)`, in byte order of their order ids, those without an order last.
+  /// If ids may repeat, the deliveries of one order are sorted by all columns, so that the first is always the same.
+  /// - Parameter conditions: alternatives on `d`, of which no row may fulfil two.
   package func deliveries(where conditions: String...) throws(PostgresError) -> String {
     let rows = try known(
       "deliveries", as: "d", by: "delivered_at", where: conditions.isEmpty ? ["TRUE"] : conditions)
     return "SELECT \(Self.deliveryColumns) FROM \(rows) ORDER BY \(deliveryOrder)"
   }
 
-  /// The order of `deliveries`, for a table aliased `d`.
+  /// The sort order of `deliveries`, for a table aliased `d`.
   package var deliveryOrder: String {
     if ordering.tellsDeliveriesApart { return ordering.key(.deliveredOrderId) }
     return """
@@ -254,7 +237,7 @@ package struct SalesRows: Sendable {
       """
   }
 
-  /// The ids of all deliveries that have one with those of their orders, in any order.
+  /// A query of all delivery ids with their order ids, unsorted.
   package var deliveryIds: String {
     get throws(PostgresError) {
       """
@@ -264,15 +247,13 @@ package struct SalesRows: Sendable {
     }
   }
 
-  /// The ids in the reader's current row of `deliveryIds`.
   package static func deliveryIds(
     _ row: borrowing CopyReader
   ) throws(PostgresError) -> (deliveryId: Identifier, orderId: Identifier?) {
     (try row.salesText(0).shown, try row.salesText(1).present)
   }
 
-  /// Whether the relation itself lets no two deliveries have one id: a table with a unique index on it. A view may give a
-  /// row twice.
+  /// True if the relation is a table with a unique index on the delivery id. A view may repeat rows.
   package func forbidsRepeatedDeliveries(_ connection: borrowing BlockingConnection) throws(PostgresError) -> Bool {
     try connection.execute(
       """
@@ -286,14 +267,13 @@ package struct SalesRows: Sendable {
     ).single().bool(0)
   }
 
-  /// The delivery in the reader's current row.
-  ///
-  /// - Parameter asOf: stands in for a date that cannot be used, so that the bad row is still reported.
+  /// Decodes the delivery in the current row.
+  /// - Parameter asOf: replaces an invalid date, so that the bad row is still reported.
   package func delivery(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Delivery {
     try Self.delivery(row, asOf: asOf, horizon: horizon)
   }
 
-  /// As the method; a revocation that `horizon` hides is none yet.
+  /// As the method. A revocation after the horizon is ignored.
   package static func delivery(
     _ row: borrowing CopyReader, asOf: Instant, horizon: Horizon? = nil
   ) throws(PostgresError) -> Delivery {
@@ -323,10 +303,9 @@ package struct SalesRows: Sendable {
 
   // MARK: - Receipts
 
-  /// The words of `receipts.status`.
   static let receiptStatuses: [Identifier] = ["unverified", "verified", "timeout", "rejected"]
 
-  /// What is wrong with a receipt's own words and date; nil for a sound row.
+  /// The defects of a receipt's status and date; nil for a valid row.
   package static func receiptDefect(status: String?, receivedAt: Timestamp) -> String? {
     var defects = Defects()
     if !receiptStatuses.contains(Identifier(status ?? "")) {
@@ -337,32 +316,31 @@ package struct SalesRows: Sendable {
     return defects.text
   }
 
-  /// What is read of a receipt, its id first. Its payload is not: no report needs one.
+  /// The columns of a receipt, its id first, without the payload, which no report needs.
   package static let receipt = [
     SalesColumn("receipt_id"), SalesColumn("order_id"), SalesColumn("user_id"), SalesColumn("environment"),
     SalesColumn("status"), SalesColumn("received_at", .timestamptz), SalesColumn("checked_at", .timestamptz),
     SalesColumn("payload", .absence),
   ]
 
-  /// The columns of `receipt(_:asOf:)`, for a table aliased `r`.
+  /// The columns for `receipt(_:asOf:)`, of a table aliased `r`.
   package static let receiptColumns = SalesColumn.list(receipt, of: "r")
 
-  /// Which of several rows of one id counts, for rows aliased `r` that keep the contract: one that names an order rather than
-  /// one that names none, then the earliest. `Receipt.counts(_:before:)` says the same.
+  /// The precedence among valid rows of one receipt id, aliased `r`: a row with an order first, then the earliest. Must
+  /// agree with `Receipt.counts(_:before:)`.
   package static let receiptPrecedence = """
     nullif(r.order_id::text COLLATE "C", '') IS NULL, r.received_at, r.order_id::text COLLATE "C", \
     coalesce(r.user_id::text COLLATE "C", ''), coalesce(r.environment::text COLLATE "C", '')
     """
 
-  /// The receipts in the byte order of their ids, those without one first, for `receipt(_:asOf:)`.
-  ///
+  /// A query of the receipts for `receipt(_:asOf:)`, in byte order of their ids, those without an id first.
   /// - Parameters:
-  ///   - conditions: which of them are read, aliased `r`; no row fulfils two.
-  ///   - scope: what is read besides: whether the receipt is listed.
+  ///   - conditions: alternatives on `r`, of which no row may fulfil two.
+  ///   - scope: adds a column that is true if the receipt is listed.
   package func receipts(
     where conditions: String..., listedIn scope: Selection.ReceiptScope = Selection.ReceiptScope()
   ) throws(PostgresError) -> String {
-    // One alone is joined where it stands; several are read first.
+    // A single condition is joined directly; several become a subquery that is joined afterwards.
     let isOne = conditions.count <= 1
     let rows = try known(
       "receipts", as: "r", by: "received_at", joining: isOne ? scope.joins : "",
@@ -373,9 +351,8 @@ package struct SalesRows: Sendable {
       """
   }
 
-  /// The receipt in the reader's current row, never asked about.
-  ///
-  /// - Parameter asOf: stands in for a date that cannot be used, so that the bad row is still reported.
+  /// Decodes the receipt in the current row, with the state `neverChecked`.
+  /// - Parameter asOf: replaces an invalid date, so that the bad row is still reported.
   package static func receipt(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Receipt {
     let receiptId = try row.salesText(0)
     let orderId = try row.salesText(1)
@@ -405,8 +382,7 @@ package struct SalesRows: Sendable {
 }
 
 extension Receipt {
-  /// Whether a row counts rather than another of its id: a sound one rather than one that is not, and of those as
-  /// `SalesRows.receiptPrecedence` says.
+  /// True if a row takes precedence over another of its id: valid rows first, then as in `SalesRows.receiptPrecedence`.
   package static func counts(_ row: Receipt, before other: Receipt) -> Bool {
     func rank(_ receipt: Receipt) -> Int { (receipt.defect == nil ? 0 : 2) + (receipt.orderId == nil ? 1 : 0) }
     func texts(_ receipt: Receipt) -> (Identifier, Identifier, Identifier, Identifier) {
@@ -421,7 +397,7 @@ extension Receipt {
   }
 }
 
-/// What is wrong with a row; a sound one allocates nothing.
+// The defects of a row; needs no allocation for a valid one.
 private struct Defects {
   private(set) var text: String?
 

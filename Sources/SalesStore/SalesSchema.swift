@@ -1,9 +1,9 @@
 import Foundation
 import Postgres
 
-/// The sales schema in its plain form, for a new shop and for rehearsals.
+/// Plain tables of the sales schema, for a new shop and for rehearsals.
 package enum SalesSchema {
-  /// Creates plain sales tables where there are none. Existing tables and views stay as they are.
+  /// Creates the tables that do not exist. Existing tables and views are not changed.
   package static func create(_ name: String, _ connection: borrowing BlockingConnection) throws {
     let sql = String(decoding: PackageResources.sales_sql, as: UTF8.self)
       .replacing("{schema}", with: try PostgresIdentifier(name).sql)

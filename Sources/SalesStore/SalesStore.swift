@@ -2,11 +2,11 @@ import Postgres
 import Reconciliation
 import Run
 
-/// The shop's store: a connection that only reads, to wherever its relations are.
+/// Connects to the shop's database, which is only read.
 ///
-/// It may be a hot standby, another server or another cluster than our own schema's; nothing joins the two.
+/// It may be a hot standby, another server or another cluster than that of our own schema; nothing joins the two.
 package enum SalesStore {
-  /// Opens a connection, without looking at the relations. Throws `PostgresError`, naming the key that says where.
+  /// Opens a connection without checking the relations. The error names the configuration key of the database.
   package static func open(
     _ settings: Settings, _ scope: BlockingScope, applicationName: String,
     notices: PostgresNoticeHandler? = nil
@@ -20,7 +20,7 @@ package enum SalesStore {
     }
   }
 
-  /// Opens a connection whose relations are what the contract says. Throws `SalesContractError`, or `PostgresError`.
+  /// Opens a connection and checks the contract. Throws `SalesContractError` or `PostgresError`.
   package static func connect(
     _ settings: Settings, _ scope: BlockingScope, applicationName: String,
     notices: PostgresNoticeHandler? = nil
@@ -30,13 +30,12 @@ package enum SalesStore {
     return connection
   }
 
-  /// Runs `body`, which reads a snapshot, and once more when others were in the way: a standby has cancelled the snapshot,
-  /// because its primary removed rows that it needed, or somebody held a lock. `body` must begin with new connections and
-  /// forget what it had read.
+  /// Runs `body`, and repeats it once after a conflict: a standby cancelled its snapshot because the primary removed
+  /// rows, or a lock was held. `body` must open new connections and discard what it had read.
   ///
-  /// Nor does a lost connection lose anything while `body` only reads: a standby ends those that wait in its way, and libpq
-  /// cannot always tell why.
-  /// - Parameter body: gets a flag, to be taken down before it writes.
+  /// A lost connection is repeated too while `body` only reads, because a standby also ends sessions that block its
+  /// recovery, and libpq cannot always report the reason.
+  /// - Parameter body: receives a flag that it must set to false before it writes.
   package static func startingOverOnce<R>(
     _ settings: Settings, _ scope: BlockingScope, _ body: (_ onlyReads: inout Bool) throws -> R
   ) throws -> R {
@@ -49,14 +48,13 @@ package enum SalesStore {
     }
   }
 
-  /// Waits until a standby has replayed what it has received, a minute at most.
+  /// Waits until a standby has replayed the received WAL, a minute at most.
   ///
-  /// A standby that is behind cancels every snapshot that is in its way at once, and what cancelled the first is seldom
-  /// alone: a vacuum is many records. A snapshot taken after them is in nobody's way (PostgreSQL documentation, "Handling
-  /// Query Conflicts").
+  /// A lagging standby cancels every snapshot that conflicts, and a vacuum conflicts in many records. A snapshot taken
+  /// after them has no conflict with them (PostgreSQL documentation, "Handling Query Conflicts").
   private static func awaitReplay(_ settings: Settings, _ scope: BlockingScope) throws(PostgresError) {
     let connection = try open(settings, scope, applicationName: "night-audit: waiting for replay")
-    // NULL for a primary, and for a standby that reads an archive.
+    // NULL on a primary, and on a standby that reads an archive.
     let received = try connection.execute("SELECT pg_last_wal_receive_lsn()::text").single().optionalText(0)
     guard let received else { return }
     for _ in 0..<600 {

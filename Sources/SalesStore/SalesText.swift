@@ -2,17 +2,17 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// A text of the shop's: what it is, or why it cannot be one.
+/// A text column of the shop, valid or with its defect.
 enum SalesText {
   case missing
   case sound(Identifier)
-  /// Longer than an id may be; its beginning.
+  /// The beginning of a text longer than an id may be.
   case tooLong(Identifier, bytes: Int)
-  /// Not UTF-8, or with a zero byte; its bytes, those beyond ASCII and zero as `\xE9`.
+  /// Not UTF-8, or with a zero byte; bytes other than ASCII and zero as `\xE9`.
   case unreadable(Identifier)
 
-  /// What can be shown of it; empty when it is missing. It never sorts behind the text itself, so that rows in the order
-  /// of their ids stay mergeable.
+  /// The displayable text; empty if missing. It never sorts after the original text, so that rows in id order can be
+  /// merged.
   var shown: Identifier {
     switch self {
     case .missing: Identifier()
@@ -20,10 +20,10 @@ enum SalesText {
     }
   }
 
-  /// What can be shown of it; nil when it is missing or empty.
+  /// The displayable text; nil if missing or empty.
   var present: Identifier? { shown.isEmpty ? nil : shown }
 
-  /// Without the white space at its ends, which is no part of an id of Apple's or of a UUID.
+  /// Without white space at both ends, which is no part of an Apple ID or a UUID.
   var trimmed: SalesText {
     switch self {
     case .sound(let id): .sound(id.withUTF8 { BorrowedText($0).trimmed.id })
@@ -31,7 +31,6 @@ enum SalesText {
     }
   }
 
-  /// What is wrong with it.
   func defect(_ column: String, isRequired: Bool) -> String? {
     switch self {
     case .missing: isRequired ? "\(column) is missing" : nil
@@ -45,7 +44,6 @@ enum SalesText {
 }
 
 extension CopyReader {
-  /// A text of the shop's.
   func salesText(_ column: Int) throws(PostgresError) -> SalesText {
     if try isNull(column) { return .missing }
     guard try isText(column) else {
@@ -58,7 +56,7 @@ extension CopyReader {
 }
 
 extension SalesText {
-  /// The first whole characters within 200 bytes.
+  // Whole characters within 200 bytes.
   fileprivate static func beginning(of text: String) -> Identifier {
     var beginning = ""
     for scalar in text.unicodeScalars {

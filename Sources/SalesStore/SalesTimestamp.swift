@@ -2,7 +2,7 @@ import Postgres
 import Reconciliation
 
 extension SalesRows {
-  /// A `timestamptz` as the shop may hold it.
+  /// The value of a `timestamptz` column of the shop.
   package enum Timestamp: Hashable, Sendable {
     case missing
     case infinite
@@ -17,7 +17,6 @@ extension SalesRows {
       }
     }
 
-    /// What is wrong with it.
     func defect(_ column: String, isRequired: Bool) -> String? {
       switch self {
       case .missing: isRequired ? "\(column) is missing" : nil
@@ -28,7 +27,7 @@ extension SalesRows {
     }
   }
 
-  /// What a report can show in every time zone: spreadsheets begin with 1900 and end with 9999.
+  /// The range that a report can show in every time zone: spreadsheets begin with 1900 and end with 9999.
   static let shown: Range<Int64> = -2_208_900_000_000_000..<253_402_128_000_000_000
 
   package static func timestamp(_ row: borrowing CopyReader, _ column: Int) throws(PostgresError) -> Timestamp {

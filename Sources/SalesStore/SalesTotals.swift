@@ -1,10 +1,9 @@
 import Postgres
 import Reconciliation
 
-/// How many orders there are in each currency and what they add up to: once as the server adds them up, once as they were
-/// read. A view that shows other rows to one of the two is found out, and nothing is published.
+/// The number and amount of orders per currency, computed by the server or from the rows read. If the two differ, a
+/// view returned different rows and nothing is published.
 package struct SalesTotals: Equatable, Sendable {
-  /// One currency, or what stands in its place.
   private struct Line: Equatable, Sendable {
     var orders = 0
     /// In millionths of a major unit.
@@ -16,9 +15,9 @@ package struct SalesTotals: Equatable, Sendable {
     }
   }
 
-  /// Rows that break the contract, and what others have added up.
+  /// Bad rows, keyed by their currency text, and added totals.
   private var others: [String: Line] = [:]
-  /// Orders that keep the contract, as they were read.
+  /// Valid orders that were read.
   private var read = ByCurrency<Line>()
 
   private var lines: [String: Line] {
@@ -28,18 +27,17 @@ package struct SalesTotals: Equatable, Sendable {
     }
   }
 
-  /// No currency has more digits; an amount with more decimals is no money, and counts as an order only.
+  /// No currency has more digits. An order with more decimals is counted without its amount.
   package static let decimals = 6
-  /// An amount beyond this is no money either. In major units.
+  /// In major units. An order of a larger amount is counted without it.
   package static let limit: Int64 = 1_000_000_000_000_000
 
   package init() {}
 
   package static func == (left: SalesTotals, right: SalesTotals) -> Bool { left.lines == right.lines }
 
-  /// As the server adds them up, in the snapshot of `connection`. Throws `PostgresError`.
-  ///
-  /// - Parameter conditions: of orders, as `SalesRows.orders(where:)` has them.
+  /// Computes the totals on the server, in the snapshot of `connection`.
+  /// - Parameter conditions: as for `SalesRows.orders(where:)`.
   package init(
     _ sales: SalesRows, where conditions: String..., on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -47,7 +45,7 @@ package struct SalesTotals: Equatable, Sendable {
     try self.init(rows: &rows)
   }
 
-  /// From rows of `query`, whoever got them. Throws `PostgresError`.
+  /// Reads the totals from rows of `query`.
   package init(rows: inout CopyReader) throws(PostgresError) {
     while try rows.advance() {
       let key = try rows.salesText(0).shown.text
@@ -56,7 +54,7 @@ package struct SalesTotals: Equatable, Sendable {
     }
   }
 
-  /// The sums as the server adds them up: currency, orders, amount.
+  /// A query of currency, number of orders and amount.
   package static func query(_ sales: SalesRows, where conditions: [String] = []) throws(PostgresError) -> String {
     """
     SELECT o.currency::text COLLATE "C", count(*), sum(o.amount::numeric) FILTER (
@@ -65,7 +63,6 @@ package struct SalesTotals: Equatable, Sendable {
     """
   }
 
-  /// Adds an order as it was read.
   package mutating func add(_ row: OrderRow) {
     switch row {
     case .valid(let order): add(order.amount)
@@ -74,7 +71,6 @@ package struct SalesTotals: Equatable, Sendable {
     }
   }
 
-  /// As of the row.
   package mutating func add(_ order: PlainOrder) { add(order.amount) }
 
   private mutating func add(_ amount: Money) {
@@ -82,7 +78,7 @@ package struct SalesTotals: Equatable, Sendable {
     read[amount.currency, default: Line()].add(Int128(amount.minorUnits) * Int128(factor))
   }
 
-  /// Orders and their amount, in millionths of a major unit, by what stands in the place of the currency.
+  /// Orders and amounts in millionths of a major unit, by currency or the text in its place.
   package var byCurrency: [(currency: String, orders: Int, millionths: Int128)] {
     lines.sorted { $0.key < $1.key }.map { ($0.key, $0.value.orders, $0.value.amount) }
   }
@@ -97,20 +93,18 @@ package struct SalesTotals: Equatable, Sendable {
     return MoneyByCurrency(money)
   }
 
-  /// Adds orders of one currency.
   package mutating func add(orders: Int, millionths: Int128, of currency: String) {
     others[currency, default: Line()].orders += orders
     others[currency, default: Line()].amount += millionths
   }
 
-  /// Adds the orders that other totals were made of.
   package mutating func join(_ other: SalesTotals) {
     for (currency, line) in other.lines { add(orders: line.orders, millionths: line.amount, of: currency) }
   }
 
   private static func millionths(_ amount: PostgresNumeric) -> Int128? { try? amount.scaledInt128(decimals: decimals) }
 
-  /// Of an amount as the database prints it; nil for what is no number or has more decimals.
+  // Nil for text that is no number or has too many decimals.
   private static func millionths(_ text: String) -> Int128? {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     let fraction = (parts.count > 1 ? String(parts[1]) : "").reversed().drop { $0 == "0" }.reversed()
@@ -118,10 +112,10 @@ package struct SalesTotals: Equatable, Sendable {
     return Int128(whole + String(fraction) + String(repeating: "0", count: decimals - fraction.count))
   }
 
-  /// All orders, whatever their currency.
+  /// The number of orders in all currencies.
   package var orders: Int { lines.values.reduce(0) { $0 + $1.orders } }
 
-  /// Where the two sides differ, in words; empty when they agree. The receiver is what the server added up.
+  /// Describes the differences between the server's totals (the receiver) and those read; empty if they agree.
   package func differences(from read: SalesTotals) -> [String] {
     let (counted, read) = (lines, read.lines)
     return Set(counted.keys).union(read.keys).sorted().compactMap { currency in

@@ -2,11 +2,9 @@ import Postgres
 import Reconciliation
 import Run
 
-/// The filters as conditions on the shop's relations.
 extension Selection {
-  /// A condition on orders, aliased `o`, that are listed. `TRUE` when nothing is filtered.
-  ///
-  /// - Parameter onlyBundleId: the app of orders that name none, when there is just one.
+  /// A condition on listed orders, aliased `o`; `TRUE` without filters.
+  /// - Parameter onlyBundleId: the app of orders without a bundle ID; nil if there are several apps.
   package func orderCondition(onlyBundleId: String?) throws(PostgresError) -> String {
     var conditions: [String] = []
     if let orderId { conditions.append(try SalesRows.equals("o.order_id", orderId.text)) }
@@ -15,17 +13,17 @@ extension Selection {
     return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
   }
 
-  /// Which receipts, aliased `r`, belong to listed orders or users.
+  /// The receipts, aliased `r`, of listed orders or users.
   package struct ReceiptScope: Sendable {
-    /// What receipts are joined with, one row for each at most. An `IN` inside an expression would be looked through for each
-    /// receipt as soon as it outgrows work_mem.
+    /// The joined relations, each with at most one row per receipt. An `IN` in an expression would be a linear search
+    /// per receipt once it exceeds work_mem.
     package fileprivate(set) var joins = ""
     package fileprivate(set) var condition = "TRUE"
 
-    /// All receipts.
+    /// Selects all receipts.
     package init() {}
 
-    /// Joins the ids of some orders, and returns the condition that a receipt is of one.
+    /// Joins the ids of orders, and returns the condition that a receipt belongs to one of them.
     fileprivate mutating func join(_ sales: SalesRows, where condition: String, as name: String) -> String {
       joins += """
          LEFT JOIN (SELECT DISTINCT o.order_id::text COLLATE "C" AS id FROM \(sales.schema).orders o
@@ -35,11 +33,8 @@ extension Selection {
     }
   }
 
-  /// The receipts that belong to listed orders or users.
-  ///
-  /// - Parameters:
-  ///   - sales: where the orders are.
-  ///   - onlyBundleId: the app of orders that name none, when there is just one.
+  /// Returns the receipts of listed orders or users.
+  /// - Parameter onlyBundleId: the app of orders without a bundle ID; nil if there are several apps.
   package func receiptScope(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> ReceiptScope {
     var scope = ReceiptScope()
     var conditions: [String] = []
@@ -69,8 +64,8 @@ extension Selection {
 }
 
 extension SalesRows {
-  /// A comparison of a column of the shop's with an id, byte by byte. Under the column's own collation other spellings may
-  /// be equal, or the comparison be refused.
+  /// Compares a column with an id byte by byte, because under the column's own collation other spellings may be equal,
+  /// or the comparison be refused.
   package static func equals(_ column: String, _ id: String) throws(PostgresError) -> String {
     "\(column)::text COLLATE \"C\" = \(try PostgresLiteral.text(id))"
   }

@@ -1,17 +1,17 @@
 import Postgres
 import Run
 
-/// How far a snapshot reaches that a session takes of the shop's relations.
+/// The scope of a snapshot of the shop's relations.
 package enum SnapshotReach: Hashable, Sendable {
-  /// It can be shared, so that any number of connections see one instant.
+  /// The snapshot can be exported to other connections.
   case everyConnection
-  /// Foreign tables are seen by each connection in a snapshot of its own on their server (PostgreSQL documentation,
-  /// "postgres_fdw", "Transaction Management").
+  /// Each connection sees foreign tables in its own snapshot on their server (PostgreSQL documentation, "postgres_fdw",
+  /// "Transaction Management").
   case oneConnection
-  /// Rows lie on the workers of a Citus coordinator, which take a new snapshot for each statement and shard.
+  /// A Citus coordinator, whose workers take a new snapshot for each statement and shard.
   case oneStatement
 
-  /// Looks through views and partitions at what the relations stand on.
+  /// Determines the scope from the tables behind views and partitions.
   package init(of schema: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let isCluster = try connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
     if try isCluster.single().bool(0) {
@@ -28,7 +28,7 @@ package enum SnapshotReach: Hashable, Sendable {
     self = try foreign.single().bool(0) ? .oneConnection : .everyConnection
   }
 
-  /// The three relations and everything that they are made of.
+  /// The three relations and all their underlying relations.
   private static let used = """
     WITH RECURSIVE used(oid) AS (
       SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -39,10 +39,10 @@ CREATE TABLE IF NOT EXISTS {schema}.deliveries (
 );
 CREATE INDEX IF NOT EXISTS deliveries_order ON {schema}.deliveries (order_id);
 CREATE INDEX IF NOT EXISTS receipts_order ON {schema}.receipts (order_id);
--- What is new is found by its date: a night takes in what has come since the one before.
+-- A night reads the rows that were added or changed since the night before.
 CREATE INDEX IF NOT EXISTS receipts_received ON {schema}.receipts (received_at);
 CREATE INDEX IF NOT EXISTS orders_updated ON {schema}.orders (updated_at);
--- And what concerns one order or one user is read by these alone: `explain`, `reconcile --order`, `reconcile --user`.
+-- `explain`, `reconcile --order` and `reconcile --user` read one order or user.
 CREATE INDEX IF NOT EXISTS orders_user ON {schema}.orders (user_id);
 CREATE INDEX IF NOT EXISTS receipts_user ON {schema}.receipts (user_id);
 CREATE INDEX IF NOT EXISTS deliveries_user ON {schema}.deliveries (user_id);

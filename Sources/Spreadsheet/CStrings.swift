@@ -9,7 +9,6 @@ struct CStrings: ~Copyable {
     unsafe copies.forEach { copy in unsafe free(copy) }
   }
 
-  /// A copy that lives as long as this value; nil for no text.
   mutating func copy(_ text: String?) -> UnsafeMutablePointer<CChar>? {
     guard let text, let copy = unsafe strdup(text) else { return nil }
     unsafe copies.append(copy)

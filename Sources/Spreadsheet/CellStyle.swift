@@ -2,21 +2,18 @@ import CXLSXWriter
 
 /// A colour as 0xRRGGBB.
 package struct Colour: Hashable, Sendable {
-  /// Red, green and blue, eight bits each.
   package let rgb: UInt32
 
-  /// A colour such as `0xFFC7CE`; higher bits are dropped.
   package init(_ rgb: UInt32) {
     self.rgb = rgb & 0xFF_FFFF
   }
 
-  /// The library takes 0 for "unset", and has another value for black.
+  // The library takes 0 for "unset", and has another value for black.
   var value: lxw_color_t { rgb == 0 ? lxw_color_t(LXW_COLOR_BLACK.rawValue) : rgb }
 }
 
-/// How a cell looks, as a value; ``Workbook/addFormat(_:)`` makes a format of it.
+/// The appearance of a cell, as a value; ``Workbook/addFormat(_:)`` converts it to a format.
 package struct CellStyle: Hashable, Sendable {
-  /// The kinds of lines around a cell.
   package enum Line: Sendable {
     case none, thin, medium, dashed, dotted, thick, double, hair
   }
@@ -26,25 +23,18 @@ package struct CellStyle: Hashable, Sendable {
     case general, left, centre, right
   }
 
-  /// Where text stands in a row that is higher than it.
   package enum VerticalAlignment: Sendable {
     case bottom, centre, top
   }
 
-  /// The lines around a cell.
   package struct Borders: Hashable, Sendable {
-    /// Along the upper edge.
     package var top: Line
-    /// Along the lower edge.
     package var bottom: Line
-    /// Along the left edge.
     package var left: Line
-    /// Along the right edge.
     package var right: Line
     /// nil: black.
     package var colour: Colour?
 
-    /// No lines, but for those given.
     package init(
       top: Line = .none, bottom: Line = .none, left: Line = .none, right: Line = .none, colour: Colour? = nil
     ) {
@@ -56,39 +46,31 @@ package struct CellStyle: Hashable, Sendable {
     }
   }
 
-  /// In Excel's notation, such as `#,##0.00` or `yyyy-mm-dd hh:mm`; at most 127 bytes. nil: General.
+  /// A number format of Excel, such as `#,##0.00`; at most 127 bytes. nil: General.
   package var numberFormat: String?
-  /// Bold letters.
   package var isBold = false
-  /// Slanted letters.
   package var isItalic = false
   /// In points; nil: 11.
   package var fontSize: Double?
   /// nil: black.
   package var fontColour: Colour?
-  /// nil: none.
   package var background: Colour?
-  /// None to begin with.
   package var borders = Borders()
-  /// Across the cell.
   package var horizontal = HorizontalAlignment.general
-  /// Up and down the cell.
   package var vertical = VerticalAlignment.bottom
-  /// Breaks long text into lines.
   package var wraps = false
-  /// Prints text that is longer than its cell as small as fits.
+  /// Shrinks text that is longer than its cell.
   package var shrinks = false
   /// Steps of about three spaces, 0...15.
   package var indent = 0
   /// Blue and underlined, by Excel's own style for hyperlinks.
   package var isHyperlink = false
-  /// Whether a protected sheet refuses changes; Excel's default is yes.
+  /// True if a protected sheet refuses changes, as is Excel's default.
   package var isLocked = true
 
-  /// Excel's own looks.
   package init() {}
 
-  /// A style by changing the default one: `CellStyle { $0.isBold = true }`.
+  /// Creates a style from the default one: `CellStyle { $0.isBold = true }`.
   package init(_ change: (inout CellStyle) -> Void) {
     self.init()
     change(&self)
@@ -104,7 +86,7 @@ package struct CellStyle: Hashable, Sendable {
 
   func apply(to format: UnsafeMutablePointer<lxw_format>) {
     if let numberFormat { unsafe format_set_num_format(format, numberFormat) }
-    // First: it sets the underline and the theme's colour, which a colour of one's own replaces.
+    // First, because it sets underline and the theme's colour, which a font colour replaces.
     if isHyperlink { unsafe format_set_hyperlink(format) }
     if isBold { unsafe format_set_bold(format) }
     if isItalic { unsafe format_set_italic(format) }

@@ -1,13 +1,13 @@
-/// What a cell can hold as text, and how the file writes what XML cannot.
+/// The text of a cell, and the escapes for characters that XML cannot represent.
 ///
-/// The file format's strings (ECMA-376 part 1, 22.9.2.19, `ST_Xstring`) write such a character as `_x0001_`, and so a
-/// literal `_x0001_` as `_x005F_x0001_`. The library escapes neither that literal nor U+FFFE and U+FFFF.
+/// `ST_Xstring` (ECMA-376 part 1, 22.9.2.19) writes such a character as `_x0001_`, and so a literal `_x0001_` as
+/// `_x005F_x0001_`. The library escapes neither that literal nor U+FFFE and U+FFFF.
 package enum CellText {
-  /// Excel's limit for a cell, in UTF-16 units as Excel counts; the library counts Unicode scalars.
+  /// Excel's limit for a cell, in UTF-16 units; the library counts Unicode scalars.
   package static let maximumLength = 32_767
 
-  /// The text cut to what a cell holds, the cut shown by the marker at its end; a NUL is shown as U+FFFD.
-  /// For a caller that prefers a shortened cell to an error.
+  /// Truncates text to the limit, with a marker at its end, and replaces NUL by U+FFFD, for callers that prefer that to
+  /// an error.
   package static func fitting(_ text: String, marker: String = " [cut]") -> String {
     if isPlain(text) { return text }
     let visible = text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
@@ -22,7 +22,7 @@ package enum CellText {
     return kept + marker
   }
 
-  /// Whether the text can go to the library as it is, as nearly every one can.
+  // True if the library accepts the text unchanged, as is nearly always the case.
   private static func isPlain(_ text: String) -> Bool {
     let count = text.utf8.count
     guard count <= maximumLength else { return false }
@@ -32,14 +32,14 @@ package enum CellText {
     }
   }
 
-  /// Whether the bytes can go to the library as they are. Stops at the first NUL and returns how many it has seen.
+  /// Scans up to the first NUL. `isPlain` is true if the library accepts the bytes unchanged.
   static func scan(_ bytes: UnsafePointer<CChar>) -> (length: Int, isPlain: Bool) {
     var index = 0
     var isPlain = true
     while true {
       let byte = unsafe UInt8(bitPattern: bytes[index])
       if byte > 0x5F {
-        // U+FFFE and U+FFFF are EF BF BE and EF BF BF; the NUL at the end keeps the look-ahead inside.
+        // U+FFFE and U+FFFF are EF BF BE and EF BF BF; the NUL at the end keeps the look-ahead in bounds.
         if byte == 0xEF, unsafe UInt8(bitPattern: bytes[index + 1]) == 0xBF,
           unsafe UInt8(bitPattern: bytes[index + 2]) >= 0xBE
         {
@@ -55,7 +55,7 @@ package enum CellText {
     }
   }
 
-  /// The text as the file has to carry it. Throws `textNotRepresentable` for NUL and `textTooLong`.
+  /// Escapes text for the file. Throws `textNotRepresentable` for NUL and `textTooLong`.
   static func encoded(_ text: String, _ operation: StaticString) throws(SpreadsheetError) -> String {
     guard text.utf16.count <= maximumLength else { throw SpreadsheetError(.textTooLong, operation) }
     let scalars = Array(text.unicodeScalars)
@@ -69,12 +69,12 @@ package enum CellText {
         result.append(scalar)
       }
     }
-    // The library's own limit is on what it is given, escapes included.
+    // The library's limit includes the escapes.
     guard result.count <= maximumLength else { throw SpreadsheetError(.textTooLong, operation) }
     return String(result)
   }
 
-  /// Control characters and the two non-characters that XML 1.0 has no place for, and CR, which XML readers turn into LF.
+  // Control characters and non-characters that XML 1.0 excludes, and CR, which XML readers convert to LF.
   private static func needsEscape(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x09, 0x0A: false
@@ -83,7 +83,7 @@ package enum CellText {
     }
   }
 
-  /// `_x`, four hexadecimal digits, and an underscore, be it the text's own or the first of the next escape.
+  // `_x`, four hexadecimal digits, and an underscore, which may be the first of the next escape.
   private static func looksLikeEscape(_ rest: ArraySlice<Unicode.Scalar>) -> Bool {
     guard rest.first == "_", rest.count > 6, rest.dropFirst().first == "x" else { return false }
     let end = rest[rest.startIndex + 6]
@@ -91,7 +91,7 @@ package enum CellText {
       && rest[(rest.startIndex + 2)..<(rest.startIndex + 6)].allSatisfy { $0.isASCII && $0.properties.isASCIIHexDigit }
   }
 
-  /// Room that these scalars take at most, in UTF-16 units or as escapes.
+  /// The maximum length of these scalars, in UTF-16 units or as escapes.
   private static func cost(of scalars: some Sequence<Unicode.Scalar>) -> Int {
     scalars.reduce(0) { sum, scalar in
       sum + (needsEscape(scalar) || scalar == "_" ? 7 : UTF16.width(scalar))
@@ -99,10 +99,10 @@ package enum CellText {
   }
 }
 
-/// Text of the program's own that goes where the format has no escapes: titles, properties, names, number formats.
+/// Checks the program's own text where the format has no escapes: titles, properties, names, number formats.
 enum OwnText {
-  /// Refuses what would make the file unreadable, and what is longer than the field, in UTF-16 units and in bytes
-  /// where the library has a buffer of fixed size.
+  /// Throws for characters that would make the file unreadable, and for text longer than the field, in UTF-16 units and
+  /// in bytes where the library has a buffer of fixed size.
   static func check(
     _ text: String, limit: Int, bytes: Int = .max, _ operation: StaticString
   ) throws(SpreadsheetError) {

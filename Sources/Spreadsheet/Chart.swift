@@ -1,30 +1,26 @@
 import CXLSXWriter
 
-/// A chart over cells of the same workbook. Texts are the program's own, at most 255 characters.
+/// A chart over cells of the same workbook. Its texts are the program's own, at most 255 characters.
 package struct Chart: Sendable {
-  /// The charts that reports use.
   package enum Kind: Sendable {
-    /// `bar` lies on its side, its first category on top, each number written at its end.
+    /// `bar` is horizontal, its first category on top, with each number at the end of its bar.
     case column, stackedColumn, bar, line, pie
   }
 
-  /// Where the names of the series stand.
   package enum Legend: Sendable {
     case none, right, bottom
   }
 
-  /// One row of columns, one line, or the slices of a pie.
   package struct Series: Sendable {
-    /// As the legend calls it.
+    /// The name in the legend.
     package var name: String
-    /// Cells with the names along the category axis.
+    /// The cells with the category names.
     package var categories: SheetRange
-    /// Cells with the numbers, as many as categories.
+    /// The cells with the numbers, as many as categories.
     package var values: SheetRange
-    /// nil: Excel's own colour. Of no use in a pie.
+    /// nil: Excel's own colour. Ignored in a pie.
     package var colour: Colour?
 
-    /// A series over cells of one or two sheets of the workbook.
     package init(name: String, categories: SheetRange, values: SheetRange, colour: Colour? = nil) {
       self.name = name
       self.categories = categories
@@ -33,37 +29,29 @@ package struct Chart: Sendable {
     }
   }
 
-  /// What is drawn.
   package let kind: Kind
   /// At least one.
   package var series: [Series]
-  /// nil: none.
   package var title: String?
-  /// Names of the axes; a pie has none.
   package var categoryAxis: String?
-  /// nil: none. A pie has none.
   package var valueAxis: String?
-  /// Number format along the value axis.
+  /// The number format of the value axis.
   package var valueFormat: String?
-  /// Where the value axis begins; nil: wherever the spreadsheet likes, which makes small changes look large.
+  /// The start of the value axis; nil: chosen by Excel, which makes small changes look large.
   package var valueMinimum: Double?
-  /// On the right to begin with.
   package var legend = Legend.right
-  /// In pixels at 96 to the inch.
+  /// In pixels at 96 per inch, 50...10,000.
   package var width = 480
-  /// In pixels, 50...10,000.
   package var height = 288
-  /// What the chart shows, for people who cannot see it.
+  /// The alternative text for people who cannot see the chart.
   package var description: String?
 
-  /// A chart of Excel's usual size.
   package init(_ kind: Kind, series: [Series]) {
     self.kind = kind
     self.series = series
   }
 }
 
-/// What the library wants to know about a chart's place.
 struct ChartOptions {
   let horizontalScale: Double
   let verticalScale: Double
@@ -72,7 +60,7 @@ struct ChartOptions {
 
 extension Chart {
   var options: ChartOptions {
-    // 480 by 288 is the size that the library scales.
+    // The library scales a size of 480 by 288.
     ChartOptions(
       horizontalScale: Double(width) / 480, verticalScale: Double(height) / 288, description: description)
   }
@@ -85,7 +73,7 @@ extension Chart {
     }
     for text in series.map(\.name) + [title, categoryAxis, valueAxis, valueFormat, description].compactMap(\.self) {
       try OwnText.check(text, limit: 255, operation)
-      // The library would take it for a reference to a cell.
+      // The library would take it for a cell reference.
       guard !text.hasPrefix("=") else { throw SpreadsheetError(.parameterNotAllowed, operation) }
     }
     for place in series.flatMap({ [$0.categories, $0.values] }) {
@@ -113,10 +101,10 @@ extension Chart {
     switch kind {
     case .pie: break
     case .bar:
-      // The library has turned the axes of a bar chart round: its y is that of the categories.
+      // The library swaps the axes of a bar chart: its y axis has the categories.
       if let categoryAxis { unsafe chart_axis_set_name(chart.pointee.y_axis, categoryAxis) }
       unsafe chart_axis_set_reverse(chart.pointee.y_axis)
-      // The numbers at the bars say more than an axis and its lines.
+      // The numbers at the bars make the axis and its gridlines unnecessary.
       unsafe chart_axis_off(chart.pointee.x_axis)
       unsafe chart_axis_major_gridlines_set_visible(chart.pointee.x_axis, 0)
     case .column, .stackedColumn, .line:
@@ -124,7 +112,7 @@ extension Chart {
       if let valueAxis { unsafe chart_axis_set_name(chart.pointee.y_axis, valueAxis) }
       if let valueFormat { unsafe chart_axis_set_num_format(chart.pointee.y_axis, valueFormat) }
       if let valueMinimum { unsafe chart_axis_set_min(chart.pointee.y_axis, valueMinimum) }
-      // Beside the axis they would stand in columns that go below zero.
+      // Beside the axis the labels would overlap negative columns.
       unsafe chart_axis_set_label_position(chart.pointee.x_axis, UInt8(LXW_CHART_AXIS_LABEL_POSITION_LOW.rawValue))
     }
     unsafe chart_legend_set_position(chart, legend.position)
@@ -146,7 +134,7 @@ extension Chart {
     if kind == .bar {
       unsafe chart_series_set_labels(pointer)
     }
-    // A line of a single point would be nothing to see.
+    // Without markers a line of a single point would be invisible.
     if kind == .line {
       unsafe chart_series_set_marker_type(pointer, UInt8(LXW_CHART_MARKER_CIRCLE.rawValue))
       unsafe chart_series_set_marker_size(pointer, 5)

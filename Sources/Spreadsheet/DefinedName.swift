@@ -1,4 +1,4 @@
-/// Excel's rules for names of ranges and tables, on ASCII letters, digits, underscores and full stops alone.
+/// Excel's rules for names of ranges and tables, limited to ASCII letters, digits, underscores and full stops.
 enum DefinedName {
   static func isAllowed(_ name: String) -> Bool {
     guard let first = name.utf8.first, isLetter(first) || first == UInt8(ascii: "_") else { return false }
@@ -6,7 +6,7 @@ enum DefinedName {
     return !isReference(name.uppercased())
   }
 
-  /// A name may not read as a cell in either notation: `AB12`, `R1C1`, `R`, `C`.
+  // A name must not read as a cell in either notation: `AB12`, `R1C1`, `R`, `C`.
   private static func isReference(_ name: String) -> Bool {
     name.wholeMatch(of: /[A-Z]{1,3}[0-9]+|R[0-9]*(C[0-9]*)?|C[0-9]*/) != nil
   }

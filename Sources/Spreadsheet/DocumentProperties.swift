@@ -1,21 +1,15 @@
-/// What the file says about itself under File > Information. At most 255 characters each, no control characters.
+/// The document properties under File > Information. At most 255 characters each, no control characters.
 package struct DocumentProperties: Sendable {
-  /// nil: none, as for the following.
   package var title: String?
-  /// What the file is about.
   package var subject: String?
-  /// Who wrote it; a program may.
   package var author: String?
-  /// For whom.
   package var company: String?
-  /// Anything else.
   package var comments: String?
-  /// Seconds since 1970, after 1970: the library takes 0 for "now", and the file would differ every time.
+  /// Seconds since 1970, more than 0: the library takes 0 for "now", and the file would differ every time.
   package var created: Int64
-  /// Names that Excel lists under "Custom", each once, with their text.
+  /// The names and texts that Excel lists under "Custom"; names must be unique.
   package var custom: [(name: String, value: String)]
 
-  /// Properties of which only the time of creation must be there.
   package init(
     title: String? = nil, subject: String? = nil, author: String? = nil, company: String? = nil,
     comments: String? = nil, created: Int64, custom: [(name: String, value: String)] = []
@@ -29,7 +23,7 @@ package struct DocumentProperties: Sendable {
     self.custom = custom
   }
 
-  /// Excel's limit for each of them.
+  // Excel's limit for each of them.
   private static let maximumLength = 255
 
   func check() throws(SpreadsheetError) {

@@ -1,19 +1,12 @@
-/// A day and a time of day without a zone: what a clock on the wall shows. Excel knows nothing else.
+/// A date and time without a zone, as Excel stores them. Validity is checked when it is written.
 package struct CivilDateTime: Hashable, Sendable {
-  /// 1900...9999.
   package let year: Int
-  /// 1...12.
   package let month: Int
-  /// 1...31, as the month has it.
   package let day: Int
-  /// 0...23.
   package let hour: Int
-  /// 0...59.
   package let minute: Int
-  /// 0...59: Excel knows no leap seconds.
   package let second: Int
 
-  /// A day and time; that there is such a one is checked where it is written.
   package init(year: Int, month: Int, day: Int, hour: Int = 0, minute: Int = 0, second: Int = 0) {
     self.year = year
     self.month = month
@@ -24,9 +17,9 @@ package struct CivilDateTime: Hashable, Sendable {
   }
 }
 
-/// Excel's serial numbers: days since the last day of 1899, time as the fraction.
+/// Excel's serial numbers: days since 1899-12-31, with the time as fraction.
 package enum ExcelDate {
-  /// The serial number, or nil when there is no such day or time, or Excel has no such year.
+  /// Returns the serial number; nil for an invalid date or time, or a year outside 1900...9999.
   static func serial(_ value: CivilDateTime) -> Double? {
     guard
       (1900...9999).contains(value.year), (1...12).contains(value.month),
@@ -38,12 +31,12 @@ package enum ExcelDate {
     return serial(secondsSince1970: Int64(days) * 86_400 + Int64(seconds))
   }
 
-  /// The serial number of seconds since 1970 as the wall clock counts them, or nil outside 1900...9999.
+  /// Returns the serial number of local seconds since 1970; nil outside 1900...9999.
   package static func serial(secondsSince1970 seconds: Int64) -> Double? {
     guard (-2_208_988_800...253_402_300_799).contains(seconds) else { return nil }
     // 25,569 is 1970-01-01.
     let serial = 25_569 + Double(seconds) / 86_400
-    // Excel believes that 1900 was a leap year: before 1 March 1900 its days are one lower.
+    // Excel takes 1900 for a leap year, so its days before 1 March 1900 are one lower.
     return serial < 61 ? serial - 1 : serial
   }
 
@@ -55,7 +48,7 @@ package enum ExcelDate {
     }
   }
 
-  /// Days of the proleptic Gregorian calendar, counted in years that begin in March so that the leap day is last.
+  // Proleptic Gregorian calendar; years start in March, so that the leap day is the last day.
   private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
     let shifted = month > 2 ? year : year - 1
     let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1

@@ -1,32 +1,27 @@
 import CXLSXWriter
 
-/// An Excel table (ListObject): a named range with a header, filter buttons, stripes, and a row of totals if wanted.
+/// An Excel table (ListObject): a named range with header, filter buttons, stripes and an optional totals row.
 package struct ExcelTable {
-  /// How a total is made.
   package enum Function: Sendable {
     case average, count, countNumbers, maximum, minimum, sum
   }
 
-  /// What stands under a column. A table has a row of totals when any of its columns has one.
+  /// The total of a column. A table has a totals row if any of its columns has a total.
   package enum Total {
     case none
     case label(String)
-    /// Excel calculates it over the rows that the filter leaves; `result` is what other viewers show.
+    /// Excel computes it over the filtered rows; `result` is shown by viewers that do not compute.
     case function(Function, result: Double)
   }
 
-  /// One column, from header to total.
   package struct Column {
-    /// At most 255 characters without control characters, unlike all others of the table whatever their case.
+    /// At most 255 characters without control characters, unique in the table regardless of case.
     package var header: String
-    /// How the header looks.
     package var headerFormat: CellFormat?
-    /// For cells that people add, and for the total.
+    /// The format of added cells and of the total.
     package var format: CellFormat?
-    /// What stands under the column.
     package var total: Total
 
-    /// A column; the header is checked when the table is added.
     package init(
       header: String, headerFormat: CellFormat? = nil, format: CellFormat? = nil, total: Total = .none
     ) {
@@ -37,7 +32,7 @@ package struct ExcelTable {
     }
   }
 
-  /// Excel's built-in looks, by number.
+  /// Excel's built-in styles, by number.
   package enum Style: Sendable {
     /// 1...21
     case light(Int)
@@ -47,22 +42,19 @@ package struct ExcelTable {
     case dark(Int)
   }
 
-  /// As formulas call it; unique in the workbook.
+  /// The name in formulas; unique in the workbook.
   package let name: String
-  /// From left to right.
   package let columns: [Column]
-  /// The table's colours.
   package let style: Style
 
-  /// A table without a place yet.
-  /// - Parameter part: tells tables apart that carry one another on; the first has the bare name.
+  /// Creates a table.
+  /// - Parameter part: the number of a continuation table; the first has the bare name.
   package init(name: StaticString, part: Int = 1, columns: [Column], style: Style = .medium(2)) {
     self.name = part == 1 ? name.description : "\(name)\(part)"
     self.columns = columns
     self.style = style
   }
 
-  /// Whether a row of totals follows the rows.
   package var hasTotals: Bool {
     columns.contains { column in
       switch column.total {
@@ -74,20 +66,20 @@ package struct ExcelTable {
 }
 
 extension Sheet {
-  /// Writes the table's header row; the rows follow, ``addTable(_:firstRow:firstColumn:rowCount:)`` comes last.
+  /// Writes the table's header row. The rows follow, and ``addTable(_:firstRow:firstColumn:rowCount:)`` comes last.
   package func writeHeader(of table: ExcelTable, row: Int, firstColumn: Int) throws(SpreadsheetError) {
     for (offset, column) in table.columns.enumerated() {
       try writeText(column.header, row: row, column: firstColumn + offset, format: column.headerFormat)
     }
   }
 
-  /// Declares the rows below a written header to be a table, and writes its totals below them.
+  /// Declares the rows below a written header a table, and writes the totals row below them.
   ///
-  /// A streamed sheet can have one too. The library refuses that, because it writes the header itself and the rows have
-  /// passed by then. But a table is a part of its own in the file, and its header is there already.
-  /// - Parameter rowCount: rows of data, header and totals not counted, at least 1: Excel has no empty tables.
+  /// The library refuses tables on streamed sheets, because it would write the header into past rows. Here the header
+  /// exists already, and the table is a separate part of the file.
+  /// - Parameter rowCount: rows of data without header and totals, at least 1: Excel has no empty tables.
   /// - Throws: `nameNotAllowed` for the table's name or a header, `filterConflict`, `parameterNotAllowed`,
-  ///   `rowAlreadyWritten` when a streamed sheet has passed the row of the totals.
+  ///   `rowAlreadyWritten` if a streamed sheet is past the totals row.
   package func addTable(
     _ table: ExcelTable, firstRow: Int, firstColumn: Int, rowCount: Int
   ) throws(SpreadsheetError) {
@@ -100,7 +92,7 @@ extension Sheet {
     let area = try area(CellRange(rows: firstRow...lastRow, columns: firstColumn...lastColumn), operation)
     guard unsafe worksheet.pointee.autofilter.in_use == 0 else { throw failure(.filterConflict, operation) }
     try checkNames(of: table, operation)
-    // In memory the library writes the totals as well, with formulas that only Excel understands.
+    // In memory the library also writes the totals, but with formulas that only Excel understands.
     if isStreamed { try writeTotals(of: table, row: lastRow, firstColumn: firstColumn) }
 
     var strings = CStrings()
@@ -176,7 +168,7 @@ extension Sheet {
 }
 
 extension Formula {
-  /// `SUBTOTAL(109,Orders[Amount])`; the characters that mean something in such a reference are marked by an apostrophe.
+  /// `SUBTOTAL(109,Orders[Amount])`, with special characters of the reference escaped by an apostrophe.
   fileprivate init(subtotal function: Int, of header: String, in table: String) {
     let escaped = header.reduce(into: "") { text, character in
       if "'#[]".contains(character) { text.append("'") }
@@ -187,7 +179,7 @@ extension Formula {
 }
 
 extension ExcelTable.Function {
-  /// SUBTOTAL's number that leaves out hidden rows.
+  // SUBTOTAL's functions that ignore hidden rows.
   fileprivate var subtotal: Int {
     switch self {
     case .average: 101

@@ -3,28 +3,26 @@ import CMiniZip
 import CXLSXWriter
 import Glibc
 
-/// The proof of a finished workbook: every part is read back.
+/// Verifies a finished workbook by reading every part back.
 ///
-/// libxlsxwriter checks no write to a temporary file, so a disk that was full for a while makes a shorter file and a return
-/// code of 0. Here each part must inflate to its check sum and be XML from its declaration to the end of its first element.
-/// The rows of a streamed sheet, nearly all of a workbook, are not parsed: they must have as many bytes as were written.
+/// libxlsxwriter does not check writes to temporary files, so after a temporarily full disk it returns 0 for a
+/// truncated file. Each part must inflate to its checksum and be well-formed XML. The rows of a streamed sheet, nearly
+/// all of a workbook, are not parsed: their length must equal the number of bytes written.
 struct FinishedFile {
-  /// A sheet as it was written.
   struct Sheet {
-    /// As on its tab.
     var name: String
-    /// The bytes between the tags of the rows; nil for a sheet that was kept in memory: it is parsed whole.
+    /// The bytes between the tags of the rows; nil for a sheet in memory, which is parsed whole.
     var rowBytes: Int?
   }
 
   private static let pieceSize = 1 << 18
-  /// Room in front of a piece for what may be the beginning of a tag at the end of the piece before.
+  // Space before a piece for a tag that begins at the end of the piece before.
   private static let overlap = 16
   private static let declaration = Array("<?xml ".utf8)
   private static let oldDrawing = Array("<xml ".utf8)
 
-  /// - Parameter sheets: in the order of their tabs.
-  /// - Throws: `cannotWriteFile` for an archive that cannot be read, `temporaryFileFailed` for one with less in it.
+  /// - Parameter sheets: in tab order.
+  /// - Throws: `cannotWriteFile` for an unreadable archive, `temporaryFileFailed` for missing content.
   static func prove(_ path: String, sheets: [Sheet]) throws(SpreadsheetError) {
     let operation: StaticString = "read the finished workbook back"
     guard let archive = unsafe unzOpen64(path) else { throw SpreadsheetError(.cannotWriteFile, operation) }
@@ -55,7 +53,7 @@ struct FinishedFile {
     return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// One part, and what was seen of it.
+  /// The state of reading one part.
   @safe
   private struct Part: ~Copyable {
     private enum Place { case before, rows, behind }
@@ -63,11 +61,11 @@ struct FinishedFile {
     var rowBytes = 0
     var isWhole = true
     private var isEmpty = true
-    /// Where the part is read that has rows; they are not before they begin.
+    /// The position relative to the rows; `.behind` for a part without counted rows.
     private var place: Place
     private let parser: XML_Parser?
 
-    /// - Parameter hasRows: whether it is a sheet with rows that are counted and not parsed.
+    /// - Parameter hasRows: true for a sheet whose rows are counted and not parsed.
     init(isXML: Bool, hasRows: Bool) {
       place = hasRows ? .before : .behind
       unsafe parser = isXML ? XML_ParserCreate(nil) : nil
@@ -75,7 +73,6 @@ struct FinishedFile {
 
     deinit { unsafe XML_ParserFree(parser) }
 
-    /// Reads the archive's current part to its end.
     mutating func read(_ archive: unzFile, _ operation: StaticString) throws(SpreadsheetError) {
       guard unsafe unzOpenCurrentFile(archive) == NA_UNZ_OK else {
         throw SpreadsheetError(.cannotWriteFile, operation)
@@ -90,7 +87,7 @@ struct FinishedFile {
         isReadable = count >= 0
         if count <= 0 { break }
         unsafe take(UnsafeRawBufferPointer(rebasing: buffer[..<(overlap + count)]))
-        // What lies across two pieces is found with the second one.
+        // Keeps the last bytes, so that a tag across two pieces is found with the second.
         unsafe buffer.copyBytes(from: UnsafeRawBufferPointer(rebasing: buffer[count..<overlap + count]))
       }
       if let parser = unsafe parser, isWhole { isWhole = unsafe XML_Parse(parser, nil, 0, 1) == XML_STATUS_OK }
@@ -98,12 +95,12 @@ struct FinishedFile {
       guard isReadable, isClosed else { throw SpreadsheetError(.cannotWriteFile, operation) }
     }
 
-    /// - Parameter content: the last bytes before a piece, then the piece.
+    /// - Parameter content: the last bytes of the piece before, then the piece.
     private mutating func take(_ content: UnsafeRawBufferPointer) {
       if isEmpty {
         isEmpty = false
         let piece = unsafe content.dropFirst(overlap)
-        // What the library writes for drawings of old programs has no declaration.
+        // The library writes drawings for old programs (VML) without a declaration.
         isWhole = unsafe parser == nil || piece.starts(with: declaration) || piece.starts(with: oldDrawing)
       }
       var first = overlap
@@ -122,7 +119,7 @@ struct FinishedFile {
       }
       place = .behind
       let start = behind - ending.utf8CodeUnitCount
-      // Negative when the tag began in the piece before.
+      // Negative if the tag began in the piece before.
       rowBytes += start - first
       unsafe parse(content[start...])
     }
@@ -133,7 +130,7 @@ struct FinishedFile {
       isWhole = unsafe XML_Parse(parser, start, Int32(clamping: bytes.count), 0) == XML_STATUS_OK
     }
 
-    /// Where a tag may begin that ends behind `start`: a piece's first one in the piece before.
+    // At the start of a piece the tag may begin in the piece before.
     private func earliest(_ start: Int, _ tag: StaticString) -> Int {
       start == overlap ? overlap - tag.utf8CodeUnitCount + 1 : start
     }

@@ -2,21 +2,18 @@ import CXLSXWriter
 
 /// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero.
 ///
-/// A sheet is a handle of a few words. It keeps the workbook's memory alive and asks at every call whether the workbook is
-/// still open, so a sheet that outlives its workbook throws `closed` instead of writing to freed memory. That costs a
-/// load and a branch a cell. (The library frees its sheets with the workbook; a lifetime checked by the compiler would
-/// need `~Escapable` types, whose dependencies are still experimental.)
+/// A sheet is a small handle that keeps the workbook's memory alive and checks in every call that the workbook is open,
+/// so that it throws `closed` instead of writing to freed memory. The check costs a load and a branch per cell.
+/// (`~Escapable` types would check the lifetime at compile time, but their dependencies are still experimental.)
 ///
-/// On a streamed sheet rows are written in ascending order, the cells of a row in any order. Several sheets may be
-/// written in turn.
+/// On a streamed sheet rows must ascend; cells of a row and rows of several sheets may be written in any order.
 @safe
 package struct Sheet {
-  /// As on its tab.
   package let name: SheetName
   let worksheet: UnsafeMutablePointer<lxw_worksheet>
   let handle: WorkbookHandle
 
-  /// Writes text; an empty one leaves the cell blank. Formulas are not recognised: `=1+1` stays text.
+  /// Writes text; an empty text leaves the cell blank. `=1+1` stays text.
   /// - Throws: `textTooLong`, `textNotRepresentable` for NUL. ``CellText/fitting(_:marker:)`` makes any text fit.
   package func writeText(
     _ text: String, row: Int, column: Int, format: CellFormat? = nil
@@ -39,7 +36,7 @@ package struct Sheet {
   }
 
   /// Writes a number. The file keeps 16 significant digits, Excel shows 15.
-  /// - Throws: `notFinite`, for which Excel has no cell and the library writes an unreadable file.
+  /// - Throws: `notFinite`: Excel has no such cell, and the library would write an unreadable file.
   package func writeNumber(
     _ number: Double, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -51,8 +48,8 @@ package struct Sheet {
       unsafe worksheet_write_number(worksheet, cell.row, cell.column, number, style), operation, row, column)
   }
 
-  /// Writes a whole number that Excel keeps exactly: of at most 15 digits.
-  /// - Throws: `integerTooLarge`. Identifiers are text, whatever they look like.
+  /// Writes a whole number of at most 15 digits, which Excel keeps exactly. Write identifiers as text.
+  /// - Throws: `integerTooLarge`.
   package func writeInteger(
     _ number: Int, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -61,7 +58,7 @@ package struct Sheet {
     try writeNumber(Double(number), row: row, column: column, format: format)
   }
 
-  /// Writes a day and time as Excel's serial number; the format makes it look like one, e.g. `yyyy-mm-dd hh:mm:ss`.
+  /// Writes a date and time as Excel's serial number; the format must display it as a date, e.g. `yyyy-mm-dd hh:mm:ss`.
   /// - Throws: `dateOutOfRange`.
   package func writeDateTime(
     _ value: CivilDateTime, row: Int, column: Int, format: CellFormat
@@ -70,7 +67,7 @@ package struct Sheet {
     try writeNumber(serial, row: row, column: column, format: format)
   }
 
-  /// Writes a day and time given as seconds since 1970 of the wall clock, that is UTC seconds plus the zone's offset.
+  /// Writes a date and time from local seconds since 1970: UTC seconds plus the zone's offset.
   /// - Throws: `dateOutOfRange`.
   package func writeDateTime(
     localSecondsSince1970 seconds: Int64, row: Int, column: Int, format: CellFormat
@@ -81,7 +78,7 @@ package struct Sheet {
     try writeNumber(serial, row: row, column: column, format: format)
   }
 
-  /// Writes a formula with the number that viewers show which do not calculate.
+  /// Writes a formula with the result that is shown by viewers that do not compute.
   package func writeFormula(
     _ formula: Formula, result: Double, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -95,7 +92,7 @@ package struct Sheet {
       operation, row, column)
   }
 
-  /// Writes a formula whose ranges are taken cell by cell in every function, as `Ctrl+Shift+Enter` does.
+  /// Writes an array formula, as `Ctrl+Shift+Enter` does: every function evaluates its ranges cell by cell.
   package func writeArrayFormula(
     _ formula: Formula, result: Double, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -110,7 +107,7 @@ package struct Sheet {
       operation, row, column)
   }
 
-  /// Writes a formula with the text that viewers show which do not calculate.
+  /// Writes a formula with the text that is shown by viewers that do not compute.
   package func writeFormula(
     _ formula: Formula, result: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -124,7 +121,6 @@ package struct Sheet {
       operation, row, column)
   }
 
-  /// Writes a cell that has only its looks.
   package func writeBlank(row: Int, column: Int, format: CellFormat) throws(SpreadsheetError) {
     let operation: StaticString = "write blank"
     let cell = try cell(row, column, operation)
@@ -132,7 +128,7 @@ package struct Sheet {
     try check(unsafe worksheet_write_blank(worksheet, cell.row, cell.column, style), operation, row, column)
   }
 
-  /// Excel's limit for the text of a formula.
+  // Excel's limit for the text of a formula.
   private func check(
     _ formula: Formula, _ operation: StaticString, _ row: Int, _ column: Int
   ) throws(SpreadsheetError) {
@@ -140,11 +136,11 @@ package struct Sheet {
   }
 }
 
-// What every call of the library goes through.
+// Checks before and after every call of the library.
 extension Sheet {
   var isStreamed: Bool { unsafe worksheet.pointee.optimize != 0 }
 
-  /// The row that a streamed sheet is at; the rows before it cannot be written any more.
+  /// The current row of a streamed sheet; earlier rows can no longer be written.
   var streamedRow: Int { unsafe Int(worksheet.pointee.optimize_row.pointee.row_num) }
 
   func ensureOpen(_ operation: StaticString) throws(SpreadsheetError) {
@@ -184,7 +180,7 @@ extension Sheet {
   ) throws(SpreadsheetError) {
     guard result != LXW_NO_ERROR else { return }
     var code = SpreadsheetError.Code(result)
-    // The sheet's limits are checked before the call, so this is the other meaning of the library's code.
+    // The sheet's limits were checked before, so the library's code has its other meaning.
     if code == .outOfRange, isStreamed { code = .rowAlreadyWritten }
     throw SpreadsheetError(
       code, operation, sheet: name.description, row: row, column: column, libraryCode: result)
@@ -196,7 +192,7 @@ extension Sheet {
     SpreadsheetError(code, operation, sheet: name.description, row: row, column: column)
   }
 
-  /// Adds the place to an error that knows none.
+  /// Adds the sheet and cell to errors of `body`.
   func located<Value>(
     _ row: Int? = nil, _ column: Int? = nil, _ body: () throws(SpreadsheetError) -> Value
   ) throws(SpreadsheetError) -> Value {

@@ -1,8 +1,8 @@
 import CXLSXWriter
 
 extension Sheet {
-  /// Sets the width of columns, in characters of the default font (0...255), and how their cells look that have no
-  /// format of their own. On a streamed sheet such a format is for rows to come, the width for all.
+  /// Sets the width of columns in characters of the default font (0...255), and the format of cells without one. On a
+  /// streamed sheet the format applies to later rows, the width to all.
   package func setColumns(
     _ columns: ClosedRange<Int>, width: Double, format: CellFormat? = nil, isHidden: Bool = false
   ) throws(SpreadsheetError) {
@@ -15,8 +15,8 @@ extension Sheet {
       unsafe worksheet_set_column_opt(worksheet, area.firstColumn, area.lastColumn, width, style, &options), operation)
   }
 
-  /// Sets the height of a row in points (more than 0, at most 409), and how its cells look that have no format.
-  /// On a streamed sheet the row must not be past.
+  /// Sets the height of a row in points (more than 0, at most 409), and the format of cells without one. On a streamed
+  /// sheet the row must not be past.
   package func setRow(_ row: Int, height: Double, format: CellFormat? = nil) throws(SpreadsheetError) {
     let operation: StaticString = "set row"
     let cell = try cell(row, 0, operation)
@@ -31,7 +31,7 @@ extension Sheet {
     unsafe worksheet_freeze_panes(worksheet, cell.row, cell.column)
   }
 
-  /// Gives the first row of the range buttons to filter by. One per sheet, and not beside a table.
+  /// Adds filter buttons to the first row of a range. One per sheet, and not together with a table.
   package func setAutofilter(_ range: CellRange) throws(SpreadsheetError) {
     let operation: StaticString = "set autofilter"
     let area = try area(range, operation)
@@ -42,7 +42,7 @@ extension Sheet {
     try check(result, operation)
   }
 
-  /// Makes one cell of two or more, with this text. On a streamed sheet, a merge over several rows ends all but the last.
+  /// Merges cells and sets their text. On a streamed sheet, a merge over several rows ends all of them but the last.
   package func mergeCells(_ range: CellRange, text: String, format: CellFormat) throws(SpreadsheetError) {
     let operation: StaticString = "merge cells"
     let area = try area(range, operation)
@@ -51,7 +51,7 @@ extension Sheet {
     guard range.rows.count > 1 || range.columns.count > 1 else {
       throw failure(.parameterNotAllowed, operation, row, column)
     }
-    // The library drops what its inner calls return.
+    // The library ignores the errors of its inner calls.
     if isStreamed, row < streamedRow { throw failure(.rowAlreadyWritten, operation, row, column) }
     let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(text, operation) }
     try check(
@@ -60,28 +60,24 @@ extension Sheet {
       operation, row, column)
   }
 
-  /// Colours the tab with the sheet's name.
   package func setTabColour(_ colour: Colour) throws(SpreadsheetError) {
     try ensureOpen("set tab colour")
     unsafe worksheet_set_tab_color(worksheet, colour.value)
   }
 
-  /// Hides the lines between cells, on the screen and on paper.
   package func hideGridlines() throws(SpreadsheetError) {
     try ensureOpen("hide gridlines")
     unsafe worksheet_gridlines(worksheet, UInt8(LXW_HIDE_ALL_GRIDLINES.rawValue))
   }
 
-  /// Shows this sheet when the file is opened. Without it the first sheet is shown.
+  /// Shows this sheet when the file is opened, instead of the first.
   package func activate() throws(SpreadsheetError) {
     try ensureOpen("activate sheet")
     unsafe worksheet_activate(worksheet)
   }
 
-  /// Lets the library note something about rows that a streamed sheet has passed.
-  ///
-  /// The library refuses, because such a note may bring cells along. They go to the sheet's cells in memory then, which
-  /// a streamed sheet never writes out.
+  /// Runs a call that the library refuses on streamed sheets because it may write cells of past rows. Such cells go to
+  /// memory, which a streamed sheet never writes to the file.
   func withoutStreaming(_ note: () -> lxw_error) -> lxw_error {
     let mode = unsafe worksheet.pointee.optimize
     unsafe worksheet.pointee.optimize = 0

@@ -1,17 +1,18 @@
 import CXLSXWriter
 
 extension Sheet {
-  /// Excel's limit for hyperlinks on one sheet. The library's own check lets one more pass.
+  /// Excel's limit for hyperlinks per sheet. The library's own check allows one more.
   package static let maximumLinks = 65_530
 
-  /// How many more hyperlinks this sheet takes. A caller writes plain text when none is left.
+  /// The number of hyperlinks that can still be added. Write plain text if it is zero.
   package var remainingLinks: Int {
     guard unsafe handle.workbook != nil else { return 0 }
     return max(0, unsafe Self.maximumLinks - Int(worksheet.pointee.hlink_count))
   }
 
-  /// Writes text that leads to a cell of this workbook. Without a format it is blue and underlined.
-  /// - Throws: `tooManyLinks`, `parameterNotAllowed` for empty text, and what ``writeText(_:row:column:format:)`` throws.
+  /// Writes text that links to a cell of this workbook, blue and underlined unless a format is given.
+  /// - Throws: `tooManyLinks`, `parameterNotAllowed` for empty text, and what ``writeText(_:row:column:format:)``
+  ///   throws.
   package func writeLink(
     to target: CellReference, on sheet: SheetName, text: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -21,13 +22,13 @@ extension Sheet {
     try writeLink("internal:\(sheet.quoted)!\(target.a1)", text, operation, row, column, format)
   }
 
-  /// Writes text that leads to an address on the web or opens a mail.
+  /// Writes text that links to a web or mail address.
   /// - Throws: `linkNotAllowed` for anything but printable ASCII after `https://`, `http://` or `mailto:`.
   package func writeLink(
     toAddress address: String, text: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
     let operation: StaticString = "write link"
-    // The library takes "internal:" and "external:" anywhere in an address for its own schemes.
+    // The library takes "internal:" and "external:" anywhere in a URL for its own schemes.
     guard
       ["https://", "http://", "mailto:"].contains(where: address.hasPrefix), address.utf8.count <= 2_079,
       address.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
@@ -44,8 +45,8 @@ extension Sheet {
     guard remainingLinks > 0 else { throw failure(.tooManyLinks, operation, row, column) }
     guard !text.isEmpty else { throw failure(.parameterNotAllowed, operation, row, column) }
     let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(text, operation) }
-    // The library repeats the text in an attribute, without escapes and cut at 2,079 bytes, maybe inside a character.
-    // A fixed word goes there; the cell's own text replaces it at once.
+    // The library copies the text unescaped into an attribute, cut at 2,079 bytes, maybe within a character. So a fixed
+    // word is passed, and the cell's text replaces it at once.
     try check(
       unsafe worksheet_write_url_opt(worksheet, cell.row, cell.column, target, style, "link", nil),
       operation, row, column)

@@ -1,8 +1,8 @@
 import CXLSXWriter
 
 extension Sheet {
-  /// Puts a note behind a cell, which is shown while the pointer is over it. The program's own words, at most 1,000
-  /// characters. On a streamed sheet the row must not be past.
+  /// Adds a note to a cell, at most 1,000 characters of the program's own text. On a streamed sheet the row must not be
+  /// past.
   /// - Throws: `textTooLong`, `textNotRepresentable`, `rowAlreadyWritten`.
   package func addNote(_ text: String, row: Int, column: Int) throws(SpreadsheetError) {
     let operation: StaticString = "add note"
@@ -11,7 +11,7 @@ extension Sheet {
     if isStreamed, row < streamedRow { throw failure(.rowAlreadyWritten, operation, row, column) }
     var options = unsafe lxw_comment_options()
     unsafe options.width = 260
-    // About 45 characters a line of that width.
+    // About 45 characters fit on a line of that width.
     unsafe options.height = UInt16(clamping: 24 + 15 * (text.count / 45 + 1))
     try check(
       unsafe worksheet_write_comment_opt(worksheet, cell.row, cell.column, text, &options), operation, row, column)

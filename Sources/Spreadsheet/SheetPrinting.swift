@@ -1,36 +1,31 @@
 import CXLSXWriter
 
-/// How a sheet is printed.
+/// The print settings of a sheet.
 package struct PrintSetup: Sendable {
-  /// The two sizes that offices have.
   package enum Paper: Sendable {
     case a4, letter
   }
 
-  /// A4 to begin with.
   package var paper = Paper.a4
-  /// Wider than high.
   package var isLandscape = false
-  /// Shrinks the sheet to so many pages' width, on as many pages down as it takes; nil prints it at its size.
+  /// Shrinks the sheet to this number of pages in width, with as many pages in height as needed; nil: original size.
   package var pagesWide: Int?
-  /// Rows that begin a page, as far as a program does not pass over them where `pagesWide` is set.
+  /// Rows with a page break before them; some programs ignore them if `pagesWide` is set.
   package var rowsThatBeginPages: [Int] = []
-  /// Rows printed again on top of every page.
+  /// The rows repeated on top of every page.
   package var repeatedRows: ClosedRange<Int>?
-  /// Columns printed again on the left of every page.
+  /// The columns repeated on the left of every page.
   package var repeatedColumns: ClosedRange<Int>?
   /// nil: all cells.
   package var area: CellRange?
-  /// With Excel's codes: `&L`, `&C`, `&R` for the parts, `&P` for the page, `&N` for the pages, `&A` for the sheet.
-  /// At most 255 characters, no pictures. The program's own words only: the library's handling has known overflows.
+  /// Text with Excel's codes: `&L`, `&C`, `&R` for the sections, `&P` page, `&N` pages, `&A` sheet. At most 255
+  /// characters, no pictures. The program's own text only, because the library's handling has known overflows.
   package var header: StaticString?
-  /// The same at the bottom.
   package var footer: StaticString?
 
-  /// Upright A4, all cells, no header and footer.
   package init() {}
 
-  /// A set-up by changing the default one: `PrintSetup { $0.isLandscape = true }`.
+  /// Creates settings from the default ones: `PrintSetup { $0.isLandscape = true }`.
   package init(_ change: (inout PrintSetup) -> Void) {
     self.init()
     change(&self)
@@ -38,7 +33,7 @@ package struct PrintSetup: Sendable {
 }
 
 extension Sheet {
-  /// Sets all of it at once. Throws `outOfRange`, `textTooLong`, and `parameterNotAllowed` for a picture.
+  /// Applies the settings. Throws `outOfRange`, `textTooLong`, and `parameterNotAllowed` for a picture.
   package func setUpPrinting(_ setup: PrintSetup) throws(SpreadsheetError) {
     let operation: StaticString = "set up printing"
     try ensureOpen(operation)
@@ -49,7 +44,7 @@ extension Sheet {
       unsafe worksheet_fit_to_pages(worksheet, UInt16(pages), 0)
     }
     if !setup.rowsThatBeginPages.isEmpty {
-      // The list ends with a zero; Excel takes 1,023 at most.
+      // The list ends with a zero; Excel accepts 1,023 at most.
       guard setup.rowsThatBeginPages.allSatisfy((1..<CellRange.maximumRows).contains),
         setup.rowsThatBeginPages.count <= 1_023
       else { throw failure(.outOfRange, operation) }
@@ -87,7 +82,6 @@ extension Sheet {
 }
 
 extension PrintSetup.Paper {
-  /// Excel's number of the paper size.
   fileprivate var code: UInt8 {
     switch self {
     case .letter: 1

@@ -1,39 +1,33 @@
 import CXLSXWriter
 
-/// What people may still do on a protected sheet, besides changing unlocked cells.
+/// The actions allowed on a protected sheet, besides changing unlocked cells.
 package struct SheetPermissions: OptionSet, Sendable {
-  /// One bit each.
   package let rawValue: Int
 
-  /// A set from its bits.
   package init(rawValue: Int) {
     self.rawValue = rawValue
   }
 
-  /// Needed to read long texts and copy.
+  /// Needed to read long texts and to copy.
   package static let selectLockedCells = SheetPermissions(rawValue: 1 << 0)
-  /// Needed to fill in what is unlocked.
+  /// Needed to fill in unlocked cells.
   package static let selectUnlockedCells = SheetPermissions(rawValue: 1 << 1)
-  /// Change the looks of cells.
   package static let formatCells = SheetPermissions(rawValue: 1 << 2)
-  /// Change the width of columns.
   package static let formatColumns = SheetPermissions(rawValue: 1 << 3)
-  /// Change the height of rows.
   package static let formatRows = SheetPermissions(rawValue: 1 << 4)
-  /// Sort where all cells are unlocked.
+  /// Sort ranges whose cells are all unlocked.
   package static let sort = SheetPermissions(rawValue: 1 << 5)
-  /// Use the filter buttons that are there.
+  /// Use existing filter buttons.
   package static let filter = SheetPermissions(rawValue: 1 << 6)
   /// Add links to unlocked cells.
   package static let insertHyperlinks = SheetPermissions(rawValue: 1 << 7)
 
-  /// Reading, filtering, and making columns wider.
   package static let reading: SheetPermissions = [.selectLockedCells, .selectUnlockedCells, .formatColumns, .filter]
 }
 
 extension Sheet {
-  /// Protects the sheet without a password: against slips, not against people.
-  /// Excel sorts a protected sheet only where every cell of the range is unlocked, whatever `sort` says.
+  /// Protects the sheet without a password, against accidental changes only. Excel sorts a protected sheet only if
+  /// every cell of the range is unlocked, even with `sort`.
   package func protect(allowing permissions: SheetPermissions = .reading) throws(SpreadsheetError) {
     try ensureOpen("protect sheet")
     func flag(_ permission: SheetPermissions) -> UInt8 { permissions.contains(permission) ? 1 : 0 }

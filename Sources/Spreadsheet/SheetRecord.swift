@@ -1,12 +1,11 @@
 import CXLSXWriter
 import Glibc
 
-/// What the finished file must hold of one sheet.
+/// The expected content of one sheet in the finished file.
 ///
-/// Owned by the workbook's handle; its pointer is used only while the workbook is open.
+/// The workbook's handle owns it; its pointer is used only while the workbook is open.
 @safe
 final class SheetRecord {
-  /// As on its tab.
   let name: String
   private let worksheet: UnsafeMutablePointer<lxw_worksheet>
   private let isStreamed: Bool
@@ -18,11 +17,10 @@ final class SheetRecord {
     isStreamed = unsafe worksheet.pointee.optimize != 0
   }
 
-  /// The sheet that the file must hold, once its rows are flushed.
+  /// Valid after `flush()`.
   var expected: FinishedFile.Sheet { FinishedFile.Sheet(name: name, rowBytes: rowBytes) }
 
-  /// Flushes the rows of a streamed sheet to its temporary file.
-  /// - Returns: `errno` of a write that failed; nil when every byte has arrived.
+  /// Flushes a streamed sheet's rows to its temporary file; returns `errno` of a failed write, or nil.
   func flush() -> Int32? {
     guard isStreamed else { return nil }
     let bytes = unsafe na_flush_rows(worksheet)
@@ -31,12 +29,11 @@ final class SheetRecord {
     return nil
   }
 
-  /// Closes its temporary file before the workbook is freed without having been written.
+  /// Closes the temporary file of a workbook that is freed without being written.
   func discard() { unsafe na_discard_rows(worksheet) }
 
-  /// Closes its temporary file where the library will not: it looks for no rows where no cell was written.
-  ///
-  /// Later the file's state is unknown: another thread may own the same descriptor by then.
+  /// Closes the temporary file of a sheet without cells, which the library would leave open. Must not be called later,
+  /// because another thread may then own the same descriptor.
   func discardIfEmpty() {
     if unsafe isStreamed && worksheet.pointee.dim_rowmin == LXW_ROW_MAX { discard() }
   }

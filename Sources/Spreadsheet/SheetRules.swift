@@ -1,28 +1,27 @@
 import CXLSXWriter
 
-/// A rule by which cells change their looks with their content. Formats for rules have no font size and no alignment.
+/// A conditional format. Its cell formats have no font size and no alignment.
 package enum ConditionalFormat {
-  /// How a cell's number is compared.
   package enum Comparison: Sendable {
     case equal, notEqual, greater, less
   }
 
-  /// Cells that hold exactly this text, at most 255 characters, whatever its case.
+  /// Cells with exactly this text, at most 255 characters, regardless of case.
   case text(equals: String, CellFormat)
   case number(Comparison, Double, CellFormat)
-  /// Written for the range's upper left cell; relative references move with the cell.
+  /// A formula for the range's upper left cell; relative references move with the cell.
   case formula(Formula, CellFormat)
   case twoColours(low: Colour, high: Colour)
   case threeColours(low: Colour, middle: Colour, high: Colour)
-  /// A bar behind the number, its length the share of the range's largest, starting at zero.
+  /// A bar behind the number, from zero to the largest number of the range.
   case dataBar(Colour)
 }
 
 extension Sheet {
-  /// Lets people choose one of these texts in the cells of the range, and type nothing else.
+  /// Adds a drop-down list, and rejects other input.
   ///
-  /// Excel stores the list in one string of at most 255 characters, commas included. The library's buffer has as many
-  /// bytes, but it counts characters: here the limit is in bytes.
+  /// Excel stores the list in one string of at most 255 characters, commas included. The library's buffer has 255 bytes
+  /// but it counts characters, so the limit here is in bytes.
   /// - Throws: `textTooLong`, `parameterNotAllowed` for an empty list or a comma or quotation mark in it.
   package func addChoice(of values: [String], in range: CellRange) throws(SpreadsheetError) {
     let operation: StaticString = "add choice"
@@ -46,7 +45,7 @@ extension Sheet {
     try check(result, operation)
   }
 
-  /// Lets people type a day, and nothing else, in the cells of the range.
+  /// Accepts only dates as input in the cells of the range.
   package func addDayEntry(in range: CellRange) throws(SpreadsheetError) {
     let operation: StaticString = "add day entry"
     let area = try area(range, operation)
@@ -59,11 +58,10 @@ extension Sheet {
     try check(result, operation)
   }
 
-  /// Refuses whatever people type into the cells of the range; sorting moves them all the same.
-  ///
+  /// Rejects all input in the cells of the range; sorting still moves them.
   /// - Parameters:
   ///   - title: at most 32 characters.
-  ///   - message: what they are told, at most 255 characters.
+  ///   - message: at most 255 characters.
   package func refuseEntry(
     in range: CellRange, title: StaticString, message: StaticString
   ) throws(SpreadsheetError) {
@@ -80,8 +78,8 @@ extension Sheet {
     try check(result, operation)
   }
 
-  /// Keeps Excel from marking cells of the ranges as numbers that are stored as text. All ranges of a sheet at once: a
-  /// second call replaces the first.
+  /// Suppresses Excel's mark for numbers stored as text. Pass all ranges of a sheet at once: a second call replaces the
+  /// first.
   package func ignoreNumbersAsText(in ranges: [CellRange]) throws(SpreadsheetError) {
     let operation: StaticString = "ignore numbers as text"
     try ensureOpen(operation)
@@ -93,7 +91,7 @@ extension Sheet {
       operation)
   }
 
-  /// Adds a rule for the cells of the range; the first that applies wins where two disagree.
+  /// Adds a rule for the cells of the range; of contradicting rules the first wins.
   package func addConditionalFormat(_ rule: ConditionalFormat, in range: CellRange) throws(SpreadsheetError) {
     let operation: StaticString = "add conditional format"
     let area = try area(range, operation)
@@ -129,7 +127,7 @@ extension Sheet {
     case .dataBar(let colour):
       unsafe options.type = UInt8(LXW_CONDITIONAL_DATA_BAR.rawValue)
       unsafe options.bar_color = colour.value
-      // Excel 2010's kind of bar: the older one draws the smallest value as no bar at all.
+      // The bar of Excel 2010, because the older one draws no bar for the smallest value.
       unsafe options.data_bar_2010 = 1
       unsafe options.bar_solid = 1
     }

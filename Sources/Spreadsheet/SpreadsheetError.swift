@@ -1,70 +1,58 @@
 import CXLSXWriter
 
-/// Why a workbook could not be written.
-///
-/// `description` names the operation and the cell, never what was to be written there: it is safe to log.
+/// An error of writing a workbook. Its description contains the operation and cell but no content, so it is safe to
+/// log.
 package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The cause; stable, meant to be switched over and counted.
+  /// The stable code.
   package enum Code: String, Sendable {
     /// The workbook was closed or abandoned before.
     case closed
     /// A format or chart of another workbook.
     case wrongWorkbook
-    /// A row, column or range outside 1,048,576 rows by 16,384 columns.
+    /// Outside 1,048,576 rows by 16,384 columns.
     case outOfRange
-    /// A streamed sheet has moved past this row; rows are written in ascending order.
+    /// A streamed sheet is past this row; rows must ascend.
     case rowAlreadyWritten
-    /// More characters than Excel takes; see ``CellText/maximumLength`` and ``CellText/fitting(_:marker:)``.
+    /// Longer than Excel's limit; see ``CellText/maximumLength`` and ``CellText/fitting(_:marker:)``.
     case textTooLong
-    /// NUL in a cell; control or non-characters where the file format cannot carry them.
+    /// NUL in a cell; control or non-characters where the file format cannot represent them.
     case textNotRepresentable
-    /// NaN or infinity.
     case notFinite
-    /// An integer of more than 15 digits: Excel would change it. Write it as text.
+    /// An integer of more than 15 digits, which Excel would round. Write it as text.
     case integerTooLarge
-    /// No such day or time, or a year outside 1900...9999.
     case dateOutOfRange
-    /// 65,530 hyperlinks on this sheet already.
     case tooManyLinks
-    /// Not an http, https or mailto address in ASCII of at most 2,079 characters.
     case linkNotAllowed
-    /// A name that Excel does not take for a sheet, a table, a column or a defined name, or one used twice.
+    /// An invalid or duplicate name of a sheet, table, column or range.
     case nameNotAllowed
-    /// A table and an autofilter on the same sheet.
     case filterConflict
     /// Any other argument outside Excel's limits.
     case parameterNotAllowed
-    /// The temporary or the target directory is missing or not writable.
+    /// The temporary or target directory is missing or not writable.
     case directoryNotUsable
-    /// The target exists already; it is never overwritten.
+    /// The target exists; it is never overwritten.
     case fileExists
-    /// The target could not be created.
     case cannotCreateFile
     /// A temporary file could not be created, written or read; mostly a full disk.
     case temporaryFileFailed
     /// The archive could not be written; mostly a full disk.
     case cannotWriteFile
-    /// The finished file could not be forced to disk.
     case cannotSynchronize
-    /// No memory.
     case outOfMemory
-    /// The library refused for a reason that this module does not expect.
+    /// The library refused for an unexpected reason.
     case unexpected
   }
 
-  /// The cause.
   package let code: Code
-  /// What was being done, such as "write text".
   package let operation: String
-  /// Name of the sheet, from the program's own fixed list.
+  /// The sheet's name, from the program's own list.
   package let sheet: String?
-  /// Zero-based row, when the failure belongs to a cell.
+  /// The zero-based row, if the error concerns a cell.
   package let row: Int?
-  /// Zero-based column, when the failure belongs to a cell.
   package let column: Int?
-  /// The library's `lxw_error`, when it was the library that refused.
+  /// The library's `lxw_error`, if the library refused.
   package let libraryCode: UInt32?
-  /// `errno`, when it was the operating system that refused.
+  /// `errno`, if the operating system refused.
   package let systemError: Int32?
 
   init(
@@ -80,7 +68,6 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     self.systemError = systemError
   }
 
-  /// One line for logs and people.
   package var description: String {
     var text = "workbook: cannot \(operation)"
     if let sheet { text += " on sheet \(sheet)" }
@@ -120,7 +107,6 @@ extension SpreadsheetError.Code {
     }
   }
 
-  /// Sorts the library's codes (`lxw_error` in xlsxwriter/common.h) by what a caller can do about them.
   init(_ error: lxw_error) {
     switch error {
     case LXW_ERROR_MEMORY_MALLOC_FAILED: self = .outOfMemory

@@ -1,27 +1,26 @@
 import CXLSXWriter
 import Glibc
 
-/// One XLSX file in the making: the life of a workbook is `init`, sheets, `close()`.
+/// An XLSX file being written: `init`, sheets, `close()`.
 ///
-/// Nothing is at `path` before `close()`, which writes, synchronizes and ends it; the caller renames the file into
-/// place and synchronizes the directory. A workbook that is dropped without `close()` leaves nothing at all.
-/// Neither a workbook nor its sheets are `Sendable`: one task writes one workbook. Two tasks may write two.
+/// `close()` creates the file at `path` and synchronizes it; the caller renames it and synchronizes the directory. A
+/// workbook that is dropped without `close()` leaves no file. One task writes one workbook; neither it nor its sheets
+/// are `Sendable`.
 package struct Workbook: ~Copyable {
-  /// Where the cells of a sheet wait until the workbook is closed.
   package enum Storage: Sendable {
-    /// Row by row in a temporary file: memory does not grow, rows must ascend. For sheets of any length.
+    /// In a temporary file: constant memory, ascending rows. For sheets of any length.
     case streamed
-    /// In memory, about 120 bytes a cell: any order, and charts get cached values. For sheets of some thousand rows.
+    /// In memory, about 120 bytes per cell: any order, and charts get cached values. For some thousand rows.
     case inMemory
   }
 
   private let handle: WorkbookHandle
 
   /// - Parameters:
-  ///   - path: where `close()` creates the file; nothing may be there.
-  ///   - permissions: of that file, less the umask.
-  ///   - temporaryDirectory: must exist and have room for the uncompressed sheets, about 60 bytes a cell.
-  /// - Throws: `directoryNotUsable`, `fileExists`, and what the properties break.
+  ///   - path: where `close()` creates the file; must not exist.
+  ///   - permissions: of that file, reduced by the umask.
+  ///   - temporaryDirectory: must exist and have room for the uncompressed sheets, about 60 bytes per cell.
+  /// - Throws: `directoryNotUsable`, `fileExists`, and the errors of invalid properties.
   package init(
     path: String, permissions: mode_t = 0o640, temporaryDirectory: String, properties: DocumentProperties
   ) throws(SpreadsheetError) {
@@ -35,15 +34,15 @@ package struct Workbook: ~Copyable {
     handle.abandon()
   }
 
-  /// Writes the file and forces it to disk.
-  /// - Throws: `fileExists`, `cannotCreateFile`, `temporaryFileFailed`, `cannotWriteFile` or `cannotSynchronize`;
-  ///   nothing is left at the path then. The library also prints a line to standard error when it cannot write.
+  /// Writes the file and synchronizes it.
+  /// - Throws: `fileExists`, `cannotCreateFile`, `temporaryFileFailed`, `cannotWriteFile` or `cannotSynchronize`; no
+  ///   file is left then. The library also prints a line to standard error when it cannot write.
   package consuming func close() throws(SpreadsheetError) {
     try handle.finish()
   }
 
-  /// Adds a sheet after those that are there.
-  /// - Throws: `nameNotAllowed` also for a name that is taken, whatever its case.
+  /// Appends a sheet.
+  /// - Throws: `nameNotAllowed`, also for an existing name regardless of case.
   package func addSheet(named name: SheetName, storage: Storage) throws(SpreadsheetError) -> Sheet {
     let operation: StaticString = "add sheet"
     let workbook = unsafe try open(operation)
@@ -53,7 +52,7 @@ package struct Workbook: ~Copyable {
     if storage == .streamed, let error = handle.missingDirectory() {
       throw SpreadsheetError(.temporaryFileFailed, operation, sheet: name.description, systemError: error)
     }
-    // The library has one switch for the whole workbook, but reads it only here, to copy it into the sheet.
+    // The library has one option per workbook, but reads it only here, to copy it into the sheet.
     unsafe workbook.pointee.options.constant_memory = storage == .streamed ? 1 : 0
     guard let worksheet = unsafe workbook_add_worksheet(workbook, name.description) else {
       throw SpreadsheetError(
@@ -63,9 +62,8 @@ package struct Workbook: ~Copyable {
     return unsafe Sheet(name: name, worksheet: worksheet, handle: handle)
   }
 
-  /// Gives a range a name that formulas and macros can call it by, in the whole workbook.
-  ///
-  /// - Parameter name: the program's own words, at most 100 bytes: the library has buffers of fixed size.
+  /// Defines a name for a range, for formulas and macros of the whole workbook.
+  /// - Parameter name: the program's own text, at most 100 bytes because of the library's buffers.
   /// - Throws: `nameNotAllowed`, `outOfRange`.
   package func defineName(_ name: String, for range: SheetRange) throws(SpreadsheetError) {
     let operation: StaticString = "define name"

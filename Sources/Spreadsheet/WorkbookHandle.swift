@@ -1,15 +1,15 @@
 import CXLSXWriter
 import Glibc
 
-/// Owns the library's workbook. Sheets and formats keep it alive, so none of their pointers is used after it is freed:
-/// once the workbook is finished or abandoned `workbook` is nil, and every call of theirs throws `closed`.
+/// The owner of the library's workbook. Sheets and formats keep it alive, so that none of their pointers is used after
+/// it is freed: once the workbook is finished or abandoned, `workbook` is nil and their calls throw `closed`.
 @safe
 final class WorkbookHandle {
   private(set) var workbook: UnsafeMutablePointer<lxw_workbook>?
   private let path: String
   private let permissions: mode_t
   private let temporaryDirectory: String
-  /// In the order of their tabs.
+  /// In tab order.
   private var sheets: [SheetRecord] = []
 
   init(path: String, permissions: mode_t, temporaryDirectory: String) throws(SpreadsheetError) {
@@ -17,7 +17,7 @@ final class WorkbookHandle {
     guard !path.utf8.contains(0), !temporaryDirectory.utf8.contains(0) else {
       throw SpreadsheetError(.parameterNotAllowed, operation)
     }
-    // Found now rather than after the last row. What counts is still the exclusive creation in `finish`.
+    // Checked early, before the rows are written. The exclusive creation in `finish` decides.
     for directory in [temporaryDirectory, Self.directory(of: path)] {
       guard unsafe access(directory, W_OK | X_OK) == 0 else {
         throw SpreadsheetError(.directoryNotUsable, operation, systemError: errno)
@@ -55,12 +55,11 @@ final class WorkbookHandle {
     }
   }
 
-  /// Writes the file and forces it to disk. Whatever happens the workbook is gone afterwards, and after a failure so is
-  /// the file.
+  /// Writes the file and synchronizes it. The workbook is always freed, and a failed file is removed.
   func finish() throws(SpreadsheetError) {
     let operation: StaticString = "write workbook"
     guard let workbook = unsafe workbook else { throw SpreadsheetError(.closed, operation) }
-    // The library would create it readable and writable by all, and overwrite what is there.
+    // The library would create it with access for all, and overwrite an existing file.
     let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions)
     guard descriptor >= 0 else {
       let error = errno
@@ -79,8 +78,8 @@ final class WorkbookHandle {
     if failure == nil {
       for sheet in sheets { sheet.discardIfEmpty() }
       errno = 0
-      // workbook_close frees the workbook whether or not it succeeds. Where it fails, temporary files that it had not come to
-      // stay open for as long as the process lives.
+      // workbook_close frees the workbook even if it fails. Temporary files that it had not reached then stay open
+      // until the process ends.
       let (result, error) = unsafe (workbook_close(workbook), errno)
       unsafe self.workbook = nil
       if result != LXW_NO_ERROR {
@@ -112,11 +111,10 @@ final class WorkbookHandle {
     unsafe lxw_workbook_free(workbook)
   }
 
-  /// Takes note of a new sheet.
   func add(_ sheet: SheetRecord) { sheets.append(sheet) }
 
-  /// Without its directory the library goes to another one, without a word.
-  /// - Returns: `errno`; nil when temporary files can be made there.
+  /// Returns `errno` if no temporary files can be created; nil if they can. The library would silently use another
+  /// directory.
   func missingDirectory() -> Int32? { unsafe access(temporaryDirectory, W_OK | X_OK) == 0 ? nil : errno }
 
   private static func directory(of path: String) -> String {

@@ -1,8 +1,8 @@
 import Postgres
 import Reconciliation
 
-/// The fields of a row by their position from 0, wherever it comes from: so that each relation has one reader. Throws as the
-/// accessors of `CopyReader` do.
+/// The fields of a row by position from 0, so that each relation has one decoder. Throws as the accessors of
+/// `CopyReader`.
 public protocol RowFields: ~Copyable {
   func id(_ column: Int) throws(PostgresError) -> Identifier
   func optionalId(_ column: Int) throws(PostgresError) -> Identifier?
@@ -33,44 +33,40 @@ extension PostgresRow: RowFields {
   }
 }
 
-/// Values made from the characters of a field, without a `String` between: most fields of a night's rows are ids and words
-/// of short lists.
+// Values are made from the bytes of a field without a `String`, because most fields of a night's rows are ids and enum
+// words.
 extension CopyReader: RowFields {
-  /// A text as an id. Throws as `text` does.
   public func id(_ column: Int) throws(PostgresError) -> Identifier {
     try withText(column) { text in text.withUnsafeBytes { Identifier(utf8: $0) } }
   }
 
-  /// As `id`; nil for NULL.
   public func optionalId(_ column: Int) throws(PostgresError) -> Identifier? { try isNull(column) ? nil : id(column) }
 
-  /// The bytes of a field as something to compare, whether they are a text or not, until the next row is read; nil for NULL.
+  /// The bytes of a field for comparison, valid UTF-8 or not, until the next row is read; nil for NULL.
   public func optionalKey(_ column: Int) throws(PostgresError) -> BorrowedText? {
     try bytes(column).map { BorrowedText($0) }
   }
 
-  /// A text as one of a list of words; nil for NULL and for another word.
+  /// The enum value of a text; nil for NULL and for an unknown word.
   public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
     try optionalBorrowed(column).flatMap(vocabulary.word)
   }
 
-  /// A text where it lies, until the next row is read. Throws as `text` does.
+  /// A text without copying, valid until the next row is read.
   public func borrowed(_ column: Int) throws(PostgresError) -> BorrowedText {
     try withText(column) { text in text.withUnsafeBytes { BorrowedText($0) } }
   }
 
-  /// As `borrowed`; nil for NULL.
   public func optionalBorrowed(_ column: Int) throws(PostgresError) -> BorrowedText? {
     try isNull(column) ? nil : borrowed(column)
   }
 
-  /// A point in time; nil for NULL.
   public func optionalInstant(_ column: Int) throws(PostgresError) -> Instant? {
     try optionalTimestamp(column).map { Instant(microseconds: $0) }
   }
 }
 
-/// The words of a list by how they are spelt.
+/// The cases of an enum by their raw values.
 public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendable>: Sendable {
   private let spellings: Spellings
   private let words: [Word]
@@ -82,21 +78,19 @@ public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendabl
 
   public func word(_ spelling: BorrowedText) -> Word? { spellings.place(of: spelling).map { words[$0] } }
 
-  /// Where a word stands in the list, below 255.
+  /// The index of a case, below 255.
   func place(of word: Word) -> UInt8 {
-    // A case without values is one byte, its place among the cases.
+    // A case without associated values is one byte, its index.
     withUnsafeBytes(of: word) { $0[0] }
   }
 
-  /// The word that stands there; nil where none does.
   func word(at place: UInt8) -> Word? { Int(place) < words.count ? words[Int(place)] : nil }
 }
 
-/// Apart from the words, so that looking for one is the same code for all lists.
-///
-/// Unchecked: what the pointers lead to is never changed once they are made, which the compiler cannot see.
+// Not generic, so that all vocabularies share the code of the search. Unchecked because the compiler cannot see that
+// the memory behind the pointers never changes after initialization.
 private struct Spellings: @unchecked Sendable {
-  /// Of memory that is never given back: what words there are is known as long as the program lives.
+  // The memory is never freed: a vocabulary lives as long as the program.
   private let texts: [BorrowedText]
 
   init(_ spellings: [String]) {
@@ -110,7 +104,7 @@ private struct Spellings: @unchecked Sendable {
   func place(of spelling: BorrowedText) -> Int? { texts.firstIndex(of: spelling) }
 }
 
-/// The lists of words that rows are written in.
+/// The vocabularies of stored rows.
 public enum Vocabularies {
   public static let orderStatus = Vocabulary<OrderStatus>()
   public static let environment = Vocabulary<AppleEnvironment>()

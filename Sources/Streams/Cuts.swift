@@ -1,31 +1,30 @@
 import Reconciliation
 
-/// Where a range of ids is cut into parts. A part holds the ids from one cut, included, up to the next; what has no id comes
-/// last, as in every stream.
+/// The borders between the parts of a range of ids. A part contains its lower border; rows without an id are in the
+/// last part.
 public struct Cuts: Hashable, Sendable {
-  /// In byte order, each once.
+  /// In byte order, without duplicates.
   public let places: [Identifier]
 
-  /// All of it in one part.
+  /// A single part.
   public static let none = Cuts([])
 
-  /// - Parameter places: in any order; they need not be ids that exist.
+  /// - Parameter places: in any order; they need not be existing ids.
   public init(_ places: some Sequence<Identifier>) { self.places = Set(places).sorted() }
 
-  /// At the quantiles of a sample of ids, so that as many of them lie in each part.
-  ///
+  /// Creates borders at the quantiles of a sample of ids, so that parts are of equal size.
   /// - Parameters:
-  ///   - sample: in any order; an empty one is cut nowhere.
-  ///   - count: parts at most.
+  ///   - sample: in any order; if empty, there is one part.
+  ///   - count: the maximum number of parts.
   public init(quantilesOf sample: [Identifier], count: Int) {
     let sorted = Set(sample).sorted()
     self.init((1..<max(count, 1)).compactMap { sorted.isEmpty ? nil : sorted[$0 * sorted.count / max(count, 1)] })
   }
 
-  /// How many parts there are.
+  /// The number of parts.
   public var count: Int { places.count + 1 }
 
-  /// The part that an id lies in.
+  /// The part of an id.
   public func part(of id: Identifier?) -> Int {
     guard let id else { return places.count }
     var (low, high) = (0, places.count)
@@ -36,7 +35,7 @@ public struct Cuts: Hashable, Sendable {
     return low
   }
 
-  /// The first id of a part and the first behind it; nil where there is no cut.
+  /// The first id of a part and the first after it; nil if there is no border.
   public func bounds(of part: Int) -> (from: Identifier?, before: Identifier?) {
     (part == 0 ? nil : places[part - 1], part == places.count ? nil : places[part])
   }

@@ -1,17 +1,17 @@
 import Reconciliation
 
-/// What the parts of one stage leave for the parts of the next: each record goes to the part that its id lies in, and comes
-/// out there in the order of a `SpillSorter`, whoever has left it.
+/// Passes records from the parts of one stage to the parts of the next. A record goes to the part of its id, where
+/// records are sorted by `SpillSorter` and independent of their source.
 public final class Exchange {
   private let cuts: Cuts
   private let budget: Int
   private let directory: String
-  /// By who leaves, then by who gets it.
+  /// By source, then by target.
   private let sorters: [[SpillSorter]]
 
   /// - Parameters:
-  ///   - sources: how many parts leave records.
-  ///   - cuts: of the ids that records go by.
+  ///   - sources: the number of writing parts.
+  ///   - cuts: the borders of the reading parts.
   ///   - budget: bytes of records that one part keeps in memory.
   public init(from sources: Int, to cuts: Cuts, directory: String, budget: Int = 8 << 20) {
     self.cuts = cuts
@@ -23,7 +23,7 @@ public final class Exchange {
     }
   }
 
-  /// Where one part leaves its records. Used by one thread at a time.
+  /// The outlet of one writing part. Used by one thread at a time.
   public func outlet(_ source: Int) -> Outlet {
     let (cuts, sorters) = (cuts, sorters[source])
     if sorters.count == 1 {
@@ -33,7 +33,7 @@ public final class Exchange {
     return Outlet { id, key, content in try sorters[cuts.part(of: id.id)].add(key: key, content: content) }
   }
 
-  /// For each part what was left for it. Not before everything was.
+  /// Returns the records of each reading part. Must be called after all writes.
   public func gathered() throws(SpillSorter.Failure) -> [SpillSorter] {
     var gathered: [SpillSorter] = []
     for part in 0..<cuts.count {
@@ -51,17 +51,16 @@ public final class Exchange {
       self.put = put
     }
 
-    /// Leaves a record for the part that an id lies in, by a key as `RecordBytes.put(sorting:)` puts it.
+    /// Adds a record by a key from `RecordBytes.put(sorting:)`, for the part of the id in it.
     public func add(sorting key: borrowing RecordBytes, _ record: borrowing RecordBytes) throws {
       try put(BorrowedText(sorting: key.content), key.content, record.content)
     }
 
-    /// The same, by the bytes of the id.
+    /// Adds a record for the part of an id.
     public func add(_ id: BorrowedText, _ record: borrowing RecordBytes) throws {
       try put(id, id.bytes, record.content)
     }
 
-    /// The same.
     public func add(_ id: Identifier, _ record: borrowing RecordBytes) throws {
       let content = record.content
       try id.withUTF8 { key in try put(BorrowedText(key), key, content) }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// A record on its way between two programs.
+/// A record that is sent between two programs.
 public struct Frame: Hashable, Sendable {
-  /// What it is.
+  /// The kind of record.
   public var tag: UInt8
-  /// What it is sorted by and goes by: 0 and the bytes of an id, or 1 where there is none.
+  /// The sort key: 0 and the bytes of an id, or 1 without an id.
   public var key: [UInt8]
   public var content: [UInt8]
 
@@ -14,7 +14,6 @@ public struct Frame: Hashable, Sendable {
     self.content = content
   }
 
-  /// Bytes that cannot be read or written as frames.
   public struct Failure: Error, CustomStringConvertible {
     public var description: String
 
@@ -22,18 +21,16 @@ public struct Frame: Hashable, Sendable {
   }
 }
 
-/// Frames as a stream of bytes: the length of what follows as four bytes, most significant first; the tag as one; the length
-/// of the key as four; the key; the content.
+/// A stream of frames: the length of the rest in four big-endian bytes; the tag in one; the length of the key in four;
+/// the key; the content.
 ///
-/// Used by one thread at a time; not `Sendable`.
+/// Not `Sendable`; used by one thread at a time.
 public final class FrameStream {
   private let file: UnsafeMutablePointer<FILE>
   private let name: String
   private let isOwned: Bool
 
-  /// Over a file descriptor that stays open.
-  ///
-  /// - Parameter name: for errors.
+  /// Uses a file descriptor, which stays open. `name` is for errors.
   public init(descriptor: Int32, isWritten: Bool, name: String) throws(Frame.Failure) {
     guard let file = fdopen(descriptor, isWritten ? "w" : "r") else {
       throw Frame.Failure(description: "cannot use \(name): \(String(cString: strerror(errno)))")
@@ -43,7 +40,6 @@ public final class FrameStream {
     isOwned = false
   }
 
-  /// Opens a file to read it, or makes one.
   public init(path: String, isWritten: Bool = false) throws(Frame.Failure) {
     guard let file = fopen(path, isWritten ? "wbe" : "rbe") else {
       throw Frame.Failure(description: "cannot open \(path): \(String(cString: strerror(errno)))")
@@ -55,7 +51,6 @@ public final class FrameStream {
 
   deinit { if isOwned { fclose(file) } }
 
-  /// The next frame; nil after the last.
   public func next() throws(Frame.Failure) -> Frame? {
     var head = [UInt8](repeating: 0, count: 9)
     let read = fread(&head, 1, head.count, file)
@@ -90,7 +85,6 @@ public final class FrameStream {
     }
   }
 
-  /// Hands on what is buffered.
   public func flush() throws(Frame.Failure) { if fflush(file) != 0 { throw unwritten } }
 
   private var unwritten: Frame.Failure {

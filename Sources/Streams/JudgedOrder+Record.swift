@@ -1,7 +1,7 @@
 import Reconciliation
 
 extension JudgedOrder {
-  /// Puts the order behind what the record holds.
+  /// Appends the order to a record.
   public func write(to record: inout RecordBytes) {
     record.put(bundleId)
     record.put(productId)
@@ -13,7 +13,7 @@ extension JudgedOrder {
     record.put(renewals) { $1.put($0) }
   }
 
-  /// The order that `write(to:)` has put. Throws where it has put none.
+  /// Reads an order that `write(to:)` wrote.
   public init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     let (bundleId, productId) = (try record.optionalText(), try record.id())
     guard let quantity = try record.optionalInt32(), let amount = try record.optionalMoney(),
@@ -27,7 +27,7 @@ extension JudgedOrder {
 }
 
 extension SettledSale {
-  /// As the `JudgedOrder` of its judgement writes itself.
+  /// Writes the same bytes as the `JudgedOrder` of its judgement.
   public func writeJudgedOrder(to record: inout RecordBytes) {
     record.put(order.bundleId)
     record.put(order.productId)
@@ -36,7 +36,7 @@ extension SettledSale {
     record.put(Optional(order.verifiedAt ?? order.createdAt))
     record.put(true)
     record.put(false)
-    // A later period of a subscription is no plain payment.
+    // No renewals, because a later period of a subscription is not a settled sale.
     record.put(Int64(0))
   }
 }

@@ -1,13 +1,12 @@
 import Postgres
 import Reconciliation
 
-/// A COPY stream for merging by the id in its first column, whose rows come in the byte order of it, NULLs last.
+/// A COPY stream for a merge join by the id in its first column; rows are in byte order of it, NULLs last.
 public struct OrderedStream<Row>: ~Copyable {
   private var reader: CopyReader
   private let decode: (borrowing CopyReader) throws -> Row
-  /// The key of the next row, where it lies in the server's message; nil when that row has none, or after the last.
+  /// The key of the next row in the server's message; nil if the row has none, or after the last.
   public private(set) var nextKey: BorrowedText?
-  /// Whether there is no row left.
   public private(set) var isAtEnd = false
 
   public init(_ reader: consuming CopyReader, decode: @escaping (borrowing CopyReader) throws -> Row) throws {
@@ -16,10 +15,10 @@ public struct OrderedStream<Row>: ~Copyable {
     try advance()
   }
 
-  /// The next row as it lies in the server's message.
+  /// The next row in the server's message.
   public var front: CopyReader { @inline(__always) _read { yield reader } }
 
-  /// The next row; nil after the last.
+  /// Returns the next row; nil after the last.
   public mutating func next() throws -> Row? {
     if isAtEnd { return nil }
     let row = try decode(reader)
@@ -27,13 +26,13 @@ public struct OrderedStream<Row>: ~Copyable {
     return row
   }
 
-  /// Passes over the next row.
+  /// Skips the next row.
   public mutating func skip() throws { if !isAtEnd { try advance() } }
 
-  /// Passes over all that is left: a stream that is dropped before its end takes its transaction with it.
+  /// Skips the remaining rows, because a stream dropped before its end makes its transaction fail.
   public mutating func skipRest() throws { while !isAtEnd { try advance() } }
 
-  /// Passes over the rows of lesser keys. Whether the next row is of this one.
+  /// Skips rows with smaller keys; returns true if the next row has this key.
   public mutating func isNext(_ key: BorrowedText) throws -> Bool {
     while let next = nextKey, next < key { try advance() }
     return nextKey == key

@@ -1,8 +1,8 @@
 import Reconciliation
 
-/// Writes values into bytes that `RecordReader` reads back, for records that wait on disk.
+/// Encodes values as bytes for `RecordReader`, for records on disk.
 ///
-/// One block of memory for all records of a writer: a night writes millions of them, and nothing is allocated for any.
+/// A writer reuses one block of memory, because a night writes millions of records.
 public struct RecordBytes: ~Copyable {
   private var start: UnsafeMutableRawPointer
   private var capacity = 512
@@ -12,15 +12,13 @@ public struct RecordBytes: ~Copyable {
 
   deinit { start.deallocate() }
 
-  /// The record as it lies here, until more is put or it is cleared.
+  /// The record, valid until the next write or `clear()`.
   public var content: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: start, count: count) }
 
-  /// A copy of the record.
   public var bytes: [UInt8] { [UInt8](content) }
 
   public mutating func clear() { count = 0 }
 
-  /// Room for so many bytes more, to be filled.
   private mutating func place(for more: Int) -> UnsafeMutableRawPointer {
     if capacity - count < more { grow(by: more) }
     count += more
@@ -47,7 +45,7 @@ public struct RecordBytes: ~Copyable {
   public mutating func put(_ byte: UInt8) { place(for: 1).storeBytes(of: byte, as: UInt8.self) }
 
   public mutating func put(_ text: String) {
-    // A text that would have to be copied first is none of ours.
+    // Strings of this program have contiguous storage; others take the slower way.
     if text.utf8.withContiguousStorageIfAvailable({ put(UnsafeRawBufferPointer($0)) }) == nil { put(Identifier(text)) }
   }
 
@@ -63,7 +61,7 @@ public struct RecordBytes: ~Copyable {
     append(text)
   }
 
-  /// Adds what another record holds, as it is.
+  /// Appends the content of another record.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress else { return }
     place(for: bytes.count).copyMemory(from: source, byteCount: bytes.count)
@@ -81,7 +79,7 @@ public struct RecordBytes: ~Copyable {
     if let id { put(id) }
   }
 
-  /// Bytes that sort as the ids do, those that are missing last, like NULLs in the streams. Nothing may follow them.
+  /// Writes bytes in the sort order of ids, missing ids last like NULLs in the streams. Nothing may follow them.
   public mutating func put(sorting id: Identifier?) {
     put(id == nil)
     id?.withUTF8 { append($0) }
@@ -98,15 +96,15 @@ public struct RecordBytes: ~Copyable {
 
   public mutating func put(_ flag: Bool) { put(flag ? 1 : 0 as UInt8) }
 
-  /// 2 for nil.
+  // 2 for nil.
   public mutating func put(_ flag: Bool?) { put(flag.map { $0 ? 1 : 0 } ?? 2 as UInt8) }
 
-  /// A word of a list, as its place in it.
+  /// Writes an enum value as its index.
   public mutating func put<Word>(_ word: Word?, of vocabulary: Vocabulary<Word>) {
     put(word.map { vocabulary.place(of: $0) } ?? .max)
   }
 
-  /// How many there are, then each of them.
+  /// Writes the number of values, then each of them.
   public mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
     put(Int64(values.count))
     for value in values { each(value, &self) }
@@ -120,7 +118,7 @@ public struct RecordBytes: ~Copyable {
 }
 
 extension BorrowedText {
-  /// The id that `RecordBytes.put(sorting:)` has put; nil where there was none.
+  /// The id of a key written by `RecordBytes.put(sorting:)`; nil if it was missing.
   public init?(sorting key: UnsafeRawBufferPointer) {
     guard key.first == 0 else { return nil }
     self.init(UnsafeRawBufferPointer(rebasing: key.dropFirst()))

@@ -1,18 +1,18 @@
 import Reconciliation
 
-/// Reads what `RecordBytes` wrote, in the same order. A record that ends too early is a defect of this program.
+/// Decodes the values of `RecordBytes` in the order of writing. A mismatch is a defect of the program.
 public struct RecordReader: ~Copyable {
-  /// The record was written by another order of calls.
+  /// The record was written with another sequence of values.
   public struct Mismatch: Error {
     public init() {}
   }
 
   private var next: UnsafeRawPointer
   private let end: UnsafeRawPointer
-  /// What was copied to be read, and goes with the reader.
+  /// The copied bytes that the reader owns; nil if it reads in place.
   private let own: UnsafeMutableRawBufferPointer?
 
-  /// Reads bytes where they lie: they must stay there as long as the reader is used.
+  /// Reads bytes in place: they must outlive the reader.
   public init(_ content: UnsafeRawBufferPointer) { self.init(content, own: nil) }
 
   /// Reads a copy.
@@ -23,7 +23,7 @@ public struct RecordReader: ~Copyable {
   }
 
   private init(_ content: UnsafeRawBufferPointer, own: UnsafeMutableRawBufferPointer?) {
-    // An empty buffer may have no address; nothing is read through the one that stands in.
+    // An empty buffer may have no address; nothing is read through the placeholder.
     next = content.baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped
     end = next + content.count
     self.own = own
@@ -31,7 +31,6 @@ public struct RecordReader: ~Copyable {
 
   deinit { own?.deallocate() }
 
-  /// Where so many bytes lie, which are then behind.
   private mutating func take(_ count: Int) throws(Mismatch) -> UnsafeRawPointer {
     guard end - next >= count else { throw Mismatch() }
     next += count
@@ -50,7 +49,7 @@ public struct RecordReader: ~Copyable {
 
   public mutating func id() throws(Mismatch) -> Identifier { try borrowed().id }
 
-  /// A text or an id where it lies, which is where the record lies.
+  /// A text or id in place, valid as long as the record.
   public mutating func borrowed() throws(Mismatch) -> BorrowedText {
     let count = Int(UInt32(littleEndian: try take(4).loadUnaligned(as: UInt32.self)))
     return BorrowedText(UnsafeRawBufferPointer(start: try take(count), count: count))
@@ -58,7 +57,7 @@ public struct RecordReader: ~Copyable {
 
   public mutating func optionalBorrowed() throws(Mismatch) -> BorrowedText? { try flag() ? borrowed() : nil }
 
-  /// What of the record was not read yet, where it lies.
+  /// The unread rest of the record, in place.
   public var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: next, count: end - next) }
 
   public mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
@@ -70,7 +69,7 @@ public struct RecordReader: ~Copyable {
     return byte == 2 ? nil : byte == 1
   }
 
-  /// A word of a list; nil where there was none.
+  /// An enum value; nil if none was written.
   public mutating func word<Word>(of vocabulary: Vocabulary<Word>) throws(Mismatch) -> Word? {
     vocabulary.word(at: try byte())
   }

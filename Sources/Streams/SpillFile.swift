@@ -1,20 +1,17 @@
 import CSystemCalls
 import Foundation
 
-/// Records in the order in which they were added, on disk, read as often as they are needed.
+/// Records in a temporary file, in order of addition, which can be read several times.
 ///
-/// What a night reads from the shop's server once and looks at several times waits here.
+/// It keeps rows that a night reads once from the shop's server and uses several times.
 public final class SpillFile {
   private let directory: String
   private let file: TemporaryFile
-  /// The record that was read last.
   private var last = UnsafeMutableRawBufferPointer.allocate(byteCount: 512, alignment: 1)
-  /// How many records were added.
   public private(set) var count = 0
-  /// How many were read since `restart`.
   private var position = 0
 
-  /// - Parameter directory: where the nameless temporary file lies.
+  /// - Parameter directory: the directory of the unnamed temporary file.
   public init(directory: String) throws(SpillSorter.Failure) {
     self.directory = directory
     guard let file = TemporaryFile(in: directory) else {
@@ -28,7 +25,7 @@ public final class SpillFile {
     last.deallocate()
   }
 
-  /// Adds a record. Not while a reading is under way.
+  /// Adds a record. Not allowed during a reading.
   public func add(_ content: UnsafeRawBufferPointer) throws(SpillSorter.Failure) {
     var length = UInt32(content.count)
     guard fwrite_unlocked(&length, 4, 1, file.stream) == 1,
@@ -43,14 +40,14 @@ public final class SpillFile {
     }
   }
 
-  /// Goes back to the first record, to read all of them from there.
+  /// Moves to the first record.
   public func restart() throws(SpillSorter.Failure) {
     guard fflush(file.stream) == 0 else { throw failure() }
     Glibc.rewind(file.stream)
     position = 0
   }
 
-  /// The next record after `restart`, which lies there until the one after it is read; nil after the last.
+  /// The next record after `restart`, valid until the following one is read; nil after the last.
   public func next() throws(SpillSorter.Failure) -> UnsafeRawBufferPointer? {
     if position == count { return nil }
     var length: UInt32 = 0
@@ -65,23 +62,23 @@ public final class SpillFile {
     return UnsafeRawBufferPointer(rebasing: last[..<wanted])
   }
 
-  /// What ended before its last record has lost it, and says so with no error of its own.
+  // A truncated file sets no errno.
   private func failure() -> SpillSorter.Failure {
     SpillSorter.Failure(directory: directory, code: feof(file.stream) != 0 ? EIO : errno)
   }
 }
 
-/// A temporary file that nobody else sees. Whoever has made it closes it, and one thread at a time uses it.
+/// A temporary file without a name, used by one thread at a time. Its creator closes it.
 struct TemporaryFile {
   let stream: UnsafeMutablePointer<FILE>
   private let buffer: UnsafeMutablePointer<CChar>
 
-  /// Some of these are open at once for each thing that waits on disk.
+  // Small, because many such files are open at once.
   private static let bufferSize = 1 << 14
 
-  /// nil, with `errno` set, when there is no room for one.
+  /// Nil, with `errno` set, if it cannot be created.
   init?(in directory: String) {
-    // It is gone with the process, however that ends.
+    // The file has no name, so it disappears with the process.
     let descriptor = file_open_temporary(directory)
     guard descriptor >= 0, let stream = fdopen(descriptor, "w+") else { return nil }
     self.stream = stream

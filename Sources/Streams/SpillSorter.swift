@@ -1,12 +1,12 @@
 import Foundation
 import Reconciliation
 
-/// Sorts any number of records by their keys in bounded memory: what does not fit waits in a nameless temporary file.
+/// An external sort in bounded memory: records beyond the budget are kept in unnamed temporary files.
 ///
-/// Records come out in the byte order of their keys; equal keys in the byte order of their contents, so that the order of
-/// arrival plays no part.
+/// Records are returned in byte order of their keys, equal keys in byte order of their contents, so that the order of
+/// arrival does not matter.
 public final class SpillSorter {
-  /// A temporary file that cannot be written or read: a full disk, most likely.
+  /// A temporary file cannot be written or read, mostly because of a full disk.
   public struct Failure: Error, CustomStringConvertible {
     public var directory: String
     public var code: Int32
@@ -14,21 +14,21 @@ public final class SpillSorter {
       "cannot use a temporary file in \(directory): \(String(cString: strerror(code))); free some space there\(elsewhere)"
     }
 
-    /// What moves the file to another disk. A report is made where it will lie, and its temporary files with it.
+    // The temporary files of a report are created in its directory.
     private var elsewhere: String {
       directory == NSTemporaryDirectory() ? " or set TMPDIR" : ", or name another report.directory"
     }
   }
 
-  /// A key and what belongs to it, as they lie with the sorter until the next one is taken.
+  /// A key and its content, valid until the next record is read.
   public struct Record {
     public let key: UnsafeRawBufferPointer
     public let content: UnsafeRawBufferPointer
   }
 
-  /// Where a record lies in the arena: its key, then its content.
+  /// The position of a record in the arena: its key, then its content.
   private struct Entry {
-    /// The key's first bytes, which nearly always decide.
+    /// The first bytes of the key, which nearly always decide a comparison.
     var prefix: UInt64
     var start: Int
     var keyLength: UInt32
@@ -39,21 +39,18 @@ public final class SpillSorter {
     var all: Range<Int> { start..<content.upperBound }
   }
 
-  /// One run of sorted records in a file, with the first one that was not taken yet. No references are counted: runs are
-  /// compared for every record that is read.
+  /// A run of sorted records in a file, with its first unread record. A struct with pointers, because runs are compared
+  /// for every record and must not count references.
   private struct Run {
     let file: TemporaryFile
-    /// How often its records were merged.
+    /// The number of merges behind the run.
     let level: Int
-    /// How many records it holds, and how many of them were read since it went back.
     private(set) var count = 0
     private var position = 0
-    /// Key and content of the head.
     private(set) var head: UnsafeMutablePointer<UInt8>
     private var capacity: Int
     private(set) var keyLength = 0
     private(set) var contentLength = 0
-    /// Of the head's key.
     private var prefix: UInt64 = 0
 
     init(_ file: TemporaryFile, level: Int = 0) {
@@ -69,7 +66,6 @@ public final class SpillSorter {
     var key: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head, count: keyLength) }
     var content: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: head + keyLength, count: contentLength) }
 
-    /// Takes note of records that were written behind the others.
     mutating func add(_ records: Int) { count += records }
 
     mutating func rewind() {
@@ -77,7 +73,6 @@ public final class SpillSorter {
       position = 0
     }
 
-    /// Reads the next record; false after the last. nil, with `errno` set, when that fails.
     mutating func advance() -> Bool? {
       if position == count { return false }
       position += 1
@@ -95,7 +90,7 @@ public final class SpillSorter {
       return true
     }
 
-    /// What ended before its last record has lost it, and says so with no error of its own.
+    // A truncated file sets no errno.
     private func lost() -> Bool? {
       if feof(file.stream) != 0 { errno = EIO }
       return nil
@@ -112,30 +107,29 @@ public final class SpillSorter {
     }
   }
 
-  /// So many runs of a level become one of the next: a process may have few files open, and each record that is read is
-  /// compared with all of them.
+  /// The number of runs of a level that are merged into one of the next: a process may open few files, and every record
+  /// is compared with all runs.
   private static let fanIn = 32
 
   private let directory: String
   private let budget: Int
-  /// All waiting records end to end: one allocation instead of two for each.
+  /// All records in memory, contiguous: one allocation instead of two per record.
   private var arena = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-  /// Bytes of the arena that records take.
   private var used = 0
   private var entries: [Entry] = []
   private var runs: [Run] = []
-  /// The last key of the newest run, while more may be written behind it.
+  /// The last key of the newest run, if more records may be appended to it.
   private var newestKey: [UInt8]?
-  /// Places of the runs that have a head, as a heap with the least in front.
+  /// A heap of the indices of runs with a head, the smallest first.
   private var queue: [Int] = []
   private var position = 0
   private var isSorted = false
-  /// Whether the record in front was handed out.
+  /// True if the first record of the heap was returned.
   private var isTaken = false
   public private(set) var count = 0
 
   /// - Parameters:
-  ///   - directory: where temporary files go.
+  ///   - directory: the directory of temporary files.
   ///   - budget: bytes of records that are kept in memory.
   public init(directory: String, budget: Int = 4 << 20) {
     self.directory = directory
@@ -147,12 +141,13 @@ public final class SpillSorter {
     arena.deallocate()
   }
 
-  /// Adds a record. Not after the first `next`.
+  /// Adds a record. Not allowed after the first `next`.
   public func add(key: UnsafeRawBufferPointer, content: UnsafeRawBufferPointer) throws(Failure) {
     precondition(!isSorted, "records are added before they are read")
     let length = key.count + content.count
     if arena.count - used < length {
-      // At once, because what is outgrown is not always given back; untouched pages cost nothing.
+      // Allocated at full size, because freed smaller blocks are not always returned to the system, and untouched pages
+      // cost nothing.
       let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(budget, 2 * used) + length, alignment: 1)
       larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: arena[..<used]))
       arena.deallocate()
@@ -181,7 +176,6 @@ public final class SpillSorter {
     }
   }
 
-  /// Adds a record whose key are the bytes of an id.
   public func add(_ id: Identifier, _ record: borrowing RecordBytes) throws(Failure) {
     let content = record.content
     try id.withUTF8 { (key) throws(Failure) in try add(key: key, content: content) }
@@ -196,19 +190,19 @@ public final class SpillSorter {
     UnsafeRawBufferPointer(rebasing: arena[range])
   }
 
-  /// Takes over all records of another one, which is left without any. Not after the first `next` of either.
+  /// Moves all records of another sorter into this one. Not allowed after the first `next` of either.
   public func absorb(_ other: SpillSorter) throws(Failure) {
     precondition(!isSorted && !other.isSorted, "records are added before they are read")
     for entry in other.entries { try add(key: other.bytes(entry.key), content: other.bytes(entry.content)) }
     count += other.count - other.entries.count
     if runs.isEmpty { newestKey = nil }
-    // Before its own, which the next merge of a level takes from the end.
+    // Before this sorter's runs, because the next merge of a level takes runs from the end.
     runs.insert(contentsOf: other.runs, at: 0)
     (other.entries, other.runs, other.newestKey, other.count) = ([], [], nil, 0)
     other.dropArena()
   }
 
-  /// The first eight bytes as a number that sorts like them, zeros behind a shorter key.
+  // The first eight bytes as a number with the same order; a shorter key is padded with zeros.
   private static func prefix(_ key: UnsafeRawBufferPointer) -> UInt64 {
     if key.count >= 8 { return UInt64(bigEndian: key.loadUnaligned(as: UInt64.self)) }
     var prefix: UInt64 = 0
@@ -233,7 +227,7 @@ public final class SpillSorter {
 
   // MARK: - Merging
 
-  /// A heap of some runs, each before its second record, the first being its head.
+  // Returns a heap of runs, each at its first record.
   private func rewind(_ indices: Range<Int>) throws(Failure) -> [Int] {
     var queue: [Int] = []
     for index in indices {
@@ -245,18 +239,16 @@ public final class SpillSorter {
     return queue
   }
 
-  /// Passes over the least record.
   private func passFirst(of queue: inout [Int]) throws(Failure) {
     guard let isThere = runs[queue[0]].advance() else { throw failure() }
     if !isThere {
       queue.swapAt(0, queue.count - 1)
       queue.removeLast()
     }
-    // What came in order lies in one run.
+    // Records that arrived in order are in one run, which needs no heap.
     if queue.count > 1 { sink(0, in: &queue) }
   }
 
-  /// Lets what is too large for its place change places with the lesser of those below.
   private func sink(_ start: Int, in queue: inout [Int]) {
     runs.withUnsafeBufferPointer { runs in
       queue.withUnsafeMutableBufferPointer { queue in
@@ -272,7 +264,7 @@ public final class SpillSorter {
     }
   }
 
-  /// Goes back to the first record.
+  /// Moves to the first record.
   public func restart() throws(Failure) {
     (position, isTaken) = (0, false)
     if isSorted, !runs.isEmpty { queue = try rewind(runs.indices) }
@@ -285,7 +277,7 @@ public final class SpillSorter {
       return
     }
     if !entries.isEmpty { try spill() }
-    // Everything is read from the files now.
+    // From here on all records are read from the files.
     entries = []
     dropArena()
     queue = try rewind(runs.indices)
@@ -307,7 +299,7 @@ public final class SpillSorter {
   private func spill() throws(Failure) {
     guard !entries.isEmpty else { return }
     sortEntries()
-    // What comes in order, as ids mostly do that count up, makes one run: nothing of it is to be merged.
+    // Ids mostly count up, so records often arrive in order and make one run that needs no merge.
     if !(newestKey?.lexicographicallyPrecedes(bytes(entries[0].key)) ?? false) { runs.append(Run(try openFile())) }
     let file = runs[runs.count - 1].file
     let isWritten = entries.allSatisfy {
@@ -324,7 +316,7 @@ public final class SpillSorter {
   private func mergeFullLevels() throws(Failure) {
     while runs.count >= SpillSorter.fanIn {
       let level = runs[runs.count - 1].level
-      // The newest runs are the last ones, and of the lowest level.
+      // The newest runs are at the end, and of the lowest level.
       let full = runs.count - SpillSorter.fanIn..<runs.count
       guard runs[full.lowerBound].level == level else { return }
       var queue = try rewind(full)
@@ -357,7 +349,6 @@ public final class SpillSorter {
     return file
   }
 
-  /// Writes a record; false, with `errno` set, when it does not fit.
   private static func write(
     _ keyLength: UInt32, _ contentLength: UInt32, _ bytes: UnsafeRawBufferPointer, to file: TemporaryFile
   ) -> Bool {
@@ -369,7 +360,7 @@ public final class SpillSorter {
   private func failure() -> Failure { Failure(directory: directory, code: errno) }
 }
 
-/// Walks through what was sorted, one value ahead.
+/// Iterates over sorted records with a look-ahead of one value.
 public struct SpillCursor<Value> {
   private let sorter: SpillSorter
   private let decode: (SpillSorter.Record) throws -> Value
@@ -382,10 +373,10 @@ public struct SpillCursor<Value> {
     try advance()
   }
 
-  /// Moves on to the one after the head.
+  /// Discards the head.
   public mutating func advance() throws { head = try sorter.next().map(decode) }
 
-  /// Takes the head; nil after the last.
+  /// Returns the head and advances; nil after the last.
   public mutating func next() throws -> Value? {
     guard let value = head.take() else { return nil }
     try advance()

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Where the parts of a workbook are: one part's relationships (ECMA-376 part 2, 6.5).
+/// The relationships of one part of a workbook (ECMA-376 part 2, 6.5).
 final class Relationships: XMLHandler {
   private(set) var targets: [(id: String, type: String, target: String)] = []
-  /// The directory of the part that the relationships belong to, such as `xl`.
+  /// The directory of the part that owns the relationships, such as `xl`.
   private let base: String
 
   var isDone: Bool { false }
@@ -20,12 +20,11 @@ final class Relationships: XMLHandler {
   func text(_ bytes: UnsafeBufferPointer<UInt8>) {}
   func end(_ name: String) {}
 
-  /// The part of this kind; the strict and the transitional form of the format differ before the last slash.
+  // Compares the end of the type, because the strict and the transitional format differ before the last slash.
   func part(ofType suffix: String) -> String? { targets.first { $0.type.hasSuffix("/" + suffix) }?.target }
 
   func part(id: String) -> String? { targets.first { $0.id == id }?.target }
 
-  /// The target's path in the archive.
   private func path(_ target: String) -> String {
     var steps = target.hasPrefix("/") ? [] : base.split(separator: "/")
     for step in target.split(separator: "/") where step != "." {
@@ -35,7 +34,7 @@ final class Relationships: XMLHandler {
   }
 }
 
-/// The sheets that a workbook lists, in the order of their tabs, hidden ones too.
+/// The workbook's sheets in tab order, including hidden ones.
 final class SheetList: XMLHandler {
   private(set) var sheets: [(name: String, relationship: String)] = []
 
@@ -50,14 +49,14 @@ final class SheetList: XMLHandler {
   func end(_ name: String) {}
 }
 
-/// When the workbook was made, from its core properties (ECMA-376 part 2, 8.3.4).
+/// The creation date in the core properties (ECMA-376 part 2, 8.3.4).
 final class CoreProperties: XMLHandler {
   private var isCreated = false
   private var content: [UInt8] = []
 
   var isDone: Bool { false }
 
-  /// Seconds since 1970; nil when nothing is said.
+  /// Seconds since 1970; nil if missing.
   var created: Int64? {
     let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     // Some programs add fractions of a second.

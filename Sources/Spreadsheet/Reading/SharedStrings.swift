@@ -1,18 +1,17 @@
-/// The texts that cells refer to by number, one behind the other in one block of bytes.
+/// The table of shared strings, stored in one block of bytes.
 final class SharedStrings: XMLHandler {
   private var bytes: [UInt8] = []
   private var ends: [Int] = []
   private var collector = TextCollector()
   private let part: String
 
-  /// More text than any workbook of findings has.
+  // More text than any workbook of findings has.
   private static let maximumBytes = 256 << 20
 
   var isDone: Bool { false }
 
   init(part: String) { self.part = part }
 
-  /// The text of this number; nil when there is none.
   subscript(index: Int) -> String? {
     guard ends.indices.contains(index) else { return nil }
     return String(decoding: bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]], as: UTF8.self)
@@ -30,7 +29,7 @@ final class SharedStrings: XMLHandler {
   func end(_ name: String) throws(WorkbookReadError) {
     collector.end(name)
     guard name == "si" else { return }
-    // Once for all cells that refer to it: they may be four millions.
+    // Decoded once for all cells that refer to it, which may be four million.
     let text = String(decoding: collector.bytes, as: UTF8.self)
     bytes += text.withoutCharacterMarks.utf8
     ends.append(bytes.count)
@@ -40,13 +39,13 @@ final class SharedStrings: XMLHandler {
   }
 }
 
-/// Gathers the text of one string item: plain or in runs, without phonetic hints (ECMA-376 part 1, 18.4.8).
+/// Collects the text of one string item: plain or in runs, without phonetic hints (ECMA-376 part 1, 18.4.8).
 struct TextCollector {
   private(set) var bytes: [UInt8] = []
   private var isText = false
   private var isPhonetic = false
 
-  /// Excel takes 32,767 UTF-16 units, each of at most three bytes, and writes some of them as `_xHHHH_`.
+  // Excel's limit is 32,767 UTF-16 units of at most three bytes each, some written as `_xHHHH_`.
   private static let maximumBytes = 7 * 32_767
   static let limitText = "a text is longer than Excel allows"
 
@@ -65,7 +64,7 @@ struct TextCollector {
     if name == "t" { isText = false }
   }
 
-  /// False when it is more than a cell can hold.
+  // Returns false if the text is longer than a cell can hold.
   mutating func take(_ piece: UnsafeBufferPointer<UInt8>) -> Bool {
     guard isText else { return true }
     guard bytes.count + piece.count <= TextCollector.maximumBytes else { return false }
@@ -75,7 +74,7 @@ struct TextCollector {
 }
 
 extension String {
-  /// The text that `_xHHHH_` marks stand in (ECMA-376 part 1, 22.9.2.19): the reverse of what is done on writing.
+  /// Decodes `_xHHHH_` escapes (ECMA-376 part 1, 22.9.2.19), the reverse of `CellText.encoded`.
   var withoutCharacterMarks: String {
     guard contains("_x") else { return self }
     var units: [UInt16] = []
@@ -94,7 +93,6 @@ extension String {
 }
 
 extension ArraySlice<UInt16> {
-  /// The unit that a mark at the very beginning stands for.
   fileprivate var characterMark: UInt16? {
     guard count >= 7, self[startIndex] == 0x5F, self[startIndex + 1] == 0x78, self[startIndex + 6] == 0x5F else {
       return nil

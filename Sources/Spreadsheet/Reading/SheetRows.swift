@@ -1,15 +1,15 @@
-/// What a cell holds, as far as a person can have meant it.
+/// The content of a cell.
 package enum ReadCell: Hashable, Sendable {
   case text(String)
-  /// As the file writes it; a date is a number too.
+  /// As in the file; a date is a number too.
   case number(String)
   case boolean(Bool)
-  /// `#N/A` and its like.
+  /// `#N/A` and others.
   case error(String)
-  /// The text that it came to when the file was saved; nil for a number, or when the program saved none.
+  /// The saved text result; nil for a number, or if the program saved none.
   case formula(result: String?)
 
-  /// The text of the cell, or the text that its formula came to.
+  /// The text of the cell or of its formula's result.
   package var result: String? {
     switch self {
     case .text(let text): text
@@ -19,11 +19,11 @@ package enum ReadCell: Hashable, Sendable {
   }
 }
 
-/// A row below the header: the wanted columns' cells that hold anything.
+/// A row below the header with its non-empty cells of the requested columns.
 package struct ReadRow: Hashable, Sendable {
-  /// As people see it, from 1.
+  /// The row number in Excel, from 1.
   package var number: Int
-  /// By the wanted name.
+  /// Keyed by column name.
   package var cells: [String: ReadCell]
 
   package init(number: Int, cells: [String: ReadCell]) {
@@ -32,21 +32,19 @@ package struct ReadRow: Hashable, Sendable {
   }
 }
 
-/// Turns the XML of a sheet into rows (ECMA-376 part 1, 18.3.1). Only wanted columns are kept.
+/// Parses the rows of a sheet (ECMA-376 part 1, 18.3.1). Only requested columns are kept.
 final class SheetRows: XMLHandler {
   private enum Kind { case number, shared, inline, formulaText, boolean, error }
 
   private let part: String
   private let sheet: String
   private let wanted: [String]
-  /// The column without which the sheet is useless; its heading tells the header row.
+  /// The required column; its heading identifies the header row.
   private let key: String
   private let shared: SharedStrings
-  /// Whether only the header is wanted.
   private let endsWithHeader: Bool
   private let body: (ReadRow) throws(WorkbookReadError) -> Void
 
-  /// Wanted names by column.
   private(set) var columns: [Int: String] = [:]
   private var row = ReadRow(number: 0, cells: [:])
   private var headings: [Int: String] = [:]
@@ -57,7 +55,7 @@ final class SheetRows: XMLHandler {
   private var content = TextCollector()
   private var value: [UInt8] = []
 
-  /// Rows above the header that people may have put there.
+  // People may insert rows above the header.
   private static let headerRows = 50
   private static let maximumRows = 1_048_576
   private static let maximumColumns = 16_384
@@ -138,7 +136,6 @@ final class SheetRows: XMLHandler {
     value.removeAll(keepingCapacity: true)
   }
 
-  /// The column of a place such as `AB12`.
   private func index(of place: String) throws(WorkbookReadError) -> Int {
     var column = 0
     for letter in place.utf8 {
@@ -198,7 +195,7 @@ final class SheetRows: XMLHandler {
     }
   }
 
-  /// A heading as people mean it: case, blanks and underscores do not matter.
+  // Case, spaces and underscores do not matter, because people edit headings.
   private static func plain(_ heading: String) -> String {
     heading.lowercased().split(whereSeparator: { $0.isWhitespace || $0 == "_" }).joined(separator: " ")
   }

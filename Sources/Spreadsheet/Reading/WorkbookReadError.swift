@@ -1,20 +1,14 @@
-/// Why a workbook cannot be read, in words for the person who sent it.
+/// A reason why a workbook cannot be read, worded for the person who sent it.
 ///
-/// The description never quotes what the file holds beyond names of its own sheets, shortened.
+/// The description quotes nothing from the file but shortened sheet names.
 package enum WorkbookReadError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The file cannot be opened; the reason is the operating system's.
   case cannotOpen(path: String, reason: String)
-  /// The file is no .xlsx at all.
   case notAWorkbook(String)
-  /// A part of the archive is missing, damaged or not what the format says.
   case damaged(part: String, String)
-  /// A part is larger than any workbook of ours: a mistake, or an attempt to exhaust the memory.
+  /// A part is larger than any workbook of night-audit: a mistake, or an attempt to exhaust memory.
   case tooLarge(part: String, String)
-  /// No sheet of this name; those that are there.
   case noSheet(String, present: [String])
-  /// A sheet without the column that everything hangs on.
   case noColumn(String, sheet: String)
-  /// Two columns of one name: nobody knows which one is meant.
   case columnTwice(String, sheet: String)
 
   package var description: String {

@@ -1,23 +1,23 @@
-/// Reads named columns of a workbook that came back from Excel, LibreOffice or another program.
+/// Reads named columns of a workbook that was edited in Excel, LibreOffice or another program.
 ///
-/// The file is not trusted. Parts are streamed; what has to be kept, the table of shared texts, has a limit. Formulas are
-/// never calculated, and nothing that the file refers to outside of itself is followed.
+/// The file is not trusted. Parts are streamed; the table of shared strings is kept in memory and limited. Formulas are
+/// never evaluated, and external references are ignored.
 package struct WorkbookReader: ~Copyable {
-  /// Names of the sheets in the order of their tabs, hidden ones too.
+  /// The sheet names in tab order, including hidden sheets.
   package let sheetNames: [String]
-  /// When the workbook was made, in seconds since 1970; programs that change a workbook keep it.
+  /// The creation date in seconds since 1970, which editing programs keep.
   package let created: Int64?
 
   private let archive: ZipArchive
   private let parts: [String: String]
   private let shared: SharedStrings
 
-  /// Relationships and lists of sheets are small.
+  // Relationships and lists of sheets are small.
   private static let smallPart = 16 << 20
-  /// 1,048,576 rows of findings come to less than 1 GB.
+  // 1,048,576 rows of findings have less than 1 GB.
   private static let largePart = 4 << 30
 
-  /// Opens a workbook and reads what all its sheets share. Throws `WorkbookReadError`.
+  /// Opens a workbook and reads the parts that all sheets share.
   package init(path: String) throws(WorkbookReadError) {
     let archive = try ZipArchive(path: path)
     let top = Relationships(base: "")
@@ -52,19 +52,18 @@ package struct WorkbookReader: ~Copyable {
     self.shared = shared
   }
 
-  /// Reads the rows below the header of one sheet, in the order of the file.
-  ///
+  /// Reads the rows below the header of one sheet, in file order.
   /// - Parameters:
-  ///   - columns: headings of the wanted columns, wherever they stand; case, blanks and underscores do not matter.
-  ///   - key: the one of them that must be there; its heading marks the header row.
-  ///   - body: gets every row that has anything in those columns.
+  ///   - columns: headings in any position; case, spaces and underscores do not matter.
+  ///   - key: the required column, whose heading identifies the header row.
+  ///   - body: receives every row with content in those columns.
   /// - Throws: `WorkbookReadError`, or what the body throws.
   package func rows(
     of sheet: String, columns: [String], key: String, _ body: (ReadRow) throws -> Void
   ) throws {
     let part = try part(of: sheet)
     try withoutActuallyEscaping(body) { body in
-      // The body's own error has to pass through a reader that knows only its own.
+      // The scanner's errors are typed, so the body's error is kept here.
       var failure: (any Error)?
       let handler = SheetRows(part: part, sheet: sheet, wanted: columns, key: key, shared: shared) { row in
         if failure != nil { return }
@@ -77,11 +76,7 @@ package struct WorkbookReader: ~Copyable {
     }
   }
 
-  /// Which of the wanted columns a sheet has: of a column that is not there, no row says anything.
-  ///
-  /// - Parameters:
-  ///   - columns: as of `rows(of:columns:key:_:)`.
-  ///   - key: the one of them that must be there.
+  /// Returns which of the requested columns a sheet has. The parameters are those of `rows(of:columns:key:_:)`.
   package func columns(
     of sheet: String, among columns: [String], key: String
   ) throws(WorkbookReadError) -> Set<String> {
@@ -103,13 +98,10 @@ package struct WorkbookReader: ~Copyable {
     return part
   }
 
-  /// Reads the rows of a sheet that has no header.
-  ///
+  /// Reads the rows of a sheet without a header; returns false if there is no such sheet.
   /// - Parameters:
   ///   - columns: names by column, from zero.
-  ///   - body: gets every row that has anything in those columns.
-  /// - Returns: whether there is such a sheet.
-  /// - Throws: `WorkbookReadError`, or what the body throws.
+  ///   - body: receives every row with content in those columns.
   package func rows(
     of sheet: String, columns: [Int: String], _ body: (ReadRow) throws -> Void
   ) throws -> Bool {

@@ -1,22 +1,21 @@
 import CExpat
 
-/// Gets what a part of a workbook says, element by element. Names come without their namespace's prefix.
+/// Receives the elements of a workbook part. Names have no namespace prefix.
 protocol XMLHandler: AnyObject {
   func start(_ name: String, _ attributes: borrowing XMLAttributes) throws(WorkbookReadError)
-  /// A piece of text, which may be less than all of it.
+  /// Receives a piece of text, which may be incomplete.
   func text(_ bytes: UnsafeBufferPointer<UInt8>) throws(WorkbookReadError)
   func end(_ name: String) throws(WorkbookReadError)
-  /// Whether the rest does not matter.
+  /// True if the rest of the part is not needed.
   var isDone: Bool { get }
 }
 
-/// The attributes of one element, valid while it is started.
+/// The attributes of one element, valid during `start`.
 @safe
 struct XMLAttributes: ~Copyable {
-  /// Names and values in turn, ended by nil.
+  /// Alternating names and values, ended by nil.
   fileprivate let pairs: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?
 
-  /// The value of the attribute of this name, prefix ignored.
   subscript(name: String) -> String? {
     guard let pairs = unsafe pairs else { return nil }
     var index = 0
@@ -39,10 +38,10 @@ struct XMLAttributes: ~Copyable {
   }
 }
 
-/// Reads the XML of one part, as it comes, with limits that no honest workbook meets.
+/// Parses the XML of one part incrementally, with limits that no honest workbook reaches.
 ///
-/// expat keeps open elements, names and unfinished tokens in memory; hence the limits on each of them. A document type
-/// would bring entities, which workbooks do not have (ECMA-376 part 1, 11.2 forbids them): it is refused.
+/// expat keeps open elements, names and unfinished tokens in memory, so each of them is limited. A document type is
+/// refused, because it can define entities and workbooks have none (ECMA-376 part 1, 11.2).
 @safe
 final class XMLScanner {
   private let parser: XML_Parser
@@ -51,7 +50,6 @@ final class XMLScanner {
   private var failure: WorkbookReadError?
   private var depth = 0
   private var names: Set<String> = []
-  /// Bytes given to the parser so far.
   private var given = 0
 
   private static let maximumDepth = 64
@@ -79,7 +77,7 @@ final class XMLScanner {
     unsafe data.map { unsafe Unmanaged<XMLScanner>.fromOpaque($0).takeUnretainedValue() }
   }
 
-  /// Takes the next bytes; false when the handler needs no more.
+  /// Parses the next bytes; returns false if the handler needs no more.
   func feed(_ bytes: UnsafeRawBufferPointer, isLast: Bool = false) throws(WorkbookReadError) -> Bool {
     given += bytes.count
     let status = unsafe XML_Parse(
@@ -90,14 +88,13 @@ final class XMLScanner {
       let reason = unsafe XML_ErrorString(XML_GetErrorCode(parser)).map { unsafe String(cString: $0) } ?? "no XML"
       throw .damaged(part: part, "line \(unsafe XML_GetCurrentLineNumber(parser)): \(reason)")
     }
-    // Where the parser stands is where its unfinished token began.
+    // The parser's position is the start of its unfinished token.
     if !isLast, given - Int(unsafe XML_GetCurrentByteIndex(parser)) > XMLScanner.maximumToken + bytes.count {
       throw .tooLarge(part: part, "one element is larger than 1 MB")
     }
     return true
   }
 
-  /// Says that no more bytes come.
   func finish() throws(WorkbookReadError) {
     if handler.isDone { return }
     _ = try unsafe feed(UnsafeRawBufferPointer(start: nil, count: 0), isLast: true)
@@ -151,7 +148,6 @@ final class XMLScanner {
 }
 
 extension String {
-  /// The name behind a namespace's prefix.
   fileprivate var localName: String {
     guard let colon = utf8.lastIndex(of: UInt8(ascii: ":")) else { return self }
     return String(self[utf8.index(after: colon)...])
@@ -159,7 +155,7 @@ extension String {
 }
 
 extension ZipArchive {
-  /// Reads one part with a handler. Returns whether the part is there.
+  /// Parses one part with a handler; returns false if the part does not exist.
   func scan(_ part: String, limit: Int, _ handler: any XMLHandler) throws(WorkbookReadError) -> Bool {
     let scanner = try XMLScanner(part: part, handler: handler)
     let isThere = try unsafe read(part, limit: limit) { bytes throws(WorkbookReadError) in

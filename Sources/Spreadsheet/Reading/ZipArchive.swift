@@ -2,14 +2,13 @@ import CMiniZip
 import CSystemCalls
 import Glibc
 
-/// An archive that is open for reading. Parts are inflated piece by piece: none is ever in memory as a whole.
+/// An archive open for reading. Parts are inflated in pieces, never as a whole.
 ///
 /// minizip (zlib's contrib) reads it; libxlsxwriter writes with the same library.
 @safe
 struct ZipArchive: ~Copyable {
   private let file: unzFile
 
-  /// Bytes that are inflated at a time.
   private static let pieceSize = 1 << 16
 
   init(path: String) throws(WorkbookReadError) {
@@ -22,7 +21,7 @@ struct ZipArchive: ~Copyable {
 
   deinit { unsafe _ = unzClose(file) }
 
-  /// Says what the file is where the library would only say that it is no archive.
+  // Gives a better reason than "no ZIP archive".
   private static func refuseOthers(_ path: String) throws(WorkbookReadError) {
     var (owner, mode): (UInt32, UInt32) = (0, 0)
     let descriptor = unsafe file_open_regular(path, &owner, &mode)
@@ -41,12 +40,10 @@ struct ZipArchive: ~Copyable {
     }
   }
 
-  /// Inflates a part and hands it over in pieces, until the body has enough.
-  ///
+  /// Inflates a part in pieces; returns false if the part does not exist.
   /// - Parameters:
-  ///   - limit: how many bytes it may inflate to.
-  ///   - body: takes a piece; returns false when it needs no more.
-  /// - Returns: whether the part is there.
+  ///   - limit: the maximum inflated size in bytes.
+  ///   - body: receives a piece; returns false if it needs no more.
   func read(
     _ part: String, limit: Int, _ body: (UnsafeRawBufferPointer) throws(WorkbookReadError) -> Bool
   ) throws(WorkbookReadError) -> Bool {
@@ -68,7 +65,7 @@ struct ZipArchive: ~Copyable {
       if try unsafe !body(UnsafeRawBufferPointer(rebasing: piece[..<Int(count)])) { return true }
     }
     isWhole = true
-    // Only here is the check sum known to be right.
+    // Only closing verifies the checksum.
     if unsafe unzCloseCurrentFile(file) != NA_UNZ_OK { throw .damaged(part: part, "its check sum is wrong") }
     return true
   }
