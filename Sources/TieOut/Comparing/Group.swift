@@ -1,28 +1,24 @@
 import Reconciliation
 
-/// One key without its day and class, such as a product or a product in a country: its four series, and the rules that
-/// explain them in their order.
+/// The four series of one key without day and class, such as a product in a country, and the rules that explain them.
 struct Group {
-  /// What the rules may use besides the counts, by position of the day.
   struct Evidence {
-    /// Units of ours at an unknown price that an offer may have made free.
+    /// Our units without a price that an offer may have made free.
     var mayBeFree: [Int: Millionths] = [:]
     var unclaimedRenewals: [Int: Millionths] = [:]
-    /// Returns at Apple that cost less than the product ever did.
+    /// Apple's returns below every price that the product ever had.
     var oddReturns: [Int: Millionths] = [:]
     var partialRefunds: [Int: Millionths] = [:]
     var upgrades: [Int: Millionths] = [:]
-    /// Units of ours of the same product without a storefront, by class.
     var withoutCountry: [TieOutClass: [Int: Millionths]] = [:]
     var isUnknownProduct = false
-    /// Whether this group is what has no storefront itself.
     var hasNoCountry = false
   }
 
-  /// Apple's day up to three after ours, one before.
+  /// Apple's day may be one before ours to three after.
   static let timingLags = -1...3
   static let refundLags = -7...7
-  /// An upgrade comes at any time after the purchase that it replaces.
+  /// An upgrade may come any time after the purchase that it replaces.
   private static let upgradeLags = -1...Int(Int32.max)
 
   private(set) var series: [Series]
@@ -42,8 +38,7 @@ struct Group {
     series[kind.index].add(ours: units, on: day)
   }
 
-  /// Explains what can be explained.
-  /// - Parameter coverage: of a class, for each day how far the number of it stands.
+  /// Explains the differences, given the coverage of each day by class.
   mutating func explain(coverage: (TieOutClass) -> [DayCoverage.Coverage]) {
     let days = series[0].days.indices
     let shadows = TieOutClass.allCases.map { explainMissing($0, coverage($0)) }
@@ -66,9 +61,8 @@ struct Group {
     }
   }
 
-  /// Days without reports that stand. What we count more on them is kept in mind: Apple may count it on a neighbouring
-  /// day that is reported. What Apple counts more may be taken back by it only while its reports are young: another
-  /// vendor's can but add to it.
+  /// Explains days without final reports. Returns our excess on them, because Apple may count it on a reported
+  /// neighbour. Apple's excess can shrink only while its reports are young: another vendor's report can only add to it.
   private mutating func explainMissing(
     _ kind: TieOutClass, _ coverage: [DayCoverage.Coverage]
   ) -> [Int: Millionths] {
@@ -85,13 +79,12 @@ struct Group {
     return shadow
   }
 
-  /// Units without money on either side need no order. Those of ours whose price is not known stand among the sales until
-  /// Apple's price says that they were free.
+  /// Units without money need no order. Our units without a price count as sales until Apple's price shows that they
+  /// were free.
   private mutating func explainFree() {
     let free = TieOutClass.free.index
     let days = series[free].days.indices
     var supply = evidence.mayBeFree
-    // Of the same day first: that one is no sale which another day could be short of.
     for lags in [0...0, Self.timingLags] {
       for taker in days where series[free].appleExcess(taker) > .zero {
         for giver in supply.keys.sorted() where lags.contains(taker - giver) {
@@ -102,7 +95,6 @@ struct Group {
     for day in series[free].days.indices { series[free].takeAll(on: day, .free) }
   }
 
-  /// Takes what may have been free on one day for what Apple counts as free on another.
   private mutating func shareFree(_ giver: Int, _ taker: Int, _ supply: inout [Int: Millionths]) {
     let (sales, free) = (TieOutClass.sale.index, TieOutClass.free.index)
     let shared = min(supply[giver] ?? .zero, series[sales].ourExcess(giver), series[free].appleExcess(taker))
@@ -111,7 +103,7 @@ struct Group {
     supply[giver, default: .zero] -= shared
   }
 
-  /// Near a day that is not reported nobody can say that Apple counts too much or too little.
+  /// Near a day without a report, an excess on either side proves nothing.
   private mutating func explainNeighbours(
     _ kind: TieOutClass, _ coverage: [DayCoverage.Coverage], shadow: [Int: Millionths], lags: ClosedRange<Int>
   ) {
@@ -119,7 +111,7 @@ struct Group {
     series[kind.index].draw(.notReported, from: &shadow, lags: lags)
     for day in coverage.indices where coverage[day] == .final && series[kind.index].ourExcess(day) > .zero {
       let neighbours = max(0, day + lags.lowerBound)...(day + lags.upperBound)
-      // Beyond the last day there is no report yet.
+      // Days after the last one have no report yet.
       if neighbours.contains(where: { $0 >= coverage.count || coverage[$0] != .final }) {
         series[kind.index].takeAll(on: day, .notReported)
       }

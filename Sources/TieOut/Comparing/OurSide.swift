@@ -1,16 +1,12 @@
 import Reconciliation
 
-/// What one purchase makes Apple count, as far as it is within the days that are looked at.
+/// The units that Apple counts for one purchase, within the compared days.
 struct CountedSale: Sendable {
   private(set) var units: [OurUnits] = []
   private(set) var partialRefunds: [RefundEvidence] = []
   private(set) var upgrades: [RefundEvidence] = []
 
-  /// - Parameters:
-  ///   - record: the purchase.
-  ///   - purchased: when money moved.
-  ///   - country: of its storefront; nil: not told.
-  ///   - withdrawn: the revocation that Apple has taken back since; nil: none.
+  /// `country` is that of the storefront; `withdrawn` is a revocation that Apple has reversed.
   init(
     _ record: TransactionRecord, purchased: Instant, country: Identifier?, isClaimed: Bool, withdrawn: Revocation?,
     days: ReportDays
@@ -32,7 +28,7 @@ struct CountedSale: Sendable {
       self.units.append(bought)
     }
     let takenBack: TieOutClass = kind == .free ? .free : .refund
-    // What was taken back and is not any more was counted all the same. A part of it never was a unit.
+    // Apple counts a refund even if it is reversed later. A partial refund is never a unit.
     if let revocation = record.revocation ?? withdrawn {
       if revocation.isFull {
         if let back = units(on: revocation.date, takenBack, -quantity) { self.units.append(back) }
@@ -47,9 +43,9 @@ struct CountedSale: Sendable {
   }
 }
 
-/// A purchase as one of its restores tells it.
+/// A purchase known only from one of its restores.
 struct RestoredSale: Sendable {
-  /// Of the tellers of one purchase the least: the purchase itself, then who knows of its refund.
+  /// The smallest rank is used: the purchase itself, then a restore with the refund.
   private struct Rank: Comparable {
     var isOther: Bool
     var knowsNoRefund: Bool
@@ -65,12 +61,10 @@ struct RestoredSale: Sendable {
   let sale: CountedSale
   private let rank: Rank
 
-  /// nil: nobody knows when it was.
-  /// - Parameter restore: what restores it.
   init?(_ restore: TransactionRecord, country: Identifier?, withdrawn: Revocation?, days: ReportDays) {
     guard let purchased = restore.originalPurchaseDate else { return nil }
     var record = restore
-    // What another one cost, and where, its own record alone can tell.
+    // The restore carries its own price and storefront, not those of another purchase.
     if restore.restoresOther {
       record.priceMilliunits = nil
       record.currency = nil
@@ -88,17 +82,11 @@ struct RestoredSale: Sendable {
 }
 
 extension ProductSides {
-  /// What one transaction of ours makes Apple count, on the days on which it should.
-  /// - Parameters:
-  ///   - record: a transaction of this product.
-  ///   - storefront: Apple's alpha-3 code, as signed transactions carry it; nil: not told.
-  ///   - isClaimed: whether an order claims it.
-  ///   - withdrawn: the revocation that Apple has taken back since; nil: none.
-  ///   - days: those that are looked at.
+  /// Adds the units that Apple should count for one transaction of this product. `storefront` is an alpha-3 code.
   package mutating func add(
     _ record: TransactionRecord, storefront: String?, isClaimed: Bool, withdrawn: Revocation? = nil, days: ReportDays
   ) {
-    // Access without a purchase, and what Apple's production never sold, is in no sales report.
+    // Family sharing and sandbox purchases are in no sales report.
     guard record.environment == .production, !record.isFamilyShared, let purchased = record.purchaseDate else { return }
     let country = Country(storefront: storefront).map { Identifier($0.code) }
     guard record.isRestore else {
@@ -118,12 +106,12 @@ extension ProductSides {
     if restored[purchase].map(told.isBetter) ?? true { restored[purchase] = told }
   }
 
-  /// With the purchases that are here only as what restores them.
+  /// Adds purchases that are known only from restores.
   var withRestoredSales: ProductSides {
     if restored.isEmpty { return self }
     var sides = self
     for (purchase, told) in restored where !recorded.contains(purchase) { sides.append(told.sale) }
-    // Counted once, however often this is asked.
+    // Cleared so that a second call does not count them twice.
     sides.restored = [:]
     return sides
   }

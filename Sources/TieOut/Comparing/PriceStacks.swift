@@ -1,7 +1,5 @@
-/// What the steps of one series are worth: both sides' units by their price.
-///
-/// Units of the same price cancel out, units that remain on both sides are the same units at another price, and the rest,
-/// which one side alone has, is what the steps took. All of it is exact.
+/// The amounts of one series: units of both sides by price. All arithmetic is exact. Units of the same price cancel
+/// out; units left on both sides differ in price; units left on one side belong to steps.
 struct PriceStacks {
   struct Day {
     var apple: [Millionths: Millionths] = [:]
@@ -20,23 +18,22 @@ struct PriceStacks {
     days[day].apple[price, default: .zero] += units.magnitude
   }
 
-  /// - Parameter total: of all the units.
+  /// - Parameter total: the price of all units together.
   mutating func add(ours units: Int, for total: Millionths, on day: Int) {
     let count = Int128(units.magnitude)
     if count == 0 { return }
     let (price, rest) = total.count.quotientAndRemainder(dividingBy: count)
-    // A total that does not divide: one unit carries what is over.
+    // If the total is not divisible, one unit takes the remainder.
     if rest != 0 { days[day].ours[Millionths(count: price + rest), default: .zero] += .one }
     let even = rest == 0 ? units.magnitude : units.magnitude - 1
     if even > 0 { days[day].ours[Millionths(count: price), default: .zero] += Millionths(Int(even)) }
   }
 
-  /// The worth of both sides of a day, without sign.
   func amounts(_ day: Int) -> (apple: Millionths, ours: Millionths) {
     (Self.worth(days[day].apple), Self.worth(days[day].ours))
   }
 
-  /// What each explanation and the rest of each day are worth, with the sign of the difference.
+  /// The amount of each explanation and of the rest for each day, with the sign of the difference.
   func comparisons(_ series: Series) -> [TieOutRow.Comparison] {
     var results = days.map { _ in TieOutRow.Comparison(explained: Explained(), unexplained: .zero) }
     var remains: [[Millionths: Millionths]] = []
@@ -64,7 +61,7 @@ struct PriceStacks {
     return results
   }
 
-  /// Units that were counted on two days cost the same on both as far as there are such.
+  /// Units counted on two days take the same price on both as far as possible.
   private static func takePair(
     _ step: Series.Step, _ day: Int, _ partner: Int, _ remains: inout [[Millionths: Millionths]],
     _ results: inout [TieOutRow.Comparison]
@@ -86,7 +83,6 @@ struct PriceStacks {
     results[partner].explained[step.explanation] += take(-signed, from: &remains[partner])
   }
 
-  /// The cheapest units first.
   private static func take(_ units: Millionths, from stack: inout [Millionths: Millionths]) -> Millionths {
     var left = units.magnitude
     var worth = Millionths.zero

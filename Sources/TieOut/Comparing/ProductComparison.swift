@@ -1,10 +1,9 @@
 import Reconciliation
 
-/// The tie-out of one product: a pure function of what both sides say. Products have nothing to do with each other, so a
-/// shop of any size is compared one product at a time.
+/// The tie-out of one product: a pure function of both sides. Products are independent and compared one at a time.
 package struct ProductComparison: Sendable {
   package private(set) var rows: [TieOutRow] = []
-  /// How many units both sides count, by how many days Apple's day is after ours.
+  /// Units counted by both sides, by the days that Apple's day is after ours.
   package private(set) var lags: [Int: Millionths] = [:]
 
   private let sides: ProductSides
@@ -18,8 +17,8 @@ package struct ProductComparison: Sendable {
     compareAmounts(beside: units)
   }
 
-  /// Says of what is unexplained how much orders may stand for whose payment nobody has confirmed. It stays unexplained.
-  /// - Parameter orders: their units, by the shop's day of payment.
+  /// Notes unexplained units that orders awaiting confirmation may account for. They stay unexplained. `orders` has
+  /// their units by the shop's day of payment.
   package mutating func standIn(_ orders: [ReportDay: Millionths]) {
     var orders = orders
     for index in rows.indices where rows[index].isUnexplainedSale {
@@ -61,7 +60,6 @@ package struct ProductComparison: Sendable {
       let same = min(max(.zero, sales.apple), max(.zero, sales.ours))
       if same > .zero { lags[0, default: .zero] += same }
       for step in sales.steps {
-        // Each pair is told on both of its days; it counts where Apple counted it.
         if let partner = step.partner, step.units > .zero { lags[day - partner, default: .zero] += step.units }
       }
     }
@@ -88,7 +86,7 @@ package struct ProductComparison: Sendable {
       supplies[units.currency ?? "", default: [:]][units.kind, default: [:]][day, default: .zero] +=
         Millionths(units.units).magnitude
     }
-    // Places that know their country draw on what does not, one after the other.
+    // Keys with a storefront draw on units without one, in sorted order.
     for place in places.sorted() {
       var group = group {
         $0.country == place.country && $0.currency == place.currency
@@ -101,7 +99,7 @@ package struct ProductComparison: Sendable {
         group.evidence.hasNoCountry = true
         group.explain { _ in coverage.each }
       } else {
-        // What tells its currency belongs to that currency alone.
+        // Units with a currency but no storefront only match that currency.
         let source = supplies[place.currency] != nil ? place.currency : ""
         group.evidence.withoutCountry = supplies[source] ?? [:]
         group.explain { _ in coverage.each }
@@ -114,12 +112,12 @@ package struct ProductComparison: Sendable {
   // MARK: - Amounts
 
   private mutating func compareAmounts(beside counted: Group) {
-    // Where the price of one unit is unknown the sum is.
+    // One unit without a price makes the day's sum unknown.
     var untold: Set<[Int]> = []
     for units in sides.ours where units.price == nil || units.currency == nil {
       if coverage.days.contains(units.day) { untold.insert([units.kind.index, coverage.index(units.day)]) }
     }
-    // Where such a unit was counted on another day, the sum of that day is known and its difference is not.
+    // If such a unit was counted on another day, that day's sum is known but its difference is not.
     var open = untold
     for kind in [TieOutClass.sale, .refund] {
       for (day, units) in counted[kind].days.enumerated() {
@@ -141,12 +139,12 @@ package struct ProductComparison: Sendable {
     } evidence: {
       ($0.currency ?? currency) == currency
     }
-    // Where our sum is not known, Apple's is as good as not told.
+    // Where our sum is unknown, Apple's is treated as missing.
     group.explain { kind in
       coverage.each.indices.map { open.contains([kind.index, $0]) ? .missing : coverage.each[$0] }
     }
     let digits = Currency(currency)?.digits ?? 2
-    // Half of the smallest coin, in millionths of the major unit.
+    // Half of the minor unit, in millionths of the major unit.
     let half = Millionths(count: (0..<min(digits, 6)).reduce(500_000) { half, _ in half / 10 })
     var shop: [ReportDay: Millionths] = [:]
     for units in sides.shop where units.currency == currency { shop[units.day, default: .zero] += units.amount }
@@ -203,7 +201,7 @@ package struct ProductComparison: Sendable {
     for units in sides.apple where coverage.days.contains(units.day) && apple(units) {
       let day = coverage.index(units.day)
       group.add(apple: units.units, units.kind, on: day)
-      // Cheaper than it was ever sold there: a part of the price was given back.
+      // Cheaper than every sale there: part of the price was refunded.
       if units.kind == .refund,
         let least = cheapest[Place(country: units.country, currency: units.currency)], units.price < least
       {

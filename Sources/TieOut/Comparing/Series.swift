@@ -1,25 +1,20 @@
-/// One key over all days: what is left of the difference of each day, and what has been taken from it.
-///
-/// Every step takes in the direction of what is left and never beyond it, so that the steps and the rest are the
-/// difference, whatever the rules are.
+/// The difference of one key on each day, and the steps that explain it. A step never exceeds the rest, so steps and
+/// rest always sum up to the difference.
 struct Series {
   struct Step: Hashable {
     var explanation: TieOutExplanation
-    /// With the sign of the difference.
     var units: Millionths
-    /// The other day of a pair.
     var partner: Int?
   }
 
   struct Day {
     var apple = Millionths.zero
     var ours = Millionths.zero
-    /// What no step has taken so far.
     var rest = Millionths.zero
     var steps: [Step] = []
   }
 
-  /// +1 where Apple counting more makes the difference larger; -1 for refunds, which both sides count below zero.
+  /// +1 if units of Apple increase the difference; -1 for refunds, which both sides count below zero.
   let sign: Int
   private(set) var days: [Day]
 
@@ -38,13 +33,10 @@ struct Series {
     days[day].rest -= units
   }
 
-  /// How many units Apple counts more than we do, of what is left.
   func appleExcess(_ day: Int) -> Millionths { max(.zero, sign < 0 ? -days[day].rest : days[day].rest) }
-  /// How many units we count more.
   func ourExcess(_ day: Int) -> Millionths { max(.zero, sign < 0 ? days[day].rest : -days[day].rest) }
 
-  /// Explains up to so many units of a day.
-  /// - Returns: how many it explained.
+  /// Explains up to `units` of a day, and returns how many.
   @discardableResult
   mutating func take(
     _ units: Millionths, on day: Int, _ explanation: TieOutExplanation, partner: Int? = nil
@@ -61,9 +53,8 @@ struct Series {
     take(days[day].rest.magnitude, on: day, explanation)
   }
 
-  /// Pairs days on which we count more with days on which Apple does. Days are paired in their order, which pairs as many
-  /// units as can be, because all windows are of one length.
-  /// - Parameter lags: how many days Apple's may be after ours.
+  /// Pairs days of our excess with days of Apple's, in order. This pairs the most units, because all windows have one
+  /// length.
   mutating func pair(_ explanation: TieOutExplanation, lags: ClosedRange<Int>) {
     var giver = 0
     for taker in days.indices {
@@ -77,10 +68,6 @@ struct Series {
     }
   }
 
-  /// Explains what Apple counts more by a supply of units, each of one day, the earliest first.
-  /// - Parameters:
-  ///   - supply: how many units there are on which day, by position, and what is left of them afterwards.
-  ///   - lags: how many days Apple's may be after the supply's.
   mutating func draw(
     _ explanation: TieOutExplanation, from supply: inout [Int: Millionths], lags: ClosedRange<Int>
   ) {

@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// Units that Apple counted: rows of sales reports of one product, day, storefront, currency and price.
+/// Units in Apple's sales reports, for one product, day, storefront, currency and price.
 package struct AppleUnits: Hashable, Sendable {
   package var day: ReportDay
   package var country: Identifier
@@ -22,7 +22,7 @@ package struct AppleUnits: Hashable, Sendable {
     self.units = units
   }
 
-  /// What a sum of rows counts as; nil for rows without units, which are partial refunds and counted apart.
+  /// nil for rows without units: partial refunds, which are counted separately.
   package static func kind(of rows: SalesRowKind, price: Millionths, sign: Int8) -> TieOutClass? {
     switch rows {
     case .app: nil
@@ -36,20 +36,17 @@ package struct AppleUnits: Hashable, Sendable {
   }
 }
 
-/// Units that we know of: one transaction's, on the day on which it was bought or taken back.
 package struct OurUnits: Hashable, Sendable {
   package var day: ReportDay
-  /// nil: no channel told.
   package var country: Identifier?
   package var currency: Identifier?
   package var kind: TieOutClass
-  /// What they cost in all, without sign; nil: no channel told.
+  /// The total price without sign; nil: unknown.
   package var price: Millionths?
   /// Negative for refunds.
   package var units: Int
-  /// A renewal that no order claims.
   package var isUnclaimedRenewal = false
-  /// An offer whose price nobody told: it may have been free.
+  /// An offer without a known price.
   package var mayBeFree = false
 
   package init(
@@ -65,7 +62,6 @@ package struct OurUnits: Hashable, Sendable {
   }
 }
 
-/// Something that we know about a transaction which may explain a return at Apple.
 package struct RefundEvidence: Hashable, Sendable {
   package var day: ReportDay
   package var country: Identifier?
@@ -78,7 +74,6 @@ package struct RefundEvidence: Hashable, Sendable {
   }
 }
 
-/// What the shop booked as paid.
 package struct ShopUnits: Hashable, Sendable {
   package var day: ReportDay
   package var currency: Identifier
@@ -92,32 +87,26 @@ package struct ShopUnits: Hashable, Sendable {
     self.amount = amount
   }
 
-  /// A sum of the same day and currency of which nothing is added up yet.
   var nothing: ShopUnits { ShopUnits(day: day, currency: currency, units: 0, amount: .zero) }
 
-  /// Adds what has the same day and currency.
   mutating func add(_ other: ShopUnits) {
     units += other.units
     amount += other.amount
   }
 }
 
-/// All that is known about one product on all sides, within the days that are looked at.
 package struct ProductSides: Sendable {
   package var app: String
   package var productId: Identifier
-  /// Whether any order or transaction here ever had the product.
+  /// True if any order or transaction had the product.
   package var isKnown: Bool
   package var apple: [AppleUnits] = []
   package var ours: [OurUnits] = []
-  /// Prorated refunds that we know of, on the day of the refund.
   package var partialRefunds: [RefundEvidence] = []
-  /// Subscriptions that their owners left for a dearer one, on the day of purchase.
+  /// Subscriptions left for a more expensive one, by the day of purchase.
   package var upgrades: [RefundEvidence] = []
   package var shop: [ShopUnits] = []
-  /// Purchases as what restores them tells them, by the purchases' ids.
   var restored: [Identifier: RestoredSale] = [:]
-  /// The ids of purchases that are here themselves.
   var recorded: Set<Identifier> = []
 
   package init(app: String, productId: Identifier, isKnown: Bool) {
@@ -127,25 +116,22 @@ package struct ProductSides: Sendable {
   }
 }
 
-/// Which days Apple has reported.
 package struct DayCoverage: Sendable {
   package enum Coverage: Hashable, Sendable {
-    /// No vendor's report that could be read.
+    /// No readable report of any vendor.
     case missing
-    /// There are some, but Apple still changes reports of that age.
+    /// Apple still changes reports of this age.
     case young
-    /// Reports of some vendors, but not of all: what they count is the least that Apple does.
+    /// Reports of some vendors only: their units are a lower bound.
     case partial
     case final
   }
 
-  /// The days that are looked at, some of them before the first one that is compared.
+  /// Includes days before the first compared one.
   package let days: ClosedRange<ReportDay>
-  /// The days that rows are made for.
   package let compared: ClosedRange<ReportDay>
-  /// Of those the ones that reports list and sum.
+  /// Days in the report's lists and sums.
   package let printed: ClosedRange<ReportDay>
-  /// Of each of the days.
   let each: [Coverage]
 
   package init(
@@ -160,7 +146,6 @@ package struct DayCoverage: Sendable {
 
   package subscript(_ index: Int) -> Coverage { each[index] }
   package subscript(_ day: ReportDay) -> Coverage { each[index(day)] }
-  /// Whether a day is looked at and its reports stand.
   func isFinal(_ day: ReportDay) -> Bool { days.contains(day) && self[day] == .final }
   func index(_ day: ReportDay) -> Int { day.number - days.lowerBound.number }
   func day(_ index: Int) -> ReportDay { days.lowerBound.advanced(by: index) }

@@ -1,8 +1,6 @@
 import Reconciliation
 
-/// What the rows of a tie-out come to.
 package struct TieOutTotals: Sendable {
-  /// Level `units` of a day.
   package struct Day: Hashable, Sendable {
     package var apple = Millionths.zero
     package var unexplained = Millionths.zero
@@ -10,15 +8,14 @@ package struct TieOutTotals: Sendable {
     package init() {}
   }
 
-  /// A product in a week that Apple counted more of than anybody here knows.
+  /// Units of a product that Apple counted in one week and no order or transaction explains.
   package struct Week: Hashable, Sendable {
     package var app: String
     package var productId: Identifier
     package var monday: ReportDay
     package var units: Millionths
-    /// Whether no order and no transaction ever had the product.
     package var isUnknownProduct: Bool
-    /// What they cost, where all of them were sold in one currency; nil where of some nobody can tell.
+    /// nil if the price of some unit is unknown, or currencies differ.
     package var amount: Millionths?
     package var currency: Identifier?
   }
@@ -26,9 +23,9 @@ package struct TieOutTotals: Sendable {
   package private(set) var apple = Millionths.zero
   package private(set) var ours = Millionths.zero
   package private(set) var explained = Explained()
-  /// Net: what Apple counts too little is taken off.
+  /// Net: days on which Apple counts less are subtracted.
   package private(set) var unexplained = Millionths.zero
-  /// Of the unexplained: units of orders whose payment nobody has confirmed so far.
+  /// Unexplained units of orders whose payment is not confirmed yet.
   package private(set) var awaited = Millionths.zero
   package private(set) var days: [ReportDay: Day] = [:]
 
@@ -40,10 +37,10 @@ package struct TieOutTotals: Sendable {
   private struct WeekSum {
     var units = Millionths.zero
     var isUnknown = false
-    /// Whether some of what Apple counts may be of orders that wait: then nobody knows what the rest cost.
+    /// True if some units may belong to unconfirmed orders: then the amount of the others is unknown.
     var isAwaiting = false
     var amounts: [Identifier: Millionths] = [:]
-    /// The days of the units and those of the amounts. They are the same ones, unless of a day no price of ours is told.
+    /// Equal unless one of our prices is missing on a day.
     var unitDays: Set<ReportDay> = []
     var amountDays: Set<ReportDay> = []
   }
@@ -65,7 +62,7 @@ package struct TieOutTotals: Sendable {
         days[row.day, default: Day()].apple += row.apple ?? .zero
         days[row.day, default: Day()].unexplained += comparison.unexplained
       }
-      // What Apple counts too little on one day does not pay for what nobody knows of on another.
+      // Not netted, because a shortfall on one day does not explain an excess on another.
       awaited += row.awaited
       if row.awaited > .zero { weekSums[key, default: WeekSum()].isAwaiting = true }
       guard row.kind == .sale, unreported > .zero else { return }
@@ -84,12 +81,11 @@ package struct TieOutTotals: Sendable {
     max(.zero, comparison.unexplained) + max(.zero, comparison.explained[.unknownProduct])
   }
 
-  /// The weeks, by their Mondays, in which a sale counts whose other side may be on one of these days.
+  /// Mondays of weeks with sales whose other side may be on one of these days.
   package static func weeks(around days: Set<ReportDay>) -> Set<ReportDay> {
     Set(days.flatMap { day in Group.timingLags.map { day.advanced(by: $0).monday } })
   }
 
-  /// By app, product and week.
   package var weeks: [Week] {
     weekSums.filter { $0.value.units > .zero }.map { key, sum in
       let isTold = sum.unitDays == sum.amountDays && !sum.isAwaiting
@@ -102,10 +98,9 @@ package struct TieOutTotals: Sendable {
 }
 
 extension ReportZone {
-  /// The Monday of the first week of which all orders are known that Apple may count in it, where orders are known from an
-  /// instant on, for weeks are told whole.
+  /// The Monday of the first week whose orders are all known, given orders from `instant` on.
   package func firstWeek(since instant: Instant) -> ReportDay {
-    // Of the instant's own day a part is missing, and Apple counts up to some days after we do.
+    // The instant's own day is incomplete, and Apple counts up to some days after us.
     let day = day(of: instant).advanced(by: 1 + Group.timingLags.upperBound)
     return day.monday == day ? day : day.monday.advanced(by: 7)
   }

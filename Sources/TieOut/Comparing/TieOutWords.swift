@@ -1,22 +1,19 @@
 import Reconciliation
 
-/// What is compared; each level prints Apple = ours + explained + unexplained of its own.
+/// The level of a comparison; for each, Apple = ours + explained + unexplained.
 package enum TieOutLevel: String, Hashable, CaseIterable, Sendable {
-  /// Units per product and day: works whatever channel told us of a transaction.
   case units
-  /// The same per storefront and currency.
+  /// Units per storefront and currency.
   case country
-  /// What customers paid, per product, day and currency.
   case amount
 }
 
-/// What kind of counting a row is about.
 package enum TieOutClass: String, Hashable, CaseIterable, Sendable {
   case sale
   case refund
   /// Units at price 0: trials, promo and offer codes.
   case free
-  /// Purchases that were given back without money.
+  /// Restored purchases, without money.
   case restore
 
   var index: Int {
@@ -29,28 +26,24 @@ package enum TieOutClass: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// Why Apple's number is not ours. The order is the one in which residuals are explained and in which columns stand.
 package enum TieOutExplanation: String, Hashable, CaseIterable, Sendable {
-  /// The day's report is not there, or so young that Apple still changes it.
+  /// The day has no report, or one so young that Apple still changes it.
   case notReported = "not_reported"
-  /// Apps and products that are not configured here.
+  /// Apps and products that are not configured.
   case otherScope = "other_scope"
   case free
   case restore
-  /// Counted on another day by Apple than by us.
+  /// Apple counts the unit on another day.
   case timing
   case refundTiming = "refund_timing"
-  /// Apple has taken something back, and we know of no revocation.
   case refundUnknown = "refund_unknown"
   case partialRefund = "partial_refund"
   case upgrade
   case renewal
-  /// Our transaction does not say in which storefront it was bought.
   case countryUnknown = "country_unknown"
-  /// Equal units at another price.
+  /// The same units at another price.
   case price
   case rounding
-  /// A product that no order and no transaction here ever had.
   case unknownProduct = "unknown_product"
 
   var index: Int {
@@ -73,7 +66,6 @@ package enum TieOutExplanation: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// A number for each explanation.
 package struct Explained: Hashable, Sendable {
   private var values = [Millionths](repeating: .zero, count: TieOutExplanation.allCases.count)
 
@@ -92,27 +84,26 @@ package struct Explained: Hashable, Sendable {
   }
 }
 
-/// One row of the tie-out: a key with what each side says, and where the difference comes from.
+/// A row of the tie-out: a key, both sides, and the explanation of their difference.
 package struct TieOutRow: Hashable, Sendable {
   package var level: TieOutLevel
-  /// The app's name in the configuration; of other apps the SKU that Apple names, marked where an app here is called so.
+  /// The configured name; for other apps the SKU, marked if it equals a configured name.
   package var app: String
   package var productId: Identifier
   package var day: ReportDay
-  /// Alpha-2; empty where the level has none or nobody told.
+  /// Alpha-2; empty if unknown or if the level has none.
   package var country: Identifier
   package var currency: Identifier
   package var kind: TieOutClass
-  /// Units, or at level `amount` major units of the currency. nil: not told.
+  /// Units, or at level `amount` major units of the currency. nil: unknown.
   package var apple: Millionths?
   package var ours: Millionths?
   package var shop: Millionths?
-  /// nil where a side that must be known is not told: then nothing is compared.
+  /// nil if a required side is unknown.
   package var comparison: Comparison?
-  /// Of what is unexplained: units of orders whose payment nobody has confirmed so far.
+  /// Unexplained units of orders whose payment is not confirmed yet.
   package var awaited = Millionths.zero
 
-  /// Whether it is of units that Apple sold and nothing explains.
   var isUnexplainedSale: Bool {
     level == .units && kind == .sale && comparison.map { $0.unexplained > .zero } ?? false
   }

@@ -1,24 +1,17 @@
-/// What a download of a report has come to.
 package enum DownloadState: String, Hashable, CaseIterable, Sendable {
-  /// Rows came.
   case reported
-  /// Nothing was sold: a header without rows, or Apple's word for it when it can be believed.
   case zero
-  /// Apple says that nothing was sold, but we know of sales, or it has reported some: it says the same when a version is
-  /// retired.
+  /// Apple answers that nothing was sold, but there are sales: it answers the same when a version is retired.
   case doubtfulZero = "doubtful_zero"
-  /// It is not there yet.
   case pending
-  /// Apple does not keep it any more.
   case gone
-  /// Apple demands another version than the one that was asked for, twice.
+  /// Apple demands another version twice.
   case drift
   case unreadable
-  /// A finance report without sales, not settled yet, or of a wrong region: Apple does not tell them apart.
+  /// A finance report without sales, not settled yet, or of a wrong region: Apple's answers do not differ.
   case unknown
 
-  /// Whether the file counts instead of earlier ones of the same day. A day that was reported stays reported when Apple
-  /// later has no answer.
+  /// True if the file replaces earlier ones. A reported day stays reported if Apple later has no answer.
   package var replacesEarlier: Bool {
     switch self {
     case .reported, .zero, .unreadable: true
@@ -26,7 +19,6 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// Whether sums may be made of it.
   package var isSettled: Bool {
     switch self {
     case .reported, .zero: true
@@ -34,7 +26,6 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// Whether there is any use in asking again.
   package var isOpen: Bool {
     switch self {
     case .reported, .zero, .gone: false
@@ -42,7 +33,7 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// Whether asking again brings nothing else, until somebody changes a file or a setting.
+  /// True if asking again cannot help until a person changes a file or setting.
   package var staysWithoutPeople: Bool {
     switch self {
     case .drift, .unreadable: true
@@ -50,11 +41,8 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// What Apple's “no sales” about a day means.
-  /// - Parameters:
-  ///   - hasRows: whether a report of that day had rows: only another report takes them back.
-  ///   - hasOwnUnits: whether we know of anything that Apple should count on that day.
-  ///   - daysSinceFirst: how many days ago Apple first said so of this day; nil: never before.
+  /// The state for Apple's answer that a day has no sales, first given `daysSinceFirst` days ago. If the day had rows
+  /// before, only another report replaces them.
   package static func noSales(hasRows: Bool, hasOwnUnits: Bool, daysSinceFirst: Int?) -> DownloadState {
     if hasRows { return .doubtfulZero }
     if !hasOwnUnits { return .zero }
@@ -62,19 +50,14 @@ package enum DownloadState: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// Which reports a night asks for.
 package enum AskingPlan {
-  /// The oldest day of the window, counted from today; no night asks about more days.
+  /// The oldest day of the window, counted from today, and the most days that a night requests.
   package static let longestWindow = 45
-  /// Until so many days after its period Apple is asked again for a finance report that it does not have.
+  /// Days after the period during which a missing finance report is requested again.
   static let longestWait = 70
 
-  /// Days of daily reports, the newest first: a night that ends early has what people look at. What the window leaves of a
-  /// night's share goes to older days, until the fiscal periods that finance reports are asked for are whole.
-  /// - Parameters:
-  ///   - today: the Pacific day of the as-of, which has no report yet.
-  ///   - trailing: so many days before it are asked about again, because Apple changes the newest ones.
-  ///   - states: what is known of the days.
+  /// Days of daily reports to request, newest first. Spare requests go to older days until the compared periods are
+  /// covered. The `trailing` newest days are requested again, because Apple changes them.
   package static func days(
     today: ReportDay, trailing: Int, states: [ReportDay: DownloadState]
   ) -> [ReportDay] {
@@ -90,7 +73,7 @@ package enum AskingPlan {
     let before = stride(from: today.number - longestWindow - 1, through: oldest.number, by: -1).lazy
       .map { ReportDay(number: $0) }.filter { day in
         switch states[day] {
-        // Of a zero that is doubtful a second answer makes a true one. Apple keeps the others for a year.
+        // A second answer can confirm a doubtful zero. Apple keeps the others for a year.
         case .none, .some(.doubtfulZero), .some(.pending), .some(.drift), .some(.unknown): true
         case .some(.reported), .some(.zero), .some(.gone), .some(.unreadable): false
         }
@@ -98,8 +81,7 @@ package enum AskingPlan {
     return inWindow + before.prefix(longestWindow - inWindow.count)
   }
 
-  /// Fiscal periods whose finance reports are asked for: those that have ended and whose report is not here yet, for as
-  /// long as it may still come.
+  /// Ended fiscal periods without a finance report that may still come.
   package static func periods(today: ReportDay, states: [FiscalPeriod: DownloadState]) -> [FiscalPeriod] {
     FiscalCalendar.periods.filter { period in
       guard period.last < today, today.number - period.last.number <= 120 else { return false }

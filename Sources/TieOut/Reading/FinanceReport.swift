@@ -1,11 +1,9 @@
 import Reconciliation
 
-/// One row of a finance report.
 package struct SettlementRow: Hashable, Sendable {
-  /// When it was sold, by FINANCE_DETAIL; FINANCIAL does not say.
   package var transactionDay: ReportDay?
   package var settlementDay: ReportDay?
-  /// Product id, or an app's SKU.
+  /// A product ID, or an app's SKU.
   package var sku: Identifier
   package var country: Identifier
   package var quantity: Millionths
@@ -16,8 +14,8 @@ package struct SettlementRow: Hashable, Sendable {
   package var currency: Identifier
 }
 
-/// Reads finance reports: FINANCIAL, a table with its totals below, and FINANCE_DETAIL, a preamble, a table and perhaps its
-/// sums by country. What stands below the table is compared with it and never added to it.
+/// Reads finance reports: FINANCIAL (a table with totals) and FINANCE_DETAIL (preamble, table, sums by country). Totals
+/// below the table are compared with it, never added.
 package enum FinanceReport {
   package enum Kind: String, Hashable, Sendable {
     case financial = "FINANCIAL"
@@ -26,25 +24,20 @@ package enum FinanceReport {
 
   package struct Reading: Hashable, Sendable {
     package var kind: Kind
-    /// The dates inside of the file, which say what it is about.
     package var first: ReportDay?
     package var last: ReportDay?
     package var rows = 0
   }
 
-  /// Whether a first line begins such a report, and which.
+  /// The kind of report that begins with this line.
   package static func kind(ofFirstLine line: String) -> Kind? {
     let names = line.split(separator: "\t").map { ReportHeader.canonical($0.trimmed) }
     if names.first == "vendor name" { return .detail }
     return Set(names).isSuperset(of: ["start date", "end date", "vendor identifier"]) ? .financial : nil
   }
 
-  /// Reads a whole report.
-  ///
-  /// - Parameters:
-  ///   - period: the one that was asked for; a file with other dates is another report. nil: whatever the file says.
-  ///   - body: gets the rows as they come, before anybody knows whether the rest can be read.
-  /// - Throws: `ReportProblem` or `GunzipError`; then nothing of what was handed on counts.
+  /// Reads a whole report. `body` receives rows before the rest is known to be readable; discard them on an error. A
+  /// file with dates outside `period` is rejected.
   package static func read(
     _ bytes: [UInt8], period: FiscalPeriod?, _ body: (SettlementRow) throws -> Void
   ) throws -> Reading {
@@ -57,7 +50,6 @@ package enum FinanceReport {
   }
 }
 
-/// One line at a time.
 private struct FinanceParser {
   private enum Section {
     case preamble
@@ -67,7 +59,7 @@ private struct FinanceParser {
 
   private struct Columns {
     var quantity, share, extended, currency, country, sku: Int
-    /// FINANCIAL's period, FINANCE_DETAIL's two days.
+    /// The period of FINANCIAL, or the two days of FINANCE_DETAIL.
     var firstDate, secondDate: Int
   }
 
@@ -178,7 +170,7 @@ private struct FinanceParser {
     return row
   }
 
-  /// Totals, one a line, or the sums by country with a header of their own.
+  /// Reads totals, one per line, or the sums by country, which have their own header.
   private mutating func footer(_ fields: ReportFields, columns: FooterColumns?, number: Int) throws(ReportProblem) {
     // Before 2010 Apple wrote `Total_Amount:x` without a tab.
     let words = fields.shown(0).split(separator: ":", maxSplits: 1).map(\.trimmed)

@@ -1,12 +1,9 @@
-/// What Apple names the files of sales reports: `S_D_80012345_20261119.txt.gz`, with the version in the names that its
-/// server gives: `S_D_80012345_20261119_V1_0.txt.gz`.
+/// The name of a sales report file: `S_D_80012345_20261119.txt.gz`, or from the server `…_20261119_V1_0.txt.gz`.
 package struct ReportFileName: Hashable, Sendable {
   package var vendor: String
   package var frequency: SalesFrequency
-  /// The days that the report is of.
   package var days: ClosedRange<ReportDay>
 
-  /// nil for any other name.
   package init?(_ name: String) {
     let stem = name.prefix { $0 != "." }
     let parts = stem.split(separator: "_", omittingEmptySubsequences: false).map(String.init)
@@ -19,22 +16,21 @@ package struct ReportFileName: Hashable, Sendable {
     self.days = days
   }
 
-  /// The vendor number that a finance file's name begins with: `80012345_0226_ZZ.txt`.
+  /// The vendor number at the start of a finance file's name: `80012345_0226_ZZ.txt`.
   package static func vendor(ofFinanceFile name: String) -> String? {
     let first = name.prefix { $0 != "_" && $0 != "." }
     return first.utf8.count >= 6 && isDigits(String(first)) ? String(first) : nil
   }
 
-  /// The region that a finance file's name ends with: `ZZ` of all of them, `US` of one. nil: the name does not say it.
+  /// The region at the end of a finance file's name: `ZZ` for all, `US` for one; nil if there is none.
   package static func region(ofFinanceFile name: String) -> String? {
     let last = name.prefix { $0 != "." }.split(separator: "_").dropFirst().last ?? ""
-    // Browsers number what was downloaded before: `80012345_0226_ZZ (1).txt`.
+    // Browsers number repeated downloads: `80012345_0226_ZZ (1).txt`.
     let region = last.prefix { $0.isLetter || $0.isNumber }
     return region.count == 2 && region.first?.isLetter == true ? region.uppercased() : nil
   }
 
-  /// The order in which files are read. Browsers number what was downloaded before, and the extension would put
-  /// `80012345_0226_ZZ (1).txt` before `80012345_0226_ZZ.txt`, and `(10)` before `(2)`.
+  /// The order of reading. Sorting by full name would put `80012345_0226_ZZ (1).txt` before `80012345_0226_ZZ.txt`.
   static func precedes(_ left: String, _ right: String) -> Bool {
     func key(_ name: String) -> (stem: String, number: Int) {
       let stem = name.prefix { $0 != "." }
@@ -52,7 +48,6 @@ package struct ReportFileName: Hashable, Sendable {
   }
 }
 
-/// How many days a sales report covers.
 package enum SalesFrequency: String, Hashable, CaseIterable, Sendable {
   case daily = "DAILY"
   case weekly = "WEEKLY"
@@ -65,18 +60,17 @@ package enum SalesFrequency: String, Hashable, CaseIterable, Sendable {
     self = frequency
   }
 
-  /// What the parameter `filter[reportDate]` and our tables call the report of these days.
+  /// The name in `filter[reportDate]` and in our tables.
   package func name(of days: ClosedRange<ReportDay>) -> String {
     switch self {
     case .daily: days.lowerBound.description
-    // The Sunday that ends the week.
     case .weekly: days.upperBound.description
     case .monthly: days.lowerBound.month
     case .yearly: String(days.lowerBound.description.prefix(4))
     }
   }
 
-  /// The days of a name as `name(of:)` gives it, or without hyphens as in names of files.
+  /// The days of a name from `name(of:)`, with or without hyphens.
   package func days(digits text: String) -> ClosedRange<ReportDay>? {
     let digits = text.filter { $0 != "-" }
     func part(_ first: Int, _ count: Int) -> Int? { Int(digits.dropFirst(first).prefix(count)) }

@@ -1,18 +1,11 @@
 import Gzip
 
-/// The lines of a report, compressed or not, as a stream: memory does not grow with the file.
+/// The lines of a report, compressed or not, as a stream in constant memory.
 package enum ReportLines {
-  /// The longest line that is read. Apple's longest columns have 4,000 characters.
   private static let longestLine = 1 << 20
   private static let newline = UInt8(ascii: "\n")
 
-  /// Reads every line. Line ends are LF or CRLF; a byte order mark is passed over; empty lines are not told.
-  ///
-  /// - Parameters:
-  ///   - bytes: as they were downloaded, gzip or text.
-  ///   - limit: the most bytes that may come out of them.
-  ///   - body: one line without its end, and its number from 1. What it throws ends the reading and is thrown on.
-  /// - Throws: `GunzipError`, `ReportProblem` for a line that is too long, or what `body` throws.
+  /// Reads every line with its number, ended by LF or CRLF. Skips empty lines and a byte order mark.
   package static func read(
     _ bytes: [UInt8], limit: Int = Gunzip.usualLimit, _ body: (UnsafeRawBufferPointer, Int) throws -> Void
   ) throws {
@@ -45,7 +38,7 @@ package enum ReportLines {
     }
     let gunzip = Gunzip(limit: limit)
     try bytes.withUnsafeBytes { bytes in
-      // In pieces, so that a plain file is read as a stream, too.
+      // In pieces, so that a plain file is streamed too.
       var start = 0
       while start < bytes.count {
         let end = min(start + (1 << 18), bytes.count)
@@ -58,13 +51,13 @@ package enum ReportLines {
   }
 }
 
-/// One line of tab separated values, for as long as it is lent.
+/// A line of tab-separated values; must not outlive the line's bytes.
 struct ReportFields {
   private let line: UnsafeRawBufferPointer
   private let number: Int
   private let ends: [Int]
 
-  /// - Parameter ends: reused from line to line, so that a line costs no allocation.
+  /// - Parameter ends: a buffer reused for all lines, to avoid allocations.
   init(_ line: UnsafeRawBufferPointer, number: Int, ends: inout [Int]) {
     ends.removeAll(keepingCapacity: true)
     for index in line.indices where line[index] == UInt8(ascii: "\t") { ends.append(index) }
@@ -76,7 +69,7 @@ struct ReportFields {
 
   var count: Int { ends.count }
 
-  /// The field without blanks around it; empty beyond the last one, which is often left out.
+  /// The field without surrounding spaces; empty beyond the last one, which Apple often leaves out.
   subscript(_ column: Int) -> UnsafeRawBufferPointer {
     guard column < ends.count else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     var (start, end) = (column == 0 ? 0 : ends[column - 1] + 1, ends[column])
@@ -85,7 +78,6 @@ struct ReportFields {
     return UnsafeRawBufferPointer(rebasing: line[start..<end])
   }
 
-  /// For people: the field as it stands there.
   func shown(_ column: Int) -> String { String(decoding: self[column].prefix(80), as: UTF8.self) }
 
   func problem(_ column: Int, _ name: String, _ expected: String) -> ReportProblem {

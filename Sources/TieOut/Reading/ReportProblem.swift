@@ -1,6 +1,6 @@
-/// Why a report cannot be read. A file is read as a whole or not at all: part of a sum is no sum.
+/// Why a report cannot be read. A file is read whole or not at all, because a partial sum is wrong.
 package struct ReportProblem: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Counted from 1, the header included; nil when it is about the whole file.
+  /// From 1, including the header; nil for the whole file.
   package var line: Int?
   package var problem: String
 

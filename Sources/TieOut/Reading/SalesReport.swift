@@ -1,15 +1,13 @@
 import Reconciliation
 
-/// One row of a SALES SUMMARY report: one combination of its non-numeric columns and prices, so that the same product and
-/// country has several.
+/// A row of a SALES SUMMARY report. A product and country has one row for each combination of the other columns.
 package struct SalesRow: Hashable, Sendable {
-  /// Of an in-app purchase the product id, of an app its SKU.
   package var sku: Identifier
-  /// Of an in-app purchase the SKU of its app; else empty.
+  /// The SKU of the app; empty for an app.
   package var parent: Identifier
   package var type: Identifier
   package var units: Millionths
-  /// For one unit, positive on refunds, too.
+  /// For one unit, positive for refunds too.
   package var developerProceeds: Millionths
   package var first: ReportDay
   package var last: ReportDay
@@ -17,34 +15,27 @@ package struct SalesRow: Hashable, Sendable {
   /// Alpha-2 code of the storefront.
   package var country: Identifier
   package var proceedsCurrency: Identifier
-  /// For one unit, negative on refunds.
+  /// For one unit, negative for refunds.
   package var customerPrice: Millionths
-  /// Apple's word in the column `Subscription`.
   package var isRenewal: Bool
 
   package var kind: SalesRowKind { SalesRowKind(code: type, hasParent: !parent.isEmpty) }
 
-  /// What customers paid: the sign is that of the units, for the price of a refund is negative already.
+  /// Takes its sign from the units, because the price of a refund is negative already.
   package var customerAmount: Millionths { units.times(customerPrice.magnitude) ?? .zero }
   package var proceeds: Millionths { units.times(developerProceeds) ?? .zero }
 }
 
-/// Reads SALES SUMMARY reports by the names of their columns.
+/// Reads SALES SUMMARY reports by column names.
 package enum SalesReport {
-  /// What was seen beside the rows.
   package struct Reading: Hashable, Sendable {
     package var rows = 0
-    /// Columns that nobody knows, in alphabetical order.
+    /// Columns that this version does not know, sorted.
     package var unknownColumns: [String] = []
   }
 
-  /// Reads a whole report.
-  ///
-  /// - Parameters:
-  ///   - bytes: as they were downloaded.
-  ///   - days: those that were asked for; a row with other dates makes it another report.
-  ///   - body: gets the rows as they come, before anybody knows whether the rest can be read.
-  /// - Throws: `ReportProblem` or `GunzipError`; then nothing of what was handed on counts.
+  /// Reads a whole report. `body` receives rows before the rest is known to be readable; discard them on an error. A
+  /// report with dates outside `days` is rejected.
   package static func read(
     _ bytes: [UInt8], days: ClosedRange<ReportDay>?, _ body: (SalesRow) throws -> Void
   ) throws -> Reading {
@@ -74,7 +65,6 @@ package enum SalesReport {
     return reading
   }
 
-  /// Whether a first line is the header of such a report.
   package static func isHeader(_ line: String) -> Bool {
     let names = Set(line.split(separator: "\t").map { ReportHeader.canonical($0.trimmed) })
     return names.isSuperset(of: ["sku", "units", "product type identifier", "begin date"])

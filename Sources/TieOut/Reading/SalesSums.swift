@@ -1,11 +1,8 @@
 import Reconciliation
 
-/// Rows of a sales report added up to what the tie-out distinguishes. Devices, titles and categories are gone.
-///
-/// It holds a limited number of sums and hands them on when it has more: two parts of one sum are added up by whoever
-/// reads them, so a report of any length is read in the same memory.
+/// Sums rows of a sales report by the columns that the tie-out needs, in bounded memory. When full, it spills its sums,
+/// so one key may have several; the reader adds them up.
 package struct SalesSums: ~Copyable {
-  /// What is told apart.
   package struct Key: Hashable, Sendable {
     package var sku: Identifier
     package var parent: Identifier
@@ -14,11 +11,10 @@ package struct SalesSums: ~Copyable {
     package var country: Identifier
     package var customerCurrency: Identifier
     package var proceedsCurrency: Identifier
-    /// For one unit, without its sign.
+    /// For one unit, without sign.
     package var customerPrice: Millionths
-    /// For one unit.
     package var developerProceeds: Millionths
-    /// -1 refunds, 0 rows without units, 1 sales: a refund must not cancel a sale.
+    /// -1: refunds, 0: rows without units, 1: sales. Separate, so that refunds do not cancel sales.
     package var sign: Int8
     package var isRenewal: Bool
   }
@@ -38,10 +34,8 @@ package struct SalesSums: ~Copyable {
   private var sums: [Key: Sum] = [:]
   private let limit: Int
 
-  /// - Parameter limit: how many sums are held at most.
   package init(limit: Int = 1 << 16) { self.limit = limit }
 
-  /// - Parameter spill: gets the sums, in no order, when there are too many.
   package mutating func add(_ row: SalesRow, spill: (Part) throws -> Void) throws {
     let key = Key(
       sku: row.sku, parent: row.parent, type: row.type, day: row.first, country: row.country,
@@ -52,7 +46,7 @@ package struct SalesSums: ~Copyable {
     sums[key, default: Sum()].add(row.units)
   }
 
-  /// Hands on what is left. To be called after the last row.
+  /// Spills the rest; call it after the last row.
   package mutating func flush(_ spill: (Part) throws -> Void) throws {
     guard !sums.isEmpty else { return }
     try spill(sums.map { (key: $0.key, sum: $0.value) })

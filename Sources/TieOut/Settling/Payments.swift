@@ -1,7 +1,6 @@
 import Reconciliation
 
-/// What the page Payments and Financial Reports says about the bank's side, which no interface of Apple's tells: a file
-/// that somebody fills in by hand.
+/// A payment on the page Payments and Financial Reports. Apple has no API for it: a person enters it into a file.
 package struct Payment: Hashable, Sendable {
   package var period: FiscalPeriod
   package var currency: Identifier
@@ -9,7 +8,7 @@ package struct Payment: Hashable, Sendable {
   package var taxesAndAdjustments: Millionths
   package var balanceForward: Millionths
   package var owed: Millionths
-  /// Times 10^18. Apple shows five digits after the point; that the proceeds follow from the rate takes more.
+  /// Times 10^18. Apple shows five digits; checking the proceeds needs more.
   package var exchangeRate: Int128
   package var bankCurrency: Identifier
   package var proceeds: Millionths
@@ -17,25 +16,22 @@ package struct Payment: Hashable, Sendable {
 
   private static let rateDecimals = 18
 
-  /// The columns of `payments.csv`, in any order.
   static let columns = [
     "fiscal_period", "currency", "earned", "taxes_adjustments", "balance_forward", "owed", "exchange_rate",
     "bank_currency", "proceeds", "paid_on",
   ]
 
-  /// Whether somebody means such a file, whatever is in it: `payments.csv`, `Payments (1).csv`.
   package static func isFileName(_ name: String) -> Bool {
     let name = name.lowercased()
     return name.hasPrefix("payments") && name.hasSuffix(".csv")
   }
 
-  /// Whether a first line is the header of such a file.
   package static func isHeader(_ line: String) -> Bool {
     let names = line.split(separator: ",").map { ReportHeader.canonical(String($0.trimmed.trimmingQuotes)) }
     return names.contains("fiscal_period") && names.contains("owed")
   }
 
-  /// Reads a file. Values are numbers, codes and days, so that nothing in it needs quotes; quotes around them are taken off.
+  /// Reads a file. Values need no quotes; surrounding quotes are removed.
   package static func read(_ bytes: [UInt8]) throws -> [Payment] {
     var positions: [String: Int]?
     var payments: [Payment] = []
@@ -80,9 +76,7 @@ package struct Payment: Hashable, Sendable {
       proceeds: try number("proceeds"), paidOn: ReportDay(cell("paid_on")))
   }
 
-  /// What does not add up, as sentences.
-  /// - Parameter earned: what Apple's finance report says for the period and currency, zero where it does not have that;
-  ///   nil: there is no report.
+  /// Sentences about inconsistencies. `earned` is the amount in Apple's finance report; nil if there is none.
   package func problems(earned reported: Millionths?) -> [String] {
     var problems: [String] = []
     let name = "payment \(period) \(currency)"
@@ -99,10 +93,10 @@ package struct Payment: Hashable, Sendable {
     return problems
   }
 
-  /// Whether the proceeds are what is owed at the exchange rate, within one minor unit.
+  /// True if the proceeds equal the owed amount at the exchange rate, within one minor unit.
   private var isConverted: Bool {
     func tens(_ exponent: Int) -> Int128 { (0..<exponent).reduce(1) { power, _ in power * 10 } }
-    // All at the scale of the product: millionths of what is owed times the rate's decimals.
+    // All values at the scale of the product: millionths times the rate's decimals.
     let (product, isBeyond) = owed.count.multipliedReportingOverflow(by: exchangeRate)
     let (paid, isPaidBeyond) = proceeds.count.multipliedReportingOverflow(by: tens(Self.rateDecimals))
     let (difference, isFar) = product.subtractingReportingOverflow(paid)

@@ -1,13 +1,10 @@
 import Reconciliation
 
-/// What was sold and what was settled of one product in one country and currency, sales apart from returns.
 package struct SettlementSides: Sendable {
-  /// Units of one day at one share.
   package struct Sold: Hashable, Sendable {
     package var day: ReportDay
     /// Negative for returns.
     package var units: Millionths
-    /// Apple's proceeds for one unit.
     package var share: Millionths
 
     package init(day: ReportDay, units: Millionths, share: Millionths) {
@@ -22,7 +19,7 @@ package struct SettlementSides: Sendable {
     package var transactionDay: ReportDay
     package var units: Millionths
     package var share: Millionths
-    /// What Apple pays: units times share, by Apple's own reckoning.
+    /// Units times share, as calculated by Apple.
     package var extended: Millionths
 
     package init(
@@ -43,15 +40,14 @@ package struct SettlementSides: Sendable {
   package init(currency: Identifier) { self.currency = currency }
 }
 
-/// Sales reports beside finance reports, per fiscal period and currency. Nothing is computed that Apple says: proceeds and
-/// shares are read.
+/// Matches sales reports with finance reports, by fiscal period and currency. Proceeds and shares are Apple's own
+/// values.
 package struct ProceedsSettlement: Sendable {
-  /// After so many days a sale that is in no finance report counts as never collected: a period of 35 days and the 33
-  /// until Apple pays.
+  /// Days after which an unsettled sale counts as never collected: a period of 35 days, and 33 until Apple pays.
   package static let patience = 68
-  /// Of a fiscal period at most. What is sold is settled with its own period or with one that ends so many days later.
+  /// In days. A sale is settled in its own period or in one that ends this many days later.
   static let longestPeriod = 35
-  /// Whether a finance report's day is the same Pacific day as a sales report's is nowhere said.
+  /// Apple does not document that days in finance and sales reports are the same Pacific day.
   static let dayDifference = 1
 
   package struct Key: Hashable, Comparable, Sendable {
@@ -77,20 +73,18 @@ package struct ProceedsSettlement: Sendable {
   }
 
   package private(set) var lines: [Key: Line] = [:]
-  /// Units whose day in the finance report is the one before or after that of the sales report.
+  /// Units settled with a day before or after that of the sales report.
   package private(set) var movedUnits = Millionths.zero
   private let today: ReportDay
   private let whole: Set<FiscalPeriod>
 
-  /// - Parameters:
-  ///   - today: the day of the as-of.
-  ///   - whole: the periods whose finance reports are here, of every vendor.
+  /// - Parameter whole: periods with finance reports of every vendor.
   package init(today: ReportDay, whole: Set<FiscalPeriod>) {
     self.today = today
     self.whole = whole
   }
 
-  /// Adds one product in one country and currency. Sales and returns are added each on their own.
+  /// Adds one product in one country and currency; sales and returns separately.
   package mutating func add(_ sides: SettlementSides) {
     var sold = sides.sold.sorted { ($0.day, $0.share) < ($1.day, $1.share) }
     var settled = sides.settled.sorted {
@@ -100,8 +94,7 @@ package struct ProceedsSettlement: Sendable {
     for row in settled {
       lines[Key(period: row.period, currency: sides.currency), default: Line()].settled += row.extended
     }
-    // At the same share first: two shares of one day are two sales, and which of them is open is money. The same day
-    // first, and neighbours only for what that leaves.
+    // Same share and same day first, neighbouring days only for the rest, because two shares of one day are two sales.
     for (difference, isOfShare) in [(0, true), (Self.dayDifference, true), (0, false), (Self.dayDifference, false)] {
       var first = 0
       for index in settled.indices {
@@ -127,14 +120,13 @@ package struct ProceedsSettlement: Sendable {
         worth(sale.units, sale.share), to: isLeftOut(sale.day) ? \.neverCollected : \.openAtEnd, of: sale.day,
         sides.currency)
     }
-    // Of sales that no report shows, because they are older than our reports, the row's own day is all there is.
     for row in settled where row.units != .zero && row.transactionDay < row.period.first {
       lines[Key(period: row.period, currency: sides.currency), default: Line()].settledFromBefore +=
         worth(row.units, row.share)
     }
   }
 
-  /// Whether what was sold on a day and is in no finance report stays so. A report that is not here has left nothing out.
+  /// True if an unsettled sale of this day stays so. A missing finance report leaves nothing out.
   private func isLeftOut(_ day: ReportDay) -> Bool {
     today.number - day.number > Self.patience
       && FiscalCalendar.periods.lazy.filter { (day...day.advanced(by: Self.longestPeriod)).contains($0.last) }
@@ -157,7 +149,6 @@ package struct ProceedsSettlement: Sendable {
     }
   }
 
-  /// To the period that the day is in.
   private mutating func add(
     _ amount: Millionths, to field: WritableKeyPath<Line, Millionths>, of day: ReportDay, _ currency: Identifier
   ) {

@@ -4,7 +4,7 @@ import Postgres
 import Reconciliation
 import Run
 
-/// A report as it is stored: which one, from where, and what came of it.
+/// Identity, source and result of a stored report.
 package struct ConnectReport: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable {
     case sales = "SALES"
@@ -26,7 +26,6 @@ package struct ConnectReport: Hashable, Sendable {
 
   package var vendor: String
   package var kind: Kind
-  /// Empty for finance reports.
   package var frequency: String
   package var name: String
   package var version: String?
@@ -51,9 +50,8 @@ package struct ConnectReport: Hashable, Sendable {
   }
 }
 
-/// The only reader and writer of `connect_reports`, `connect_sales` and `connect_settlements`.
+/// Reads and writes `connect_reports`, `connect_sales` and `connect_settlements`.
 package enum ConnectReportTable {
-  /// What is known of a report.
   package struct Known: Hashable, Sendable {
     package var state: DownloadState
     package var source: ConnectReport.Source
@@ -63,14 +61,14 @@ package enum ConnectReportTable {
       self.source = source
     }
 
-    /// Whether there is more to come of its vendor: nobody waits for one that was taken out of the configuration.
-    /// - Parameter vendors: those that are configured; where none is, all are that anything is known of.
+    /// True unless its vendor was removed from the configuration. Without configured vendors, all known ones are
+    /// awaited.
     func isAwaited(of vendor: String, among vendors: [String]) -> Bool {
       vendors.isEmpty || vendors.contains(vendor) || source == .folder
     }
   }
 
-  /// What is known of the reports of one kind, by name and vendor.
+  /// Reports of one kind, by name and vendor.
   package static func known(
     _ kind: ConnectReport.Kind, frequency: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String: [String: Known]] {
@@ -88,9 +86,8 @@ package enum ConnectReportTable {
     return known
   }
 
-  /// Days with a daily report that cannot be read and that no report has taken the place of. What an earlier one of such a
-  /// day has told counts no more, and nobody can say that it is not so.
-  /// - Parameter asOf: what came later takes nothing's place.
+  /// Days with an unreadable daily report that no later report up to the as-of has replaced. Their earlier rows no
+  /// longer count.
   package static func unreadableDays(
     asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<ReportDay> {
@@ -107,10 +104,7 @@ package enum ConnectReportTable {
     return days
   }
 
-  /// Why reports that cannot be read cannot be, as sentences.
-  /// - Parameters:
-  ///   - days: of daily reports.
-  ///   - periods: of finance reports.
+  /// Sentences about unreadable reports: daily ones of `days`, and finance reports of `periods`.
   static func unreadable(
     _ days: ClosedRange<ReportDay>, _ periods: [String], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
@@ -127,20 +121,14 @@ package enum ConnectReportTable {
     return problems
   }
 
-  /// What the folder has brought of a report so far, beside a file that lies there now.
+  /// The files of the folder already read for one report, compared with a file there now.
   struct Brought: Hashable {
-    /// The file that it was read from last.
     var newestFile: String?
-    /// Whether that had the bytes of this one.
     var isNewest: Bool
-    /// Whether any had.
     var isKnown: Bool
 
-    /// Whether the file is to be read: one that lies there every night is read once. What another file of the same report
-    /// has superseded is history as long as that one lies there; what was put back in the place of another is not.
-    /// - Parameters:
-    ///   - name: of this file.
-    ///   - names: of all that lie there.
+    /// True if the file must be read. A file is read once; one superseded by another file counts again only if that is
+    /// gone.
     func isNews(_ name: String, among names: Set<String>) -> Bool {
       if isNewest { return false }
       guard isKnown, let newestFile, newestFile != name else { return true }
@@ -148,7 +136,7 @@ package enum ConnectReportTable {
     }
   }
 
-  /// nil: nothing so far. Of another day the same bytes are another report: all days without sales look alike.
+  /// nil: none was read. Compared by report, because reports of days without sales have equal bytes.
   static func brought(
     _ bytes: [UInt8], as report: ConnectReport, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Brought? {
@@ -169,9 +157,8 @@ package enum ConnectReportTable {
     return nil
   }
 
-  /// Stores Apple's word that nothing was sold, as what it is worth beside what it has said of this report before.
-  ///
-  /// - Parameter hasOwnUnits: whether we know of anything that Apple should count on those days.
+  /// Stores Apple's answer that nothing was sold, weighed against earlier reports. `hasOwnUnits`: we know of units that
+  /// Apple should count on those days.
   package static func storeNoSales(
     _ report: ConnectReport, hasOwnUnits: Bool, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -188,16 +175,13 @@ package enum ConnectReportTable {
     try store(report, state: state, asOf: asOf, on: connection)
   }
 
-  /// Stores an answer without a file.
   package static func store(
     _ report: ConnectReport, state: DownloadState, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     _ = try insert(report, state: state, digest: nil, raw: nil, asOf: asOf, on: connection)
   }
 
-  /// Stores a file and what it says, all of it or, when it cannot be read, the file alone.
-  ///
-  /// - Returns: the state, and why a file is unreadable.
+  /// Stores a file with its rows, or the file alone if it is unreadable. Returns the state, and why it is unreadable.
   package static func store(
     _ bytes: [UInt8], as report: ConnectReport, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws -> (state: DownloadState, problem: String?, notes: [String]) {
@@ -219,7 +203,7 @@ package enum ConnectReportTable {
     }
   }
 
-  /// Drops raw files that are older than they need be. What was read from them stays.
+  /// Drops raw files; their rows stay.
   package static func dropRaw(before: Instant, on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute(
       "UPDATE night_audit.connect_reports SET raw = NULL WHERE raw IS NOT NULL AND as_of < $1",
@@ -228,7 +212,7 @@ package enum ConnectReportTable {
 
   private static func digest(_ bytes: [UInt8]) -> String { Digest.hexadecimal(SHA256.hash(data: bytes)) }
 
-  /// The state of the file that counts when the new one is the same: it is not stored again.
+  /// The state of the current file if it equals the new one, which is then not stored again.
   private static func unchanged(
     _ report: ConnectReport, _ digest: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> DownloadState? {
@@ -284,13 +268,12 @@ package enum ConnectReportTable {
 }
 
 extension Millionths {
-  /// A value of one row of a report, for a column of type numeric. Beyond 64 bits of millionths it is no money of this world.
+  /// A value of one row. More than 64 bits of millionths is no plausible amount.
   func numeric(_ what: String) throws(ReportProblem) -> PostgresNumeric {
     guard let scaled = Int64(exactly: count) else { throw ReportProblem("\(what) is \(self), more than can be kept") }
     return PostgresNumeric(scaled: scaled, decimals: 6)
   }
 
-  /// A value of such a column.
   init(_ numeric: PostgresNumeric) throws(PostgresError) {
     guard let count = try? numeric.scaledInt128(decimals: 6) else {
       throw PostgresError(.usage, "a number has more than six digits after the point")
@@ -300,6 +283,6 @@ extension Millionths {
 }
 
 extension PostgresNumeric {
-  /// A sum, which many rows may take beyond 64 bits of millionths; nil beyond what can be read back.
+  /// A sum, which may exceed 64 bits of millionths; nil if it could not be read back.
   init?(_ sum: Millionths) { self.init(exactly: sum.count, decimals: 6) }
 }

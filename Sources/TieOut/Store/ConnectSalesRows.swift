@@ -2,16 +2,13 @@ import Gzip
 import Postgres
 import Reconciliation
 
-/// Rows of `connect_sales`.
 enum ConnectSalesRows {
   private static let columns = [
     "report_id", "day", "sku", "parent", "type", "country", "customer_currency", "proceeds_currency", "customer_price",
     "developer_proceeds", "sign", "is_renewal", "units", "rows",
   ]
 
-  /// Reads a report as a stream into the table; must be within a transaction that a bad row rolls back.
-  ///
-  /// - Returns: how many rows it had, and what is odd about it.
+  /// Streams a report into the table, in the caller's transaction. Returns the rows read, and notes.
   static func read(
     _ bytes: [UInt8], of report: ConnectReport, reportId: Int64, on connection: borrowing BlockingConnection
   ) throws -> (rows: Int, notes: [String]) {
@@ -55,14 +52,13 @@ enum ConnectSalesRows {
   }
 }
 
-/// Rows of `connect_settlements`.
 enum ConnectSettlementRows {
   private static let columns = [
     "report_id", "transaction_day", "settlement_day", "sku", "country", "currency", "partner_share", "quantity",
     "extended_share",
   ]
 
-  /// As `ConnectSalesRows.read`. Apple has summed these rows already.
+  /// Like `ConnectSalesRows.read`. Apple has summed these rows already.
   static func read(
     _ bytes: [UInt8], of report: ConnectReport, reportId: Int64, on connection: borrowing BlockingConnection
   ) throws -> (rows: Int, notes: [String]) {

@@ -1,14 +1,11 @@
 import Reconciliation
 import Streams
 
-/// Judged orders, one product after the other in byte order; what does not fit in memory waits on disk.
+/// Judged orders by product in byte order, sorted with temporary files.
 struct OrdersByProduct {
   private var cursor: SpillCursor<JudgedOrder>
 
-  /// - Parameters:
-  ///   - orders: hands on judged orders, in any order.
-  ///   - days: others are left out, unless they own a renewal, which may be of these days all the same.
-  ///   - directory: where temporary files go.
+  /// Leaves out orders of other days, unless they own a renewal, which may be in these days.
   init(
     _ orders: (_ each: (JudgedOrder) throws -> Void) throws -> Void, of days: ReportDays, directory: String
   ) throws {
@@ -27,10 +24,8 @@ struct OrdersByProduct {
     }
   }
 
-  /// The product of the next order; nil after the last.
   var product: Identifier? { cursor.head?.productId }
 
-  /// The next order, if it is of this product.
   mutating func next(of product: Identifier) throws -> JudgedOrder? {
     guard self.product == product else { return nil }
     return try cursor.next()

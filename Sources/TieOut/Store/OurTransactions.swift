@@ -3,26 +3,25 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// Our side of the tie-out, read from `night_audit.transactions`.
+/// Reads our side of the tie-out from the table `transactions`.
 enum OurTransactions {
-  /// One transaction with what only the tie-out asks about.
   struct Row {
     var bundleId: String?
     var record: TransactionRecord
     var storefront: String?
-    /// The revocation that was taken back since.
     var withdrawn: Revocation?
   }
 
-  /// Upgrades are looked for among subscriptions as old as the longest there are.
+  /// Upgrades may replace a subscription as old as the longest period.
   private static let longestSubscription = Span.days(400)
 
-  /// Production transactions that count in these days, or are evidence about them, in the byte order of their products.
+  /// The query for production transactions that count in these days, or are evidence about them, by product in byte
+  /// order.
   static func query(_ days: ReportDays) throws(PostgresError) -> String {
     let start = try PostgresLiteral.timestamp(days.start.microseconds)
     let end = try PostgresLiteral.timestamp(days.end.microseconds)
     let oldest = try PostgresLiteral.timestamp((days.start - longestSubscription).microseconds)
-    // What was revoked and is not any more is only in the evidence. Apple's last word of it counts, as in the fold.
+    // A reversed revocation is only in the evidence. Apple's last fact about it counts, as in the fold.
     return """
       SELECT t.product_id, t.transaction_id, t.bundle_id, t.original_transaction_id, t.quantity, t.purchased_at,
         t.original_purchased_at, t.expires_at, t.revocation_withdrawn_at, t.price_milliunits, t.currency, t.ownership,
@@ -47,7 +46,6 @@ enum OurTransactions {
       """
   }
 
-  /// The row in the reader.
   static func row(_ row: borrowing CopyReader) throws(PostgresError) -> Row {
     var contents = TransactionRecord.Contents(
       environment: .production, transactionId: try row.id(1), productId: try row.id(0))
@@ -69,7 +67,6 @@ enum OurTransactions {
       withdrawn: try revocation(row, from: 20))
   }
 
-  /// The revocation in four columns in a row; nil: none.
   private static func revocation(
     _ row: borrowing CopyReader, from first: Int
   ) throws(PostgresError) -> Revocation? {
@@ -79,7 +76,7 @@ enum OurTransactions {
       isOfSomeItems: try row.optionalBool(first + 3) ?? false)
   }
 
-  /// Whether we know of anything that Apple should count on these days.
+  /// True if we know of units that Apple should count on these days.
   static func hasUnits(
     in days: ReportDays, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Bool {
@@ -92,7 +89,7 @@ enum OurTransactions {
     ).single().bool(0)
   }
 
-  /// Every product that a production transaction ever had, by bundle id; empty for transactions that name no app.
+  /// All products of production transactions, by bundle ID; empty for transactions without one.
   static func products(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String: Set<Identifier>] {
     let rows = try connection.execute(
       """

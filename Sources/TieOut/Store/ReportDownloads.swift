@@ -3,9 +3,9 @@ import Logging
 import Postgres
 import Reconciliation
 
-/// Asks Apple for the reports that are due, one after the other, and stores each answer as soon as it is here.
+/// Downloads due reports from Apple, one at a time, and stores each answer at once.
 struct ReportDownloads {
-  /// After so many questions in a row that nothing came back from, the rest waits for the next night.
+  /// After this many unanswered requests in a row, the rest is left to the next night.
   private static let patience = 3
 
   let settings: TieOutSettings
@@ -20,14 +20,11 @@ struct ReportDownloads {
     var problems: [String] = []
     var silent = 0
     var requests = 0
-    /// Nothing more is asked.
     var isOver = false
-    /// Reports of that kind are refused alike.
     var refused: Set<String> = []
   }
 
-  /// - Parameter year: also the monthly reports of this calendar year.
-  /// - Returns: sentences about what could not be fetched.
+  /// Returns sentences about reports that could not be downloaded. `year` adds the monthly reports of a calendar year.
   func run(year: Int?) async throws -> [String] {
     let progress = Progress()
     let today = settings.zone.day(of: asOf)
@@ -64,7 +61,6 @@ struct ReportDownloads {
     return progress.problems
   }
 
-  /// The months of a year that have ended.
   static func months(of year: Int, before today: ReportDay) -> [ClosedRange<ReportDay>] {
     (1...12).compactMap { month in
       ReportDay(year: year, month: month, day: 1).map { first in
@@ -99,14 +95,13 @@ struct ReportDownloads {
     finance kind: ConnectReport.Kind, _ vendor: String, _ period: FiscalPeriod, _ progress: Progress
   ) async throws {
     let report = ConnectReport(vendor: vendor, kind: kind, name: period.description, source: .api)
-    // All regions in one file, which exists when those of all currencies do.
+    // One file with all regions, which exists once all currencies are settled.
     let region = kind == .detail ? "Z1" : "ZZ"
     let query = ConnectQuery(
       vendor: vendor, kind: .finance(type: kind.rawValue, region: region), reportDate: period.description)
     try await ask(query, report, progress, days: nil)
   }
 
-  /// - Parameter days: of sales reports.
   private func ask(
     _ query: ConnectQuery, _ report: ConnectReport, _ progress: Progress, days: ClosedRange<ReportDay>?
   ) async throws {
@@ -157,7 +152,7 @@ struct ReportDownloads {
   }
 
   private func storeNoSales(_ report: ConnectReport, days: ClosedRange<ReportDay>?) async throws {
-    // Of a fiscal period it may mean that nothing is settled yet.
+    // For a fiscal period the answer may mean that nothing is settled yet.
     guard let days else { return try await store(report, .unknown) }
     let (asOf, span) = (asOf, ReportDays(days, in: settings.zone))
     try await session.withConnection { connection in

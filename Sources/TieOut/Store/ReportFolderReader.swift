@@ -5,26 +5,25 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Reads the files that somebody drops into `tieOut.folder`: sales reports by Apple's names, finance reports and
-/// `payments.csv` by their first line.
+/// Reads files in `tieOut.folder`: sales reports by Apple's names, finance reports and `payments.csv` by their first
+/// line.
 struct ReportFolderReader {
-  /// The largest file that is taken into memory; compressed, two million rows are a tenth of it.
+  /// Two million rows, compressed, are a tenth of it.
   private static let largestFile = 256 << 20
 
   let directory: String
-  /// The vendor of a finance report whose name does not say it; nil: nobody knows.
+  /// The vendor of finance reports whose names have none; nil: unknown.
   let onlyVendor: String?
   let asOf: Instant
   let logger: Logger
 
   struct Result {
     var payments: [Payment] = []
-    /// Sentences about files that could not be used.
     var problems: [String] = []
   }
 
-  /// Stores what is new. Files are read in the order of their names, so that the same folder gives the same tables; of two
-  /// of one report the last one counts.
+  /// Stores new files in the order of names, so that the result is deterministic; of two files of one report the last
+  /// counts.
   func read(on connection: borrowing BlockingConnection) throws -> Result {
     var result = Result()
     let names: [String]
@@ -59,7 +58,7 @@ struct ReportFolderReader {
       return
     }
     guard let report = report(named: name, firstLine: firstLine, bytes, &result) else { return }
-    // What counts no more because Apple has answered since does not become the newest again either.
+    // A file replaced by Apple's answer does not become current again.
     if let brought = try ConnectReportTable.brought(bytes, as: report, on: connection),
       !brought.isNews(name, among: names)
     {
@@ -81,7 +80,7 @@ struct ReportFolderReader {
         source: .folder, fileName: name)
     }
     if let kind = FinanceReport.kind(ofFirstLine: firstLine) {
-      // Regions are parts of a report, and one of them would stand for the whole.
+      // A region is part of a report and would replace the whole.
       if kind == .financial, let region = ReportFileName.region(ofFinanceFile: name), region != "ZZ" {
         logger.notice(
           "a finance report of one region: left alone; that of all is ZZ",
@@ -94,13 +93,13 @@ struct ReportFolderReader {
         return nil
       }
       do {
-        // Once for its dates: they say which period it is of.
+        // First to find the period by its dates.
         let reading = try FinanceReport.read(bytes, period: nil) { _ in }
         guard let first = reading.first, let period = FiscalCalendar.period(containing: first) else {
           result.problems.append("\(name): has no dates of a fiscal period")
           return nil
         }
-        // And once for all that is asked of a report of that period: what cannot be read takes no other file's place.
+        // Then with the checks for that period, so that an unreadable file replaces no other.
         _ = try FinanceReport.read(bytes, period: period) { _ in }
         return ConnectReport(
           vendor: vendor, kind: .init(kind), name: period.description, source: .folder, fileName: name)
@@ -115,7 +114,7 @@ struct ReportFolderReader {
     } else if SalesReport.isHeader(firstLine) {
       result.problems.append("\(name): is a sales report without Apple's name, such as S_D_80012345_20261119.txt.gz")
     } else {
-      // A subscription report's prices are no sums, and other files are none of ours.
+      // Prices in subscription reports are not sums; other files are ignored.
       logger.notice(
         "neither a sales nor a finance report, nor payments: left alone", metadata: ["file": "\(name)"])
     }

@@ -1,22 +1,17 @@
 /// The days of a tie-out, and how far Apple has reported them.
 struct ReportWindow {
-  /// With days before the first compared one, whose sales Apple may count later.
+  /// Includes days before the first compared one, because Apple may count their sales later.
   let days: ClosedRange<ReportDay>
-  /// All that findings may be about. What is known of old days changes, too.
+  /// Days that findings may be about: facts about old days change too.
   let compared: ClosedRange<ReportDay>
   let printed: ClosedRange<ReportDay>
   private let known: [String: [String: ConnectReportTable.Known]]
-  /// Those that are waited for, unless another one's reports say that it was its turn.
+  /// Awaited vendors, except where another vendor's reports cover the day.
   private let vendors: [String]
   private let configured: Set<String>
-  /// From the first report of a vendor to its last, of those that anybody waits for.
   private let spans: [String: ClosedRange<ReportDay>]
 
-  /// - Parameters:
-  ///   - today: the day of the as-of, which is not in it.
-  ///   - first: the first day that is compared, where the printed ones do not begin earlier.
-  ///   - known: the daily reports, by day and vendor.
-  ///   - vendors: those that are configured; those whose files were dropped in count besides.
+  /// - Parameter known: daily reports, by day and vendor.
   init(
     today: ReportDay, first: ReportDay, margin: Int, known: [String: [String: ConnectReportTable.Known]],
     vendors: [String]
@@ -29,7 +24,7 @@ struct ReportWindow {
     let seen = printed.flatMap { day in
       (known[day.description] ?? [:]).filter { $0.value.isAwaited(of: $0.key, among: vendors) }.map(\.key)
     }
-    // Of a folder that holds nothing of these days, whoever it has anything of.
+    // If the folder has no file of these days, all vendors of known files are awaited.
     let awaited = Set(vendors).union(seen)
     self.vendors = (awaited.isEmpty ? Set(known.values.flatMap(\.keys)) : awaited).sorted()
     configured = Set(vendors)
@@ -45,8 +40,8 @@ struct ReportWindow {
     self.spans = spans
   }
 
-  /// The vendors whose reports of a day are waited for. Of files, a company that has changed its number has those of one
-  /// vendor up to some day, and of another one after it.
+  /// The awaited vendors of a day. A company that changed its vendor number has files of one up to a day, then of the
+  /// other.
   private func vendors(of day: ReportDay) -> [String] {
     let awaited = Set(vendors).union(spans.keys).filter { isAwaited($0, day) }
     return awaited.isEmpty ? vendors : awaited.sorted()
@@ -64,26 +59,20 @@ struct ReportWindow {
     }
   }
 
-  /// Whether every vendor's report of the day is here and can be summed.
   func isSettled(_ day: ReportDay) -> Bool {
     let reports = known[day.description] ?? [:]
     let vendors = vendors(of: day)
     return !vendors.isEmpty && vendors.allSatisfy { reports[$0]?.state.isSettled == true }
   }
 
-  /// What the reports of the day are good for.
-  /// - Parameter isYoung: whether Apple still changes reports of that age.
   func coverage(_ day: ReportDay, isYoung: Bool) -> DayCoverage.Coverage {
     guard (known[day.description] ?? [:]).values.contains(where: \.state.isSettled) else { return .missing }
     if isYoung { return .young }
     return isSettled(day) ? .final : .partial
   }
 
-  /// Why days are not there, grouped by what came of asking: printed ones, and of those before them the ones that stay so
-  /// unless somebody does something. Who begins with the tie-out has none of the others yet.
-  /// - Parameters:
-  ///   - first: the oldest day that anything is told of.
-  ///   - isLate: whether a report of a printed day should be here by now.
+  /// Why days are missing, grouped by state: printed days, and older ones from `first` on that stay missing without a
+  /// person. `isLate`: the report of a printed day should exist by now.
   func reasons(since first: ReportDay, isLate: (ReportDay) -> Bool) -> [String] {
     var days: [String: [ReportDay]] = [:]
     for day in min(first, compared.lowerBound)...printed.upperBound where !printed.contains(day) || isLate(day) {

@@ -2,21 +2,16 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// A day of sales that Apple has reported anew since it was tied out: an adjustment of what was said about it. An app that
-/// was downloaded or updated is in no tie-out.
+/// A day that Apple reported again after its tie-out: an adjustment. Counts in-app units only.
 package struct RevisedDay: Hashable, Sendable {
-  /// `2026-11-10`
   package var day: String
   package var vendor: String
-  /// In-app units, as they were when the day was tied out.
   package var before: Millionths
   package var now: Millionths
 
-  /// The days whose newest report came after the last tie-out that an earlier report has told, and says something else, in
-  /// their order; where none has, after the first tie-out. What a tie-out by hand has shown, or a night that died, is told
-  /// by the next night.
-  ///
-  /// - Parameter day: the business day of the as-of.
+  /// Days with a changed report since the last tie-out that a published report contained, otherwise since the first
+  /// one. Results of a manual tie-out or of a failed night are thus reported by the next night. `day` is the business
+  /// day of the as-of.
   package static func since(
     lastReportedBefore asOf: Instant, day: String, on connection: borrowing BlockingConnection
   ) throws -> [RevisedDay] {

@@ -2,24 +2,21 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// Compares proceeds of sales reports with finance reports, product by product.
+/// Compares proceeds in sales reports with finance reports, product by product.
 enum SettlementComparison {
-  /// Periods older than this stay as they were last told.
+  /// In days. Older periods keep their last result.
   private static let longestLook = 200
 
   struct Result {
     var periods: [TieOutTable.Period] = []
-    /// The periods that were compared anew, whether or not there is anything of them.
     var names: [String] = []
     var movedUnits = Millionths.zero
-    /// Settled per period and currency, by FINANCE_DETAIL.
     var settled: [ProceedsSettlement.Key: Millionths] = [:]
-    /// The periods whose FINANCE_DETAIL is here, of every vendor.
+    /// Periods with a FINANCE_DETAIL of every vendor.
     var whole: Set<FiscalPeriod> = []
-    /// Sentences about reports that are late.
     var reasons: [String] = []
 
-    /// What Apple says it pays, nothing in a currency that its reports do not have; nil where one of them is not here.
+    /// Apple's payment, zero for a currency that its reports lack; nil if a report is missing.
     func earned(_ period: FiscalPeriod, _ currency: Identifier) -> Millionths? {
       whole.contains(period) ? settled[.init(period: period, currency: currency)] ?? .zero : nil
     }
@@ -36,13 +33,11 @@ enum SettlementComparison {
     }
   }
 
-  /// The periods that are compared anew, the oldest first.
   static func periods(_ today: ReportDay) -> [FiscalPeriod] {
     FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestLook }
   }
 
-  /// Which rows `s` of sales reports are money. What is free is settled at nothing, and what is restored is not paid again,
-  /// whatever Apple says that it has cost.
+  /// SQL: the rows `s` that are paid. Free units and restores are not, whatever proceeds Apple shows.
   static var isProceeds: String {
     get throws {
       let restores = try SalesRowKind.restores.sorted().map { try PostgresLiteral.text($0.text) }
@@ -50,11 +45,6 @@ enum SettlementComparison {
     }
   }
 
-  /// - Parameters:
-  ///   - reports: which FINANCE_DETAIL there are.
-  ///   - sales: reads the sales reports.
-  ///   - finance: reads the finance reports.
-  ///   - hasSales: whether every day of a period has a sales report that stands.
   static func run(
     _ reports: SettlementReports, sales: borrowing BlockingConnection, finance: borrowing BlockingConnection,
     hasSales: (FiscalPeriod) -> Bool
@@ -119,7 +109,7 @@ enum SettlementComparison {
     Key(sku: try row.id(0), country: try row.id(1), currency: try row.id(2), sign: try row.int32(3))
   }
 
-  /// Where Apple's two kinds of finance report differ, as sentences.
+  /// Sentences about differences between Apple's two kinds of finance report.
   static func crossChecks(on connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
     let rows = try connection.execute(
       """

@@ -1,28 +1,22 @@
 import Postgres
 import Reconciliation
 
-/// Whose finance report of one kind has to be here before anything of a fiscal period is told: where a vendor's is not,
-/// nobody knows which of its sales were left out.
+/// The finance reports required before a fiscal period is compared: without a vendor's report, its unsettled sales are
+/// unknown.
 struct SettlementReports {
-  /// A finance report that is not there so many days after its period is late.
+  /// Days after the period's end from which a missing finance report is late.
   static let due = 14
 
-  /// The day of the as-of.
   let today: ReportDay
-  /// What is known of them, by fiscal period and vendor.
   let known: [String: [String: ConnectReportTable.Known]]
-  /// Those that are configured.
   let vendors: [String]
   let sales: Sales
 
-  /// What a vendor's daily sales reports say of proceeds.
+  /// Proceeds in a vendor's daily sales reports.
   struct Sales {
-    /// What is known of those reports, by day and vendor.
     let reports: [String: [String: ConnectReportTable.Known]]
-    /// The days of which they tell proceeds.
     let days: [String: Set<ReportDay>]
 
-    /// Whether a vendor has reported each of these days, and no proceeds.
     func areNone(of vendor: String, on days: ClosedRange<ReportDay>) -> Bool {
       let soldDays = self.days[vendor] ?? []
       return days.allSatisfy {
@@ -31,10 +25,8 @@ struct SettlementReports {
     }
   }
 
-  /// What came of a vendor's report; nil: nobody has asked for it.
-  ///
-  /// Where nothing was paid Apple has none, and its answer is that of a period that is not settled yet. It is believed of a
-  /// period in which nothing was sold, once what was sold before has been settled, too, or could have been.
+  /// The state of a vendor's report; nil: never requested. Apple gives one answer for "nothing was paid" and "not
+  /// settled yet". It counts as zero if nothing was sold in the period, and earlier sales are settled or too old.
   func state(_ vendor: String, _ period: FiscalPeriod) -> DownloadState? {
     let state = known[period.description]?[vendor]?.state
     let age = today.number - period.last.number
@@ -45,7 +37,7 @@ struct SettlementReports {
     return age > AskingPlan.longestWait || sales.areNone(of: vendor, on: before) ? .zero : .unknown
   }
 
-  /// Whether the report of every vendor that is configured, that has sold in the period, or whose file is awaited, is here.
+  /// True if the reports of all vendors that are configured, have sales in the period or are awaited exist.
   func areWhole(_ period: FiscalPeriod) -> Bool {
     let reports = known[period.description] ?? [:]
     let awaited = Set(vendors).union(sellers(in: period))
@@ -53,9 +45,8 @@ struct SettlementReports {
     return !awaited.isEmpty && awaited.allSatisfy { isHere($0, period) }
   }
 
-  /// Late reports, as sentences: of vendors that have sold in a period, where somebody's report of it or of an earlier one is
-  /// here. Where nobody's is, nobody may mean to bring any.
-  /// - Parameter periods: the oldest first.
+  /// Sentences about late reports, for `periods` from the first one with any report on: without one, nobody may provide
+  /// them.
   func reasons(_ periods: [FiscalPeriod]) -> [String] {
     let begun = periods.drop { period in !(known[period.description] ?? [:]).values.contains(where: \.state.isSettled) }
     return begun.filter { today.number - $0.last.number >= Self.due }.flatMap { period in
@@ -63,7 +54,7 @@ struct SettlementReports {
     }
   }
 
-  /// Reports of vendors that are asked about which should be here by now, as sentences, for as long as Apple is asked again.
+  /// Sentences about late reports of configured vendors, while Apple is still asked.
   func late(_ kind: ConnectReport.Kind) -> [String] {
     FiscalCalendar.periods.filter {
       (Self.due...AskingPlan.longestWait).contains(today.number - $0.last.number)
@@ -85,7 +76,6 @@ struct SettlementReports {
 }
 
 extension SettlementReports.Sales {
-  /// Of the daily reports from a day on.
   static func read(since first: ReportDay, on connection: borrowing BlockingConnection) throws -> Self {
     let rows = try connection.execute(
       """

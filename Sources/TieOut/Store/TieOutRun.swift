@@ -6,36 +6,31 @@ import Postgres
 import Reconciliation
 import Run
 
-/// What a tie-out has come to.
+/// The result of a tie-out.
 package struct TieOutOutcome: Sendable {
   package var record: TieOutTable.Record
   package var totals: TieOutTotals
-  /// What Apple counted more of than anybody here knows, in every week that findings are about.
   package var weeks: [TieOutTotals.Week]
   package var periods: [TieOutTable.Period]
-  /// Names of products, where the shop has a relation for them.
   package var names: [Identifier: String]
-  /// Days that Apple has reported anew since a night has told of them.
+  /// Days that Apple has reported again since a published report.
   package var revised: [RevisedDay]
 
   package var isComplete: Bool { record.isComplete }
 }
 
-/// The tie-out's shell: fetches reports, compares, stores the result. Every decision is made elsewhere; whose a payment is
-/// and which orders wait for Apple is the audit's, which hands its orders over.
-///
-/// Whatever goes wrong here makes the tie-out incomplete and nothing else: reports are hours to weeks late by nature.
+/// The imperative shell of the tie-out: downloads reports, compares, stores results. Ownership is decided by the audit.
+/// A failure only makes the tie-out incomplete, because Apple's reports are normally hours to weeks late.
 package struct TieOutRun: Sendable {
   /// Apple changes reports of days that ended more recently.
   private static let youngFor = Span.hours(48)
-  /// Days before the first one that is compared: refunds are looked for as far.
+  /// Days before the first compared one, as far as refunds are looked for.
   private static let margin = 8
 
   let settings: TieOutSettings
   let databaseURL: String
   let salesURL: String
   let asOf: Instant
-  /// The business day of the as-of.
   let day: String
   let logger: Logger
   let isStopped: @Sendable () -> Bool
@@ -53,16 +48,12 @@ package struct TieOutRun: Sendable {
     self.isStopped = isStopped
   }
 
-  /// What came of gathering reports.
   package struct Gathered: Sendable {
     var problems: [String]
     var payments: [Payment]
   }
 
-  /// Fetches the reports that are due, and reads those in the folder. Throws where they cannot be stored.
-  /// - Parameters:
-  ///   - mayFetch: whether Apple is asked; what lies in the folder is read all the same.
-  ///   - year: also fetches the monthly reports of this calendar year.
+  /// Downloads due reports, if `mayFetch`, and reads those in the folder. Throws if they cannot be stored.
   package func gather(mayFetch: Bool, year: Int? = nil) async throws -> Gathered {
     let session = try await PostgresSession.connect(databaseURL, applicationName: "night-audit tie-out")
     try await session.withConnection { try Migrator.requireCurrent($0) }
@@ -88,7 +79,7 @@ package struct TieOutRun: Sendable {
   private func fetch(
     _ connect: TieOutSettings.Connect, year: Int?, _ session: PostgresSession
   ) async throws -> [String] {
-    // A report of two million rows is some 40 MiB compressed; several times that comes when somebody inflates it on the way.
+    // Two million rows are 40 MiB compressed, and several times that if a proxy inflates them.
     let transport = HTTPTransport(
       timeout: max(settings.timeout, .minutes(5)), concurrency: 1, inflates: false, maximumBodyBytes: 1 << 30)
     do {
@@ -96,7 +87,7 @@ package struct TieOutRun: Sendable {
         transport: transport, url: connect.url, credentials: connect.credentials, version: Version.current,
         now: { Instant.now }
       ) { span throws(CancellationError) in
-        // As long as Apple asks for before another try.
+        // Sleeps for Apple's Retry-After.
         do { try await Task.sleep(for: .microseconds(span.microseconds)) } catch { throw CancellationError() }
       }
       let downloads = ReportDownloads(
@@ -113,11 +104,7 @@ package struct TieOutRun: Sendable {
 
   // MARK: - Comparing
 
-  /// Compares what is stored with judged orders, and stores the result. Throws what reading or writing throws.
-  /// - Parameters:
-  ///   - gathered: what came of gathering the reports.
-  ///   - temporaryDirectory: where temporary files go.
-  ///   - orders: hands on all judged orders, in any order.
+  /// Compares stored reports with the judged orders, which `orders` passes unsorted, and stores the result.
   package func compare(
     _ scope: BlockingScope, _ gathered: Gathered, temporaryDirectory: String,
     orders: (_ each: (JudgedOrder) throws -> Void) throws -> Void
@@ -129,7 +116,7 @@ package struct TieOutRun: Sendable {
     let today = settings.zone.day(of: asOf)
     let vendors = settings.connect?.vendors ?? []
     let firstWeek = settings.zone.firstWeek(since: asOf - settings.lookback)
-    // As far back as sales matter for what is told of a fiscal period.
+    // Sales this old still affect a compared fiscal period.
     let oldest = (SettlementComparison.periods(today).first?.first ?? today).advanced(
       by: -ProceedsSettlement.longestPeriod)
     let proceeds = try SettlementReports.Sales.read(since: oldest, on: reading)
@@ -186,7 +173,6 @@ package struct TieOutRun: Sendable {
     }
   }
 
-  /// The products that daily reports of these days name; apps without a parent.
   private func reported(
     _ days: ClosedRange<ReportDay>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<Scope.Product> {
@@ -203,11 +189,11 @@ package struct TieOutRun: Sendable {
     return products
   }
 
-  /// Whose product is whose, from orders, transactions and reports.
+  /// Assigns products to apps by orders, transactions and reports.
   private func belongings(
     _ reported: Set<Scope.Product>, reading: borrowing BlockingConnection, sales: borrowing BlockingConnection
   ) throws -> Scope {
-    // Rows that name no app are those of the only one.
+    // Rows without a bundle ID belong to the only app.
     func app(_ bundleId: String) -> String {
       bundleId.isEmpty && settings.apps.count == 1 ? settings.apps[0].bundleId : bundleId
     }
@@ -215,8 +201,8 @@ package struct TieOutRun: Sendable {
     for (bundleId, products) in try OurTransactions.products(on: reading) {
       known[app(bundleId), default: []].formUnion(products)
     }
-    // Only for what no transaction settles: orders may be many. Where transactions know the product of another app, an order
-    // that the shop does not call paid is a slip rather than a sale of this one's.
+    // Orders are read only for products that transactions leave open, because there may be many. If transactions assign
+    // the product to another app, only paid orders count: others are probably mistakes.
     let open = Scope.open(reported, of: settings.apps, known: known).sorted().map { Optional($0.text) }
     if !open.isEmpty {
       let sold = settings.apps.reduce(into: Set<Identifier>()) { $0.formUnion(known[$1.bundleId] ?? []) }
@@ -235,7 +221,6 @@ package struct TieOutRun: Sendable {
     return Scope(apps: settings.apps, known: known, reported: reported)
   }
 
-  /// What is worth knowing and makes nothing incomplete.
   private func notes(_ seen: UnitsComparison.Seen, _ settlement: SettlementComparison.Result) -> [String] {
     var notes: [String] = []
     if !seen.lags.isEmpty {
@@ -267,7 +252,7 @@ package struct TieOutRun: Sendable {
   }
 }
 
-/// Names of products, from the relation `products` where the shop has one.
+/// Product names from the optional relation `products`.
 package enum ProductNames {
   package static func read(
     schema: String, on connection: borrowing BlockingConnection
@@ -284,7 +269,6 @@ package enum ProductNames {
 }
 
 extension Sequence<String> {
-  /// Each once, in the order in which they first come.
   fileprivate func uniqued() -> [String] {
     var seen: Set<String> = []
     return filter { seen.insert($0).inserted }

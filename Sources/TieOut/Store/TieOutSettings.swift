@@ -2,14 +2,13 @@ import AppStore
 import Reconciliation
 import Run
 
-/// What the tie-out is configured with.
+/// The configuration of the tie-out.
 package struct TieOutSettings: Sendable {
-  /// A key for the App Store Connect API, and where it is asked.
+  /// Key and URL of the App Store Connect API.
   package struct Connect: Sendable {
     package var credentials: ConnectCredentials
     package var vendors: [String]
     package var url: EndpointURL
-    /// `1_0`
     package var salesVersion: String
 
     package init(credentials: ConnectCredentials, vendors: [String], url: EndpointURL, salesVersion: String) {
@@ -21,15 +20,13 @@ package struct TieOutSettings: Sendable {
   }
 
   package var connect: Connect?
-  /// Files that somebody drops in.
   package var folder: String?
   package var zone: ReportZone
   package var trailingDays: Int
-  /// Raw files are kept for so long; nil: for ever.
+  /// How long raw files are kept; nil: forever.
   package var keepRaw: Reconciliation.Span?
-  /// Weeks are compared for as long as orders are looked at.
   package var lookback: Reconciliation.Span
-  /// From so many units of a product in a week a difference is a major finding.
+  /// Units of a product in a week from which a difference is a major finding.
   package var alertUnits: Int
   package var apps: [Scope.App]
   package var salesSchema: String

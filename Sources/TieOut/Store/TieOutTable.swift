@@ -2,24 +2,24 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// The only reader and writer of `tie_out_rows`, `tie_out_periods` and `tie_outs`.
+/// Reads and writes `tie_out_rows`, `tie_out_periods` and `tie_outs`.
 package enum TieOutTable {
   private static let keyColumns = ["level", "app", "product_id", "day", "country", "currency", "class"]
   private static let amountColumns =
     ["apple", "ours", "shop", "difference"] + TieOutExplanation.allCases.map(\.rawValue) + ["unexplained", "awaited"]
 
-  /// In a query of this table, the as-of among those that have told of the same day or period which a reader of `asOf`
-  /// believes: the newest that is not later, or the next one where the next one has replaced it.
+  /// SQL for the as-of of the rows that count at `asOf`: the newest that is not later, otherwise the next one, which
+  /// has replaced it.
   private static func believed(_ asOf: Instant) throws(PostgresError) -> String {
     "coalesce(max(as_of) FILTER (WHERE as_of <= \(try PostgresLiteral.timestamp(asOf.microseconds))), min(as_of))"
   }
 
-  /// Replaces what this as-of and earlier ones say of these days. Must be within a transaction.
+  /// Replaces rows of these days by this or an earlier as-of. Requires a transaction.
   static func replace(
     _ days: ClosedRange<ReportDay>, asOf: Instant, on connection: borrowing BlockingConnection,
     _ body: (_ append: (TieOutRow) throws -> Void) throws -> Void
   ) throws {
-    // Two at once would each delete what the other writes.
+    // Locked because two concurrent calls would each delete the other's rows.
     try connection.execute("SELECT pg_advisory_xact_lock(hashtext('night_audit.tie_out_rows'))")
     try connection.execute(
       "DELETE FROM night_audit.tie_out_rows WHERE day BETWEEN $1 AND $2 AND as_of <= $3",
@@ -51,7 +51,7 @@ package enum TieOutTable {
     }
   }
 
-  /// What was said of these days by an as-of, in the order of its keys, byte by byte.
+  /// The rows of these days at an as-of, in the byte order of their keys.
   package static func forEach(
     _ days: ClosedRange<ReportDay>, asOf: Instant, on connection: borrowing BlockingConnection,
     _ body: (TieOutRow) throws -> Void
@@ -96,16 +96,14 @@ package enum TieOutTable {
 
   // MARK: - Periods
 
-  /// One row of the settlement. nil: a side of it is not told.
   package struct Period: Hashable, Sendable {
     package var name: String
     package var currency: Identifier
     package var line: ProceedsSettlement.Line
-    /// Whether every day of the period has a sales report.
     package var hasSales: Bool
   }
 
-  /// Replaces what this as-of and earlier ones say of these periods. Must be within a transaction.
+  /// Replaces rows of these periods by this or an earlier as-of. Requires a transaction.
   static func replace(
     _ rows: [Period], of names: [String], asOf: Instant, on connection: borrowing BlockingConnection
   ) throws {
@@ -127,8 +125,7 @@ package enum TieOutTable {
     }
   }
 
-  /// What was said by an as-of of the periods that had ended, the oldest first, currencies in byte order.
-  /// - Parameter day: the last one that had.
+  /// Periods that ended by `day`, at an as-of, oldest first, currencies in byte order.
   package static func periods(
     endedBy day: ReportDay, asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Period] {
@@ -162,7 +159,7 @@ package enum TieOutTable {
 
   // MARK: - Tie-outs
 
-  /// What a tie-out has come to, for those who read its rows.
+  /// The result of a tie-out besides its rows.
   package struct Record: Hashable, Sendable {
     package var asOf: Instant
     package var days: ClosedRange<ReportDay>
@@ -185,7 +182,7 @@ package enum TieOutTable {
       ])
   }
 
-  /// The newest tie-out of an as-of that is not later; nil: there is none.
+  /// The newest tie-out up to an as-of.
   package static func newest(
     asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Record? {

@@ -3,10 +3,9 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// Compares what reports, transactions and orders say about units, countries and amounts: three streams in the order of
-/// their products, one product in memory at a time.
+/// Compares units, countries and amounts: merges three streams by product, one product in memory at a time.
 struct UnitsComparison {
-  /// What the orders of one product are added up by, however many there are.
+  /// The key that orders are summed by.
   private struct Booking: Hashable {
     var app: String
     var day: ReportDay
@@ -16,20 +15,16 @@ struct UnitsComparison {
   let settings: TieOutSettings
   let coverage: DayCoverage
   let days: ReportDays
-  /// The first day of the first week that is told.
+  /// The first day of the first compared week.
   let firstWeek: ReportDay
   let scope: Scope
 
-  /// What was seen on the way.
   struct Seen {
-    /// Of the days that are printed.
     var totals = TieOutTotals()
-    /// Of whole weeks, the older ones, too.
     var weeks = TieOutTotals()
     var lags: [Int: Millionths] = [:]
     var rowsWithoutUnits = 0
     var unknownTypes: [Identifier: Int] = [:]
-    /// The apps that have sold something on days whose reports stand.
     var sellers: Set<String> = []
   }
 
@@ -48,8 +43,6 @@ struct UnitsComparison {
   /// - Parameters:
   ///   - apple: reads `appleQuery`.
   ///   - ours: reads `OurTransactions.query`.
-  ///   - orders: what the shop counts, and what waits for Apple.
-  ///   - append: gets the rows of each product.
   func run(
     apple: borrowing BlockingConnection, ours: borrowing BlockingConnection, orders: inout OrdersByProduct,
     append: (TieOutRow) throws -> Void
@@ -122,10 +115,8 @@ struct UnitsComparison {
       &sides[app, default: ProductSides(app: app, productId: product, isKnown: scope.isKnown(product))])
   }
 
-  /// The app of rows that name none.
   private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
 
-  /// The configured app of one of our rows.
   private func app(_ bundleId: String?, _ product: Identifier) -> String? {
     let bundleId = bundleId ?? onlyBundleId
     let app = settings.apps.first { $0.bundleId == bundleId }
@@ -134,7 +125,6 @@ struct UnitsComparison {
 
   // MARK: - Apple's rows
 
-  /// Sums of the daily reports that count, in the byte order of their products.
   private static func appleQuery(_ days: ClosedRange<ReportDay>) -> String {
     """
     SELECT s.sku, s.parent, s.type, s.day, s.country, s.customer_currency, s.customer_price, s.sign, sum(s.units),
@@ -176,14 +166,14 @@ struct UnitsComparison {
     }
   }
 
-  /// What belongs to nobody here: counted apart, so that nobody looks for it among what is unexplained.
+  /// Rows of other apps, counted separately so that they are not unexplained.
   private func otherScope(_ rows: [AppleRow], of product: Identifier) -> [TieOutRow] {
     struct Key: Hashable {
       var app: Identifier
       var day: ReportDay
       var kind: TieOutClass
     }
-    // A SKU may be what an app of ours is called in the configuration.
+    // Marked, because a SKU may equal a configured app name.
     let ours = Set(settings.apps.flatMap { [$0.name, scope.app(named: $0.name, productId: product)] })
     var sums: [Key: Millionths] = [:]
     for row in rows {

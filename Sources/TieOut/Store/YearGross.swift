@@ -1,11 +1,9 @@
 import Postgres
 import Reconciliation
 
-/// What customers paid in a calendar year, per month, country and currency: the question of tax forms, which fiscal
-/// periods do not answer.
+/// Customer prices of a calendar year, by month, country and currency, for tax forms.
 package struct YearGross: Sendable {
   package struct Line: Hashable, Sendable {
-    /// `2026-11`; `2026` for the year.
     package var month: String
     package var country: Identifier
     package var currency: Identifier
@@ -13,15 +11,11 @@ package struct YearGross: Sendable {
   }
 
   package var lines: [Line] = []
-  /// Months that have ended and of which some vendor's reports are here in part or not at all: nothing of them is in a sum.
+  /// Ended months with a missing report of some vendor: they are in no sum.
   package var missing: [String] = []
-  /// The month that has not ended: its sums are of the days that are reported.
+  /// The month that has not ended; its sums cover reported days only.
   package var running: String?
 
-  /// Reads what is stored of a year.
-  /// - Parameters:
-  ///   - today: the day of the as-of.
-  ///   - vendors: those that are configured.
   package static func read(
     year: Int, today: ReportDay, vendors: [String], on connection: borrowing BlockingConnection
   ) throws -> YearGross {
@@ -53,7 +47,7 @@ package struct YearGross: Sendable {
     return result
   }
 
-  /// Apple gives restored purchases the price that they had, and nobody pays it again.
+  /// Restores are left out: Apple shows their original price, but no one pays it again.
   private static func lines(
     _ days: ClosedRange<ReportDay>, of sources: MonthReports.Sources, on connection: borrowing BlockingConnection
   ) throws -> [Line] {
@@ -81,9 +75,8 @@ package struct YearGross: Sendable {
   }
 }
 
-/// Whose reports make a calendar month, and which of them: no vendor's month may be lost beside another's.
+/// Selects the reports that make up a calendar month, for all vendors.
 struct MonthReports {
-  /// Vendors whose monthly report counts, and those whose daily reports do.
   struct Sources: Hashable {
     var monthly: [String] = []
     var daily: [String] = []
@@ -92,13 +85,8 @@ struct MonthReports {
   private let monthly: [String: [String: ConnectReportTable.Known]]
   private let daily: [String: [String: ConnectReportTable.Known]]
   private let configured: [String]
-  /// The months of each vendor's first and last report.
   private let spans: [String: ClosedRange<String>]
 
-  /// - Parameters:
-  ///   - monthly: the monthly reports, by month and vendor.
-  ///   - daily: the daily ones, by day and vendor.
-  ///   - configured: vendors that every month is awaited of. Of others it is those between their first and last report.
   init(
     monthly: [String: [String: ConnectReportTable.Known]], daily: [String: [String: ConnectReportTable.Known]],
     configured: [String]
@@ -117,8 +105,7 @@ struct MonthReports {
     self.spans = spans
   }
 
-  /// Of each vendor the monthly report, or the daily ones when every day has its own; nil where some vendor has neither.
-  /// - Parameter days: of a month that has ended.
+  /// For each vendor the monthly report, or the daily ones if complete; nil if a vendor has neither.
   func whole(_ days: ClosedRange<ReportDay>) -> Sources? {
     var sources = Sources()
     for vendor in vendors(of: days) {
@@ -133,8 +120,7 @@ struct MonthReports {
     return sources == Sources() ? nil : sources
   }
 
-  /// The daily reports of a month, as far as they are here.
-  /// - Parameter days: of a month that has not ended.
+  /// The daily reports of a month that has not ended.
   func running(_ days: ClosedRange<ReportDay>) -> Sources { Sources(daily: vendors(of: days)) }
 
   private func vendors(of days: ClosedRange<ReportDay>) -> [String] {

@@ -1,15 +1,13 @@
-/// A period of Apple's fiscal calendar: `2026-02` is the second of fiscal 2026, 2025-11-02 to 2025-11-29, no calendar month.
+/// A period of Apple's fiscal calendar: `2026-02` is the second of fiscal 2026, from 2025-11-02 to 2025-11-29.
 package struct FiscalPeriod: Hashable, Comparable, Sendable, CustomStringConvertible {
   package let year: Int
-  /// 1 to 12.
   package let number: Int
   package let first: ReportDay
   package let last: ReportDay
 
-  /// `2026-02`.
   package var description: String { "\(year)-\(number < 10 ? "0" : "")\(number)" }
 
-  /// When Apple pays: 33 days after the period's end, a Thursday.
+  /// 33 days after the period's end, a Thursday.
   package var paymentDay: ReportDay { last.advanced(by: 33) }
 
   package func contains(_ day: ReportDay) -> Bool { first <= day && day <= last }
@@ -17,10 +15,9 @@ package struct FiscalPeriod: Hashable, Comparable, Sendable, CustomStringConvert
   package static func < (left: FiscalPeriod, right: FiscalPeriod) -> Bool { left.first < right.first }
 }
 
-/// Apple's fiscal calendar as data. Years end on the last Saturday of September, quarters have 5, 4 and 4 weeks, and a year
-/// of 53 weeks has its extra one in period 03. Checked against the dates inside each file, for it is Apple's to change.
+/// Apple's fiscal calendar. Years end on the last Saturday of September; quarters have 5, 4 and 4 weeks; a year of 53
+/// weeks has the extra one in period 03. Dates in each file are checked against it, because Apple may change it.
 package enum FiscalCalendar {
-  /// The first day of a year and the weeks of its twelve periods.
   private static let years: [(year: Int, first: String, has53Weeks: Bool)] = [
     (2020, "2019-09-29", false), (2021, "2020-09-27", false), (2022, "2021-09-26", false), (2023, "2022-09-25", true),
     (2024, "2023-10-01", false), (2025, "2024-09-29", false), (2026, "2025-09-28", false), (2027, "2026-09-27", false),
@@ -28,7 +25,6 @@ package enum FiscalCalendar {
     (2032, "2031-09-28", false), (2033, "2032-09-26", false), (2034, "2033-09-25", true), (2035, "2034-10-01", false),
   ]
 
-  /// Oldest first.
   package static let periods: [FiscalPeriod] = years.flatMap { year, first, has53Weeks -> [FiscalPeriod] in
     guard var day = ReportDay(first) else { return [] }
     return (1...12).map { number in
@@ -42,6 +38,5 @@ package enum FiscalCalendar {
   /// nil before fiscal 2020 and beyond the table.
   package static func period(containing day: ReportDay) -> FiscalPeriod? { periods.first { $0.contains(day) } }
 
-  /// The period of a text such as `2026-02`.
   package static func period(named name: String) -> FiscalPeriod? { periods.first { $0.description == name } }
 }

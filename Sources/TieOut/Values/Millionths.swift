@@ -1,30 +1,26 @@
-/// An exact decimal number with up to six digits after the point: units, prices and shares as Apple's reports write them.
-///
-/// 128 bits: no file can overflow a sum of what `init(utf8:)` accepts.
+/// An exact decimal with up to six fraction digits, for units, prices and shares in Apple's reports. 128 bits: sums of
+/// accepted values cannot overflow.
 package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, CustomStringConvertible {
-  /// The number times 1,000,000.
   package var count: Int128
 
   package init(count: Int128) { self.count = count }
 
-  /// A whole number.
   package init(_ whole: Int) { count = Int128(whole) * 1_000_000 }
 
   package static let zero = Millionths(count: 0)
   package static let one = Millionths(1)
 
-  /// From Apple's thousandths of the major unit.
+  /// From thousandths of the major unit, Apple's `price`.
   package init(thousandths: Int64) { count = Int128(thousandths) * 1_000 }
 
-  /// From digits as Apple writes them: an optional minus, digits, an optional point with one to six digits. No grouping, no
-  /// plus, no exponent, no blanks. nil for anything else, and beyond 18 digits before the point.
+  /// Parses an optional minus, up to 18 digits, and an optional point with one to six digits; nil for anything else.
   package init?(utf8 bytes: some Collection<UInt8>) {
     guard let count = Self.scaled(bytes, decimals: 6) else { return nil }
     self.count = count
   }
 
-  /// As `init(utf8:)`, with up to so many digits after the point: the number times ten to the power of that.
-  /// - Parameter decimals: at most 18.
+  /// Parses like `init(utf8:)` with up to `decimals` (at most 18) fraction digits; returns the number times
+  /// 10^decimals.
   static func scaled(_ bytes: some Collection<UInt8>, decimals: Int) -> Int128? {
     var rest = bytes[...]
     let isNegative = rest.first == UInt8(ascii: "-")
@@ -59,7 +55,7 @@ package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, C
   }
   package static prefix func - (value: Millionths) -> Millionths { Millionths(count: -value.count) }
 
-  /// The exact product; nil when it has more than six digits after the point or is beyond all money.
+  /// The exact product; nil if it needs more than six fraction digits or overflows.
   package func times(_ other: Millionths) -> Millionths? {
     let (product, overflow) = count.multipliedReportingOverflow(by: other.count)
     guard !overflow else { return nil }
@@ -70,7 +66,7 @@ package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, C
   package var magnitude: Millionths { Millionths(count: count < 0 ? -count : count) }
   package var isWhole: Bool { count % 1_000_000 == 0 }
 
-  /// The number with `least` digits after the point, and more only where it has more: `3`, `0.99`, `0.005`.
+  /// The number with at least `least` fraction digits: `3`, `0.99`, `0.005`.
   package func text(digits least: Int) -> String {
     let magnitude = count.magnitude
     let (whole, rest) = magnitude.quotientAndRemainder(dividingBy: 1_000_000)

@@ -1,22 +1,21 @@
-/// A day of the calendar as Apple's reports name days, whatever the zone.
+/// A calendar day in Apple's reports, without a time zone.
 package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStringConvertible {
-  /// Days since 1970-01-01.
   package var number: Int
 
   package init(number: Int) { self.number = number }
 
-  /// nil for a date that no calendar has.
+  /// nil for a date that does not exist.
   package init?(year: Int, month: Int, day: Int) {
     guard (1900...2199).contains(year), (1...12).contains(month), day >= 1, day <= Self.days(of: month, in: year)
     else { return nil }
-    // A year that begins in March has its leap day at its end.
+    // Years start in March here, so that the leap day is the last.
     let shifted = month <= 2 ? year - 1 : year
     let (era, yearOfEra) = (shifted / 400, shifted % 400)
     let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
     number = era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 
-  /// `2026-11-19`, or as sales and finance files write it: `11/19/2026`.
+  /// `2026-11-19`, or as in sales and finance files `11/19/2026`.
   package init?(utf8 bytes: some Collection<UInt8>) {
     guard bytes.count == 10 else { return nil }
     let bytes = Array(bytes)
@@ -41,7 +40,6 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
 
   package init?(_ text: String) { self.init(utf8: Array(text.utf8)) }
 
-  /// Year, month and day of the Gregorian calendar.
   package var civil: (year: Int, month: Int, day: Int) {
     let days = number + 719_468
     let (era, dayOfEra) = (days / 146_097, days % 146_097)
@@ -54,13 +52,11 @@ package struct ReportDay: Hashable, Comparable, Strideable, Sendable, CustomStri
     )
   }
 
-  /// `2026-11-19`.
   package var description: String {
     let (year, month, day) = civil
     return "\(year)-\(month < 10 ? "0" : "")\(month)-\(day < 10 ? "0" : "")\(day)"
   }
 
-  /// `2026-11`.
   package var month: String { String(description.prefix(7)) }
 
   /// The Monday of its week. 1970-01-01 was a Thursday.
