@@ -23,7 +23,7 @@ int file_open_temporary(const char *directory) {
   int descriptor = file_open_nameless(directory, 0600);
   if (descriptor >= 0) return descriptor;
   char path[PATH_MAX];
-  // mkostemp(3) makes and opens it in one step, under a name that nobody has or can guess.
+  // mkostemp(3) creates and opens it atomically, under an unpredictable name.
   if (snprintf(path, sizeof path, "%s/night-audit-XXXXXX", directory) >= (int)sizeof path) {
     errno = ENAMETOOLONG;
     return -1;
@@ -52,7 +52,7 @@ int file_rename_exclusively_at(int from_directory, const char *from, int to_dire
 }
 
 int file_open_regular(const char *path, unsigned *owner, unsigned *mode) {
-  // Without O_NONBLOCK a named pipe would wait for its writer.
+  // Without O_NONBLOCK, opening a named pipe would wait for its writer.
   int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0) return -1;
   struct stat status;
@@ -108,25 +108,25 @@ unsigned long process_allow_files(void) {
   return files.rlim_max;
 }
 
-// Whether a stream is a pipe whose reader has gone, as head(1) does when it has seen enough (poll(2), POLLERR).
+// True if the stream is a pipe whose reader has gone, as with head(1) (poll(2), POLLERR).
 static int has_lost_reader(FILE *stream) {
   struct pollfd descriptor = {fileno(stream), POLLOUT, 0};
   return poll(&descriptor, 1, 0) == 1 && (descriptor.revents & POLLERR) != 0;
 }
 
 static int is_unwritten(FILE *stream) {
-  // Some volumes say only when a file is closed that it was not written (close(2)).
+  // Some volumes report a failed write only at close (close(2)).
   const int has_failed = fflush(stream) != 0 || ferror(stream) || (stream == stdout && close(dup(fileno(stream))) != 0);
   return has_failed && !has_lost_reader(stream);
 }
 
 static void end_of_streams(int status, void *argument) {
-  // What ends with another status has failed for a reason of its own.
+  // Other exit statuses already report a failure.
   const int is_report = status >= 0 && status <= 4;
-  // Both are flushed.
+  // A bitwise or, so that both are flushed.
   const int is_lost = is_unwritten(stdout) | is_unwritten(stderr);
   if (!is_report || !is_lost) return;
-  // To whoever still reads one of the two.
+  // Standard error may still have a reader.
   dprintf(STDERR_FILENO, "%s: what it printed was not written: the disk is full, or the stream is closed\n",
           program_invocation_short_name);
   _exit(*(const int *)argument);
@@ -135,12 +135,12 @@ static void end_of_streams(int status, void *argument) {
 void streams_guard(int status) {
   static int status_of_loss;
   status_of_loss = status;
-  // Files get the lowest free number, hence from 0 on. Nothing can be written to /dev/full.
+  // open uses the lowest free descriptor, so streams are filled from 0 on. Writes to /dev/full fail.
   for (int stream = 0; stream <= 2; stream++) {
     if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
     if (open(stream == 0 ? "/dev/null" : "/dev/full", O_RDWR) == -1) open("/dev/null", O_RDONLY);
   }
-  // A reader that went away is an error of the write, which ends no night.
+  // A write to a pipe without a reader then fails with an error, which does not end the night.
   signal(SIGPIPE, SIG_IGN);
   on_exit(end_of_streams, &status_of_loss);
 }

@@ -1,26 +1,26 @@
 import Reconciliation
 
-/// What one reading of the facts is made for.
+/// The parameters of one audit.
 package struct AuditPlan: Sendable {
   package var rules: Rules
   package var period: Period
   package var selection: Selection
-  /// Age at which an answer is stale, while a refund is still likely.
+  /// The age from which an answer is stale, within the refund window.
   package var staleAfter: Span
   package var refundWindow: Span
-  /// Whether the as-of was past already when the run began: rows that came later are not read.
+  /// True if the as-of was past when the run began, so that later rows are not read.
   package var isOfThePast = false
 
-  /// How many parts are read side by side; nil: as many as are worth it. Nothing that is written depends on it.
+  /// The number of parts read concurrently; nil: chosen by size. The output does not depend on it.
   package var readers: Int?
 
-  /// The folder with what was audited elsewhere; nil: everything is read here.
+  /// The folder with parts audited elsewhere; nil: everything is read here.
   package var parts: String?
 
-  /// `--dry-run`: whether the night would be held is asked, although nothing is written.
+  /// `--dry-run`: nothing is written, but the run reports whether the night would be held.
   package var isRehearsal = false
 
-  /// What makes a complete audit end with 2; nil: nothing.
+  /// The findings that end a complete audit with status 2; nil: none.
   package var threshold: FindingsThreshold?
 
   package init(rules: Rules, period: Period, selection: Selection, staleAfter: Span, refundWindow: Span) {
@@ -33,35 +33,34 @@ package struct AuditPlan: Sendable {
 
   package var asOf: Instant { rules.asOf }
 
-  /// Orders and receipts from here on are listed.
+  /// The first instant whose orders and receipts are listed.
   package var judgedFrom: Instant { min(rules.lookbackStart, period.start) }
 
-  /// Whether Apple still owes an answer about the id that an order names.
+  /// True if Apple's answer about the transaction ID of an order is outstanding.
   package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {
-    // An app that cannot ask about ids is owed no answer.
+    // An app without the App Store Server API cannot look up IDs, so no answer is outstanding.
     guard rules.lookedUpApps.contains(rules.bundleId(of: order)) else { return false }
     return isOutstanding(lookup, from: order.createdAt)
   }
 
-  /// Whether an order of this time is judged: in the lookback, or in the period.
+  /// True if an order of this time is audited: within the lookback or the period.
   package func judges(_ createdAt: Instant) -> Bool {
     createdAt >= rules.lookbackStart || period.contains(createdAt)
   }
 
-  /// Whether the findings on an order of this time are kept: in the lookback. What is older is listed and totalled by a
-  /// report of its period, and no night would meet its findings again. A narrowed run is asked about just that, and what it
-  /// finds is stored nowhere.
+  /// True if findings on an order of this time are stored: within the lookback. Older orders are listed and totalled by
+  /// a report of their period, but no later night would update their findings. A filtered run lists all findings and
+  /// stores none.
   package func keepsFindings(_ createdAt: Instant) -> Bool {
     createdAt >= rules.lookbackStart || selection.isNarrowing
   }
 
-  /// The app of orders that name none, where there is just one.
+  /// The app of orders without a bundle ID; nil if there are several apps.
   package var onlyBundleId: String? { rules.bundleIds.count == 1 ? rules.bundleIds[0] : nil }
 
-  /// The bundle id of an order row, of one that names none too.
+  /// The order's bundle ID, or that of the only app.
   package func bundleId(of row: OrderRow) -> String? { row.bundleId ?? onlyBundleId }
 
-  /// Whether an order row is listed.
   package func lists(_ row: OrderRow) -> Bool {
     !selection.isNarrowing
       || selection.includes(
@@ -75,19 +74,20 @@ package struct AuditPlan: Sendable {
         bundleId: order.bundleId?.text ?? onlyBundleId)
   }
 
-  /// Whether Apple still owes an answer about a proof of that time; of what is older than the lookback none is awaited.
+  /// True if Apple's answer about a proof of this time is outstanding. Proofs older than the lookback are not waited
+  /// for.
   package func isOutstanding(_ state: ProofState, from time: Instant) -> Bool {
     time >= rules.lookbackStart && isAskedAbout(state, from: time)
       && state.isOwed(asOf: asOf, stuckAfter: rules.stuckAfter)
   }
 
-  /// Whether no run has taken a receipt in that one of this as-of would, whatever its age.
+  /// True if no run has queued a receipt that a run of this as-of would check, whatever its age.
   package func isUnknown(_ receipt: Receipt) -> Bool {
     receipt.state.isUnknown && isAskedAbout(receipt.state, from: receipt.receivedAt)
   }
 
-  /// Whether a run of this as-of asks about a proof of that time. A date that lies ahead keeps nothing from being asked about
-  /// tonight; what bears one and was taken in by no run came after the asking had begun.
+  // A future date does not exclude a receipt from tonight's run. A receipt with such a date that no run has queued
+  // arrived after the run began to ask.
   private func isAskedAbout(_ state: ProofState, from time: Instant) -> Bool {
     time <= asOf || !isOfThePast && state.due != nil
   }

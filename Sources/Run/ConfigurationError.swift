@@ -1,9 +1,9 @@
-/// A setting that cannot be used: which key, what was expected, what to do. Exit status 78.
+/// An invalid setting, with the key, the expectation and the remedy. Exit status 78.
 package struct ConfigurationError: EndsRun, CustomStringConvertible {
   package var exitStatus: ExitStatus { .configuration }
-  /// The key as it is written in the file, or the file itself.
+  /// The key as written in the file, or the file itself.
   package var key: String
-  /// What is wrong and what was expected; never a secret's value.
+  /// The problem and the expectation; never a secret's value.
   package var problem: String
 
   package init(key: String, problem: String) {

@@ -1,15 +1,14 @@
 import Crypto
 import Glibc
 
-/// Digests as text.
 package enum Digest {
-  /// Lower-case hexadecimal.
   package static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789abcdef".utf8)
     return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 
-  /// SHA-256 of a file from where it stands to its end, as `hexadecimal`; nil, with `errno`, where it cannot be read.
+  /// SHA-256 of a file from its current position, in lower-case hexadecimal; nil, with `errno` set, if it cannot be
+  /// read.
   package static func sha256(descriptor: Int32) -> String? {
     var hash = SHA256()
     var buffer = [UInt8](repeating: 0, count: 1 << 18)

@@ -1,12 +1,11 @@
 import Foundation
 
-/// A place of `report.deliver` that finished reports are sent to.
+/// A target of `report.deliver`, to which finished reports are sent.
 package struct DispatchTarget: Hashable, Sendable {
   /// The section's name in the configuration.
   package var name: String
-  /// How it is reached.
   package var means: Means
-  /// How often a night tries, at least 1.
+  /// The maximum number of attempts per night, at least 1.
   package var attempts = 3
 
   package init(name: String, means: Means, attempts: Int = 3) {
@@ -15,22 +14,21 @@ package struct DispatchTarget: Hashable, Sendable {
     self.attempts = attempts
   }
 
-  /// The ways out of the house.
   package enum Means: Hashable, Sendable {
-    /// The workbook attached, the summary in the body.
+    /// The workbook as attachment, the summary as body.
     case mail(Mail)
-    /// Every file, into a folder of the night's name.
+    /// All files, in a folder named after the night.
     case upload(Upload)
-    /// A program of this machine, the folder's path behind its arguments.
+    /// A local program with arguments, to which the folder's path is appended.
     case command([String])
   }
 
-  /// What all of curl's ways need.
+  /// The parameters of a transfer by curl.
   package struct Account: Hashable, Sendable {
     /// Without user and password.
     package var url: String
     package var user: String?
-    /// Password, secret access key, or bearer token.
+    /// A file with the password, secret access key or bearer token.
     package var passwordFile: String?
     /// Certificates (PEM) to trust instead of the system's.
     package var caFile: String?
@@ -65,16 +63,16 @@ package struct DispatchTarget: Hashable, Sendable {
     }
 
     package enum Kind: Hashable, Sendable {
-      /// PUT.
+      /// HTTP PUT.
       case https
-      /// PUT, signed as S3 wants it.
+      /// HTTP PUT with an S3 signature.
       case s3(region: String)
-      /// - hostKey: `SHA256:…`, as `ssh-keygen -l` prints it.
+      /// The host key is `SHA256:…`, as `ssh-keygen -l` prints it.
       case sftp(hostKey: String, privateKeyFile: String?)
     }
   }
 
-  /// Whether it is people who get it; others want every night.
+  /// True if people receive it. Other targets receive every night.
   package var isMessage: Bool {
     switch means {
     case .mail: true
@@ -91,7 +89,7 @@ package struct DispatchTarget: Hashable, Sendable {
     }
   }
 
-  /// The files with secrets that it needs, by their keys.
+  /// The files with secrets, with their configuration keys.
   package var secretFiles: [(key: String, path: String)] {
     var files: [(key: String, path: String)] = []
     if let path = account?.passwordFile { files.append(("deliver.\(name).passwordFile", path)) }
@@ -102,7 +100,7 @@ package struct DispatchTarget: Hashable, Sendable {
   }
 }
 
-/// Names and numbers that never leave the machine: `localhost`, 127.0.0.0/8 and ::1.
+/// Loopback hosts: `localhost`, 127.0.0.0/8 and ::1.
 package enum Loopback {
   package static func contains(_ host: String) -> Bool {
     let name = host.lowercased()

@@ -1,9 +1,9 @@
 import Reconciliation
 
-/// A length of time as people write it in the configuration: `90s`, `15m`, `1h`, `7d`.
+/// A duration in the configuration: `90s`, `15m`, `1h`, `7d`.
 package struct DurationText {
-  /// The span, or nil for anything but a whole number followed by one of `s`, `m`, `h`, `d`, and for more than 365,000
-  /// days: an instant so far away may be none that the database knows.
+  /// Parses a whole number with unit `s`, `m`, `h` or `d`; nil otherwise, and above 365,000 days, because the database
+  /// may not have so distant an instant.
   package static func parse(_ text: String) -> Span? {
     guard let unit = text.last, let count = Int64(text.dropLast()), count >= 0 else { return nil }
     let span: Span

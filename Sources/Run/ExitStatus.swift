@@ -20,10 +20,10 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
   case terminated = 143
 }
 
-/// An error that knows what the program ends with.
+/// An error with an exit status.
 package protocol EndsRun: Error {
   var exitStatus: ExitStatus { get }
-  /// Whether somebody has mistyped a command, which is no night that failed.
+  /// True for a wrong command line, which is not a failed night.
   var isSlip: Bool { get }
 }
 
@@ -32,7 +32,6 @@ extension EndsRun {
 }
 
 extension ExitStatus {
-  /// The status that an error ends the program with.
   package init(for error: any Error) { self = (error as? any EndsRun)?.exitStatus ?? .internalError }
 }
 

@@ -2,7 +2,7 @@ import Postgres
 import Reconciliation
 
 extension Failure {
-  /// The failure that an error is. An error of no known kind is a defect of this program.
+  /// Classifies an error. An unknown type is a defect of the program.
   package init(_ error: any Error) {
     switch error {
     case let error as PostgresError: self.init(error)
@@ -14,7 +14,7 @@ extension Failure {
   private init(_ error: PostgresError) {
     switch error.kind {
     case .connectionFailed:
-      // A server that starts, or has no connection left, is waited for. A wrong password stays wrong.
+      // Retried if the server is starting or has no free connection, but not after a wrong password.
       let refusal = Failure(sqlState: error.sqlState)
       self = refusal == .access || refusal == .readOnly ? refusal : .lostSession
     case .connectionLost: self = .lostSession
@@ -26,7 +26,7 @@ extension Failure {
     }
   }
 
-  /// The exit status of a run that ends, or goes on, with this failure.
+  /// The exit status of a run that ends or continues with this failure.
   package var exitStatus: ExitStatus {
     switch self {
     case .brokenRow, .refusedQuestion: .complete

@@ -1,24 +1,23 @@
 import Reconciliation
 
-/// When open findings make a complete night end with 2: `--fail-on-findings` and `--fail-above`.
+/// The threshold of `--fail-on-findings` and `--fail-above`, beyond which a complete night ends with status 2.
 package struct FindingsThreshold: Hashable, Sendable {
-  /// More open critical findings than this; nil: any number will do.
+  /// The maximum number of open critical findings; nil: unlimited.
   package var count: Int?
-  /// More at stake in them than this, by currency, in minor units.
+  /// The maximum amount at risk per currency, in minor units.
   package var amounts: [Currency: Int64] = [:]
 
   package init() {}
 
-  /// `--fail-on-findings`: one is too many.
+  /// `--fail-on-findings`: no open critical finding is allowed.
   package static let any: FindingsThreshold = {
     var threshold = FindingsThreshold()
     threshold.count = 0
     return threshold
   }()
 
-  /// Adds what one `--fail-above` says: `25`, `500 USD`, `USD 500.00`. The smaller of two counts holds.
-  ///
-  /// - Returns: whether it could be read.
+  /// Adds the value of one `--fail-above`: `25`, `500 USD`, `USD 500.00`. The smaller of two limits counts. Returns
+  /// false if it is invalid.
   package mutating func add(_ text: String) -> Bool {
     if let number = Int(text), number >= 0 {
       count = min(count ?? .max, number)
@@ -45,7 +44,7 @@ package struct FindingsThreshold: Hashable, Sendable {
     return whole * scale + (Int64(padded) ?? 0)
   }
 
-  /// Whether a night's open critical findings are more than that.
+  /// True if the open critical findings exceed the threshold.
   package func isExceeded(critical: Int, atStake: [Currency: Int128]) -> Bool {
     if let count, critical > count { return true }
     return amounts.contains { currency, amount in (atStake[currency] ?? 0) > Int128(amount) }

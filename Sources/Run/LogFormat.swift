@@ -1,16 +1,16 @@
 import Foundation
 import Logging
 
-/// `--log-format`: how lines of the log are written to standard error.
+/// `--log-format`: the format of log lines on standard error.
 package enum LogFormat: String, CaseIterable, Sendable {
   /// For people.
   case text
-  /// `key=value`, as Loki and Splunk take apart by themselves.
+  /// `key=value`, which Loki and Splunk parse by default.
   case logfmt
-  /// One JSON object a line.
+  /// One JSON object per line.
   case json
 
-  /// - Parameter write: gets each line with its line feed.
+  /// - Parameter write: receives each line with its line feed.
   package func logger(_ level: Logger.Level, write: @escaping @Sendable (String) -> Void) -> Logger {
     var logger = Logger(label: "night-audit") { _ in LineLogHandler(format: self, write: write) }
     logger.logLevel = level
@@ -18,7 +18,6 @@ package enum LogFormat: String, CaseIterable, Sendable {
   }
 }
 
-/// One line for each event, with fields that machines tell apart.
 struct LineLogHandler: LogHandler {
   let format: LogFormat
   let write: @Sendable (String) -> Void
@@ -48,7 +47,8 @@ struct LineLogHandler: LogHandler {
     switch format {
     case .json: "{" + fields.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}"
     case .text:
-      // For people, in their own script; nothing in it acts on a terminal, or looks like another line.
+      // Unicode stays readable; control characters and line feeds are escaped, so that no text can forge a line or
+      // control a terminal.
       Terminal.plain(
         fields.prefix(3).map(\.1).joined(separator: " ")
           + fields.dropFirst(3).map { " \($0.0)=\($0.1)" }.joined()
@@ -62,7 +62,7 @@ struct LineLogHandler: LogHandler {
       && text.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value < 0x7F && $0 != "\"" && $0 != "=" && $0 != "\\" }
   }
 
-  /// A JSON string in ASCII, so that nothing in it can move a terminal's cursor.
+  // A JSON string in ASCII, so that no text can control a terminal.
   private static func quoted(_ text: String) -> String {
     var result = "\""
     for unit in text.utf16 {

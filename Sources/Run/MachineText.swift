@@ -1,8 +1,8 @@
 import Foundation
 
-/// JSON on stdout: pretty, keys sorted, ready for `jq`.
+/// JSON for stdout, pretty-printed with sorted keys.
 package enum MachineText {
-  /// - Parameter keysAsTheyAre: for documents that spell their keys, where keys may be data.
+  /// - Parameter keysAsTheyAre: true to keep keys unchanged, for documents whose keys may be data.
   package static func json(_ value: some Encodable, keysAsTheyAre: Bool = false) throws -> String {
     String(decoding: try encoder(keysAsTheyAre: keysAsTheyAre).encode(value), as: UTF8.self)
   }
@@ -14,21 +14,20 @@ package enum MachineText {
     return encoder
   }
 
-  /// A list that is printed element by element, with the same bytes as `json` of all of them.
+  /// A list printed element by element, byte for byte as `json` prints the whole list.
   package struct List<Element: Encodable> {
     private let encoder = MachineText.encoder(keysAsTheyAre: false)
     private var isEmpty = true
 
     package init() {}
 
-    /// The next part of the text: the element with what stands before it.
+    /// The text of the next element with the separator before it.
     package mutating func add(_ element: Element) throws -> String {
       let text = String(decoding: try encoder.encode(element), as: UTF8.self)
       defer { isEmpty = false }
       return (isEmpty ? "[\n  " : ",\n  ") + text.replacing("\n", with: "\n  ")
     }
 
-    /// The last part of the text.
     package func end() throws -> String { isEmpty ? try MachineText.json([Element]()) : "\n]" }
   }
 }

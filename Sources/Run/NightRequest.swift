@@ -1,35 +1,35 @@
 import Reconciliation
 
-/// What a command asks of the program.
+/// The options of a command that runs a night.
 package struct NightRequest: Sendable {
-  /// The word on the command line, for the run's record.
+  /// The command, for the run's record.
   package var command = "run"
   package var asOf: Instant
   /// nil: the business day before the as-of.
   package var period: Period?
-  /// Whether the period is one night, by default or by `--date`, rather than a range of days.
+  /// True for a single night, by default or by `--date`; false for a range of days.
   package var isOneNight = true
   package var selection = Selection()
-  /// `--out`: the folder that the report becomes.
+  /// `--out`: the report folder to write.
   package var out: String?
   package var isOffline = false
-  /// `--dry-run`: nothing is asked and written, but whether the night would be held.
+  /// `--dry-run`: nothing is asked or written, but the run reports whether the night would be held.
   package var isRehearsal = false
-  /// `--accept`: published however implausible it is.
+  /// `--accept`: publish the night even if it is implausible.
   package var isAccepted = false
-  /// `--adopt`: report folders of runs that only another database knows are taken over.
+  /// `--adopt`: take over report folders of runs that only another database has.
   package var isAdopting = false
-  /// What makes a complete night end with 2; nil: nothing.
+  /// The findings that end a complete night with status 2; nil: none.
   package var threshold: FindingsThreshold?
-  /// `--readers`: how many parts are read side by side; nil: as many as are worth it.
+  /// `--readers`: the number of parts read concurrently; nil: chosen by size.
   package var readers: Int?
-  /// `--parts`: the folder with what was audited elsewhere; nil: everything is read here.
+  /// `--parts`: the folder with parts audited elsewhere; nil: everything is read here.
   package var parts: String?
   /// Overrides `recheck.maxDuration`.
   package var maxDuration: Reconciliation.Span?
 
   package init(asOf: Instant) { self.asOf = asOf }
 
-  /// Whether Apple may be asked anything. Whoever has audited parts elsewhere has asked before.
+  /// True if Apple may be asked. With `--parts`, Apple was asked before the parts were audited.
   package var mayAsk: Bool { !isOffline && parts == nil }
 }

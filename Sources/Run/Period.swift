@@ -3,34 +3,31 @@ import Reconciliation
 
 /// The days whose orders are totalled: civil days in the report's time zone, both ends included.
 package struct Period: Hashable, Sendable {
-  /// First day, `2026-11-19`.
+  /// The first day, `2026-11-19`.
   package var since: String
-  /// Last day.
+  /// The last day.
   package var until: String
-  /// The first instant of the first day.
   package var start: Instant
   /// The first instant after the last day.
   package var end: Instant
 
-  /// Of known days and instants.
   package init(since: String, until: String, start: Instant, end: Instant) {
     (self.since, self.until, self.start, self.end) = (since, until, start, end)
   }
 
-  /// The period as part of a folder's name: `2026-11-19`, or `2026-11-01_2026-11-30`.
+  /// `2026-11-19`, or `2026-11-01_2026-11-30`.
   package var folderName: String { since == until ? until : "\(since)_\(until)" }
 
-  /// How many days of the period have not ended at an as-of.
+  /// The number of days of the period that have not ended at an as-of.
   package func missingDays(at asOf: Instant, in zone: TimeZone) -> Int {
     guard asOf < end else { return 0 }
     let calendar = Period.calendar(zone)
-    // The noon of a day exists in every zone.
+    // At noon, which exists on every day in every zone.
     let first = Period.day(max(since, Period.dayText(of: asOf, in: zone)), calendar)
     guard let first, let last = Period.day(until, calendar) else { return 0 }
     return (calendar.dateComponents([.day], from: first, to: last).day ?? 0) + 1
   }
 
-  /// Whether an instant lies in the period.
   package func contains(_ instant: Instant) -> Bool { instant >= start && instant < end }
 
   /// The business day before the day of the as-of.
@@ -41,9 +38,7 @@ package struct Period: Hashable, Sendable {
     return Period(from: yesterday, to: yesterday, calendar: calendar)
   }
 
-  /// From one day to another, as people write them.
-  ///
-  /// - Throws: `PeriodError` for anything but two calendar days in order.
+  /// Parses the first and last day. Throws `PeriodError` unless they are calendar days in order.
   package init(since: String, until: String, in zone: TimeZone) throws(PeriodError) {
     let calendar = Period.calendar(zone)
     guard let first = Period.day(since, calendar) else { throw PeriodError(text: since) }
@@ -55,7 +50,7 @@ package struct Period: Hashable, Sendable {
   private init(from first: Date, to last: Date, calendar: Calendar) {
     since = Period.text(first, calendar)
     until = Period.text(last, calendar)
-    // Days may begin at another hour than midnight where clocks change then.
+    // A day may not begin at midnight where clocks change then.
     let next = calendar.date(byAdding: .day, value: 1, to: calendar.startOfDay(for: last)) ?? last
     start = Instant(seconds: Int64(calendar.startOfDay(for: first).timeIntervalSince1970))
     end = Instant(seconds: Int64(calendar.startOfDay(for: next).timeIntervalSince1970))
@@ -78,7 +73,7 @@ package struct Period: Hashable, Sendable {
       let year = Int(parts[0]), let month = Int(parts[1]), let day = Int(parts[2]),
       let date = calendar.date(from: DateComponents(year: year, month: month, day: day, hour: 12))
     else { return nil }
-    // 2026-02-30 would become the second of March.
+    // The calendar would take 2026-02-30 for 2 March.
     return self.text(date, calendar) == text ? date : nil
   }
 
@@ -92,7 +87,7 @@ package struct Period: Hashable, Sendable {
   }
 }
 
-/// Days that make no period. A usage error.
+/// Invalid days of a period. A usage error.
 package struct PeriodError: EndsRun, CustomStringConvertible {
   package var exitStatus: ExitStatus { .usage }
   package var text: String

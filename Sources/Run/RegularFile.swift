@@ -1,9 +1,9 @@
 import CSystemCalls
 import Foundation
 
-/// Reads files that lie on a volume; never waits for the writer of a pipe.
+/// Reads regular files, and never waits for the writer of a pipe.
 package struct RegularFile: Sendable {
-  /// Why a path cannot be read, as a clause with the file as its subject.
+  /// A reason why a path cannot be read, as a clause with the file as its subject.
   package struct Failure: Error, Hashable {
     package var problem: String
 
@@ -11,12 +11,9 @@ package struct RegularFile: Sendable {
   }
 
   package var content: Data
-  /// The user that owns the file.
   package var owner: UInt32
-  /// The permission bits.
   package var mode: UInt32
 
-  /// Reads a whole file.
   package init(_ path: String) throws(Failure) {
     let opened = try Self.open(path)
     (owner, mode) = (opened.owner, opened.mode)
@@ -26,10 +23,9 @@ package struct RegularFile: Sendable {
     }
   }
 
-  /// The content of a file; nil when it cannot be read.
   package static func content(_ path: String) -> Data? { (try? RegularFile(path))?.content }
 
-  /// The text of a file in UTF-8; nil when it cannot be read or is no UTF-8.
+  /// Returns the text of a file in UTF-8; nil if it is unreadable or not UTF-8.
   package static func text(_ path: String) -> String? {
     content(path).flatMap { String(validating: $0, as: UTF8.self) }
   }

@@ -1,9 +1,9 @@
 import AppStore
 import Foundation
 
-/// Secrets are files: never flags, never logged.
+/// Reads secrets, which are only in files: never in flags, never logged.
 package enum SecretFile {
-  /// What a key file holds, without the line break at its end.
+  /// Returns the content of a key file without white space at its ends.
   package static func read(_ path: String, key: String) throws(ConfigurationError) -> Secret {
     let file: RegularFile
     do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {
@@ -23,12 +23,12 @@ package enum SecretFile {
     return Secret(trimmed)
   }
 
-  /// A path as it may be shown. Where a path belongs the secret itself may have been put.
+  /// Returns a path for display, or a placeholder, because a user may have configured the secret instead of its path.
   package static func shown(_ path: String) -> String {
     let isPath = ["/", "./", "../", "~"].contains { path.hasPrefix($0) }
     let isPlain = path.utf8.count <= 255 && path.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     if isPath, isPlain { return path }
-    // A name in the working directory is one if there is such a file.
+    // A bare name is a path if the file exists in the working directory.
     if isPlain, FileManager.default.fileExists(atPath: path) { return path }
     return "(a value that is no path, not shown because it may be the secret itself)"
   }

@@ -1,26 +1,25 @@
 import Reconciliation
 
-/// What a run lists: the filters of the command line. They narrow what is listed, never what is known.
+/// The filters of the command line. They restrict the listed orders, not the evidence that is read.
 package struct Selection: Hashable, Sendable {
   package var orderId: Identifier?
   package var userId: Identifier?
   package var productId: Identifier?
-  /// The bundle id of the app that `--app` names.
+  /// The bundle ID of `--app`.
   package var bundleId: String?
-  /// Whether there is no other app than that: whatever names none is its.
+  /// True if there is no other app, so that orders without a bundle ID belong to it.
   package var isOnlyApp = false
 
   package init() {}
 
-  /// Whether anything is filtered out at all.
+  /// True if there is a filter.
   package var isNarrowing: Bool { orderId != nil || userId != nil || productId != nil || bundleId != nil }
 
-  /// Whether only one order, or only one user's orders, are listed.
+  /// True if only one order or one user's orders are listed.
   package var isOfOrderOrUser: Bool { orderId != nil || userId != nil }
 
-  /// Whether an order of these properties is listed.
-  ///
-  /// - Parameter bundleId: the app of the order; nil where it is unknown.
+  /// True if an order is listed.
+  /// - Parameter bundleId: the app of the order; nil if unknown.
   package func includes(orderId: Identifier?, userId: Identifier?, productId: Identifier?, bundleId: String?) -> Bool {
     if let wanted = self.orderId, wanted != orderId { return false }
     if let wanted = self.userId, wanted != userId { return false }
@@ -29,7 +28,6 @@ package struct Selection: Hashable, Sendable {
     return true
   }
 
-  /// Whether a finding is listed.
   package func includes(_ finding: Finding) -> Bool {
     isNarrowing == false
       || includes(

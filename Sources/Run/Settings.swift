@@ -3,15 +3,15 @@ import Foundation
 import Reconciliation
 import Reporting
 
-/// Everything that a run is configured with, checked once. The keys and defaults are those of the README.
+/// The validated configuration of a run. Keys and defaults are those of the README.
 package struct Settings: Sendable {
-  /// One app whose purchases are audited.
+  /// An audited app.
   package struct App: Sendable {
     /// The section's name in the configuration.
     package var name: String
     package var bundleId: String
     package var appAppleId: Int64?
-    /// Needed where two apps share a product id.
+    /// Needed if two apps share a product ID.
     package var sku: String?
     package var issuerId: String?
     package var keyId: String?
@@ -32,10 +32,10 @@ package struct Settings: Sendable {
     }
   }
 
-  /// A file that settings were read from.
+  /// A configuration file.
   package struct Source: Hashable, Sendable {
     package var path: String
-    /// Whether a password or a token is in it.
+    /// True if it contains a password or token.
     package var holdsSecret: Bool
 
     package init(path: String, holdsSecret: Bool) {
@@ -44,26 +44,26 @@ package struct Settings: Sendable {
     }
   }
 
-  /// Which of Apple's interfaces receipts are checked with.
+  /// The Apple API by which receipts are checked.
   package enum Channel: String, Sendable { case auto, serverApi, verifyReceipt }
 
-  /// Which nights are told to people.
+  /// The nights about which people are notified.
   package enum NotifyOn: String, Sendable { case change, always }
 
-  /// How our sales are compared with Apple's reports.
+  /// The comparison of the shop's sales with Apple's reports.
   package struct TieOut: Sendable {
-    /// Where files lie that people have put there.
+    /// A folder with manually downloaded reports.
     package var folder: String?
     package var timeZoneName = "America/Los_Angeles"
     package var trailingDays = 5
     /// How long Apple's files are kept; nil: for ever.
     package var keepRaw: Span? = .days(400)
-    /// From so many units on, what the shop does not report is major.
+    /// The number of units missing in the shop from which a difference is major.
     package var alertUnits = 10
     package var alertShare = Share(millionths: 1_000)
   }
 
-  /// The key that Apple's reports are fetched with.
+  /// The key of the App Store Connect API, by which reports are downloaded.
   package struct AppStoreConnect: Sendable {
     package var issuerId: String?
     package var keyId: String?
@@ -73,9 +73,9 @@ package struct Settings: Sendable {
     package var salesVersion = "1_0"
   }
 
-  /// libpq's connection string or URI; empty leaves everything to libpq's own variables and files.
+  /// libpq's connection string or URI; empty: libpq's variables and files apply.
   package var databaseURL = ""
-  /// Where the shop's relations are, when that is another database than ours.
+  /// The shop's database, if it is another than ours.
   package var salesURL: String?
   package var salesSchema = "sales"
   package var apps: [App] = []
@@ -86,7 +86,7 @@ package struct Settings: Sendable {
   package var verifyReceiptSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
   package var rootCertificates = "/etc/night-audit/apple-roots"
   package var pinRoots = true
-  /// Requests a second for each app and environment; 0 is unlimited, for rehearsals against a simulator.
+  /// Requests per second for each app and environment; 0 is unlimited, for rehearsals against a simulator.
   package var requestsPerSecond = 25.0
   package var concurrency = 256
   package var timeout = Span.seconds(30)
@@ -105,18 +105,19 @@ package struct Settings: Sendable {
   /// Millionths of a major unit.
   package var amountToleranceMillionths: Int64 = 0
   package var testUsers: [String] = []
-  /// From this share of the first answers on, refusals of one kind are an outage; 1 switches it off.
+  /// The share of first answers from which refusals of one kind count as an outage; 1 disables it.
   package var systemicShare = Share(millionths: 250_000)
-  /// From this share of the orders on, a night that accuses is held; 1 holds nothing.
+  /// The share of orders with findings from which a night is held; 1 disables it.
   package var holdShare = Share(millionths: 200_000)
   /// The days on which App Review bought in the sandbox.
   package var reviewWindows: [Period] = []
-  /// How long evidence is kept that newer evidence has replaced; nil: for ever.
+  /// How long superseded evidence is kept; nil: for ever.
   package var evidenceRetention: Span?
-  /// Who is told that a night begins and how it ended. A secret: whoever has it can tell the same.
+  /// The monitor that is notified of a night's start and end. A secret, because anyone who knows it can send such
+  /// notifications.
   package var pingURL: String?
   package var notifyOn = NotifyOn.change
-  /// The file that node_exporter reads.
+  /// The file for node_exporter's textfile collector.
   package var metricsTextfile: String?
   package var tieOut = TieOut()
   package var appStoreConnect = AppStoreConnect()
@@ -126,30 +127,29 @@ package struct Settings: Sendable {
   /// nil: report folders are kept for ever.
   package var retention: Span?
   package var workbookOrders = 100_000
-  /// How twins for Excel separate values.
+  /// The separators of the CSV files for Excel.
   package var excelLocale = ExcelLocale.unitedStates
-  /// Who takes care of new findings.
+  /// The people to whom new findings are assigned.
   package var owners = FindingOwners()
-  /// What stands for the ids of users in reports; nil: they stand for themselves.
+  /// The pseudonyms of user IDs in reports; nil: IDs are shown.
   package var pseudonyms: Pseudonyms?
-  /// Orders whose contested claims are settled at a time. It has no key: only the memory depends on it.
+  /// The number of orders with contested claims that are resolved in one batch. It has no key, because it affects only
+  /// memory.
   package var contestBatchSize = 1_000
-  /// Where reports of nights are sent.
+  /// The targets of a night's reports.
   package var deliver: [DispatchTarget] = []
-  /// The files that the settings were read from.
   package var sources: [Source] = []
-  /// What was odd but usable, for the log.
+  /// Settings that are unusual but usable, for the log.
   package var warnings: [String] = []
 
   package init() {}
 
-  /// Whether there are reports of Apple's to compare with.
+  /// True if Apple's reports are available for comparison.
   package var isTieOutConfigured: Bool { appStoreConnect.privateKeyFile != nil || tieOut.folder != nil }
 
-  /// The zone that days are counted in.
   package var timeZone: TimeZone { TimeZone(identifier: timeZoneName) ?? .gmt }
 
-  /// The channel that an app's receipts are checked through.
+  /// The API by which an app's receipts are checked.
   package func effectiveChannel(of app: App) -> Channel {
     switch channel {
     case .auto: app.privateKeyFile == nil ? .verifyReceipt : .serverApi
@@ -157,15 +157,13 @@ package struct Settings: Sendable {
     }
   }
 
-  /// The configured names of the apps by bundle ID.
   package var appNames: [String: String] {
     Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first }
   }
 
-  /// The bundle ids of the apps that are asked through the App Store Server API.
+  /// The bundle IDs of the apps that use the App Store Server API.
   package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
 
-  /// The rules of the decision for an as-of.
   package func rules(asOf: Instant) -> Rules {
     var rules = Rules(asOf: asOf, bundleIds: apps.map(\.bundleId), lookbackStart: asOf - lookback)
     rules.lookedUpApps = Set(serverAPIApps)
@@ -182,9 +180,8 @@ package struct Settings: Sendable {
     return rules
   }
 
-  /// SHA-256, as hexadecimal, of the settings that decide what a report says, defaults included.
-  ///
-  /// Where things lie, who is asked and how fast does not change what a report says.
+  /// The SHA-256 of the settings that affect a report's content, defaults included, in hexadecimal. Paths, connections
+  /// and speed do not affect it.
   package var digest: String {
     let durations: [(String, Span)] = [
       ("recheck.staleAfter", staleAfter), ("recheck.refundWindow", refundWindow), ("audit.lookback", lookback),
@@ -205,7 +202,7 @@ package struct Settings: Sendable {
     if systemicShare != standard.systemicShare { lines.append("audit.systemicShare=\(systemicShare)") }
     for window in reviewWindows { lines.append("audit.reviewWindows=\(window.since)/\(window.until)") }
     if formats.contains(.csvExcel) { lines.append("report.excelLocale=\(excelLocale.name)") }
-    // The key's own hash would be one that ids could be tried against; that of one word tells keys apart as well.
+    // A pseudonym of a fixed word identifies the key; a hash of the key would allow guesses to be tested.
     if let pseudonyms { lines.append("report.pseudonymise=\(pseudonyms.pseudonym(of: "night-audit"))") }
     if isTieOutConfigured {
       lines.append("tieOut=\(tieOut.timeZoneName) \(tieOut.alertUnits) \(tieOut.alertShare)")

@@ -1,8 +1,7 @@
 import Synchronization
 
-/// Asks long work to come to a good end: no new requests, answers under way are still taken in and stored.
+/// A request to long work to stop: no new requests are sent, but outstanding answers are still stored.
 package final class StopSignal: Sendable {
-  /// Why the work ends before its time.
   package enum Reason: Int32, Sendable {
     case interrupted = 130
     case terminated = 143
@@ -12,13 +11,12 @@ package final class StopSignal: Sendable {
 
   package init() {}
 
-  /// The first reason stays.
   package func stop(_ why: Reason) { reason.withLock { $0 = $0 ?? why } }
 
-  /// Why to stop; nil to go on.
+  /// The reason to stop; nil to continue.
   package var stopped: Reason? { reason.withLock { $0 } }
 
-  /// The signal that ended the work. Nothing was published.
+  /// The work was ended by a signal, and nothing was published.
   package struct Stopped: Error {
     package var reason: Reason
 

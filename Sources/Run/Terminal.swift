@@ -1,9 +1,8 @@
 import CSystemCalls
 import Glibc
 
-/// Where people read what the program says.
 package enum Terminal {
-  /// Columns of the terminal that standard output is; nil when it is none.
+  /// The width in columns if standard output is a terminal; nil otherwise.
   package static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }
     var size = winsize()
@@ -11,9 +10,8 @@ package enum Terminal {
     return Int(size.ws_col)
   }
 
-  /// Text without anything that a terminal would obey, or that would show characters in another order than they are in:
-  /// ids come from customers. What is taken out is shown as `\u001B`, which is also how JSON spells it. A carriage return
-  /// before a line feed ends a line of CSV, and stays.
+  /// Escapes characters that control a terminal or change the display order, because IDs come from customers. The
+  /// escape is `\u001B`, as in JSON. A carriage return before a line feed ends a line of CSV, and stays.
   package static func plain(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isActive) else { return text }
     var plain = ""
@@ -33,8 +31,7 @@ package enum Terminal {
     plain += "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
   }
 
-  /// Whether a character does something instead of being shown: control characters but for tabulators and line feeds, marks
-  /// and overrides of direction, separators of lines.
+  // Control characters except tab and line feed, marks and overrides of direction, line separators.
   private static func isActive(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x09, 0x0A: false
@@ -43,16 +40,15 @@ package enum Terminal {
     }
   }
 
-  /// Writes to standard output, also to files and pipes as plain text: a pager or `cat` shows them on a terminal later. JSON
-  /// keeps its meaning, because `\u0085` is a JSON escape of the same character.
+  /// Writes to standard output as plain text, also to files and pipes, which may be shown on a terminal later. JSON
+  /// keeps its meaning, because `\u0085` is the JSON escape of the same character.
   package static func print(_ text: String, terminator: String = "\n") {
     Swift.print(plain(text), terminator: terminator)
   }
 
-  /// Writes a line to standard error.
   package static func complain(_ text: String) { writeError(plain(text) + "\n") }
 
-  /// Writes to standard error, as it is.
+  /// Writes to standard error, unescaped.
   package static func writeError(_ text: String) {
     var text = text
     text.withUTF8 { bytes in
@@ -61,12 +57,11 @@ package enum Terminal {
   }
 }
 
-/// What a process is before it does anything.
 package enum ProcessGuard {
-  /// With fewer open files the network's event loops cannot start, and end the process by a trap.
+  // With fewer open files the network's event loops cannot start, and trap.
   private static let fewestFiles: UInt = 128
 
-  /// Nothing that it says gets lost unnoticed, nothing that it knows lands in a core file, and files are not scarce.
+  /// Prepares the process: lost output becomes an error, memory stays out of core files, and the file limit is raised.
   package static func stand() {
     process_guard_memory()
     streams_guard(ExitStatus.cannotWrite.rawValue)

@@ -1,4 +1,4 @@
-/// The columns of a table of text, for a terminal or a mail: their titles, and how wide their cells are.
+/// The columns of a text table, with titles and widths.
 package struct TextColumns {
   package enum Column: Sendable {
     case left(String)
@@ -19,9 +19,7 @@ package struct TextColumns {
     widths = columns.map { $0.title.count }
   }
 
-  /// Makes room for a row with one cell for each column.
-  ///
-  /// - Returns: the cells as they are printed: each in one line, and nothing in them that a terminal obeys.
+  /// Widens the columns for a row. Returns the cells as printed: in one line, without control characters.
   package mutating func measure(_ cells: [String]) -> [String] {
     let cells = cells.map { Terminal.plain($0).inOneLine }
     for (index, cell) in cells.enumerated() where index < widths.count {
@@ -30,14 +28,10 @@ package struct TextColumns {
     return cells
   }
 
-  /// The titles as a line.
-  ///
-  /// - Parameter width: the line is cut there; nil for as wide as it takes.
+  /// The titles as a line, cut at `width`; nil: not cut.
   package func titles(width: Int?) -> String { line(columns.map(\.title), width: width) }
 
-  /// Measured cells as a line, after all rows were measured.
-  ///
-  /// - Parameter width: the line is cut there; nil for as wide as it takes.
+  /// Measured cells as a line, cut at `width`; nil: not cut. Must be called after all rows were measured.
   package func line(_ cells: [String], width: Int?) -> String {
     var line = ""
     for (index, cell) in cells.enumerated() where index < columns.count {
@@ -61,23 +55,22 @@ package struct TextTable {
 
   package init(_ columns: [TextColumns.Column]) { self.columns = TextColumns(columns) }
 
-  /// Adds a row with one cell for each column.
+  /// Adds a row with one cell per column.
   package mutating func add(_ cells: [String]) { rows.append(columns.measure(cells)) }
 
-  /// - Parameter width: lines are cut there; nil for as wide as it takes.
+  /// - Parameter width: lines are cut there; nil: not cut.
   package func text(width: Int?) -> String {
     ([columns.titles(width: width)] + rows.map { columns.line($0, width: width) }).joined(separator: "\n")
   }
 }
 
 extension String {
-  /// The same text with blanks in the place of tabulators and line feeds.
   fileprivate var inOneLine: String {
     func isBreak(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\n") }
     guard utf8.contains(where: isBreak) else { return self }
     return String(decoding: utf8.map { isBreak($0) ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
   }
 
-  /// How many characters are shown. ASCII is counted by bytes, because finding the ends of characters takes long.
+  // ASCII is counted in bytes, because grapheme breaking is slow.
   fileprivate var characterCount: Int { utf8.allSatisfy { $0 < 0x80 } ? utf8.count : count }
 }

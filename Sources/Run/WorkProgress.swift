@@ -4,14 +4,13 @@ import Reconciliation
 import Reporting
 import Synchronization
 
-/// Says how far long work is: a line that is redrawn on a terminal, log lines once a minute elsewhere.
+/// Shows the progress of long work: one redrawn line on a terminal, otherwise a log line per minute.
 package final class WorkProgress: Sendable {
   private let state = Mutex(ProgressState())
   private let isTerminal: Bool
   private let isQuiet: Bool
   private let logger: Logger
 
-  /// - Parameter isQuiet: shows nothing at all.
   package init(logger: Logger, isQuiet: Bool) {
     self.logger = logger
     self.isQuiet = isQuiet
@@ -19,15 +18,14 @@ package final class WorkProgress: Sendable {
     isTerminal = isatty(STDERR_FILENO) == 1 && environment["TERM"] != "dumb"
   }
 
-  /// Starts a piece of work of so many steps; 0 when nobody knows.
   package func begin(_ label: String, total: Int) {
     state.withLock { $0 = ProgressState(label: label, total: total) }
     if !isTerminal, !isQuiet { logger.info("\(label)", metadata: total > 0 ? ["total": "\(total)"] : [:]) }
   }
 
-  /// Does a piece of work that asks Apple, and shows since when Apple has not answered.
+  /// Runs work that asks Apple, and shows since when Apple has not answered.
   ///
-  /// A person at a terminal sees that even if `isQuiet`: a silent program seems to hang.
+  /// On a terminal this is shown even if `isQuiet`, because a silent program seems to hang.
   package func during<Result>(
     _ label: String, total: Int, _ work: () async throws -> Result
   ) async throws -> Result {
@@ -45,7 +43,6 @@ package final class WorkProgress: Sendable {
     }
   }
 
-  /// One or more steps are done.
   package func advance(by steps: Int = 1) {
     show { state in
       (state.done, state.lastStep) = (state.done + steps, (.now, .now))
@@ -53,7 +50,7 @@ package final class WorkProgress: Sendable {
     }
   }
 
-  /// Shows the work if the condition holds and the last line is old enough.
+  /// Shows a line if the condition holds and the last line is old enough.
   private func show(if condition: (inout ProgressState) -> Bool) {
     let now = ContinuousClock.now
     let interval: Duration = isTerminal ? .milliseconds(100) : .seconds(60)
@@ -70,7 +67,7 @@ package final class WorkProgress: Sendable {
     }
   }
 
-  /// The work is over; the terminal's line is cleared.
+  /// Ends the work and clears the terminal's line.
   package func end() {
     let shown = state.withLock { $0.lastShown != nil }
     if isTerminal, shown { write("\r\u{1B}[K") }
@@ -79,23 +76,21 @@ package final class WorkProgress: Sendable {
   private func write(_ text: String) { Terminal.writeError(text) }
 }
 
-/// How far a piece of work is.
 struct ProgressState {
-  /// From then on a missing answer is worth a word.
+  // After this time a missing answer is shown.
   private static let silence: Duration = .seconds(10)
 
   var label = ""
   var total = 0
   var done = 0
   var began = ContinuousClock.now
-  /// The last step, or the beginning: on the clock that never jumps, and for people.
+  /// The last step or the beginning, as monotonic time and as wall time for display.
   var lastStep: (ContinuousClock.Instant, wall: Instant) = (.now, .now)
   var lastShown: ContinuousClock.Instant?
 
-  /// Whether no step was done for a while.
   func isWaiting(_ now: ContinuousClock.Instant) -> Bool { now - lastStep.0 >= Self.silence }
 
-  /// One line: `asking Apple: 197 of 1380, 28/s, 42 s left`.
+  /// A line such as `asking Apple: 197 of 1380, 28/s, 42 s left`.
   func line(_ now: ContinuousClock.Instant) -> String {
     let rate = Double(done) / max(Double((now - began).components.seconds), 1)
     var text = "\(label): \(done)\(total > 0 ? " of \(total)" : "")"
