@@ -2,22 +2,18 @@ import Foundation
 import Glibc
 import Run
 
-/// Metrics in the text format of Prometheus (exposition format 0.0.4), as node_exporter's textfile collector reads them.
+/// Metrics in Prometheus' text format (0.0.4) for node_exporter's textfile collector.
 ///
-/// Not swift-metrics: its exporters serve a page, or send, for as long as a process lives; a night is over when it is known
-/// what it came to, and most of its numbers are read from the database once.
+/// Not swift-metrics, whose exporters serve or push while a process lives; a night ends with its numbers.
 package struct MetricsFile: Sendable {
-  /// One metric with its values.
   package struct Metric: Sendable {
     package enum Kind: String, Sendable { case gauge, counter, histogram }
 
-    /// One line: what stands behind the name, its labels, its value.
     package struct Sample: Sendable {
       var suffix = ""
       var labels: [(String, String)]
       var value: String
 
-      /// The sample's name behind that of its metric, with its labels.
       var key: String {
         let labels = labels.map { "\($0.0)=\"\(MetricsFile.escaped($0.1))\"" }
         return suffix + (labels.isEmpty ? "" : "{\(labels.joined(separator: ","))}")
@@ -38,7 +34,6 @@ package struct MetricsFile: Sendable {
       self.samples = samples.map { Sample(labels: $0.labels, value: $0.value) }
     }
 
-    /// A histogram: how many were at most so much, how many there were, and what they came to.
     package init(
       _ name: String, help: String, buckets: [(bound: Double, atMost: Int)], count: Int, sum: Double
     ) {
@@ -50,9 +45,7 @@ package struct MetricsFile: Sendable {
       samples.append(Sample(suffix: "_count", labels: [], value: String(count)))
     }
 
-    /// The counts of this night and of all nights before, as the file of the night before has them.
-    ///
-    /// A count in that file that is no number of 0 or more starts again.
+    /// The counts added to those in the file of the night before; an invalid count there starts again.
     package func accumulated(from path: String) -> Metric {
       var metric = self
       let before = MetricsFile.samples(of: name, in: path).filter { (Double($0.value) ?? -1) >= 0 }
@@ -63,7 +56,7 @@ package struct MetricsFile: Sendable {
         return sum
       }
       let counted = Set(samples.map(\.key))
-      // A histogram is told whole, or its buckets contradict each other.
+      // A histogram is written whole, because partial buckets contradict each other.
       if kind == .counter || samples.isEmpty { metric.samples += before.filter { !counted.contains($0.key) } }
       return metric
     }
@@ -72,7 +65,7 @@ package struct MetricsFile: Sendable {
       self.init(name, help: help, [(labels: [], value: value)])
     }
 
-    /// The same metric with the values that a file has which was written before.
+    /// The metric with the values of the previous file.
     package func valued(asIn path: String) -> Metric {
       var metric = self
       metric.samples = MetricsFile.samples(of: name, in: path)
@@ -106,7 +99,7 @@ package struct MetricsFile: Sendable {
     }
   }
 
-  /// Whether there is a file that holds something else than metrics of night-audit's.
+  /// True if the file exists and does not contain only metrics of night-audit.
   package static func isOthers(_ path: String) -> Bool {
     let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
     guard access(place, F_OK) == 0 else { return false }
@@ -116,12 +109,10 @@ package struct MetricsFile: Sendable {
     }
   }
 
-  /// The value of a metric without labels in a file that was written before; nil when there is none.
   package static func value(_ name: String, in path: String) -> String? {
     samples(of: name, in: path).first { $0.suffix.isEmpty }?.value
   }
 
-  /// The values of a metric in a file that was written before, labels and all in their suffixes.
   fileprivate static func samples(of name: String, in path: String) -> [Metric.Sample] {
     (RegularFile.text(path) ?? "").split(separator: "\n").compactMap { line in
       guard line.hasPrefix(name),
@@ -133,7 +124,6 @@ package struct MetricsFile: Sendable {
     }
   }
 
-  /// The sum of two numbers; whole numbers stay whole.
   private static func sum(_ left: String, _ right: String) -> String {
     if let left = Int(left), let right = Int(right) {
       let (sum, isTooLarge) = left.addingReportingOverflow(right)
@@ -142,7 +132,7 @@ package struct MetricsFile: Sendable {
     return String((Double(left) ?? 0) + (Double(right) ?? 0))
   }
 
-  /// Replaces the file in one step: its reader never sees half of it. Throws where another program's file is in its place.
+  /// Replaces the file atomically. Throws if it belongs to another program.
   package func write(to path: String) throws(PublishingFailure) {
     let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
     if MetricsFile.isOthers(path) {

@@ -1,9 +1,9 @@
 import Reconciliation
 import Reporting
 
-/// What one night counts, for the decision whether a person looks at it first.
+/// The counts of a night that decide if it is held.
 package struct NightFigures: Equatable, Sendable {
-  /// Rows of one sort: how many there are, and the first three of them in words.
+  /// A count of rows with up to three examples.
   package struct Sample: Hashable, Sendable {
     package private(set) var count = 0
     package private(set) var examples: [String] = []
@@ -21,26 +21,19 @@ package struct NightFigures: Equatable, Sendable {
     }
   }
 
-  /// Orders and deliveries in the lookback.
   package var orders = 0
   package var deliveries = 0
-  /// Amounts of the orders in the lookback.
   package var ordered = MoneyByCurrency()
-  /// Orders with a critical or major finding that the last complete night did not have, by kind. A finding without an
-  /// order counts for itself.
+  /// Orders by kind of new critical or major finding; a finding without an order counts by itself.
   package private(set) var new: [FindingKind: Sample] = [:]
-  /// Money at stake in new findings.
   package private(set) var newAtStake = MoneyByCurrency()
-  /// How many of them put money in a currency at stake.
   package private(set) var newWithStake: [Currency: Int] = [:]
-  /// By currency the new findings with the most money at stake.
   private var largest: [Currency: [Largest]] = [:]
-  /// Orders whose rows break the contract.
   package private(set) var badRows = Sample()
-  /// Findings that were open in the last complete night, and of these the ones that would close.
+  /// Findings of the last complete night, and those of them that close.
   package private(set) var openBefore = 0
   package private(set) var closing = Sample()
-  /// Orders that were counted, of kinds that one order can have twice.
+  /// Orders that were counted, for kinds of which an order can have two.
   private var counted: [FindingKind: Set<Identifier>] = [:]
 
   private struct Largest: Hashable, Sendable {
@@ -57,9 +50,6 @@ package struct NightFigures: Equatable, Sendable {
     self.badRows = badRows
   }
 
-  /// Counts a finding that is open tonight.
-  ///
-  /// - Parameter wasOpen: whether the last complete night had it.
   package mutating func add(_ finding: Finding, wasOpen: Bool) {
     if finding.kind == .badRow, finding.subject.kind == .order { badRows.add(finding.example) }
     if wasOpen {
@@ -84,9 +74,7 @@ package struct NightFigures: Equatable, Sendable {
     largest[atStake.currency] = Array(known.prefix(3))
   }
 
-  /// Counts a finding that the last complete night had and tonight has not.
-  ///
-  /// Apple's corrections of its sales reports close findings that the shop's tables have nothing to do with.
+  /// Findings of Apple's sales reports do not count, because Apple's corrections close them.
   package mutating func add(closing finding: Finding) {
     guard finding.kind != .unreportedByShop else { return }
     openBefore += 1
@@ -97,7 +85,6 @@ package struct NightFigures: Equatable, Sendable {
 }
 
 extension Finding {
-  /// Its subject and reason, as an example of its kind.
   fileprivate var example: String {
     let place = orderId.map { "order \($0.text)" } ?? "\(subject.kind.rawValue) \(subject.id.text)"
     let money = atStake.map { " (\($0.decimalText) \($0.currency))" } ?? ""
@@ -106,7 +93,7 @@ extension Finding {
   }
 }
 
-/// Why a night is held: a count that is too large or too small, its likely cause, and rows to look at.
+/// The reason to hold a night: an implausible count, its likely cause, and examples.
 package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
   case fewerOrders(now: Int, before: Int)
   case fewerDeliveries(now: Int, before: Int)
@@ -147,7 +134,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension FindingKind {
-  /// Where to look when many orders have it at once.
+  /// The first thing to check if many orders have the finding at once.
   fileprivate var likelyCause: String {
     switch self {
     case .paidNotDelivered, .partlyDelivered:
@@ -182,9 +169,8 @@ extension FindingKind {
   }
 }
 
-/// Whether a night may be published without a person having looked at it.
+/// Decides if a night must be released by a person.
 package struct Plausibility: Hashable, Sendable {
-  /// Orders and deliveries in the lookback of the last complete night.
   package struct Precedent: Hashable, Sendable {
     package var orders: Int
     package var deliveries: Int
@@ -195,12 +181,12 @@ package struct Plausibility: Hashable, Sendable {
     }
   }
 
-  /// Fewer than this many are never too large a share.
+  /// Fewer rows than this never hold a night.
   private static let least = 20
 
-  /// `audit.holdShare`; the whole holds nothing.
+  /// `audit.holdShare`; 100 % never holds a night.
   package var share: Share
-  /// nil on the first night, where all findings are new.
+  /// nil for the first night, in which all findings are new.
   package var precedent: Precedent?
 
   package init(share: Share, precedent: Precedent?) {
@@ -208,7 +194,6 @@ package struct Plausibility: Hashable, Sendable {
     self.precedent = precedent
   }
 
-  /// Everything that is implausible about a night; empty for an ordinary one.
   package func causes(_ night: NightFigures) -> [HoldCause] {
     guard share != .whole else { return [] }
     var causes: [HoldCause] = []
@@ -229,7 +214,7 @@ package struct Plausibility: Hashable, Sendable {
       causes.append(.closings(night.closing, of: night.openBefore))
     }
     let ordered = night.ordered.minorUnits
-    // One lost payment in a currency that nobody had ordered in before is no slip.
+    // A minimum count, because one lost payment in a new currency is no sign of a mistake.
     for (currency, new) in night.newAtStake.sorted
     where new > ordered[currency, default: 0] && night.newWithStake[currency, default: 0] >= Plausibility.least {
       causes.append(

@@ -3,8 +3,7 @@ import Foundation
 import Logging
 import Postgres
 
-/// Makes true what the database says about runs that died between their commit and their folder: the folder is there, or
-/// is made to appear from what the run had finished, or the run counts as not published.
+/// Settles runs that were killed before their report appeared: it is published, or recorded as not published.
 package struct PublicationSettlement: Sendable {
   package let logger: Logger
   private let host: String
@@ -14,9 +13,7 @@ package struct PublicationSettlement: Sendable {
     self.host = host
   }
 
-  /// Only under the run's lock: whoever was publishing has lost it.
-  ///
-  /// - Returns: runs whose report is whole and waits for a volume that takes it; nothing of theirs is to be cleared away.
+  /// Needs the run lock. Returns the runs whose whole report waits for its volume.
   @discardableResult
   package func settle(_ session: PostgresSession) async throws -> Set<String> {
     let unsettled = try await RunPublication.unsettled(session)
@@ -54,7 +51,6 @@ package struct PublicationSettlement: Sendable {
     return waiting
   }
 
-  /// The destination that a run had.
   static func destination(of run: RunPublication) -> ReportFolder.Destination {
     let parent = (run.directory as NSString).deletingLastPathComponent
     let name = (run.directory as NSString).lastPathComponent

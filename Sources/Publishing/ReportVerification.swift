@@ -1,12 +1,10 @@
 import Reconciliation
 import Reporting
 
-/// Whether a report folder is what night-audit has made, file by file and total by total.
+/// Verifies a report folder, file by file and control total by control total.
 package struct ReportVerification: Sendable {
-  /// One thing that was looked at.
   package struct Check: Hashable, Sendable, Encodable {
     package var subject: String
-    /// What is wrong; nil when it is as it was written.
     package var problem: String?
 
     package init(_ subject: String, problem: String? = nil) {
@@ -16,16 +14,13 @@ package struct ReportVerification: Sendable {
   }
 
   package var checks: [Check] = []
-  /// SHA-256 of `SHA256SUMS`; nil where there are none.
+  /// SHA-256 of `SHA256SUMS`.
   package var content: String?
-  /// The run that `run.json` names.
   package var runId: String?
-  /// The command that `run.json` names.
   package var command: String?
-  /// The entry of the trail that `run.json` names, by its hash.
+  /// Hash of the trail entry in `run.json`.
   package var trail: String?
 
-  /// Reads every file of the folder.
   package init(directory: String) {
     guard let contents = ReportContents(directory: directory), let folder = OpenDirectory(directory) else {
       checks.append(Check(directory, problem: "is no report folder: there is no readable SHA256SUMS in it"))

@@ -2,13 +2,11 @@ import CSystemCalls
 import Foundation
 import Glibc
 
-/// A file that is replaced in one step: its reader sees the old content or the new one, and either whole.
-///
-/// Readable by everybody, whatever the umask, because its reader is another user than its writer.
+/// A file that is replaced atomically, readable by everybody because its readers are other users.
 package struct WholeFile {
   package let path: String
 
-  /// What could not be written, with the system's error number.
+  /// `code` is `errno`.
   package struct Failure: Error {
     package var path: String
     package var code: Int32
@@ -21,11 +19,9 @@ package struct WholeFile {
     return directory.isEmpty ? "." : directory
   }
 
-  /// The name that it has for a moment before it gets its own: hidden, and without the ending that readers look for. Always
-  /// the same, so that what a writer that was killed has left goes with the next one.
+  /// Always the same, so that the next writer replaces the leftover of a killed one. Readers ignore it.
   private var draft: String { "\(directory)/.\((path as NSString).lastPathComponent).next" }
 
-  /// Writes all of it, brings it to disk, and only then gives it its name.
   package func write(_ content: [UInt8]) throws(Failure) {
     if try !writeNameless(content) { try writeNamed(content) }
     let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -34,9 +30,7 @@ package struct WholeFile {
     guard fsync(folder) == 0 else { throw Failure(path: directory, code: errno) }
   }
 
-  /// Has no name before it is whole.
-  ///
-  /// - Returns: false where the volume knows no such files; then nothing was done.
+  /// Writes an unnamed file. Returns false, without any change, if the volume does not support one.
   private func writeNameless(_ content: [UInt8]) throws(Failure) -> Bool {
     let descriptor = file_open_nameless(directory, 0o644)
     guard descriptor >= 0 else { return false }
@@ -45,7 +39,7 @@ package struct WholeFile {
     while true {
       if file_name_nameless(descriptor, draft) == 0 {
         if rename(draft, path) == 0 { return true }
-        // Whoever replaces the same file at the same time has put this one there, or taken it away.
+        // A concurrent writer has renamed or removed the temporary file.
         guard errno == ENOENT else {
           let code = errno
           unlink(draft)

@@ -4,7 +4,6 @@ import Foundation
 import NightAudit
 import Run
 
-/// `night-audit run`
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Re-check receipts with Apple, reconcile, and write the report: what cron starts.",
@@ -64,7 +63,6 @@ struct Run: AsyncParsableCommand {
   }
 }
 
-/// `night-audit recheck`
 struct Recheck: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Only ask Apple about receipts that are due, and store the answers.",
@@ -98,7 +96,6 @@ struct Recheck: AsyncParsableCommand {
   }
 }
 
-/// `night-audit reconcile`
 struct Reconcile: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Only decide, from what is stored. Writes nothing unless --out says where.",
@@ -124,7 +121,7 @@ struct Reconcile: AsyncParsableCommand {
   }
 }
 
-/// Which open findings make a complete night end with 2.
+/// The findings that make a complete night end with 2.
 struct ThresholdOptions: ParsableArguments {
   @Flag(name: .customLong("fail-on-findings"), help: "End with status 2 when critical findings are open.")
   var failOnFindings = false
@@ -150,7 +147,6 @@ struct ThresholdOptions: ParsableArguments {
   }
 }
 
-/// Prints what a night came to.
 private func conclude(_ outcome: NightOutcome, options: AuditOptions, isQuiet: Bool) throws -> ExitStatus {
   if options.json {
     print(try OutcomeText(outcome).json)

@@ -1,15 +1,13 @@
 import ArgumentParser
 
-/// A word in the place of a command that no command has, and the command that was probably meant.
+/// A misspelt command, with the command that was probably meant.
 struct CommandSlip: CustomStringConvertible {
   private let word: String
-  /// The commands in front of it.
+  /// The parent commands.
   private let path: [String]
   private let meant: String
 
-  /// - Parameter arguments: without the program's name.
-  ///
-  /// nil where every word is a command, or none is like it.
+  /// nil if all words are commands, or if no command is similar.
   init?(_ arguments: some Sequence<String>) {
     var command: any ParsableCommand.Type = NightAuditCommand.self
     var path = [NightAuditCommand._commandName]
@@ -21,7 +19,7 @@ struct CommandSlip: CustomStringConvertible {
         path.append(argument)
         continue
       }
-      // What a group without a command is about, such as findings by the digits of their ids.
+      // An argument of the default subcommand, such as the first digits of a finding's ID.
       if command.configuration.defaultSubcommand != nil, argument.allSatisfy(\.isHexDigit) { return nil }
       guard let meant = Self.nearest(to: argument, among: commands.map { $0._commandName }) else { return nil }
       (word, self.path, self.meant) = (argument, path, meant)
@@ -35,7 +33,7 @@ struct CommandSlip: CustomStringConvertible {
     return "Unknown command '\(word)'. Did you mean '\(command)'?"
   }
 
-  /// The most similar name; nil where none is similar.
+  /// The most similar name; nil if none is similar.
   private static func nearest(to word: String, among names: [String]) -> String? {
     let word = word.lowercased()
     let near = names.map { (distance: distance(word, $0), name: $0) }.min { $0 < $1 }
@@ -44,7 +42,7 @@ struct CommandSlip: CustomStringConvertible {
     return begun.count == 1 ? begun[0] : nil
   }
 
-  /// How many characters must be inserted, removed, replaced, or swapped with the next (restricted Damerau-Levenshtein).
+  /// Insertions, deletions, replacements and swaps between two words (restricted Damerau-Levenshtein).
   private static func distance(_ left: String, _ right: String) -> Int {
     let (left, right) = (Array(left.utf8), Array(right.utf8))
     var (before, last) = ([Int](), Array(0...right.count))

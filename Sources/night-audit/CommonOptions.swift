@@ -7,7 +7,6 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Options of every command.
 struct CommonOptions: ParsableArguments {
   @Option(help: "Configuration file. Default: ./night-audit.yaml, else /etc/night-audit/night-audit.yaml.")
   var config: String?
@@ -34,7 +33,7 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// Loads the settings and says what is odd about them.
+  /// Loads the settings, and logs their warnings.
   func settings() throws -> Settings {
     let logger = logger
     PostgresNotice.listen { notice in
@@ -43,28 +42,27 @@ struct CommonOptions: ParsableArguments {
         metadata: ["connection": "\(notice.connection)", "sqlstate": "\(notice.sqlState)"])
     }
     let settings = try loader().load()
-    // With --quiet, too: cron's mail may be all that anybody ever reads.
+    // Also with `--quiet`, because cron's mail may be all that people read.
     var heard = logger
     heard.logLevel = min(heard.logLevel, .warning)
     for warning in settings.warnings { heard.warning("\(warning)") }
     return settings
   }
 
-  /// The layers that settings come from.
   func loader() throws -> SettingsLoader {
     let file = try EnvironmentFile.adopt()
     return try SettingsLoader(
       path: config, environment: ProcessInfo.processInfo.environment, environmentFile: file)
   }
 
-  /// Runs a command's body with the settings; every error becomes one line on stderr and its exit status.
+  /// Runs a command's body with the settings; an error becomes a line on stderr and an exit status.
   func reporting(run: String? = nil, _ body: (Settings, Logger) async throws -> ExitStatus) async throws {
     var logger = logger
     logger[metadataKey: "run"] = run.map { "\($0)" }
     try await concluding(logger) { try await body(try settings(), logger) }
   }
 
-  /// Runs a command's body; every error becomes one line on stderr and its exit status.
+  /// Runs a command's body; an error becomes a line on stderr and an exit status.
   func concluding(_ body: () async throws -> ExitStatus) async throws { try await concluding(logger, body) }
 
   private func concluding(_ logger: Logger, _ body: () async throws -> ExitStatus) async throws {
@@ -79,7 +77,7 @@ struct CommonOptions: ParsableArguments {
     if status != .complete { throw ExitCode(status.rawValue) }
   }
 
-  /// Says why a command ends before its time: as a line of the log where machines read that.
+  /// Reports why a command ended early, in the log where machines read that.
   private func told(_ why: String, _ status: Int32, _ logger: Logger) -> ExitCode {
     switch logFormat {
     case .text: Terminal.complain("night-audit: \(why)")
@@ -91,7 +89,7 @@ struct CommonOptions: ParsableArguments {
 }
 
 extension CommonOptions {
-  /// As `reporting`, with a night that stops at SIGINT and SIGTERM and shows its progress.
+  /// As `reporting`, for a night that stops at SIGINT and SIGTERM and shows its progress.
   func listening(_ body: (Settings, NightRun) async throws -> ExitStatus) async throws {
     let runId = UUID().uuidString.lowercased()
     try await reporting(run: runId) { settings, logger in
@@ -101,7 +99,7 @@ extension CommonOptions {
         let night = NightRun(settings: settings, logger: logger, stop: stop, progress: progress, runId: runId)
         return try await Signals.stopping(stop) { try await body(settings, night) }
       } catch {
-        // What was cancelled says that it was, and not why.
+        // A cancellation error does not contain the reason of the stop.
         if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
         throw error
       }
@@ -109,7 +107,7 @@ extension CommonOptions {
   }
 }
 
-/// Filters and ways of running, shared by run, recheck and reconcile.
+/// Options of run, recheck and reconcile.
 struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("One day, in report.timeZone.", valueName: "day"))
   var date: String?
@@ -180,7 +178,6 @@ struct AuditOptions: ParsableArguments {
     try AuditOptions.requireInstant(asOf)
   }
 
-  /// The request that the options make.
   func request(_ settings: Settings, command: String) throws -> NightRequest {
     var request = NightRequest(asOf: asOf.flatMap(AuditOptions.instant) ?? .now)
     request.command = command
@@ -190,7 +187,7 @@ struct AuditOptions: ParsableArguments {
       request.period = try Period(since: date, until: date, in: zone)
     } else if since != nil || until != nil {
       request.isOneNight = false
-      // One end alone: the other one is the business day before the as-of.
+      // A missing end of the period is that of the business day before the as-of.
       let usual = Period.dayBefore(request.asOf, in: zone)
       request.period = try Period(
         since: since ?? min(usual.since, until ?? usual.since), until: until ?? usual.until, in: zone)
@@ -216,7 +213,6 @@ struct AuditOptions: ParsableArguments {
   /// RFC 3339, such as `2026-11-20T03:00:00Z` or with an offset.
   static func instant(_ text: String) -> Instant? { Instant(asOf: text) }
 
-  /// Refuses an `--as-of` that is no instant.
   static func requireInstant(_ text: String?) throws {
     guard let text, instant(text) == nil else { return }
     throw ValidationError(

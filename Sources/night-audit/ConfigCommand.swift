@@ -3,14 +3,12 @@ import Foundation
 import NightAudit
 import Run
 
-/// `night-audit config`
 struct ConfigCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "config", abstract: "Look at the configuration.", subcommands: [ShowConfig.self],
     defaultSubcommand: ShowConfig.self)
 }
 
-/// `night-audit config show`
 struct ShowConfig: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Every key, its value, and where that comes from; secrets are masked.",
@@ -32,7 +30,7 @@ struct ShowConfig: AsyncParsableCommand {
       let loader = try common.loader()
       let listing = SettingsListing(loader)
       print(json ? try listing.json : listing.table(width: Terminal.width))
-      // One document is on standard output already.
+      // On stderr, because standard output contains the document.
       do {
         for warning in try loader.load().warnings { Terminal.complain("night-audit: \(warning)") }
       } catch {

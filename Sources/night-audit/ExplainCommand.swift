@@ -5,7 +5,6 @@ import NightAudit
 import Reconciliation
 import Run
 
-/// `night-audit explain`
 struct ExplainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain",

@@ -5,7 +5,6 @@ import NightAudit
 import Reconciliation
 import Run
 
-/// `night-audit findings`
 struct Findings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Look at findings and record what people decide about them.",
@@ -27,7 +26,7 @@ extension Severity: ExpressibleByArgument {}
 extension FindingStatus: ExpressibleByArgument {}
 extension FindingsFilter.State: ExpressibleByArgument {}
 
-/// Which findings a command is about.
+/// Filters of findings.
 struct FindingsFilterOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Findings of this kind, such as paid_not_delivered. May be repeated.", valueName: "kind"))
   var kind: [FindingKind] = []
@@ -137,7 +136,6 @@ struct FindingsFilterOptions: ParsableArguments {
     return filter
   }
 
-  /// Whether any of them was given.
   var isEmpty: Bool {
     kind.isEmpty && severity.isEmpty && status.isEmpty && state == .open && user == nil && order == nil && owner == nil
       && !unassigned && currency == nil && amount == nil && minAmount == nil && maxAmount == nil && minAge == nil
@@ -145,7 +143,6 @@ struct FindingsFilterOptions: ParsableArguments {
   }
 }
 
-/// `night-audit findings list`
 struct ListFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List findings, worst first.",
@@ -181,7 +178,7 @@ struct ListFindings: AsyncParsableCommand {
   func run() async throws {
     try await common.reporting { settings, _ in
       var filter = options.filter
-      // Who names a finding wants to see it, whatever has become of it.
+      // A finding that is named by its ID is listed in any state.
       if !ids.isEmpty, options.isEmpty { filter.state = .any }
       let now = asOf.flatMap(AuditOptions.instant) ?? .now
       let editor = FindingsEditor(settings: settings, now: now)
@@ -202,7 +199,7 @@ struct ListFindings: AsyncParsableCommand {
   }
 }
 
-/// What the commands that change findings have in common.
+/// Options of the commands that change findings.
 struct DecisionOptions: ParsableArguments {
   @OptionGroup var common: CommonOptions
   @OptionGroup var options: FindingsFilterOptions
@@ -229,7 +226,6 @@ struct DecisionOptions: ParsableArguments {
     }
   }
 
-  /// Records a decision and says what came of it.
   func decide(_ decision: () throws -> PeopleDecision) async throws {
     try await common.reporting { settings, _ in
       let outcome = try await FindingsEditor(settings: settings, now: .now).change(
@@ -245,7 +241,7 @@ struct DecisionOptions: ParsableArguments {
   }
 }
 
-/// Who changes something, and whether it is for real.
+/// The author of a change, and options of its output.
 struct RecordingOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Who decided. Default: the login name.", valueName: "name"))
   var by: String?
@@ -256,7 +252,7 @@ struct RecordingOptions: ParsableArguments {
   @Flag(help: "Print the result as JSON.")
   var json = false
 
-  /// sudo's user is a person; the user that night-audit runs as is none.
+  /// `SUDO_USER` comes first, because the account of night-audit is no person.
   var actor: String {
     get throws {
       let name = by ?? ProcessInfo.processInfo.environment["SUDO_USER"] ?? NSUserName()
@@ -268,7 +264,6 @@ struct RecordingOptions: ParsableArguments {
   }
 }
 
-/// `night-audit findings acknowledge`
 struct AcknowledgeFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "acknowledge", abstract: "Record that somebody knows about findings.",
@@ -283,7 +278,6 @@ struct AcknowledgeFindings: AsyncParsableCommand {
   func run() async throws { try await options.decide { .status(.acknowledged) } }
 }
 
-/// `night-audit findings close`
 struct CloseFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "close", abstract: "Record that findings are dealt with.",
@@ -300,7 +294,6 @@ struct CloseFindings: AsyncParsableCommand {
   func run() async throws { try await options.decide { .status(.closed) } }
 }
 
-/// `night-audit findings reopen`
 struct ReopenFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reopen", abstract: "Take back an acknowledgement or a closing.",
@@ -314,7 +307,6 @@ struct ReopenFindings: AsyncParsableCommand {
   func run() async throws { try await options.decide { .status(.open) } }
 }
 
-/// `night-audit findings assign`
 struct AssignFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "assign", abstract: "Record who takes care of findings.",
@@ -335,7 +327,6 @@ struct AssignFindings: AsyncParsableCommand {
   }
 }
 
-/// `night-audit findings remark`
 struct RemarkFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remark", abstract: "Leave a remark on findings; it replaces the one before, which the history keeps.",
@@ -355,7 +346,6 @@ struct RemarkFindings: AsyncParsableCommand {
   }
 }
 
-/// `night-audit findings due`
 struct DueFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "due", abstract: "Record by when findings are to be settled.",
@@ -375,7 +365,6 @@ struct DueFindings: AsyncParsableCommand {
   }
 }
 
-/// `night-audit findings undo`
 struct UndoFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "undo", abstract: "Take back the last change, of any size, sign-offs included.",
@@ -409,7 +398,6 @@ struct UndoFindings: AsyncParsableCommand {
   }
 }
 
-/// `night-audit findings import`
 struct ImportFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import", abstract: "Take back what finance filled in: status, owner, due, remark, and the sign-off.",

@@ -2,7 +2,7 @@ import ArgumentParser
 import NightAudit
 import Run
 
-/// What `--json` prints on standard output where a command has nothing else to print: why, and the exit status.
+/// The output of `--json` for a command that fails without any other output.
 enum MachineError {
   private struct Document: Encodable {
     struct Fault: Encodable {
@@ -13,10 +13,10 @@ enum MachineError {
     var error: Fault
   }
 
-  /// Asked of the words themselves, because a command line that cannot be understood has no options.
+  /// Read from the raw arguments, because an invalid command line has no options.
   private static var isWanted: Bool { CommandLine.arguments.dropFirst().prefix { $0 != "--" }.contains("--json") }
 
-  /// Says nothing unless machines are listening.
+  /// Prints the error if `--json` is given.
   static func tell(_ message: String, status: Int32) {
     guard isWanted, let text = try? MachineText.json(Document(error: .init(status: status, message: message))) else {
       return

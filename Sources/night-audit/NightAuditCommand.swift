@@ -12,11 +12,11 @@ enum Program {
   }
 }
 
-/// Prints plain text. Replaces Swift's own function in every command.
+/// Prints text. Shadows Swift's function in all commands.
 func print(_ text: String, terminator: String = "\n") { Terminal.print(text, terminator: terminator) }
 
 struct NightAuditCommand: AsyncParsableCommand {
-  /// As `main`, with an answer for machines where the command line cannot be understood.
+  /// As `main`, with a JSON answer to an invalid command line.
   static func run() async {
     do {
       if let slip = CommandSlip(CommandLine.arguments.dropFirst()) { throw ValidationError(slip.description) }
@@ -28,7 +28,7 @@ struct NightAuditCommand: AsyncParsableCommand {
       }
     } catch {
       let status = exitCode(for: error)
-      // Whoever ends with a code has said all there is to say.
+      // A command that throws an exit code has printed its message.
       if !(error is ExitCode), !status.isSuccess { MachineError.tell(message(for: error), status: status.rawValue) }
       exit(withError: error)
     }

@@ -6,7 +6,6 @@ import NightAudit
 import Reconciliation
 import Run
 
-/// `night-audit audit-part`
 struct AuditPartCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "audit-part",
@@ -74,7 +73,7 @@ struct AuditPartCommand: AsyncParsableCommand {
         try await night.planParts(request, parts: plan) { line, questions in
           print(String(decoding: line, as: UTF8.self))
           fflush(nil)
-          // Whoever reads the parts closes it when it has them.
+          // Keeps the snapshots open until standard input ends.
           try questions.answer()
         }
         return .complete

@@ -3,7 +3,6 @@ import AuditStore
 import NightAudit
 import Run
 
-/// `night-audit rebuild`
 struct RebuildCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rebuild", abstract: "Derive what is kept for speed from the evidence anew, and compare.",

@@ -2,14 +2,12 @@ import ArgumentParser
 import NightAudit
 import Run
 
-/// `night-audit runs`
 struct Runs: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "The history of runs, and what changed between two of them.",
     subcommands: [ListRuns.self, DiffRuns.self, ForgetRun.self], defaultSubcommand: ListRuns.self)
 }
 
-/// `night-audit runs list`
 struct ListRuns: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List runs, newest first.",
@@ -40,7 +38,6 @@ struct ListRuns: AsyncParsableCommand {
   }
 }
 
-/// `night-audit runs diff`
 struct DiffRuns: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "What changed between two runs, and why.",

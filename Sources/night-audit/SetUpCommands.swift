@@ -6,7 +6,6 @@ import Postgres
 import Run
 import SalesStore
 
-/// `night-audit init`
 struct Init: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Create or update night-audit's own schema. Safe to repeat.",
@@ -32,7 +31,7 @@ struct Init: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      // They would be made in database.url, where nobody looks for them.
+      // The relations would be created in `database.url`, which is not read.
       if withSalesSchema, settings.salesURL != nil {
         throw ConfigurationError(
           key: "database.salesUrl",
@@ -60,7 +59,6 @@ struct Init: AsyncParsableCommand {
   }
 }
 
-/// `night-audit doctor`
 struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",

@@ -4,7 +4,6 @@ import NightAudit
 import Reconciliation
 import Run
 
-/// `night-audit tie-out`
 struct TieOutCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "tie-out",

@@ -2,7 +2,6 @@ import ArgumentParser
 import NightAudit
 import Run
 
-/// `night-audit trust`
 struct Trust: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Fetch Apple's root certificates, which signed data is checked against. Safe to repeat.",

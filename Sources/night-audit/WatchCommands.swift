@@ -2,7 +2,6 @@ import ArgumentParser
 import NightAudit
 import Run
 
-/// `night-audit status`
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "One screen: the last night, whether it is overdue, what is open, what is due, who holds the lock.",
@@ -26,7 +25,6 @@ struct Status: AsyncParsableCommand {
   }
 }
 
-/// `night-audit verify`
 struct Verify: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Prove that what was written is what was written: all of it, a report folder, or a run.",
@@ -72,7 +70,6 @@ struct Verify: AsyncParsableCommand {
   }
 }
 
-/// `night-audit runs forget`
 struct ForgetRun: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "forget", abstract: "Take back what a run with a wrong as-of did.",

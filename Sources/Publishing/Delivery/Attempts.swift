@@ -2,24 +2,22 @@ import AppStore
 import Logging
 import Run
 
-/// Tries to reach one place as often as its configuration says.
+/// Delivers to one target with retries.
 package struct Attempts {
   let target: DispatchTarget
-  /// What is to get there, in words.
   let what: String
   let metadata: Logger.Metadata
   let logger: Logger
   let stop: StopSignal
-  /// The wait after the given failure.
   var pause = Attempts.backoff
 
-  /// A place that has just failed needs a moment, and every time a longer one.
+  /// The default wait: exponential backoff with jitter, 2 to 60 seconds.
   package static let backoff: @Sendable (_ attempt: Int) async throws -> Void = { attempt in
     let backoff = Backoff(base: .seconds(2), cap: .seconds(60))
     try await Task.sleep(for: backoff.delay(attempt: attempt, random: Double.random(in: 0..<1)))
   }
 
-  /// - Returns: how often it was tried, and the last problem; nil when it has arrived.
+  /// Returns the number of attempts, and the last problem; nil after success.
   func run(_ send: () async throws(ReportSender.Failure) -> Void) async throws -> (count: Int, problem: String?) {
     var attempt = 1
     while true {

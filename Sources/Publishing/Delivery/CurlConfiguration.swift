@@ -2,36 +2,27 @@ import AppStore
 import Foundation
 import Run
 
-/// What curl is told on its standard input, where no list of processes shows it (curl(1), `--config`).
-///
-/// Pure: the same target, report and secrets make the same text.
+/// A delivery's curl configuration (curl(1), `--config`), on standard input to hide it from `ps`.
 struct CurlConfiguration {
-  /// A report as it is sent.
   struct Report {
-    /// The folder's path.
     var directory: String
-    /// The folder's name.
     var name: String
-    /// Its files with their SHA-256, sorted by name.
     var files: [(name: String, sha256: String)]
   }
 
-  /// A message that is ready to go.
   struct Message {
     var subject: String
     var text: String
     var html: String
     /// RFC 5322, 3.3.
     var date: String
-    /// The same for every attempt, so that a receiver can tell a repetition.
+    /// The same for every attempt, so that a receiver recognises a repetition.
     var messageId: String
-    /// Paths.
     var attachments: [String]
   }
 
   private(set) var text = ""
 
-  /// A mail with its text in two forms and attachments; curl builds the MIME parts.
   static func mail(
     _ mail: DispatchTarget.Mail, _ message: Message, password: Secret?
   ) -> String {
@@ -45,7 +36,7 @@ struct CurlConfiguration {
     configuration.add("header", "To: \(mail.to.joined(separator: ", "))")
     configuration.add("header", "Subject: \(message.subject)")
     configuration.add("header", "Message-ID: \(message.messageId)")
-    // RFC 3834: nobody's holiday answers this.
+    // RFC 3834: suppresses automatic replies.
     configuration.add("header", "Auto-Submitted: auto-generated")
     configuration.add("form", "=(;type=multipart/alternative")
     for (content, type) in [(message.text, "plain"), (message.html, "html")] {
@@ -62,7 +53,7 @@ struct CurlConfiguration {
     return configuration.text
   }
 
-  /// Every file into a folder of the report's name. `SHA256SUMS` comes last: where it is, the report is whole.
+  /// Uploads files into a folder with the report's name. `SHA256SUMS` comes last and marks a whole report.
   static func upload(_ upload: DispatchTarget.Upload, _ report: Report, password: Secret?) -> String {
     var configuration = CurlConfiguration()
     configuration.add("fail-early")
@@ -90,14 +81,13 @@ struct CurlConfiguration {
     return configuration.text
   }
 
-  /// What every transfer needs.
   private mutating func begin(_ account: DispatchTarget.Account, password: Secret?) {
     let parts = URLComponents(string: account.url)
     let scheme = parts?.scheme?.lowercased() ?? "https"
     for flag in ["silent", "show-error", "globoff"] { add(flag) }
     add("proto", "=\(scheme)")
     add("connect-timeout", "30")
-    // A peer that stalls for two minutes is gone.
+    // A peer that stalls for two minutes is treated as gone.
     add("speed-limit", "1")
     add("speed-time", "120")
     add("max-time", "1800")
@@ -106,8 +96,7 @@ struct CurlConfiguration {
     if let user = account.user { add("user", "\(user):\(password?.reveal() ?? "")") }
   }
 
-  /// Of HTTP: what the server refuses is an error, and what it said besides is told, since curl takes a redirection for an
-  /// answer.
+  /// HTTP errors fail the transfer. The status is printed, because curl treats a redirection as success.
   private mutating func addReply() {
     add("fail")
     add("write-out", "%{stderr}%{http_code}\n")
@@ -116,7 +105,7 @@ struct CurlConfiguration {
   private mutating func add(_ flag: String) { text += flag + "\n" }
 
   private mutating func add(_ option: String, _ value: String) {
-    // A line end in a value would begin an option of its own.
+    // A line end in a value would start another option.
     let line = CurlConfiguration.escaped(CurlConfiguration.quoted(value)) { byte in
       switch byte {
       case UInt8(ascii: "\r"): "\\r"
@@ -127,7 +116,6 @@ struct CurlConfiguration {
     text += "\(option) = \(line)\n"
   }
 
-  /// In quotation marks, as values of the configuration and parts of forms are.
   private static func quoted(_ text: String) -> String {
     let content = escaped(text) { byte in
       switch byte {
@@ -139,7 +127,7 @@ struct CurlConfiguration {
     return "\"\(content)\""
   }
 
-  /// Byte by byte: CR and LF are one `Character`, and so is a quotation mark with an accent.
+  /// By bytes, because CR LF is one `Character`, and so is a quotation mark with an accent.
   private static func escaped(_ text: String, _ replacement: (UInt8) -> String?) -> String {
     var bytes: [UInt8] = []
     for byte in text.utf8 {

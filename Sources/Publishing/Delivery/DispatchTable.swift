@@ -1,16 +1,14 @@
 import Postgres
 
-/// `night_audit.dispatches`: which report is owed to which place.
+/// `night_audit.dispatches`: the reports that are owed to targets.
 package struct DispatchTable {
-  /// A report that is owed to a place.
   package struct Owed: Sendable {
     var id: Int64
     var target: String
     var directory: String
   }
 
-  /// Notes that the report of a run is owed; part of the transaction that completes the run. What was still owed of the
-  /// same folder gives way: the folder is being replaced.
+  /// Records a report as owed, and withdraws older ones of its folder, in the run's own transaction.
   package static func owe(
     _ targets: [String], directory: String, runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -27,7 +25,6 @@ package struct DispatchTable {
       """, [.text(runId), .textArray(targets), .text(directory)])
   }
 
-  /// All that is owed, this run's first.
   static func owed(runId: String, _ session: PostgresSession) async throws(PostgresError) -> [Owed] {
     let rows = try await session.execute(
       """
@@ -42,7 +39,6 @@ package struct DispatchTable {
     return owed
   }
 
-  /// The folders that something is owed of.
   package static func owedDirectories(_ session: PostgresSession) async throws(PostgresError) -> Set<String> {
     let rows = try await session.execute("SELECT DISTINCT directory FROM night_audit.dispatches WHERE state = 'owed'")
     var directories: Set<String> = []
@@ -50,7 +46,6 @@ package struct DispatchTable {
     return directories
   }
 
-  /// What a place has got last of a folder, by its digest; nil when it has got nothing.
   static func lastContent(_ owed: Owed, _ session: PostgresSession) async throws(PostgresError) -> String? {
     let rows = try await session.execute(
       """
@@ -61,7 +56,6 @@ package struct DispatchTable {
     return nil
   }
 
-  /// It has arrived.
   package static func settle(
     _ owed: Owed, content: String, attempts: Int, _ session: PostgresSession
   ) async throws(PostgresError) {
@@ -74,7 +68,6 @@ package struct DispatchTable {
       """, [.int(owed.id), .text(content), .int(Int64(attempts))])
   }
 
-  /// It has not arrived, and is still owed.
   package static func note(
     _ owed: Owed, problem: String, attempts: Int, _ session: PostgresSession
   ) async throws(PostgresError) {
@@ -83,7 +76,6 @@ package struct DispatchTable {
       [.int(owed.id), .text(problem), .int(Int64(attempts))])
   }
 
-  /// There is nothing to send any more.
   static func withdraw(_ owed: Owed, problem: String, _ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
       """

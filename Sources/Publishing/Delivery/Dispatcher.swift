@@ -3,26 +3,21 @@ import Postgres
 import Reconciliation
 import Run
 
-/// What became of a report on its way to one place.
+/// The delivery of a report to one target.
 package struct Dispatch: Hashable, Sendable, Encodable {
-  /// The place's name in `report.deliver`.
   package var target: String
-  /// The report's folder.
   package var directory: String
-  /// Why it has not arrived and is sent again the next night; nil when it has.
+  /// Why the delivery failed; nil if it succeeded. The next night tries again.
   package var problem: String?
 }
 
-/// Sends what is owed: tonight's report, and those that earlier nights could not send.
-///
-/// A report arrives at least once. What has arrived is noted at once, so that only a kill between the two sends it again.
+/// Sends the owed reports of all nights at least once; only a kill before the record repeats a delivery.
 package struct Dispatcher {
   package let targets: [DispatchTarget]
   package let sender: ReportSender
   package let session: PostgresSession
   package let logger: Logger
   package let stop: StopSignal
-  /// The wait after the given failure.
   package var pause = Attempts.backoff
 
   package init(
@@ -35,7 +30,7 @@ package struct Dispatcher {
     self.stop = stop
   }
 
-  /// - Returns: what was tried, and what was not tried any more because its place did not answer before.
+  /// Returns all deliveries, with those that were skipped because their target had not answered before.
   package func deliverAll(runId: String) async throws -> [Dispatch] {
     var dispatches: [Dispatch] = []
     var unreachable: [String: String] = [:]
@@ -72,7 +67,6 @@ package struct Dispatcher {
     return dispatches
   }
 
-  /// Does not even try.
   private func keep(_ owed: DispatchTable.Owed, because problem: String) async throws -> Dispatch {
     logger.error("a report could not be sent, the next night tries again: \(problem)", metadata: metadata(owed))
     try await DispatchTable.note(owed, problem: problem, attempts: 0, session)
@@ -84,7 +78,6 @@ package struct Dispatcher {
     try await DispatchTable.withdraw(owed, problem: problem, session)
   }
 
-  /// - Returns: the last problem; nil when it has arrived.
   private func deliver(
     _ owed: DispatchTable.Owed, _ report: ReportContents, to target: DispatchTarget
   ) async throws -> String? {

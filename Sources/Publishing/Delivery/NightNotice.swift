@@ -2,16 +2,13 @@ import Logging
 import Reporting
 import Run
 
-/// What people are told of a night of which they may wait for a report in vain: how it ended, why, and what to do.
+/// A mail about a night without a report: its end, the reason, and the action.
 package struct NightNotice {
   package enum Cause {
-    /// - directory: where it lies to be looked at.
     case held([HoldCause], directory: String?)
-    /// - status: the exit status.
     case failed(problem: String, status: Int32)
   }
 
-  /// The business day that it was about.
   let day: String
   let timeZone: String
   let host: String
@@ -26,7 +23,6 @@ package struct NightNotice {
     self.cause = cause
   }
 
-  /// In ASCII.
   var subject: String {
     switch cause {
     case .held: "Night audit \(day): HELD, nothing is published"
@@ -56,7 +52,7 @@ package struct NightNotice {
     }
   }
 
-  /// Mails it. What cannot be sent is a warning: the night has its own end.
+  /// Mails the notice. A failure is logged, because it must not change the night's exit status.
   package func send(_ settings: Settings, logger: Logger, stop: StopSignal) async {
     for target in settings.deliver where target.isMessage {
       let attempts = Attempts(

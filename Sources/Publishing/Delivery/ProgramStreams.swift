@@ -2,21 +2,20 @@ import CSystemCalls
 import Glibc
 import SystemPackage
 
-/// What a program reads and writes, as descriptors that it inherits.
+/// Standard input and error of a program, as descriptors that it inherits.
 ///
-/// swift-subprocess 1.0.2 ends our whole process when a program goes before it has read its input, so it is given none of
-/// ours to write.
+/// swift-subprocess 1.0.2 ends our process if a program exits before it reads input that we write.
 enum ProgramStreams {
-  /// A text that waits in a pipe, never on disk, until a program reads it. The caller hands the end over or closes it.
+  /// Writes a text into a pipe, never to disk. The caller closes the returned end.
   ///
-  /// - Throws: `EAGAIN` for more than a pipe holds: 1 MiB, where the system allows that much, else 64 KiB.
+  /// - Throws: `EAGAIN` for more than the pipe holds: 1 MiB if the system permits it, else 64 KiB.
   static func input(_ text: String) throws(Errno) -> Int32 {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw Errno(rawValue: errno) }
     let (reading, writing) = (ends[0], ends[1])
     defer { close(writing) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    // fcntl(2); glibc hides the name from Swift. Without the right to a large pipe the usual one has to do.
+    // fcntl(2): F_SETPIPE_SZ, which glibc hides from Swift. Without the right to it the default size remains.
     let setPipeSize: Int32 = 1031
     _ = fcntl(writing, setPipeSize, Int32(1 << 20))
     _ = fcntl(writing, F_SETFL, O_NONBLOCK)
@@ -34,14 +33,12 @@ enum ProgramStreams {
     return reading
   }
 
-  /// An empty file without a name. The caller closes it.
   static func errors() throws(Errno) -> Int32 {
     let descriptor = file_open_temporary(temporaryDirectory)
     guard descriptor >= 0 else { throw Errno(rawValue: errno) }
     return descriptor
   }
 
-  /// The end of what was written, at most 4 KiB.
   static func tail(of file: Int32) -> String {
     let size = lseek(file, 0, SEEK_END)
     guard size > 0 else { return "" }

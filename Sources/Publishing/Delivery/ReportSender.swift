@@ -8,29 +8,25 @@ import Run
 import Subprocess
 import SystemPackage
 
-/// Takes one report to one place, once.
+/// Makes one delivery attempt to a target.
 package struct ReportSender: Sendable {
-  /// Why the report did not arrive. The message is safe to log: curl's own words without its configuration, or the
-  /// status of a command.
+  /// A failed delivery. The message is safe to log, because it contains no configuration.
   package struct Failure: Error, CustomStringConvertible {
     package var description: String
-    /// Whether trying again the same night can help.
+    /// True if a retry in the same night can help.
     var isTransient: Bool
   }
 
   private let passwords: [String: Secret]
   private let stop: StopSignal
 
-  /// How long a command may take.
   private static let commandLimit = Duration.seconds(600)
-  /// All transfers to one place together; each has a limit of its own in curl's configuration.
+  /// Limit for all transfers to one target; curl's configuration limits each of them.
   private static let transferLimit = Duration.seconds(3 * 3_600)
   /// Mail servers commonly refuse more than 25 MB, and base64 adds a third.
   static let largestAttachment = 18_000_000
 
-  /// Reads the secrets of all places, so that a night with a broken one does not even begin.
-  ///
-  /// - Throws: `ConfigurationError`.
+  /// Reads the secrets of all targets, before a run starts. Throws `ConfigurationError`.
   package init(_ targets: [DispatchTarget], stop: StopSignal) throws {
     var passwords: [String: Secret] = [:]
     for target in targets {
@@ -47,7 +43,6 @@ package struct ReportSender: Sendable {
     self.stop = stop
   }
 
-  /// Where curl is; nil when it is not on the path.
   package static var curl: String? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
     return path.split(separator: ":").map { "\($0)/curl" }.first {
@@ -55,7 +50,7 @@ package struct ReportSender: Sendable {
     }
   }
 
-  /// Sends the report. Returns when the receiver has taken it.
+  /// Sends the report. Returns when the receiver has accepted it.
   package func deliver(_ report: ReportContents, to target: DispatchTarget, at now: Instant) async throws(Failure) {
     switch target.means {
     case .mail(let mail):
@@ -69,7 +64,7 @@ package struct ReportSender: Sendable {
     }
   }
 
-  /// Tells people of a night of which they may wait for a report in vain. Places that are no people get nothing.
+  /// Mails a notice. Targets other than mail ignore it.
   package func tell(_ notice: NightNotice, to target: DispatchTarget, at now: Instant) async throws(Failure) {
     guard case .mail(let mail) = target.means else { return }
     let message = CurlConfiguration.Message(
@@ -78,7 +73,6 @@ package struct ReportSender: Sendable {
     try await runCurl(CurlConfiguration.mail(mail, message, password: passwords[target.name]))
   }
 
-  /// - Parameter content: the same for every attempt, and for nothing else.
   private static func messageId(_ content: String, from: String, to target: DispatchTarget) -> String {
     "<night-audit.\(content).\(target.name)@\(from.split(separator: "@").last ?? "localhost")>"
   }
@@ -120,7 +114,7 @@ package struct ReportSender: Sendable {
     guard let curl = ReportSender.curl else {
       throw Failure(description: "curl is gone from the path; install it", isTransient: false)
     }
-    // --disable comes first, or curl would read ~/.curlrc.
+    // `--disable` comes first, because curl would otherwise read ~/.curlrc.
     let ended = try await run(
       curl, ["--disable", "--config", "-"], input: configuration, within: ReportSender.transferLimit)
     if ended.status.isSuccess {
@@ -147,9 +141,7 @@ package struct ReportSender: Sendable {
 
   private struct Ended: Sendable {
     var status: TerminationStatus
-    /// The last line of its standard error that is more than a number, printable and short.
     var message: String
-    /// Lines that are one: what servers answered to each of curl's transfers.
     var replies: [Int]
 
     init(status: TerminationStatus, errors: String) {
@@ -166,15 +158,14 @@ package struct ReportSender: Sendable {
     case stopped
   }
 
-  /// Runs a program to its end; it is ended when it takes too long, or when the night is to stop.
   private func run(
     _ program: String, _ arguments: [String], input: String, within limit: Duration
   ) async throws(Failure) -> Ended {
     var options = PlatformOptions()
     options.teardownSequence = [.gracefulShutDown(allowedDurationToNextStep: .seconds(5))]
-    // A group of its own, so that the terminal's Ctrl-C reaches it through us, once.
+    // A process group of its own, so that Ctrl-C reaches the program once, through us.
     options.processGroupID = 0
-    // What configures us, passwords of the database included, is no business of any other program.
+    // Removes our settings, with the database password, from the program's environment.
     let environment = Environment.custom(
       ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("NIGHT_AUDIT_") && !$0.key.hasPrefix("PG") }
         .map { Array("\($0.key)=\($0.value)\0".utf8) })
@@ -202,7 +193,7 @@ package struct ReportSender: Sendable {
           let deadline = ContinuousClock.now + limit
           while ContinuousClock.now < deadline {
             if stop.stopped != nil { return .stopped }
-            // Short naps: a signal or the limit must not wait for a program that does not end.
+            // Polls, because a stop signal or the limit must not wait for a program that does not end.
             try await Task.sleep(for: .milliseconds(100))
           }
           return .late

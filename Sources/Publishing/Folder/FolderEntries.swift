@@ -3,9 +3,9 @@ import Foundation
 import Glibc
 import Run
 
-/// An open directory. What is done below it is done to the very directory, whatever becomes of its path meanwhile.
+/// An open directory. Operations apply to this directory even if its path changes meanwhile.
 final class OpenDirectory {
-  /// The name of an entry, byte by byte: people's files need not be UTF-8.
+  /// The name of an entry as bytes, because names need not be UTF-8.
   struct Name: Hashable {
     let bytes: [CChar]
 
@@ -19,10 +19,10 @@ final class OpenDirectory {
   let path: String
   let descriptor: Int32
 
-  /// nil, with `errno`, when there is none: a link to a directory is no directory.
+  /// nil, with `errno`, for anything but a directory; links are not followed.
   init?(_ path: String) {
     let opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-    // Before anything is kept: what is closed at the end would put its own error in the place of this one.
+    // Before `descriptor` is set, because `deinit` would then close it and overwrite `errno`.
     if opened < 0 { return nil }
     descriptor = opened
     self.path = path
@@ -30,9 +30,9 @@ final class OpenDirectory {
 
   deinit { close(descriptor) }
 
-  /// Its entries in the order of their bytes: all of them, or an error. What were not seen would count as not there.
+  /// All entries in byte order, or an error, because a missing entry would count as deleted.
   func names() throws(PublishingFailure) -> [Name] {
-    // The stream closes its descriptor, hence another one.
+    // A duplicate, because the stream closes its descriptor.
     let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard copy >= 0 else { throw PublishingFailure(path: path, code: errno) }
     guard let stream = fdopendir(copy) else {
@@ -58,7 +58,6 @@ final class OpenDirectory {
     return names.sorted { $0.bytes.lexicographicallyPrecedes($1.bytes) }
   }
 
-  /// SHA-256 of a regular file as hexadecimal; nil for anything else.
   func sha256(_ name: Name) -> String? {
     // Without O_NONBLOCK a named pipe would wait for its writer.
     let file = openat(descriptor, name.bytes, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -70,34 +69,30 @@ final class OpenDirectory {
 
   func contains(_ name: Name) -> Bool { file_mode_at(descriptor, name.bytes) >= 0 }
 
-  /// Removes a file. 0 or the system's error number; what is gone already is no error.
+  /// Returns 0, also for a missing file, or `errno`.
   func unlink(_ name: Name) -> Int32 {
     unlinkat(descriptor, name.bytes, 0) == 0 || errno == ENOENT ? 0 : errno
   }
 
-  /// Moves an entry into another directory unless its name is taken there. 0 or the system's error number.
+  /// Moves an entry unless the new name is taken. Returns 0 or `errno`.
   func move(_ name: Name, to other: OpenDirectory, as newName: Name) -> Int32 {
     if file_rename_exclusively_at(descriptor, name.bytes, other.descriptor, newName.bytes) == 0 { return 0 }
     guard VolumeCalls.isUnsupported(errno) else { return errno }
-    // A file system that cannot refuse by itself is asked beforehand.
+    // A file system without exclusive renaming is checked beforehand.
     if other.contains(newName) { return EEXIST }
     return renameat(descriptor, name.bytes, other.descriptor, newName.bytes) == 0 ? 0 : errno
   }
 
-  /// Brings its entries to disk. 0 or the system's error number.
   func synchronize() -> Int32 { fsync(descriptor) == 0 ? 0 : errno }
 }
 
-/// What an entry of a directory is.
 enum FileKind: Hashable {
   case directory, regular, link, other
 
-  /// Of the entry itself; nil, with `errno`, when it cannot be seen.
+  /// Does not follow links. nil, with `errno`, if the type cannot be read.
   init?(path: String) { self.init(mode: file_mode_at(AT_FDCWD, path)) }
 
-  /// Whether something is at a path, wherever a link leads.
-  ///
-  /// - Throws: where nobody can tell.
+  /// Does not follow links. Throws if it cannot be determined.
   static func isThere(_ path: String) throws(PublishingFailure) -> Bool {
     if FileKind(path: path) != nil { return true }
     guard errno == ENOENT || errno == ENOTDIR else { throw PublishingFailure(path: path, code: errno) }
@@ -115,17 +110,15 @@ enum FileKind: Hashable {
   }
 }
 
-/// What a volume is asked to do with whole directories. Tests put other volumes in its place, and kill on the way.
+/// Calls of the volume. Tests replace them by other volumes, and kill the process in between.
 package struct VolumeCalls: Sendable {
-  /// Swaps two directories in one step. 0 or the system's error number.
   package var exchange: @Sendable (_ first: String, _ second: String) -> Int32 = { first, second in
     file_exchange(first, second) == 0 ? 0 : errno
   }
-  /// Called before each step that can be seen from outside.
   package var step: @Sendable (_ what: String) throws -> Void = { _ in }
 
   package init() {}
 
-  /// Whether the system, or this file system, does not know the call at all: NFS, CIFS and most of FUSE.
+  /// True if the system or file system does not support the call: NFS, CIFS and most of FUSE.
   static func isUnsupported(_ code: Int32) -> Bool { [EINVAL, ENOSYS, ENOTSUP, EOPNOTSUPP].contains(code) }
 }

@@ -1,20 +1,17 @@
 import Foundation
 import Glibc
 
-/// What people had put beside a report's files, or had edited, and where it is now.
+/// A file that people had added to a report folder or had edited, and its new place.
 package struct KeptFile: Hashable, Sendable, Encodable {
   package var was: String
   package var now: String
 }
 
-/// Takes apart a folder that a newer one has replaced: what is ours by hash goes, everything else moves to the newer one.
+/// Dissolves a replaced report folder: unedited files are removed, others move to its successor.
 struct FolderMerge {
   let volume: VolumeCalls
 
-  /// - Parameters:
-  ///   - old: the folder that was replaced. Nothing is left of it, unless somebody puts something there meanwhile.
-  ///   - target: the folder in its place; nil where there is none, and what is not ours stays.
-  /// - Returns: what was moved.
+  /// - Parameter target: the successor; nil for none, and files of people then stay.
   func dissolve(_ old: String, into target: String?) throws -> [KeptFile] {
     guard try FileKind.isThere(old) else { return [] }
     guard let folder = OpenDirectory(old) else { throw PublishingFailure(path: old, code: errno) }
@@ -22,7 +19,7 @@ struct FolderMerge {
     let place = target.flatMap { OpenDirectory($0) }
     var kept: [KeptFile] = []
     for name in try folder.names() {
-      // The sums come last: without them a second attempt would not know what is ours.
+      // `SHA256SUMS` goes last, because a second attempt needs it to recognise the report's files.
       if contents != nil, name.text == ReportContents.sums { continue }
       try volume.step("take \(name.text) out of what was replaced")
       if contents?.owns(name, in: folder) == true || isTwin(name, folder, place) {
@@ -38,7 +35,6 @@ struct FolderMerge {
     return kept
   }
 
-  /// Whether the newer folder has the same content under that name: nothing is lost with this one.
   private func isTwin(_ name: OpenDirectory.Name, _ folder: OpenDirectory, _ place: OpenDirectory?) -> Bool {
     guard let place, let sum = folder.sha256(name) else { return false }
     return place.sha256(name) == sum
@@ -62,8 +58,7 @@ struct FolderMerge {
     if code != 0 { throw PublishingFailure(path: path, code: code) }
   }
 
-  /// The name under which a file stays whose own is taken: `orders.csv` becomes `orders.edited.csv`, then
-  /// `orders.edited-2.csv`.
+  /// A free name beside a taken one: `orders.edited.csv`, then `orders.edited-2.csv`.
   static func editedName(_ name: String, _ number: Int) -> String {
     let mark = number == 1 ? "edited" : "edited-\(number)"
     guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "\(name).\(mark)" }

@@ -3,8 +3,7 @@ import Glibc
 import Reconciliation
 import Run
 
-/// What runs that died on the way have left in a directory: finished or undone, so that each folder is whole again, and
-/// cleared away, so that nothing of people's is lost with it.
+/// Finishes or undoes the publication of killed runs, so that each report folder is whole again.
 package struct Leftovers {
   package let directory: String
   let volume: VolumeCalls
@@ -14,19 +13,17 @@ package struct Leftovers {
     self.volume = volume
   }
 
-  /// Everything whose maker is gone. Only once it is settled which of their runs have published (``PublicationSettlement``).
-  ///
-  /// - Parameter waiting: runs whose report still may.
+  /// Clears leftovers of dead processes, except of runs in `waiting`, whose report may still be published.
   package func clear(except waiting: Set<String>) {
     for names in abandoned() where !waiting.contains(names.token) { clear(names) }
   }
 
-  /// What no run can have decided to publish: there is no whole report among it.
+  /// Clears leftovers without a whole report, whose runs cannot have decided to publish.
   func clearUnfinished() {
     for names in abandoned() where isUnfinished(names) { clear(names) }
   }
 
-  /// Not where nobody can tell: what cannot be read for a moment may be a whole report.
+  /// False if that cannot be determined, because an unreadable folder may be a whole report.
   private func isUnfinished(_ names: StagingNames) -> Bool {
     do throws(PublishingFailure) {
       guard try FileKind.isThere("\(names.staging)/\(ReportContents.sums)") else { return true }
@@ -38,7 +35,6 @@ package struct Leftovers {
     }
   }
 
-  /// The staging directories of makers that are gone, by their tokens.
   func abandoned() -> [StagingNames] {
     let names = ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).sorted()
     return names.compactMap { StagingNames(directory: directory, lease: $0) }.filter(isAbandoned)
@@ -63,7 +59,6 @@ package struct Leftovers {
       idle: .now - newest(names))
   }
 
-  /// The last change of anything that belongs to it.
   private func newest(_ names: StagingNames) -> Instant {
     let files = ((try? FileManager.default.contentsOfDirectory(atPath: names.staging)) ?? []).map {
       "\(names.staging)/\($0)"
@@ -74,18 +69,18 @@ package struct Leftovers {
     return Instant(seconds: Int64((dates.max() ?? .now).timeIntervalSince1970))
   }
 
-  /// Finishes or undoes what one maker had begun, and removes its traces. What cannot be removed is left for later.
+  /// Finishes or undoes a publication, and removes its files. Failures are left for a later run.
   func clear(_ names: StagingNames) {
     do {
       let replaced = try names.marked()
       if replaced.isEmpty {
-        // Nothing of people's gets there before the mark does.
+        // Without a mark the staging directory contains no files of people.
         try empty(names.staging)
       } else {
         try settle(names, replacing: replaced)
       }
       unlink(names.link)
-      // The lease goes last: without it nobody would look for the rest.
+      // The lease goes last, because leftovers are found by it.
       for path in [names.staging, names.old] where try FileKind.isThere(path) { return }
       for name in replaced { unlink(names.mark(replacing: name)) }
       unlink(names.nextLease)
@@ -95,7 +90,7 @@ package struct Leftovers {
     }
   }
 
-  /// - Parameter replaced: the names in the maker's marks. It has put one; several are somebody else's, and nothing is moved.
+  /// - Parameter replaced: names in the marks. A process writes one; with several, nothing is moved.
   private func settle(_ names: StagingNames, replacing replaced: [String]) throws {
     guard let name = replaced.first, replaced.count == 1, name != ".", name != "..",
       !name.hasPrefix(StagingNames.prefix)
@@ -107,7 +102,7 @@ package struct Leftovers {
     }
     let target = "\(names.directory)/\(name)"
     if try !FileKind.isThere(target) {
-      // Between the two renames. The new one is whole, or it would not have come so far.
+      // Killed between two renames. The new report is whole, because only a whole one gets so far.
       if try FileKind.isThere(names.old) {
         let next = ReportContents(directory: names.staging)?.isOurs == true ? names.staging : names.old
         guard rename(next, target) == 0 else { return }

@@ -1,14 +1,12 @@
 import Glibc
 import Run
 
-/// A folder that cannot be written, or must not be. Exit status 73.
+/// A folder that cannot or must not be written. Exit status 73.
 package struct PublishingFailure: EndsRun, Hashable, CustomStringConvertible {
   package var exitStatus: ExitStatus { .cannotWrite }
-  /// The file or folder that it is about.
   package var path: String
-  /// What is wrong with it, and what to do.
   package var problem: String
-  /// Whether it may be otherwise later: a full disk, a volume that fails.
+  /// True for a condition that may pass: a full disk, a failing volume.
   package var isOfVolume = false
 
   package init(path: String, problem: String) {
@@ -16,9 +14,7 @@ package struct PublishingFailure: EndsRun, Hashable, CustomStringConvertible {
     self.problem = problem
   }
 
-  /// A folder that a run made of which this database knows nothing.
-  ///
-  /// - Parameter run: the run that its `run.json` names; nil without one.
+  /// A folder whose run, `run` in `run.json`, this database does not know.
   init(path: String, strangeRun run: String?) {
     let maker = run.map { "of run \($0), which this database does not know" } ?? "whose run.json names no run"
     self.init(
@@ -29,7 +25,6 @@ package struct PublishingFailure: EndsRun, Hashable, CustomStringConvertible {
         + "Otherwise move the folder away")
   }
 
-  /// - Parameter code: the system's error number.
   package init(path: String, code: Int32) {
     self.init(
       path: path, problem: "\(String(cString: strerror(code))); check the path, its owner and the free space")

@@ -5,33 +5,28 @@ import Glibc
 import Reconciliation
 import Run
 
-/// Where a report is made, and how it becomes visible: whole, by one rename, and without taking anything from anybody.
+/// A report folder from staging to its publication by one atomic rename.
 ///
-/// One rule for everything that is replaced or removed: ours by its hash, or untouched. What people have put beside a
-/// report, or have edited in it, is in the folder again when the report was made again.
+/// Nothing is replaced or removed unless it is night-audit's by its hash. Files that people added or edited stay.
 package struct ReportFolder: Sendable {
-  /// What kind of folder the report ends in.
   package enum Destination: Hashable, Sendable {
-    /// `<directory>/<date>/`, replacing the same night's; `latest` follows.
+    /// `<directory>/<date>/`: replaces the report of the same night and moves `latest`.
     case nightly(directory: String, date: String)
-    /// `<directory>/held/<date>/`: an implausible night, published nowhere.
+    /// `<directory>/held/<date>/`: an implausible night, not published.
     case held(directory: String, date: String)
-    /// `<directory>/held/<as-of>-<n>/`: an implausible run that is no night's.
+    /// `<directory>/held/<as-of>-<n>/`: another implausible run.
     case heldApart(directory: String, asOf: String)
     /// `<directory>/ad-hoc/<period>-<n>/`, such as `2026-11-01_2026-11-30-1`.
     case adHoc(directory: String, period: String)
-    /// A directory that the caller named; it becomes the folder itself.
+    /// A directory named by the caller, which becomes the folder itself.
     case exact(String)
   }
 
-  /// A report that can be seen.
   package struct Published: Hashable, Sendable {
     package var path: String
-    /// What was in the folder before and is not ours.
     package var kept: [KeptFile] = []
   }
 
-  /// The directory that files are written to until `publish`.
   package let staging: String
   private let destination: Destination
   private let asOf: Instant
@@ -40,13 +35,9 @@ package struct ReportFolder: Sendable {
   private let lease: StagingLease
   private let volume: VolumeCalls
 
-  /// Makes the staging directory, on the file system that it will be renamed within.
+  /// Creates the staging directory on the destination's file system. A run's ID is its `token`.
   ///
-  /// - Parameters:
-  ///   - token: tells it from every other one; a run uses its id.
-  ///   - asOf: the instant that the report is made for.
-  ///   - known: the runs whose folders the report may replace.
-  /// - Throws: `PublishingFailure`, before anything is touched, when the report could not be published.
+  /// - Throws: `PublishingFailure`, without any change, if the report could not be published.
   package init(
     _ destination: Destination, token: String, asOf: Instant, known: KnownRuns, volume: VolumeCalls = VolumeCalls()
   ) throws {
@@ -79,24 +70,18 @@ package struct ReportFolder: Sendable {
     staging = names.staging
   }
 
-  /// Finishes what a run that died had decided to publish.
-  ///
-  /// - Parameters:
-  ///   - token: of that run.
-  ///   - digest: of the report that it was about to publish.
-  ///   - known: the runs whose folders it may replace.
-  /// - Returns: where the report is; nil when nothing of it is left here.
+  /// Finishes the publication of a killed run, known by ID and digest; nil if its report is not here.
   package static func resume(
     _ destination: Destination, token: String, asOf: Instant, digest: String, known: KnownRuns,
     volume: VolumeCalls = VolumeCalls()
   ) throws -> Published? {
-    // The digest does not identify the run: the same facts give the same bytes.
+    // The digest does not identify the run, because repeating an audit gives the same bytes.
     func isOfRun(_ directory: String) -> Bool {
       guard let contents = ReportContents(directory: directory) else { return false }
       return contents.digest == digest && contents.runId == token
     }
     if let found = destination.candidates.first(where: isOfRun) {
-      // It may have died before it pointed there; what stands in the link's way was its own affair.
+      // The run may have died before it moved the link. A foreign file in the link's place is ignored.
       if case .nightly(let directory, let date) = destination {
         let link = StagingNames(directory: destination.parent, token: token).link
         try? LatestLink(directory: directory).point(to: date, temporary: link)
@@ -107,21 +92,16 @@ package struct ReportFolder: Sendable {
     guard let names = leftovers.abandoned().first(where: { $0.token == token }), isOfRun(names.staging),
       ReportContents(directory: names.staging)?.isOurs == true
     else { return nil }
-    // Its maker is gone; from now on it is ours.
     let lease = try StagingLease(succeeding: names, content: .here)
     return try ReportFolder(destination, asOf: asOf, known: known, names: names, lease: lease, volume: volume).publish()
   }
 
-  /// Clears away what runs that died have left beside this destination, once it is settled which of them have published.
-  ///
-  /// - Parameter waiting: as `PublicationSettlement` tells them.
+  /// Removes leftovers beside a destination, except of runs in `waiting`.
   package static func clearLeftovers(beside destination: Destination, except waiting: Set<String>) {
     Leftovers(directory: destination.parent).clear(except: waiting)
   }
 
-  /// The runs that have made the folders which a report would lie among, or replace.
-  ///
-  /// - Parameter reports: the report directory.
+  /// The runs of the folders beside or at a destination.
   package static func makers(at destination: Destination, in reports: ReportDirectory) -> Set<String> {
     switch destination {
     case .nightly, .held, .heldApart, .adHoc: return reports.makers
@@ -129,12 +109,12 @@ package struct ReportFolder: Sendable {
     }
   }
 
-  /// Whether a run of this token was making its report on the volume that is seen from here.
+  /// True if this host sees the lease of the run's report.
   package static func wasMade(_ destination: Destination, token: String) -> Bool {
     FileManager.default.fileExists(atPath: StagingNames(directory: destination.parent, token: token).lease)
   }
 
-  /// The same report, finished as it is, on its way to another place.
+  /// Moves the finished report into the staging directory of another destination.
   package func redirected(to other: Destination) throws -> ReportFolder {
     let next = try ReportFolder(other, token: names.token, asOf: asOf, known: known, volume: volume)
     guard let folder = OpenDirectory(staging) else { throw PublishingFailure(path: staging, code: errno) }
@@ -150,10 +130,10 @@ package struct ReportFolder: Sendable {
     return next
   }
 
-  /// The absolute form of a path, without `.`, `..` and empty components. Links in it stay as they are.
+  /// The absolute path without `.`, `..` and empty components. Links are not resolved.
   package static func absolute(_ path: String) -> String {
     let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
-    // NSString.standardizingPath would follow relative links, and from the wrong directory.
+    // NSString.standardizingPath would follow relative links from the wrong directory.
     var parts: [Substring] = []
     for part in whole.split(separator: "/") where part != "." {
       if part == ".." { _ = parts.popLast() } else { parts.append(part) }
@@ -161,19 +141,15 @@ package struct ReportFolder: Sendable {
     return "/" + parts.joined(separator: "/")
   }
 
-  /// Where the report will be; where folders are numbered without the number, which only publishing finds.
   package var finalPath: String { destination.target }
 
-  /// Gives the report up.
   package func discard() { Leftovers(directory: names.directory, volume: volume).clear(names) }
 
   // MARK: - Before
 
-  /// Whether a report may be published there. Touches nothing.
+  /// Checks that a report may be published at a destination. Changes nothing.
   ///
-  /// - Parameter known: the runs whose folders the report may replace; nil where the database cannot be read.
-  /// - Throws: `PublishingFailure` where something lies that night-audit has not made, the report of another installation,
-  ///   or the published audit of a later as-of.
+  /// - Throws: `PublishingFailure` for a foreign file, a report of another installation, or one of a later as-of.
   package static func check(
     _ destination: Destination, asOf: Instant, known: KnownRuns?
   ) throws(PublishingFailure) {
@@ -189,7 +165,7 @@ package struct ReportFolder: Sendable {
     }
   }
 
-  /// Refuses a report directory whose newest night another installation has made.
+  /// Refuses a report directory whose newest night belongs to another installation.
   private static func requireOwn(_ directory: String, _ known: KnownRuns?) throws(PublishingFailure) {
     guard let night = try LatestLink(directory: directory).current(), let known else { return }
     let newest = "\(directory)/\(night)"
@@ -197,9 +173,7 @@ package struct ReportFolder: Sendable {
     throw PublishingFailure(path: newest, strangeRun: run)
   }
 
-  /// Refuses a folder for `--out` whose name night-audit uses itself, in the report directory or for unfinished work.
-  ///
-  /// - Parameter reports: `report.directory`.
+  /// Refuses a path for `--out` that night-audit uses itself.
   package static func requireUnreserved(_ out: String, reports: String) throws(PublishingFailure) {
     let parts = resolved(out).split(separator: "/")
     let shelf = resolved(reports).split(separator: "/")
@@ -212,7 +186,6 @@ package struct ReportFolder: Sendable {
     )
   }
 
-  /// An absolute path without links, as far as it exists.
   private static func resolved(_ path: String) -> String {
     var existing = absolute(path)
     var rest: [String] = []
@@ -225,7 +198,7 @@ package struct ReportFolder: Sendable {
     return ([String(cString: found)] + rest).joined(separator: "/")
   }
 
-  /// Readable by owner and group whatever the umask; what is there already stays as it is.
+  /// New directories are readable by owner and group whatever the umask; existing ones keep their mode.
   private static func makeDirectories(_ path: String) throws(PublishingFailure) {
     if path.isEmpty || mkdir(path, 0o750) == 0 {
       if !path.isEmpty { chmod(path, 0o750) }
@@ -238,20 +211,17 @@ package struct ReportFolder: Sendable {
       return
     }
     guard errno == EEXIST else { throw PublishingFailure(path: path, code: errno) }
-    // The way may lead through links: theirs, not ours.
+    // A trailing dot follows links, which operators may use.
     guard FileKind(path: path + "/.") == .directory else { throw PublishingFailure(path: path, code: ENOTDIR) }
   }
 
   // MARK: - Writing
 
-  /// Writes one more file into the staging directory, such as `run.json`.
   package func write(_ content: Data, as name: String) throws(PublishingFailure) {
     try ReportFolder.write(content, to: staging + "/" + name)
   }
 
-  /// Replaces `run.json` in a published folder: the one file whose content is told apart from the report's.
-  ///
-  /// It is made beside the folder, as reports are: what a kill leaves is cleared away by the next run.
+  /// Replaces `run.json` in a published folder; its hash is not part of the report's digest.
   package static func rewriteRun(_ content: Data, in directory: String) throws(PublishingFailure) {
     let names = StagingNames(
       directory: (absolute(directory) as NSString).deletingLastPathComponent, token: UUID().uuidString.lowercased())
@@ -281,14 +251,11 @@ package struct ReportFolder: Sendable {
     guard isWritten else { throw PublishingFailure(path: path, code: errno) }
   }
 
-  /// SHA-256 of what `SHA256SUMS` says: what tells this report from every other one.
   package var digest: String? { ReportContents(directory: staging)?.digest }
 
   // MARK: - Publishing
 
-  /// Makes the report visible.
-  ///
-  /// - Throws: `PublishingFailure`; then nothing was replaced.
+  /// Makes the report visible. Throws `PublishingFailure`; then nothing was replaced.
   package func publish() throws -> Published {
     try seal()
     let published: Published
@@ -301,7 +268,7 @@ package struct ReportFolder: Sendable {
     case .adHoc, .heldApart: published = try take()
     }
     try volume.step("give up the lease")
-    // What somebody has put into the old folder meanwhile is taken out of it by whoever clears up, who goes by the mark.
+    // Files that people put into the old folder meanwhile are moved by a later run, which needs mark and lease.
     if (try? FileKind.isThere(names.staging)) == false, (try? FileKind.isThere(names.old)) == false {
       unlink(names.mark(replacing: destination.name))
       unlink(names.lease)
@@ -309,8 +276,7 @@ package struct ReportFolder: Sendable {
     return published
   }
 
-  /// Gives every file the mode that it has whatever the umask, and brings it to disk. What is none of the report's, such as
-  /// a temporary file that could not be removed, does not appear with it.
+  /// Sets file modes whatever the umask, and syncs. Removes files that are not the report's, such as temporary ones.
   private func seal() throws(PublishingFailure) {
     guard let folder = OpenDirectory(staging) else { throw PublishingFailure(path: staging, code: errno) }
     let report = ReportContents(directory: staging).map { Set($0.files.map(\.name)) }
@@ -331,15 +297,14 @@ package struct ReportFolder: Sendable {
     if code != 0 { throw PublishingFailure(path: staging, code: code) }
   }
 
-  /// Takes the place of what is there. Where the volume can exchange directories there is no moment without a report;
-  /// elsewhere there is one, and whoever dies in it is made up for by the next run.
+  /// In one step if the volume can exchange directories, otherwise with a moment without a report.
   private func replace(_ target: String) throws -> Published {
     switch try TargetState(of: destination, asOf: asOf, known: known) {
     case .free:
       try volume.step("rename")
       guard rename(staging, target) == 0 else { throw PublishingFailure(path: target, code: errno) }
       try synchronizeParent()
-      // What one that died between two renames had moved aside.
+      // Moved aside by a run that was killed between two renames.
       return Published(path: target, kept: try FolderMerge(volume: volume).dissolve(names.old, into: target))
     case .report:
       try names.putMark(replacing: destination.name)
@@ -371,7 +336,6 @@ package struct ReportFolder: Sendable {
     }
   }
 
-  /// Takes the first free number.
   private func take() throws -> Published {
     for number in 1... {
       let target = "\(destination.target)-\(number)"
@@ -381,7 +345,7 @@ package struct ReportFolder: Sendable {
         return Published(path: target)
       }
       if VolumeCalls.isUnsupported(errno) {
-        // The empty directory takes the number, and a directory may be renamed over an empty one.
+        // The empty directory reserves the number; a directory may be renamed over an empty one.
         if mkdir(target, 0o750) == 0, rename(staging, target) == 0 {
           try synchronizeParent()
           return Published(path: target)
@@ -394,7 +358,7 @@ package struct ReportFolder: Sendable {
 
   private func synchronizeParent() throws(PublishingFailure) {
     guard let folder = OpenDirectory(names.directory) else {
-      // The way to it may lead through a link, which is the operator's business.
+      // The path may lead through a link, which operators may use.
       let descriptor = open(names.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       defer { if descriptor >= 0 { close(descriptor) } }
       guard descriptor >= 0, fsync(descriptor) == 0 else {
@@ -408,7 +372,6 @@ package struct ReportFolder: Sendable {
 }
 
 extension ReportFolder.Destination {
-  /// The directory that staging happens in.
   var parent: String {
     switch self {
     case .nightly(let directory, _): directory
@@ -418,8 +381,7 @@ extension ReportFolder.Destination {
     }
   }
 
-  /// Whether people go by what is there. Of a night that is held they go by none, and the newest attempt is the
-  /// one to look at.
+  /// False for a held night, which is not used: the newest attempt replaces it whatever its as-of.
   var isPublished: Bool {
     switch self {
     case .nightly, .adHoc, .exact: true
@@ -427,10 +389,8 @@ extension ReportFolder.Destination {
     }
   }
 
-  /// The last component of `target`.
   var name: String { (target as NSString).lastPathComponent }
 
-  /// The folder's path; where folders are numbered without the number.
   var target: String {
     switch self {
     case .nightly(let directory, let date): "\(directory)/\(date)"
@@ -443,7 +403,6 @@ extension ReportFolder.Destination {
 }
 
 extension ReportFolder.Destination {
-  /// The folders that a report on its way there may have become.
   fileprivate var candidates: [String] {
     switch self {
     case .nightly, .held, .exact: return [target]
@@ -454,7 +413,7 @@ extension ReportFolder.Destination {
   }
 }
 
-/// The names that one report uses until it is published. All are hidden, and told apart from everybody else's.
+/// The hidden, unique names of a report until it is published.
 struct StagingNames: Hashable {
   let directory: String
   let token: String
@@ -464,33 +423,29 @@ struct StagingNames: Hashable {
   private var stem: String { "\(directory)/\(StagingNames.prefix)\(token)" }
 
   var lease: String { stem + ".lease" }
-  /// Of who takes a dead maker's place.
   var nextLease: String { stem + ".next" }
-  /// The report that is being made; after an exchange, the one that it has replaced.
+  /// The new report; after an exchange, the replaced one.
   var staging: String { stem + ".partial" }
-  /// The report that was replaced, where volumes cannot exchange.
+  /// The replaced report on a volume without exchange.
   var old: String { stem + ".old" }
   var link: String { stem + ".latest" }
 
-  /// The mark's path: it is there from when a folder is about to be replaced until all of it was cleared away.
+  /// The mark of a folder that is being replaced (`name`) or removed (empty).
   ///
-  /// The folder's name is part of the mark's, because no content of a file decides where anything is moved.
-  ///
-  /// - Parameter name: of the folder in `directory` that is replaced; empty where it is removed.
+  /// The name is in the file name, because no file's content may decide where files are moved.
   func mark(replacing name: String) -> String { "\(stem).replacing.\(name)" }
 
-  /// The names in the marks that are there.
   func marked() throws(PublishingFailure) -> [String] {
-    // The way to it may lead through a link, which is the operator's business.
+    // A trailing dot follows a link in the path, which operators may use.
     guard let folder = OpenDirectory(directory + "/.") else { throw PublishingFailure(path: directory, code: errno) }
     let start = (mark(replacing: "") as NSString).lastPathComponent
     return try folder.names().map(\.text).filter { $0.hasPrefix(start) }.map { String($0.dropFirst(start.count)) }
   }
 
-  /// Records that what lies in the staging directory from now on may be people's.
+  /// Records that the staging directory may contain files of people from now on.
   func putMark(replacing name: String) throws(PublishingFailure) {
     let mark = mark(replacing: name)
-    // One that died before may have left the mark to the run that finishes its work.
+    // A dead process may have left the mark to the run that finishes its work.
     let descriptor = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else { throw PublishingFailure(path: mark, code: errno) }
     close(descriptor)
@@ -501,7 +456,6 @@ struct StagingNames: Hashable {
     self.token = token
   }
 
-  /// Those whose lease has this name; nil for any other file.
   init?(directory: String, lease name: String) {
     guard let match = name.wholeMatch(of: /\.night-audit-([A-Za-z0-9-]+)\.lease/) else { return nil }
     self.init(directory: directory, token: String(match.1))

@@ -4,15 +4,13 @@ import Glibc
 import Reconciliation
 import Run
 
-/// Who is making a report: a file beside the staging directory, locked for as long as its maker lives.
+/// A file beside a staging directory, locked for as long as the process that makes the report lives.
 ///
-/// A process id says nothing to another host or container, and the lock of a file nothing where the volume does not
-/// pass locks on. Together with host and age they tell whom nobody will hear of again.
+/// Host and age complete it: process IDs mean nothing to other hosts, and some volumes share no locks.
 final class StagingLease: Sendable {
-  /// What the file says.
   struct Content: Codable, Hashable {
     var host: String
-    /// The kernel's boot id: whose locks and process ids these are.
+    /// The kernel's boot ID, which scopes locks and process IDs.
     var boot: String
     var process: Int32
 
@@ -24,29 +22,24 @@ final class StagingLease: Sendable {
     }
   }
 
-  /// What the lock of the file says.
   enum Lock: Hashable, CaseIterable {
     case free
     case held
-    /// The volume knows no locks.
     case unknown
   }
 
-  /// From then on nobody waits for a maker whose locks cannot be seen from here: longer than any night.
+  /// Age after which a process without a visible lock counts as dead; longer than any night.
   static let patience = Span.days(1)
 
-  /// Whether the maker is gone. Pure.
+  /// True if the process that made the lease is dead.
   ///
-  /// - Parameters:
-  ///   - content: nil when the file says nothing: its maker died at once, or is about to write it.
-  ///   - isAlive: whether there is a process of that number here.
-  ///   - idle: since the last change of anything.
+  /// - Parameter content: nil for an empty file: its process died at once, or is about to write it.
   static func isAbandoned(_ content: Content?, lock: Lock, here: Content, isAlive: Bool, idle: Span) -> Bool {
     guard let content else { return lock != .held && idle > patience }
     let isOfThisKernel = content.boot == here.boot
     switch lock {
     case .held: return false
-    // A host that was started anew has none of its earlier processes.
+    // A restarted host has none of its earlier processes.
     case .free: return isOfThisKernel || content.host == here.host || idle > patience
     case .unknown:
       if content.host == here.host { return isOfThisKernel ? !isAlive : true }
@@ -56,9 +49,9 @@ final class StagingLease: Sendable {
 
   private let descriptor: Int32
 
-  /// - Throws: when it cannot be made, or there is one already.
+  /// Throws if the file exists already or cannot be created.
   init(path: String, content: Content) throws(PublishingFailure) {
-    // Where the volume can: without a name until it says whose it is, so that a maker that dies meanwhile leaves nothing.
+    // Unnamed until it is written, if the volume supports that, so that a kill leaves no empty lease.
     if let unnamed = Self.unnamed(in: (path as NSString).deletingLastPathComponent, content) {
       if file_name_nameless(unnamed, path) == 0 {
         descriptor = unnamed
@@ -69,20 +62,18 @@ final class StagingLease: Sendable {
     descriptor = try Self.named(path, content)
   }
 
-  /// Takes the place of a maker that is gone. Its lease lies there until this one does: without any, nobody would look for
-  /// what it has left.
+  /// Replaces the lease of a dead process by renaming, because leftovers without a lease are not found.
   init(succeeding names: StagingNames, content: Content) throws(PublishingFailure) {
     unlink(names.nextLease)
     descriptor = try Self.named(names.nextLease, content)
     guard rename(names.nextLease, names.lease) == 0 else {
       let code = errno
       unlink(names.nextLease)
-      // What `deinit` closes: all of it is made, so it runs.
+      // All properties are initialised, so `deinit` runs and closes the descriptor.
       throw PublishingFailure(path: names.lease, code: code)
     }
   }
 
-  /// A file that has no name yet; nil where there can be none.
   private static func unnamed(in directory: String, _ content: Content) -> Int32? {
     let descriptor = file_open_nameless(directory, 0o640)
     guard descriptor >= 0 else { return nil }
@@ -96,7 +87,7 @@ final class StagingLease: Sendable {
     guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
     guard write(content, to: descriptor) else {
       let code = errno
-      // One that says nothing would lie there for as long as its maker might still write it.
+      // An empty lease would be respected for as long as its process might still write it.
       unlink(path)
       close(descriptor)
       throw PublishingFailure(path: path, code: code)
@@ -104,9 +95,8 @@ final class StagingLease: Sendable {
     return descriptor
   }
 
-  /// - Returns: whether all of it is on the volume; else `errno` says why not.
   private static func write(_ content: Content, to descriptor: Int32) -> Bool {
-    // Where there are no locks, host, process and age must do.
+    // The result is ignored: without locks, host, process and age decide.
     _ = flock(descriptor, LOCK_EX | LOCK_NB)
     let bytes = Array((try? JSONEncoder().encode(content)) ?? Data())
     return Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o640) == 0

@@ -4,17 +4,12 @@ import Glibc
 import Reconciliation
 import Reporting
 
-/// What lies where a report is to appear.
+/// The state of the path at which a report is to appear.
 enum TargetState: Hashable {
-  /// Nothing, or an empty directory.
   case free
-  /// A report that night-audit has made, and that may be replaced.
   case report
 
-  /// - Parameters:
-  ///   - asOf: of the report that is to appear.
-  ///   - known: the runs whose folders it may replace; nil where the database cannot be read.
-  /// - Throws: `PublishingFailure` for anything else.
+  /// Throws `PublishingFailure` for any other state. `known` is nil if the database cannot be read.
   init(of destination: ReportFolder.Destination, asOf: Instant, known: KnownRuns?) throws(PublishingFailure) {
     let path = destination.target
     switch FileKind(path: path) {
@@ -52,8 +47,7 @@ enum TargetState: Hashable {
 }
 
 extension ReportFolder.Destination {
-  /// Whether a report takes the place of another: that of a known run, and with `--out` that of a `reconcile`, which is
-  /// recorded nowhere.
+  /// True for a report of a known run, and with `--out` for one of `reconcile`, which has no recorded run.
   fileprivate func mayReplace(_ contents: ReportContents, _ known: KnownRuns) -> Bool {
     if let run = contents.runId, known.contains(run) { return true }
     switch self {
@@ -63,18 +57,15 @@ extension ReportFolder.Destination {
   }
 }
 
-/// The link to the newest night. It never points back.
+/// The link `latest` to the newest night. It never moves to an earlier night by itself.
 struct LatestLink {
   let directory: String
 
   private var path: String { directory + "/latest" }
 
-  /// Whether a name is that of a night's folder, such as `2026-11-19`.
   static func isNight(_ name: String) -> Bool { name.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil }
 
-  /// The night that it points to; nil without one.
-  ///
-  /// - Throws: `PublishingFailure` when it is something that night-audit has not made.
+  /// The night that it points to; nil without the link. Throws for a foreign file.
   func current() throws(PublishingFailure) -> String? {
     guard let kind = FileKind(path: path) else {
       if errno == ENOENT || errno == ENOTDIR { return nil }
@@ -89,15 +80,12 @@ struct LatestLink {
     return name
   }
 
-  /// - Parameter temporary: the name under which the link is made.
   func point(to night: String, temporary: String) throws(PublishingFailure) {
     if let current = try current(), current >= night { return }
     try set(night, temporary)
   }
 
-  /// The one exception: the newest night was made for an instant that has not come, and a person has said so.
-  ///
-  /// - Parameter night: nil for no link any more.
+  /// Points to an earlier night when the newest one, of a wrong as-of, is forgotten; nil removes the link.
   func pointBack(to night: String?, temporary: String) throws(PublishingFailure) {
     guard try current() != nil else { return }
     if let night { return try set(night, temporary) }

@@ -4,12 +4,10 @@ import Glibc
 import Reconciliation
 import Run
 
-/// Tries on a volume what publishing does there.
+/// Tries the operations of publishing on a volume.
 package struct VolumeProbe {
-  /// How a published folder can be replaced.
   package enum Replacement: Hashable, Sendable {
     case exchanges
-    /// With the system's word for why not.
     case renames(reason: String)
   }
 
@@ -21,8 +19,7 @@ package struct VolumeProbe {
     self.volume = volume
   }
 
-  /// Writes, brings to disk, exchanges and renames, and leaves nothing: a folder that is not there yet is not made either,
-  /// because who looks may be another user than who will write into it.
+  /// Leaves nothing, and creates no missing folder: its owner would be the user of `doctor`.
   package func examine() throws -> Replacement {
     var directory = ReportFolder.absolute(directory)
     while directory != "/", !FileManager.default.fileExists(atPath: directory) {

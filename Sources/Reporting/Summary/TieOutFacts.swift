@@ -6,7 +6,7 @@ package struct TieOutFacts: Sendable {
     package var date: String
     package var apple: Figure
     package var unexplained: Figure
-    /// True if the unexplained share of Apple's units exceeds `tieOut.alertUnits`.
+    /// True if the unexplained share of Apple's units exceeds `tieOut.alertShare`.
     package var isAlarming: Bool
 
     package init(date: String, apple: Figure, unexplained: Figure, isAlarming: Bool) {
