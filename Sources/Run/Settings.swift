@@ -107,7 +107,7 @@ package struct Settings: Sendable {
   package var testUsers: [String] = []
   /// The share of first answers from which refusals of one kind count as an outage; 1 disables it.
   package var systemicShare = Share(millionths: 250_000)
-  /// The share of orders with findings from which a night is held; 1 disables it.
+  /// The share of new findings of one kind, bad rows or closed findings above which a night is held; 1 disables it.
   package var holdShare = Share(millionths: 200_000)
   /// The days on which App Review bought in the sandbox.
   package var reviewWindows: [Period] = []

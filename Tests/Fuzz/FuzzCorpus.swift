@@ -1,14 +1,13 @@
 import Foundation
 
-/// Genuine inputs: what Apple would send, signed by authorities that were made for it. They are files, so that a seed brings
-/// the same mutations on every machine, and libFuzzer can start from them.
+/// Genuine inputs in Apple's formats, signed by test authorities. They are files, so that a seed gives the same
+/// mutations on every machine, and libFuzzer can start from them.
 struct FuzzCorpus {
-  /// Beside this file.
   static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Corpus")
 
   struct Failure: Error, CustomStringConvertible { var description: String }
 
-  /// By decoder, without the letter, in the order of the files' names.
+  /// Keyed by decoder, without the letter, in order of file names.
   private let inputs: [FuzzDecoder: [[UInt8]]]
 
   init(directory: URL = Self.directory) throws {

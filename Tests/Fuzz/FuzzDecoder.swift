@@ -1,17 +1,17 @@
-/// Everything that reads what others wrote. An input for the fuzzer is the letter of a decoder, then what it is to read.
+/// The decoders of external input. A fuzzer input is the letter of a decoder followed by its data.
 enum FuzzDecoder: Character, CaseIterable {
   case signedTransaction = "t"
   case signedRenewalInfo = "r"
   case signedNotification = "n"
-  /// A JWS whose parts are given decoded: header, payload and signature, each ended by a line feed but the last.
+  /// A JWS in decoded parts: header, payload and signature, separated by line feeds.
   case signedParts = "p"
-  /// Payloads as if their signature held.
+  // Payloads that are decoded without a signature.
   case transactionPayload = "T"
   case renewalInfoPayload = "R"
   case notificationPayload = "N"
   /// A PKCS#7 container in DER or BER.
   case appReceipt = "a"
-  /// The attributes of an app receipt, as if their signature held.
+  /// The attributes of an app receipt, decoded without a signature.
   case appReceiptContent = "A"
   case oldReceipt = "o"
   /// The inner list of an old receipt.
@@ -29,9 +29,9 @@ enum FuzzDecoder: Character, CaseIterable {
   case dateAndTime = "d"
   case base64 = "b"
   case json = "j"
-  /// A row as COPY's binary format and Spark's job have it.
+  /// A row in the binary format of COPY or of the Spark job.
   case record = "C"
-  /// Reports of App Store Connect, compressed or not.
+  // Reports of App Store Connect, compressed or not.
   case salesReport = "S"
   case financeReport = "F"
   case connectAnswer = "E"
@@ -39,7 +39,7 @@ enum FuzzDecoder: Character, CaseIterable {
   case configuration = "Y"
   /// A workbook that people have edited.
   case workbook = "x"
-  /// The name of one of its parts, a line feed, what is in it.
+  /// The name of one of its parts, a line feed, and its content.
   case workbookPart = "X"
 
   var letter: UInt8 { rawValue.asciiValue ?? 0 }

@@ -5,12 +5,12 @@ import Reconciliation
 
 @testable import AppStore
 
-/// Hands an input to its decoder and looks at what comes out.
+/// Passes an input to its decoder and checks the result.
 ///
-/// A decoder may refuse anything, but not crash; what it takes from signed data must be what was signed; and what it lets
-/// through must fit our tables.
+/// A decoder may reject anything but must not crash; accepted signed data must be what was signed; and accepted text
+/// must fit the tables.
 struct FuzzHarness {
-  /// Something that must not come out.
+  /// A result that must not occur.
   struct Violation: Error, CustomStringConvertible {
     var description: String
     init(_ description: String) { self.description = description }
@@ -25,13 +25,13 @@ struct FuzzHarness {
   private let answers: AnswerVerifier
   private let judge: OfflineJudge
   private let readers: FuzzReaders
-  // What was signed, and so may come out.
+  // Everything that was signed, and so may be accepted.
   private var transactions: Set<SignedTransaction> = []
   private var renewals: Set<SignedRenewalInfo> = []
   private var notifications: Set<SignedNotification> = []
   private var appReceipts: Set<AppReceipt> = []
 
-  /// Throws unless everything in the corpus is genuine.
+  /// Throws unless the whole corpus is genuine.
   init(_ corpus: FuzzCorpus) throws {
     let roots = try TrustedRoots(certificates: corpus[.rootCertificate], pinned: false)
     jws = JWSVerifier(roots: roots)
@@ -49,9 +49,7 @@ struct FuzzHarness {
     for bytes in corpus[.appReceipt] { appReceipts.insert(try receipts.verify(base64: Self.base64(bytes)).get()) }
   }
 
-  /// Reads one input. Its first byte is the decoder's letter; an input without one is passed over.
-  ///
-  /// - Returns: whether the decoder made something of it.
+  /// Decodes one input; its first byte is the decoder's letter. Returns true if the decoder accepts it.
   @discardableResult
   func check(_ input: [UInt8]) throws(Violation) -> Bool {
     guard let decoder = input.first.flatMap(FuzzDecoder.init) else { return false }
@@ -124,7 +122,7 @@ struct FuzzHarness {
     JSONFields(bytes).map { json in (try? read(json)) != nil } ?? false
   }
 
-  /// Whatever is undone of what transport did, only what was signed is genuine.
+  /// Only what was signed may be genuine, whatever transport damage is undone.
   private func payload(asSent text: String) throws(Violation) -> Bool {
     let (kind, judgement) = judge.judge(text)
     guard case .genuine(let proof) = judgement else { return kind != .malformed }
@@ -188,7 +186,7 @@ struct FuzzHarness {
   private func historyAnswer(_ bytes: [UInt8]) throws(Violation) -> Bool {
     guard let page = fields(bytes) else { return false }
     var reading = HistoryReading(verifier: answers, host: .production, revision: nil, pages: 3)
-    // The same page three times: a repeated revision must end it.
+    // The same page three times: a repeated revision must end the reading.
     for _ in 0..<3 where reading.received(.success(page)) == .finish { break }
     try require(reading.answer.transactions.map(\.signed))
     return !reading.answer.transactions.isEmpty
@@ -251,7 +249,7 @@ struct FuzzHarness {
     return true
   }
 
-  /// Strict base64 has one spelling for each content.
+  /// Strict base64 has exactly one text for each content.
   private func base64(_ bytes: [UInt8]) throws(Violation) -> Bool {
     let standard = Base64Text.decodePadded(bytes[...])
     if let standard, Array(Data(standard).base64EncodedString().utf8) != bytes { throw Violation("a second spelling") }
@@ -290,7 +288,7 @@ struct FuzzHarness {
     if case .says(let revocation) = fact.revocation { try require(revocation?.type) }
   }
 
-  /// Postgres takes no zero bytes, and terminals no control characters.
+  /// Postgres rejects zero bytes, and terminals obey control characters.
   private func require(_ text: String?) throws(Violation) {
     guard let text else { return }
     guard !text.isEmpty, text.utf8.count <= DecodingLimits.textLength,

@@ -19,12 +19,11 @@ struct FuzzRandom: RandomNumberGenerator {
   mutating func element<Element>(_ list: [Element]) -> Element? { list.isEmpty ? nil : list[below(list.count)] }
 }
 
-/// Makes inputs: each follows from the seed and its number alone, so that any of them can be made again.
+/// Generates inputs from a seed and a number alone, so that each can be reproduced.
 struct FuzzGenerator {
   let corpus: FuzzCorpus
   let seed: UInt64
 
-  /// The input of that number, letter included.
   func input(_ number: Int) -> [UInt8] {
     var random = FuzzRandom(seed: seed &* 0xD134_2543_DE82_EF95 &+ UInt64(number))
     let decoder = FuzzDecoder.allCases[random.below(FuzzDecoder.allCases.count)]
@@ -40,7 +39,7 @@ struct FuzzGenerator {
     }
     switch decoder {
     case .signedTransaction, .signedRenewalInfo, .signedNotification:
-      // Half of the time within a part, where a change of the text would mostly end in broken base64.
+      // Half of the time within a decoded part, because a change of the text mostly ends in broken base64.
       return random.below(2) == 0 ? mutatedParts(genuine, &random) : mutated(genuine, decoder, &random)
     default:
       return mutated(genuine, decoder, &random)
@@ -53,7 +52,7 @@ struct FuzzGenerator {
     return bytes
   }
 
-  /// One part of a JWS decoded, changed and encoded again, or taken from another genuine one.
+  /// Decodes, changes and encodes one part of a JWS, or takes it from another genuine one.
   private func mutatedParts(_ genuine: [UInt8], _ random: inout FuzzRandom) -> [UInt8] {
     var parts = genuine.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).map(Array.init)
     let place = random.below(parts.count)
@@ -83,20 +82,20 @@ struct FuzzGenerator {
     case 9: bytes.insert(contentsOf: random.element(Self.tokens) ?? [], at: place)
     case 10: bytes[place] = bytes[place] &+ (random.below(2) == 0 ? 1 : 255)
     default:
-      // The beginning of this one and the end of another.
+      // The beginning of this input and the end of another.
       let other = random.element(corpus[decoder]) ?? []
       bytes.replaceSubrange(place..., with: other.suffix(random.below(other.count + 1)))
     }
   }
 
-  /// Bytes at which decoders decide something.
+  /// Bytes at which decoders branch.
   private static let telling: [UInt8] = [
     0, 1, 0x02, 0x04, 0x0A, 0x20, 0x22, 0x24, 0x2B, 0x2D, 0x2E, 0x2F, 0x30, 0x31, 0x3D, 0x5C, 0x5F, 0x7B, 0x7D, 0x7F,
     0x80,
     0x81, 0x84, 0x88, 0xA0, 0xC3, 0xED, 0xFF,
   ]
 
-  /// Pieces with a meaning of their own.
+  /// Tokens with a meaning to decoders.
   private static let tokens: [[UInt8]] =
     [
       "null", "true", "{}", "[]", "[[[[[[[[", "{\"a\":{\"a\":{\"a\":", "\\u0000", "\\uD800", "\\uDFFF\\uD800", "1e999",
@@ -125,7 +124,6 @@ struct FuzzGenerator {
 }
 
 extension Data {
-  /// Nil for what is no base64url.
   fileprivate init?(base64URL text: [UInt8]) {
     let standard = String(decoding: text, as: UTF8.self).replacing("-", with: "+").replacing("_", with: "/")
     self.init(base64Encoded: standard + String(repeating: "=", count: (4 - text.count % 4) % 4))

@@ -11,12 +11,12 @@ import Run
 @testable import Spreadsheet
 @testable import TieOut
 
-/// What nobody signed: rows, reports, configurations, workbooks. Each is read, or refused by an error that says so.
+/// Decoders of unsigned input: rows, reports, configurations, workbooks. Each must accept it or throw its own error.
 struct FuzzReaders {
   typealias Violation = FuzzHarness.Violation
 
   private let record: [UInt8]
-  /// Name and content of each part of a sound workbook.
+  /// The name and content of each part of a valid workbook.
   private let parts: [(name: [UInt8], content: [UInt8])]
   private let workbook: Workbook
 
@@ -32,7 +32,7 @@ struct FuzzReaders {
 
   // MARK: Rows
 
-  /// Rows as a server, or a lake in its place, sends them. The row before is one whose texts may be those of this one.
+  /// Rows from a server or a data lake. The row before is repeated, because its texts may be reused.
   func record(_ bytes: [UInt8]) throws(Violation) -> Bool {
     var rows = [bytes, record, bytes]
     var (count, isRight) = (0, true)
@@ -49,9 +49,7 @@ struct FuzzReaders {
     return count == 3
   }
 
-  /// Reads a field as everything that it could be; each either is that or is refused.
-  ///
-  /// - Returns: whether a text could be read as one.
+  /// Reads a field by every accessor. Returns true unless `isText` and `text` disagree.
   private func touch(_ reader: borrowing CopyReader, _ column: Int) -> Bool {
     let isText = (try? reader.isText(column)) == true && (try? reader.isNull(column)) == false
     let isRight = !isText || (try? reader.text(column)) != nil
@@ -82,7 +80,8 @@ struct FuzzReaders {
     try report { read in try FinanceReport.read(bytes, period: nil) { _ in read(true) }.rows }
   }
 
-  /// - Parameter read: reads it, tells of each row whether it may be, and gives how many there were.
+  /// - Parameter read: reads a report, passes to its argument whether each row is valid, and returns the number of
+  ///   rows.
   private func report(_ read: ((Bool) -> Void) throws -> Int) throws(Violation) -> Bool {
     var (rows, isRight) = (0, true)
     do {
@@ -118,7 +117,7 @@ struct FuzzReaders {
 
   // MARK: The configuration
 
-  /// What stands in the corpus where a secret would.
+  // A marker in the corpus in place of a secret.
   private static let secret = "s3cr3t-marker"
 
   private static let keysOfSecrets: Set = ["database.url", "notify.pingUrl"]
@@ -127,7 +126,7 @@ struct FuzzReaders {
     var mayBeShown = false
     do {
       let file = try ConfigurationFile(yaml: String(decoding: bytes, as: UTF8.self), name: "test.yaml")
-      // Somewhere else it is no secret, but a key or a value that has to be named.
+      // Elsewhere the marker is not a secret but a key or value that must be shown.
       mayBeShown = file.values.contains { key, value in
         "\(key) \(Self.keysOfSecrets.contains(key) ? "" : "\(value)")".contains(Self.secret)
       }
@@ -145,13 +144,13 @@ struct FuzzReaders {
 
   func workbook(_ bytes: [UInt8]) throws(Violation) -> Bool { try workbook.isRead(bytes) }
 
-  /// One part of a sound archive, where nearly every change of the whole would only break a checksum.
+  // Changes one part and builds a new archive, because a change of the archive mostly breaks only a checksum.
   func workbookPart(_ bytes: [UInt8]) throws(Violation) -> Bool {
     guard let changed = Self.part(bytes), parts.contains(where: { $0.name == changed.name }) else { return false }
     return try workbook.isRead(Self.archive(parts.map { $0.name == changed.name ? changed : $0 }))
   }
 
-  /// A file that the reader opens by its descriptor, and that is in no folder.
+  // A file without a name, which the reader opens by its descriptor.
   private final class Workbook {
     private let descriptor: CInt
 
@@ -183,7 +182,7 @@ struct FuzzReaders {
     }
   }
 
-  /// A ZIP archive whose entries are stored as they are (PKWARE, APPNOTE.TXT).
+  /// A ZIP archive of uncompressed entries (PKWARE, APPNOTE.TXT).
   private static func archive(_ entries: [(name: [UInt8], content: [UInt8])]) -> [UInt8] {
     var (bytes, directory): ([UInt8], [UInt8]) = ([], [])
     for (name, content) in entries {
@@ -205,7 +204,7 @@ struct FuzzReaders {
     withUnsafeBytes(of: value.littleEndian) { Array($0) }
   }
 
-  /// CRC-32 as ZIP has it.
+  /// The CRC-32 of ZIP.
   private static func checksum(_ bytes: [UInt8]) -> UInt32 {
     ~bytes.reduce(~0) { sum, byte in
       (0..<8).reduce(sum ^ UInt32(byte)) { rest, _ in rest & 1 == 1 ? rest >> 1 ^ 0xEDB8_8320 : rest >> 1 }

@@ -1,14 +1,13 @@
-/// A number of generated inputs, one after the other, and what became of them.
+/// Runs a range of generated inputs and counts the results.
 struct FuzzRun {
-  /// What a decoder did with its inputs.
+  /// The counts of one decoder.
   struct Tally {
     var inputs = 0
-    /// Those that it made something of.
     var accepted = 0
     var slowest = Duration.zero
   }
 
-  /// A violation together with the input that brought it.
+  /// A violation with its input.
   struct Finding: Error, CustomStringConvertible {
     var seed: UInt64
     var number: Int
@@ -22,7 +21,7 @@ struct FuzzRun {
 
   private(set) var tallies: [FuzzDecoder: Tally] = [:]
 
-  /// - Parameter onInput: told the number of each input before it is read.
+  /// - Parameter onInput: receives the number of each input before it is decoded.
   init(
     _ numbers: Range<Int>, seed: UInt64, corpus: FuzzCorpus, harness: FuzzHarness, onInput: (Int) -> Void = { _ in }
   ) throws {

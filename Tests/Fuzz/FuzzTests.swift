@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// Random bytes and mutated genuine structures into everything that reads what others wrote: some seconds of it, the same
-/// inputs in every run, unless `TEST_EFFORT` wants more or `TEST_SEED` others. `make fuzz` goes on for longer.
+/// Random bytes and mutated genuine data for every decoder: some seconds with the same inputs in every run.
+/// `TEST_EFFORT` sets another amount, `TEST_SEED` another seed; `make fuzz` runs longer.
 @Suite struct FuzzTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let inputs = 60_000 * (environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1)
@@ -14,7 +14,7 @@ import Testing
     for decoder in FuzzDecoder.allCases {
       let tally = try #require(run.tallies[decoder])
       #expect(tally.inputs > 1_000, "\(decoder)")
-      // Otherwise the inputs would be mere noise, or the decoder would refuse whatever comes.
+      // Otherwise the inputs would be mere noise, or the decoder would reject everything.
       #expect(tally.accepted > 0 && tally.accepted < tally.inputs, "\(decoder): \(tally)")
     }
   }

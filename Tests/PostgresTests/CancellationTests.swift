@@ -22,7 +22,7 @@ struct CancellationTests {
     let session = try await openSession()
     for round in 0..<100 {
       let cancelled = Task { try await session.execute("SELECT pg_sleep(3600)") }
-      // Some run long enough to be hit by requests that are repeated for the statement before.
+      // Some run long enough for repeated cancel requests of the statement before to hit them.
       async let other = session.execute(
         "SELECT pg_sleep_for($1 * interval '1 ms'), 7", [.int(round % 10 == 0 ? 100 : 0)])
       for _ in 0..<round { await Task.yield() }
@@ -137,7 +137,7 @@ struct CancellationTests {
     let holder = try await openSession()
     try await holder.execute("SELECT pg_advisory_lock(4712)")
     let wait = "SELECT pg_advisory_xact_lock_shared(4712)"
-    // Far more than a pool has threads: were they blocked, nobody could release the lock.
+    // Far more than the cooperative pool has threads: if they were blocked, no thread could release the lock.
     let waiting = (0..<20).flatMap { _ in
       [
         Task { _ = try await PostgresSession.connect(conninfo, applicationName: "").execute(wait) },

@@ -49,7 +49,7 @@ struct ConnectionTests {
     #expect(parameters.keywords.last == "client_encoding")
   }
 
-  /// Where tests are run on several servers, one after the other.
+  // Set if the tests run against several servers in turn.
   private static let meant = ProcessInfo.processInfo.environment["POSTGRES_VERSION"]
 
   @Test("the server is the one that was meant", .enabled(if: meant != nil))
@@ -116,7 +116,7 @@ struct ConnectionTests {
   func noticeWhileConnecting() async throws {
     let conninfo = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "x")
-    // What a library upgrade leaves behind: the server warns at each connection to such a database.
+    // As after a library upgrade: the server warns at each connection to such a database.
     try await session.execute("UPDATE pg_database SET datcollversion = 'old' WHERE datname = current_database()")
     let notices = Mutex<[PostgresNotice]>([])
     _ = try await PostgresSession.connect(conninfo, applicationName: "x") { notice in

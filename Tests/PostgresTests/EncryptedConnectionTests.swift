@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// TLS to a server whose certificate was minted for this test.
+/// TLS to a server with a certificate made for this test.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct EncryptedConnectionTests {
   @Test("verify-full accepts the server that it was told of, and nobody who only seems to be it")
@@ -24,20 +24,20 @@ struct EncryptedConnectionTests {
       return isEncrypted
     }
     #expect(try await connect("localhost", root: certificate.path))
-    // The same server by a name that its certificate does not have.
+    // The same server by a name that is not in its certificate.
     for host in ["db.example.com", "127.0.0.1"] {
       let error = try await postgresError { _ = try await connect(host, root: certificate.path) }
       #expect(error.kind == .connectionFailed)
       #expect(error.message.contains("server certificate for \"localhost\""), "\(error)")
     }
-    // Somebody else with the right name.
+    // Another server with the right name.
     let stranger = try await postgresError {
       _ = try await connect("localhost", root: try ServerCertificate(in: another).path)
     }
     #expect(stranger.message.contains("certificate verify failed"), "\(stranger)")
     let rootless = try await postgresError { _ = try await connect("localhost", root: folder + "/none.pem") }
     #expect(rootless.message.contains("none.pem"), "\(rootless)")
-    // What an operator chooses to do without.
+    // Modes without verification, which an operator may choose.
     #expect(try await connect("db.example.com", root: folder + "/none.pem", mode: "require"))
     #expect(try await !connect("db.example.com", root: folder + "/none.pem", mode: "disable"))
   }

@@ -40,7 +40,7 @@ struct ErrorTests {
     ])
   func states(_ sql: String, state: String) async throws {
     let error = try await postgresError { try await onConnection { try $0.executeScript(sql) } }
-    // A statement_timeout has the state of a cancellation, but nobody cancelled.
+    // A statement_timeout has the SQLSTATE of a cancellation.
     #expect(error.kind == .server)
     #expect(error.sqlState == state)
   }

@@ -72,7 +72,7 @@ struct LostConnectionTests {
   func cutAnywhere() async throws {
     let cluster = try await PrivatePostgres.shared()
     let parameters = "port=5432 user=postgres dbname=postgres"
-    /// Reads everything, and returns the rows; never waits for what cannot come.
+    // Reads all rows, and must not hang on a cut stream.
     func rows(through directory: String) async throws -> Int {
       try await withBlockingThread { scope in
         let connection = try scope.connect("host=\(directory) \(parameters)", applicationName: "cut")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SessionProfileTests {
-  /// What a role can be told to do to us.
+  // Every setting of a role that could change results.
   private static let hostileRole = """
     DROP ROLE IF EXISTS hostile; CREATE ROLE hostile LOGIN SUPERUSER;
     ALTER ROLE hostile SET search_path TO public, pg_catalog;
@@ -57,7 +57,7 @@ struct SessionProfileTests {
   @Test("a function of somebody else is never called for one of the server's")
   func searchPath() async throws {
     let isServers = try await connectAsHostile(.store) { connection in
-      // It fits bigint better than the server's own, which takes integers.
+      // Takes bigint, so that it would be preferred to the server's function, which takes integer.
       try connection.executeScript(
         """
         CREATE OR REPLACE FUNCTION public.make_interval(bigint) RETURNS interval LANGUAGE plpgsql AS

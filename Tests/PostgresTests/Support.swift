@@ -2,7 +2,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Runs `body` with a connection of its own to the shared cluster. Tests keep to temporary tables.
+/// Runs `body` with a new connection to the shared cluster. Tests use only temporary tables.
 func onConnection<R: Sendable>(
   _ body: @Sendable (borrowing BlockingConnection) throws -> R
 ) async throws -> R {
@@ -25,7 +25,7 @@ extension PostgresSession {
     try await execute("SELECT pg_backend_pid()").single().int64(0)
   }
 
-  /// Asks the server again and again until `count` backends with `processIds` execute something.
+  /// Polls the server until all backends with `processIds` execute a statement.
   func waitUntilActive(_ processIds: [Int64]) async throws {
     let sql = """
       SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1::int[]) AND state = 'active'
@@ -36,7 +36,7 @@ extension PostgresSession {
   }
 }
 
-/// The `PostgresError` that `body` throws; fails the test when there is none.
+/// Returns the `PostgresError` that `body` throws; fails the test if there is none.
 func postgresError(
   sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
 ) async throws -> PostgresError {
@@ -45,7 +45,7 @@ func postgresError(
     sourceLocation: sourceLocation)
 }
 
-/// For code on a connection's own thread.
+/// As above, for code on a connection's thread.
 func postgresError(
   sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
 ) throws -> PostgresError {

@@ -14,7 +14,7 @@ struct TransactionPoolerTests {
     let error = try await postgresError {
       _ = try await PostgresSession.connect(pooler.conninfo(database: "postgres"), applicationName: "x")
     }
-    // Statement mode refuses the transaction of the test itself.
+    // In statement mode the pooler refuses the transaction of the check itself.
     #expect(error.kind == .misconfigured)
     #expect(error.message.contains("pool_mode = session"))
   }

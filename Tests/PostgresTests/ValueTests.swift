@@ -61,7 +61,7 @@ struct ValueTests {
       let row = try connection.execute(
         "SELECT $1, $2,\(literal)::text, octet_length($1)", [.text(text), .textArray([text, nil, text])]
       ).single()
-      // Compared as bytes: String's == takes different encodings of a character for equal.
+      // Compared as bytes, because String's == ignores normalization.
       #expect(try Array(row.text(0).utf8) == Array(text.utf8))
       #expect(try row.textArray(1).map { $0.map { Array($0.utf8) } } == [Array(text.utf8), nil, Array(text.utf8)])
       #expect(try Array(row.text(2).utf8) == Array(text.utf8))

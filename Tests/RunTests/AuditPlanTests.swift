@@ -4,7 +4,6 @@ import Testing
 
 @testable import Run
 
-/// What a night waits for.
 @Suite struct AuditPlanTests {
   private static let asOf = Instant(seconds: 1_795_143_600)
 
@@ -28,7 +27,7 @@ import Testing
     #expect(!plan.isOutstanding(.neverChecked, of: order))
   }
 
-  /// What was asked about and not answered is waited for, whatever its date; nothing else of what is dated ahead.
+  /// An unanswered question is outstanding even if its date lies ahead; nothing else with such a date is.
   @Test func whatIsDatedAheadIsOwedWhereItIsAskedAbout() throws {
     var asked = ProofState()
     asked.outcome = .unanswered

@@ -3,7 +3,6 @@ import Reconciliation
 import Run
 import Testing
 
-/// One table says what an error of the database costs, whether it is tried again, and how the program ends.
 @Suite struct FailureTests {
   private static func refusal(_ sqlState: String) -> PostgresError {
     var error = PostgresError(.server, "refused")
@@ -14,7 +13,7 @@ import Testing
   @Test(
     arguments: [
       ("40001", .again, .databaseUnreachable), ("55P03", .again, .databaseUnreachable),
-      // A statement that somebody else cancelled, or that a limit of the server ended.
+      // A statement cancelled by another session, or ended by a limit of the server.
       ("57014", .again, .databaseUnreachable), ("57P01", .reopen, .databaseUnreachable),
       ("53100", .endNight, .databaseUnreachable), ("58030", .endNight, .databaseUnreachable),
       ("42501", .endNight, .configuration), ("25006", .endNight, .configuration), ("22003", .park, .internalError),

@@ -35,7 +35,6 @@ import Testing
   }
 }
 
-/// Lines that machines read.
 @Suite struct LogFormatTests {
   private static let fields = [
     ("time", "2026-11-20T03:00:00Z"), ("message", "a \"b\" = c\\d\n\u{1B}[2Jé\u{202E}"), ("empty", ""),

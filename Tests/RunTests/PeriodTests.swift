@@ -4,7 +4,6 @@ import Testing
 
 @testable import Run
 
-/// Business days in their zone.
 @Suite struct PeriodTests {
   private func zone(_ name: String) throws -> TimeZone { try #require(TimeZone(identifier: name)) }
 

@@ -3,9 +3,8 @@ import Testing
 
 @testable import Run
 
-/// What filters list.
 @Suite struct SelectionTests {
-  /// A product, a delivery or a receipt without an order may name no app: in a shop with one app it is that one's.
+  /// In a shop with one app, a product, delivery or receipt without a bundle ID belongs to that app.
   @Test(arguments: [
     ("com.example.game", true, true), ("com.example.game", false, true), (nil, true, true), (nil, false, false),
     ("com.example.quiz", true, false), ("com.example.quiz", false, false),

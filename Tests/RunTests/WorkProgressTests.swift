@@ -3,7 +3,6 @@ import Testing
 
 @testable import Run
 
-/// The line that shows how far long work is.
 @Suite struct WorkProgressTests {
   @Test("ten seconds without an answer are shown as a wait for Apple, and the next answer ends the wait")
   func waiting() {

@@ -94,7 +94,7 @@ struct CellTests {
     arguments: [
       (CivilDateTime(year: 1900, month: 1, day: 1), 1.0),
       (CivilDateTime(year: 1900, month: 2, day: 28), 59),
-      // Excel counts a 29 February 1900 in between, which never was.
+      // Excel counts a 29 February 1900, which did not exist.
       (CivilDateTime(year: 1900, month: 3, day: 1), 61),
       (CivilDateTime(year: 1970, month: 1, day: 1), 25_569),
       (CivilDateTime(year: 2000, month: 2, day: 29), 36_585),

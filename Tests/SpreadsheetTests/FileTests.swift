@@ -4,7 +4,6 @@ import Testing
 
 @Suite("The file as a whole")
 struct FileTests {
-  /// A bit of everything.
   private func write(to workbook: borrowing Workbook) throws {
     let sheet = try workbook.addSheet(named: "Summary", storage: .inMemory)
     let orders = try workbook.addSheet(named: SheetName("Orders", part: 2), storage: .streamed)

@@ -3,10 +3,9 @@ import Testing
 
 @Suite("Text that is out to break the file")
 struct HostileTextTests {
-  /// Every one of these must come back exactly.
+  /// All of them must be read back unchanged.
   static let texts: [String] = controls + others
 
-  /// Every control character that a text can hold, in the middle and at both ends.
   private static let controls: [String] = (1...0x1F).flatMap { (value: UInt8) in
     let character = Character(Unicode.Scalar(value))
     return ["a\(character)b", "\(character)x\(character)"]
@@ -14,11 +13,11 @@ struct HostileTextTests {
 
   private static let others: [String] =
     [
-      // What a spreadsheet or a shell behind it would run.
+      // Formulas that a spreadsheet, or a shell behind it, would execute.
       "=1+1", "=SUM(A1:A9)", "+1", "-1", "@SUM(1)", "=HYPERLINK(\"http://evil.example\",\"x\")",
       "=cmd|' /C calc'!A0", "=WEBSERVICE(\"http://evil.example\")", "=IMPORTXML(A1,\"//a\")", "\t=1+1", "\r=1+1",
       "\n=1+1", " =1+1", "＝1+1", "{=1+1}", "'=1+1", "\"=1+1\"", "%0A=1", "=", "==", "-", "+",
-      // Escapes of the file format, and what looks like one.
+      // Escapes of the file format, and similar text.
       "_x0001_", "_x0000_", "_x000D_", "_x005F_", "_x005F_x0001_", "_x0041_", "_x0041_x0042_", "__x0041__",
       "_x004a_", "_x004G_", "_x41_", "_x00041_", "_X0041_", "_x0041", "x0041_", "_x0041\u{1}", "_x0041\r",
       "\u{1}x0041_", "_x0041_\u{1}_x0041_", "_xFFFF_", "_xD83D_", "a_xb", "_", "__", "_x", "_x0041_x", "order_x1234_5",
@@ -28,18 +27,18 @@ struct HostileTextTests {
       // White space that XML readers trim or change.
       " ", "  ", " lead", "trail ", "  both  ", "two  inside", "\n", "\r", "\r\n", "a\r\nb", "a\rb", "a\n\nb",
       "\t", "a\tb", "\u{A0}", "\u{2003}em", "\u{3000}", "line\u{2028}separator", "para\u{2029}graph", "\u{200B}",
-      // Scripts, direction, combination.
+      // Scripts, direction, combining marks.
       "שלום", "مرحبا بالعالم", "\u{202E}evil", "\u{202A}a\u{202C}", "\u{2066}a\u{2069}", "\u{200F}x", "日本語テキスト",
       "한국어", "ไทย", "हिन्दी", "e\u{301}", "\u{E9}", "Å", "Z̸̢͎a̴̛l̷͠g̵o", "İıŞ", "ﬁ", "ß", "Ǆ",
-      // Beyond the basic plane.
+      // Beyond the basic multilingual plane.
       "😀", "👩‍👩‍👧‍👦", "🇩🇪🇯🇵", "👍🏽", "𝕏", "𠮷野家", "\u{10FFFF}", "\u{1F468}\u{200D}\u{1F4BB}", "\u{E0001}",
       "\u{1FFFE}",
-      // Not characters, private ones, and marks of encodings.
+      // Non-characters, private use, byte order marks.
       "\u{FFFD}", "\u{FFFE}", "\u{FFFF}", "a\u{FFFE}b\u{FFFF}c", "\u{FEFF}bom", "\u{E000}", "\u{80}\u{9F}",
-      // Identifiers and numbers that must not become numbers.
+      // Identifiers and numbers that must stay text.
       "1234567890123456789", "9007199254740993", "000123", "1e5", "0x1F", "1,5", "12/11/2026", "TRUE", "#REF!", "NaN",
       "-INF", "2000000123456789", "3.0", "١٢٣",
-      // Odd, and harmless.
+      // Unusual but harmless.
       "%s%n%d", "${x}", "../../etc/passwd", "'; DROP TABLE orders; --", "\\", "\\0", "\\u0000", "NULL",
       "internal:'Orders'!A1", "https://example.com/a b?c=d#e", "mailto:a@example.com",
       String(repeating: "a", count: 32_767), String(repeating: "é", count: 32_767),
@@ -58,7 +57,7 @@ struct HostileTextTests {
     for (row, text) in texts.enumerated() {
       let cell = "A\(row + 1)"
       let back = try #require(sheet.raw[cell], "\(cell) is not a text: \(text.prefix(40).debugDescription)")
-      // By bytes: Swift's == takes é and e with an accent for the same.
+      // Compared as bytes, because String's == ignores normalization.
       #expect(Array(back.utf8) == Array(text.utf8), "\(cell): \(text.prefix(40).debugDescription)")
       #expect(sheet.cells[cell]?.formula == nil, "\(cell) became a formula")
     }

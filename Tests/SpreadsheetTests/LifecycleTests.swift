@@ -155,7 +155,7 @@ struct LifecycleTests {
     }
   }
 
-  // In a process of its own: the limit holds for all of it.
+  // In a separate process, because the limit applies to the whole process.
   @Test("a disk that is full while rows are written is an error, though the library sees none")
   func fullDisk() async {
     await #expect(processExitsWith: .success) {
@@ -163,7 +163,7 @@ struct LifecycleTests {
         let workbook = try Workbook(in: directory)
         let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
         signal(SIGXFSZ, SIG_IGN)
-        // Compresses so well that the file itself would have room.
+        // Compresses so well that the archive itself stays below the limit.
         var limit = rlimit(rlim_cur: 100_000, rlim_max: 100_000)
         setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
         for row in 0..<10_000 { try sheet.writeText("the same", row: row, column: 0) }
@@ -178,8 +178,8 @@ struct LifecycleTests {
     }
   }
 
-  // The library copies a sheet's rows once more when it packs them, and looks at no write of that copy either. What it packs
-  // then has a right check sum and a return code of 0.
+  // The library copies a sheet's rows once more for the archive, and does not check those writes either. The truncated
+  // part then has a valid checksum, and the return code is 0.
   @Test("a disk that has room for a sheet's rows but not for their copy makes an error, too")
   func fullDiskWhilePacking() async {
     await #expect(processExitsWith: .success) {
@@ -259,17 +259,17 @@ struct LifecycleTests {
     #expect(dlsym(nil, "rewind") == dlsym(libc, "rewind"))
   }
 
-  // The bytes of a streamed sheet's rows are counted, and all else is parsed.
+  // The bytes of a streamed sheet's rows are counted; everything else is parsed.
   @Test("a streamed sheet that lacks anything is no finished one", arguments: [1, 4_000])
   func brokenSheet(rowCount: Int) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
-      // Pieces of a quarter of a megabyte: rows lie across them.
+      // Long enough for rows to cross pieces of a quarter of a megabyte.
       let text = String(repeating: "the same ", count: 20)
       try sheet.setColumns(0...0, width: 20)
       for row in 0..<rowCount { try sheet.writeText(text, row: row, column: 0) }
-      // A row without cells has no end of its own.
+      // A row without cells has no end tag.
       try sheet.setRow(rowCount, height: 30)
       try workbook.close()
       let path = "\(directory)/\(try #require(contents(of: directory).first))"

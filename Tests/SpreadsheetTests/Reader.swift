@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What openpyxl, a reader that knows nothing of this module, finds in a file.
+/// A workbook as openpyxl, an independent reader, reads it.
 struct ReadWorkbook: Decodable {
   struct Cell: Decodable {
     /// openpyxl's data type: `s`, `n`, `b`, `d`, `f`.
@@ -37,7 +37,7 @@ struct ReadWorkbook: Decodable {
     let charts: [String]
     let landscape: Bool
     let fitsToPage: Bool
-    /// Pages; 1 where the file says nothing, 0 for as many as it takes.
+    /// The number of pages; 1 if not set, 0 for as many as needed.
     let fitToWidth: Int?
     let fitToHeight: Int?
     let paper: Int?
@@ -48,7 +48,7 @@ struct ReadWorkbook: Decodable {
     let tab: String?
     let gridlines: Bool
     let protection: [String: Bool]
-    /// Exactly the characters of each text, by reading the XML without openpyxl.
+    /// The exact characters of each text, read from the XML without openpyxl.
     let raw: [String: String]
   }
 
@@ -163,7 +163,7 @@ struct ReadWorkbook: Decodable {
 }
 
 enum Python {
-  /// The first Python that has openpyxl: Debian installs it for its own, which need not be the first on the path.
+  /// The first Python with openpyxl: Debian installs it for its own Python, which need not be the first in PATH.
   static func withOpenpyxl() throws -> String {
     try #require(found, "openpyxl is missing: `apt-get install python3-openpyxl`, or `pip install openpyxl`")
   }

@@ -13,7 +13,7 @@ struct StreamingTests {
       for row in 0..<rows {
         try orders.writeText("order \(row)", row: row, column: 0)
         try refunds.writeInteger(row, row: row, column: 1)
-        // Backwards: in memory any order will do.
+        // Descending rows, which a sheet in memory allows.
         try findings.writeText("finding \(row)", row: rows - 1 - row, column: 0)
         try orders.writeInteger(-row, row: row, column: 1)
         try refunds.writeText("refund \(row)", row: row, column: 0)

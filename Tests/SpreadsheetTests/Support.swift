@@ -3,7 +3,7 @@ import Spreadsheet
 import TestSupport
 import Testing
 
-/// A directory of its own for one test, gone afterwards.
+/// Creates a directory for one test and removes it afterwards.
 func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
   let directory = FileManager.default.temporaryDirectory.appending(path: "spreadsheet-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -12,12 +12,12 @@ func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws ->
 }
 
 extension DocumentProperties {
-  /// The same instant in every test, so that files can be compared.
+  // A fixed instant, so that files can be compared.
   static let sample = DocumentProperties(title: "Night audit", created: 1_763_510_400)
 }
 
 extension Workbook {
-  /// A workbook `book.xlsx` whose temporary files are beside it.
+  /// Creates `book.xlsx` in the directory of its temporary files.
   init(in directory: String, properties: DocumentProperties = .sample) throws(SpreadsheetError) {
     try self.init(
       path: "\(directory)/book.xlsx", temporaryDirectory: directory, properties: properties)
@@ -36,7 +36,7 @@ func roundTrip(
   }
 }
 
-/// The code of the error that the body throws, nil when it throws none.
+/// Returns the code of the error that the body throws; nil if it throws none.
 func code(_ body: () throws -> Void) -> SpreadsheetError.Code? {
   do {
     try body()
@@ -46,7 +46,7 @@ func code(_ body: () throws -> Void) -> SpreadsheetError.Code? {
   }
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end and returns its output.
 func run(_ program: String, _ arguments: [String], input: String = "") throws -> Data {
   try Command.run([program] + arguments, input: input)
 }

@@ -6,10 +6,10 @@ import Testing
 struct TableTests {
   static let headers = ["Order", "Amount", "Odd '#[1]"]
 
-  /// What the three rows of the table come to.
+  // The totals of the table's three rows.
   private static let totals = (sum: 6.75, count: 3.0)
 
-  /// A table of three rows with totals, from the second row and column on.
+  /// Writes a table of three rows with totals, from the second row and column on.
   private func writeTable(
     named name: StaticString, to sheet: Sheet, of workbook: borrowing Workbook, totals: (sum: Double, count: Double)
   ) throws {
@@ -32,7 +32,7 @@ struct TableTests {
     try sheet.addTable(table, firstRow: 1, firstColumn: 1, rowCount: 3)
   }
 
-  /// Two sheets with a table of each kind, and one between them without.
+  /// Writes two sheets with a table, streamed and in memory, and one between them without.
   private func write(
     to workbook: borrowing Workbook, totals: (sum: Double, count: Double) = TableTests.totals
   ) throws {
@@ -51,7 +51,7 @@ struct TableTests {
     #expect(table.range == "B2:D6")
     #expect(table.columns == Self.headers)
     #expect(table.totals == ["Total", "sum", "count"])
-    // Excel repairs a file whose header cells differ from the names of the columns.
+    // Excel repairs a file whose header cells differ from the column names.
     #expect(["B2", "C2", "D2"].map { sheet.raw[$0] } == Self.headers)
     #expect(sheet.cells["B2"]?.isBold == true)
     #expect(["B3", "B4", "B5", "B6"].map { sheet.raw[$0] } == ["order 0", "order 1", "order 2", "Total"])
@@ -98,7 +98,7 @@ struct TableTests {
   func recalculation() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
-      // Wrong on purpose: the file's own results must not be what comes back.
+      // Wrong results, to show that LibreOffice computes its own.
       try write(to: workbook, totals: (-1, -1))
       try workbook.close()
       let converted = try ReadWorkbook(path: LibreOffice.recalculate("\(directory)/book.xlsx", in: directory))
@@ -118,7 +118,7 @@ enum LibreOffice {
 
   static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: program) }
 
-  /// Opens the file, calculates every formula, and saves it as LibreOffice would.
+  /// Opens the file in LibreOffice, computes every formula, and saves it.
   static func recalculate(_ path: String, in directory: String) throws -> String {
     let output = "\(directory)/converted"
     let profile = "\(directory)/profile"
@@ -132,7 +132,7 @@ enum LibreOffice {
     return "\(output)/\((path as NSString).lastPathComponent)"
   }
 
-  /// Without it LibreOffice shows the results that the file brings.
+  // By default LibreOffice shows the results in the file.
   private static let settings = """
     <?xml version="1.0" encoding="UTF-8"?>
     <oor:items xmlns:oor="http://openoffice.org/2001/registry">

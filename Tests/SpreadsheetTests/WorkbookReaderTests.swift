@@ -2,11 +2,10 @@ import Foundation
 import Spreadsheet
 import Testing
 
-/// Workbooks that come back, from whichever program, and files that only look like some.
+/// Workbooks from various programs, and hostile or damaged files.
 @Suite struct WorkbookReaderTests {
   private static let columns = ["Finding id", "Status", "Owner", "Remark"]
 
-  /// Rows as `number: column=cell`, sheet by sheet.
   private func read(_ path: String, sheet: String = "Findings") throws -> [ReadRow] {
     var rows: [ReadRow] = []
     let reader = try WorkbookReader(path: path)
@@ -18,7 +17,7 @@ import Testing
     return rows
   }
 
-  /// Runs a Python program that finds helpers for hand-made archives, and lets the body read `book.xlsx`.
+  /// Runs a Python program with helpers for hand-made archives, and passes its `book.xlsx` to the body.
   private func withBook<Result>(_ program: String, _ body: (String) throws -> Result) throws -> Result {
     try withTemporaryDirectory { directory throws in
       let path = "\(directory)/book.xlsx"
@@ -125,7 +124,7 @@ import Testing
     }
   }
 
-  /// What Excel makes of a sheet: shared and rich texts, hints for pronunciation, prefixes, cells without a place.
+  /// Excel's form of a sheet: shared and rich strings, phonetic hints, namespace prefixes, cells without a reference.
   @Test func excelsWayOfWritingIsRead() throws {
     let program = #"""
       shared = (f'<x:sst xmlns:x="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
@@ -253,7 +252,7 @@ import Testing
     #expect(error?.description == "cannot open /nonexistent/book.xlsx: does not exist")
   }
 
-  /// Whatever happens to a file, reading it ends, with rows or with an error of ours.
+  /// Reading any damaged file ends with rows or with a `WorkbookReadError`.
   @Test func damagedFilesNeverCrash() throws {
     let program = "save(parts(inline(['Finding id', 'Status'], *[[f'id{i}', 'open'] for i in range(200)])))"
     try withBook(program) { path throws in

@@ -8,7 +8,7 @@ import Reconciliation
 import Synchronization
 import Testing
 
-/// Every row of the table of Apple's errors, against a server that says what a test wrote.
+/// Every error in Apple's documentation, from a scripted server.
 struct ConnectClientTests {
   private static let now = Instant(seconds: 1_795_212_000)
   private static let key = P256.Signing.PrivateKey()
@@ -61,7 +61,7 @@ struct ConnectClientTests {
 
   // MARK: - Files
 
-  /// `agzip` is no registered encoding: whoever decodes by it fails.
+  /// `agzip` is not a registered encoding, so a client that decodes by the header would fail.
   @Test(arguments: ["agzip", "gzip", nil])
   func aReportComesAsItIsWhateverItsEncodingIsCalled(encoding: String?) async throws {
     let bytes = try #require(Gunzip.compressed(Array("SKU\tUnits\n".utf8)))
@@ -158,7 +158,6 @@ struct ConnectClientTests {
         == .refused(.parameters("Vendor number is wrong.")))
   }
 
-  /// Some tools ask for ever with the same token.
   @Test func aRefusedTokenIsReplacedOnce() async throws {
     let refusal = Self.error(401, "NOT_AUTHORIZED", "Authentication credentials are missing or invalid.")
     let asked = try await ask([Self.salesPath: [refusal]])

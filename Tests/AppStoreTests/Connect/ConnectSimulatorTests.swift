@@ -6,13 +6,13 @@ import Reconciliation
 import TieOut
 import Testing
 
-/// The client and the reader against the simulator, with every fault that it knows of reports.
+/// The client and the report reader against the simulator, with all its report faults.
 struct ConnectSimulatorTests {
   private static let key = P256.Signing.PrivateKey()
   private static let now = Instant(seconds: 1_795_212_000)
   private static let day = "2026-11-10"
 
-  /// Two purchases of 10 November in California, one of which is counted a day later, a refund, and a lost order.
+  /// Two purchases of 10 November in California, one of them counted a day later, a refund, and a lost order.
   private static var world: String {
     get throws {
       let pem = try #require(
@@ -77,7 +77,7 @@ struct ConnectSimulatorTests {
       }
       #expect(file.name == "S_D_80012345_20261110_V1_0.txt.gz" && file.version == "1_0")
       let rows = try rows(answer)
-      // 2 bought and 1 that nobody can be asked about; 2 taken back; neither the sandbox nor the next day.
+      // 2 bought and 1 lost; 2 refunded; without the sandbox and the next day.
       #expect(rows.filter { $0.units > .zero }.map(\.units).reduce(.zero, +) == Millionths(3))
       #expect(rows.filter { $0.units < .zero }.map(\.units).reduce(.zero, +) == Millionths(-2))
       #expect(rows.allSatisfy { $0.country == "US" && $0.parent == "GAME01" && $0.type == "IA1" })
@@ -147,7 +147,7 @@ struct ConnectSimulatorTests {
     }
   }
 
-  /// Both kinds of finance report of one period have the same sums, and what is settled late is in the next one.
+  /// Both kinds of finance report of one period have the same sums, and a late settlement is in the next one.
   @Test func financeReportsAgreeWithEachOther() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       var sums: [Millionths] = []
@@ -174,7 +174,7 @@ struct ConnectSimulatorTests {
         return
       }
       #expect(throws: ReportProblem.self) { try FinanceReport.read(file.bytes, period: nil) { _ in } }
-      // A calendar month is no fiscal period, and a wrong region has no sales.
+      // A calendar month is not a fiscal period, and a wrong region has no sales.
       #expect(
         try await download(simulator, kind: .finance(type: "FINANCIAL", region: "US"), name: "2027-02").outcome
           == .noSales)

@@ -54,7 +54,7 @@ struct CircuitBreakerTests {
     #expect(breaker.admit(now: .seconds(12)) == .refused(wait: .seconds(1)))
     breaker.record(.success, permit: second, now: .seconds(13))
     #expect(!breaker.isOpen)
-    // It starts afresh: what failed before the pause is forgotten.
+    // Failures before the pause are forgotten.
     try breaker.call(.failure, .failure, at: .seconds(14))
     #expect(!breaker.isOpen)
   }

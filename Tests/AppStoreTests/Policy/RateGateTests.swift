@@ -12,11 +12,11 @@ struct RateGateTests {
       for _ in 0..<500 { group.addTask { try await gate.admit() } }
       try await group.waitForAll()
     }
-    // 500 at 50 a second need 10 seconds of the clock that only sleeping moves, less the burst.
+    // 500 at 50 per second take 10 seconds, less the burst, on a clock that only sleeping advances.
     #expect((.seconds(9)...(.seconds(10))).contains(clock.slept))
   }
 
-  /// One after the other: in a crowd the next one may move the clock before this one has read it.
+  // Sequential, because another waiter could advance the clock before this one reads it.
   @Test func noSecondHasMoreThanTheRate() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 50, clock: clock.gateClock)
@@ -46,7 +46,7 @@ struct RateGateTests {
           try await gate.admit()
           order.note(number)
         }
-        // The first one sleeps, the others queue: only then does the next one come.
+        // The first sleeps and the others queue before the next one starts.
         while number == 0 ? !sleeper.isAsleep : gate.waitingCount < number { await Task.yield() }
       }
       sleeper.wakeForGood()
@@ -69,7 +69,7 @@ struct RateGateTests {
     second.cancel()
     await #expect(throws: CancellationError.self) { try await second.value }
     #expect(gate.waitingCount == 1)
-    // The first one is asleep, not in line; the place goes to the third one.
+    // The first is asleep and not in line, so its place goes to the third.
     first.cancel()
     await #expect(throws: CancellationError.self) { try await first.value }
     sleeper.wakeForGood()
@@ -85,7 +85,7 @@ struct RateGateTests {
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  /// What nobody wants any more when its turn comes goes by at once, and leaves the turn to others.
+  /// An unwanted request leaves at once, and its turn goes to others.
   @Test func whatIsNotWantedAnyMoreTakesNoTurn() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 1, clock: clock.gateClock)
@@ -109,7 +109,7 @@ struct RateGateTests {
     #expect(clock.slept == .seconds(30))
   }
 
-  /// Three processes that take their turns from one row.
+  /// Three processes that reserve turns from one row.
   @Test func gatesThatShareARateKeepItTogether() async throws {
     let clock = StoppedClock()
     let row = SharedRow(interval: .milliseconds(200), clock: clock)
@@ -123,7 +123,7 @@ struct RateGateTests {
     #expect(mostInOneSecond(times) <= 5)
   }
 
-  /// A bucket that another process has shut is shut here; turns that several share, or that are rare, are none.
+  /// A bucket that another process has shut counts as held up; shared or rare turns do not.
   @Test(arguments: [(5, 3_600, true), (5, 5, false), (0.05, 100, false), (0.05, 3_600, true)] as [(Double, Int, Bool)])
   func whoIsShutOutByOthersNeedNotStandInLine(rate: Double, ahead: Int, isHeldUp: Bool) async throws {
     let clock = StoppedClock()
@@ -145,7 +145,7 @@ struct RateGateTests {
     #expect(gate.isHeldUp)
   }
 
-  /// Who waits alone takes a burst's worth, so that nothing is lost to the others; a crowd asks once a second.
+  /// A single waiter reserves one burst, so that other processes lose nothing; many waiters reserve once a second.
   @Test func aCrowdTakesItsTurnsTogether() async throws {
     let sleeper = Sleeper()
     let taken = Mutex<[Int]>([])
@@ -178,7 +178,7 @@ struct RateGateTests {
     #expect((.seconds(9)...(.seconds(10))).contains(clock.slept))
   }
 
-  /// 429 is about all of us; a server in trouble gets a tenth of what is left of the night.
+  /// 429 concerns every request; after a server error the hold is a tenth of the remaining time.
   @Test(arguments: [(429, 3_600), (503, 120), (500, 120), (nil, 120)] as [(Int?, Int64)])
   func aServerInTroubleDoesNotEndTheNight(httpStatus: Int?, seconds: Int64) async throws {
     let clock = StoppedClock()
@@ -194,12 +194,12 @@ struct RateGateTests {
     let gate = RateGate(rate: 1_000)
     let before = RateGate.Clock.continuous.uptime()
     for _ in 0..<110 { try await gate.admit() }
-    // 100 come with the first burst at most; the others are a millisecond apart.
+    // At most 100 in the first burst; the others are a millisecond apart.
     #expect(RateGate.Clock.continuous.uptime() - before >= .milliseconds(9))
   }
 }
 
-/// One row that hands out turns, as the database does.
+/// A row that hands out turns, as the database does.
 private final class SharedRow: Sendable {
   private let next = Mutex(Duration.zero)
   private let interval: Duration
@@ -223,7 +223,7 @@ private final class SharedRow: Sendable {
   }
 }
 
-/// A clock on which who sleeps stays asleep until woken or cancelled.
+/// A clock on which sleepers stay asleep until woken or cancelled.
 private final class Sleeper: Sendable {
   private let time = Mutex(Duration.zero)
   private let asleep = Mutex(false)
@@ -247,7 +247,6 @@ private final class Sleeper: Sendable {
   }
 }
 
-/// Who was let through, in that order.
 private final class Order: Sendable {
   private let noted = Mutex<[Int]>([])
 

@@ -1,12 +1,11 @@
 import AppStore
 import Synchronization
 
-/// A clock that stands still until somebody sleeps, and then jumps.
+/// A clock that only sleeping advances.
 final class StoppedClock: Sendable {
   private let time = Mutex(Duration.zero)
   private let hook = Mutex<(@Sendable () -> Void)?>(nil)
 
-  /// The sum of all sleep.
   var slept: Duration { time.withLock { $0 } }
 
   func onFirstSleep(_ action: @escaping @Sendable () -> Void) { hook.withLock { $0 = action } }

@@ -35,7 +35,7 @@ struct TokenBucketTests {
   @Test func aLateWakeUpIsMadeUpFor() {
     var bucket = TokenBucket(rate: 50)
     for _ in 0..<5 { _ = bucket.take(now: .zero) }
-    // Two intervals late: both are granted at once, and a third is not.
+    // Two intervals late: two are granted at once, and a third is not.
     #expect(bucket.take(now: .milliseconds(40)) == .zero)
     #expect(bucket.take(now: .milliseconds(40)) == .zero)
     #expect(bucket.take(now: .milliseconds(40)) == .milliseconds(20))
@@ -50,7 +50,7 @@ struct TokenBucketTests {
       var grants: [Duration] = []
       while grants.count < Int(rate) * 5 + 20 {
         if bucket.take(now: now) == .zero { grants.append(now) }
-        // Crowds, near misses and pauses.
+        // Simultaneous requests, near misses and pauses.
         let longest: [Int64] = [0, 0, 0, 1, 10_000, 1_000_000, 40_000_000, 1_500_000_000]
         now += .nanoseconds(Int64.random(in: 0...(longest.randomElement(using: &random) ?? 0), using: &random))
       }
@@ -96,7 +96,7 @@ struct TokenBucketTests {
   }
 }
 
-/// The most of these times, which ascend, that lie within one second (the end not included).
+/// The maximum number of ascending times within one second, its end excluded.
 func mostInOneSecond(_ times: [Duration]) -> Int {
   var most = 0
   var first = 0

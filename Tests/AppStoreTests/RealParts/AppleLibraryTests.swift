@@ -4,13 +4,13 @@ import Foundation
 import Reconciliation
 import Testing
 
-/// Apple's own server library asks the simulator what our client asks, and both must learn the same.
+/// Apple's own server library sends the simulator the same requests as our client, and both must read the same.
 @Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(10)))
 struct AppleLibraryTests {
   private static let day: Int64 = 86_400_000
 
-  /// Forty-five purchases of one customer besides, so that histories have pages, and of late: Apple keeps notifications for
-  /// half a year by the clock of whoever asks.
+  /// Adds forty-five purchases of one customer, so that histories have pages. They are recent, because Apple keeps
+  /// notifications for half a year by the clock of the client.
   private static func world(now: Int64, key: P256.Signing.PrivateKey, root: String) -> String {
     let gems = (0..<45).map { number in
       let refund =
@@ -77,7 +77,7 @@ struct AppleLibraryTests {
   }
 }
 
-/// What our client learns, in the shape that the script prints.
+/// The results of our client in the format of the script.
 private struct LearntByUs {
   let client: ServerAPIClient
 

@@ -6,8 +6,8 @@ import X509
 
 @testable import AppStore
 
-/// Two programs that know nothing of ours judge what ours judges: Apple's server library, and a public verifier that speaks
-/// for verifyReceipt. Where they differ, a table says why.
+/// Two independent programs verify the same receipts: Apple's server library, and a public verifier that replaces
+/// verifyReceipt. A table explains the differences.
 @Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(10)))
 struct SecondJudgeTests {
   private struct Entry {
@@ -42,11 +42,11 @@ struct SecondJudgeTests {
       }
     }
     for difference in differences.subtracting(Self.explained.keys).sorted() { Issue.record("\(difference)") }
-    // A difference that is gone is struck from the table.
+    // A difference that no longer occurs must be removed from the table.
     #expect(Set(Self.explained.keys).subtracting(differences).isEmpty)
   }
 
-  /// What we take from it; nil when it is refused.
+  /// The ids that we accept; nil if rejected.
   private static func verdict(_ entry: Entry, roots: TrustedRoots) -> [[String]]? {
     if entry.kind == "signed" {
       let result = JWSVerifier(roots: roots).verifyTransaction(entry.payload, channel: .offline)
@@ -85,8 +85,8 @@ struct SecondJudgeTests {
     return entries
   }
 
-  /// Why a judge says otherwise than we do, by what it says. Ours is the stricter one in each case: it accepts nothing that
-  /// one of the others refuses.
+  /// The explanation of each difference, by the verdicts. Ours is the strictest: it accepts nothing that another one
+  /// rejects.
   private static let explained: [String: String] = {
     let callers = "The public verifier vouches for bytes; what a transaction must have is for its caller to look at."
     let optional =

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 asked = json.load(sys.stdin)
 roots = [x509.load_pem_x509_certificate(text.encode()).public_bytes(Encoding.DER) for text in asked["roots"]]
 verifier = Verifier(Config(roots=roots))
-# One for each environment: Apple's library is told which one to expect.
+# One per environment, because Apple's library must be told which to expect.
 libraries = [
     SignedDataVerifier(roots, False, environment, "com.example.game", 1234567890)
     for environment in (Environment.PRODUCTION, Environment.SANDBOX)
@@ -31,7 +31,7 @@ def public(entry):
             content = json.loads(result.payload.json) if result.verified else None
             told = content and [[content.get("transactionId"), content.get("productId")]]
         except (ValueError, AttributeError, RecursionError):
-            # It vouches for bytes; that they are an object is for its caller to find out.
+            # It verifies bytes; the caller must check that they are an object.
             return {"accepted": False, "reason": "no object", "content": None}
     else:
         result = verifier.verify_receipt(entry["payload"])

@@ -35,7 +35,7 @@ struct ReceiptKindTests {
 
   @Test(
     arguments: [
-      // Cut off, another content type, no content, a set instead of a sequence, lengths that make no sense.
+      // Truncated, another content type, no content, a set instead of a sequence, invalid lengths.
       [0x30, 0x11] + signedData, [0x30, 0x82, 0x01, 0x10] + signedData,
       [0x30, 0x10] + signedData.map { $0 == 0x02 ? 0x01 : $0 }, [0x30, 0x0B] + signedData.prefix(11),
       [0x30, 0x10] + signedData.map { $0 == 0xA0 ? 0x30 : $0 }, [0x31, 0x10] + signedData,
@@ -81,7 +81,7 @@ struct ReceiptKindTests {
     #expect(ReceiptKind.detect(payload: payload) == .malformed)
   }
 
-  /// Apple's own shapes, and what apps make of them: the receipt is told from what lies beside it.
+  /// Apple's JSON and that of common apps: the receipt is found beside other fields.
   @Test(arguments: [
     #"[{"transactionReceipt":"JWS"}]"#, #"{"signedTransactions":["JWS"],"revision":"r","hasMore":false}"#,
     #"{"transactions":[{"jwsRepresentation":"JWS","price":990}]}"#, #"{"data":{"signedTransactionInfo":"JWS"}}"#,

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-/// What transport does to a payload on its way to us, as a function of the payload. The simulator does the same.
+/// The transport damage of a payload. The simulator applies the same.
 enum TransportDamage: String, CaseIterable, CustomTestStringConvertible {
   case none, spaceForPlus, otherAlphabet, lostPadding, addedPadding, linesOf64, linesOf76, linesOf64AndSpaces, quotes
   case singleQuotes, escapedSlashes, escapedLineBreaks, jsonReceiptData, jsonPayload, jsonOtherName, jsonNested,
@@ -13,7 +13,7 @@ enum TransportDamage: String, CaseIterable, CustomTestStringConvertible {
 
   var testDescription: String { rawValue }
 
-  /// The damaged text; nil where the damage makes no sense for the payload.
+  /// The damaged text; nil if the damage does not apply to the payload.
   func applied(to payload: String) -> String? {
     let isJWS = payload.contains(".")
     switch self {
@@ -64,7 +64,7 @@ enum TransportDamage: String, CaseIterable, CustomTestStringConvertible {
 struct TransportDamageTests {
   private static func judge() throws -> OfflineJudge { OfflineJudge(roots: try TestCertificateAuthority.bothRoots) }
 
-  /// Receipts whose base64 has plus signs and slashes, and needs padding.
+  /// Receipts whose base64 has plus signs, slashes and padding.
   private static let payloads: [String] = {
     do {
       var receipt = try TestAppReceipt()
@@ -93,8 +93,8 @@ struct TransportDamageTests {
     var receipt = try TestAppReceipt()
     let attributes = receipt.attributes
     var payload = ""
-    // One in 64 signatures ends so where the length is a multiple of three: a third of these lengths is, whatever the
-    // keys of this run.
+    // One in 64 signatures ends with a plus sign if the length is a multiple of three, as a third of these lengths is
+    // for any keys.
     for salt in 0..<4_000 where !payload.hasSuffix("+") {
       let filler = [UInt8](repeating: UInt8(ascii: "-"), count: salt % 3)
       receipt.attributes = attributes + [TestASN1.attribute(77, Array("\(salt + 10_000)".utf8) + filler)]
@@ -115,7 +115,7 @@ struct TransportDamageTests {
     for payload in Self.payloads {
       for second in [TransportDamage.quotes, .bytea, .linesOf76, .jsonList, .blanksAround] {
         guard let damaged = damage.applied(to: payload), let twice = second.applied(to: damaged) else { continue }
-        // Line breaks within JSON are none of transport's doing, and a quotation mark within one is its end.
+        // Transport breaks no lines within JSON, and a quotation mark would end its string.
         let isJSON = damaged.contains("{") || damaged.contains("[")
         let breaksJSON = damaged.utf8.contains { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }
         guard !(isJSON && second == .linesOf76), !(breaksJSON && second == .jsonList) else { continue }

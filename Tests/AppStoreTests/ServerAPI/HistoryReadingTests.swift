@@ -3,7 +3,6 @@ import Testing
 
 @testable import AppStore
 
-/// Pages go in, steps come out.
 struct HistoryReadingTests {
   private static let failure = Silence(reason: .appleError, detail: "HTTP 500")
 
@@ -94,7 +93,7 @@ struct HistoryReadingTests {
     #expect(reading.answer.end == .unanswered(Silence(reason: .appleError, detail: "Apple refuses its own revision")))
   }
 
-  /// It would hold back everything after it for ever.
+  /// A single rejected transaction is skipped, because it would block everything after it.
   @Test func whatIsNotBelievedAmongOthersIsPassedOver() throws {
     var reading = try reading()
     _ = reading.received(try page(["1"], revision: "a", hasMore: true))
@@ -108,7 +107,7 @@ struct HistoryReadingTests {
     #expect(reading.answer.trail.warnings.count == 2)
   }
 
-  /// A page of which nothing is believed must come again the next night, so the cursor stays before it.
+  /// A page whose transactions are all rejected must be read again, so the revision stays before it.
   @Test func theRevisionNeverPassesAPageThatIsNotBelieved() throws {
     var reading = try reading()
     _ = reading.received(try page(["1"], revision: "a", hasMore: true))

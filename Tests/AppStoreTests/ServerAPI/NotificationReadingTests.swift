@@ -3,7 +3,6 @@ import Testing
 
 @testable import AppStore
 
-/// Pages go in, steps come out.
 struct NotificationReadingTests {
   private func reading(
     of type: String? = nil, token: String? = nil, pages: Int = 100, appAppleId: Int64? = nil
@@ -27,7 +26,7 @@ struct NotificationReadingTests {
     var reading = try reading()
     let first = try page([notification("u1"), notification("u2")], token: "a", hasMore: true)
     #expect(reading.received(first) == .ask(paginationToken: "a"))
-    // An overlap brings u2 again.
+    // An overlap repeats u2.
     let second = try page([notification("u2"), notification("u3")], token: nil, hasMore: false)
     #expect(reading.received(second) == .finish)
     #expect(reading.answer.notifications.map(\.uuid) == ["u1", "u2", "u3"])
@@ -49,7 +48,7 @@ struct NotificationReadingTests {
     var reading = try reading(of: "ONE_TIME_CHARGE")
     #expect(reading.received(try page([notification("u1")], token: nil, hasMore: false)) == .finish)
     #expect(reading.answer.notifications.isEmpty && reading.answer.health == .failure)
-    // A stray among those that were asked for is a fact like any other.
+    // Another type among the requested ones is evidence like any other.
     var mixed = try self.reading(of: "REFUND")
     let stray = try ServerAPIScript.notification("u2", type: "FUTURE_TYPE")
     #expect(mixed.received(try page([notification("u1"), stray], token: nil, hasMore: false)) == .finish)
@@ -83,7 +82,6 @@ struct NotificationReadingTests {
     #expect(third.answer.end == .pageLimit && third.answer.paginationToken == "a")
   }
 
-  /// Only a page that says so is the last one.
   @Test func aPageThatDoesNotSayWhetherThereAreMoreIsNotTheLast() throws {
     let pages = [
       (#"{"paginationToken":"a","notificationHistory":[]}"#, NotificationReading.Step.ask(paginationToken: "a")),
@@ -104,13 +102,13 @@ struct NotificationReadingTests {
       "u3", transaction: TestJWS.transaction { $0["bundleId"] = "com.example.other" })
     let spoilt = ServerAPIScript.spoilt(try notification("u4"))
     _ = reading.received(try page([notification("u1"), other, inner, spoilt, "", "x"], token: nil, hasMore: false))
-    // The third is Apple's notification all the same; only its transaction is not believed.
+    // The third is Apple's notification; only its transaction is rejected.
     #expect(reading.answer.notifications.map(\.uuid) == ["u1", "u3"])
     #expect(reading.answer.notifications.last?.transaction == .failure(.otherBundle))
     #expect(reading.answer.disbelieved.count == 5)
   }
 
-  /// Apple's own server library compares it in production's notifications.
+  /// Apple's own server library compares the app's Apple ID in production notifications.
   @Test(arguments: [(nil, 1, 0), (1_234_567_890, 1, 0), (1_234_567_891, 0, 1)] as [(Int64?, Int, Int)])
   func theNumberOfTheAppIsCompared(configured: Int64?, believed: Int, refused: Int) throws {
     var reading = try reading(appAppleId: configured)

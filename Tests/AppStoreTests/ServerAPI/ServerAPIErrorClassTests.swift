@@ -22,7 +22,7 @@ struct ServerAPIErrorClassTests {
     + rows(404, [4_040_002, 4_040_004, 4_040_006], .retry)
     + rows(404, [4_040_003], .appUnknown)
     + rows(404, [4_040_005, 4_040_010], .transactionNotFound)
-    // Of interfaces that are not asked.
+    // Errors of endpoints that are not used.
     + rows(404, [4_040_007, 4_040_008, 4_040_009, 4_040_019], .retry)
     + rows(429, [4_290_000], .rateLimited)
     + rows(500, [5_000_000, 5_000_001], .retry)
@@ -52,7 +52,7 @@ struct ServerAPIErrorClassTests {
     }
   }
 
-  /// Nothing that is not Apple's own word about the id may end as a verdict about it.
+  /// Without Apple's error code, no status may lead to a verdict about the ID.
   @Test func noStatusAloneIsAVerdict() {
     for status in 0...999 {
       let errorClass = ServerAPIErrorClass.classify(httpStatus: status, errorCode: nil)

@@ -4,7 +4,6 @@ import NIOHTTP1
 import Reconciliation
 import Testing
 
-/// What is sent for each page.
 @Suite(.timeLimit(.minutes(10)))
 struct ServerAPIPagingTests {
   typealias Script = ServerAPIScript
@@ -195,7 +194,7 @@ struct ServerAPIPagingTests {
       #"{"endDate":1795212000000,"notificationSubtype":"UPGRADE","notificationType":"DID_CHANGE_RENEWAL_PREF","#
       + #""startDate":1795039200000}"#
     #expect(server.requests.map(\.body) == [body])
-    // Apple takes no subtype by itself.
+    // Apple accepts no subtype without a type.
     let all = NotificationQuery(start: Script.now, end: Script.now, type: nil, subtype: "UPGRADE", now: Script.now)
     #expect(all.subtype == nil)
   }

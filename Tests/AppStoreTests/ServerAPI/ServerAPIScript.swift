@@ -2,7 +2,7 @@ import AppStore
 import Foundation
 import Reconciliation
 
-/// The client in front of a scripted server, for one question.
+/// A client with a scripted server, for one question.
 enum ServerAPIScript {
   static let now = Instant(seconds: 1_795_212_000)
   static let id = "2000000123456789"
@@ -18,7 +18,7 @@ enum ServerAPIScript {
       let transport = HTTPTransport()
       do {
         let side = { (name: String) in
-          // A slash too many must make no difference.
+          // A trailing slash is ignored.
           ServerAPIHost(
             url: try EndpointURL("http://127.0.0.1:\(port)/\(name)/"), requestsPerSecond: rate,
             gate: { RateGate(rate: $1, clock: clock) })
@@ -45,7 +45,6 @@ enum ServerAPIScript {
       httpStatus ?? code / 10_000, #"{"errorCode":\#(code),"errorMessage":"Message \#(code)."}"#.utf8, headers: headers)
   }
 
-  /// A page of a history.
   static func history(_ ids: [String], revision: String?, hasMore: Bool) throws -> String {
     let signed = try ids.map { id in
       "\"\(try TestJWS(payload: TestJWS.transaction { $0["transactionId"] = id }).text)\""
@@ -69,14 +68,13 @@ enum ServerAPIScript {
     ]).text
   }
 
-  /// A page of notifications.
   static func notifications(_ signed: [String], token: String?, hasMore: Bool) -> String {
     let items = signed.map { #"{"signedPayload":"\#($0)","sendAttempts":[{"sendAttemptResult":"NEW_WORD"}]}"# }
     let token = token.map { #""paginationToken":"\#($0)","# } ?? ""
     return #"{\#(token)"hasMore":\#(hasMore),"notificationHistory":[\#(items.joined(separator: ","))]}"#
   }
 
-  /// The same JWS with a signature that does not hold.
+  /// The same JWS with an invalid signature.
   static func spoilt(_ jws: String) -> String {
     let parts = jws.split(separator: ".")
     let last = parts[2]

@@ -6,7 +6,7 @@ import NIOHTTP1
 import Reconciliation
 import Testing
 
-/// The client and the simulator, each the other's test.
+/// The client against the simulator, each testing the other.
 @Suite(.timeLimit(.minutes(10)))
 struct ServerAPISimulatorTests {
   private static let day: Int64 = 86_400_000
@@ -46,9 +46,8 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  /// - Parameters:
-  ///   - count: consumables of one customer, one an hour, the second of which is refunded after one day, and whose refund
-  ///     is taken back after two.
+  /// - Parameter count: consumables of one customer, one per hour. The second is refunded after one day, and the refund
+  ///   is reversed after two.
   private func world(count: Int = 3, apps: String = "", more: String = "") -> String {
     let gems = (1...count).map { number in
       let refund =
@@ -79,7 +78,7 @@ struct ServerAPISimulatorTests {
       #expect(fact.signedDate == Instant(milliseconds: Self.start))
       #expect(try await setting.client.transactionInfo("5").fact?.environment == .sandbox)
       #expect(try await setting.client.transactionInfo("5", first: .sandbox).trail.asked == [.sandbox])
-      // Apple says the same of another app's transaction as of none at all.
+      // Apple's answer for another app's transaction is the same as for an unknown one.
       #expect(try await setting.client.transactionInfo("6").outcome == .notFound)
       #expect(try await setting.client.transactionInfo("404").outcome == .notFound)
       #expect(try await setting.client.transactionInfo("GPA-1").outcome == .malformedId)
@@ -226,7 +225,7 @@ struct ServerAPISimulatorTests {
       let refused = try await setting.simulator.transport.send(
         .init(url: "http://127.0.0.1:\(setting.simulator.port)/production/inApps/v1/transactions/1001")
       ).get()
-      // Without a token it is another app, with a limit of its own.
+      // Without a token it counts as another app, with its own limit.
       #expect(refused.status == 200)
       let again = try await setting.simulator.transport.send(
         .init(url: "http://127.0.0.1:\(setting.simulator.port)/production/inApps/v1/transactions/1001")

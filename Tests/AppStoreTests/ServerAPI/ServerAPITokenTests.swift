@@ -19,7 +19,7 @@ struct ServerAPITokenTests {
     #expect(claims["aud"] as? String == "appstoreconnect-v1" && claims["bid"] as? String == "com.example.game")
     #expect(claims["iat"] as? Int64 == 1_795_212_000 && claims["exp"] as? Int64 == 1_795_212_300)
     #expect(claims.count == 5)
-    // The raw form: DER would be answered with 401.
+    // The raw form: Apple would answer DER with 401.
     let signature = try P256.Signing.ECDSASignature(rawRepresentation: bytes(parts[2]))
     #expect(key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
   }
@@ -85,7 +85,6 @@ struct ServerAPITokenTests {
 }
 
 extension ServerAPICredentials {
-  /// Credentials of the test app.
   static func test(
     key: P256.Signing.PrivateKey = .init(), bundleId: String = "com.example.game"
   ) -> ServerAPICredentials {

@@ -51,7 +51,7 @@ struct TransactionInfoTests {
     #expect(answer.trail.asked == [.production, .sandbox] && answer.trail.errorCode == code)
   }
 
-  /// Nobody stands before a door that Apple has shut for an hour: the first side's word is no answer yet.
+  /// A gate that is shut for an hour is not waited for, and the first environment's "not found" is no answer by itself.
   @Test func aSideThatIsHeldUpIsNotWaitedFor() async throws {
     let tooMany = Script.error(4_290_000, headers: ["Retry-After": "3600"])
     let (answers, server) = try await Script.ask([
@@ -78,7 +78,7 @@ struct TransactionInfoTests {
     #expect(answer.trail.errorMessage == "Message 4040010.")
   }
 
-  /// One side's "no" and the other's silence is no "not found".
+  /// "Not found" in one environment and no answer from the other is not "not found".
   @Test func aSilentSandboxLeavesTheQuestionOpen() async throws {
     let (answer, _) = try await ask([
       Script.production: [Script.error(4_040_010)], Script.sandbox: [.http(503, [])],
@@ -109,7 +109,7 @@ struct TransactionInfoTests {
   func answersThatAreNone(reply: ScriptedServer.Reply, outcome: TransactionAnswer.Outcome) async throws {
     let (answer, server) = try await ask([Script.production: [reply], Script.sandbox: [try Script.info()]])
     #expect(answer.outcome == outcome)
-    // Above all a refused token: the sandbox would say "not found" to everything.
+    // Most of all a refused token: the sandbox would answer "not found" to everything.
     #expect(server.requests.count == 1)
   }
 
@@ -226,7 +226,7 @@ struct TransactionInfoTests {
     }
     #expect(server.requests.count == 72)
     #expect(most(in: times.info) <= 20 && most(in: times.refunds) <= 4)
-    // As fast as allowed, too: three seconds each, but for the bursts at the start.
+    // As fast as allowed, too: three seconds each, less the bursts at the start.
     #expect((.milliseconds(5_400)...(.milliseconds(5_950))).contains(clock.slept))
   }
 

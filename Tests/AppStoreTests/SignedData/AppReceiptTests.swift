@@ -110,7 +110,7 @@ struct AppReceiptTests {
   @Test("may be wrapped into lines and lack its padding")
   func readsWrappedBase64() throws {
     var built = try TestAppReceipt()
-    // One byte more, until padding is due.
+    // Lengthened until padding is needed.
     var filler: [UInt8] = []
     while try !built.base64.hasSuffix("=") {
       filler.append(1)
@@ -158,7 +158,7 @@ struct AppReceiptTests {
   }
 }
 
-/// One way to break an app receipt, and what must be said about it.
+/// A broken app receipt and its expected rejection.
 struct ReceiptRefusalCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let refusal: SignedDataRefusal
@@ -172,7 +172,6 @@ struct ReceiptRefusalCase: Sendable, CustomTestStringConvertible {
 }
 
 extension ReceiptRefusalCase {
-  /// Every way.
   static var all: [ReceiptRefusalCase] { receiptCases }
 }
 
@@ -239,7 +238,7 @@ private let receiptCases: [Case] = [
     let sha1 = Data([0x06, 0x05, 0x2B, 0x0E, 0x03, 0x02, 0x1A])
     let sha256 = Data([0x06, 0x05, 0x60, 0x86, 0x48, 0x01, 0x65])
     #expect(bytes.range(of: sha1) != nil)
-    // A digest identifier of the same length that is none: the signature is of no known form any more.
+    // Replaced by an invalid digest identifier of the same length, which makes the form unknown.
     var changed = bytes
     while let range = changed.range(of: sha1) { changed.replaceSubrange(range, with: sha256) }
     #expect(try verifier().verify(base64: changed.base64EncodedString()) == .failure(.unsupported("unknown digest")))

@@ -3,8 +3,8 @@ import Foundation
 import Testing
 import X509
 
-/// Writes what the fuzzer starts from and Apple would have signed, by new authorities:
-/// `FUZZ_CORPUS=Tests/Fuzz/Corpus swift test --filter FuzzCorpusTests`. The letters are those of `FuzzDecoder`.
+/// Writes the fuzzer's corpus, signed by new test authorities: `FUZZ_CORPUS=Tests/Fuzz/Corpus swift test --filter
+/// FuzzCorpusTests`. The letters are those of `FuzzDecoder`.
 @Suite struct FuzzCorpusTests {
   private static let directory = ProcessInfo.processInfo.environment["FUZZ_CORPUS"]
 

@@ -7,7 +7,7 @@ import X509
 
 @testable import AppStore
 
-/// One way to break a signed transaction, and what must be said about it.
+/// A broken signed transaction and its expected rejection.
 struct JWSRefusalCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let refusal: SignedDataRefusal
@@ -21,7 +21,6 @@ struct JWSRefusalCase: Sendable, CustomTestStringConvertible {
 }
 
 extension JWSRefusalCase {
-  /// Every way.
   static var all: [JWSRefusalCase] {
     headerCases + chainCases + dateCases + signatureCases + formCases + payloadCases
   }
@@ -53,26 +52,26 @@ struct JWSRefusalTests {
   }
 }
 
-/// A genuine JWS after a change that is signed over.
+/// A genuine JWS with a change made before signing.
 @Sendable private func signed(_ change: (inout TestJWS) throws -> Void) throws -> String {
   var jws = try TestJWS()
   try change(&jws)
   return try jws.text
 }
 
-/// A genuine payload under another header text, signed over.
+/// A genuine payload under another header, signed.
 @Sendable private func signed(header change: (String) throws -> String) throws -> String {
   let jws = try TestJWS()
   return try TestJWS.signed(header: change(jws.headerText), payload: TestJWS.json(jws.payload), key: jws.key)
 }
 
-/// Another payload text under the genuine header, signed over.
+/// Another payload under the genuine header, signed.
 @Sendable private func signed(payload: String) throws -> String {
   let jws = try TestJWS()
   return try TestJWS.signed(header: jws.headerText, payload: payload, key: jws.key)
 }
 
-/// A genuine JWS whose three parts are changed after signing.
+/// A genuine JWS with parts changed after signing.
 @Sendable private func altered(_ change: (inout [String]) throws -> Void) throws -> String {
   var parts = try TestJWS().text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
   try change(&parts)
@@ -359,13 +358,12 @@ private let zero = [UInt8](repeating: 0, count: 32)
   }
 }
 
-/// A signature put together anew from its two numbers.
 private func halves(_ text: String, join: ([UInt8], [UInt8]) -> [UInt8]) throws -> String {
   let bytes = try #require(Base64Text.decodeURLSafe(Array(text.utf8)[...]))
   return TestJWS.base64URL(join(Array(bytes[..<32]), Array(bytes[32...])))
 }
 
-/// The neighbour in the alphabet: the last of 86 characters carries four bits that belong to no byte.
+/// The next character whose unused bits differ: the last of 86 characters has four bits that belong to no byte.
 private func nextCharacter(_ character: Character?) -> Character {
   switch character {
   case "A": "B"

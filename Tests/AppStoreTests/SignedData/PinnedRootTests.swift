@@ -9,7 +9,7 @@ import X509
 
 private typealias Authority = TestCertificateAuthority
 
-/// A pin of this certificate. Nobody but Apple can make a certificate that fits one of Apple's pins.
+/// A pin of a test certificate, because only Apple has certificates for its own pins.
 private func pin(_ certificate: [UInt8], address: String = "https://example.com/a/Root.cer") -> TrustedRoots.Pin {
   TrustedRoots.Pin(name: "Test Root", fingerprint: TrustedRoots.fingerprint(certificate), address: address)
 }

@@ -3,7 +3,7 @@ import CryptoExtras
 import Foundation
 import TestSupport
 
-/// A key of a chain, with the signature algorithm that it signs certificates with.
+/// A key of a chain with its signature algorithm.
 enum RareKey {
   case rsa(_RSA.Signing.PrivateKey)
   case p384(P384.Signing.PrivateKey)
@@ -18,7 +18,7 @@ enum RareKey {
     }
   }
 
-  /// sha256WithRSAEncryption, or ecdsa-with-SHA384 and ecdsa-with-SHA256.
+  /// sha256WithRSAEncryption, ecdsa-with-SHA384 or ecdsa-with-SHA256.
   var algorithm: [UInt8] {
     switch self {
     case .rsa: RareEncoding.algorithm([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x0B], hasNull: true)
@@ -27,9 +27,8 @@ enum RareKey {
     }
   }
 
-  /// The signature as a certificate carries it.
-  ///
-  /// - Parameter isShort: whether `r` or `s` of an elliptic curve's signature is to have leading zero bytes.
+  /// The signature in the form of certificates.
+  /// - Parameter isShort: true if `r` or `s` must have leading zero bytes.
   func sign(_ bytes: [UInt8], isShort: Bool = false) throws -> [UInt8] {
     switch self {
     case .rsa(let key):
@@ -56,7 +55,7 @@ enum RareKey {
     }
   }
 
-  /// One signature of 128 has a leading zero byte.
+  // One signature of 128 has a leading zero byte.
   private static func drawn(_ isShort: Bool, _ sign: () throws -> (raw: [UInt8], form: [UInt8])) rethrows -> [UInt8] {
     while true {
       let (raw, form) = try sign()
@@ -65,13 +64,12 @@ enum RareKey {
   }
 }
 
-/// Writes chains and receipts in the encodings that DER allows, drawn from a seed.
+/// Writes chains and receipts in encodings that DER allows, drawn from a seed.
 struct RareEncoding {
   var random: SeededGenerator
-  /// Also draws what RFC 5280 or DER forbids, and Apple has never sent: negative serial numbers, for instance.
+  /// True to draw encodings that RFC 5280 or DER forbids and Apple has never sent, such as negative serial numbers.
   var isForbidden = false
 
-  /// A certificate, and how it is named.
   struct Identity {
     var key: RareKey
     var name: Name
@@ -99,7 +97,6 @@ struct RareEncoding {
 
   // MARK: Certificates
 
-  /// What a certificate is issued for.
   enum Role {
     case root, intermediate, leaf, oldLeaf
 
@@ -116,15 +113,15 @@ struct RareEncoding {
     }
   }
 
-  /// Issues a certificate; nil as issuer: by itself.
+  /// Issues a certificate, self-signed without an issuer.
   mutating func issue(_ role: Role, _ key: RareKey, by issuer: Identity?) throws -> Identity {
     let name = Name(text: "Rare \(role) \(random.number(0...9))", tag: nameTag())
     var issuerName = issuer?.name ?? name
-    // RFC 5280 (7.1) calls names the same whose characters are, whatever their types.
+    // RFC 5280 (7.1) compares names by characters, regardless of their types.
     if random.oneIn(4), issuer != nil, [0x0C, 0x13, 0x16].contains(issuerName.tag) {
       issuerName.tag = random.pick(0x0C, 0x13)
     }
-    // An operator installs the root: one that cannot be read is another matter.
+    // The root stays valid, because an operator installs it.
     let serialNumber = serialNumber(mayBeForbidden: role != .root)
     let signer = issuer?.key ?? key
     let isOld = role == .oldLeaf
@@ -145,7 +142,7 @@ struct RareEncoding {
     return Identity(key: key, name: name, serialNumber: serialNumber, issuer: issuerName, der: der)
   }
 
-  /// PrintableString and UTF8String mostly; IA5String, TeletexString and BMPString.
+  // Mostly PrintableString and UTF8String; else IA5String, TeletexString or BMPString.
   private mutating func nameTag() -> UInt8 { random.pick(0x0C, 0x0C, 0x13, 0x13, 0x16, 0x14, 0x1E) }
 
   /// The content of an INTEGER: short, long, with a high bit after its leading zero byte, or zero.
@@ -160,12 +157,12 @@ struct RareEncoding {
     return bytes.first.map { $0 & 0x80 == 0 } == true ? bytes : [0] + bytes
   }
 
-  /// UTCTime, or GeneralizedTime with the century before it.
+  /// UTCTime, or GeneralizedTime with the century.
   private mutating func time(_ text: String, _ century: String) -> [UInt8] {
     random.oneIn(4) ? TestASN1.element(0x18, Array((century + text).utf8)) : TestASN1.element(0x17, Array(text.utf8))
   }
 
-  /// A key; as a compressed point at times, which the libraries do not read.
+  // Sometimes a compressed point, which the libraries do not read.
   private mutating func publicKey(_ key: RareKey) -> [UInt8] {
     guard isForbidden, case .p256(let key) = key, random.oneIn(4) else { return key.publicKey }
     let algorithm = TestASN1.sequence(
@@ -177,7 +174,7 @@ struct RareEncoding {
 
   private mutating func extensions(_ role: Role, _ key: RareKey, _ issuer: RareKey) -> [UInt8] {
     let critical: [UInt8] = [0x01, 0x01, 0xFF]
-    // DER leaves out what is the default; whoever writes it all the same means nothing by it.
+    // DER omits default values; an explicit one has the same meaning.
     let notCritical: [UInt8] = isForbidden && role != .root && random.oneIn(4) ? [0x01, 0x01, 0x00] : []
     func item(_ identifier: [UInt8], _ flag: [UInt8], _ value: [UInt8]) -> [UInt8] {
       TestASN1.sequence(TestASN1.identifier(identifier), flag, TestASN1.octets(value))
@@ -202,13 +199,12 @@ struct RareEncoding {
 
   // MARK: Payloads
 
-  /// A payload as a shop stores it, and the root that its chain leads to.
+  /// A stored payload and the root of its chain.
   struct Payload {
     var root: [UInt8]
     var text: String
   }
 
-  /// A signed transaction.
   mutating func signedTransaction() throws -> Payload {
     let root = try issue(.root, .p384(ecKey()), by: nil)
     let intermediate = try issue(.intermediate, .p384(ecKey()), by: root)
@@ -221,7 +217,6 @@ struct RareEncoding {
     return Payload(root: root.der, text: content + "." + TestJWS.base64URL(signature))
   }
 
-  /// An app receipt.
   mutating func appReceipt(_ keys: [_RSA.Signing.PrivateKey]) throws -> Payload {
     let keys = keys.shuffled(using: &random).map(RareKey.rsa)
     let root = try issue(.root, keys[0], by: nil)
@@ -273,7 +268,7 @@ struct RareEncoding {
     return TestASN1.indefinite(0x30, signedData + TestASN1.indefinite(0xA0, body))
   }
 
-  /// An old transaction receipt, whose leaf the root has issued.
+  /// An old transaction receipt, whose leaf is issued by the root.
   mutating func oldReceipt(_ keys: [_RSA.Signing.PrivateKey], _ small: _RSA.Signing.PrivateKey) throws -> Payload {
     let root = try issue(.root, .rsa(keys[random.number(0...keys.count - 1)]), by: nil)
     let leaf = try issue(.oldLeaf, .rsa(small), by: root)
@@ -282,7 +277,7 @@ struct RareEncoding {
     return Payload(root: root.der, text: try receipt.base64)
   }
 
-  /// Base64 in lines, without its padding, or in the alphabet of URLs.
+  /// Base64 in lines, without padding, or URL-safe.
   private mutating func base64(_ bytes: [UInt8]) -> String {
     let text = Data(bytes).base64EncodedString()
     switch random.number(0...5) {
@@ -301,7 +296,6 @@ struct RareEncoding {
     try P256.Signing.PrivateKey(rawRepresentation: scalar(32))
   }
 
-  /// A number below the order of the curve.
   private mutating func scalar(_ count: Int) -> [UInt8] {
     [UInt8(random.number(0...0x7F))] + (1..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
   }

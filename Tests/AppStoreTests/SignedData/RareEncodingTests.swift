@@ -6,7 +6,8 @@ import Testing
 
 @testable import AppStore
 
-/// Chains and payloads in rare encodings. `TEST_EFFORT` makes more of them, with RSA keys of their own; `TEST_SEED` others.
+/// Chains and payloads in rare encodings. `TEST_EFFORT` sets their number and adds new RSA keys; `TEST_SEED` sets the
+/// seed.
 @Suite struct RareEncodingTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let effort = environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
@@ -32,13 +33,14 @@ import Testing
     }
   }
 
-  /// Makes payloads and judges each; writes one that fails to a file, because signatures by elliptic curves follow from no seed.
+  /// Verifies generated payloads, and writes a failing one to a file, because elliptic curve signatures do not follow
+  /// from a seed.
   private func forEachPayload(_ kind: Kind, isForbidden: Bool, _ isRight: (OfflineJudgement) -> Bool) throws {
     var keys = try RecordedKeys.rsa.get()
     for number in 0..<150 * Self.effort {
       var encoding = RareEncoding(random: SeededGenerator(seed: Self.seed &* 1_000_003 &+ UInt64(number)))
       encoding.isForbidden = isForbidden
-      // One new key after the other, each in each place of the chain in its time.
+      // One new key at a time, in each position of the chain in turn.
       if Self.effort > 1, number % 10 == 9 { keys[number / 10 % 3] = try _RSA.Signing.PrivateKey(keySize: .bits2048) }
       let payload =
         switch kind {

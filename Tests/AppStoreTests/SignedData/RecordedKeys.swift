@@ -4,9 +4,9 @@ import X509
 
 @testable import AppStore
 
-/// RSA keys that were made for tests. They are recorded, so that a seed gives the same bytes in every run.
+/// RSA test keys, recorded so that a seed gives the same bytes in every run.
 enum RecordedKeys {
-  /// Two keys of 2,048 bits, and one of 3,072 bits whose public exponent is 3.
+  /// Two keys of 2,048 bits, and one of 3,072 bits with the public exponent 3.
   static let rsa = Result { try texts.map { try _RSA.Signing.PrivateKey(derRepresentation: bytes($0)) } }
 
   /// A key of 1,024 bits, as leaves of old transaction receipts have.

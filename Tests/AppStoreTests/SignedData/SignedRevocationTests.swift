@@ -31,7 +31,7 @@ struct SignedRevocationTests {
     #expect(try revocation(#""price":4000,"# + items(item(1_000, refund(1_000, "FULL")), item(3_000))) == part)
     #expect(try revocation(items(item(1_000, refund(1_000, "CUSTOM")), item(3_000))) == part)
     #expect(try revocation(items(item(2_000), item(2_000, refund(1_000, "PRORATED")))) == part)
-    // Even where Apple sets the transaction's own date, and has no percentage for these.
+    // Even if Apple sets the transaction's own date, without a percentage.
     #expect(
       try revocation(#""revocationDate":\#(Self.date),"# + items(item(1_000, refund(1_000, "FULL")), item(3_000)))
         == part)
@@ -50,7 +50,7 @@ struct SignedRevocationTests {
       return
     }
     #expect(!told.isFull && told.percentage == nil && told.isOfSomeItems)
-    // Amounts that no price can be lead to no share.
+    // Impossible amounts give no share.
     guard case .says(.some(let odd)) = try revocation(items(item(.max, refund(.max, "CUSTOM")), item(.max))) else {
       Issue.record("nothing told")
       return

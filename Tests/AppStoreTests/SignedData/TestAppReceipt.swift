@@ -3,7 +3,7 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// Writes ASN.1 elements by hand: tests need broken and indefinite encodings, which no library writes.
+/// Writes ASN.1 elements by hand, because no library writes malformed and indefinite encodings.
 enum TestASN1 {
   static func element(_ identifier: UInt8, _ content: [UInt8]) -> [UInt8] {
     var length = [UInt8(truncatingIfNeeded: content.count)]
@@ -19,7 +19,7 @@ enum TestASN1 {
     return [identifier] + length + content
   }
 
-  /// A constructed element without a length, ended by two zero bytes.
+  /// A constructed element of indefinite length.
   static func indefinite(_ identifier: UInt8, _ content: [UInt8]) -> [UInt8] {
     [identifier, 0x80] + content + [0, 0]
   }
@@ -46,7 +46,7 @@ enum TestASN1 {
   }
 }
 
-/// Builds an app receipt piece by piece, so that tests can break each.
+/// Builds an app receipt in parts, so that tests can break each.
 struct TestAppReceipt {
   enum Encoding { case definite, indefinite, xcode }
 
@@ -56,10 +56,10 @@ struct TestAppReceipt {
   var leaf: TestCertificateAuthority.Identity
   var digest = Certificate.SignatureAlgorithm.sha256WithRSAEncryption
   var encoding = Encoding.definite
-  /// What is signed, when it is not the content.
+  /// Signed instead of the content, if set.
   var signedInstead: [UInt8]?
   var signedAttributes: [UInt8] = []
-  /// How often the one signer is named.
+  /// The number of repetitions of the signer.
   var signers = 1
   /// The identifier of the signature algorithm: rsaEncryption, as Apple writes it.
   var signatureAlgorithm: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]

@@ -6,9 +6,8 @@ import X509
 
 import AppStore
 
-/// A root, an intermediate and a leaf of our own in the shape of Apple's, and certificates that deviate from it.
+/// A test root, intermediate and leaf in Apple's form, and certificates that deviate from it.
 struct TestCertificateAuthority: Sendable {
-  /// A certificate with its private key.
   struct Identity: Sendable {
     let certificate: Certificate
     let key: Certificate.PrivateKey
@@ -22,7 +21,7 @@ struct TestCertificateAuthority: Sendable {
     }
   }
 
-  /// What a certificate is to be like; Apple's own values unless told otherwise.
+  /// The properties of a certificate, by default Apple's.
   struct Template: Sendable {
     var name: String
     var marker: ASN1ObjectIdentifier?
@@ -33,7 +32,7 @@ struct TestCertificateAuthority: Sendable {
     var notAfter = date(2036, 1)
     var criticalExtension: ASN1ObjectIdentifier?
     var signatureAlgorithm: Certificate.SignatureAlgorithm?
-    /// nil: a random one.
+    /// nil: random.
     var serialNumber: Certificate.SerialNumber?
 
     static let root = Template(
@@ -90,7 +89,7 @@ struct TestCertificateAuthority: Sendable {
     get throws { try TrustedRoots(certificates: [root.der], pinned: false) }
   }
 
-  /// The roots of both authorities, as a machine has both of Apple's.
+  /// The roots of both authorities, as on a machine with both of Apple's.
   static var bothRoots: TrustedRoots {
     get throws { try TrustedRoots(certificates: [transactions.root.der, receipts.root.der], pinned: false) }
   }
@@ -100,12 +99,11 @@ struct TestCertificateAuthority: Sendable {
     get throws { [try leaf.der, try intermediate.der, try root.der] }
   }
 
-  /// Another leaf of the same intermediate.
   func leaf(_ template: Template, key: Certificate.PrivateKey = .init(P256.Signing.PrivateKey())) throws -> Identity {
     try Self.issue(template, key: key, by: intermediate)
   }
 
-  /// A certificate by `template`, self-signed without an issuer.
+  /// Issues a certificate from a template, self-signed without an issuer.
   static func issue(_ template: Template, key: Certificate.PrivateKey, by issuer: Identity?) throws -> Identity {
     let name = try DistinguishedName {
       CommonName(template.name)
@@ -134,7 +132,6 @@ struct TestCertificateAuthority: Sendable {
     return Identity(certificate: certificate, key: key)
   }
 
-  /// One of three RSA keys.
   static func rsaKey(_ index: Int) throws -> Certificate.PrivateKey {
     Certificate.PrivateKey(try RecordedKeys.rsa.get()[index])
   }
@@ -152,5 +149,4 @@ func date(_ year: Int, _ month: Int) -> Date {
   return calendar.date(from: DateComponents(year: year, month: month, day: 1)) ?? .distantPast
 }
 
-/// Milliseconds since the Unix epoch on the first day of a month.
 func milliseconds(_ year: Int, _ month: Int) -> Int64 { Int64(date(year, month).timeIntervalSince1970 * 1_000) }

@@ -2,13 +2,12 @@ import Crypto
 import Foundation
 import X509
 
-/// Builds a JWS piece by piece, so that tests can break each.
+/// Builds a JWS in parts, so that tests can break each.
 struct TestJWS {
   var algorithm = "ES256"
   var chain: [[UInt8]]
-  /// JSON values by field.
   var payload: [String: any Sendable]
-  /// Signs with this key whatever the chain says.
+  /// The signing key, whatever the chain contains.
   var key: Certificate.PrivateKey
 
   init(
@@ -19,7 +18,7 @@ struct TestJWS {
     self.payload = payload
   }
 
-  /// A transaction with the fields that Apple's real ones have.
+  /// A transaction with all fields of Apple's real ones.
   static let transaction: [String: any Sendable] = [
     "transactionId": "2000000123456789", "originalTransactionId": "2000000123456780",
     "webOrderLineItemId": "2000000000123", "bundleId": "com.example.game", "productId": "gems.100",
@@ -37,7 +36,6 @@ struct TestJWS {
     "gracePeriodExpiresDate": milliseconds(2026, 7), "signedDate": milliseconds(2026, 6),
   ]
 
-  /// The transaction with some fields changed.
   static func transaction(_ change: (inout [String: any Sendable]) -> Void) -> [String: any Sendable] {
     var payload = transaction
     change(&payload)
@@ -51,12 +49,10 @@ struct TestJWS {
     }
   }
 
-  /// The finished JWS.
   var text: String {
     get throws { try Self.signed(header: headerText, payload: Self.json(payload), key: key) }
   }
 
-  /// Header and payload as given, signed with `key`.
   static func signed(header: String, payload: String, key: Certificate.PrivateKey) throws -> String {
     let content = base64URL(Array(header.utf8)) + "." + base64URL(Array(payload.utf8))
     return try content + "." + base64URL(signature(of: content, key: key))
@@ -71,7 +67,7 @@ struct TestJWS {
     Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 
-  /// The raw `r || s` form for elliptic curves (RFC 7518 section 3.4), whatever else the key makes.
+  // The raw `r || s` form of elliptic curves (RFC 7518 section 3.4); other keys' signatures are unchanged.
   static func signature(of content: String, key: Certificate.PrivateKey) throws -> [UInt8] {
     let algorithm: Certificate.SignatureAlgorithm =
       P256.Signing.PublicKey(key.publicKey) != nil

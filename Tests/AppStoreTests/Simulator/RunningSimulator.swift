@@ -5,7 +5,7 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// The real `app-store-simulator`, which the build leaves beside the tests, running on a free port.
+/// The real `app-store-simulator`, built beside the tests, on a free port.
 struct RunningSimulator {
   struct Failure: Error, CustomStringConvertible {
     var description: String
@@ -14,11 +14,11 @@ struct RunningSimulator {
   let port: Int
   let process: Process
   private let output: Pipe
-  /// Ends when the process does.
+  /// Finishes when the process exits.
   private let exit: AsyncStream<Never>
   let transport: HTTPTransport
 
-  /// Starts it with the world, and stops it when the body is done.
+  /// Runs the simulator with a world during the body.
   static func run<Result>(
     world: String, _ arguments: String..., isolation: isolated (any Actor)? = #isolation,
     body: (RunningSimulator) async throws -> Result
@@ -26,7 +26,6 @@ struct RunningSimulator {
     try await run(world: world, arguments: arguments, body: body)
   }
 
-  /// As above, with the arguments in a list.
   static func run<Result>(
     world: String, arguments: [String], isolation: isolated (any Actor)? = #isolation,
     body: (RunningSimulator) async throws -> Result
@@ -78,11 +77,11 @@ struct RunningSimulator {
     await terminate()
   }
 
-  /// Stops the process, and returns when it has ended.
+  /// Stops the process and waits for its end.
   func terminate() async {
     process.terminate()
-    // `waitUntilExit` would hold one of the few threads, and a simulator that started at the same time inherits the socket
-    // that tells of this one's end: with all threads held nobody would be left to stop that one.
+    // Not `waitUntilExit`, which blocks a thread: a simulator started at the same time inherits the socket that signals
+    // this one's exit, and with all threads blocked that one could not be stopped.
     for await _ in exit {}
     // Foundation keeps its `Process` objects, and with them the pipe.
     try? output.fileHandleForReading.close()
@@ -103,7 +102,7 @@ struct RunningSimulator {
     try await client().verify(payload: payload, sharedSecret: secret.map { Secret($0) }, first: first)
   }
 
-  /// Calls the simulator's own interface, and gives the fields of its answer.
+  /// Calls the simulator's control interface and returns the fields of its answer.
   @discardableResult
   func control(_ path: String, _ body: String? = nil) async throws -> [String: Any] {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/simulator/\(path)")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A small world for the simulator, and the payloads in it.
+/// A small world for the simulator, and its payloads.
 enum SimulatedWorld {
   static let game = payload(1)
   static let sandboxGame = payload(2)
@@ -11,7 +11,7 @@ enum SimulatedWorld {
   static let forged = payload(99)
   static let many = (100..<160).map(payload)
 
-  /// Looks like a PKCS#7 receipt from afar.
+  /// A payload that begins like a PKCS#7 receipt.
   static func payload(_ number: UInt8) -> String {
     let content: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02, 0xA0, 0x03, 0x02, 0x01]
     return Data([0x30, 0x10] + content + [number]).base64EncodedString()

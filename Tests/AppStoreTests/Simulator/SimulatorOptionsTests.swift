@@ -3,7 +3,7 @@ import Foundation
 import Reconciliation
 import Testing
 
-/// What a world can be made to do, seen by our own clients.
+/// The options of a simulated world, as our own clients see them.
 @Suite(.timeLimit(.minutes(10)))
 struct SimulatorOptionsTests {
   /// 2026-11-18T00:00:00Z.
@@ -16,7 +16,6 @@ struct SimulatorOptionsTests {
     var simulator: RunningSimulator
     var judge: OfflineJudge
 
-    /// A payload as a client sends it.
     func payload(_ form: String, _ ids: [String], _ more: String = "") async throws -> String {
       let list = ids.map { "\"\($0)\"" }.joined(separator: ",")
       let answer = try await simulator.control("payload", #"{"form":"\#(form)","transactions":[\#(list)]\#(more)}"#)
@@ -24,7 +23,7 @@ struct SimulatorOptionsTests {
     }
   }
 
-  /// - Parameter makesReceipts: whether app receipts and old ones are signed, for which RSA keys have to be made.
+  /// - Parameter makesReceipts: true to sign app receipts and old receipts, which needs RSA keys.
   static func run<Result>(
     _ world: String, makesReceipts: Bool = false, isolation: isolated (any Actor)? = #isolation,
     body: (Setting) async throws -> Result
@@ -47,7 +46,6 @@ struct SimulatorOptionsTests {
     }
   }
 
-  /// One of each kind, and what the options say of them.
   static func world(_ more: String = "", receipts: String = "") -> String {
     """
     {"apps":[{"bundleId":"com.example.game","appAppleId":1234567890}],"now":\(start),"receipts":[\(receipts)],
@@ -275,7 +273,7 @@ struct SimulatorOptionsTests {
   func salesAreAnnouncedInEveryWay(type: String, subtype: String?, id: String) async throws {
     try await Self.run(Self.world()) { setting in
       let now = Instant(milliseconds: Self.start)
-      // The simulated clock stands where the world was made; what is asked for must not be older than Apple keeps.
+      // The simulated clock stays at the creation of the world, so the window must lie within Apple's retention.
       let query = NotificationQuery(start: now - .days(2), end: now, type: type, subtype: subtype, now: now)
       let answer = try await setting.client.notificationHistory(query, on: .production)
       let notification = try #require(answer.notifications.first, "\(answer)")

@@ -3,7 +3,7 @@ import Foundation
 import Reconciliation
 import Testing
 
-/// The client and the simulator, each the other's test.
+/// The client against the simulator, each testing the other.
 @Suite(.timeLimit(.minutes(10)))
 struct SimulatorTests {
   private static let token = Statement<String?>.says("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11")
@@ -13,7 +13,7 @@ struct SimulatorTests {
       try verified(await $0.verify(SimulatedWorld.game))
     }
     #expect(receipt.environment == .production && receipt.bundleId == "com.example.game" && receipt.status == 0)
-    // 2 is finished; 5 is a renewal that came after the receipt.
+    // 2 is finished; 5 is a renewal after the receipt's creation.
     #expect(receipt.facts.map(\.transactionId) == ["1", "3", "4", "5"])
     let facts = Dictionary(uniqueKeysWithValues: receipt.facts.map { ($0.transactionId, $0) })
     #expect(facts["1"]?.quantity == 2)
@@ -81,7 +81,7 @@ struct SimulatorTests {
       }
       let refunded = Revocation(date: Instant(milliseconds: refund), reason: 1)
       #expect(revocations == [.silent, .says(refunded), .silent])
-      // The renewal comes later than this.
+      // Before the renewal.
       try await simulator.control("clock", #"{"now":1792599999999}"#)
       let early = try verified(await simulator.verify(SimulatedWorld.game))
       #expect(early.facts.map(\.transactionId) == ["4"])

@@ -61,12 +61,12 @@ struct ProxyRulesTests {
     #expect(!text.contains("hunter2"))
   }
 
-  /// The proxy is asked to connect, and nothing is sent past it.
+  /// The client sends CONNECT to the proxy, and nothing past it.
   @Test(.timeLimit(.minutes(10))) func everyCallGoesThroughTheProxy() async throws {
     try await ScriptedServer.run(["api.storekit.apple.com:443": [.http(502, [])]]) { proxy, port in
       let transport = HTTPTransport(
         proxies: ProxyRules(environment: ["HTTPS_PROXY": "http://me:secret@127.0.0.1:\(port)"]))
-      // On a loaded machine the limit for connecting may pass before the proxy comes to read.
+      // Repeated, because on a loaded machine the connect timeout may pass before the proxy reads.
       repeat {
         let result = try await transport.send(HTTPClientRequest(url: Self.apple))
         guard case .failure(.unreachable) = result else {

@@ -6,7 +6,6 @@ import Testing
 
 @testable import AppStore
 
-/// How much memory replies take together.
 @Suite struct ReplyBudgetTests {
   @Test("Two hundred large answers that drip in at once are all read, within the limit and one answer")
   func manyAtOnce() async throws {
@@ -18,7 +17,7 @@ import Testing
       let budget = ReplyBudget(limit: limit)
       let lengths = try await asked(200, answer, of: budget) { $0.body.readableBytes }
       #expect(lengths == Array(repeating: size, count: 200))
-      // How many are held at once depends on the machine: one at least. A buffer may be twice as large as what is in it.
+      // The number held at once depends on the machine: one at least. A buffer may be twice as large as its content.
       #expect(budget.most >= size && budget.most <= limit + 2 * size)
     }
   }
@@ -59,7 +58,7 @@ import Testing
     var first: ReplyBudget.Share? = ReplyBudget.Share(of: budget)
     let ahead = ReplyBudget.Share(of: budget)
     try await first?.grow(by: 90)
-    // Nobody is ahead, so this one goes on beyond the limit.
+    // No other share is beyond the limit, so this one may be.
     try await ahead.grow(by: 40)
     #expect(budget.most == 130)
     let waiting = ReplyBudget.Share(of: budget)
@@ -75,7 +74,6 @@ import Testing
 
   private let gzip = ["Content-Encoding": "gzip"]
 
-  /// What came of those that were answered.
   private func asked(
     _ count: Int, _ reply: ScriptedServer.Reply, of budget: ReplyBudget, timeout: Span = .seconds(300),
     _ read: @Sendable @escaping (HTTPReply) -> Int

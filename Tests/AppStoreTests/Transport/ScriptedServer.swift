@@ -3,20 +3,17 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// A server on loopback that answers each path with what a test wrote for it, byte by byte.
+/// A server on loopback with scripted replies per path, byte by byte.
 final class ScriptedServer: Sendable {
-  /// What happens after a request has come in completely.
   enum Reply: Sendable {
-    /// These bytes, and the connection stays.
+    /// Sends the bytes and keeps the connection.
     case bytes([UInt8])
-    /// These bytes, and the connection ends.
+    /// Sends the bytes and closes the connection.
     case bytesThenEnd([UInt8])
-    /// An answer with this body, a little at a time.
+    /// Sends a response with this body slowly.
     case dripping([UInt8])
-    /// Nothing at all.
     case silence
 
-    /// A complete HTTP response.
     static func http(_ status: Int, _ body: some Sequence<UInt8>, headers: [String: String] = [:]) -> Reply {
       let body = Array(body)
       var head = "HTTP/1.1 \(status) Whatever\r\nContent-Length: \(body.count)\r\n"
@@ -44,13 +41,11 @@ final class ScriptedServer: Sendable {
 
   private init(script: [String: [Reply]]) { state = Mutex(State(script: script)) }
 
-  /// What has been asked so far.
   var requests: [Request] { state.withLock { $0.requests } }
 
-  /// How many connections were made.
   var connections: Int { state.withLock { $0.connections } }
 
-  /// Runs the server for as long as the body takes.
+  /// Runs the server during the body.
   /// - Parameter script: replies by path, in order; the last one is repeated.
   static func run<Result>(
     _ script: [String: [Reply]], isolation: isolated (any Actor)? = #isolation,
@@ -116,7 +111,7 @@ final class ScriptedServer: Sendable {
       }
     }
 
-    /// Four kilobytes, and more when they have been taken.
+    // Four kilobytes at a time, each after the last was written.
     private func drip(_ rest: ArraySlice<UInt8>, to channel: any Channel) {
       guard !rest.isEmpty else { return }
       channel.writeAndFlush(ByteBuffer(bytes: rest.prefix(4 << 10))).assumeIsolatedUnsafeUnchecked().whenSuccess {

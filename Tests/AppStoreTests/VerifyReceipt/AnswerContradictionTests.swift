@@ -35,7 +35,7 @@ struct AnswerContradictionTests {
   func agreement() {
     let facts = [fact("1"), fact("2", product: "remove.ads", type: .nonConsumable)]
     #expect(answer(facts).contradictions(with: proof(facts)).isEmpty)
-    // A finished consumable disappears, and what the answer does not tell contradicts nothing.
+    // Finished consumables disappear, and a missing field contradicts nothing.
     #expect(answer([facts[1]]).contradictions(with: proof(facts)).isEmpty)
     #expect(answer(facts + [fact("3")], bundleId: nil, created: nil).contradictions(with: proof(facts)).isEmpty)
   }

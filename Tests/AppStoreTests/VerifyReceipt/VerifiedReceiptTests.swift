@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-/// The answers to genuine receipts, as literal JSON in Apple's two shapes.
+/// Answers to genuine receipts, as literal JSON in Apple's two forms.
 struct VerifiedReceiptTests {
   private static let received = Instant(seconds: 1_795_212_000)
   private static let asked = Instant(milliseconds: 1_795_211_999_123)
@@ -178,7 +178,7 @@ struct VerifiedReceiptTests {
   func environment(fields: String, host: AppleHost, expected: AppleEnvironment) throws {
     let receipt = try decode(#"{"status":0,\#(fields)}"#, host: host)
     #expect(receipt.environment == expected)
-    // Each side sends the other one's receipts away (21007, 21008).
+    // Each environment redirects the other's receipts (21007, 21008).
     #expect(receipt.contradictions == (expected == host.environment ? [] : [.environment(answered: expected)]))
   }
 
@@ -314,7 +314,7 @@ struct VerifiedReceiptTests {
     arguments: [
       (21_006, "1795211999999", "", .expired),
       (21_006, "1795211999999", #""is_in_billing_retry_period":1,"#, .billingRetry),
-      // Known to come right at a renewal.
+      // Observed right at a renewal.
       (21_006, "1795212000001", "", .active),
       (0, "1795212000001", #""auto_renew_status":0,"#, .active), (0, "1795211999999", "", nil),
     ] as [(Int, String, String, SubscriptionState?)])

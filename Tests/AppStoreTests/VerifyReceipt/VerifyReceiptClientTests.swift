@@ -66,7 +66,7 @@ struct VerifyReceiptClientTests {
     #expect(answer.reason == .appleError)
   }
 
-  /// Nobody stands before a door that Apple has shut for an hour: 21007 is no answer yet.
+  /// A gate that is shut for an hour is not waited for, and 21007 is no answer by itself.
   @Test func aSideThatIsHeldUpIsNotWaitedFor() async throws {
     let shut = RateGate(rate: nil)
     shut.shut(for: .hours(1))
@@ -142,7 +142,7 @@ struct VerifyReceiptClientTests {
     #expect(server.requests.count == 1, "\(name)")
   }
 
-  /// By itself: the arguments of a table are printed.
+  // Not a table, because its arguments would be printed.
   @Test func moreThanSixteenMebibytesAreNoVerdict() async throws {
     let body = Array(Self.genuine.utf8) + [UInt8](repeating: 0x20, count: 16 << 20)
     let (answer, _) = try await ask(["/production": [.http(200, body)]])

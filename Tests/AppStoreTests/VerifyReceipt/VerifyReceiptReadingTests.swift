@@ -88,7 +88,7 @@ struct VerifyReceiptReadingTests {
   @Test(
     arguments: [
       (21_007, AppleHost.production, true, AppleHost.sandbox), (21_008, .sandbox, true, .production),
-      // It may be asked once, and only the other one.
+      // Only the other environment is asked, and only once.
       (21_007, .production, false, nil), (21_008, .sandbox, false, nil), (21_007, .sandbox, true, nil),
       (21_008, .production, true, nil),
     ] as [(Int, AppleHost, Bool, AppleHost?)])
@@ -110,7 +110,7 @@ struct VerifyReceiptReadingTests {
     (302, .appleError), (204, .appleError), (201, .appleError),
   ])
   func onlyTwoHundredIsRead(status: Int, reason: Silence.Reason) {
-    // Even a body that claims a forgery is not believed then.
+    // Even a body with the status of a forgery is ignored then.
     let reading = read(#"{"status":21003}"#, status: status)
     #expect(reading.step == .finish(.unanswered(Silence(reason: reason, detail: "HTTP \(status)"))))
     #expect(reading.httpStatus == status)
@@ -180,7 +180,7 @@ struct VerifyReceiptReadingTests {
         default: mutated.removeSubrange(position..<min(mutated.count, position + 40))
         }
       }
-      // Nothing but a changed status may end in a verdict on the receipt.
+      // Only a changed status may lead to a verdict on the receipt.
       let step = read(bytes: mutated[...]).step
       #expect(step != .finish(.rejected))
     }

@@ -2,7 +2,7 @@
   import ArgumentParser
   import Foundation
 
-  /// Reads generated inputs until the wanted number is reached or one of them brings out what must not come out.
+  /// Decodes generated inputs until the requested number or a violation.
   @main
   struct FuzzProgram: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -58,7 +58,7 @@
       String(repeating: " ", count: max(1, width - text.count)) + text
     }
 
-    /// The most memory that was resident, in megabytes.
+    /// The peak of resident memory in megabytes.
     private var peak: Int {
       var usage = rusage()
       getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)

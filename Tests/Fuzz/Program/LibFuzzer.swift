@@ -1,18 +1,17 @@
 #if LIBFUZZER
-  /// Nil when the corpus cannot be read, which ends the program at the first input. Unsafe: a workbook is no thread's but its own,
-  /// and libFuzzer has one thread, which the compiler cannot know.
+  /// Nil if the corpus cannot be read, which ends the program at the first input. nonisolated(unsafe) is sound because
+  /// libFuzzer uses one thread, which the compiler cannot see; a workbook must not be shared by threads.
   nonisolated(unsafe) private let harness = try? FuzzHarness(FuzzCorpus())
 
-  /// What libFuzzer calls for each input (LLVM, "libFuzzer – a library for coverage-guided fuzz testing"). Ending the
-  /// process is how it is told of a failure; it then keeps the input.
+  /// The entry point that libFuzzer calls for each input (LLVM, "libFuzzer – a library for coverage-guided fuzz
+  /// testing"). A crash reports a failure, and libFuzzer then keeps the input.
   @_cdecl("LLVMFuzzerTestOneInput")
   public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-    // libFuzzer knows no other end of a run that cannot begin.
+    // libFuzzer offers no other way to end a run that cannot start.
     guard let harness else { fatalError("the corpus cannot be read") }
     do throws(FuzzHarness.Violation) {
       try harness.check(Array(UnsafeBufferPointer(start: start, count: count)))
     } catch {
-      // A crash is how libFuzzer learns of a violation and keeps the input.
       fatalError("\(error)")
     }
     return 0
