@@ -1,4 +1,4 @@
-# The commands of this repository. `make` alone lists them.
+# The commands of this repository. `make` lists them.
 
 SWIFT ?= swift
 PREFIX ?= /usr/local
@@ -9,7 +9,7 @@ SEED ?= 1
 NIGHTS ?= 1000
 SAMPLE ?= 0
 
-# The installed program must run where no Swift is.
+# Links Swift's runtime statically, because the program runs on hosts without Swift.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
@@ -40,16 +40,16 @@ demo:
 	@Tests/Demo/build.sh $(RELEASE)
 	@KEEP='$(KEEP)' Tests/Demo/demo.sh "$$($(RELEASE) --show-bin-path)" reports
 
-# The backtracer can hang for minutes after a crash in a test. One test at a time in each of two processes: Foundation's
-# Process hands the socket that reports the end of one child to children of the same process that start at the same moment,
-# which then keep it open.
+# Without backtraces, because Swift's backtracer can hang for minutes after a crash in a test. One test at a time in
+# each of two processes, because Foundation's Process leaks the socket of a child into children that start at the same
+# moment, which then keep it open.
 test: export SWIFT_BACKTRACE = enable=no
 test:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
 	@Tests/Demo/test.sh --beside EndToEndTests $(SWIFT)
 
-# Beside real programs: LibreOffice, another libxlsxwriter, other servers, a browser.
+# Tests with LibreOffice, another libxlsxwriter, other servers, and a browser.
 test-real-parts: export SWIFT_BACKTRACE = enable=no
 test-real-parts:
 	@Tests/Demo/requirements.sh real-parts
@@ -65,13 +65,13 @@ test-real-parts:
 	promtool check rules cron/night-audit-alerts.yaml
 	@Tests/Demo/test.sh $(SWIFT) --filter 'LibreOffice|Recalculation|RealParts'
 
-# The Debian package on a bare Debian 12, and in a container's image; makes a release build.
+# Makes a release build, and tests its Debian package on a bare Debian 12 and in a container image.
 test-package: deb
 	@Tests/Demo/requirements.sh package
 	Tests/RealParts/package.sh .build/deb/night-audit_*.deb
 	Tests/RealParts/image.sh .build/deb/night-audit_*.deb
 
-# Another executable, which no other command builds. Tests/Fuzz/README.md tells how LLVM's libFuzzer drives it.
+# Builds an executable that no other target builds. Tests/Fuzz/README.md describes its use with LLVM's libFuzzer.
 fuzz: export DEVELOPER_TOOLS = 1
 fuzz: export SWIFT_BACKTRACE = enable=no
 fuzz:
@@ -79,18 +79,18 @@ fuzz:
 	$(SWIFT) build --product fuzz
 	"$$($(SWIFT) build --show-bin-path)/fuzz" --inputs $(INPUTS) --seed $(SEED)
 
-# What `make test` tries a little of, for hours.
+# Runs for hours the tests of which `make test` runs a small part.
 torture:
 	@Tests/Demo/requirements.sh test
 	$(SWIFT) build --build-tests
 	Tests/Torture/torture.sh '$(SWIFT)' $(NIGHTS) $(SEED)
 
-# Changes files below Sources, one at a time, and puts them back.
+# Changes files below Sources one at a time, and restores them.
 torture-proof:
 	@Tests/Demo/requirements.sh test
 	Tests/Torture/known_faults.py --swift '$(SWIFT)'
 
-# Small changes of the core, each of which a test should notice: SAMPLE=n tries n of them, 0 all.
+# Makes small changes to the core, each of which a test should detect. SAMPLE=n makes n of them, 0 all.
 mutation:
 	@Tests/Demo/requirements.sh build
 	Tests/Mutation/mutation.py --swift '$(SWIFT)' --sample $(SAMPLE) --seed $(SEED)
@@ -99,11 +99,11 @@ build:
 	@Tests/Demo/requirements.sh build
 	$(RELEASE)
 
-# Needs no Swift, so that it can run as root after a build as somebody else.
+# Does not need Swift, so that root can install a build of another user.
 install: PROGRAM = .build/release/night-audit
 install: install-files
 
-# PROGRAM, wherever it was built, with what belongs to it; every file that names the program names it below PREFIX.
+# Installs PROGRAM with its files. Files that name the program name it below PREFIX.
 install-files:
 	install -D -m 0755 '$(PROGRAM)' '$(DESTDIR)$(PREFIX)/bin/night-audit'
 	strip --strip-unneeded '$(DESTDIR)$(PREFIX)/bin/night-audit'
@@ -125,12 +125,12 @@ install-files:
 	test -e '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml' || install -D -m 0640 \
 	  '$(DESTDIR)$(PREFIX)/share/night-audit/night-audit.yaml' '$(DESTDIR)$(SYSCONFDIR)/night-audit/night-audit.yaml'
 
-# The newest build by `make build`, as a Debian package below .build/deb.
+# Packages the newest build for Debian below .build/deb.
 deb: build
 	@Tests/Demo/requirements.sh deb
 	cron/debian/build.sh "$$($(RELEASE) --show-bin-path)/night-audit" .build/deb
 
-# What the program is made of, as CycloneDX: the Swift packages of the manifest and the system's libraries.
+# Writes the software bill of materials (CycloneDX): the Swift packages, and the system's libraries.
 sbom:
 	@python3 cron/sbom.py > .build-sbom.json && mv .build-sbom.json night-audit.cdx.json && echo night-audit.cdx.json
 

@@ -1,18 +1,18 @@
--- Questions that people ask in BI tools, to start from. Every view and column of night_audit.bi_* has a comment.
+-- Example queries for BI tools. Every view and column of night_audit.bi_* has a comment.
 
--- name: open findings and money at stake, newest night
+-- name: open findings and amount at risk, newest night
 SELECT kind, severity, currency, findings, at_stake, at_stake_unknown
 FROM night_audit.bi_findings_by_night
 WHERE night = (SELECT max(night) FROM night_audit.bi_findings_by_night)
 ORDER BY severity, kind, currency;
 
--- name: exposure by currency over the last 30 nights
+-- name: amount at risk by currency over the last 30 nights
 SELECT night, currency, sum(at_stake) AS at_stake, sum(findings) AS findings, sum(at_stake_unknown) AS unknown
 FROM night_audit.bi_findings_by_night
 WHERE night > (SELECT max(night) - 30 FROM night_audit.bi_findings_by_night)
 GROUP BY night, currency ORDER BY night, currency;
 
--- name: critical findings that nobody takes care of, oldest deal first
+-- name: critical findings without an owner, oldest first
 SELECT finding_id, kind, order_id, user_id, currency, at_stake, occurred_at, reason
 FROM night_audit.bi_findings
 WHERE closed_at IS NULL AND severity = 'critical' AND owner IS NULL
@@ -25,7 +25,7 @@ WHERE closed_at IS NULL AND due < current_date
 ORDER BY due, finding_id;
 
 -- name: what became of each day's orders
--- The day is the report's: of its time zone, so that the sums are those of the sheet Days.
+-- Days are counted in the report's time zone, so that the sums match the sheet Days.
 SELECT (o.created_at AT TIME ZONE n.time_zone)::date AS business_day, o.currency, o.disposition,
   count(*) AS orders, sum(o.amount) AS amount
 FROM night_audit.bi_orders o CROSS JOIN (
@@ -33,7 +33,7 @@ FROM night_audit.bi_orders o CROSS JOIN (
   ORDER BY as_of DESC LIMIT 1) n
 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3;
 
--- name: users with the most money paid and not delivered
+-- name: users with the largest amounts paid and not delivered
 SELECT user_id, currency, count(*) AS orders, sum(amount) AS amount
 FROM night_audit.bi_orders
 WHERE disposition IN ('paid_not_delivered', 'partly_delivered')
@@ -45,7 +45,7 @@ FROM night_audit.bi_findings
 WHERE closed_at IS NOT NULL
 GROUP BY kind ORDER BY kind;
 
--- name: nights, complete or not, and who signed them
+-- name: nights with their completeness and sign-offs
 SELECT r.period_until AS night, r.complete, r.orders_read, r.findings_closing, r.exit_status,
   string_agg(e.event || ': ' || e.detail, ', ' ORDER BY e.event_id) AS signed
 FROM night_audit.bi_runs r LEFT JOIN night_audit.bi_run_events e USING (run_id)

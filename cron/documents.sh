@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Installs the documentation: the pages as Markdown, the README with its picture, and the sample report, in the folders that
-# their links name.
+# Installs the documentation and the sample report, in the folders that their links expect.
 # usage: cron/documents.sh DIRECTORY
 set -euo pipefail
 

@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Licences as each project states them (SPDX).
+# Licences as the projects state them (SPDX).
 LICENCES = {
     "Apache-2.0": {
         "apple/swift-algorithms", "apple/swift-argument-parser", "apple/swift-asn1", "apple/swift-async-algorithms",
@@ -30,9 +30,9 @@ LICENCES = {
     "Unicode-3.0": {"ICU"},
     "Zlib": {"minizip", "zlib"},
 }
-# Fetched and not linked: the App Store simulator's, and what Linux has nothing of.
+# Dependencies that are not linked: the simulator's, and those of other platforms.
 NOT_LINKED = {"hummingbird-project/hummingbird", "apple/swift-nio-transport-services"}
-# What lies within other packages, and what every Swift program brings.
+# Libraries inside other packages, and the runtime of every Swift program.
 WITHIN = {"BoringSSL": "apple/swift-nio-ssl", "llhttp": "apple/swift-nio", "libyaml": "jpsim/Yams"}
 RUNTIME = ["Swift runtime", "Foundation", "ICU"]
 
@@ -71,7 +71,7 @@ def swift_packages():
                     ["git", "-C", checkout, "describe", "--tags", "--always"], capture_output=True, text=True
                 )
                 found[known] = tag.stdout.strip() or None
-    # A dependency that was never fetched is none of this program's: a test's, a plugin's, another platform's.
+    # Dependencies that were never fetched belong to tests, plugins or other platforms.
     return {
         name: number for name, number in found.items() if (number or name in direct) and name not in NOT_LINKED
     }

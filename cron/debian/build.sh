@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Debian package of a release build: the stripped program, man pages and completions generated from its own help,
-# units, an example for cron, the configuration, a system user.
+# Builds the Debian package of a release build: the stripped program, man pages, completions, units, examples.
 # usage: cron/debian/build.sh PROGRAM DIRECTORY
 set -euo pipefail
 
@@ -10,7 +9,7 @@ output=$(realpath "$2")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 version=$("$program" --version)
 architecture=$(dpkg --print-architecture)
-# The same bytes for the same source: everything is as old as the last commit.
+# All files are dated by the last commit, so that the same source gives the same bytes.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 0)}
 export LC_ALL=C.UTF-8
 umask 022
@@ -22,10 +21,10 @@ documents=$tree/usr/share/doc/night-audit
 
 install -D -m 0755 "$program" "$tree/usr/bin/night-audit"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/bin/night-audit"
-# The linker notes where Swift lay on the machine that built it; Swift's runtime is inside.
+# Removes the path of the build machine's Swift, because the runtime is linked statically.
 chrpath --delete "$tree/usr/bin/night-audit" >/dev/null 2>&1 || true
 
-# The package's prefix is /usr, in every file that names the program.
+# Changes the prefix to /usr in every file that names the program.
 for unit in "$root"/cron/*.service "$root"/cron/*.timer; do
   install -D -m 0644 /dev/stdin "$tree/lib/systemd/system/$(basename "$unit")" \
     < <(sed 's|/usr/local/bin|/usr/bin|g' "$unit")
@@ -63,7 +62,7 @@ mkdir -p "$tree/DEBIAN"
 echo /etc/night-audit/night-audit.yaml >"$tree/DEBIAN/conffiles"
 for script in postinst prerm postrm; do install -m 0755 "$root/cron/debian/$script" "$tree/DEBIAN/$script"; done
 
-# What the program is linked with decides what the package needs.
+# The package depends on the libraries that the program is linked with.
 mkdir -p "$work/debian"
 printf 'Source: night-audit\n\nPackage: night-audit\nArchitecture: any\nDepends: ${shlibs:Depends}\n' >"$work/debian/control"
 libraries=$(cd "$work" && dpkg-shlibdeps -O "$tree/usr/bin/night-audit" 2>/dev/null | sed 's/^shlibs:Depends=//')
