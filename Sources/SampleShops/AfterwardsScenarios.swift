@@ -1,7 +1,7 @@
 import Reconciliation
 
 extension Scenario {
-  /// What has happened by the time that the tables are read, and had not as of the audit.
+  /// Events between the as-of and the reading of the tables.
   package static let afterwards: [Scenario] = [
     Scenario("paid, delivered only after the as-of", 2) { story in
       let order = story.buy()
@@ -41,6 +41,5 @@ extension Scenario {
 }
 
 extension Story {
-  /// A moment after the as-of.
   fileprivate var afterwards: Instant { asOf + World.moment }
 }

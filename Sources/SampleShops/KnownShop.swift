@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// Stories put together, their rows shuffled: a shop of which everything is known beforehand.
+/// A shop of combined stories with shuffled rows, and the expected result of its audit.
 package struct KnownShop: Sendable {
   package var world = Scene().world
   package private(set) var dispositions: [Identifier: Disposition] = [:]
@@ -17,7 +17,6 @@ package struct KnownShop: Sendable {
     world = world.shuffled(using: &random)
   }
 
-  /// One to which stories are added.
   package init(asOf: Instant) { world = Scene(asOf: asOf).world }
 
   package mutating func add(_ story: Story) {

@@ -9,12 +9,11 @@ extension Scenario {
   static let noCatalogue = "the shop has no relation of its products"
   static let noAnswer = "silence is no answer; outages are tried elsewhere"
 
-  /// An order as most are.
   package static let honest = Scenario("paid and delivered") { story in
     story.expect(story.sell(), .settled)
   }
 
-  /// From its first period until the audit, each period an order. One that ends did so too recently for access to have to.
+  /// Each period until the audit is an order. An ended one ended so recently that access may remain.
   package static let subscription = Scenario("a subscription, each period booked") { story in
     story.sells(Ware.vip)
     let (first, begin) = (story.scene.id("T1"), story.scene.time)
@@ -34,7 +33,7 @@ extension Scenario {
     }
   }
 
-  /// What looks odd at first sight and is right.
+  /// Cases that look unusual and are correct.
   static let ordinary: [Scenario] = [
     honest,
     subscription,
@@ -114,7 +113,7 @@ extension Scenario {
         records.append(story.scene.transaction("T\(number)"))
         let order = story.scene.order("order\(number)")
         story.deliver("delivery\(number)", of: order)
-        // Every device sends all that it has.
+        // Every device sends all of its purchases.
         story.scene.receipt("receipt\(number)", for: order, .verified(.app), bringing: records)
         story.expect(order, .settled)
         story.scene.time = story.scene.time + step
@@ -206,9 +205,7 @@ extension Scenario {
 }
 
 extension Story {
-  /// A sale of which no answer tells.
-  ///
-  /// - Returns: its id.
+  /// Adds a sale that is in no answer, and returns its ID.
   @discardableResult
   mutating func sellUnseen() -> Identifier {
     let sold = scene.transaction("T")

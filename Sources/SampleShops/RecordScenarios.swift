@@ -1,7 +1,6 @@
 import Reconciliation
 
 extension Scenario {
-  /// Records that differ.
   static let records: [Scenario] = [
     Scenario("goods to a stranger") { story in
       let order = story.buy()
@@ -57,12 +56,12 @@ extension Scenario {
       story.scene.time = story.asOf - .days(50)
       let period = Span.days(30)
       let expiry = story.scene.time + period
-      // Apple, asked about the one, tells of both: which shows nobody's payment.
+      // Apple's answer about one subscription includes the other, which proves no order's payment.
       for other in ["T2", "T3"] { story.scene.world.customers[story.scene.id(other)] = story.scene.id("T1") }
       story.expect(story.sell("1", transaction: { $0.expiresDate = expiry }), .settled, .lapsedStillServed)
       story.scene.time = story.scene.time + .days(10)
       let otherExpiry = story.scene.time + period
-      // In a shop of people, whom receipts of subscriptions name, it is the customer's own.
+      // With verifyReceipt it is the customer's own, because receipts of subscriptions identify the person.
       let buyer = story.channel == .verifyReceipt ? "user" : story.random.pick("user", "stranger")
       let other = story.sell("2", by: buyer, mustName: true, transaction: { $0.expiresDate = otherExpiry })
       story.expect(other, .settled)
@@ -116,7 +115,7 @@ extension Scenario {
       "a date in the future", 2, impossible: [.serverApi: "an audit of the past does not know what came later"]
     ) { story in
       let late = story.asOf + .minutes(Int64(story.random.number(6...60)))
-      // What is delivered later is not read in an audit of the past, and the sample shop's is one.
+      // Later deliveries are not read by an audit of the past, and the sample shop's audit is one.
       let isVerification = story.channel == .verifyReceipt || story.random.oneIn(2)
       let order = story.buy(order: { $0.verifiedAt = isVerification ? late : nil })
       story.deliver(of: order) { $0.deliveredAt = isVerification ? $0.deliveredAt : late }
@@ -138,12 +137,11 @@ extension Scenario {
     },
   ]
 
-  /// Sales that are none, and what the catalogue says.
   static let sales: [Scenario] = [
     Scenario("a restore, posted like a purchase", impossible: [.serverApi: alwaysReason]) { story in
       let (first, time) = (story.scene.id("T0"), story.scene.time)
       let hasOtherId = story.random.oneIn(2)
-      // With the sale's own id and unnamed it would be a sale of long before that no order claims.
+      // With the purchase's own ID and not stated, it would be an old purchase without an order.
       let order = story.sell(
         mustName: !hasOtherId,
         transaction: { record in
@@ -215,7 +213,6 @@ extension Scenario {
     },
   ]
 
-  /// Things that no order stands behind, and rows that are no rows.
   static let strays: [Scenario] = [
     Scenario("a payment without an order", 4) { story in
       let record = story.scene.transaction()

@@ -1,11 +1,11 @@
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): the same seed draws the same on
-/// every machine and with every version of Swift, which the standard library's own generators do not promise.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Deterministic on every
+/// machine and Swift version, which the standard library does not promise.
 package struct SampleRandom: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   package init(seed: UInt64) { state = seed }
 
-  /// The text is taken in by FNV-1a, which is the same on every machine and in every run.
+  /// Hashes the text by FNV-1a, which is the same on every machine and in every run.
   package init(seed: UInt64, text: String, count: UInt64) {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
@@ -20,22 +20,18 @@ package struct SampleRandom: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
-  /// A number from the range.
   package mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
-  /// 0 up to 1, 1 excluded.
+  /// From 0 to 1, exclusive.
   package mutating func fraction() -> Double { Double(next() >> 11) / Double(1 << 53) }
 
-  /// True once in so many times.
   package mutating func oneIn(_ times: Int) -> Bool { number(1...times) == 1 }
 
-  /// One of the choices; the first is there so that there is always one.
   package mutating func pick<Choice>(_ first: Choice, _ others: Choice...) -> Choice {
     let index = number(0...others.count)
     return index == 0 ? first : others[index - 1]
   }
 
-  /// One of the elements. There is at least one.
   package mutating func pick<Element>(among elements: [Element]) -> Element {
     elements[number(0...(elements.count - 1))]
   }

@@ -1,28 +1,23 @@
 import Reconciliation
 
-/// A small piece of a shop with ids of its own, told step by step.
+/// A small part of a shop with IDs of its own, built step by step.
 ///
-/// What a test does not change is ordinary: one unit for 9.90 USD, ordered two days before the audit, paid at the moment
-/// of the order, delivered a minute later.
+/// Defaults: one unit for 9.90 USD, ordered and paid two days before the audit, delivered a minute later.
 package struct Scene: Sendable {
-  /// In front of every id, so that scenes can be put together.
+  /// Prepended to every ID, so that scenes can be combined.
   package let prefix: String
   package var world: World
-  /// When the orders are made.
   package var time: Instant
   package var product: Identifier = "gems.100"
   package var quantity: Int32 = 1
-  /// Of the whole quantity.
+  /// For the whole quantity.
   package var amount: Money
 
   package static let asOf = Instant(seconds: 1_795_132_800)
   package static let bundle = "com.example.game"
-  /// Another developer's app, or another of the same one's.
+  /// An app that is not audited.
   package static let otherBundle = "com.example.cards"
 
-  /// - Parameters:
-  ///   - time: when the orders are made; nil: two days before the audit.
-  ///   - asOf: the audit's.
   package init(prefix: String = "", time: Instant? = nil, asOf: Instant = Scene.asOf) {
     self.prefix = prefix
     self.time = time ?? asOf - .days(2)
@@ -32,7 +27,7 @@ package struct Scene: Sendable {
 
   package func id(_ text: String) -> Identifier { Identifier(prefix + text) }
 
-  /// An order that the shop believes paid and that names no transaction.
+  /// Adds a `verified` order that states no transaction.
   @discardableResult
   package mutating func order(
     _ text: String = "order", by user: String = "user", _ change: (inout Order) -> Void = { _ in }
@@ -45,7 +40,7 @@ package struct Scene: Sendable {
     return order
   }
 
-  /// A production purchase of the scene's product that Apple told us about.
+  /// Adds a production purchase of the scene's product, known from Apple.
   @discardableResult
   package mutating func transaction(
     _ text: String = "T1", _ change: (inout TransactionRecord) -> Void = { _ in }
@@ -57,7 +52,7 @@ package struct Scene: Sendable {
     record.originalTransactionId = id(text)
     record.priceMilliunits = amount.milliunits
     record.currency = amount.currency.code
-    // So that what keeps a subscription from having lapsed is what a scene says.
+    // Expired, so that only what a scene adds keeps a subscription active.
     record.subscriptionStatus = .expired
     record.channel = .serverApi
     record.signedDate = world.rules.asOf - .hours(1)
@@ -68,7 +63,6 @@ package struct Scene: Sendable {
     return record
   }
 
-  /// A receipt sent for an order, or for none.
   @discardableResult
   package mutating func receipt(
     _ text: String = "receipt", for order: Order?, _ state: ProofState, bringing: [TransactionRecord] = [],
@@ -87,12 +81,11 @@ package struct Scene: Sendable {
     return receipt
   }
 
-  /// A signed transaction of one purchase, genuine.
+  /// Adds a verified signed transaction of one purchase.
   package mutating func signedProof(_ text: String = "receipt", for order: Order?, of record: TransactionRecord) {
     receipt(text, for: order, .verified(.signed, id: record.transactionId), bringing: [record])
   }
 
-  /// The goods of an order, to the user of the order.
   @discardableResult
   package mutating func delivery(
     _ text: String = "delivery", of order: Order, _ change: (inout Delivery) -> Void = { _ in }
@@ -105,7 +98,7 @@ package struct Scene: Sendable {
     return delivery
   }
 
-  /// An order that names its transaction, answered by look-up; neither receipt nor goods.
+  /// Adds an order that states its transaction, confirmed by look-up; without receipt and delivery.
   @discardableResult
   package mutating func paidOrder(
     _ order: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
@@ -125,7 +118,6 @@ package struct Scene: Sendable {
 }
 
 extension ProofState {
-  /// Authentic. Without a kind: a look-up.
   package static func verified(_ kind: ReceiptKind?, id: Identifier? = nil) -> ProofState {
     var state = ProofState(.verified, nil)
     state.kind = kind
@@ -137,7 +129,6 @@ extension ProofState {
   package static func unanswered(_ reason: PaymentReason?) -> ProofState { ProofState(.unanswered, reason) }
   package static func review(_ reason: PaymentReason) -> ProofState { ProofState(.review, reason) }
 
-  /// Nothing in production and sandbox, said at that time.
   package static func notFound(at instant: Instant = Scene.asOf) -> ProofState {
     var state = ProofState(.notFound, nil)
     state.answeredAt = instant
@@ -165,6 +156,5 @@ extension BadOrder {
 }
 
 extension Span {
-  /// The smallest step of time.
   package static let microsecond = Span(microseconds: 1)
 }

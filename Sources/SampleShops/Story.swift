@@ -1,8 +1,7 @@
 import Reconciliation
 
-/// A scene that knows the truth about itself: what happened, and exactly what the audit has to say about it.
+/// A scene with the expected result of its audit.
 package struct Story: Sendable {
-  /// A finding as people see it: its kind and what it stands on.
   package struct Expected: Hashable, Sendable {
     package var kind: FindingKind
     package var subject: Identifier
@@ -10,28 +9,24 @@ package struct Story: Sendable {
     package init(kind: FindingKind, subject: Identifier) { (self.kind, self.subject) = (kind, subject) }
   }
 
-  /// The interface of Apple's that alone is asked.
+  /// The only Apple API that is used.
   package enum Channel: Sendable { case serverApi, verifyReceipt }
 
   package var scene: Scene
   package var random: SampleRandom
-  /// nil: whatever can become known does.
+  /// nil: every fact can become known.
   let channel: Channel?
   package private(set) var dispositions: [Identifier: Disposition] = [:]
   package private(set) var findings: Set<Expected> = []
 
-  /// An ordinary day of an ordinary product, drawn at random.
-  ///
-  /// - Parameters:
-  ///   - time: when it begins, unless it has a time of its own; nil: drawn, too.
-  ///   - currency: in which people pay; nil: drawn, too.
+  /// A random product on a random day, unless `time` and `currency` are given.
   package init(
     prefix: String, seed: UInt64, channel: Channel? = nil, asOf: Instant = Scene.asOf, time: Instant? = nil,
     currency: String? = nil
   ) {
     random = SampleRandom(seed: seed)
     self.channel = channel
-    // Half a minute beside the limits, which are whole hours.
+    // Half a minute away from the limits, which are whole hours.
     let drawn = asOf - .minutes(Int64(random.number(3 * 60...100 * 24 * 60))) - .seconds(30)
     scene = Scene(prefix: prefix, time: time ?? drawn, asOf: asOf)
     scene.amount = .of(0, currency ?? Ware.currency(&random))
@@ -40,7 +35,6 @@ package struct Story: Sendable {
 
   package var asOf: Instant { scene.world.rules.asOf }
 
-  /// Everything from here on is about these goods.
   package mutating func sells(_ ware: Ware, quantity: Int32 = 1) {
     let price = ware.price(scene.amount.currency.code)
     (scene.product, scene.quantity) = (ware.productId, quantity)
@@ -49,31 +43,28 @@ package struct Story: Sendable {
 
   // MARK: - What is known
 
-  /// What an order comes to: its disposition, and every finding on it.
+  /// Expects a disposition of an order, and all findings on it.
   package mutating func expect(_ order: Order, _ disposition: Disposition, _ kinds: FindingKind...) {
     dispositions[order.orderId] = disposition
     for kind in kinds { expect(kind, on: order.orderId) }
   }
 
-  /// Further findings on one thing.
   mutating func expect(_ kinds: [FindingKind], on subject: Identifier) {
     for kind in kinds { expect(kind, on: subject) }
   }
 
-  /// That nobody can say, which people have to look after when it lasts for two days.
   package mutating func expectUnconfirmed(_ order: Order) {
     expect(order, .unconfirmed)
     if asOf - order.createdAt > .hours(48) { expect(.stuckUnconfirmed, on: order.orderId) }
   }
 
-  /// A finding on something that is no order, or one more on an order.
   package mutating func expect(_ kind: FindingKind, on subject: Identifier) {
     findings.insert(Expected(kind: kind, subject: subject))
   }
 
   // MARK: - What happens
 
-  /// One of the ways in which a payment becomes known.
+  /// A way in which a payment becomes known.
   private enum Way: CaseIterable {
     case namedAndLookedUp, namedInSignedProof, namedInAppReceipt, namedAndSwept
     case signedProof, appReceipt, offline
@@ -85,23 +76,19 @@ package struct Story: Sendable {
       }
     }
 
-    /// As often as each of them is among what is drawn from.
     static func all(_ channel: Channel?, tellsAll: Bool) -> [Way] {
       switch channel {
       case .verifyReceipt:
         Array(repeating: .namedInAppReceipt, count: 16) + [.appReceipt]
           + (tellsAll ? [] : [.namedInSignedProof, .namedInSignedProof, .signedProof])
-      // What was checked offline and not answered may have been refunded since.
+      // A purchase checked only offline may have been refunded since.
       case .serverApi, nil: tellsAll ? allCases.filter { $0 != .offline } : allCases
       }
     }
   }
 
-  /// An order and its payment, proven in one way or another.
-  ///
-  /// - Parameters:
-  ///   - mustName: whether the order has to name its transaction for the payment to be found.
-  ///   - tellsAll: whether the kind of old receipt that tells less, of one purchase, is no proof of what it is about.
+  /// Adds an order and its payment, proven in a random way. `mustName`: the order must state its transaction.
+  /// `tellsAll`: no old receipts of one purchase, which contain less.
   package mutating func buy(
     _ text: String = "", by user: String = "user", mustName: Bool = false, tellsAll: Bool = false,
     order change: (inout Order) -> Void = { _ in }, transaction: (inout TransactionRecord) -> Void = { _ in }
@@ -123,7 +110,6 @@ package struct Story: Sendable {
       }
     }
     let receipt = "receipt" + text
-    // Sent when it was paid.
     let time = scene.time
     defer { scene.time = time }
     scene.time = paidAt
@@ -138,13 +124,12 @@ package struct Story: Sendable {
       }
     }
     if random.oneIn(channel == .verifyReceipt ? 50 : 5) {
-      // The same proof once more, or a restore on another device: nothing new.
+      // A repeated proof, or a restore on another device: adds no fact.
       scene.receipt("again" + text, for: random.oneIn(2) ? made : nil, .verified(.app), bringing: [record])
     }
     return made
   }
 
-  /// An order that was paid and delivered as it should be.
   @discardableResult
   package mutating func sell(
     _ text: String = "", by user: String = "user", mustName: Bool = false, tellsAll: Bool = false,
@@ -156,7 +141,6 @@ package struct Story: Sendable {
     return made
   }
 
-  /// The goods of an order, to its user unless told otherwise.
   mutating func deliver(
     _ text: String = "delivery", of order: Order, _ change: (inout Delivery) -> Void = { _ in }
   ) {
@@ -167,16 +151,14 @@ package struct Story: Sendable {
     }
   }
 
-  /// That the money of a payment was given back in whole.
+  /// A full refund after `time`.
   mutating func refunding(since time: Instant) -> Revocation { Revocation(date: later(than: time), reason: 0) }
 
-  /// So many seconds after the story's time, and some milliseconds.
   private mutating func moments(_ seconds: ClosedRange<Int>) -> Instant {
     let milliseconds = random.number(seconds.lowerBound * 1_000...seconds.upperBound * 1_000)
     return scene.time + Span(microseconds: Int64(milliseconds) * 1_000)
   }
 
-  /// A time after this one and before the audit; now and then on the last day, when there is one in between.
   mutating func later(than time: Instant) -> Instant {
     let span = Int((asOf - time).microseconds)
     if span > Int(Span.days(2).microseconds), random.oneIn(6) {
@@ -187,27 +169,23 @@ package struct Story: Sendable {
 
   // MARK: - What Apple says
 
-  /// Why Apple has no answer tonight.
   mutating func silence() -> ProofState {
     let reason = random.pick(PaymentReason.unreachable, .rateLimited, .appleError, .noRoots)
     return .unanswered(channel == .verifyReceipt ? .appleError : reason)
   }
 
-  /// An account token that no other story has.
   mutating func token(_ first: String) -> String {
     let digits = String(random.next(), radix: 16)
     return "\(first)0000000-0000-4000-8000-\(digits)"
   }
 }
 
-/// A kind of thing that happens in shops.
 package struct Scenario: Sendable {
   package let name: String
-  /// How often it happens among 5,000 orders.
+  /// The number among 5,000 orders.
   package let count: Int
-  /// How often besides on the last business day, so that the report of one night has something to show.
+  /// The additional number on the last business day, so that one night's report contains some.
   package let onLastDay: Int
-  /// Why it cannot happen where Apple is asked through that interface alone.
   package let impossible: [Story.Channel: String]
   package let tell: @Sendable (inout Story) -> Void
 
@@ -221,6 +199,5 @@ package struct Scenario: Sendable {
 
   package static let all = ordinary + payments + claims + refunds + records + sales + strays + afterwards
 
-  /// Those that can be told where Apple is asked through one interface alone.
   package static func all(_ channel: Story.Channel) -> [Scenario] { all.filter { $0.impossible[channel] == nil } }
 }

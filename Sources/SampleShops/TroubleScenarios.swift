@@ -1,7 +1,6 @@
 import Reconciliation
 
 extension Scenario {
-  /// Payment and goods that disagree.
   static let payments: [Scenario] = [
     Scenario("paid, not delivered", 19, onLastDay: 3) { story in
       let order = story.buy()
@@ -88,7 +87,6 @@ extension Scenario {
     },
   ]
 
-  /// Who owns which payment.
   static let claims: [Scenario] = [
     Scenario("one payment for several orders", 4) { story in
       let owner = story.sell(mustName: true)
@@ -156,7 +154,7 @@ extension Scenario {
       story.expect(.orphanPayment, on: record.transactionId)
     },
     Scenario("a payment in another app") { story in
-      // A look-up finds what its own app sold, so a receipt has to show it.
+      // Shown by a receipt, because a look-up only finds purchases of its own app.
       let record = story.scene.transaction { $0.bundleId = Scene.otherBundle }
       let isNamed = story.random.oneIn(2)
       let order = story.scene.order { $0.transactionId = isNamed ? record.transactionId : nil }
@@ -179,7 +177,8 @@ extension Scenario {
     Scenario("a purchase and what restores it, an order for each", 2, impossible: [.serverApi: alwaysReason]) { story in
       story.sells(story.random.pick(among: Ware.heroes))
       let refund = story.random.oneIn(2) ? story.refunding(since: story.scene.time + .hours(3)) : nil
-      // Named and shown by a receipt: a name alone would yield to a stranger who shows one, and a receipt to a name.
+      // Stated and in a receipt: a stated ID alone loses against another order's receipt, and a receipt against a
+      // stated ID.
       let bought = story.scene.transaction("T") { $0.revocation = refund }
       let buyer = story.scene.order("buyer") { $0.transactionId = bought.transactionId }
       story.scene.receipt(for: buyer, .verified(.app), bringing: [bought])
@@ -233,7 +232,6 @@ extension Scenario {
     },
   ]
 
-  /// What Apple took back.
   static let refunds: [Scenario] = [
     Scenario("refunded, not booked", 4) { story in
       story.sells(story.random.pick(among: Ware.heroes))
@@ -280,7 +278,7 @@ extension Scenario {
     Scenario("refunded in the shop only", 2) { story in
       story.scene.time = story.asOf - .days(Int64(story.random.number(1...28)))
       let expiry = story.scene.time + .days(30)
-      // Of subscriptions alone old receipts say that they were not refunded.
+      // Only for subscriptions do old receipts show that there was no refund.
       story.sells(Ware.vip)
       let order = story.sell(order: { $0.status = .refunded }, transaction: { $0.expiresDate = expiry })
       story.expect(order, .settled, .refundOnlyHere)
@@ -298,7 +296,7 @@ extension Scenario {
 }
 
 extension Story {
-  /// An order that takes the restore of somebody's purchase for a sale, some hours after it.
+  /// Adds an order that books the restore of another purchase as a sale, some hours later.
   fileprivate mutating func restoreAsSale(of purchase: String, by user: String, isNamed: Bool) {
     let (first, begin) = (scene.id(purchase), scene.world.transactions.first?.purchaseDate)
     scene.time = scene.time + .hours(2)
@@ -315,7 +313,7 @@ extension Story {
     expect(order, .deliveredNotPaid, .deliveredNotPaid, .duplicateClaim)
   }
 
-  /// An order of days ago, of whose receipt no more is known than that.
+  /// Adds an older order whose receipt stays in the given state.
   fileprivate mutating func stayOpen(_ state: ProofState) {
     scene.time = asOf - .hours(Int64(random.number(49...1_300)))
     let order = scene.order()

@@ -1,16 +1,14 @@
 import Reconciliation
 
-/// Something that sample shops sell.
 package struct Ware: Sendable {
   package let productId: Identifier
   package let type: ProductType
-  /// Of one unit, in minor units, by currency in the order of `currencies`.
+  /// For one unit, in minor units, in the order of `currencies`.
   private let prices: [Int64]
 
-  /// With minor units of none, two and three digits.
+  /// With zero, two and three decimals.
   package static let currencies = ["USD", "EUR", "JPY", "KWD", "CNY"]
 
-  /// One of them, those more often in which most people pay.
   package static func currency(_ random: inout SampleRandom) -> String {
     let draw = random.fraction()
     return zip(currencies, [0.4, 0.65, 0.82, 0.9, 1]).first { draw < $0.1 }?.0 ?? "USD"
@@ -29,7 +27,6 @@ package struct Ware: Sendable {
     Ware("gems.550", .consumable, [499, 549, 800, 1_500, 3_000]),
     Ware("gems.1200", .consumable, [999, 1_099, 1_600, 3_000, 6_800]),
   ]
-  /// The dearest.
   package static let chest = Ware("gems.6500", .consumable, [4_999, 5_499, 8_000, 15_000, 32_800])
   package static let heroes = [
     Ware("hero.valkyrie", .nonConsumable, [799, 899, 1_200, 2_400, 5_000]),
@@ -38,22 +35,19 @@ package struct Ware: Sendable {
     Ware("ads.none", .nonConsumable, [199, 229, 320, 600, 1_200]),
   ]
   package static let seasonPass = Ware("pass.season", .nonRenewing, [1_499, 1_699, 2_400, 4_500, 9_800])
-  /// A period of thirty days.
   package static let vip = Ware("vip.monthly", .autoRenewable, [499, 549, 800, 1_500, 3_000])
 
-  /// A better plan of the same group.
   package static let vipGold = Ware("vip.gold.monthly", .autoRenewable, [999, 1_099, 1_600, 3_000, 6_800])
 
   package static let all = gems + [chest] + heroes + [seasonPass, vip, vipGold]
 }
 
 extension Money {
-  /// Minor units of a currency that is known to exist.
   package static func of(_ minorUnits: Int64, _ code: String = "USD") -> Money {
     guard let currency = Currency(code: code) else { preconditionFailure("no currency \(code)") }
     return Money(minorUnits: minorUnits, currency: currency)
   }
 
-  /// The amount as Apple writes prices: thousandths of the major unit in every currency.
+  /// Apple's price format: thousandths of the major unit in every currency.
   package var milliunits: Int64 { (currency.digits..<3).reduce(minorUnits) { amount, _ in amount * 10 } }
 }

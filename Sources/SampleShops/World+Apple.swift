@@ -1,11 +1,7 @@
 import Reconciliation
 
 extension World {
-  /// What Apple knows, in the form of the simulator's world file.
-  ///
-  /// - Parameters:
-  ///   - name: what Apple calls a transaction that is called so here.
-  ///   - isFinished: whether the app has finished what it sold; finished consumables are in no receipt.
+  /// Apple's transactions, in the format of the simulator's world file. `isFinished`: finished by the app.
   package func appleTransactions(
     name: (Identifier) -> String, isFinished: Bool
   ) -> [[String: Any]] {
@@ -21,7 +17,7 @@ extension World {
       "originalTransactionId": name(originalId), "bundleId": record.bundleId ?? "",
       "productId": record.productId.text, "finished": isFinished,
       "type": (type ?? (record.expiresDate == nil ? .consumable : .autoRenewable)).rawValue,
-      // Periods of one subscription are one customer's.
+      // All periods of a subscription have one customer.
       "customer": (customers[originalId] ?? originalId).text,
     ]
     func tell(_ field: String, _ instant: Instant?) { told[field] = instant.map(\.milliseconds) }
@@ -36,7 +32,7 @@ extension World {
     told["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
     if record.hasOffer == true { told["offerType"] = 1 }
     if record.isUpgraded == true { told["isUpgraded"] = true }
-    // Here Apple is asked, and agrees where a story leaves it open. A period that goes on is active.
+    // Apple's status is `active` unless the story sets one. Running periods need none.
     if let expiresDate = record.expiresDate, expiresDate <= rules.asOf {
       told["subscriptionStatus"] = Int((record.subscriptionStatus ?? .active).rawValue)
     }

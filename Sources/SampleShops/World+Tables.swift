@@ -1,19 +1,17 @@
 import Foundation
 import Reconciliation
 
-/// Rows of one of the shop's tables, as text.
 package struct ShopTable {
   package let name: String
   let columns: [String]
   let rows: [[String?]]
 
-  /// As Postgres's `COPY ... (FORMAT csv, HEADER)` reads it: an absent value is an unquoted empty cell.
+  /// The format of Postgres' `COPY ... (FORMAT csv, HEADER)`: NULL is an unquoted empty cell.
   package var csv: String {
     let lines = rows.map { row in row.map { $0.map(Self.quoted) ?? "" }.joined(separator: ",") }
     return ([columns.joined(separator: ",")] + lines).joined(separator: "\n") + "\n"
   }
 
-  /// As statements.
   package var sql: String {
     let names = columns.joined(separator: ", ")
     return rows.map { row in
@@ -31,14 +29,11 @@ package struct ShopTable {
 }
 
 extension World {
-  /// How long after the as-of what is later is dated: less than clocks may differ, so that it is no date of the future.
+  /// Offset of later rows from the as-of: less than the tolerated clock skew, so that their dates are not in the
+  /// future.
   package static let moment = Span.minutes(2)
 
-  /// The rows of the shop's tables. Those that break the contract do so as rows of tables can.
-  ///
-  /// - Parameters:
-  ///   - payloads: what clients sent, by receipt id; nil: nobody reads it.
-  ///   - name: what the shop or Apple calls what is called so here.
+  /// The rows of the shop's tables. Invalid rows are invalid in ways that tables allow.
   package func tables(
     payloads: [Identifier: String]? = nil, name: (Identifier) -> String = { $0.text }
   ) -> [ShopTable] {
@@ -59,7 +54,6 @@ extension World {
       }
     }
     let receipts = self.receipts.map { receipt -> [String?] in
-      // What the shop itself was told, when it asked at once.
       let (status, isChecked): (String, Bool) =
         switch receipt.state.outcome {
         case .pending: ("unverified", false)
@@ -100,14 +94,12 @@ extension World {
     ]
   }
 
-  /// The same as statements.
   package func salesRows(
     payloads: [Identifier: String]? = nil, name: (Identifier) -> String = { $0.text }
   ) -> String {
     tables(payloads: payloads, name: name).map(\.sql).joined(separator: "\n")
   }
 
-  /// What the shop sells, as a table of its own.
   package var catalogueRows: String {
     let columns = ["product_id", "type", "name", "sold_from", "sold_until"]
     let rows = Set(products ?? []).map { product in
@@ -124,7 +116,7 @@ extension World {
 }
 
 extension Instant {
-  /// `2026-11-19T22:14:03.250000Z`
+  /// For example `2026-11-19T22:14:03.250000Z`.
   package var text: String {
     let fraction = String(microseconds - seconds * 1_000_000)
     let second = Date(timeIntervalSince1970: Double(seconds)).ISO8601Format().dropLast()

@@ -1,30 +1,28 @@
 import Reconciliation
 
-/// A shop's rows and Apple's records on one night, with what asking Apple comes to.
+/// A shop's rows and Apple's records on one night, with the results of the checks.
 package struct World: Sendable {
   package var rules: Rules
   package var orders: [OrderRow] = []
   package var receipts: [Receipt] = []
-  /// The transactions that each receipt brought, by receipt id.
+  /// The transactions in each receipt, by receipt ID.
   package var brings: [Identifier: Set<TransactionKey>] = [:]
-  /// Receipts that are the same text as another one, byte for byte, by receipt id.
+  /// Receipts with the same payload as another one, by receipt ID.
   package var copies: [Identifier: Identifier] = [:]
-  /// Look-ups of named ids, by order id.
   package var lookups: [Identifier: ProofState] = [:]
   package var transactions: [TransactionRecord] = []
-  /// What Apple sold and no answer of the night tells.
+  /// Transactions of Apple that no answer contains.
   package var unseen: [TransactionRecord] = []
   package var deliveries: [Delivery] = []
-  /// Subscriptions that another one's customer has, too, by their first transactions' ids: Apple tells of both at once.
+  /// By original transaction ID, another subscription of the same customer: Apple's answers contain both.
   package var customers: [Identifier: Identifier] = [:]
-  /// What the tables have besides when an audit of the past reads them.
+  /// Rows that exist only after the as-of.
   package var later = LaterRows()
-  /// What the shop sells; nil where nobody says.
+  /// nil if the shop has no catalogue.
   package var products: [Catalogue.Product]?
 
   package init(rules: Rules) { self.rules = rules }
 
-  /// Adds what another world holds; ids are expected to be distinct.
   package mutating func add(_ other: World) {
     orders += other.orders
     receipts += other.receipts
@@ -41,7 +39,6 @@ package struct World: Sendable {
     rules.reviewWindows += other.rules.reviewWindows
   }
 
-  /// The same world with its rows in another order.
   package func shuffled(using random: inout some RandomNumberGenerator) -> World {
     var copy = self
     copy.orders.shuffle(using: &random)
@@ -52,11 +49,10 @@ package struct World: Sendable {
   }
 }
 
-/// Rows, and changes of rows, that are dated after the as-of. An audit of that instant says what it would without them.
+/// Rows and changes dated after the as-of, which must not affect the audit.
 package struct LaterRows: Sendable {
   package var orders: [Order] = []
   package var deliveries: [Delivery] = []
-  /// When goods that were with somebody are taken back, by delivery id.
   package var revocations: [Identifier: Instant] = [:]
 
   mutating func add(_ other: LaterRows) {

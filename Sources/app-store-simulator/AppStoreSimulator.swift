@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// Apple for rehearsals: its interfaces on loopback, filled from a world file, with faults on request.
+/// Simulates Apple's server APIs on loopback, from a world file, with faults on request.
 @main
 struct AppStoreSimulator: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -10,7 +10,6 @@ struct AppStoreSimulator: AsyncParsableCommand {
     subcommands: [Serve.self, SampleShopCommand.self], defaultSubcommand: Serve.self)
 }
 
-/// `app-store-simulator serve`, which is what it does when nothing else is asked.
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve",

@@ -1,12 +1,10 @@
 import Foundation
 
-/// What rehearsals steer the simulator with, under `/simulator`.
+/// The endpoints under `/simulator` that control the simulator.
 struct ControlInterface: Sendable {
   let simulator: Simulator
 
-  /// - Parameters:
-  ///   - path: the path without `/simulator`.
-  ///   - last: how many requests a report lists.
+  /// `path` comes without `/simulator`; `last` is the number of requests that a report lists.
   func answer(isPost: Bool, path: String, last: Int, body: Data) -> Answer {
     do {
       switch (isPost, path) {

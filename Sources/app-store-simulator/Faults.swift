@@ -2,20 +2,17 @@ import Foundation
 import SampleShops
 import Synchronization
 
-/// The knobs that can be turned, at the start and at run time.
 struct FaultSettings: Sendable {
   var latency: Latency
   var latencyJitter: Double
   var errorRate: Double
   var garbageRate: Double
   var outage: Bool
-  /// Come before everything else, in this order.
   var force: [Disturbance] = []
-  /// What the world brings, after those.
   var world: [Disturbance] = []
 }
 
-/// A change of some knobs: what is absent stays as it is.
+/// A change of some settings; nil leaves a setting unchanged.
 struct FaultChange: Decodable, Sendable {
   var latency: Latency?
   var latencyJitter: Double?
@@ -25,12 +22,11 @@ struct FaultChange: Decodable, Sendable {
   var force: [Disturbance]?
 }
 
-/// Draws the fate of each request.
+/// Decides the faults of each request.
 ///
-/// The draw depends on the seed, the receipt and how often it was asked about, never on the order in which concurrent
-/// requests arrive: two rehearsals with the same seed meet the same troubles.
+/// Draws depend on the seed, the receipt and the number of earlier requests for it, never on the order of concurrent
+/// requests, so equal seeds give equal faults.
 final class Faults: Sendable {
-  /// How one request fares.
   struct Fate: Sendable {
     var latency: Duration
     var disturbance: Disturbance?
@@ -49,7 +45,6 @@ final class Faults: Sendable {
     state = Mutex(State(settings: settings))
   }
 
-  /// Takes the faults of another world in place of those of the one before.
   func apply(world: [Disturbance]) {
     state.withLock { $0.settings.world = world }
   }
@@ -65,16 +60,14 @@ final class Faults: Sendable {
     }
   }
 
-  /// - Parameters:
-  ///   - subject: what the request is about, such as the digest of its receipt.
-  ///   - now: milliseconds since the epoch by the simulated clock.
+  /// `now` is in milliseconds since the epoch, by the simulated clock.
   func fate(path: String, subject: String, now: Int64) -> Fate {
     state.withLock { state in
       let times = state.timesAsked[path + subject, default: 0]
       state.timesAsked[path + subject] = times + 1
       var generator = SampleRandom(seed: seed, text: path + subject, count: times)
       let settings = state.settings
-      // Always drawn in the same order, so that turning one knob does not change what another one brings.
+      // Drawn in a fixed order, so that one setting does not affect the draws of another.
       let variation = Double.random(in: -1...1, using: &generator)
       let hasError = Double.random(in: 0..<1, using: &generator) < settings.errorRate
       let isDamaged = Double.random(in: 0..<1, using: &generator) < settings.garbageRate
@@ -101,7 +94,6 @@ final class Faults: Sendable {
     }
   }
 
-  /// What decides whether a request is disturbed.
   private struct Question {
     var path: String
     var subject: String

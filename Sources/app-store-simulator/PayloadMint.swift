@@ -1,21 +1,15 @@
 import Foundation
 
-/// Makes what clients send, signed: rehearsals put it into a shop's receipts.
+/// Makes signed payloads of clients, for receipts in a shop.
 struct PayloadMint: Sendable {
-  /// What is wanted.
   struct Order: Decodable, Sendable {
     enum Form: String, Decodable, Sendable {
-      /// One transaction as a JWS.
       case signed
-      /// An app receipt that lists all of them.
       case app
-      /// An old transaction receipt of the first.
       case transaction
-      /// A notification of `type` about the first.
       case notification
-      /// Renewal information of the first's subscription.
       case renewalInfo
-      /// The proof that the app was downloaded: no purchase is in it.
+      /// Proof of the app's download, without purchases.
       case appTransaction
     }
 
@@ -23,14 +17,12 @@ struct PayloadMint: Sendable {
     var transactions: [String]
     var environment: World.Environment?
     var bundleId: String?
-    /// Milliseconds since the epoch; the present time unless told otherwise.
     var signedDate: Int64?
-    /// The notification's.
     var type: String?
     var damage: TransportDamage?
   }
 
-  /// A payload, and the receipt that verifyReceipt shall know it as.
+  /// A payload, and the receipt that verifyReceipt knows it as.
   struct Product: Sendable {
     var payload: String
     var receipt: World.Receipt?

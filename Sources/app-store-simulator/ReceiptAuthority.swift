@@ -4,8 +4,8 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// Signs app receipts and old transaction receipts as Apple does: with RSA, the former through an intermediate, the latter
-/// by a leaf of 1,024 bits. All keys are made anew at each start, and only when a receipt is wanted.
+/// Signs app receipts and old transaction receipts like Apple: with RSA, app receipts through an intermediate, old ones
+/// with a leaf of 1,024 bits. Keys are created on first use.
 struct ReceiptAuthority: Sendable {
   private let root: Certificate
   private let intermediate: Certificate
@@ -35,12 +35,11 @@ struct ReceiptAuthority: Sendable {
       marker: [1, 2, 840, 113_635, 100, 6, 5, 1], algorithm: .sha1WithRSAEncryption)
   }
 
-  /// The root certificate, for those who are to believe the receipts.
   var rootPEM: String {
     get throws { try root.serializeAsPEM().pemString + "\n" }
   }
 
-  /// A PKCS#7 container around the content (RFC 2315, 7 and 9.1), signed without attributes, as Apple does.
+  /// A PKCS#7 container (RFC 2315, 7 and 9.1), signed without attributes like Apple's.
   func appReceipt(content: [UInt8]) throws -> [UInt8] {
     let signature = try leafKey.signature(for: SHA256.hash(data: content), padding: .insecurePKCS1v1_5)
     let digest = DER.sequence(DER.identifier([0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01]), DER.null)
@@ -57,7 +56,7 @@ struct ReceiptAuthority: Sendable {
     return DER.sequence(DER.contentType(2), DER.context(0, signed))
   }
 
-  /// `signature` of an old transaction receipt: version, signature over version and purchase information, length and
+  /// The `signature` of an old transaction receipt: version, signature over version and purchase information, length,
   /// certificate.
   func oldSignature(purchaseInfo: [UInt8]) throws -> [UInt8] {
     let version: UInt8 = 2
@@ -75,7 +74,7 @@ struct ReceiptAuthority: Sendable {
     }
   }
 
-  /// Valid at any date that a simulated clock may show.
+  /// Valid at any date of the simulated clock.
   private static func issue(
     _ subject: DistinguishedName, _ key: _RSA.Signing.PublicKey, by issuer: DistinguishedName,
     _ issuerKey: _RSA.Signing.PrivateKey, isAuthority: Bool, marker: ASN1ObjectIdentifier?,

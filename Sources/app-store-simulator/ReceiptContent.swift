@@ -1,18 +1,13 @@
 import Foundation
 
-/// The answer for a genuine receipt, in Apple's two shapes (App Store Receipts, "responseBody").
-///
-/// It shows what Apple's shows: no price, no finished consumables in app receipts, no refunds of consumables, tokens only
-/// in the latest information.
+/// The answer for a valid receipt, in Apple's two formats (App Store Receipts, "responseBody"). Like Apple's: no
+/// prices, no finished consumables in app receipts, no refunds of consumables, tokens only in latest info.
 struct ReceiptContent {
   var receipt: World.Receipt
   var world: World
-  /// Milliseconds since the epoch.
   var now: Int64
-  /// What happened later is not in it.
   var horizon: Int64
 
-  /// For app receipts.
   var unified: [String: Any] {
     let shown = world.transactions(of: receipt).filter {
       $0.exists(by: horizon) && ($0.type != .consumable || $0.finished != true)
@@ -49,7 +44,7 @@ struct ReceiptContent {
     return fields.merging(dates("grace_period_expires_date", newest.gracePeriodExpiresDate)) { $1 }
   }
 
-  /// For old transaction receipts; nil when the world does not know the transaction.
+  /// For old transaction receipts; nil if the world does not know the transaction.
   var flat: [String: Any]? {
     guard let transaction = world.transactions(of: receipt).first(where: { $0.exists(by: horizon) }) else { return nil }
     var answer: [String: Any] = ["status": receipt.status ?? 0, "receipt": flatItem(transaction)]
@@ -102,7 +97,7 @@ struct ReceiptContent {
     fields["bvrs"] = "1"
     fields["item_id"] = "\(appAppleId)"
     fields["unique_identifier"] = "0000000000000000000000000000000000000000"
-    // Here, unlike in the unified shape, this name has the milliseconds.
+    // In milliseconds here, unlike in the unified format.
     fields["expires_date"] = transaction.expiresDate.map(String.init)
     return fields
   }
@@ -126,7 +121,7 @@ struct ReceiptContent {
     return fields
   }
 
-  /// A date in its three forms: for people in UTC and in California, and in milliseconds as a text.
+  /// A date in three forms: UTC and California text, and milliseconds as text.
   private func dates(_ name: String, _ milliseconds: Int64?) -> [String: Any] {
     guard let milliseconds else { return [:] }
     let date = Date(timeIntervalSince1970: Double(milliseconds) / 1_000)

@@ -1,30 +1,26 @@
 import Foundation
 import Synchronization
 
-/// What was asked and answered: counts, the latest requests, and a file with one JSON line each. Never a payload, never a
-/// secret.
+/// Counts and logs requests: totals, the latest entries, and a file of JSON lines. Never contains payloads or secrets.
 final class RequestLog: Sendable {
   struct Entry: Encodable, Sendable {
     /// When the answer was sent, UTC.
     var time: String
     var path: String
-    /// A digest of what was asked about.
     var subject: String
     var http: Int
-    /// Apple's `status`; absent where the answer had none.
+    /// Apple's `status`, if the answer had one.
     var status: Int?
     var latencyMilliseconds: Int
   }
 
-  /// The counts and the latest entries.
   struct Report: Encodable, Sendable {
     var total: Int
     var inFlight: Int
     var peakInFlight: Int
     var byPath: [String: Int]
-    /// Apple's status as text, or `HTTP n` for answers without one.
     var byStatus: [String: Int]
-    /// The most arrivals within any one second, by path.
+    /// The most requests within any one second, by path.
     var peakPerSecond: [String: Int]
     var last: [Entry]
   }
@@ -59,7 +55,6 @@ final class RequestLog: Sendable {
   private static let kept = 1_000
   private let state: Mutex<State>
 
-  /// - Parameter path: the file to append to; nil for none. Throws when it cannot be opened.
   init(path: String?) throws {
     var file: FileHandle?
     if let path {
@@ -72,7 +67,6 @@ final class RequestLog: Sendable {
     state = Mutex(State(file: file))
   }
 
-  /// Notes that a request has come.
   func arrived(path: String) {
     let now = ContinuousClock.now
     state.withLock { state in
@@ -82,7 +76,6 @@ final class RequestLog: Sendable {
     }
   }
 
-  /// Notes how it was answered.
   func answered(_ entry: Entry) {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -94,12 +87,11 @@ final class RequestLog: Sendable {
       state.byStatus[entry.status.map(String.init) ?? "HTTP \(entry.http)", default: 0] += 1
       state.last.append(entry)
       if state.last.count >= 2 * Self.kept { state.last.removeFirst(state.last.count - Self.kept) }
-      // A full disk must not end the rehearsal; the counts go on.
+      // A full disk must not end the rehearsal; counting continues.
       if let line { try? state.file?.write(contentsOf: line) }
     }
   }
 
-  /// - Parameter last: how many of the latest entries to include, at most 1,000.
   func report(last: Int) -> Report {
     state.withLock { state in
       Report(

@@ -1,7 +1,6 @@
 import Foundation
 import Synchronization
 
-/// Everything the interfaces share.
 final class Simulator: Sendable {
   let faults: Faults
   let log: RequestLog
@@ -10,7 +9,7 @@ final class Simulator: Sendable {
   private let current: Mutex<World>
   private let receipts = Mutex<Result<ReceiptAuthority, any Error>?>(nil)
 
-  /// Made when it is first asked for: RSA keys take a second.
+  /// Created on first use, because RSA keys take a second.
   var receiptAuthority: Result<ReceiptAuthority, any Error> {
     receipts.withLock { receipts in
       let made = receipts ?? Result { try ReceiptAuthority() }
@@ -30,7 +29,7 @@ final class Simulator: Sendable {
 
   var world: World { current.withLock { $0 } }
 
-  /// A world that names no time leaves the clock as it is.
+  /// A world without a time leaves the clock unchanged.
   func replaceWorld(_ world: World) {
     if let now = world.now { clock.apply(SimulatedClock.Change(now: now)) }
     faults.apply(world: world.faults)
@@ -38,7 +37,7 @@ final class Simulator: Sendable {
     current.withLock { $0 = world.following($0, at: moment) }
   }
 
-  /// Makes what a client sends, and remembers it as Apple does.
+  /// Makes a client's payload and remembers its receipt.
   func mint(_ order: PayloadMint.Order) throws -> String {
     let mint = PayloadMint(
       authority: serverAPI.authority, receipts: try receiptAuthority.get(), world: world, time: clock.reading)
@@ -50,14 +49,12 @@ final class Simulator: Sendable {
     return product.payload
   }
 
-  /// Takes a request to one of Apple's interfaces through its fate: counted, delayed, answered, perhaps disturbed.
-  /// - Parameters:
-  ///   - subject: a digest of what the request is about.
-  ///   - respond: the true answer from the world as it is when the answer is due.
+  /// Serves a request to Apple: counts, delays, answers, and applies faults. `respond` answers when the answer is due.
   func serve(path: String, subject: String, respond: (World, SimulatedClock.Reading) -> Answer) async throws -> Answer {
     log.arrived(path: path)
     let fate = faults.fate(path: path, subject: subject, now: clock.reading.now)
-    // Waiting is what is simulated. Without a latency no clock is needed, and thousands of answers a second are asked for in stress tests.
+    // Safe to sleep: the latency is what is simulated. Skipped at zero, because stress tests need thousands of answers
+    // a second.
     if fate.latency > .zero { try await Task.sleep(for: fate.latency) }
     var answer = respond(world, clock.reading)
     if let disturbance = fate.disturbance {

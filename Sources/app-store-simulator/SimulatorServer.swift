@@ -6,15 +6,13 @@ import NIOCore
 import NIOPosix
 import UnixSignals
 
-/// The simulator on a socket of the loopback interface.
 struct SimulatorServer: Sendable {
   let simulator: Simulator
   let port: Int
 
   private struct CutOff: Error {}
 
-  /// Serves until SIGTERM or SIGINT.
-  /// - Parameter onReady: called with the port once connections are accepted; what it throws ends the server.
+  /// Serves until SIGTERM or SIGINT. `onReady` receives the port once connections are accepted.
   func run(onReady: @escaping @Sendable (Int) throws -> Void) async throws {
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     let (ready, readiness) = AsyncStream.makeStream(of: Int.self)
@@ -34,7 +32,7 @@ struct SimulatorServer: Sendable {
         for await _ in signals { break }
         throw CancellationError()
       }
-      // Whichever comes first ends the other; answers that are still delayed are not waited for.
+      // The first to end cancels the other; delayed answers are dropped.
       do { try await group.next() } catch is CancellationError {}
       group.cancelAll()
     }
@@ -59,7 +57,6 @@ struct SimulatorServer: Sendable {
     throw CutOff()
   }
 
-  /// One line for each interface of Apple's; the rest is ours.
   private func answer(to request: Request, body: Data) async throws -> Answer {
     let path = request.uri.path
     switch path {

@@ -1,30 +1,25 @@
 import Crypto
 import Foundation
 
-/// `verifyReceipt` of one environment.
 struct VerifyReceiptInterface: Sendable {
   var environment: World.Environment
 
-  /// What the request asks, read from its body.
   struct Query: Sendable {
     var receiptData: String?
     var password: String?
 
-    /// Nil when the body is no JSON object.
     init?(body: Data) {
       guard let fields = try? JSONSerialization.jsonObject(with: body) as? [String: Any] else { return nil }
       receiptData = fields["receipt-data"] as? String
       password = fields["password"] as? String
     }
 
-    /// A short digest of the receipt, for the log and the faults.
     var subject: String {
       guard let receiptData else { return "none" }
       return SHA256.hash(data: Data(receiptData.utf8)).prefix(8).map { String(format: "%02x", $0) }.joined()
     }
   }
 
-  /// - Parameter query: nil for a request that could not be read.
   func answer(_ query: Query?, world: World, time: SimulatedClock.Reading) -> Answer {
     guard let query else { return .json(["status": 21_000]) }
     guard let payload = query.receiptData else { return .json(["status": 21_002]) }
@@ -37,7 +32,7 @@ struct VerifyReceiptInterface: Sendable {
     if let secret = world.app(bundleId: receipt.bundleId)?.sharedSecret, secret != query.password {
       return .json(["status": 21_004, "environment": environment.rawValue])
     }
-    // 21006 comes with the receipt's content; every other forced status comes without.
+    // 21006 includes the receipt's content; other forced statuses do not.
     if let status = receipt.status, status != 0, status != 21_006 {
       var fields: [String: Any] = ["status": status, "environment": environment.rawValue]
       if (21_100...21_199).contains(status) { fields["is_retryable"] = true }
@@ -53,7 +48,6 @@ struct VerifyReceiptInterface: Sendable {
     return .json(Self.without(receipt.omit ?? [], fields))
   }
 
-  /// The fields without those of these names, however deep they lie.
   private static func without(_ names: [String], _ fields: [String: Any]) -> [String: Any] {
     guard !names.isEmpty else { return fields }
     return fields.filter { !names.contains($0.key) }.mapValues { value in
@@ -65,7 +59,7 @@ struct VerifyReceiptInterface: Sendable {
     }
   }
 
-  /// PKCS#7 starts with a DER sequence, an old transaction receipt with the brace of a property list.
+  /// PKCS#7 starts with a DER sequence, an old transaction receipt with a property list's brace.
   private static func looksLikeReceipt(_ payload: String) -> Bool {
     let bytes = Data(base64Encoded: payload.filter { !$0.isWhitespace })
     return bytes?.first == 0x30 || bytes?.first == UInt8(ascii: "{")

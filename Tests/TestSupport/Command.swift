@@ -1,20 +1,14 @@
 import Foundation
 
-/// Runs programs to their end.
-///
-/// Foundation's `Process` waits until every descendant has closed a socket that it hands down, so a program that
-/// leaves a server behind, as `pg_ctl start` does, would never end for it, and neither would one that started while
-/// another did. Here a program ends when it does.
+/// Runs programs to their end. Foundation's `Process` waits until every descendant has closed an inherited socket, so
+/// `pg_ctl start`, or a program started at the same time, would never end for it.
 package enum Command {
-  /// Why a program did not end with 0, with what it printed.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// Searches `PATH` for the first argument. Throws `Failure` unless it exits with 0.
-  ///
-  /// - Parameter input: what it reads from standard input.
-  /// - Returns: what it printed to standard output.
+  /// Searches `PATH` for the first argument, returns standard output, and throws `Failure` unless the program exits
+  /// with 0.
   @discardableResult
   package static func run(_ arguments: [String], input: String = "") throws -> Data {
     let directory = URL(fileURLWithPath: "/tmp/command-\(UUID().uuidString)")
@@ -31,8 +25,7 @@ package enum Command {
     return output
   }
 
-  /// - Parameter files: what becomes standard input, output and error.
-  /// - Returns: the status as `waitpid` gives it.
+  /// Spawns with these files as standard streams; returns the status of `waitpid`.
   private static func spawn(_ arguments: [String], files: [String]) throws -> Int32 {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -42,7 +35,7 @@ package enum Command {
       posix_spawn_file_actions_addopen(
         &actions, Int32(descriptor), files[descriptor], O_WRONLY | O_CREAT | O_EXCL, 0o600)
     }
-    // Threads of a dispatch queue block signals, and a program would inherit that.
+    // Unblocks signals, because threads of a dispatch queue block them and children inherit the mask.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
     defer { posix_spawnattr_destroy(&attributes) }

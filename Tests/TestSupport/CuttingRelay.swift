@@ -1,18 +1,14 @@
 import Foundation
 
-/// Stands between libpq and a server, and cuts connections off after so many bytes from the server, or where it answers a
-/// certain statement: that is done, and its client never hears of it.
-///
-/// That is what a lost network or a killed backend looks like to a client: an end in the middle of a message.
+/// A relay between libpq and a server that cuts connections after a number of bytes, or before the answer to a
+/// statement. Clients see the end of a connection in the middle of a message, as with a lost network or a killed
+/// backend.
 package final class CuttingRelay: Sendable {
-  /// Where the relay listens, as a directory for `host=`.
+  /// For the parameter `host=`.
   package let directory: String
   private let listener: Int32
 
-  /// - Parameters:
-  ///   - server: the directory of the server's Unix socket.
-  ///   - limit: how many bytes of the server each client gets before its connection ends.
-  ///   - swallowed: a text of the statement whose answer no client gets; nil: they get all answers.
+  /// `limit` is the bytes that each client receives; `swallowed` is text of the statement whose answer is dropped.
   package init(before server: String, limit: Int = .max, swallowed: String? = nil) throws {
     directory = "/tmp/relay-\(UInt32.random(in: 0...UInt32.max))"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
@@ -30,7 +26,7 @@ package final class CuttingRelay: Sendable {
   }
 
   deinit {
-    // Closing alone does not wake the thread that waits for clients.
+    // `shutdown`, because `close` alone does not wake the accepting thread.
     shutdown(listener, Int32(SHUT_RDWR))
     close(listener)
     try? FileManager.default.removeItem(atPath: directory)

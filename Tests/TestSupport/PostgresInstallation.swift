@@ -3,10 +3,10 @@ import Foundation
 /// The server programs of this machine, and the user that they run as.
 struct PostgresInstallation: Sendable {
   private let programs: String
-  /// Nil: ourselves. initdb refuses root, so root becomes somebody else.
+  /// nil: the current user. initdb refuses root, so root switches to another user.
   private let serverUser: String?
 
-  /// Looks in `PATH`, then where Debian and Homebrew put the programs; the newest version wins.
+  /// Searches `PATH`, then the directories of Debian and Homebrew; the newest version wins.
   static func find() throws -> PostgresInstallation {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     var directories = path.split(separator: ":").map(String.init)
@@ -33,18 +33,16 @@ struct PostgresInstallation: Sendable {
     return PostgresInstallation(programs: programs, serverUser: user)
   }
 
-  /// Lets the server write into `directory`.
   func giveToServerUser(_ directory: String) throws {
     guard let serverUser else { return }
     try Command.run(["chown", serverUser, directory])
   }
 
-  /// Runs one of the programs to its end. Throws with its output when it fails.
   func run(_ program: String, _ arguments: String...) throws {
     try run(program: "\(programs)/\(program)", arguments)
   }
 
-  /// Runs any program as the servers run, to its end. Throws with its output when it fails.
+  /// Runs a program as the server's user. Throws with its output if it fails.
   func run(program: String, _ arguments: [String]) throws {
     let command = [program] + arguments
     let wrapped =
@@ -53,14 +51,12 @@ struct PostgresInstallation: Sendable {
       case .some(let user):
         ["setpriv", "--reuid=\(user)", "--regid=\(Self.primaryGroup(of: user) ?? user)", "--clear-groups"] + command
       }
-    // Whatever environment the developer has, or a test of ours has left, the cluster is the same.
-    // The server's user may have no access to the directory that the tests run in.
+    // A clean environment, and `/` because the server's user may have no access to the current directory.
     let elsewhere = ["sh", "-c", "cd / && exec \"$@\"", "sh"]
     let clean = ["env", "-i", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C"]
     try Command.run(elsewhere + clean + wrapped)
   }
 
-  /// Nil when there is no such user.
   private static func primaryGroup(of user: String) -> String? {
     getpwnam(user).map { String($0.pointee.pw_gid) }
   }

@@ -1,34 +1,29 @@
 import Foundation
 import Postgres
 
-/// A PgBouncer of the tests' own in front of a private cluster. It vanishes as the cluster does.
+/// A PgBouncer in front of a private cluster, with the same lifetime.
 package final class PrivatePooler: Sendable {
   private static let program = "/usr/sbin/pgbouncer"
 
-  /// Whether there is a PgBouncer on this machine (Debian: `apt install pgbouncer`).
+  /// Debian: `apt install pgbouncer`.
   package static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: program) }
 
   private let directory: String
   private let watchdog: Watchdog
 
-  /// Starts one.
-  ///
-  /// - Parameters:
-  ///   - cluster: where its connections lead.
-  ///   - mode: `session`, `transaction` or `statement`.
-  ///   - size: how many connections it keeps for each database.
+  /// `mode` is `session`, `transaction` or `statement`; `size` is the number of connections for each database.
   package static func start(
     before cluster: PrivatePostgres, mode: String, size: Int = 20
   ) async throws -> PrivatePooler {
     let pooler = try await withBlockingThread { _ in
       try PrivatePooler(cluster.conninfo(database: "postgres"), mode: mode, size: size)
     }
-    // It answers soon after its start, but not at once.
+    // Waits until it accepts connections.
     while !pooler.isListening { try Task.checkCancellation() }
     return pooler
   }
 
-  /// Whether it takes connections: its socket is there a moment before it does.
+  /// Connects, because the socket file exists before connections are accepted.
   private var isListening: Bool {
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
@@ -45,7 +40,7 @@ package final class PrivatePooler: Sendable {
   private init(_ conninfo: String, mode: String, size: Int) throws {
     let installation = try PostgresInstallation.find()
     directory = "/tmp/pb-\(ProcessInfo.processInfo.processIdentifier)-\(UInt32.random(in: 0...UInt32.max))"
-    // The watchdog looks for the server where a cluster has it.
+    // The watchdog expects the PID file where a cluster has it.
     try FileManager.default.createDirectory(
       atPath: "\(directory)/data", withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
     watchdog = try Watchdog(directory: directory)
@@ -68,7 +63,6 @@ package final class PrivatePooler: Sendable {
     try installation.run(program: Self.program, ["--daemon", "--quiet", "\(directory)/pgbouncer.ini"])
   }
 
-  /// Where a database of the cluster is, through the pooler.
   package func conninfo(database: String) -> String {
     "host=\(directory) port=6432 user=postgres dbname=\(database)"
   }

@@ -1,33 +1,26 @@
 import Foundation
 import Postgres
 
-/// A Postgres cluster of the tests' own, in a temporary directory and reachable by a Unix socket only.
-///
-/// It vanishes with the process that started it, even when that is killed.
+/// A private Postgres cluster in a temporary directory, reachable by Unix socket only. It is removed when the process
+/// that started it ends, even if that is killed.
 package final class PrivatePostgres: Sendable {
-  /// What the caller can do about it is in the message.
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
   }
 
   private let installation: PostgresInstallation
-  /// Holds the cluster and its socket. Short, because a socket's path has at most 107 bytes.
+  /// Short, because the path of a socket has at most 107 bytes.
   package let directory: String
   private let watchdog: Watchdog
-  /// Of its socket in the file system, and where it listens on loopback when it has a certificate.
+  /// The port of its socket, and of loopback if it has a certificate.
   package let port: Int
 
   private static let sharedStart = Task { try await start() }
 
-  /// The cluster that all tests of the process share; started by the first call.
+  /// The cluster shared by all tests of the process, started by the first call.
   package static func shared() async throws -> PrivatePostgres { try await sharedStart.value }
 
-  /// Starts a cluster that one test may stop and restart.
-  ///
-  /// - Parameters:
-  ///   - encoding: what its databases are encoded in.
-  ///   - settings: further lines of `postgresql.conf`.
-  ///   - certificate: what it shows on the loopback interface; nil: it listens nowhere but in the file system.
+  /// Starts a cluster that one test may stop and restart. `certificate` is for loopback; nil: Unix socket only.
   package static func start(
     encoding: String = "UTF8", settings: String = "", certificate: ServerCertificate? = nil
   ) async throws -> PrivatePostgres {
@@ -36,9 +29,7 @@ package final class PrivatePostgres: Sendable {
     }
   }
 
-  /// Starts a hot standby, which follows this cluster for as long as both are there.
-  ///
-  /// - Parameter settings: further lines of its `postgresql.conf`.
+  /// Starts a hot standby of this cluster. `settings` are further lines of its `postgresql.conf`.
   package func startStandby(settings: String = "") async throws -> PrivatePostgres {
     try await withBlockingThread { _ in try PrivatePostgres(following: self, settings: settings) }
   }
@@ -72,7 +63,7 @@ package final class PrivatePostgres: Sendable {
     }
   }
 
-  /// - Parameter makeData: makes `<directory>/data` and returns what is added to its `postgresql.conf`.
+  /// - Parameter makeData: creates `<directory>/data` and returns further lines of `postgresql.conf`.
   private init(port: Int, _ makeData: (PostgresInstallation, String) throws -> String) throws {
     self.port = port
     installation = try PostgresInstallation.find()
@@ -90,7 +81,7 @@ package final class PrivatePostgres: Sendable {
     try startServer()
   }
 
-  /// Waits until a standby has caught up with its primary, or the task is cancelled.
+  /// Waits until a standby has replayed the primary's current position.
   package func catchUp(with primary: PrivatePostgres) async throws {
     let source = try await PostgresSession.connect(primary.conninfo(database: "postgres"), applicationName: "tests")
     let position = try await source.execute("SELECT pg_current_wal_lsn()::text").single().text(0)
@@ -99,7 +90,6 @@ package final class PrivatePostgres: Sendable {
     while try await !session.execute(sql, [.text(position)]).single().bool(0) { try Task.checkCancellation() }
   }
 
-  /// The process that accepts connections.
   package var serverProcess: Int32 {
     get throws {
       let file = try String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8)
@@ -110,14 +100,13 @@ package final class PrivatePostgres: Sendable {
     }
   }
 
-  /// Where a database of the cluster is.
   package func conninfo(database: String) -> String {
     "host=\(directory) port=\(port) user=postgres dbname=\(database)"
   }
 
-  /// Creates an empty database that no other test uses, and returns its connection string.
+  /// Creates an empty database and returns its connection string.
   ///
-  /// - Parameter locale: of ICU, by whose rules text without a collation of its own is compared; nil: by its bytes.
+  /// - Parameter locale: ICU locale of the default collation; nil: byte order.
   package func createDatabase(locale: String? = nil) async throws -> String {
     let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
     let session = try await administer()
@@ -127,15 +116,12 @@ package final class PrivatePostgres: Sendable {
     return conninfo(database: name)
   }
 
-  /// Copies a database, whose sessions have ended or are about to, and returns the copy's connection string, of the same
-  /// role.
-  ///
-  /// - Parameter conninfo: of a database of this cluster.
+  /// Copies a database and returns the connection string of the copy. Its sessions must be about to end.
   package func copyDatabase(_ conninfo: String) async throws -> String {
     let name = "test_\(UUID().uuidString.lowercased().filter { $0 != "-" })"
     let source = conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }.map { String($0.dropFirst(7)) } ?? ""
     let session = try await administer()
-    // The server may not have noticed yet that they ended.
+    // The server may not have noticed yet that its sessions ended.
     let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1"
     while try await session.execute(others, [.text(source)]).single().int64(0) > 0 { try Task.checkCancellation() }
     try await session.execute(
@@ -144,7 +130,7 @@ package final class PrivatePostgres: Sendable {
     return conninfo.replacing("dbname=\(source)", with: "dbname=\(name)")
   }
 
-  /// A session of the superuser. A server that is gone says why in its log.
+  /// A session of the superuser. Errors include the server's log.
   private func administer() async throws -> PostgresSession {
     do {
       return try await PostgresSession.connect(conninfo(database: "postgres"), applicationName: "night-audit tests")
@@ -155,14 +141,13 @@ package final class PrivatePostgres: Sendable {
 
   private var log: String { (try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? "no log" }
 
-  /// Stops the server as a crash would: connections break without a farewell.
+  /// Stops the server like a crash, without ending connections properly.
   package func stopImmediately() async throws {
     try await withBlockingThread { _ in
       try self.installation.run("pg_ctl", "stop", "--pgdata=\(self.directory)/data", "--mode=immediate", "--silent")
     }
   }
 
-  /// Starts a stopped server again.
   package func restart() async throws {
     try await withBlockingThread { _ in try self.startServer() }
   }

@@ -1,5 +1,5 @@
-/// SplitMix64: the same seed gives the same world on every machine (Steele, Lea, Flood: "Fast splittable pseudorandom
-/// number generators", 2014).
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Deterministic on every
+/// machine.
 package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -13,13 +13,10 @@ package struct SeededGenerator: RandomNumberGenerator {
     return mixed ^ (mixed >> 31)
   }
 
-  /// A number from the range.
   package mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
-  /// True once in so many times.
   package mutating func oneIn(_ times: Int) -> Bool { number(1...times) == 1 }
 
-  /// One of the choices; the first is there so that there is always one.
   package mutating func pick<Choice>(_ first: Choice, _ others: Choice...) -> Choice {
     let index = number(0...others.count)
     return index == 0 ? first : others[index - 1]

@@ -1,14 +1,12 @@
 import Foundation
 import Glibc
 
-/// A certificate for `localhost`, made for one test, with which a private cluster listens on the loopback interface.
+/// A self-signed certificate for `localhost`, for a private cluster on the loopback interface.
 package struct ServerCertificate: Sendable {
-  /// The certificate itself, which is its own root.
   package let path: String
   private let key: String
   let port: Int
 
-  /// - Parameter directory: where the files are made.
   package init(in directory: String) throws {
     path = "\(directory)/server.pem"
     key = "\(directory)/server-key.pem"
@@ -28,7 +26,7 @@ package struct ServerCertificate: Sendable {
     """
   }
 
-  /// The server wants a key that nobody but itself can read.
+  /// Postgres requires a key that only the server's user can read.
   func install(in data: String, _ installation: PostgresInstallation) throws {
     for (file, name) in [(path, "server.pem"), (key, "server-key.pem")] {
       let copy = "\(data)/\(name)"
@@ -38,7 +36,6 @@ package struct ServerCertificate: Sendable {
     }
   }
 
-  /// One that nobody listens on at the moment.
   private static func freePort() throws -> Int {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }

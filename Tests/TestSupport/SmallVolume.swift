@@ -1,9 +1,9 @@
 import Foundation
 import Postgres
 
-/// A volume with little room for databases, which can be taken away: in memory, and made by root alone.
+/// A small removable volume for databases, in memory. Requires root.
 package final class SmallVolume: Sendable {
-  /// Whether whoever runs the tests may mount: root may, but not in every container.
+  /// True if mounting is allowed, which it is not in every container.
   package static let isPossible: Bool = {
     let directory = "/tmp/mounted_\(UInt32.random(in: 0...UInt32.max))"
     defer { _ = try? FileManager.default.removeItem(atPath: directory) }
@@ -21,7 +21,6 @@ package final class SmallVolume: Sendable {
   private let directory: String
   private let cluster: PrivatePostgres
 
-  /// - Parameter cluster: whose databases it is for.
   package static func make(for cluster: PrivatePostgres) async throws -> SmallVolume {
     let volume = try await withBlockingThread { _ in try SmallVolume(cluster) }
     try await volume.execute("CREATE TABLESPACE \(volume.name) LOCATION '\(volume.directory)'")
@@ -41,18 +40,18 @@ package final class SmallVolume: Sendable {
     try? FileManager.default.removeItem(atPath: directory)
   }
 
-  /// Moves a database there that nobody is connected to.
+  /// Moves a database there. It must have no sessions.
   package func take(_ database: String) async throws {
     try await execute("ALTER DATABASE \(database) SET TABLESPACE \(name)")
   }
 
-  /// Removes a database from it, which has to happen before the volume goes: a server looks for all that it knows.
+  /// Removes a database from the volume. Required before the volume is removed, because the server expects its
+  /// tablespaces.
   package func remove(_ database: String) async throws {
     try await execute("DROP DATABASE \(database) WITH (FORCE)")
     try await execute("DROP TABLESPACE \(name)")
   }
 
-  /// Takes all the room that is left.
   package func fill() throws {
     try Data().write(to: URL(fileURLWithPath: directory + "/rest"))
     let rest = try FileHandle(forWritingTo: URL(fileURLWithPath: directory + "/rest"))
@@ -60,7 +59,6 @@ package final class SmallVolume: Sendable {
     try rest.close()
   }
 
-  /// Gives it back.
   package func clear() throws { try FileManager.default.removeItem(atPath: directory + "/rest") }
 
   private func execute(_ sql: String) async throws {

@@ -1,15 +1,14 @@
 import Foundation
 
-/// Stops a server and removes its directory when this process ends, however it ends.
-///
-/// A shell waits for the end of its standard input, a pipe whose other end only we hold: the kernel closes it for us.
+/// Stops a server and removes its directory when this process ends, for whatever reason. A shell waits for the end of
+/// its standard input, a pipe that the kernel closes when this process ends.
 final class Watchdog: Sendable {
   private let input: FileHandle
 
   init(directory: String) throws {
     let pipe = Pipe()
     input = pipe.fileHandleForWriting
-    // A child that inherited our end would keep the shell waiting.
+    // Not inherited, because a child with the write end would keep the shell waiting.
     guard fcntl(input.fileDescriptor, F_SETFD, FD_CLOEXEC) == 0 else {
       throw PrivatePostgres.Failure(description: "cannot keep the watchdog's pipe to ourselves")
     }
@@ -23,7 +22,7 @@ final class Watchdog: Sendable {
     try process.run()
   }
 
-  /// SIGQUIT makes the server quit at once. Removal is repeated because its processes may still write meanwhile.
+  /// SIGQUIT stops the server at once. Removal is repeated because its processes may still write.
   private static let script = """
     trap '' INT TERM HUP
     cat

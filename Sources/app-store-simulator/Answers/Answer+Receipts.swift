@@ -2,7 +2,7 @@ import Foundation
 import Gzip
 
 extension Answer {
-  /// The answer of verifyReceipt with its receipt in another shape. Answers without a receipt stay as they are.
+  /// Changes the shape of the receipt in an answer of verifyReceipt. Answers without a receipt stay unchanged.
   func shaped(_ shape: ReceiptShape) -> Answer {
     guard var fields = try? JSONSerialization.jsonObject(with: body) as? [String: Any],
       var receipt = fields["receipt"] as? [String: Any]
@@ -24,14 +24,13 @@ extension Answer {
     }
     fields["receipt"] = receipt
     var answer = replacing(fields)
-    // No text of Swift's holds half of a pair: it is written in its place afterwards.
+    // Replaced in the bytes, because a Swift string cannot hold half of a surrogate pair.
     answer.body = Data(String(decoding: answer.body, as: UTF8.self).replacing(Self.surrogate, with: "\\ud800").utf8)
     return answer
   }
 
   private static let surrogate = "half-of-a-surrogate-pair"
 
-  /// The answer as it is sent to a request that accepts gzip.
   var compressed: Answer {
     guard let compression else { return self }
     var answer = self

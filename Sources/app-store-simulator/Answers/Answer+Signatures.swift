@@ -1,17 +1,16 @@
 import Foundation
 
 extension Answer {
-  /// The answer with every signature in it made wrong; all else stays as it is.
+  /// Invalidates every signature in the answer.
   func withSpoiltSignatures() -> Answer { mapTexts { Self.spoilt($0) } }
 
-  /// The answer with some of its own fields changed.
   func with(_ fields: [String: JSONValue]) -> Answer {
     guard var object = try? JSONSerialization.jsonObject(with: body) as? [String: Any] else { return self }
     for (name, value) in fields { object[name] = value.value }
     return replacing(object)
   }
 
-  /// The answer with everything signed anew. Within what is signed, `changes` take the place of fields that are there.
+  /// Signs everything anew; `changes` replace existing fields within signed payloads.
   func signedAnew(by authority: SigningAuthority, changing changes: [String: JSONValue]) throws -> Answer {
     try mapTexts { try Self.signedAnew($0, by: authority, changing: changes) }
   }
@@ -45,7 +44,7 @@ extension Answer {
     guard let parts = parts(ofJWS: text), let payload = Data(base64URL: parts[1]),
       let fields = try JSONSerialization.jsonObject(with: payload) as? [String: Any]
     else { return text }
-    // What is signed within first: a notification holds a transaction.
+    // Inner payloads first, because a notification contains a signed transaction.
     let inner = try mapTexts(of: fields) { try signedAnew($0, by: authority, changing: changes) }
     return try authority.sign(changed(inner, changes) as? [String: Any] ?? fields)
   }
@@ -57,13 +56,12 @@ extension Answer {
     return changed
   }
 
-  /// Nil for a text that is no JWS.
   private static func parts(ofJWS text: String) -> [String]? {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     return parts.count == 3 && text.hasPrefix("eyJ") ? parts : nil
   }
 
-  /// The first character of the third part carries six whole bits of the signature.
+  /// Changes the first character of the signature, all six bits of which are significant.
   private static func spoilt(_ text: String) -> String {
     guard var parts = parts(ofJWS: text), let first = parts[2].first else { return text }
     parts[2] = (first == "A" ? "B" : "A") + parts[2].dropFirst()

@@ -1,33 +1,27 @@
 import Foundation
 
-/// What is sent back, before and after a fault has changed it.
 struct Answer: Sendable {
   var httpStatus = 200
   var headers: [String: String] = ["Content-Type": "application/json"]
   var body: Data
-  /// Apple's `status` in the body, for the log.
   var appleStatus: Int?
-  /// Whether the connection ends in the middle of the body.
+  /// True if the connection ends in the middle of the body.
   var isCutOff = false
-  /// How the body is compressed if the request accepts that.
   var compression: Compression?
-  /// The text of a report, for faults that change it.
   var report: ConnectReportText?
 
-  /// An answer that consists of fields.
   static func json(_ fields: [String: Any], httpStatus: Int = 200) -> Answer {
     let body = try? JSONSerialization.data(withJSONObject: fields, options: [.sortedKeys, .withoutEscapingSlashes])
     return Answer(httpStatus: httpStatus, body: body ?? Data(), appleStatus: fields["status"] as? Int)
   }
 
-  /// An answer that consists of a value.
   static func encoding(_ value: some Encodable) throws -> Answer {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     return Answer(body: try encoder.encode(value))
   }
 
-  /// Apple's answer to a token that it does not accept: plain text.
+  /// Apple's plain-text answer to a rejected token.
   static let unauthenticated = Answer(
     httpStatus: 401, headers: ["Content-Type": "text/plain"], body: Data("Unauthenticated\n".utf8))
 
@@ -38,15 +32,13 @@ struct Answer: Sendable {
       httpStatus: status)
   }
 
-  /// Apple's page for people, which its servers also send to programs.
+  /// Apple's HTML error page, which its servers also send to programs.
   static func page(httpStatus: Int) -> Answer {
     let text = "<html><head><title>\(httpStatus)</title></head><body><h1>\(httpStatus)</h1></body></html>\n"
     return Answer(httpStatus: httpStatus, headers: ["Content-Type": "text/html"], body: Data(text.utf8))
   }
 
-  /// The answer as the fault leaves it.
-  ///
-  /// - Parameter authority: signs anew what the fault changes.
+  /// Applies a fault. `authority` signs changed payloads anew.
   func disturbed(by disturbance: Disturbance, authority: SigningAuthority) throws -> Answer {
     var answer = self
     if let connect = disturbance.connect { answer = answer.disturbed(by: connect) }

@@ -1,7 +1,6 @@
 import Foundation
 import Gzip
 
-/// The text of a report, before it is compressed.
 struct ConnectReportText: Sendable {
   var preamble: [[String]] = []
   var header: [String]
@@ -10,7 +9,7 @@ struct ConnectReportText: Sendable {
   var fileName: String
   var version: String?
 
-  /// The answer with it as Apple sends it: with an encoding that no register knows.
+  /// The answer with Apple's unregistered content encoding.
   var answer: Answer { answer(ConnectDisturbance()) }
 
   func answer(_ disturbance: ConnectDisturbance) -> Answer {
@@ -72,7 +71,6 @@ struct ConnectReportText: Sendable {
 
   private var lines: [String] { (preamble + [header] + rows + footer).map { $0.joined(separator: "\t") } }
 
-  /// Sums of hundredths, which is what shares are written in.
   private func sumsByCountry() -> [[String]] {
     guard let country = header.firstIndex(of: "Country of Sale"),
       let currency = header.firstIndex(of: "Partner Share Currency"),
@@ -91,7 +89,7 @@ struct ConnectReportText: Sendable {
   }
 }
 
-/// Amounts as reports write them, in hundredths of the major unit.
+/// Amounts in hundredths of the major unit, as in reports.
 enum ConnectMoney {
   static func text(hundredths: Int64) -> String {
     let (whole, rest) = hundredths.magnitude.quotientAndRemainder(dividingBy: 100)

@@ -1,4 +1,4 @@
-/// Apple's error answers ("Error codes").
+/// Errors of the App Store Server API ("Error codes").
 enum ServerAPIError: Int, Sendable {
   case requestInvalid = 4_000_000
   case revisionInvalid = 4_000_005
@@ -16,7 +16,6 @@ enum ServerAPIError: Int, Sendable {
 
   var answer: Answer { Self.answer(code: rawValue) }
 
-  /// Any code; the HTTP status is its first three digits unless told otherwise.
   static func answer(code: Int, httpStatus: Int? = nil) -> Answer {
     var answer = Answer.json(
       ["errorCode": code, "errorMessage": "Simulated error \(code)."], httpStatus: httpStatus ?? code / 10_000)

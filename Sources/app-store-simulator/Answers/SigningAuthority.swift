@@ -3,15 +3,14 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// Signs what the simulator says as Apple does: with a leaf under an intermediate under a root, the first two with Apple's
-/// marker extensions. All three are made anew at each start; only who trusts the root file believes a word.
+/// Signs like Apple: root, intermediate and leaf, the last two with Apple's marker extensions. All are created at each
+/// start; clients must trust the root file.
 struct SigningAuthority: Sendable {
   private let root: Certificate
   private let leafKey: P256.Signing.PrivateKey
-  /// The JWS header, encoded: the same for everything.
   private let header: String
 
-  /// An authority with the same names and other keys, whose root nobody trusts.
+  /// An authority with the same names and an untrusted root.
   static let stranger = Result { try SigningAuthority() }
 
   init() throws {
@@ -45,12 +44,11 @@ struct SigningAuthority: Sendable {
     header = try Self.json(["alg": "ES256", "x5c": chain]).base64URL
   }
 
-  /// The root certificate, for those who are to believe the simulator.
   var rootPEM: String {
     get throws { try root.serializeAsPEM().pemString + "\n" }
   }
 
-  /// A JWS of these fields (RFC 7515, compact).
+  /// A compact JWS (RFC 7515).
   func sign(_ payload: [String: Any]) throws -> String {
     let content = try header + "." + Self.json(payload).base64URL
     let signature = try leafKey.signature(for: Data(content.utf8))
@@ -68,17 +66,17 @@ struct SigningAuthority: Sendable {
     }
   }
 
-  /// An extension that only has to be there; its value is ASN.1's NULL.
+  /// An extension that only has to exist; its value is an ASN.1 NULL.
   private static func marker(_ oid: ASN1ObjectIdentifier) -> Certificate.Extension {
     Certificate.Extension(oid: oid, critical: false, value: [0x05, 0x00])
   }
 
-  /// Valid at any date that a simulated clock may show.
+  /// Valid at any date of the simulated clock.
   private static func issue(
     _ subject: DistinguishedName, key: Certificate.PublicKey, by issuer: DistinguishedName,
     issuerKey: Certificate.PrivateKey, extensions: Certificate.Extensions
   ) throws -> Certificate {
-    // Whoever judges strictly by RFC 5280 wants both.
+    // RFC 5280 requires both key identifiers.
     var extensions = extensions
     let issuerId = SubjectKeyIdentifier(hash: issuerKey.publicKey).keyIdentifier
     try extensions.append(Certificate.Extension(SubjectKeyIdentifier(hash: key), critical: false))
@@ -93,12 +91,10 @@ struct SigningAuthority: Sendable {
 }
 
 extension Data {
-  /// base64url without padding (RFC 4648 section 5).
   var base64URL: String {
     base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 
-  /// From base64url without padding; nil when it is none.
   init?(base64URL text: some StringProtocol) {
     let standard = String(text).replacing("-", with: "+").replacing("_", with: "/")
     self.init(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4))

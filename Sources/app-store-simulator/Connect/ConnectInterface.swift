@@ -1,9 +1,8 @@
 import Foundation
 
-/// The App Store Connect API's two reports, made from the same world as everything else: by Pacific day, refunds on their
-/// own day, settled some days after they were sold.
+/// Sales and finance reports of the App Store Connect API, made from the world. They count by Pacific day, refunds on
+/// their own day, and settle some days after the sale.
 struct ConnectInterface: Sendable {
-  /// What the request asks.
   struct Query: Sendable {
     var isSales: Bool
     var parameters: [String: String]
@@ -22,7 +21,6 @@ struct ConnectInterface: Sendable {
     }
 
     func value(_ name: String) -> String { parameters["filter[\(name)]"] ?? "" }
-    /// For the log and the faults.
     var subject: String { parameters.sorted { $0.key < $1.key }.map(\.value).joined(separator: " ") }
   }
 
@@ -41,7 +39,7 @@ struct ConnectInterface: Sendable {
       ? sales(query, world: world, time: time) : finance(query, world: world, time: time)
   }
 
-  /// A token of a team key: ES256, for 20 minutes at most, for no app. Without any key nothing is checked.
+  /// Checks a token of a team key: ES256, at most 20 minutes, no bundle ID. Without keys any token is accepted.
   private func isAuthorized(_ authorization: String?, _ connect: World.Connect) -> Bool {
     if connect.keys.isEmpty { return authorization?.hasPrefix("Bearer ") == true }
     return ClientToken.isTeamToken(
@@ -57,14 +55,14 @@ struct ConnectInterface: Sendable {
     guard query.value("reportType") == "SALES", query.value("reportSubType") == "SUMMARY" else {
       return Answer.failure(400, "PARAMETER_ERROR.INVALID", "The report type is not simulated.")
     }
-    // Any version is served; a fault demands one.
+    // Any version is served; a fault can demand one.
     let version = query.value("version")
     let name = query.value("reportDate")
     guard let days = days(name, frequency: query.value("frequency")) else {
       return Answer.failure(400, "PARAMETER_ERROR.INVALID", "The report date is invalid.")
     }
     if time.isSimulated, let end = PacificCalendar.start(of: PacificCalendar.adding(1, to: days.last)) {
-      // Reports appear at 8 in the morning, and stay for a year.
+      // Reports appear at 8 a.m. and stay for a year.
       if time.now < end + 8 * 3_600_000 {
         return Answer.failure(
           404, "NOT_FOUND", "The report is not available yet. Daily reports are available by 8 a.m.")
@@ -100,7 +98,7 @@ struct ConnectInterface: Sendable {
   private func finance(_ query: Query, world: World, time: SimulatedClock.Reading) -> Answer {
     let isDetail = query.value("reportType") == "FINANCE_DETAIL"
     let name = query.value("reportDate")
-    // A wrong region is answered like a period without sales.
+    // Apple answers a wrong region like a period without sales.
     guard query.value("regionCode") == (isDetail ? "Z1" : "ZZ"), let period = PacificCalendar.period(name) else {
       return Self.noSales
     }

@@ -1,7 +1,7 @@
 import Foundation
 import SampleShops
 
-/// What Apple counted and settled of a world's transactions.
+/// The units that Apple counts and settles for a world's transactions.
 struct ConnectTransactions {
   let world: World
   let horizon: Int64
@@ -14,12 +14,10 @@ struct ConnectTransactions {
     "Device", "Supported Platforms", "Proceeds Reason", "Preserved Pricing", "Client", "Order Type",
   ]
 
-  /// One movement: a sale, or something taken back.
   private struct Entry {
     var transaction: World.Transaction
     var day: String
     var units: Int
-    /// Of one unit, in hundredths of the major unit, without sign.
     var price: Int64
     var type: String
     /// Seven tenths of the price, rounded down.
@@ -39,7 +37,6 @@ struct ConnectTransactions {
 
   // MARK: - Sales reports
 
-  /// Grouped as Apple groups them; rows of the world's own come as they are.
   func salesRows(from first: String, to last: String) -> [[String]] {
     var sums: [RowKey: Int] = [:]
     for entry in entries() where entry.day >= first && entry.day <= last {
@@ -71,7 +68,6 @@ struct ConnectTransactions {
 
   private func row(_ fields: [String: String]) -> [String] { Self.salesColumns.map { fields[$0] ?? "" } }
 
-  /// Everything that moves on some day.
   private func entries() -> [Entry] {
     world.allTransactions.flatMap { transaction -> [Entry] in
       guard transaction.environment == .production, transaction.exists(by: horizon), transaction.isUnreported != true,
@@ -127,10 +123,10 @@ struct ConnectTransactions {
     var settlementDay: String
   }
 
-  /// Days from sale to settlement as a real report of 76 rows had them.
+  /// Days from sale to settlement, with their frequencies in a real report of 76 rows.
   private static let lags = [0: 31, 1: 39, 2: 2, 3: 1, 4: 1, 9: 1, 10: 1]
 
-  /// What Apple settled in a period; a share of it never is.
+  /// A share of the sales is never settled.
   private func settled(_ period: (first: String, last: String)) -> [Settled] {
     entries().compactMap { entry -> Settled? in
       guard entry.price > 0 else { return nil }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Days and fiscal periods as Apple's reports count them, with nothing of the code that is tested against them.
+/// Report days and fiscal periods. Independent of the code under test on purpose.
 enum PacificCalendar {
   private static let calendar: Calendar = {
     var calendar = Calendar(identifier: .gregorian)
@@ -8,14 +8,12 @@ enum PacificCalendar {
     return calendar
   }()
 
-  /// `2026-11-19` of an instant in milliseconds since the epoch.
   static func day(_ milliseconds: Int64) -> String {
     let parts = calendar.dateComponents(
       [.year, .month, .day], from: Date(timeIntervalSince1970: Double(milliseconds) / 1_000))
     return text(parts)
   }
 
-  /// The first instant of a day in milliseconds since the epoch; nil for what is no day.
   static func start(of day: String) -> Int64? {
     let parts = day.split(separator: "-").compactMap { Int($0) }
     guard parts.count == 3, parts[0] > 1_900,
@@ -33,13 +31,12 @@ enum PacificCalendar {
     return text(calendar.dateComponents([.year, .month, .day], from: date))
   }
 
-  /// `11/19/2026`
+  /// For example `11/19/2026`.
   static func american(_ day: String) -> String {
     let parts = day.split(separator: "-")
     return parts.count == 3 ? "\(parts[1])/\(parts[2])/\(parts[0])" : day
   }
 
-  /// The first and last day of a fiscal period such as `2026-02`.
   static func period(_ name: String) -> (first: String, last: String)? {
     let parts = name.split(separator: "-").compactMap { Int($0) }
     guard parts.count == 2, (1...12).contains(parts[1]) else { return nil }

@@ -1,4 +1,4 @@
-/// ASN.1 by its distinguished encoding rules (X.690), as far as receipts need it.
+/// DER encoding (X.690), as far as receipts need it.
 enum DER {
   static func sequence(_ elements: [UInt8]...) -> [UInt8] { element(0x30, elements.flatMap(\.self)) }
   static func set(_ elements: [[UInt8]]) -> [UInt8] { element(0x31, elements.flatMap(\.self)) }
@@ -7,10 +7,8 @@ enum DER {
   static func ia5(_ text: String) -> [UInt8] { element(0x16, Array(text.utf8)) }
   static let null: [UInt8] = [0x05, 0x00]
 
-  /// A constructed context-specific element, `[number]` in ASN.1.
   static func context(_ number: UInt8, _ content: [UInt8]) -> [UInt8] { element(0xA0 | number, content) }
 
-  /// The content of an object identifier, as it is encoded.
   static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
 
   static func integer(_ value: Int64) -> [UInt8] {

@@ -1,4 +1,3 @@
-/// A JSON value that is handed on as it came: what a fault puts into an answer, what a world says in Apple's own words.
 enum JSONValue: Decodable, Hashable, Sendable {
   case text(String)
   case integer(Int64)
@@ -27,7 +26,7 @@ enum JSONValue: Decodable, Hashable, Sendable {
     }
   }
 
-  /// As Foundation writes it; nil for null, which means that the field is left out.
+  /// The Foundation value; nil for null, which leaves the field out.
   var value: Any? {
     switch self {
     case .text(let text): text

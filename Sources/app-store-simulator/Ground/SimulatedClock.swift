@@ -1,25 +1,20 @@
 import Foundation
 import Synchronization
 
-/// The time of day in the simulation: the machine's, or one that stands still until a rehearsal moves it.
+/// The simulated time: the machine's, or one that only moves on request.
 final class SimulatedClock: Sendable {
-  /// A change of the clock; with neither the machine's clock is used again.
+  /// A change of the clock; without any value the machine's clock is used again.
   struct Change: Decodable, Sendable {
     /// Milliseconds since the epoch.
     var now: Int64?
-    /// Milliseconds by which the simulated time goes on.
     var advance: Int64?
   }
 
-  /// A moment as the interfaces see it.
   struct Reading: Sendable {
-    /// Milliseconds since the epoch.
     var now: Int64
-    /// Whether a rehearsal sets the time. Only then what lies in its future has not happened yet: a world that was made
-    /// for another date is served whole by the machine's clock.
+    /// True if the time was set. Only then are later events hidden: with the machine's clock a world is served whole.
     var isSimulated: Bool
 
-    /// The last moment whose events have happened.
     var horizon: Int64 { isSimulated ? now : .max }
   }
 
@@ -40,6 +35,5 @@ final class SimulatedClock: Sendable {
     }
   }
 
-  /// The machine's clock in milliseconds since the epoch.
   static var wall: Int64 { Int64(Date.now.timeIntervalSince1970 * 1_000) }
 }

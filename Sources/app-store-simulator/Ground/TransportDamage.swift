@@ -1,24 +1,22 @@
 import ArgumentParser
 import Foundation
 
-/// What transport does to a payload between a client and a column of the shop's.
+/// Damage of a payload between a client and a column of the shop.
 enum TransportDamage: String, CaseIterable, Decodable, ExpressibleByArgument, Sendable {
-  /// A form was read as one.
+  /// Caused by form decoding.
   case spaceForPlus
-  /// The other alphabet of base64 than the kind's own.
+  /// base64 and base64url exchanged.
   case otherAlphabet
   case lostPadding
   case lines
   case quotes
-  /// The whole request to verifyReceipt was stored.
+  /// The whole verifyReceipt request was stored.
   case json
-  /// The text of a `bytea` column.
   case bytea
   case percent
-  /// The column was too short: nothing can be read any more.
+  /// The column was too short; this cannot be undone.
   case truncated
 
-  /// Those that can be undone.
   static let mendable = allCases.filter { $0 != .truncated }
 
   func applied(to payload: String) -> String {

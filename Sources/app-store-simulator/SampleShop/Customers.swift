@@ -1,30 +1,28 @@
 import Reconciliation
 import SampleShops
 
-/// A user of the sample shop.
 struct Customer {
-  /// What the shop calls the user, as clumsy as real account names are.
+  /// The shop's user ID, as awkward as real account names.
   var userId: String
   /// The UUID given to StoreKit.
   var accountToken: String
   var currency: String
-  /// On the list `audit.testUsers`.
   var isTester = false
 }
 
-/// The users, and what is known of each while the shop is made. Users are told apart by position, because Swift calls two
-/// spellings of the same name equal that a database does not.
+/// Users are identified by position, because Swift compares canonically equivalent names as equal and a database does
+/// not.
 struct Customers {
   private(set) var all: [Customer] = []
   /// Products that can be bought only once, by position of the user.
   private var owned: [Set<Identifier>]
-  /// Who has a story: one each, because a proof that is open keeps all of a user's orders from being called unpaid.
+  /// Users with a scenario: one each, because an open proof keeps all of a user's orders from being called unpaid.
   private var storied: Set<Int> = []
 
   private static let testerCount = 12
 
-  /// Names that have broken spreadsheets, exports and sort orders before: other scripts, both spellings of an accent,
-  /// formulas, quotes and commas.
+  /// Names that have broken spreadsheets, exports and sort orders: other scripts, both forms of an accent, formulas,
+  /// quotes.
   private static let names = [
     "李雷", "韩梅梅", "山田太郎", "김민수", "Зоя", "مريم", "יעל", "นภา", "सीता", "Łukasz", "Ægir", "José Núñez",
     "Zo\u{EB}", "Zoe\u{308}", "=cmd()", "+1-555-0100", "-dash", "@home", "O'Brien", "Müller, Hans", "\"Rex\"",
@@ -53,7 +51,7 @@ struct Customers {
 
   var testers: [String] { all.filter(\.isTester).map(\.userId) }
 
-  /// Somebody who pays in that currency and can buy this product, and now has it; some buy much more often than others.
+  /// A user of that currency who can buy the product and then owns it. Some users buy much more often than others.
   mutating func buyer(of ware: Ware, _ currency: String, _ random: inout SampleRandom) -> Int {
     let isKept = ware.type == .nonConsumable || ware.type == .autoRenewable
     for _ in 0..<2_000 {
@@ -65,7 +63,7 @@ struct Customers {
     return someone(currency, &random)
   }
 
-  /// Somebody who pays in that currency and of whom nothing else is told, as long as there are some.
+  /// A user of that currency without a scenario, as long as there are any.
   mutating func someone(_ currency: String, isTester: Bool = false, _ random: inout SampleRandom) -> Int {
     let fitting = all.indices.filter { all[$0].isTester == isTester && (isTester || all[$0].currency == currency) }
     let user = random.pick(among: fitting.filter { !storied.contains($0) || isTester }.nonEmpty ?? fitting)
@@ -74,14 +72,13 @@ struct Customers {
     return user
   }
 
-  /// A decimal number of that many digits that no other user has.
   private static func digits(_ count: Int, unique: Int, _ random: inout SampleRandom) -> String {
     let head = random.number(100_000_000...999_999_999)
     let tail = String(unique)
     return "\(head)" + String(repeating: "0", count: count - 9 - tail.count) + tail
   }
 
-  /// A random UUID (RFC 9562, version 4), in lower case.
+  /// A random UUID (RFC 9562, version 4) in lower case.
   private static func uuid(_ random: inout SampleRandom) -> String {
     var bytes = random.bytes(16)
     bytes[6] = bytes[6] & 0x0F | 0x40

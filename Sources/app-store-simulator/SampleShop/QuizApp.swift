@@ -3,8 +3,8 @@ import Foundation
 import Reconciliation
 import SampleShops
 
-/// A second app of the sample shop, which is asked through the App Store Server API: its orders name their transactions, and
-/// Apple tells prices and storefronts, so that reports can be compared to the coin.
+/// The second app of the sample shop, on the App Store Server API: its orders state their transactions, and Apple
+/// reports prices and storefronts, so reports can be compared exactly.
 enum QuizApp {
   static let bundleId = "com.example.quiz"
   static let sku = "QUIZ01"
@@ -14,16 +14,14 @@ enum QuizApp {
   static let month = Ware("quiz.club.month", .autoRenewable, [499, 549, 800, 1_500, 3_000])
   static let year = Ware("quiz.club.year", .autoRenewable, [3_999, 4_499, 6_400, 12_000, 24_000])
 
-  /// Where people pay in a currency, in Apple's three letters.
+  /// Apple's alpha-3 storefront of each currency.
   fileprivate static let storefronts = ["USD": "USA", "EUR": "DEU", "JPY": "JPN", "KWD": "KWT", "CNY": "CHN"]
 
-  /// A key that the same seed makes on every machine.
   static func key(seed: UInt64) throws -> P256.Signing.PrivateKey {
     var random = SampleRandom(seed: seed ^ 0x9012_AB1E)
     return try P256.Signing.PrivateKey(rawRepresentation: Data(random.bytes(32)))
   }
 
-  /// In the form of the world file.
   static func app(key: P256.Signing.PrivateKey) -> [String: Any] {
     [
       "bundleId": bundleId, "appAppleId": 1_234_567_892, "sku": sku, "issuerId": "57246542-96fe-1a63-e053-0824d011072b",
@@ -33,8 +31,8 @@ enum QuizApp {
 }
 
 extension SampleShop {
-  /// Opens the second app: three weeks of honest sales, and of each difference that only prices and storefronts show one. The
-  /// first app is the same with or without it.
+  /// Adds the second app: three weeks of regular sales, and one of each difference in prices and storefronts. The first
+  /// app does not change.
   mutating func openQuiz() {
     hasQuiz = true
     let users = customers.all.indices.filter { !customers.all[$0].isTester }
@@ -43,7 +41,7 @@ extension SampleShop {
       let moment = timeline.midnight(number / 2 + 1) + .hours(10) + .minutes(Int64(number))
       sell(QuizApp.pack, to: users[number * 7], at: moment)
     }
-    // A price that was kept for some, and three for a price that three do not divide.
+    // A preserved price, and three units whose total is not divisible by three.
     for number in 0..<3 {
       let afternoon = timeline.midnight(6 + number) + .hours(15)
       sell(QuizApp.pack, to: americans[number], at: afternoon, reported: ["reportedPrice": 1_790])
@@ -51,7 +49,7 @@ extension SampleShop {
         (scene.quantity, scene.amount) = (3, .of(499))
       }
     }
-    // From the month to the year on the same day: Apple gives the whole month back, which is no refund of ours.
+    // An upgrade within a day: Apple returns the whole month, which is not a refund of ours.
     let upgraded = timeline.midnight(14) + .hours(9)
     sell(QuizApp.month, to: americans[7], at: upgraded, reported: ["isUpgraded": true])
     sell(QuizApp.year, to: americans[7], at: upgraded + .hours(1), reported: ["isUpgrade": true])
@@ -63,7 +61,7 @@ extension SampleShop {
     sell(QuizApp.month, to: americans[9], at: timeline.midnight(41) + .hours(9), isRenewedUnseen: true)
   }
 
-  /// - Parameter isRenewedUnseen: whether it was renewed, which nobody booked and reports do not tell.
+  /// - Parameter isRenewedUnseen: adds a renewal that is neither booked nor reported.
   private mutating func sell(
     _ ware: Ware, to user: Int, at moment: Instant, reported: [String: Any] = [:], isRenewedUnseen: Bool = false,
     change: (inout Scene) -> Void = { _ in }

@@ -3,21 +3,17 @@ import Foundation
 import Reconciliation
 import SampleShops
 
-/// What Apple's sales reports make of a sample shop, a little of everything that sets them apart from what the shop knows.
+/// Apple's sales reports of a sample shop, with a few of each difference from the shop's records.
 enum SampleReports {
   static let issuerId = "57246542-96fe-1a63-e053-0824d011072a"
   static let keyId = "SAMPLE"
   static let sku = "GAME01"
 
-  /// A key that the same seed makes on every machine.
   static func key(seed: UInt64) throws -> P256.Signing.PrivateKey {
     var random = SampleRandom(seed: seed ^ 0x5A1E_5C0D)
     return try P256.Signing.PrivateKey(rawRepresentation: Data(random.bytes(32)))
   }
 
-  /// The side of the App Store Connect API, in the form of the world file.
-  ///
-  /// - Parameter key: what the shop's downloads are signed with.
   static func connect(key: P256.Signing.PrivateKey, rows: [[String: String]]) -> [String: Any] {
     [
       "vendor": "80012345", "issuerId": issuerId, "keyId": keyId, "publicKey": key.publicKey.pemRepresentation,
@@ -25,7 +21,6 @@ enum SampleReports {
     ]
   }
 
-  /// A row that no purchase makes.
   static func row(_ product: String, type: String, units: String, price: String, parent: String = sku, on day: String)
     -> [String: String]
   {
@@ -38,7 +33,7 @@ enum SampleReports {
 }
 
 extension SampleShop {
-  /// Apple's side, in the form of the world file. Nothing is drawn.
+  /// Apple's transactions, in the format of the world file. Not random.
   var appleTransactions: [[String: Any]] {
     let unbooked = Set(known.findings.filter { $0.kind == .renewalWithoutOrder }.map(\.subject))
     let records = known.world.transactions + known.world.unseen
@@ -46,17 +41,17 @@ extension SampleShop {
     let told = zip(records, known.world.appleTransactions(name: name, isFinished: false)).enumerated()
     return told.map { index, sold in
       var (record, transaction) = sold
-      // Who bought it, the token says.
+      // The account token identifies the customer.
       transaction["customer"] = nil
-      // Some sales are counted a day or two late, and some refunds later still.
+      // Some sales are reported one or two days late, some refunds later.
       let bought = record.purchaseDate ?? timeline.asOf
       if index % 23 == 7 { transaction["reportedDate"] = (bought + .days(1)).milliseconds }
       if index % 61 == 3 { transaction["reportedDate"] = (bought + .days(2)).milliseconds }
       if let refunded = record.revocation?.date, index.isMultiple(of: 2) {
         transaction["refundReportedDate"] = (refunded + .days(3)).milliseconds
       }
-      // A restore is no sale, but what it restores was one, which it may be alone to tell of; and renewals that nobody
-      // booked are missing there, too.
+      // A restore is not a sale, but its original was one and may be known only from it. Unbooked renewals are missing
+      // too.
       let isRestore = record.isRenewal != true && record.originalPurchaseDate != record.purchaseDate
       let isAlone = record.isRestore && (!record.restoresOther || !keys.contains(record.saleKey))
       if isRestore, isAlone, let first = record.originalPurchaseDate {
@@ -68,7 +63,7 @@ extension SampleShop {
     } + lostOrders
   }
 
-  /// Payments that never reached the shop: reports alone know of them.
+  /// Payments that never reached the shop and exist only in reports.
   private var lostOrders: [[String: Any]] {
     [(days: 9, quantity: 12), (days: 16, quantity: 1), (days: 17, quantity: 2)].enumerated().map { position, lost in
       let ware = Ware.gems[position]
@@ -81,7 +76,7 @@ extension SampleShop {
     }
   }
 
-  /// Rows that no purchase of the shop makes: another app's, restored purchases, trials, a part of a refund, a new product.
+  /// Rows without a purchase in the shop: another app, restores, trials, a partial refund, a new product.
   mutating func addOddRows() {
     let odd = [
       ("cards.pack", "IA1", "25", "0.99", "CARDS01"), ("gems.secret", "IA1", "4", "1.99", SampleReports.sku),

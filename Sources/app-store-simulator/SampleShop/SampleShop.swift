@@ -1,31 +1,27 @@
 import Reconciliation
 import SampleShops
 
-/// A whole shop: the scenarios of `SampleShops` in the dress of daily life, among honest sales and subscriptions.
+/// A whole shop: the scenarios of `SampleShops` among ordinary sales and subscriptions.
 struct SampleShop {
-  /// Fewer have no room for every scenario.
+  /// The minimum for all scenarios.
   static let fewestOrders = 500
-  /// Fewer have no time for a subscription to lapse; more are beyond the audit's lookback.
+  /// From the time that a subscription needs to lapse, to the audit's lookback.
   static let possibleDays = 56...110
 
   let timeline: Timeline
   private(set) var known: KnownShop
   private(set) var customers: Customers
-  /// What the shop and Apple call what the stories call otherwise.
   private(set) var names: [Identifier: String] = [:]
-  /// What Apple's reports tell about a transaction beside what its record does, in the form of the world file.
   var reported: [Identifier: [String: Any]] = [:]
-  /// Rows of reports that no transaction makes, by their business date.
   var reportRows: [[String: String]] = []
   var hasQuiz = false
   private var random: SampleRandom
   private var stories = 0
   private var serial: Int64 = 0
-  /// What regular customers sent, and what their app receipts list for good, by the position of the customer.
+  /// Receipts of regular customers, and purchases that stay in app receipts, by position of the customer.
   private var regular: [(user: Int, receipt: Receipt)] = []
   private var permanent: [Int: [TransactionRecord]] = [:]
 
-  /// - Parameter orders: exactly so many are made, `fewestOrders` or more.
   init(orders: Int, seed: UInt64, timeline: Timeline) {
     self.timeline = timeline
     random = SampleRandom(seed: seed)
@@ -61,7 +57,6 @@ struct SampleShop {
     add(story, by: [:])
   }
 
-  /// To a regular customer, or to this one.
   private mutating func tell(_ scenario: Scenario, of ware: Ware, quantity: Int32 = 1, at time: Instant) {
     var story = story(at: time)
     story.sells(ware, quantity: quantity)
@@ -86,7 +81,7 @@ struct SampleShop {
     tell(.honest, of: ware, quantity: isMany ? Int32(random.number(2...5)) : 1, at: time)
   }
 
-  /// An app receipt shows what its customer has bought for good until then.
+  /// Lists in each app receipt the permanent purchases made until then.
   private mutating func listPurchases() {
     for (user, receipt) in regular {
       let listed = permanent[user, default: []].filter { $0.purchaseDate.map { $0 <= receipt.receivedAt } ?? false }
@@ -96,9 +91,9 @@ struct SampleShop {
 
   // MARK: - Dressing
 
-  /// Adds a story with ids, names and tokens as shops and Apple give them.
+  /// Adds a story with realistic IDs, names and tokens.
   ///
-  /// - Parameter users: positions of customers, by what the story calls them; all others are people of whom nothing else is told.
+  /// - Parameter users: positions of customers, by scenario ID; other people get no further stories.
   mutating func add(_ told: Story, by users: [Identifier: Int]) {
     var (story, users) = (told, users)
     var world: SampleShops.World {
@@ -138,7 +133,7 @@ struct SampleShop {
 
   func name(_ id: Identifier) -> String { names[id] ?? id.text }
 
-  /// The rows of the shop's tables, by id: the order of making is nobody's business.
+  /// Sorted by ID, so that the order of creation does not show.
   func tables(payloads: [Identifier: String]) -> [ShopTable] {
     var world = known.world
     for index in world.orders.indices where hasQuiz {
@@ -162,8 +157,8 @@ struct SampleShop {
     return serial
   }
 
-  /// Ids of 16 to 19 digits, which spreadsheets round unless they are text. The shop changed its numbering half-way: from
-  /// day and serial number to an instant with a serial number in its last 22 bits.
+  /// IDs of 16 to 19 digits, which spreadsheets round. Half-way through, the shop changes from day plus serial number
+  /// to a timestamp with a serial number in the last 22 bits.
   private mutating func orderId(at instant: Instant) -> String {
     guard instant < timeline.midnight(timeline.days / 2) else {
       return String(instant.milliseconds << 22 | next() & 0x3F_FFFF)

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import Reconciliation
 
-/// Writes a shop to rehearse with.
 struct SampleShopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sample-shop",

@@ -3,11 +3,9 @@ import Foundation
 import Reconciliation
 import SampleShops
 
-/// The files of a sample shop in one directory.
 struct SampleShopFiles {
   let shop: SampleShop
   let seed: UInt64
-  /// The share of payloads that transport changes in a way that can be undone.
   let damagedPayloads: Double
 
   private struct Expected: Encodable {
@@ -20,17 +18,13 @@ struct SampleShopFiles {
     var businessDay: String
     var since: String
     var until: String
-    /// Orders by disposition.
     var dispositions: [String: Int]
-    /// Findings by kind.
     var findings: [String: Int]
-    /// By order id.
     var orders: [String: Order]
-    /// Kinds of findings without an order, by the id of their transaction, receipt or delivery.
+    /// Kinds of findings without an order, by transaction, receipt or delivery ID.
     var unowned: [String: String]
   }
 
-  /// Creates the directory and writes every file, over older ones of the same names.
   func write(to directory: URL) throws {
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     func write(_ data: Data, _ name: String) throws {
@@ -70,7 +64,7 @@ struct SampleShopFiles {
 }
 
 extension SampleShopFiles {
-  /// What clients sent, by receipt id, and what Apple answers about it, in the form of the world file.
+  /// Client payloads by receipt ID, and Apple's answers in the format of the world file.
   private func receipts(
     of transactions: [[String: Any]], _ random: inout SampleRandom
   ) throws -> (payloads: [Identifier: String], answered: [[String: Any]]) {
@@ -83,7 +77,7 @@ extension SampleShopFiles {
       let isOld = receipt.state.kind == .signed
       let payload =
         switch receipt.state.outcome {
-        // What a client sends that prints a receipt it does not have.
+        // The payload of a client that prints a missing receipt.
         case .rejected where receipt.state.reason != .signatureInvalid: "(null)"
         case _ where isOld:
           ReceiptPayload.transaction(
@@ -116,7 +110,7 @@ extension SampleShopFiles {
     let known = shop.known
     var orders = known.dispositions.mapValues { Expected.Order(disposition: $0.rawValue) }
     var unowned: [String: String] = [:]
-    // Reports show with an order what is said of its rows.
+    // Reports show findings about a receipt or delivery with its order.
     var owners: [Identifier: Identifier] = [:]
     for receipt in known.world.receipts { owners[receipt.receiptId] = receipt.orderId }
     for delivery in known.world.deliveries { owners[delivery.deliveryId] = delivery.orderId }
@@ -134,7 +128,7 @@ extension SampleShopFiles {
       orders: Dictionary(orders.map { (shop.name($0), $1) }) { first, _ in first }, unowned: unowned)
   }
 
-  /// For the owner alone, from its first byte on.
+  /// Creates the file with mode 0600, so that it is never readable by others.
   private func writeSecret(_ secret: String, to path: String) throws {
     try? FileManager.default.removeItem(atPath: path)
     let isWritten = FileManager.default.createFile(

@@ -11,7 +11,6 @@ struct NotificationPages: Sendable {
   var world: World
   var time: SimulatedClock.Reading
 
-  /// Apple's "NotificationHistoryRequest".
   private struct Window: Codable, Hashable {
     var startDate: Int64
     var endDate: Int64
@@ -20,7 +19,6 @@ struct NotificationPages: Sendable {
     var transactionId: String?
   }
 
-  /// What a pagination token stands for.
   private struct Cursor: Codable {
     var window: Window
     /// In the feed of the whole world.

@@ -1,16 +1,13 @@
 import Foundation
 
-/// The App Store Server API of both environments.
 struct ServerAPIInterface: Sendable {
-  /// Apple's page size.
   private static let pageSize = 20
 
   let authority: SigningAuthority
   let limits: RateLimits
-  /// For apps of the world that bring no key of their own.
   let keys: ClientToken.Keys
 
-  /// The true answer. `refusal` is of the limits, which count requests when they arrive.
+  /// The answer without faults. Rate limits count on arrival, so `refusal` is decided before.
   func answer(
     _ request: ServerAPIRequest, token: ClientToken?, refusal: Duration?, world: World, time: SimulatedClock.Reading
   ) -> Answer {
@@ -36,14 +33,14 @@ struct ServerAPIInterface: Sendable {
     }
   }
 
-  /// The request's token; nil when it is refused. Without any key nothing is checked.
+  /// The request's token; nil if rejected. Without keys any token is accepted.
   func token(of request: ServerAPIRequest, world: World) -> ClientToken? {
     guard !keys.isEmpty || world.hasKeys else { return .unchecked(authorization: request.authorization) }
     return .checked(
       authorization: request.authorization, keys: keys, world: world, now: SimulatedClock.wall / 1_000)
   }
 
-  /// Look Up Order ID, which knows production alone and answers about what it does not know with HTTP 200.
+  /// Look Up Order ID: production only; unknown IDs get HTTP 200.
   private func answer(
     aboutOrder request: ServerAPIRequest, bundleId: String?, world: World, time: SimulatedClock.Reading
   ) throws -> Answer {
@@ -126,12 +123,11 @@ struct ServerAPIInterface: Sendable {
 
   private static func limited(for refusal: Duration) -> Answer {
     var answer = ServerAPIError.rateLimitExceeded.answer
-    // Not seconds as in RFC 9110: Apple sends the UNIX time in milliseconds at which to try again.
+    // Apple sends the UNIX time in milliseconds, not seconds as in RFC 9110.
     answer.headers["Retry-After"] = "\(SimulatedClock.wall + Int64((refusal / .milliseconds(1)).rounded(.up)))"
     return answer
   }
 
-  /// Where a transaction stands in a history.
   private struct Place: Comparable {
     var date: Int64
     var id: String
@@ -153,7 +149,6 @@ struct ServerAPIInterface: Sendable {
     static func < (left: Place, right: Place) -> Bool { (left.date, left.id) < (right.date, right.id) }
   }
 
-  /// Nil for a revision that was never given out.
   private static func page(
     _ places: [Place], after revision: String?
   ) -> (places: ArraySlice<Place>, hasMore: Bool, revision: String)? {

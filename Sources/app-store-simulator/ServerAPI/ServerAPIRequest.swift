@@ -1,6 +1,5 @@
 import Foundation
 
-/// One request to the App Store Server API, taken apart.
 struct ServerAPIRequest: Sendable {
   enum Endpoint: String, CaseIterable, Sendable {
     case transaction = "/inApps/v1/transactions"
@@ -13,9 +12,7 @@ struct ServerAPIRequest: Sendable {
 
   var environment: World.Environment
   var endpoint: Endpoint
-  /// The path without the id, for faults and counts.
   var path: String
-  /// Empty for notifications.
   var id: String
   var isPost: Bool
   var revision: String?
@@ -23,7 +20,6 @@ struct ServerAPIRequest: Sendable {
   var authorization: String?
   var body: Data
 
-  /// Nil for a path of none of the interfaces.
   init?(
     path: String, isPost: Bool, query: (String) -> String?, authorization: String?, body: Data
   ) {
@@ -44,6 +40,5 @@ struct ServerAPIRequest: Sendable {
     self.body = body
   }
 
-  /// What the log and the faults call the request.
   var subject: String { id.isEmpty ? paginationToken ?? "first page" : id + (revision.map { "@\($0)" } ?? "") }
 }

@@ -1,12 +1,9 @@
-/// The payloads that Apple signs, from what the world knows. Dates are milliseconds since the epoch.
 struct SignedPayloads: Sendable {
   var authority: SigningAuthority
-  /// When it is signed.
   var signedDate: Int64
-  /// What happened later is not in it.
   var horizon: Int64
 
-  /// Apple's "JWSTransactionDecodedPayload", signed.
+  /// A signed `JWSTransactionDecodedPayload`.
   func transaction(_ transaction: World.Transaction) throws -> String {
     var payload: [String: Any] = [
       "transactionId": transaction.transactionId, "originalTransactionId": transaction.originalId,
@@ -47,7 +44,7 @@ struct SignedPayloads: Sendable {
     return try authority.sign(payload)
   }
 
-  /// Apple's "JWSRenewalInfoDecodedPayload", signed.
+  /// A signed `JWSRenewalInfoDecodedPayload`.
   func renewalInfo(_ transaction: World.Transaction) throws -> String {
     var payload: [String: Any] = [
       "originalTransactionId": transaction.originalId, "productId": transaction.productId,
@@ -60,7 +57,7 @@ struct SignedPayloads: Sendable {
     return try authority.sign(payload)
   }
 
-  /// Apple's "responseBodyV2DecodedPayload", signed: the state at the time of the notification.
+  /// A signed `responseBodyV2DecodedPayload` with the state at the time of the notification.
   func notification(_ item: NotificationFeed.Item, appAppleId: Int64?) throws -> String {
     var data: [String: Any] = ["bundleVersion": "1", "environment": item.environment.rawValue]
     data["bundleId"] = item.bundleId
@@ -89,10 +86,9 @@ struct SignedPayloads: Sendable {
 }
 
 extension World.Transaction {
-  /// The world's, or one group for each product.
   var groupIdentifier: String { subscriptionGroupIdentifier ?? productId }
 
-  /// Apple's `status` of a subscription: 1 active, 2 expired, 3 billing retry, 4 grace period, 5 revoked.
+  /// Apple's `status`: 1 active, 2 expired, 3 billing retry, 4 grace period, 5 revoked.
   func state(at moment: Int64) -> Int {
     if let subscriptionStatus { return subscriptionStatus }
     if isRevoked(by: moment) { return 5 }

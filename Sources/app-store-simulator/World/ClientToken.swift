@@ -1,14 +1,11 @@
 import Crypto
 import Foundation
 
-/// The token that a client authorizes itself with (Apple: "Generating JSON Web Tokens for API requests"), checked with
-/// nothing of the code that makes it.
+/// A client's token (Apple: "Generating JSON Web Tokens for API requests"). Independent of the code that makes it.
 struct ClientToken: Sendable {
-  /// What tokens are checked against.
   struct Keys: Sendable {
     private var keys: [P256.Signing.PublicKey] = []
 
-    /// Throws for a PEM that is no P-256 public key.
     mutating func add(pem: String) throws { keys.append(try P256.Signing.PublicKey(pemRepresentation: pem)) }
 
     var isEmpty: Bool { keys.isEmpty }
@@ -18,16 +15,14 @@ struct ClientToken: Sendable {
     }
   }
 
-  /// The app that the request is about; nil when no token tells.
   var bundleId: String?
 
-  /// A request's token without any check, for a simulator that has no keys.
+  /// An unverified token, for a simulator without keys.
   static func unchecked(authorization: String?) -> ClientToken {
     ClientToken(bundleId: parts(authorization)?.claims["bid"] as? String)
   }
 
-  /// A request's token; nil when Apple would answer 401.
-  /// - Parameter now: seconds since the epoch by the wall clock, which the client's token has too.
+  /// A verified token; nil if Apple would answer 401. `now` is in seconds since the epoch, by the wall clock.
   static func checked(authorization: String?, keys: Keys, world: World, now: Int64) -> ClientToken? {
     guard let parts = parts(authorization), parts.header["alg"] as? String == "ES256",
       let keyId = parts.header["kid"] as? String, !keyId.isEmpty,
@@ -40,13 +35,13 @@ struct ClientToken: Sendable {
     let keys = app.keys.isEmpty ? keys : app.keys
     guard keys.verify(signature, of: parts.content), app.issuerId == nil || app.issuerId == issuer,
       app.keyId == nil || app.keyId == keyId, parts.claims["aud"] as? String == "appstoreconnect-v1",
-      // A minute for clocks that differ; an hour is the longest that Apple allows.
+      // A minute of clock difference; Apple allows at most an hour.
       issuedAt <= now + 60, now < expiresAt, expiresAt - issuedAt <= 3_600
     else { return nil }
     return ClientToken(bundleId: bundleId)
   }
 
-  /// Whether a request's token is one of a team key for the App Store Connect API: for no app, and for 20 minutes at most.
+  /// True for a team key's token: no bundle ID, at most 20 minutes.
   static func isTeamToken(authorization: String?, keys: Keys, issuerId: String?, keyId: String?, now: Int64) -> Bool {
     guard let parts = parts(authorization), parts.header["alg"] as? String == "ES256",
       let key = parts.header["kid"] as? String, !key.isEmpty,

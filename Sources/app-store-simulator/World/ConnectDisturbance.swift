@@ -1,6 +1,5 @@
-/// One way for a report to be other than Apple's usual ones. What is absent stays as it is.
+/// A fault of a report. nil leaves a property unchanged.
 struct ConnectDisturbance: Decodable, Sendable {
-  /// An error of the App Store Connect API instead of the report.
   struct Failure: Decodable, Sendable {
     var status: Int
     var code: String
@@ -8,32 +7,27 @@ struct ConnectDisturbance: Decodable, Sendable {
   }
 
   var failure: Failure?
-  /// `Content-Encoding`; `none` for no such header.
+  /// `Content-Encoding`; `none` removes the header.
   var encoding: String?
   /// How often the text is compressed: 0, 1 or 2.
   var compressions: Int?
-  /// The last bytes are missing.
   var isCut: Bool?
-  /// 64 MiB of blanks in 64 KiB.
+  /// 64 MiB of spaces in 64 KiB.
   var isBomb: Bool?
   var isHeaderOnly: Bool?
   var extraColumn: String?
-  /// Columns in the opposite order.
   var isReversed: Bool?
   var missingColumn: String?
-  /// One space instead of nothing in each blank cell.
+  /// A space in each empty cell.
   var hasBlanks: Bool?
-  /// One more tab at the end of each row.
+  /// An extra tab at the end of each row.
   var hasTrailingTab: Bool?
-  /// In the place of every product type.
   var type: String?
-  /// The first row has no units.
   var hasZeroUnits: Bool?
   var hasCRLF: Bool?
-  /// FINANCE_DETAIL's sums by country below its rows.
+  /// Adds FINANCE_DETAIL's sums by country.
   var hasSecondBlock: Bool?
-  /// FINANCIAL's totals below its rows are wrong.
+  /// Makes FINANCIAL's totals wrong.
   var hasBadTotals: Bool?
-  /// Any other version than this is refused.
   var version: String?
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A length of time as it is written on the command line: `4s`, `1.5s`, `250ms` or `0`.
+/// A duration such as `4s`, `1.5s`, `250ms` or `0`.
 struct Latency: Hashable, Sendable, Decodable {
   var milliseconds: Double
 
@@ -26,90 +26,70 @@ struct Latency: Hashable, Sendable, Decodable {
   }
 }
 
-/// One way for an answer to be wrong.
 enum Damage: String, Decodable, CaseIterable, Sendable {
   case empty
   case html
-  /// Valid HTTP whose JSON ends in the middle.
+  /// Valid HTTP with truncated JSON.
   case truncated
   /// Valid JSON of another shape.
   case wrongType
   /// 17 MiB of valid JSON.
   case huge
-  /// The connection ends in the middle of the answer.
+  /// Closes the connection in the middle of the answer.
   case closed
 }
 
-/// One way in which verifyReceipt's answer to a genuine receipt lacks or contradicts its content.
 enum ReceiptShape: String, Decodable, CaseIterable, Sendable {
-  /// `receipt` is `{}`.
   case emptyReceipt
-  /// The same, with `status` as a text.
   case textStatus
   case noBundleId
   case noInApp
   case nullInApp
-  /// `in_app` is an object.
   case objectInApp
-  /// `in_app` is a list of lists.
   case nestedInApp
-  /// `in_app` holds half of a surrogate pair.
   case surrogateInApp
-  /// `latest_receipt_info` is a text.
   case textLatestInfo
-  /// `in_app` is empty, and `latest_receipt_info` is not there.
+  /// `in_app` is empty, and `latest_receipt_info` is missing.
   case lacksPurchases
-  /// `environment` is the other side's.
   case otherEnvironment
-  /// `bundle_id` is another app's.
   case otherApp
 }
 
-/// A compression of the body for requests that accept gzip.
 enum Compression: String, Decodable, CaseIterable, Sendable {
   case gzip
-  /// 64 MiB of blanks behind the answer.
+  /// 64 MiB of spaces after the answer.
   case bomb
 }
 
-/// What goes wrong with one request; nothing when all is nil.
 struct Disturbance: Decodable, Sendable {
-  /// Only paths that begin so are disturbed; nil: all.
+  /// A path prefix; nil: all paths.
   var path: String?
-  /// For so many requests; nil: until faults are set anew.
   var next: Int?
   var httpStatus: Int?
   var headers: [String: String]?
   var body: Damage?
-  /// Apple's `status` instead of the true one.
   var status: Int?
-  /// Goes with a status from 21100 on.
+  /// Only with a status from 21100 on.
   var isRetryable: Bool?
-  /// An error of the App Store Server API instead of the answer; the HTTP status follows from it.
+  /// An error of the App Store Server API; the HTTP status follows from it.
   var errorCode: Int?
-  /// Whether the signatures in the answer are spoilt.
   var badSignature: Bool?
-  /// What becomes of a receipt in verifyReceipt's answer.
   var receipt: ReceiptShape?
-  /// How the body is compressed; nil: not at all.
   var compression: Compression?
-  /// Instead of the latency that all answers have.
+  /// Replaces the general latency.
   var latency: Latency?
-  /// `Retry-After` in the App Store Server API's form: this many milliseconds from now, as an absolute time.
+  /// Sent as an absolute time: this many milliseconds from now.
   var retryAfter: Int64?
-  /// Fields of the answer itself, such as `hasMore`, with other values or added.
   var fields: [String: JSONValue]?
-  /// Fields of whatever is signed in the answer, such as `bundleId`, with other values wherever they occur.
   var payload: [String: JSONValue]?
-  /// Whether all that is signed is signed by a stranger, whose chain is complete but leads to a root of its own.
+  /// Signs everything with a complete chain to an untrusted root.
   var stranger: Bool?
-  /// Which share of the requests meets it, 0 to 1, drawn for each; nil: every one.
+  /// The share of requests affected, 0 to 1, drawn for each; nil: all.
   var share: Double?
-  /// Only questions about these are disturbed: transaction ids, or digests of receipts; nil: all.
+  /// Transaction IDs or receipt digests affected; nil: all.
   var subjects: [String]?
-  /// When it begins and ends, in milliseconds since the epoch by the simulated clock; the end itself is outside.
+  /// Beginning and end (exclusive), in milliseconds since the epoch by the simulated clock.
   var from: Int64?
   var until: Int64?
-  /// What becomes of a report of the App Store Connect API.
   var connect: ConnectDisturbance?
 }

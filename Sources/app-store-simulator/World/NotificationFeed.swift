@@ -1,18 +1,15 @@
 import Crypto
 import Foundation
 
-/// Everything that Apple would have notified the apps of, in the order of signing.
+/// All notifications that Apple would have sent, in the order of signing.
 struct NotificationFeed: Sendable {
-  /// A notification of the world file.
   struct Entry: Decodable, Sendable {
     var type: String
     var subtype: String?
     var uuid: String?
     var transactionId: String?
     var environment: World.Environment?
-    /// Of the transaction unless told otherwise.
     var bundleId: String?
-    /// Milliseconds since the epoch.
     var signedDate: Int64
   }
 
@@ -25,7 +22,7 @@ struct NotificationFeed: Sendable {
     var bundleId: String?
     var signedDate: Int64
 
-    /// The given one, or one that is the same each time the world is served.
+    /// The given UUID, or a deterministic one.
     var uuid: String {
       if let givenUUID { return givenUUID }
       let name = "\(type)|\(environment.rawValue)|\(transaction?.transactionId ?? "")|\(signedDate)"
@@ -35,13 +32,12 @@ struct NotificationFeed: Sendable {
     }
   }
 
-  /// The first day on which Apple notified of purchases other than subscriptions in production: 2025-05-27.
+  /// 2025-05-27, the first day of ONE_TIME_CHARGE notifications in production.
   private static let firstOneTimeCharge: Int64 = 1_748_304_000_000
 
-  /// Ascending by date of signing.
   let items: [Item]
 
-  /// Takes the listed notifications, and makes the ones that follow from the transactions, each unless it is listed.
+  /// Takes the listed notifications, and adds those that follow from transactions and are not listed.
   init(_ entries: [Entry], transactions: [World.Transaction]) {
     let named = Set(entries.compactMap(\.transactionId))
     let byId = Dictionary(transactions.filter { named.contains($0.transactionId) }.map { ($0.transactionId, [$0]) }) {
@@ -63,7 +59,6 @@ struct NotificationFeed: Sendable {
     }
   }
 
-  /// The position of the first notification that is not signed before that moment.
   func position(at moment: Int64) -> Int {
     var (low, high) = (0, items.count)
     while low < high {

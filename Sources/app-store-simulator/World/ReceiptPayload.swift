@@ -1,17 +1,15 @@
 import Foundation
 
-/// Receipts as clients send them, in the form of Apple's.
+/// Receipts in the format of clients.
 enum ReceiptPayload {
-  /// An app receipt that nobody signed: base64 of a PKCS#7 ContentInfo with SignedData in DER (RFC 2315, 7 and 9.1).
+  /// An unsigned app receipt: base64 of a PKCS#7 ContentInfo with SignedData in DER (RFC 2315, 7 and 9.1).
   static func app(content: [UInt8]) -> String {
     let data = DER.sequence(DER.contentType(1), DER.context(0, DER.octets(content)))
     let signedData = DER.sequence(DER.integer(1), DER.set([]), data, DER.set([]))
     return Data(DER.sequence(DER.contentType(2), DER.context(0, signedData))).base64EncodedString()
   }
 
-  /// An old transaction receipt: base64 of a text property list whose `purchase-info` is one in turn (as iOS 6 made it).
-  ///
-  /// - Parameter sign: gives the signature of the purchase information.
+  /// An old (iOS 6) transaction receipt: base64 of a text property list whose `purchase-info` is another one.
   static func transaction(_ transaction: World.Transaction, sign: ([UInt8]) throws -> [UInt8]) rethrows -> String {
     var entries = [
       ("original-transaction-id", transaction.originalId), ("transaction-id", transaction.transactionId),

@@ -1,19 +1,15 @@
 import Foundation
 
-/// What Apple knows in this rehearsal: apps, transactions and the receipts that show them. Dates are milliseconds since
-/// the epoch.
+/// The simulated data of Apple: apps, transactions and receipts. Dates are milliseconds since the epoch.
 struct World: Sendable {
   struct App: Decodable, Sendable {
     var bundleId: String
     var appAppleId: Int64?
-    /// What reports call the app; the bundle id when it is absent.
     var sku: String?
-    /// When present, requests must carry it.
     var sharedSecret: String?
-    /// When present, tokens for the App Store Server API must name them.
     var issuerId: String?
     var keyId: String?
-    /// A P-256 public key in PEM, and a file with one, that tokens are checked against.
+    /// A P-256 public key in PEM, or a file with one, to verify tokens.
     var publicKey: String?
     var publicKeyFile: String?
     private(set) var keys = ClientToken.Keys()
@@ -48,22 +44,20 @@ struct World: Sendable {
     var expiresDate: Int64?
     var revocationDate: Int64?
     var revocationReason: Int?
-    /// `REFUND_FULL`, `REFUND_PRORATED` or `FAMILY_REVOKE`.
     var revocationType: String?
     /// Milli-percent.
     var revocationPercentage: Int?
-    /// When Apple took the refund back.
+    /// When Apple reversed the refund.
     var refundReversedDate: Int64?
     /// Milliunits of the currency, for the whole quantity.
     var price: Int64?
     var currency: String?
     var storefront: String?
-    /// `PURCHASE` or `RENEWAL`.
     var transactionReason: String?
     var subscriptionGroupIdentifier: String?
     var gracePeriodExpiresDate: Int64?
     var isInBillingRetryPeriod: Bool?
-    /// Names who bought it; else the account token does, else the original transaction.
+    /// The customer; default: by account token, otherwise by original transaction.
     var customer: String?
     var appAccountToken: String?
     var inAppOwnershipType: String?
@@ -73,41 +67,34 @@ struct World: Sendable {
     /// Apple's code: 1 introductory, 2 promotional, 3 offer code, 4 win-back.
     var offerType: Int?
     var offerIdentifier: String?
-    /// `FREE_TRIAL`, `PAY_AS_YOU_GO`, `PAY_UP_FRONT` or `ONE_TIME`.
     var offerDiscountType: String?
-    /// When Apple's reports count it, if on another day than that of the purchase, and its refund.
+    /// The report days of purchase and refund, if they differ from the dates.
     var reportedDate: Int64?
     var refundReportedDate: Int64?
-    /// Milliunits that reports tell instead of the price.
     var reportedPrice: Int64?
-    /// Whether reports do not count it.
     var isUnreported: Bool?
-    /// Whether reports alone know of it: nobody can be asked about it.
+    /// In reports only; unknown to the other APIs.
     var isReportOnly: Bool?
-    /// Whether the app has finished it; finished consumables disappear from receipts.
+    /// Finished consumables disappear from receipts.
     var finished: Bool?
-    /// The order id of Apple's mail to the customer, by which invoices are looked up.
     var orderId: String?
-    /// Whether it replaced a running period of the same group: announced as an upgrade, not as a subscription.
+    /// Replaced a running period of the same group: announced as an upgrade.
     var isUpgrade: Bool?
-    /// Whether it was replaced by one.
     var isUpgraded: Bool?
-    /// Whether it was bought by an offer that Apple announces as redeemed, not as a subscription.
+    /// Announced as a redeemed offer instead of a subscription.
     var redeemsOffer: Bool?
-    /// Apple's `status` of the subscription, 1 to 5, whatever its dates say.
+    /// Apple's `status`, 1 to 5, overriding the dates.
     var subscriptionStatus: Int?
-    /// When it renews next; else its expiry.
     var renewalDate: Int64?
-    /// When Apple asked what the customer had consumed, and why the customer wants the money back.
+    /// When Apple sent a consumption request, and the customer's reason.
     var consumptionRequestDate: Int64?
     var consumptionRequestReason: String?
     var storefrontId: String?
     var appTransactionId: String?
     var billingPlanType: String?
     var previousOriginalTransactionId: String?
-    /// In Apple's own form.
     var commitmentInfo: JSONValue?
-    /// In Apple's own form: items with their prices and refunds.
+    /// In Apple's format: items with prices and refunds.
     var advancedCommerceInfo: JSONValue?
 
     var originalId: String { originalTransactionId ?? transactionId }
@@ -119,11 +106,9 @@ struct World: Sendable {
       case transaction
     }
 
-    /// Which forms of a date an answer has.
+    /// The forms of a date in answers.
     enum Dates: String, Decodable, Sendable {
-      /// All three.
       case all
-      /// For people alone.
       case text
       case milliseconds
     }
@@ -133,16 +118,12 @@ struct World: Sendable {
     var environment: Environment
     var bundleId: String
     var transactions: [String]
-    /// Forces this status for the receipt.
     var status: Int?
-    /// When it was made; else at its latest purchase. Milliseconds since the epoch.
     var creationDate: Int64?
-    /// The payload of another receipt, whose answer this one gets, as a cache would give it.
+    /// The payload of another receipt whose answer is returned, like a cache would.
     var answeredAs: String?
     var dates: Dates?
-    /// Fields that the answer lacks wherever they occur.
     var omit: [String]?
-    /// Whether it was made at run time.
     var isMinted = false
 
     private enum CodingKeys: CodingKey {
@@ -150,14 +131,13 @@ struct World: Sendable {
     }
   }
 
-  /// The side of the App Store Connect API.
   struct Connect: Decodable, Sendable {
     var vendor = "80012345"
     var issuerId: String?
     var keyId: String?
-    /// Of a thousand sales so many are never collected.
+    /// Sales in a thousand that are never settled.
     var uncollectedPermille = 5
-    /// Rows of sales reports as they are, by column; `Begin Date` is a day such as 2026-11-19.
+    /// Rows of sales reports by column; `Begin Date` is a day such as 2026-11-19.
     var rows: [[String: String]] = []
     private(set) var keys = ClientToken.Keys()
 
@@ -181,20 +161,17 @@ struct World: Sendable {
     case sandbox = "Sandbox"
   }
 
-  /// What the App Store Server API answers about an id instead of the truth.
+  /// A forced answer of the App Store Server API.
   struct ForcedError: Decodable, Sendable {
     var errorCode: Int
-    /// The first three digits of the code unless told otherwise.
     var httpStatus: Int?
   }
 
-  /// A time in which one or all interfaces are down.
   struct Outage: Decodable, Sendable {
-    /// Milliseconds since the epoch by the simulated clock; `until` itself is outside.
+    /// By the simulated clock; `until` is exclusive.
     var from: Int64
     var until: Int64
     var path: String?
-    /// Milliseconds from now, in Apple's form.
     var retryAfter: Int64?
   }
 
@@ -229,34 +206,26 @@ struct World: Sendable {
 
   private let apps: [String: App]
   private let transactions: [Key: Transaction]
-  /// By original transaction id, in the order of the file.
   private let families: [Key: [Transaction]]
   private var receipts: [String: Receipt]
   private let customers: [Buyer: [Transaction]]
-  /// With those that reports alone know of.
   let allTransactions: [Transaction]
   let connect: Connect
   /// When transactions changed because the world was replaced.
   private var changes: [Key: Int64] = [:]
-  /// What Apple would have notified the apps of.
   let feed: NotificationFeed
-  /// By transaction id.
   let errors: [String: ForcedError]
-  /// What goes wrong in this world, outages included.
   let faults: [Disturbance]
   private let orders: [String: [Transaction]]
-  /// The time of day in this world; nil: the machine's.
+  /// nil: the machine's time.
   let now: Int64?
 
-  /// Whether any app brings a key to check tokens with.
   var hasKeys: Bool { apps.values.contains { !$0.keys.isEmpty } }
 
-  /// How much there is, for people.
   var summary: [String: Int] {
     ["apps": apps.count, "transactions": transactions.count, "receipts": receipts.count]
   }
 
-  /// Throws a decoding error that names the place when the JSON is not a world.
   init(json: Data) throws {
     let file = try JSONDecoder().decode(File.self, from: json)
     let apps = try file.apps.map { app in
@@ -283,11 +252,11 @@ struct World: Sendable {
     now = file.now
   }
 
-  /// This world as what becomes of the older one at that moment: what is new or different is changed then.
+  /// This world as the successor of an older one: new and changed transactions are dated `moment`.
   func following(_ older: World, at moment: Int64) -> World {
     var world = self
     world.changes = older.changes
-    // What was made for clients stays known to Apple.
+    // Receipts created at run time are kept.
     world.receipts.merge(older.receipts.filter { $0.value.isMinted }) { current, _ in current }
     let latest = older.transactions.values.map { older.lastModified($0, by: .max) }.max() ?? 0
     let changeDate = max(moment, latest + 1)
@@ -301,10 +270,9 @@ struct World: Sendable {
     transactions[Key(environment: environment, id: id)]
   }
 
-  /// Everything that the customer of a transaction has in the same app.
+  /// All transactions of the same customer and app.
   func customer(of transaction: Transaction) -> [Transaction] { customers[Buyer(transaction)] ?? [transaction] }
 
-  /// When Apple's record of a transaction last changed, in milliseconds since the epoch.
   func lastModified(_ transaction: Transaction, by horizon: Int64) -> Int64 {
     let change = changes[Key(environment: transaction.environment, id: transaction.transactionId)] ?? 0
     return max(transaction.lastModified(by: horizon), change)
@@ -312,25 +280,20 @@ struct World: Sendable {
 
   func app(bundleId: String) -> App? { apps[bundleId] }
 
-  /// The transactions of an invoice, in the order of the file.
   func order(id: String) -> [Transaction] { orders[id] ?? [] }
-  /// What reports call an app.
   func sku(bundleId: String) -> String { apps[bundleId]?.sku ?? bundleId }
 
-  /// The receipt with that payload; line breaks and padding of the base64 make no difference.
+  /// Line breaks and padding of the base64 are ignored.
   func receipt(payload: String) -> Receipt? { receipts[Self.canonical(payload)] }
 
-  /// The receipt's own transactions; ids that the world does not know are left out.
   func transactions(of receipt: Receipt) -> [Transaction] {
     receipt.transactions.compactMap { transactions[Key(environment: receipt.environment, id: $0)] }
   }
 
-  /// A transaction with all others of the same original one.
   func family(of transaction: Transaction) -> [Transaction] {
     families[Key(environment: transaction.environment, id: transaction.originalId)] ?? [transaction]
   }
 
-  /// This world with one more receipt.
   func adding(_ receipt: Receipt) -> World {
     var world = self
     world.receipts[Self.canonical(receipt.payload)] = receipt

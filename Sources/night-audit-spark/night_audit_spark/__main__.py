@@ -54,7 +54,7 @@ class Plan:
                 looked.append(frame)
         except (BrokenPipeError, EOFError):
             pass
-        sys.exit(self._program.wait() or 70)  # The program has said why.
+        sys.exit(self._program.wait() or 70)  # The program has printed the reason.
 
     def close(self):
         self._program.stdin.close()
@@ -106,7 +106,7 @@ class Job:
     def _pieces_of(self, rows):
         """Yields the pieces among the frames of all parts in chunks, in the order of parts."""
         chunks = rows.mapPartitions(frames.pieces).persist(StorageLevel.DISK_ONLY)
-        # All parts side by side. Then one chunk after the other comes here: of all of a part an executor would have to hold.
+        # First all parts side by side, then one chunk at a time, because an executor would have to hold all of a part.
         counts = chunks.mapPartitions(lambda part: [sum(1 for _ in part)]).collect()
         for part, count in enumerate(counts):
             for place in range(count):
@@ -215,7 +215,7 @@ def main():
         help="where orders, receipts and deliveries are, instead of the configuration's store: a folder of Parquet, or a file "
         "that holds a connection URI; may be given several times")
     arguments = parser.parse_args()
-    # As reports are: the pieces name users.
+    # As for reports, because the pieces contain user names.
     os.umask(0o027)
     os.makedirs(arguments.parts, exist_ok=True)
     if os.listdir(arguments.parts):

@@ -6,7 +6,7 @@ import struct
 import subprocess
 import tempfile
 
-# Tags that whoever carries frames must know (Sources/Auditing/AuditFrames.swift).
+# Tags that carriers of frames need (Sources/Auditing/AuditFrames.swift).
 PROOF, MENTION, GROUP, TOLD, CONTESTED, CONTESTANT = 20, 21, 22, 23, 24, 25
 TOKEN_QUESTION, TOKEN_HOLDER, OPEN_PERSON, MATCHED, PURCHASE, BOUGHT_TWICE = 26, 27, 28, 29, 30, 31
 DELIVERY, REPEATED_DELIVERY = 32, 33
@@ -14,7 +14,7 @@ FIRST_PIECE, FINDING = 64, 66
 # Ends a question to the plan, and its answer.
 END = 0
 
-# What an executor gives the driver lies in its memory some three times over.
+# A result of an executor takes about three times its size in the driver's memory.
 CHUNK = 16 << 20
 
 _HEAD = struct.Struct(">IBI")
@@ -74,12 +74,12 @@ def run(binary, stage, context, frames):
             )
             try:
                 try:
-                    # It reads everything before it writes anything.
+                    # The program reads everything before it writes anything.
                     write(program.stdin, frames)
                     program.stdin.close()
                     yield from read(program.stdout)
                 except (BrokenPipeError, EOFError):
-                    pass  # The status says more.
+                    pass  # The exit status is more precise.
                 status = program.wait()
                 if status != 0:
                     errors.seek(0)

@@ -4,9 +4,9 @@ import struct
 
 from pyspark.sql import functions, types
 
-# Types by their numbers in PostgreSQL's catalogue.
+# Type OIDs of PostgreSQL's catalogue.
 _BOOLEAN, _BIGINT, _TEXT, _TIMESTAMP, _NUMERIC = 16, 20, 25, 1184, 1700
-# Microseconds from 1970 to 2000, where PostgreSQL's clock begins.
+# Microseconds from 1970 to 2000, the epoch of PostgreSQL.
 _EPOCH = 946_684_800_000_000
 _DECIMALS_OF_MONEY = 6
 
@@ -67,7 +67,7 @@ def numeric(value):
     """A decimal as `numeric_send` sends it: digits to the base of 10,000, and how many decimals are shown."""
     sign = 0x4000 if value < 0 else 0
     whole, _, fraction = format(abs(value), "f").partition(".")
-    # Zeros beyond what any money has are its type's, such as decimal(38,18), and nobody wants to read them.
+    # Trailing zeros come from types such as decimal(38,18) and are not wanted.
     if len(fraction) > _DECIMALS_OF_MONEY:
         fraction = fraction.rstrip("0")
     scale = len(fraction)

@@ -83,7 +83,7 @@ class Lake:
     def sums(self):
         """As of a database."""
         table, totals = self._known(self._plan.relations["orders"]), self._plan.totals
-        # More decimals than money has make no sum; what is no number at all is none either.
+        # Amounts with too many decimals, and values that are not numbers, are in no sum.
         exact = table["amount"].cast("decimal(38,18)")
         rounded = exact.cast(f"decimal(38,{totals['decimals']})")
         is_money = (exact == rounded) & (functions.abs(exact) <= totals["limit"])
@@ -109,7 +109,7 @@ class Stores:
         self._plan, self._own = plan, Database(spark, plan, "own")
         self._sales = [self._source(spark, plan, place, planned) for place in sales] or [Database(spark, plan, "sales")]
         self._context, self._cuts = spark.sparkContext, partitions - 1 if sales else 0
-        # Where an order may be read as it never was, the plan by which it is read again before anybody is accused.
+        # Without a shared snapshot, the plan rereads orders before findings are reported.
         torn = [source.plan for source in self._sales if isinstance(source, Database) and source.plan.looks_again]
         if torn and len(self._sales) > 1:
             sys.exit("one of several --sales is a Citus coordinator, whose workers share no snapshot: what would be critical "
@@ -122,7 +122,7 @@ class Stores:
             return Lake(spark, place, plan)
         with open(place, encoding="utf-8") as file:
             uri = file.read().strip()
-        # Without one the plan would be that of the configuration's store.
+        # An empty URI would plan for the configured store.
         if not uri:
             sys.exit(f"{place} is empty: it must hold a connection URI, such as postgresql://reader@db.example.com:5432/shop")
         return Database(spark, planned(uri), "sales")
