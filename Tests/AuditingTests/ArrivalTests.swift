@@ -12,12 +12,11 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// What a night says depends on the facts alone: not on the order in which they came, nor on what earlier nights decided.
+/// A report depends only on the facts, not on their order of arrival or on decisions of earlier nights.
 @Suite struct ArrivalTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let first = (ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? 0) &* 1_000
 
-  /// So many worlds are audited in one night: what they share is a database.
   private static let together: UInt64 = 20
 
   @Test(arguments: (0..<UInt64(effort)).map { first &+ $0 })
@@ -37,12 +36,11 @@ import Testing
       let folder = directory + "/\(arrival.seed)-\(arrival.nights)"
       let first = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder)
       if expected.isEmpty { expected = first }
-      // How old an answer and a question are is a fact: what follows from it differs where there were more nights.
+      // Ages of answers and questions are facts too, so findings may differ after several nights.
       for (name, rows) in first where arrival.nights == 1 || name != "findings.csv" {
         let (one, other) = (Self.ageless(rows, name, arrival), Self.ageless(expected[name] ?? [], name, arrival))
         #expect(one == other, "\(name), \(arrival), block \(block)")
       }
-      // A second run of the same night: the same bytes, history and all.
       _ = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder + "-again")
       for name in first.keys {
         let (one, other) = (try CrowdedShop.bytes(folder, name), try CrowdedShop.bytes(folder + "-again", name))
@@ -53,7 +51,6 @@ import Testing
     #expect(expected["orders.csv"]?.count == 60 * count + 1 && (expected["findings.csv"]?.count ?? 0) > 20 * count)
   }
 
-  /// Rows without what depends on the nights in which questions were asked.
   private static func ageless(_ rows: [[String]], _ name: String, _ arrival: CrowdedShop.Arrival) -> [[String]] {
     guard arrival.nights > 1, name == "orders.csv", let place = rows.first?.firstIndex(of: "findings") else {
       return rows
@@ -74,7 +71,6 @@ import Testing
   }
 }
 
-/// A handful of orders that have to do with a handful of transactions, as values.
 private struct MentionWorld {
   private var groups: [OrderGroup]
   private var records: [TransactionRecord]
@@ -99,7 +95,6 @@ private struct MentionWorld {
       contents.revocationToldDate = contents.signedDate
       return TransactionRecord(contents)
     }
-    // One row for each key, as in the table.
     var seen: Set<TransactionKey> = []
     records = records.filter { seen.insert($0.key).inserted }
     groups = []
@@ -134,7 +129,6 @@ private struct MentionWorld {
     return other
   }
 
-  /// Of every order what it owns, has lost and is told.
   func claims() -> [Identifier: OrderClaims] {
     let around = Neighbourhood(groups: groups, records: records, rules: rules)
     var claims: [Identifier: OrderClaims] = [:]

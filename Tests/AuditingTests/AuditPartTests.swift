@@ -14,8 +14,7 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// A night that is audited part by part elsewhere, with frames between the stages, has the bytes of one process. Here
-/// everything that a cluster carries is carried by hand.
+/// A night audited in parts, with frames between the stages, has the same bytes as one process. No cluster is needed.
 @Suite struct AuditPartTests {
   @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
   func framesCarryANight(_ seed: UInt64) async throws {
@@ -30,7 +29,7 @@ import Testing
       let joined = try await PartsTests.report(settings, folder.path("joined \(parts)"), pieces: pieces)
       PartsTests.expectEqual(joined, whole, "\(parts) parts")
     }
-    // What the shop says of people while parts are read elsewhere is of the next night.
+    // An alias that arrives after the parts were read belongs to the next night.
     let shop = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await shop.executeScript(
       "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-3' AS same_as")
@@ -39,11 +38,9 @@ import Testing
     try await shop.executeScript(
       "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as")
     await shop.close()
-    // What is recorded of the run is the same, too: every order counts once, in its own currency.
     let recorded = try await recorded(settings, folder.path("recorded"))
     #expect(try recorded == Self.counted(folder.path("recorded")))
     #expect(try await self.recorded(settings, folder.path("of pieces"), pieces: folder.path("pieces 4")) == recorded)
-    // Whoever loses a file's end is found out, even one that ends between two frames.
     for name in ["receipts", "transactions", "contests", "judge", "context"] {
       let file = URL(fileURLWithPath: folder.path("pieces 4") + "/" + name)
       let whole = try Data(contentsOf: file)
@@ -54,7 +51,6 @@ import Testing
       #expect(unfit?.description.contains("\(name) in ") == true, "\(name)")
       try whole.write(to: file)
     }
-    // Whoever leaves out orders is found out.
     let manifest = folder.path("pieces 4") + "/manifest.json"
     let said = try String(contentsOfFile: manifest, encoding: .utf8)
     let other = said.replacingOccurrences(of: "\"sums\":", with: "\"sums\":[],\"rest\":")
@@ -64,8 +60,8 @@ import Testing
     }
   }
 
-  /// Deliveries that come while a store is read that no snapshot spans: of their orders nobody is alarmed. `current_query`
-  /// tells the reading again apart from the first one.
+  /// Deliveries arrive while a store without a spanning snapshot is read: no finding about their orders.
+  /// `current_query` distinguishes the second reading from the first.
   @Test func whatWouldBeCriticalIsReadAgainWhereNoSnapshotSpansTheStore() async throws {
     let folder = try TemporaryFolder()
     let settings = try await Self.shop(CrowdedShop(seed: 1))
@@ -89,7 +85,6 @@ import Testing
     PartsTests.expectEqual(joined, whole, "read again")
   }
 
-  /// A shop with everything that goes from one stage to another.
   private static func shop(_ shop: CrowdedShop) async throws -> Settings {
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
@@ -124,7 +119,6 @@ import Testing
     return settings
   }
 
-  /// The orders that a saved run tells of, by currency and disposition.
   private func recorded(_ settings: Settings, _ folder: String, pieces: String? = nil) async throws -> [String: Int] {
     _ = try await CrowdedShop.outcome(settings, CrowdedShop.asOf, folder, pieces: pieces)
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
@@ -137,7 +131,6 @@ import Testing
     return Dictionary(uniqueKeysWithValues: try rows.map { (try $0.text(0), Int(try $0.int64(1))) })
   }
 
-  /// The same from the rows of `orders.csv`.
   private static func counted(_ folder: String) throws -> [String: Int] {
     let rows = try #require(try CrowdedShop.tables(folder)["orders.csv"])
     let currency = try #require(rows[0].firstIndex(of: "currency"))
@@ -188,7 +181,7 @@ import Testing
     }
   }
 
-  /// What Spark and its job do, without either.
+  /// Stands in for Spark and its job.
   private final class Cluster {
     private let plan: Plan
     private let questions: AuditQuestions

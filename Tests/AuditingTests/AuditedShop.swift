@@ -14,28 +14,22 @@ import Reporting
 extension CrowdedShop {
   static let files = ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"].map { $0 + ".csv" }
 
-  /// Columns that tell when something was asked or first seen: history by their nature.
+  /// Columns that depend on when a question was asked or a finding first seen.
   private static let history: Set<String> = [
     "checked_at", "first_seen", "age_days", "status", "attempts", "last_attempt", "next_attempt",
   ]
 
-  /// A run that is saved: whatever it decides, the next one could read.
-  ///
-  /// - Returns: its files without the columns of history.
   @discardableResult
   static func audit(_ settings: Settings, _ asOf: Instant, _ folder: String) async throws -> [String: [[String]]] {
     _ = try await outcome(settings, asOf, folder)
     return try tables(folder)
   }
 
-  /// The rows of a report's files.
   static func tables(_ folder: String) throws -> [String: [[String]]] {
     try files.reduce(into: [:]) { $0[$1] = try withoutHistory(try bytes(folder, $1)) }
   }
 
-  /// - Parameters:
-  ///   - reach: how far a snapshot of the shop's store is said to reach.
-  ///   - pieces: where the parts are that were audited elsewhere.
+  /// - Parameter reach: the assumed reach of a snapshot of the shop's store.
   static func outcome(
     _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotReach? = nil, pieces: String? = nil
   ) async throws -> AuditOutcome {
@@ -64,7 +58,6 @@ extension CrowdedShop {
     try Data(contentsOf: URL(fileURLWithPath: folder + "/" + name))
   }
 
-  /// The rows of a file without columns of history. No cell of these shops holds a quoted line break.
   private static func withoutHistory(_ content: Data) throws -> [[String]] {
     let rows = [UInt8](content).split(separator: UInt8(ascii: "\n")).map { line -> [String] in
       var (cells, start, isQuoted) = ([String](), line.startIndex, false)

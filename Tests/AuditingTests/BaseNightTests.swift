@@ -8,11 +8,10 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Which night a report is compared with, and since which one something has come to light.
+/// The base night of a report, and the previous published report.
 @Suite struct BaseNightTests {
   private static let asOf = Instant(seconds: 1_795_143_600)
 
-  /// Nights that were published and saved, by business day and the hours from the first one's as-of.
   private func with(
     _ nights: [(day: String, hours: Int64)], _ body: @Sendable (borrowing BlockingConnection) throws -> Void
   ) async throws {
@@ -26,9 +25,6 @@ import Testing
     await session.close()
   }
 
-  /// A night that is published and saved.
-  ///
-  /// - Returns: its run.
   @discardableResult
   private static func make(
     _ day: String, _ hours: Int64, isComplete: Bool = true, on connection: borrowing BlockingConnection
@@ -48,7 +44,6 @@ import Testing
     return run
   }
 
-  /// What the report of a day, or of several, is compared with.
   private static func base(
     _ asOf: Instant, _ since: String, to until: String? = nil, _ connection: borrowing BlockingConnection
   ) throws -> BaseNight? {
@@ -60,11 +55,9 @@ import Testing
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
       #expect(try Self.base(next, day, connection)?.asOf == Self.asOf + .hours(24))
       #expect(try PublishedReport.last(before: next, day: day, on: connection) == Self.asOf + .hours(31))
-      // The same night made again begins where it began.
       let again = Self.asOf + .hours(31)
       #expect(try Self.base(again, "2026-11-19", connection) == nil)
       #expect(try PublishedReport.last(before: again, day: "2026-11-20", on: connection) == Self.asOf)
-      // A report by hand tells as well, where it is of everything.
       try connection.execute(
         """
         INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
@@ -82,17 +75,15 @@ import Testing
     }
   }
 
-  /// What came and went within a longer period does not depend on a day before it having been made again since.
+  /// A re-run of an earlier day must not affect a longer period.
   @Test func aLongerPeriodBeginsWithWhatWasKnownAsItBegan() async throws {
     try await with([("2026-11-18", -24), ("2026-11-19", 0)]) { connection throws in
       let (later, first, last) = (Self.asOf + .hours(240), "2026-11-20", "2026-11-25")
       #expect(try Self.base(later, first, to: last, connection)?.asOf == Self.asOf)
-      // The same morning a night is still the night before.
       try Self.make("2026-11-19", 6, on: connection)
       #expect(try Self.base(later, first, to: last, connection)?.asOf == Self.asOf + .hours(6))
       try Self.make("2026-11-19", 200, on: connection)
       #expect(try Self.base(later, first, to: last, connection)?.asOf == Self.asOf + .hours(6))
-      // A day follows what lies in the folder of the day before it.
       #expect(try Self.base(later, first, connection)?.asOf == Self.asOf + .hours(200))
     }
   }
@@ -106,7 +97,6 @@ import Testing
     }
   }
 
-  /// The first nights were made for days that were long over.
   @Test func aLongerPeriodWithoutANightBeforeItBeginsWithTheNextOneOfThem() async throws {
     try await with([("2026-11-18", 48), ("2026-11-19", 50)]) { connection throws in
       let later = Self.asOf + .hours(240)
@@ -125,8 +115,7 @@ import Testing
     }
   }
 
-  /// The second's report has replaced the first's and is gone itself; where both were of one instant, so is what the first
-  /// was remembered by.
+  /// The second report replaced the first and is gone itself; with the same as-of, so are the first run's saved rows.
   @Test(arguments: [24, 30] as [Int64])
   func aNightMadeAgainWhoseSecondRunIsForgottenIsAsIfNeverMade(_ hours: Int64) async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
@@ -145,7 +134,7 @@ import Testing
     }
   }
 
-  /// What was held is in nobody's place.
+  /// A held run replaces nothing.
   @Test func aNightStandsWhoseSecondRunWasHeldAndIsForgotten() async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
@@ -164,7 +153,7 @@ import Testing
     }
   }
 
-  /// Two days, made up for at once: nights of one instant keep what they have told in one place.
+  /// Nights of two days with one as-of share the saved rows.
   @Test func aNightIsNoBaseWhereAnotherDaysOfItsInstantIsForgotten() async throws {
     try await with([("2026-11-18", -24), ("2026-11-19", 24)]) { connection throws in
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
@@ -179,7 +168,7 @@ import Testing
 
   @Test func theTrendTellsOfTheNewestReportOfEachNightAndOfNightsWithoutMoney() async throws {
     try await with([("2026-11-17", -48), ("2026-11-18", -24)]) { connection throws in
-      // The last night twice again, for the same instant.
+      // The last night is made again twice, with the same as-of.
       for (hours, amount) in [(2, "7.00"), (1, "5.00")] as [(Int64, String)] {
         let report = try connection.execute(
           """
@@ -202,7 +191,6 @@ import Testing
     }
   }
 
-  /// What the night of a day says of the days before it.
   private static func uncovered(_ day: String, _ connection: borrowing BlockingConnection) throws -> [String] {
     let period = try Period(since: day, until: day, in: .gmt)
     return try UncoveredDays.before(period, asOf: asOf + .hours(24), in: .gmt, on: connection)
@@ -213,9 +201,7 @@ import Testing
       #expect(try Self.uncovered("2026-11-16", connection) == [])
       #expect(try Self.uncovered("2026-11-18", connection) == [])
       #expect(try Self.uncovered("2026-11-21", connection) == ["2026-11-18", "2026-11-19", "2026-11-20"])
-      // What is ahead can be in no report.
       #expect(try Self.uncovered("2027-01-01", connection) == ["2026-11-18", "2026-11-19", "2026-11-20"])
-      // A report by hand tells as well, where it is of everything.
       for isOfEverything in [false, true] {
         let report = try connection.execute(
           """
@@ -238,7 +224,6 @@ import Testing
 
   @Test func aReportThatWasMadeBeforeItsDaysWereOverIsAboutNoMoreThanWasOver() async throws {
     try await with([("2026-11-14", -120)]) { connection throws in
-      // By hand on the morning of the fifteenth: the month, that day, and a day to come.
       for (since, until) in [
         ("2026-11-01", "2026-11-30"), ("2026-11-15", "2026-11-15"), ("2026-11-17", "2026-11-17"),
       ] {
@@ -258,7 +243,7 @@ import Testing
     }
   }
 
-  /// The day was over in Tokyo before it had begun where the next night is of.
+  /// The day in Tokyo ends before the next night's day begins in its zone.
   @Test func hoursThatAChangeOfTheTimeZoneLeavesOutAreTold() throws {
     let tokyo = try #require(TimeZone(identifier: "Asia/Tokyo"))
     let last = try Period(since: "2026-11-18", until: "2026-11-18", in: tokyo)
@@ -288,10 +273,8 @@ import Testing
     }
   }
 
-  /// What was said last about a day is what its newest report says, whichever night's it is.
   @Test func aDayThatWasMadeAgainIsComparedWithThat() async throws {
     try await with([]) { connection throws in
-      // The night of the 18th, that of the 19th with what has changed of two days, and the 18th made again.
       for (day, hours, told) in [
         ("18", 0, [("17", 1), ("18", 1)]), ("19", 24, [("17", 2), ("18", 2), ("19", 2)]), ("18", 33, [("18", 3)]),
       ] as [(String, Int64, [(String, Int64)])] {
@@ -307,7 +290,7 @@ import Testing
       }
       for (nights, hours, expected) in [
         (.but("2026-11-20"), 48, ["2026-11-17": 2, "2026-11-18": 3, "2026-11-19": 2]),
-        // Made once more, it lists nothing of what a later night has listed, and speaks of no later day.
+        // A re-run lists no days that a later night has listed, and no later days.
         (.but("2026-11-18"), 40, ["2026-11-17": 2]), (.before("2026-11-19"), 40, ["2026-11-18": 3]),
         (.upTo("2026-11-19"), 24, ["2026-11-17": 2, "2026-11-18": 2, "2026-11-19": 2]),
       ] as [(ReportedDays.Nights, Int64, [String: Int])] {

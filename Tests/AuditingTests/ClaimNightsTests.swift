@@ -12,7 +12,6 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// Whole nights over few rows: what the stages of an audit hand on to each other decides whose a payment is.
 @Suite struct ClaimNightsTests {
   @Test("A name without a proof, and one that is refused, keep no payment from whose receipt brings it")
   func refusedNames() async throws {
@@ -42,20 +41,18 @@ import Testing
   func unprovenReceipts() async throws {
     var rows = ShopRows()
     for id in ["N", "P", "B", "L", "A", "X", "O"] { rows.transaction(id) }
-    // Who names it, and nobody has proven it: another one's claim without a name is none.
+    // A stated ID beats an unverified proof without a stated ID.
     rows.order("names", by: "ann", names: "N", isKnown: true)
     rows.order("forges-names", by: "bob", hours: -1, brings: ["N"], isUnproven: true)
-    // Apple's signature comes before any name, and what is only claimed is no more than that.
+    // A signature of Apple beats a stated ID with an unverified proof.
     rows.order("proves", by: "ann", brings: ["P"], kind: "signed")
     rows.order("forges-proves", by: "bob", names: "P", hours: -1, brings: ["P"], kind: "transaction", isUnproven: true)
     rows.order("both", by: "ann", names: "B", brings: ["B"], kind: "signed")
     rows.order("forges-both", by: "bob", names: "B", hours: -1, brings: ["B"], isUnproven: true)
     rows.order("listed", by: "ann", brings: ["L"])
     rows.order("forges-listed", by: "bob", hours: -1, brings: ["L"], isUnproven: true)
-    // Nobody else has to do with these.
     rows.order("alone", by: "cid", brings: ["A"], kind: "transaction", isUnproven: true)
     rows.order("alone-named", by: "dan", names: "O", brings: ["O"], kind: "transaction", isUnproven: true)
-    // Of several who claim it alike nobody is accused.
     for name in ["x1", "x2"] { rows.order(name, by: name, brings: ["X"], isUnproven: true) }
     let night = try await rows.audited()
     for (order, id) in [
@@ -167,7 +164,6 @@ import Testing
   }
 }
 
-/// Rows as the shop and the nights before would have left them.
 struct ShopRows {
   private static let day = CrowdedShop.asOf - .days(3)
 
@@ -175,9 +171,8 @@ struct ShopRows {
   private var orderIds: [String] = []
   private var transactionIds: [String] = []
 
-  /// What a night said.
   struct Night {
-    /// By order, the words of payment, of its reason and of the transaction.
+    /// By order: payment, reason and transaction.
     var payments: [String: String] = [:]
     /// As `kind on subject`.
     var findings: Set<String> = []
@@ -189,13 +184,8 @@ struct ShopRows {
     "timestamptz 'epoch' + \((day + .hours(hours)).microseconds) * interval '1 microsecond'"
   }
 
-  /// A delivered order.
-  ///
-  /// - Parameters:
-  ///   - isUnknown: whether Apple, asked about the id that it names, does not know it.
-  ///   - isKnown: whether Apple, asked about it, knows it.
-  ///   - brings: what a receipt of the order's user lists; nil: there is none.
-  ///   - isUnproven: whether nobody can tell who signed the receipt.
+  /// Adds a delivered order. `isUnknown` and `isKnown`: Apple's answer about the stated ID. `isUnproven`: the receipt's
+  /// signer cannot be verified. `brings`: transactions in a receipt of the user.
   mutating func order(
     _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
     isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil, kind: String = "app",
@@ -227,7 +217,6 @@ struct ShopRows {
     receipt("r-\(id)", for: id, by: user, hours: hours, kind: kind, brings: brings, isUnproven: isUnproven)
   }
 
-  /// A verified receipt.
   mutating func receipt(
     _ id: String, for orderId: String?, by user: String, hours: Int64 = 0, kind: String = "app",
     bundle: String = CrowdedShop.bundle, brings: [String], isUnproven: Bool = false
@@ -253,10 +242,7 @@ struct ShopRows {
       """
   }
 
-  /// - Parameters:
-  ///   - original: the id of the purchase that it goes back to; nil: its own.
-  ///   - firstHours: when that one was made; nil: at the same time.
-  ///   - isRenewal: Apple's word on what it is; nil where none was told, as by verifyReceipt.
+  /// - Parameter isRenewal: nil if Apple does not tell, as in verifyReceipt.
   mutating func transaction(
     _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
     hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false,
@@ -276,7 +262,6 @@ struct ShopRows {
       """
   }
 
-  /// What a night says about these rows, which is the same wherever ids are cut, and what `explain` says of each order.
   func audited() async throws -> Night {
     let folder = try TemporaryFolder()
     var settings = Settings()

@@ -9,9 +9,8 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// Ids compare byte by byte, whatever a server's collation makes of them: a merge of ordered streams depends on it.
+/// IDs compare byte by byte, whatever the collation, because merge joins depend on it.
 @Suite struct CollationTests {
-  /// A column that is in no index is written and read, and compared by nobody.
   @Test func everyTextThatIsSearchedForSaysHowItCompares() async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
@@ -29,7 +28,7 @@ import Testing
     #expect(otherwise.isEmpty)
   }
 
-  /// A query of ours that leaves to the database how ids are ordered or compared gives another report here.
+  /// Fails if a query leaves the order or comparison of IDs to the database's collation.
   @Test func aNightOfADatabaseThatComparesByALanguageHasTheSameBytes() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("collation-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -52,8 +51,7 @@ import Testing
     #expect(expected["findings.csv"].map { $0.count > 10_000 } ?? false)
   }
 
-  /// The shop's columns have a collation of their own, under which letters that differ in case are one. The server refuses
-  /// to search in a text by it.
+  /// The shop's columns have a case-insensitive collation, which the server refuses for searching in text.
   @Test func aShopWhoseColumnsCompareOtherwiseIsAuditedAndExplainedAlike() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("columns-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

@@ -12,7 +12,6 @@ import Testing
 @testable import AuditStore
 @testable import Auditing
 
-/// Contests are matched batch by batch, and what they come to does not depend on the batches.
 @Suite struct ContestsTests {
   private static let rounds = 0..<7
 
@@ -27,7 +26,7 @@ import Testing
   @Test func batchesAreWholeContests() throws {
     let contests = try Contests(directory: NSTemporaryDirectory())
     for round in Self.rounds {
-      // a - b by one transaction, b - c by another: three that are matched together.
+      // Two transactions connect three orders: a - b and b - c.
       try contests.add(Self.contested("T\(round)", [Identifier("a\(round)"), Identifier("b\(round)")]))
       try contests.add(Self.contested("U\(round)", [Identifier("b\(round)"), Identifier("c\(round)")]))
     }
@@ -67,7 +66,6 @@ import Testing
     ]
     let nobodys = ContestedTransaction(record: restore("V", of: "W"), claimants: [], sharesSale: true)
     for order in [shared + [nobodys], [nobodys] + Array(shared.reversed())] {
-      // Found by two parts, and joined.
       let (contests, other) = (
         try Contests(directory: NSTemporaryDirectory()), try Contests(directory: NSTemporaryDirectory())
       )
@@ -90,8 +88,8 @@ import Testing
     }
   }
 
-  /// Of each round four orders: one that owns a purchase, one that names it too, one whose receipt brought it, and one
-  /// that nobody has anything to do with.
+  /// In each round four orders: the owner, one that also states the purchase, one with a receipt of it, an unrelated
+  /// one.
   private func load() async throws -> String {
     let database = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(database, applicationName: "night-audit tests")
@@ -120,7 +118,7 @@ import Testing
           VALUES ('Production', $1, 'com.example.game', 'gems.100', 1, $2, $2, false, false, 'serverApi', $2, $2)
           """, [.text(id), .timestamp(Int64(round) * 60_000_000)])
       }
-      // The second order's receipt is unanswered: nothing is final about who owns the purchase.
+      // The second order's receipt is unanswered, so the owner is provisional.
       let receipts: [(place: String, outcome: String, brings: String?)] = [
         ("owner", "verified", "T\(round)"), ("silent", "verified", "T\(round)"), ("alone", "verified", "U\(round)"),
         ("second", round.isMultiple(of: 2) ? "unanswered" : "verified", nil),

@@ -11,21 +11,14 @@ import TestSupport
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// Written as nights would have left it.
 extension CrowdedShop {
-  /// In which order answers come, and over how many nights.
   struct Arrival: Hashable, Sendable, CustomStringConvertible {
     var seed: UInt64
     var nights: Int
     var description: String { "order \(seed) over \(nights) nights" }
   }
 
-  /// Fills a database of its own and returns the settings to audit it with.
-  ///
-  /// - Parameters:
-  ///   - database: an empty one; nil makes one.
-  ///   - arrival: nil: all answers at once.
-  ///   - audit: what each night but the last one does when its answers have come.
+  /// Fills a database and returns the settings to audit it; `audit` is called after each night but the last.
   func load(
     reports: String, database: String? = nil, arrival: Arrival? = nil,
     audit: (Settings, Instant) async throws -> Void = { _, _ in }
@@ -33,10 +26,7 @@ extension CrowdedShop {
     try await Self.load([self], reports: reports, database: database, arrival: arrival, audit: audit)
   }
 
-  /// Several worlds that share nothing but a database, each wide. By bytes their ids come in another order than in any
-  /// language.
-  ///
-  /// - Parameter seeds: of the worlds.
+  /// Several wide worlds in one database. The byte order of their IDs differs from the order in any language.
   static func load(
     wide seeds: Range<UInt64>, reports: String, database: String? = nil, arrival: Arrival,
     audit: (Settings, Instant) async throws -> Void = { _, _ in }
@@ -60,7 +50,7 @@ extension CrowdedShop {
     settings.channel = .verifyReceipt
     if shops.contains(where: \.isWide) { settings.apps.append(Settings.App(name: "second", bundleId: second)) }
     settings.testUsers = shops.flatMap { $0.world.rules.testUsers.map(\.text) }
-    // Half of the orders accuse somebody; nobody holds that here.
+    // Half of the orders have findings, which must not hold the night.
     settings.holdShare = .whole
     settings.reportDirectory = reports
     settings.formats = [.csv]
@@ -77,7 +67,6 @@ extension CrowdedShop {
       settings: settings, asOf: Self.asOf, isOfThePast: false, selection: Selection(), connect: connect,
       connectSales: connect)
     try await queue.enqueue()
-    // What was never asked stays so.
     var results = shops.flatMap(\.results).filter { $0.outcome != .pending }
     if let arrival {
       var chance = SeededGenerator(seed: arrival.seed)
@@ -90,7 +79,7 @@ extension CrowdedShop {
       let writer = AnswerWriter(session: store, asOf: asOf, runId: Self.runId, settings: settings)
       let share = results.prefix((results.count + nights - night) / (nights - night + 1))
       results.removeFirst(share.count)
-      // Several batches: what is folded from two of them must be as from one.
+      // In batches, to test that folding is incremental.
       for start in stride(from: share.startIndex, to: share.endIndex, by: 20 * shops.count) {
         try await writer.write(Array(share[start..<min(start + 20 * shops.count, share.endIndex)]))
       }
@@ -107,7 +96,6 @@ extension CrowdedShop {
 
   private static let runId = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
 
-  /// What asking about its receipts came to.
   private var results: [CheckResult] {
     world.receipts.map { receipt in
       let due = DueCheck(
@@ -126,7 +114,7 @@ extension CrowdedShop {
 }
 
 extension CrowdedShop {
-  /// Rows of somebody who orders again what they have, and names the restore of it: one sale under two ids.
+  /// A user orders a product again and states its restore: one purchase with two IDs.
   static let restorer = """
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
         updated_at)
@@ -140,7 +128,7 @@ extension CrowdedShop {
       FROM sales.orders WHERE user_id = 'restorer';
     """
 
-  /// Deliveries whose ids others have, too, of orders, of none, and of one that is not there.
+  /// Repeated delivery IDs: of existing orders, of no order, and of an order that does not exist.
   static let repeatedDeliveries = """
     ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
     INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL
@@ -150,7 +138,6 @@ extension CrowdedShop {
         ('d-gone', 'gone', 'a long one')) AS v (delivery_id, order_id, user_id) WHERE d.delivery_id = 'd5');
     """
 
-  /// Rows of somebody of whom everything is known, and who bought the same twice.
   static let buyerOfTwo = """
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
         updated_at)

@@ -12,7 +12,6 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// A refund that Apple told of before the as-of, and of which it told after it that it is gone.
 @Suite struct DoubtfulRefundTests {
   @Test func theListOfRefundsSaysWhatIsSaidOfTheOrders() async throws {
     let folder = try TemporaryFolder()
@@ -25,7 +24,7 @@ import Testing
       try SalesSchema.create("sales", connection)
       _ = try Migrator.migrate(connection)
     }
-    // Of one the goods are back, of one they are gone, and one the shop calls refunded though its goods are there.
+    // Goods taken back, goods lost, and an order marked `refunded` whose goods were not taken back.
     try await session.executeScript(
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,

@@ -7,18 +7,15 @@ import Testing
 
 @testable import AuditStore
 
-/// What an audit of the past reads of refunds that came, went and were replaced later.
 @Suite struct EarlierRefundTests {
-  /// One word of Apple's, signed when what it tells happened.
   private enum Word: CaseIterable {
     case none, part, whole, someItems, reversal
-    /// As verifyReceipt tells it: of the refund before, or else of a new one, without a share.
+    /// As in verifyReceipt: the previous refund or a new one, without a percentage.
     case dated
     /// The same, dated ten seconds after the other channel's date.
     case datedLater
-    /// As verifyReceipt tells a cancelled plan that was upgraded.
+    /// As in verifyReceipt for an upgraded subscription.
     case upgraded
-    /// verifyReceipt without a word of it.
     case silent
   }
 
@@ -67,13 +64,12 @@ import Testing
     }
   }
 
-  /// When the event happened that a fact tells: the refund, or else the fact itself.
   private static func date(of fact: TransactionFact) -> Instant {
     guard case .says(.some(let refund)) = fact.revocation else { return fact.signedDate }
     return refund.date
   }
 
-  /// The fold of all events by then. Only of a refund whose withdrawal came next nobody knows when that was.
+  /// The fold of all facts up to then. Only the date of a refund that was reversed next is unknown.
   private static func told(_ facts: [TransactionFact], by asOf: Instant) -> Told {
     let place = facts.firstIndex { $0.signedDate > asOf } ?? facts.endIndex
     var told = Told(TransactionRecord.folding(facts.filter { date(of: $0) <= asOf }))

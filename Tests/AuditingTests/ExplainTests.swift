@@ -12,7 +12,7 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// `explain` reads one order and the audit reads them all: both say the same about each.
+/// `explain` and the audit of all orders agree about each order.
 @Suite struct ExplainTests {
   @Test(arguments: [0, 2] as [UInt64])
   func eachOrderIsExplainedAsTheAuditJudgesIt(seed: UInt64) async throws {
@@ -21,20 +21,19 @@ import Testing
     let shop = CrowdedShop(seed: seed)
     let settings = try await shop.load(reports: directory.path)
 
-    // Everything is sold for good: whoever pays twice for one product is told about.
+    // All products are non-consumable, so that buying one twice is a finding.
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await session.execute(
       """
       CREATE TABLE sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type, product_id AS name,
         NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders
       """)
-    // White space around what every other order names makes no difference to either.
     try await session.execute(
       """
       UPDATE sales.orders SET transaction_id = E'\t' || transaction_id || E' \r', app_account_token = ' ' || app_account_token
       WHERE encode(sha256(convert_to(order_id, 'UTF8')), 'hex') < '8'
       """)
-    // Apple sold for another currency than the shop's: what a second charge puts at stake is in that one.
+    // Apple sold in another currency, which then is the currency of the amount at risk.
     try await session.execute(
       """
       UPDATE night_audit.transactions SET price_milliunits = 8990, currency = 'EUR'
@@ -65,7 +64,7 @@ import Testing
       let standing = explanation.findings.filter(\.stands)
       let cell = Set((row["findings"] ?? "").split(separator: " ").map(String.init))
       let ofOrder = Set(standing.filter { $0.orderId?.text == id }.map(\.kind.rawValue))
-      // A payment that the order brought and nobody claims is nobody's.
+      // An unclaimed payment in the order's receipt does not belong to the order.
       #expect(cell == ofOrder.subtracting(["orphan_payment", "renewal_without_order"]), "\(id)")
       let own = findings.filter { $0["order_id"] == id }.map(said).sorted()
       #expect(own == standing.filter { $0.orderId?.text == id }.map(said).sorted(), "\(id)")
@@ -75,7 +74,7 @@ import Testing
       for transaction in explanation.transactions {
         let isPaidBy = row["transaction_id"] == transaction.transactionId.text && row["payment"] == "paid"
         #expect(!isPaidBy || transaction.isOwned, "\(id)")
-        // The steps end with the owner, and an owner is told alike by every order that has to do with the payment.
+        // The steps end with the owner, which is the same for every order that refers to the payment.
         let key = "\(transaction.transactionId) \(transaction.environment)"
         let owner = transaction.matching.last?.left.first
         if transaction.isOwned { #expect(owner == explanation.order.orderId, "\(id)") }
@@ -87,7 +86,6 @@ import Testing
       #expect(try !explanation.json.contains("payload"))
     }
     #expect(outcome.summary.notAsked["game"] ?? 0 == unasked)
-    // The shop is crowded enough for every way of settling claims to matter.
     let kinds = Set(findings.compactMap { $0["kind"] })
     #expect(kinds.isSuperset(of: ["orphan_payment", seed == 1 ? "duplicate_claim" : "charged_twice"]), "\(kinds)")
     #expect(steps.count >= 6, "\(steps)")
@@ -95,7 +93,6 @@ import Testing
     #expect(seed == 0 || charged.contains { $0["currency"] == "EUR" && $0["amount"] == "" }, "\(charged)")
   }
 
-  /// Of receipts that several orders have the first row counts, whoever asks.
   @Test(arguments: [1, 3] as [UInt64])
   func aReceiptOfSeveralOrdersIsExplainedAsTheAuditTakesIt(seed: UInt64) async throws {
     try await expectAlike(
@@ -107,7 +104,7 @@ import Testing
       """)
   }
 
-  /// A receipt of an order that is not there brings what it brings for nobody's order, and speaks for who sent it.
+  /// Such a receipt supports no order, but it does support its sender.
   @Test(arguments: [1, 3] as [UInt64])
   func aReceiptOfNoOrderThatIsThereIsExplainedAsTheAuditTakesIt(seed: UInt64) async throws {
     try await expectAlike(
@@ -118,9 +115,6 @@ import Testing
       """)
   }
 
-  /// The audit and `explain` say the same of every order of a shop with other rows.
-  ///
-  /// - Parameter changes: makes the rows others.
   private func expectAlike(_ shop: CrowdedShop, _ changes: String) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("alike-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -146,7 +140,7 @@ import Testing
     let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
     let explain = Explain(settings: settings)
     let disposition = try await explain.order("order-17", asOf: CrowdedShop.asOf).disposition
-    // No order is in both buckets.
+    // The finding that contradicts the disposition.
     let kind: FindingKind = disposition == .deliveredNotPaid ? .paidNotDelivered : .deliveredNotPaid
     let id = Finding(kind: kind, subject: .order("order-17"), reason: "").findingId
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
@@ -197,7 +191,6 @@ import Testing
     ].joined(separator: "|")
   }
 
-  /// A CSV file by its header.
   private func table(_ path: String) throws -> [[String: String]] {
     var rows: [[String]] = [[]]
     var cell = ""

@@ -12,8 +12,7 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// Everything that the rules can take into account is brought to them by the audit: each pair of orders here differs in one
-/// fact only, and the report differs with it.
+/// The audit passes every fact to the rules: each pair of orders differs in one fact, and so do their findings.
 @Suite struct FedFactsTests {
   private static let asOf = CrowdedShop.asOf
   private static let day = asOf - .days(3)
@@ -39,33 +38,30 @@ import Testing
     let report = try await CrowdedShop.audit(settings, Self.asOf, directory + "/report")
     let findings = try said(report["findings.csv"] ?? [])
 
-    // A receipt without an answer withholds no finding about another purchase.
+    // An unanswered receipt withholds no finding about another purchase.
     #expect(findings["closed-person"]?["quantity_mismatch"] != nil)
     #expect(findings["open-person"]?["quantity_mismatch"] != nil)
-    // Of orders of one instant the one whose receipt lists the purchase comes before one that states its id alone.
+    // Of two orders at one instant, a receipt that lists the purchase beats a stated ID.
     #expect(findings["supported"]?["duplicate_claim"] != nil && findings["beside-supported"]?["duplicate_claim"] == nil)
     #expect(findings["alone"]?["duplicate_claim"] != nil && findings["beside-alone"]?["duplicate_claim"] == nil)
-    // Apple's account token is another than the order's, and is on file for the same person, or is not.
     #expect(findings["own-token"] == nil)
     #expect(findings["alias-token"]?["wrong_user"] == nil)
     #expect(findings["strange-token"]?["wrong_user"] != nil)
     #expect(findings["no-token"]?["wrong_user"] != nil)
-    // A further row of an id breaks the contract: it holds no token.
+    // A repeated row is invalid and holds no token.
     #expect(findings["repeated"]?["bad_row"] != nil && findings["repeated"]?["wrong_user"] == nil)
-    // Goods for another id of the same person, and for somebody else.
+    // Goods for an alias of the person, and for another person.
     #expect(findings["to-alias"]?["wrong_user"] == nil && findings["to-other"]?["wrong_user"] != nil)
-    // A renewal served before its purchase date, and after or before Apple first signed it.
+    // A renewal delivered before its purchase date: signed by Apple before or after the delivery.
     #expect(findings["signed-early"]?["delivered_before_paid"] == nil)
     #expect(findings["signed-late"]?["delivered_before_paid"] != nil)
-    // The catalogue.
     #expect(findings["uncatalogued"]?["unknown_product"] != nil && findings["to-other"]?["unknown_product"] == nil)
     #expect(findings["off-sale"]?["sold_outside_catalogue"] != nil)
     #expect(findings["second-copy"]?["bought_twice"] != nil && findings["first-copy"] == nil)
-    // App Review bought on one day and not on another.
+    // App Review purchases on one of the two days.
     #expect(findings["reviewed"]?["delivered_not_paid"] == "minor")
     #expect(findings["reviewed"]?["sandbox_delivered"] == "minor")
     #expect(findings["unreviewed"]?["delivered_not_paid"] == "critical")
-    // Apple does not know the id that the order names; or one that it named before.
     let named = ["unknown", "long", "emptied", "renamed", "twin", "of-other-app"]
     let accused = named.filter { findings[$0]?["delivered_not_paid"] != nil }
     #expect(accused == ["unknown", "long"])
@@ -78,7 +74,6 @@ import Testing
     }
   }
 
-  /// By order and kind the severity.
   private func said(_ rows: [[String]]) throws -> [String: [String: String]] {
     let header = try #require(rows.first)
     let order = try #require(header.firstIndex(of: "order_id"))
@@ -123,7 +118,7 @@ import Testing
       try await teller.order(order, by: user, names: "T-\(order)", token: own)
       try await teller.transaction("T-\(order)", token: apple)
       try await teller.receipt("r-\(order)", for: order, by: user, brings: ["T-\(order)"])
-      // Only what the shop has on file matters, so this one has nothing else to it.
+      // Only the token on file matters, so the order has no other facts.
       if let holder { try await teller.order("holder-\(order)", by: holder, token: apple, delivered: nil) }
     }
     try await teller.session.executeScript(
@@ -154,7 +149,6 @@ import Testing
       let app = order == "of-other-app" ? "com.example.other" : CrowdedShop.bundle
       try await teller.unknown(CheckSubject.lookup(lookedUp, of: app), toldTo: order)
     }
-    // A text without content names no app.
     try await teller.session.execute("UPDATE sales.orders SET bundle_id = '' WHERE order_id = 'long'")
     try await teller.receipt("r-emptied", for: "emptied", by: "emptied")
     let reviewDay = Instant(seconds: 1_794_312_000)
@@ -164,12 +158,10 @@ import Testing
   }
 }
 
-/// Writes rows as the shop and a night before would have left them.
 private struct Teller {
   let session: PostgresSession
   private static let day = CrowdedShop.asOf - .days(3)
 
-  /// An order whose proof brings its payment, with its goods.
   func paidOrder(
     _ id: String, by user: String, to receiver: String? = nil, product: String = "gems",
     environment: String = "Production", at date: Instant = day
@@ -218,7 +210,6 @@ private struct Teller {
       ])
   }
 
-  /// A look-up that has found nothing.
   func unknown(_ subject: CheckSubject, toldTo orderId: String) async throws {
     try await session.execute(
       """

@@ -6,9 +6,7 @@ import Testing
 
 @testable import AuditStore
 
-/// The schema is created by one file, and later migrations are applied after it.
 @Suite struct MigratorTests {
-  /// A migration of a later release.
   private static let next = Migrator.Migration(
     version: 2, name: "note",
     sql: """
@@ -60,7 +58,6 @@ import Testing
     }
   }
 
-  /// Each definition that somebody changes is named, and init restores it together with its rights.
   @Test func changedDefinitionsAreNamedAndRestored() async throws {
     let changes: [(change: String, object: String)] = [
       (
@@ -107,7 +104,7 @@ import Testing
       }
       let isReadable = "SELECT has_table_privilege('night_audit_reader', 'night_audit.bi_runs', 'SELECT')"
       #expect(try connection.execute(isReadable).single().bool(0))
-      // What is nobody's of night-audit is named and left for a person.
+      // Objects that are not night-audit's are reported and left for a person.
       try connection.executeScript(
         """
         CREATE FUNCTION public.twist() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
@@ -163,7 +160,7 @@ import Testing
     #expect(applied == ["1 schema"])
   }
 
-  /// A later column is empty in all earlier rows and has to stay so, because the trail covers them as they were.
+  /// A new column must stay empty in earlier rows, because the trail covers them without it.
   @Test func theTrailVerifiesRowsThatAreOlderThanAColumn() async throws {
     let database = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in

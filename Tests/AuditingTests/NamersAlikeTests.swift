@@ -9,8 +9,7 @@ import Testing
 
 private let asOf = Instant(seconds: 1_795_132_800)
 
-/// Of many orders that only name an id two of each kind are matched. What all of them come to is what it would be if every one
-/// were matched, and which of their mentions come together how changes nothing.
+/// Of equivalent orders that only state an ID two are matched, with the same result as matching all of them.
 @Suite struct NamersAlikeTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
 
@@ -18,11 +17,9 @@ private let asOf = Instant(seconds: 1_795_132_800)
     Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120))
   }
 
-  /// A world in which nearly everybody names one of two ids.
   private struct Crowd {
     var groups: [OrderGroup] = []
     var records: [TransactionRecord] = []
-    /// What nobody else could own, by order.
     var own: [Identifier: [TransactionRecord]] = [:]
 
     init(seed: UInt64, count: Int) throws {
@@ -135,7 +132,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
     #expect(shared > 0 && owningMore > 0)
   }
 
-  /// As the sorter hands them on: by content, so that those of one order follow each other.
+  /// Sorted by content, as the sorter passes them, so that mentions of one order follow each other.
   @Test func whoOnlyNamesIsGatheredForItself() throws {
     for seed in 0..<200 * Self.effort {
       let crowd = try Crowd(seed: seed, count: 30)

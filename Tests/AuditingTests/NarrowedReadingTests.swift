@@ -12,15 +12,13 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// A report on one order or one user is made of few rows, and is the same report.
+/// A report on one order or user reads few rows and equals the report made from all rows.
 @Suite struct NarrowedReadingTests {
-  /// The files of a report, and what its control totals counted.
   private struct Report {
     var files: [String: String] = [:]
     var counted = ""
   }
 
-  /// - Parameter isWhole: whether all rows are read.
   private func report(
     _ settings: Settings, _ selection: Selection, isWhole: Bool, _ folder: String
   ) async throws -> Report {
@@ -37,7 +35,7 @@ import Testing
       var content = try CrowdedShop.bytes(folder, name)
       if name == "summary.json" {
         var summary = try JSONSerialization.jsonObject(with: content) as? [String: Any] ?? [:]
-        // Each names the rows that it was made of.
+        // Control totals name the rows that were read.
         summary["control"] = nil
         content = try JSONSerialization.data(withJSONObject: summary, options: [.sortedKeys, .prettyPrinted])
       }
@@ -46,7 +44,6 @@ import Testing
     return report
   }
 
-  /// Compares the reports on some orders and users of a shop with those that are made of all rows.
   private func expectTheSame(_ settings: Settings, every stride: Int) async throws {
     let folder = try TemporaryFolder()
     let (orders, users) = try await withBlockingThread { scope in
@@ -76,7 +73,7 @@ import Testing
       listed += (whole.files["findings.csv"] ?? "").split(separator: "\r\n").count - 1
       rows.insert(few.counted)
     }
-    // There was something to be the same, and not of the same rows each time.
+    // The comparison must not be empty, nor over the same rows each time.
     #expect(listed > 50 && rows.count > 2, "\(listed) findings, \(rows)")
   }
 
@@ -98,7 +95,6 @@ import Testing
     arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
   func crowdedShop(_ seed: UInt64) async throws {
     let settings = try await CrowdedShop(seed: seed).load(reports: "/nonexistent")
-    // Aliases, products that are bought once for good, rows without an id, a delivery that is there twice, receipts of no order.
     try await change(
       settings,
       """
@@ -131,7 +127,6 @@ import Testing
     try await expectTheSame(settings, every: 25)
   }
 
-  /// What the night before said is compared with what one order or user comes to.
   @Test("a report on one order or user tells the same changes from few rows as from all rows")
   func afterANight() async throws {
     let folder = try TemporaryFolder()
@@ -148,7 +143,6 @@ import Testing
     try await expectTheSame(settings, every: 9)
   }
 
-  /// A night of the day before, with which the reports are compared.
   private func saveNight(_ settings: Settings, _ path: String) async throws {
     var plan = try PartsTests.plan(settings)
     let asOf = CrowdedShop.asOf - .days(1)

@@ -11,9 +11,8 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// A report that is narrowed to an order, a user, a product or an app.
 @Suite struct NarrowedReportTests {
-  /// How long a sheet will be decides whether it holds all rows.
+  /// The counts decide whether a sheet can hold all rows.
   @Test func asManyOrdersAndReceiptsAreCountedAsAreListed() async throws {
     let folder = try TemporaryFolder()
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")

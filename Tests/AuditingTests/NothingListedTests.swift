@@ -8,7 +8,6 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// What a report says that was asked for an order or a user, and lists none.
 @Suite struct NothingListedTests {
   private func selection(_ change: (inout Selection) -> Void) -> Selection {
     var selection = Selection()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Auditing
 
-/// What one audit of a night has left to be asked, the next leaves no more, however little came of asking.
+/// A question that one audit of a night has asked is not asked by the next one, answered or not.
 @Suite struct OpenQuestionsTests {
   @Test func onlyWhatWasNotLeftBeforeIsAskedForAgain() {
     let (first, second) = (CheckSubject(kind: .receipt, id: "1"), CheckSubject(kind: .lookup, id: "1"))

@@ -7,7 +7,6 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// Evidence lies by months; what is let go changes nothing that is known.
 @Suite struct PartitionsTests {
   private func with(_ settings: Settings, _ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void)
     async throws
@@ -32,12 +31,12 @@ import Testing
       EvidenceRetention.Statement(id: id, subject: subject, fact: fact, isOld: isOld)
     }
     let newer = statement(9, "r", fact(signed: 9), isOld: false)
-    // The first word of all says when the transaction was told of.
+    // The first fact dates the transaction.
     let first = statement(0, "r", fact(signed: 0), isOld: true)
     #expect(EvidenceRetention.kept([first, statement(1, "r", fact(signed: 1), isOld: true), newer]) == [0])
-    // Another proof brought it: that link must not be lost.
+    // The only fact of another proof, which would lose its link.
     #expect(EvidenceRetention.kept([statement(1, "s", fact(signed: 1), isOld: true), newer]) == [1])
-    // A field that only the old fact speaks of, and a revocation that was withdrawn since.
+    // A field that only the old fact has, and a revocation reversed since.
     #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1, token: "a"), isOld: true), newer]) == [1])
     #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1, revoked: true), isOld: true), newer]) == [1])
     #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 10), isOld: true), newer]) == [1])
@@ -47,7 +46,6 @@ import Testing
     let shop = CrowdedShop(seed: 6)
     let settings = try await shop.load(reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 5, nights: 2))
     try await with(settings) { connection in
-      // The month in which the shop was made is over.
       try connection.executeScript(
         """
         SET session_replication_role = replica; TRUNCATE night_audit.trail;
@@ -66,7 +64,6 @@ import Testing
       try Partitions.ensure(on: connection)
       try Partitions.ensure(on: connection)
       let before = try connection.execute("SELECT count(*) FROM night_audit.evidence").single().int64(0)
-      // Everything was said once more since, by the same proofs: the first partition is the old month.
       try connection.executeScript(
         """
         CREATE TEMPORARY TABLE names AS SELECT string_agg(quote_ident(column_name), ', ') AS list
@@ -82,7 +79,7 @@ import Testing
       let cutoff = try connection.execute(
         "SELECT date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
       ).single().timestamp(0)
-      // Whoever may call it cannot empty a month that is not over, or leave out what has to stay.
+      // A caller cannot release a month that is not over, or facts that must be kept.
       for (table, problem) in [
         ("to_char(now() AT TIME ZONE 'UTC', '\"evidence_\"YYYY_MM')", "not over"), ("'evidence_first'", "have to stay"),
       ] {

@@ -14,7 +14,7 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// A night is a map over parts and a merge: no byte depends on how many parts there are, nor on where they are cut.
+/// A night is a map over parts and a merge: no byte depends on the number of parts or their cuts.
 @Suite struct PartsTests {
   static let quiet = WorkProgress(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, isQuiet: true)
 
@@ -25,7 +25,6 @@ import Testing
       staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
   }
 
-  /// The files of an audit that saves nothing.
   static func report(
     _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil,
     pieces: String? = nil,
@@ -51,7 +50,7 @@ import Testing
     for (name, content) in expected { #expect(files[name] == content, "\(name): \(comment)") }
   }
 
-  /// Cuts at ids that exist, between ids, before all of them and behind; each kind of id for itself.
+  /// Random cuts at, between, before and after existing IDs, for each kind of ID.
   private static func partition(_ seed: UInt64) -> AuditPartition {
     var chance = SeededGenerator(seed: seed)
     func cuts(_ prefix: String, _ range: Range<Int>) -> Cuts {
@@ -70,7 +69,6 @@ import Testing
     let shop = CrowdedShop(seed: seed)
     var settings = try await shop.load(reports: "/nonexistent")
     settings.formats = [.csv, .xlsx]
-    // Products that are bought once for good, a delivery that is there twice, and rows without an id.
     try await withSession(settings) { session in
       try await session.executeScript(
         """
@@ -102,7 +100,6 @@ import Testing
     #expect(orders.map { $0.hasPrefix(",") }.prefix(5) == [false, true, true, true, false])
     let receipts = String(decoding: whole["receipts.csv"] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
     #expect(receipts.map { $0.hasPrefix(",") }.prefix(6) == [false, true, true, true, true, false])
-    // Of two that name no order, one of them by an empty id, one is the first.
     let orphans = String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self)
       .split(whereSeparator: \.isNewline).filter { $0.contains("d-none") && $0.contains("orphan_delivery") }
     #expect(orphans.count == 1)
@@ -111,7 +108,7 @@ import Testing
       let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)
       Self.expectEqual(parts, whole, "\(partition)")
     }
-    // Files of CSV alone are made as text in each part, and are the same files.
+    // With CSV alone, parts format their rows as text; the files are the same.
     var plain = settings
     plain.formats = [.csv]
     for number in 1...2 {
@@ -128,8 +125,8 @@ import Testing
     }
   }
 
-  /// A view that joins receipts with lines of orders has several rows of one: which of them counts depends neither on where
-  /// they lie nor on how many read them.
+  /// A view that joins receipts with order lines repeats receipts; which row counts must depend neither on cuts nor on
+  /// readers.
   @Test func aReceiptOfSeveralRowsCountsForOneOrderWhereverTheyLie() async throws {
     let folder = try TemporaryFolder()
     var settings = try await CrowdedShop(seed: 2).load(reports: "/nonexistent")
@@ -166,7 +163,7 @@ import Testing
     #expect(findings.contains("receipt_id is not unique"))
   }
 
-  /// It is a bad row by having none: neither a night in parts nor `explain` says more.
+  /// Such a row is a bad row and repeats no other.
   @Test func aDeliveryWithoutAnIdRepeatsNone() async throws {
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
     try await withSession(settings) { session in
@@ -202,11 +199,10 @@ import Testing
         let rows = try SalesRows(schema: schema)
         let partition = try AuditPartition(rows, readers: 3, shop: connection, own: connection)
         #expect(partition.orders.count == 3, "\(schema)")
-        // As many lie in each part, or nearly.
+        // Parts are nearly equal in size.
         let sizes = (0..<3).map { part in orderIds.count { partition.orders.part(of: Identifier($0)) == part } }
         if schema == "sales" { #expect(sizes.allSatisfy { (18...22).contains($0) }, "\(sizes)") }
         #expect(try AuditPartition(rows, readers: 1, shop: connection, own: connection) == AuditPartition())
-        // A small shop is not worth a second reader.
         #expect(try AuditPartition(rows, readers: nil, shop: connection, own: connection) == AuditPartition())
       }
     }
@@ -228,7 +224,6 @@ import Testing
   }
 }
 
-/// A folder that is gone with its owner.
 final class TemporaryFolder: Sendable {
   private let url: URL
 

@@ -10,12 +10,11 @@ import Testing
 @testable import Auditing
 @testable import Run
 
-/// A night that finds what the night before found writes nothing about it, and loses nothing by that.
+/// A night with unchanged findings writes nothing about them, and loses nothing by that.
 @Suite struct QuietNightTests {
   private static let asOf = Instant(seconds: 1_795_132_800)
   private static let runs = ["a", "b", "c", "d"].map { "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1\($0)" }
 
-  /// The tables, with a run for each night.
   private func withDatabase(_ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void) async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
@@ -35,7 +34,8 @@ import Testing
 
   private static func asOf(_ night: Int) -> Instant { asOf + .days(Int64(night)) }
 
-  /// How many pages of the tables of findings the session has looked at. The server forgets some of it between transactions.
+  /// Pages of the findings' tables that the session has fetched. The server resets some statistics between
+  /// transactions.
   private static func pages(_ connection: borrowing BlockingConnection) throws -> Int64 {
     try connection.execute(
       """
@@ -45,14 +45,8 @@ import Testing
     ).single().int64(0)
   }
 
-  /// What a night finds: orders and why.
-  ///
-  /// - Parameters:
-  ///   - runId: the run; nil: the night's first.
-  ///   - isNews: whether it says what is open now.
-  ///   - isSaved: whether later nights are compared with it.
-  ///   - isLate: whether a later night was made before it.
-  /// - Returns: how many pages of the tables of findings and their nights the server has looked at.
+  /// Applies the findings of a night, as order and reason; returns the fetched pages. `isNews` updates the open
+  /// findings.
   @discardableResult
   private func apply(
     _ night: Int, _ found: [String: String], by runId: String? = nil, isNews: Bool = true, isSaved: Bool = false,
@@ -83,7 +77,6 @@ import Testing
       timeZone: "UTC", configuration: "", isNightly: true, host: "host")
   }
 
-  /// By finding: where its row lies, when it was met last, and whether it is open.
   private func stored(
     _ connection: borrowing BlockingConnection
   ) throws -> [String: (place: String, lastSeen: Instant, isOpen: Bool)] {
@@ -135,7 +128,6 @@ import Testing
     }
   }
 
-  /// A second run of a night.
   private func makeAgain(_ night: Int, on connection: borrowing BlockingConnection) throws -> String {
     try connection.execute(
       """
@@ -148,7 +140,6 @@ import Testing
     ).single().text(0)
   }
 
-  /// Findings with what people made of them and the night that closed them, which is what their events tell.
   private func told(_ connection: borrowing BlockingConnection) throws -> [String] {
     let proof = try FindingsTrail.prove(on: connection)
     #expect(proof.problem == nil)
@@ -160,7 +151,7 @@ import Testing
     ).map { try $0.text(0) }
   }
 
-  /// What the first of two runs of a night has closed and the second finds was never gone.
+  /// A finding closed by the first run and met by the second was never closed.
   @Test func whatTheSameNightMadeAgainFindsStandsAsPeopleHaveLeftIt() async throws {
     try await withDatabase { connection in
       try apply(0, ["stays": "x", "slips": "x"], on: connection)
@@ -179,7 +170,6 @@ import Testing
         """, [.text(again)]
       ).map { try $0.text(0) }
       #expect(events == ["opened f", "status", "closed f", "kept_open t"])
-      // Each that is forgotten leaves what the one before it has said.
       try connection.transaction { _ = try ForgottenRun.forget(runId: again, on: $0) }
       #expect(try told(connection) == first)
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
@@ -192,7 +182,6 @@ import Testing
       [PeopleChange(findingId: "x", decision: decision)], by: "anna", at: Self.asOf, on: connection)
   }
 
-  /// What people decide about a finding begins anew where the run that had opened it was forgotten, however often.
   @Test func aFindingStandsAsItsEventsTellAfterTwoRunsWereForgotten() async throws {
     try await withDatabase { connection in
       try apply(0, ["x": "x"], on: connection)
@@ -208,7 +197,6 @@ import Testing
       #expect(try told(connection) == ["x open closed 2"])
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[2], on: $0) }
       #expect(try told(connection) == ["x open"])
-      // What nobody has told is found.
       for change in ["closed_at = last_seen", "first_seen = first_seen - interval '1 day'", "owner = 'cfo'"] {
         try connection.execute("UPDATE night_audit.findings SET \(change)")
         #expect(try FindingsTrail.prove(on: connection).problem != nil, "\(change)")
@@ -222,7 +210,6 @@ import Testing
     }
   }
 
-  /// What the first has opened, with people's work on it, the second tells without having opened it.
   @Test func theSameNightMadeAgainIsBuiltOnTheOneBefore() async throws {
     try await withDatabase { connection in
       try apply(0, ["stays": "x"], isSaved: true, on: connection)
@@ -269,7 +256,7 @@ import Testing
     }
   }
 
-  /// A run of both clocks ahead begins after its as-of like any other: what it has dated is when it was forgotten.
+  /// A run with both clocks ahead starts after its as-of like any other, so it is dated by when it was forgotten.
   @Test func whatClocksThatWereAheadHaveDatedIsPutRight() async throws {
     try await withDatabase { connection in
       let (ahead, run) = (Instant(seconds: 4_922_910_000), "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1f")
@@ -354,7 +341,7 @@ import Testing
     }
   }
 
-  /// Somebody made a report by hand before the night was published: what is open is what that one says.
+  /// A manual report made before the night was published determines the open findings.
   @Test func aNightIsComparedWithAlthoughALaterReportHasSaidWhatIsOpen() async throws {
     try await withDatabase { connection in
       try apply(0, ["stays": "x", "goes": "x"], isSaved: true, on: connection)
@@ -369,7 +356,7 @@ import Testing
       #expect(nights == ["0 goes opens", "0 stays opens", "1 comes opens", "1 goes closes", "1 passes opens"])
       let left = try stored(connection)
       #expect(left["stays"]?.lastSeen == Self.asOf(2))
-      // What the report by hand has closed without having known of it is known by now, and was found by the night.
+      // The manual report closed findings that only this night met, so they are recorded as closed.
       #expect(left["passes"]?.isOpen == false && left["passes"]?.lastSeen == Self.asOf(1))
       let events = try connection.execute(
         """
@@ -386,8 +373,7 @@ import Testing
     }
   }
 
-  /// A night that was missed is made when later ones are: what its report lists can be spoken about, and nothing that the
-  /// later ones have said changes.
+  /// A missed night made after later ones: its findings can be decided about, and later results do not change.
   @Test func whatALateNightHasFoundIsKnownToPeople() async throws {
     try await withDatabase { connection in
       try apply(0, [:], isSaved: true, on: connection)
@@ -406,7 +392,6 @@ import Testing
         try $0.timestamp(0)
       }
       #expect(nights == [Self.asOf(3).microseconds], "nothing is compared with a late night")
-      // Nobody has built on it, and what others have met is theirs again.
       #expect(try ForgottenRun.newest(after: Self.runs[1], on: connection) == nil)
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
       let left = try connection.execute(
@@ -419,7 +404,7 @@ import Testing
     }
   }
 
-  /// A run by hand has met one first, for the very instant of the last night. Another one had closed by then.
+  /// A manual run met one finding first, with the as-of of the last night; another one was closed by then.
   @Test func onlyWhatANightHasToldStandsAgain() async throws {
     try await withDatabase { connection in
       let findings = ["told", "met", "back"].map { order in
@@ -463,7 +448,6 @@ import Testing
       rules: Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120)))
   }
 
-  /// As a second row of it.
   private static func repeated(_ order: Order) -> Judgement {
     Judgement(
       reporting: BadOrder(
@@ -472,9 +456,6 @@ import Testing
         defect: "order_id is not unique"))
   }
 
-  /// Keeps what a night says of orders.
-  ///
-  /// - Returns: what it calls adjusted.
   private func keep(
     _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [],
     on connection: borrowing BlockingConnection
@@ -495,7 +476,6 @@ import Testing
     return adjusted
   }
 
-  /// What is kept of orders: the night, the user, the amount and the bucket.
   private func kept(_ connection: borrowing BlockingConnection) throws -> [String] {
     try connection.execute(
       """
@@ -512,13 +492,12 @@ import Testing
       #expect(try keep(0, [Self.judged(order)], on: connection) == [])
       #expect(try keep(1, [Self.repeated(order), Self.judged(order), Self.repeated(order)], on: connection) == [])
       #expect(try kept(connection) == ["1 user 9.90 \(word)"])
-      // Where no row is right, it is broken.
       let adjusted = try keep(2, [Self.repeated(order), Self.repeated(order)], on: connection)
       #expect(adjusted.map(\.before) == [word] && adjusted.map(\.after) == ["bad_row"])
     }
   }
 
-  /// The tie-out asks first, and may fail before the end: the comparison misses no order by that.
+  /// The tie-out reads the orders first and may fail half-way; the comparison must still see all of them.
   @Test func ordersAreHandedOnBeforeTheyAreCompared() async throws {
     struct Failure: Error {}
     try await withDatabase { connection in
@@ -553,7 +532,6 @@ import Testing
     }
   }
 
-  /// What an order in the sandbox came to.
   private static func tested(
     _ id: Identifier, by user: Identifier, _ product: Identifier, _ disposition: Disposition
   ) throws -> Judgement {
@@ -564,7 +542,6 @@ import Testing
     return judgement
   }
 
-  /// Who bought what in the sandbox: the user, the product, how often, and whether they may.
   private func allowed(_ connection: borrowing BlockingConnection) throws -> [String] {
     try connection.execute(
       "SELECT concat_ws(' ', user_id, product_id, orders, allowed) FROM night_audit.bi_sandbox ORDER BY 1"
@@ -580,7 +557,7 @@ import Testing
       ]
       _ = try keep(0, orders, testUsers: ["tester"], on: connection)
       #expect(try allowed(connection) == ["customer gems 1 f", "tester coins 1 t", "tester gems 2 t"])
-      // The list alone is another one. One order has gone, with what was said of it.
+      // Only the list of test users changes; one order is gone.
       _ = try keep(1, Array(orders.dropFirst()), testUsers: ["customer"], on: connection)
       #expect(try allowed(connection) == ["customer gems 1 t", "tester coins 1 f", "tester gems 2 f"])
     }

@@ -7,7 +7,6 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// What is kept for speed follows from the evidence; what does not is found and mended.
 @Suite struct RebuildTests {
   private func outcome(_ settings: Settings, isMending: Bool = false) async throws -> Rebuild.Outcome {
     try await withBlockingThread { scope in

@@ -7,7 +7,6 @@ import Testing
 @testable import Auditing
 @testable import Streams
 
-/// What waits on disk comes back as it was.
 @Suite struct RecordFormatsTests {
   private func back<Value>(
     _ write: (inout RecordBytes) -> Void, _ read: (inout RecordReader) throws -> Value
@@ -20,7 +19,7 @@ import Testing
     return value
   }
 
-  /// Every field is set, and to a value of its own.
+  /// Every field has a distinct value.
   private static let everything: TransactionRecord.Contents = {
     var contents = TransactionRecord.Contents(
       environment: .sandbox, transactionId: "2000000123456789012345678", productId: "com.example.game.gems.14000")
@@ -75,7 +74,7 @@ import Testing
     }
   }
 
-  /// What the test above compares: a new field that is not set there would come back empty unseen.
+  /// Guards the test above: a new field without a value there would not be compared.
   @Test func theWholeRecordIsWhole() {
     let bare = Mirror(
       reflecting: TransactionRecord.Contents(environment: .production, transactionId: "T", productId: "gems.100"))
@@ -95,7 +94,7 @@ import Testing
     #expect(read == finding && read.reason.users == ["u2"])
   }
 
-  /// Earlier programs stored what Apple told besides as if the look-up had brought it.
+  /// Earlier versions stored other transactions of the answer as contained in the look-up.
   @Test func aLookUpBringsWhatItAskedAbout() throws {
     let receipt = Receipt(
       receiptId: "r", orderId: "o", userId: nil, claimedEnvironment: nil, receivedAt: Instant(seconds: 9),
@@ -291,7 +290,7 @@ import Testing
     line.bundleId = "com.example.game"
     line.country = Country(storefront: "DEU")
     #expect(try back({ line.write(to: &$0) }, { try OrderLine(from: &$0) }) == line)
-    // The report writes these two; no part knows them.
+    // Set by the report, not by parts.
     let written = ["app", "businessDay"]
     for child in Mirror(reflecting: line).children where !written.contains(child.label ?? "") {
       #expect("\(child.value)" != "nil", "\(child.label ?? "")")

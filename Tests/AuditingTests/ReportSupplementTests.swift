@@ -21,7 +21,6 @@ struct ReportSupplementTests {
     return ReportSupplement(facts: facts, findings: findings, isUndecided: isUndecided) { _ in }
   }
 
-  /// Silence closes none; what is decided is what tonight says.
   @Test func whatCannotBeDecidedStandsAsItWasTold() {
     let open = [
       finding("gems60", "2026-11-02", "12 units"), finding("gems60", "2026-11-09", "12 units"),

@@ -23,7 +23,7 @@ import Testing
       ([row("T1"), row("T0", restores: "T1"), row("T9", restores: "T1")], ["T1"]),
       ([row("T1"), row("T9", order: "o", restores: "T1")], ["T9"]),
       ([row("T8", restores: "T1"), row("T9", order: "o", restores: "T1")], ["T9"]),
-      // Of a purchase that no receipt tells any more.
+      // The original purchase is in no receipt any more.
       ([row("T8", restores: "T1"), row("T9", restores: "T1"), row("T7")], ["T7", "T8"]),
     ])
   func once(rows: [RefundRow], told: [String]) throws {

@@ -12,8 +12,7 @@ import Testing
 @testable import Auditing
 @testable import SampleWorlds
 
-/// A user whose every order has a receipt, and whose every receipt lists all that they ever bought, or had by then, as
-/// Apple's do.
+/// A user with a receipt for every order, each listing all purchases, or all up to then, as Apple's do.
 @Suite struct SharedListTests {
   private static let asOf = Instant(seconds: 1_795_132_800)
 

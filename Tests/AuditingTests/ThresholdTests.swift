@@ -4,7 +4,6 @@ import Reporting
 import Run
 import Testing
 
-/// `--fail-above` against what is open.
 @Suite struct ThresholdTests {
   @Test(arguments: [(.critical, true), (.minor, false)] as [(Severity, Bool)])
   func moneyCountsByTheSeverityOfTheFindingAndNotOfItsKind(_ severity: Severity, isExceeded: Bool) throws {

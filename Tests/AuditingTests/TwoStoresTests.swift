@@ -11,7 +11,7 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// The shop's relations and our schema may be on two servers, one of them a hot standby: nothing joins the two.
+/// The shop's store and ours may be two servers, one of them a hot standby: no query joins them.
 @Suite(.serialized) struct TwoStoresTests {
   private func execute(_ url: String, _ sql: String) async throws {
     let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
@@ -32,7 +32,7 @@ import Testing
     try await standby.catchUp(with: primary)
     let name = try #require(settings.databaseURL.split(separator: " ").last { $0.hasPrefix("dbname=") }).dropFirst(7)
     settings.salesURL = standby.conninfo(database: String(name))
-    // From here on the shop's relations are on the standby alone, and the rest of our schema on the primary alone.
+    // From here on, the shop's relations exist only on the standby, changes to our schema only on the primary.
     try await execute(standby.conninfo(database: "postgres"), "SELECT pg_wal_replay_pause()")
     try await execute(settings.databaseURL, "DROP SCHEMA sales CASCADE")
     try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/two")
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  /// The columns' collation takes ids that differ in case for one.
+  /// The columns' collation ignores case.
   @Test func whatChangedIsReadWhereTheShopIsAndComparedByBytes() async throws {
     let (ownURL, shopURL) = (
       try await PrivatePostgres.shared().createDatabase(), try await PrivatePostgres.shared().createDatabase()
@@ -121,8 +121,8 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: directory + "/hidden"))
   }
 
-  /// What a store without a snapshot shows of an order that changes meanwhile: its deliveries as they were before, its total
-  /// as it is after. Nobody is alarmed by that.
+  /// An order changes while a store without a spanning snapshot is read: old deliveries, new total. No critical
+  /// finding.
   @Test func whatWouldBeCriticalIsReadAgainWhereNoSnapshotSpansTheStore() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("torn-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -150,7 +150,6 @@ import Testing
     #expect(words.contains("were judged anew"), "\(outcome.summary.settings)")
     #expect(try critical(CrowdedShop.tables(directory + "/torn")) == critical(whole))
 
-    // Nothing had changed: the same bytes as ever.
     try await execute(
       settings.databaseURL, "CREATE OR REPLACE VIEW sales.deliveries AS SELECT * FROM shop.deliveries")
     let still = try await CrowdedShop.outcome(
@@ -162,7 +161,7 @@ import Testing
     }
   }
 
-  /// Foreign tables are seen by each connection in a snapshot of its own, so that one reader reads them all.
+  /// Each connection reads foreign tables in its own snapshot, so one reader reads all of them.
   @Test func aSnapshotReachesAsFarAsWhatTheRelationsAreMadeOf() async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
     func reach() async throws -> SnapshotReach {
@@ -193,7 +192,7 @@ import Testing
     #expect(try await reach() == .oneConnection)
   }
 
-  /// Rows that a view gives twice, ids that exist twice: each is reported, none is counted twice.
+  /// Rows repeated by a view, and repeated IDs: each is reported, none is counted twice.
   @Test func aSecondRowOfOneIdIsABadRowWhicheverComesFirst() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("twice-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -225,7 +224,6 @@ import Testing
     #expect(reports[0]["orders.csv"]?.count == 63)
   }
 
-  /// The second of two orders with one delivery id gets nothing by it, wherever the relation lets it be.
   @Test func oneDeliveryIdOnTwoOrdersCountsForTheFirst() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("given-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

@@ -34,7 +34,6 @@ struct CalendarTests {
     }
   }
 
-  /// Pacific days, not those of UTC: one has 25 hours and one has 23.
   @Test(arguments: [("2026-11-01", 25), ("2026-03-08", 23), ("2026-11-19", 24)])
   func daysAreAsLongAsTheirZoneMakesThem(text: String, hours: Int64) throws {
     let zone = try #require(ReportZone("America/Los_Angeles"))
@@ -50,11 +49,10 @@ struct CalendarTests {
 
   @Test func anEveningInTheWestIsTheDayBeforeTheOneInUTC() throws {
     let zone = try #require(ReportZone("America/Los_Angeles"))
-    // 2026-11-20T03:00:00Z
     #expect(zone.day(of: Instant(seconds: 1_795_143_600)).description == "2026-11-19")
   }
 
-  /// First days of periods 02 to 12 and the year's end, as they are published.
+  /// Published first days of periods 02 to 12, and the year's end.
   @Test(arguments: [
     (2024, "2023-10-01", "11-05 12-03 12-31 02-04 03-03 03-31 05-05 06-02 06-30 08-04 09-01", "2024-09-28"),
     (2025, "2024-09-29", "11-03 12-01 12-29 02-02 03-02 03-30 05-04 06-01 06-29 08-03 08-31", "2025-09-27"),
@@ -76,7 +74,6 @@ struct CalendarTests {
       #expect(period.last.advanced(by: 1) == next.first)
       #expect((period.first.number + 4) % 7 == 0 && (period.last.number + 4) % 7 == 6)
     }
-    // The last Saturday of September ends each year.
     for period in periods where period.number == 12 {
       #expect(period.last.civil.month == 9 && period.last.advanced(by: 7).civil.month == 10)
     }

@@ -3,7 +3,6 @@ import Testing
 
 @testable import TieOut
 
-/// Random worlds: whatever happened, every row adds up, and what was lost is what is unexplained.
 struct ComparisonPropertyTests {
   struct Random: RandomNumberGenerator {
     var state: UInt64
@@ -79,14 +78,13 @@ struct ComparisonPropertyTests {
       guard let comparison = row.comparison else { continue }
       #expect((row.apple ?? .zero) - (row.ours ?? .zero) == comparison.difference, "\(row)")
     }
-    // Every unit of the printed days is in a row of both levels of units.
     for level in [TieOutLevel.units, .country] {
       let rows = comparison.rows.filter { $0.level == level }
       let apple = sides.apple.filter { coverage.printed.contains($0.day) }.map(\.units).reduce(.zero, +)
       let ours = sides.ours.filter { coverage.printed.contains($0.day) }.map { Millionths($0.units) }.reduce(.zero, +)
       #expect(rows.compactMap(\.apple).reduce(.zero, +) == apple && rows.compactMap(\.ours).reduce(.zero, +) == ours)
     }
-    // Moving a sale to another day neither makes nor loses one: within the days that are looked at pairs cancel out.
+    // Timing pairs cancel out within the compared days.
     if coverage.printed == coverage.days {
       for explanation in [TieOutExplanation.timing, .refundTiming] {
         let units = comparison.rows.filter { $0.level == .units }
@@ -96,7 +94,6 @@ struct ComparisonPropertyTests {
     }
   }
 
-  /// Two vendors whose reports come, fail or cannot be read: what either has told is counted, and every sum adds up.
   @Test(arguments: 0..<100)
   func sumsOfTwoVendorsAddUpWhicheverReportsAreHere(seed: Int) {
     var random = Random(state: UInt64(seed))
@@ -151,7 +148,7 @@ struct ComparisonPropertyTests {
     #expect(ProductComparison(shuffled, coverage: coverage).rows == ProductComparison(sides, coverage: coverage).rows)
   }
 
-  /// Known truth: a shop that knows all it sold but some, reports that may be up to three days late, refunds on their day.
+  /// A shop that knows all sales but the lost ones; reports up to three days late; refunds on their day.
   @Test(arguments: 0..<200)
   func exactlyTheLostOrdersAreUnexplained(seed: Int) {
     var random = Random(state: UInt64(seed))
@@ -161,7 +158,7 @@ struct ComparisonPropertyTests {
     }
     var sides = ProductSides(app: "game", productId: "gems", isKnown: true)
     var lost = 0
-    // Lost orders lie where no late sale can pass for them: a sale and a loss within days of each other are one to anybody.
+    // Lost orders are far from late sales, because a sale and a loss within days of each other cannot be told apart.
     for week in 0..<5 {
       let start = week * 9
       for _ in 0..<random.whole(0...12) {

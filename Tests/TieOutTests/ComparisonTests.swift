@@ -3,7 +3,6 @@ import Testing
 
 @testable import TieOut
 
-/// One product over twelve days, of which the last two are too young and the rest are final.
 struct ComparisonTests {
   private static let first = day("11-01")
   private static let dollar = number("0.99")
@@ -101,12 +100,12 @@ struct ComparisonTests {
       [apple("11-06", 1)], [ours("11-05", 2)], coverage: coverage(missing: ["11-05"]))
     #expect(row(comparison, "11-05")?.apple == nil)
     #expect(explained(comparison, "11-05", .notReported) == Millionths(-2))
-    // What Apple counts on the next day may be one of the two.
+    // Apple's unit on the next day may be one of the two.
     #expect(explained(comparison, "11-06", .notReported) == .one)
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained == .zero })
   }
 
-  /// Reports that are still to come can add to what others have counted, and take nothing from it.
+  /// Missing reports can only add units.
   @Test func whatSomeVendorsHaveReportedIsTheLeastThatAppleCounts() {
     let comparison = compare(
       [apple("11-05", 13), apple("11-10")], [ours("11-05"), ours("11-10", 3)],
@@ -127,7 +126,7 @@ struct ComparisonTests {
     #expect(explained(comparison, "11-19", .notReported) == -.one)
   }
 
-  /// Apple may still count it in a report that does not stand yet.
+  /// Apple may still count it in a report that is not final.
   @Test func whatAppleLacksNearTheEndIsWaitedFor() {
     let comparison = compare([], [ours("11-17"), ours("11-12")])
     #expect(explained(comparison, "11-17", .notReported) == -.one)
@@ -143,7 +142,6 @@ struct ComparisonTests {
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
   }
 
-  /// What an offer of unknown price was counted as, on whichever day: a sale beside it is another one's.
   @Test(arguments: [("11-04", true), ("11-05", true), ("11-08", true), ("11-03", false), ("11-09", false)])
   func aTrialThatAppleCountsOnAnotherDayIsNoSale(date: String, isSame: Bool) {
     var offer = ours("11-05", price: nil)
@@ -155,7 +153,6 @@ struct ComparisonTests {
     #expect(explained(comparison, date, .free, .units, .free) == .one)
   }
 
-  /// One trial is counted once.
   @Test func aTrialOfTheSameDayIsLeftToItsDay() {
     let trials = ["11-05", "11-06"].map { date in
       var offer = ours(date, price: nil)
@@ -182,7 +179,7 @@ struct ComparisonTests {
     #expect(explained(unknown, "11-05", .refundUnknown, .amount, .refund) == number("-1.98"))
   }
 
-  /// Apple's refund of the 5th is the one of that day whose price nobody told, and not the one of the 3rd.
+  /// Apple's refund on the 5th is our refund without a price, not the one of the 3rd.
   @Test func aRefundDoesNotPairWithADayWhoseRefundsAreNotTold() {
     let comparison = compare(
       [apple("11-05", -1, kind: .refund)],
@@ -193,7 +190,7 @@ struct ComparisonTests {
     #expect(row(comparison, "11-05", .amount, .refund)?.comparison == nil)
   }
 
-  /// Whose sales are not told may have told all of its refunds.
+  /// Sales without a price do not make the refunds of the day unknown.
   @Test func refundsAreComparedOnADayWhoseSalesAreNotTold() {
     let comparison = compare(
       [apple("11-05"), apple("11-05", -1, kind: .refund)], [ours("11-05", price: nil)])
@@ -233,13 +230,12 @@ struct ComparisonTests {
     #expect(explained(comparison, "11-05", .countryUnknown, .country) == Millionths(-2))
     #expect(explained(comparison, "11-05", .countryUnknown, .country, country: "DE") == .one)
     #expect(explained(comparison, "11-05", .countryUnknown, .country, country: "US") == .one)
-    // The price of two units is unknown: what they cost in all is, too.
+    // Two units without a price make the sum unknown.
     let amount = row(comparison, "11-05", .amount)
     #expect(amount?.apple != nil && amount?.ours == nil && amount?.comparison == nil)
   }
 
-  /// Of the two that Apple counted on the 6th one is that of the 5th, whose price nobody told: what the other one cost is
-  /// not known.
+  /// One of Apple's two units on the 6th is ours of the 5th without a price, so the price of the other is unknown.
   @Test func whatWasCountedOnAnotherDayWithoutAPriceHasNoAmount() {
     let comparison = compare([apple("11-06", 2)], [ours("11-05", price: nil)])
     #expect(row(comparison, "11-06")?.comparison?.unexplained == .one)
@@ -289,7 +285,6 @@ struct OurSideTests {
 
   private func noon(_ date: String) -> Instant { zone.start(of: day(date)) + .hours(12) }
 
-  /// Three units of 2 November, of which something was taken back until the 10th.
   private func sides(withdrawn: Revocation) -> ProductSides {
     var contents = TransactionRecord.Contents(environment: .production, transactionId: "t", productId: "gems60")
     contents.quantity = 3
@@ -310,7 +305,6 @@ struct OurSideTests {
     #expect(sides.partialRefunds.isEmpty)
   }
 
-  /// A restore of the 12th of what was bought on the 10th.
   private func restore(
     _ id: Identifier, of original: Identifier, _ change: (inout TransactionRecord.Contents) -> Void = { _ in }
   ) -> TransactionRecord {
@@ -331,7 +325,7 @@ struct OurSideTests {
     return sides.withRestoredSales
   }
 
-  /// Apple has counted the sale and, at no price, the restore.
+  /// Apple counts the sale and, at price 0, the restore.
   @Test(arguments: ["P", "R"] as [Identifier])
   func whatIsKnownByItsRestoreAloneIsASaleOfItsDay(id: Identifier) {
     var sides = sides([restore(id, of: "P")])
@@ -358,7 +352,7 @@ struct OurSideTests {
       let sales = sides(records).ours.filter { $0.kind == .sale }
       #expect(sales.map(\.price) == [number("4.99")] && sales.map(\.day) == [day("11-10")])
     }
-    // Of two restores who tells of the refund is believed, in whatever order they come.
+    // Of two restores the one with the refund counts, in any order.
     let refunded = restore("S", of: "P") { $0.revocation = Revocation(date: self.noon("11-15")) }
     for records in [[restore("R", of: "P"), refunded], [refunded, restore("R", of: "P")]] {
       let units = sides(records).ours.filter { $0.kind != .restore }
@@ -385,7 +379,7 @@ struct OurSideTests {
 }
 
 struct TotalsTests {
-  /// Of a day that cannot be read Apple may count our sales up to three days later, and ours of the next day on it.
+  /// Apple may count our sales up to three days later, and on this day ours of the next.
   @Test func aDayIsInTheWeeksThatItsSalesMayCountIn() {
     #expect(TieOutTotals.weeks(around: [day("11-11")]) == [day("11-09")])
     #expect(TieOutTotals.weeks(around: [day("11-09")]) == [day("11-02"), day("11-09")])
@@ -395,7 +389,6 @@ struct TotalsTests {
 
   @Test func aWeekOfAProductIsOneFindingAndPlusAndMinusDoNotCancel() {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
-    // Monday 2 and Sunday 8 November are one week.
     for (date, units) in [("11-02", 3), ("11-04", 1), ("11-14", 1)] {
       sides.apple.append(
         AppleUnits(
@@ -413,7 +406,6 @@ struct TotalsTests {
     #expect(totals.weeks.first?.amount == number("3.96") && totals.weeks.first?.currency == "USD")
   }
 
-  /// What is known of Monday's price is not what the week's units cost. Stored rows come with the amounts first.
   @Test(arguments: ["USD", "EUR"] as [Identifier])
   func aDayWhosePriceIsNotToldLeavesTheWeeksAmountUnknown(tuesdays: Identifier) {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
@@ -469,7 +461,7 @@ struct ScopeTests {
     #expect(scope.app(named: "game", productId: "hero") == "game")
   }
 
-  /// An app that Apple does not answer has orders and no transactions, and another developer's app is nobody's here.
+  /// An app that Apple does not answer about has only orders.
   @Test(
     arguments: [
       (nil, nil, ["both"], ["both"], []), (nil, nil, ["both"], [], ["both"]), (nil, "CARDS", ["both"], [], ["both"]),

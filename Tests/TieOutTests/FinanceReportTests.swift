@@ -60,7 +60,7 @@ struct FinanceReportTests {
     }
   }
 
-  /// A calendar month asked for instead of a fiscal period brings another period's file.
+  /// A calendar month instead of a fiscal period returns another period's file.
   @Test func theDatesInsideRefuseAnotherPeriod() throws {
     #expect(throws: ReportProblem.self) { try read(Self.detail, period: "2026-03") }
     #expect(throws: ReportProblem.self) { try read(Self.financial, period: "2025-11") }
@@ -108,14 +108,13 @@ struct PaymentsTests {
     #expect(payments[0].problems(earned: nil).isEmpty)
   }
 
-  /// What somebody works out in a spreadsheet; with Apple's five digits it would be 0.10 EUR off.
+  /// Calculated in a spreadsheet; with Apple's five digits it would be off by 0.10 EUR.
   @Test func anExchangeRateHasMoreDigitsThanMoney() throws {
     let payments = try Payment.read(
       Array((Self.header + "2026-02,USD,1000000,0,0,1000000,0.919449901768173,EUR,919449.90,\n").utf8))
     #expect(payments.count == 1 && payments[0].problems(earned: nil).isEmpty)
   }
 
-  /// No number that can be written is too large to be compared.
   @Test func numbersThatNobodyIsPaidAreOff() throws {
     let (most, rate) = (String(repeating: "9", count: 18), String(repeating: "9", count: 18))
     let payments = try Payment.read(

@@ -16,7 +16,7 @@ struct MillionthsTests {
   ])
   func nothingElseIsANumber(text: String) { #expect(Millionths(text) == nil) }
 
-  /// In binary fractions 0.1 + 0.2 is not 0.3, and a million rows make it visible.
+  /// With binary fractions, errors of 0.1 + 0.2 would show after a million rows.
   @Test func aMillionTenthsAreExact() throws {
     let (tenth, fifth) = (try #require(Millionths("0.1")), try #require(Millionths("0.2")))
     var sum = Millionths.zero

@@ -5,7 +5,6 @@ import Testing
 @testable import TieOut
 
 struct SalesReportTests {
-  /// The fact sheet's example: several rows of one product and country, a refund, trials, an update of the app.
   private static func example() -> SampleSales {
     var sales = SampleSales()
     sales.add(units: "41")
@@ -98,7 +97,7 @@ struct SalesReportTests {
     let once = try gzip(plain)
     #expect(try SampleSales.read(once) == rows)
     #expect(try SampleSales.read(gzip(once)) == rows)
-    // Two streams in a row are one to gzip.
+    // Concatenated gzip streams are one.
     let half = plain.count / 2
     #expect(try SampleSales.read(gzip(Array(plain[..<half])) + gzip(Array(plain[half...]))) == rows)
   }
@@ -120,7 +119,7 @@ struct SalesReportTests {
     #expect(throws: ReportProblem.self) { try SampleSales.read(bomb) }
   }
 
-  /// A SKU and three ids of a row are a key of the database, which takes no more.
+  /// A SKU and three IDs are an index key, whose length Postgres limits.
   @Test func anIdThatNoKeyTakesIsRefusedByItsLine() throws {
     func report(_ sku: Int, parent: Int = 6) -> [UInt8] {
       var sales = SampleSales()
@@ -143,7 +142,7 @@ struct SalesReportTests {
     #expect(try SampleSales.read(SampleSales().bytes).isEmpty)
   }
 
-  /// A filter on the codes of iOS alone loses the Mac; restored purchases are no sales; what is new is not dropped.
+  /// Mac codes must not be lost, restores are not sales, and unknown codes are kept.
   @Test(arguments: [
     ("IA1", true, SalesRowKind.purchase), ("IA1-M", true, .purchase), ("FI1", true, .purchase),
     ("IA9", true, .purchase),
@@ -174,7 +173,6 @@ struct SalesReportTests {
       return totals
     }
     let whole = try totals(limit: 1 << 16)
-    // 41 and 7 are one sum, and the refund is another.
     #expect(whole.count == 6)
     #expect(try totals(limit: 1) == whole)
     #expect(try totals(limit: 2) == whole)

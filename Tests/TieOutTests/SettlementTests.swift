@@ -31,7 +31,6 @@ struct SettlementTests {
     settlement.lines[.init(period: period, currency: "USD")] ?? .init()
   }
 
-  /// Sold at the end of one period and settled in the next.
   @Test func whatIsSettledLateMovesFromOnePeriodToTheNext() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(
@@ -57,7 +56,7 @@ struct SettlementTests {
     #expect(line(Self.second, settlement).openAtEnd == .zero && line(Self.second, settlement).difference == .zero)
   }
 
-  /// Silence is not a no: what is not in a report that is not here has not been left out.
+  /// A missing report leaves nothing out.
   @Test func nothingIsNeverCollectedWhileAReportIsMissing() {
     // The last day of fiscal 2026-02; 2026-03 ends 28 days later, 2026-04 another 35.
     let sold = sides(sold: [("2025-11-29", 1)], settled: [])
@@ -80,7 +79,7 @@ struct SettlementTests {
     #expect(settlement.movedUnits == .one && line(Self.second, settlement).difference == .zero)
   }
 
-  /// Subscribers of more than a year leave the shop a larger share. The dearer one was settled at once.
+  /// Subscribers of more than a year have a higher share. The sale with the higher share was settled at once.
   @Test func ofOneDayTheSaleAtTheSameShareIsSettled() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     var sides = sides(sold: [("2025-10-31", 1)], settled: [(Self.second, "2025-10-31", 1)])
@@ -94,7 +93,6 @@ struct SettlementTests {
     #expect(line(Self.first, settlement).difference == .zero && line(Self.second, settlement).difference == .zero)
   }
 
-  /// A share that has changed in between is no other sale.
   @Test func whatIsLeftIsSettledAtAnotherShare() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     var sides = sides(sold: [("2025-11-05", 1), ("2025-11-06", 1)], settled: [(Self.second, "2025-11-05", 1)])
@@ -121,7 +119,6 @@ struct SettlementTests {
     #expect(line(Self.first, settlement).difference == .zero && line(Self.second, settlement).difference == .zero)
   }
 
-  /// Of sales before the first stored report only the finance report's own day is known.
   @Test func salesThatAreOlderThanOurReportsAreFromBefore() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(sides(sold: [], settled: [(Self.second, "2025-10-30", 1)]))
@@ -135,10 +132,7 @@ struct SettlementReportsTests {
   private static let eleventh = FiscalCalendar.period(named: "2026-11") ?? FiscalCalendar.periods[0]
   private static let both = ["80012345": "09-10", "80099999": "09-10"]
 
-  /// FINANCE_DETAIL of fiscal 2026-12, which ends on 2026-09-26.
-  /// - Parameters:
-  ///   - sold: a day of proceeds of each vendor.
-  ///   - daily: of which days daily reports of each vendor have come.
+  /// FINANCE_DETAIL of fiscal 2026-12, which ends on 2026-09-26. `sold` has a day with proceeds of each vendor.
   private func reports(
     _ states: [String: DownloadState], vendors: [String] = [], sold: [String: String] = [:],
     daily: [String: ClosedRange<ReportDay>] = [:], before: [String: DownloadState] = [:],
@@ -156,7 +150,6 @@ struct SettlementReportsTests {
       sales: .init(reports: dailyReports, days: sold.mapValues { [day($0)] }))
   }
 
-  /// Silence is not a no: what is not in a report that is not here has not been left out.
   @Test func aPeriodIsToldWhenEveryReportThatItTakesIsHere() {
     let (period, both) = (Self.twelfth, Self.both)
     #expect(reports(["80012345": .reported]).areWhole(period))
@@ -168,7 +161,7 @@ struct SettlementReportsTests {
     #expect(!reports([:]).areWhole(period))
   }
 
-  /// Apple has no finance report of a vendor that nobody has paid, and says the same of one that is not settled yet.
+  /// Apple's answer is the same for "nothing was paid" and "not settled yet".
   @Test func aVendorThatHasSoldNothingIsNotWaitedFor() {
     let states: [String: DownloadState] = ["80012345": .reported, "80099999": .unknown]
     let (since, last) = (Self.eleventh.first.advanced(by: -7), Self.twelfth.last)
@@ -182,13 +175,12 @@ struct SettlementReportsTests {
       return (reports.areWhole(Self.twelfth), isLate)
     }
     #expect(isTold(since...last) == (true, false))
-    // It may have sold on a day whose report is not here, or what it sold before is settled now.
+    // It may have sold on a missing day, or earlier sales may be settled now.
     #expect(isTold(since...last.advanced(by: -1)) == (false, true))
     #expect(isTold(since...last, sold: "08-20") == (false, true))
     #expect(isTold(Self.twelfth.first...last) == (false, true))
     #expect(isTold(since...last, sold: "09-20") == (false, true) && isTold(nil) == (false, true))
     #expect(isTold(since...last, age: SettlementReports.due - 1) == (false, false))
-    // Apple is asked no more.
     #expect(isTold(since...last, sold: "08-20", age: 71) == (true, false))
     #expect(isTold(since...last, sold: "09-20", age: 71) == (false, false))
   }
@@ -199,7 +191,7 @@ struct SettlementReportsTests {
     #expect(reports(["80012345": .reported], sold: both).reasons([period]) == late)
     let early = period.last.advanced(by: SettlementReports.due - 1)
     #expect(reports(["80012345": .reported], sold: both, today: early).reasons([period]).isEmpty)
-    // Who brings no finance reports at all is asked for none, and who has brought one for those after it.
+    // Without any finance report none is expected; after the first, the following ones are.
     #expect(reports([:], sold: both).reasons([Self.eleventh, period]).isEmpty)
     let begun = reports([:], sold: ["80099999": "09-10"], before: ["80099999": .reported])
     #expect(begun.reasons([Self.eleventh, period]) == late)
@@ -226,7 +218,7 @@ struct FolderNewsTests {
     let cases: [(newestFile: String?, isNewest: Bool, isKnown: Bool, isNews: Bool)] = [
       ("a.txt", true, true, false), ("b.txt", true, true, false), ("gone.txt", true, true, false),
       ("a.txt", false, false, true), ("b.txt", false, false, true),
-      // Put back in its own place, or what superseded it was taken away.
+      // Put back in its own place, or the superseding file is gone.
       ("a.txt", false, true, true), ("gone.txt", false, true, true),
       ("b.txt", false, true, false),
     ]
@@ -242,7 +234,6 @@ struct MonthReportsTests {
 
   private static let october = day("10-01")...day("10-31")
 
-  /// - Parameter daily: of each vendor, the days of October and what came of them.
   private func sources(
     monthly: [String: DownloadState], daily: [String: (days: ClosedRange<Int>, state: DownloadState)],
     configured: [String] = ["80012345"], others: [String: [String: ConnectReportTable.Known]] = [:]
@@ -270,11 +261,11 @@ struct MonthReportsTests {
     #expect(sources(monthly: [ours: .reported], daily: [former: (1...30, .reported)]) == nil)
     #expect(sources(monthly: [former: .reported], daily: [ours: (1...30, .reported)]) == nil)
     #expect(sources(monthly: [:], daily: [:], configured: []) == nil)
-    // A question without an answer is no report.
+    // A state without a file is no report.
     #expect(sources(monthly: [ours: .reported, former: .doubtfulZero], daily: [:]) == Sources(monthly: [ours]))
   }
 
-  /// Between two reports of a vendor there are others, whether or not anybody has brought them.
+  /// The vendor had reports before and after, so its month is missing.
   @Test func aMonthBetweenAVendorsReportsIsAwaited() {
     let known = ConnectReportTable.Known(.reported, .folder)
     let before = ["2026-09-30": ["80099999": known]]
@@ -285,7 +276,7 @@ struct MonthReportsTests {
 }
 
 struct DownloadStateTests {
-  /// Every 404 taken as zero hides a retired version and a wrong parameter.
+  /// Treating every 404 as zero would hide a retired version and wrong parameters.
   @Test func noSalesIsBelievedOnlyWithASecondReason() {
     #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: false, daysSinceFirst: nil) == .zero)
     #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: nil) == .doubtfulZero)
@@ -300,7 +291,6 @@ struct DownloadStateTests {
     let first = AskingPlan.days(today: today, trailing: 5, states: [:])
     #expect(first.count == 45 && first.first == day("11-19") && first.last == today.advanced(by: -45))
     var states = Dictionary(uniqueKeysWithValues: first.map { ($0, DownloadState.reported) })
-    // What the window leaves goes to older days: never more than 45 a night, until the oldest period is whole.
     let second = AskingPlan.days(today: today, trailing: 5, states: states)
     #expect(second == Array(first.prefix(5)) + (46...85).map { today.advanced(by: -$0) })
     let oldest = try #require(AskingPlan.periods(today: today, states: [:]).map(\.first).min())
@@ -308,7 +298,7 @@ struct DownloadStateTests {
     #expect(AskingPlan.days(today: today, trailing: 5, states: states) == Array(first.prefix(5)))
     states[oldest] = .doubtfulZero
     states[oldest.advanced(by: 1)] = .unreadable
-    // Apple keeps a report for a year.
+    // Apple keeps reports for a year.
     states[oldest.advanced(by: 2)] = .pending
     states[oldest.advanced(by: 3)] = .drift
     #expect(
@@ -338,7 +328,6 @@ struct DownloadStateTests {
 struct ReportWindowTests {
   private static let today = day("11-20")
 
-  /// Of each vendor, when its reports came and how.
   private func window(
     _ vendors: [String], _ reports: [String: (days: ClosedRange<Int>, source: ConnectReport.Source)]
   ) -> ReportWindow {
@@ -357,7 +346,7 @@ struct ReportWindowTests {
     #expect(
       gone.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
         && gone.printed.allSatisfy(gone.isSettled))
-    // Who drops files in beside those that are asked about, or where nobody is, goes on being waited for.
+    // A vendor of dropped files is still awaited beside configured ones, or if none are.
     let others: [([String], ConnectReport.Source)] = [(["80012345"], .folder), ([], .folder), ([], .api)]
     for (vendors, source) in others {
       let both = window(vendors, ["80012345": (1...53, source), "80099999": (10...53, source)])
@@ -367,7 +356,7 @@ struct ReportWindowTests {
     }
   }
 
-  /// Files of a company whose vendor number has changed: those of the new one begin where those of the old one end.
+  /// A company's vendor number changed: the files of the new one begin where those of the old one end.
   @Test(arguments: [20, 60])
   func aVendorTakesOverFromAnother(since ago: Int) {
     let whole = window([], ["80012345": (ago...150, .folder), "80099999": (1...(ago - 1), .folder)])
@@ -375,16 +364,14 @@ struct ReportWindowTests {
       whole.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
         && whole.printed.allSatisfy(whole.isSettled))
     #expect((1...150).allSatisfy { whole.isSettled(Self.today.advanced(by: -$0)) })
-    // Days between them may be either's.
     let holed = window([], ["80012345": ((ago + 2)...150, .folder), "80099999": (1...(ago - 1), .folder)])
     let missing = (1...150).filter { !holed.isSettled(Self.today.advanced(by: -$0)) }
     #expect(missing == [ago, ago + 1])
-    // The new one is waited for.
     let late = window([], ["80012345": (ago...150, .folder), "80099999": (3...(ago - 1), .folder)])
     #expect(
       late.reasons(since: Self.today.advanced(by: -150)) { _ in true }
         == ["no daily report of 2 days (never asked, vendor 80099999): 2026-11-18, 2026-11-19"])
-    // Whose files are missing on both sides of another one's is no successor.
+    // A vendor with missing files on both sides of its own is no successor.
     let beside = window([], ["80012345": (1...150, .folder), "80099999": (30...40, .folder)])
     #expect(
       beside.reasons(since: Self.today.advanced(by: -150)) { _ in true }.count == 1

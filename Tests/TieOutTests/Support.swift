@@ -4,7 +4,6 @@ import Testing
 
 @testable import TieOut
 
-/// A sales report as Apple writes it, from the columns that matter.
 struct SampleSales {
   static let columns = [
     "Provider", "SKU", "Product Type Identifier", "Units", "Developer Proceeds", "Begin Date", "End Date",

@@ -9,11 +9,10 @@ import Testing
 @testable import Auditing
 @testable import SampleWorlds
 
-/// Sequences of nights without a server, each drawn from one seed: a shop of which everything is known in the end, its Apple,
-/// the weather between them, nights that are killed and run again. After each night what always holds is checked, and after
-/// the last one the truth.
+/// Simulated sequences of nights without a server, each from one seed: a known shop, outages, killed and repeated
+/// nights. Invariants are checked after each night, the truth after the last one.
 ///
-/// `TEST_EFFORT` times as many; `TEST_SEED` draws others, and a failure names the seed of its shop, which `TEST_SHOP` repeats.
+/// `TEST_EFFORT` multiplies the number; `TEST_SEED` selects others; `TEST_SHOP` repeats the seed that a failure names.
 @Suite struct DeterministicNightsTests {
   private static let shopsPerBlock: UInt64 = 25
 
@@ -30,7 +29,7 @@ import Testing
     print("DeterministicNightsTests: \(counts)")
   }
 
-  /// Ids that are one by Unicode's rules are two: what is open about the one says nothing about the other.
+  /// Canonically equivalent IDs are different IDs.
   @Test func aCriticalFindingIsNewThoughThatOnItsTwinIsOpen() throws {
     let folder = try TemporaryFolder()
     func audit(_ orderId: String, open: Set<Identifier> = []) throws -> SimulatedAudit {
@@ -52,7 +51,6 @@ import Testing
   }
 }
 
-/// The nights of one shop.
 private struct Nights {
   private let shop: SimulatedShop
   private var store = SimulatedStore()
@@ -76,7 +74,6 @@ private struct Nights {
       "\(nights) nights, \(kills) kills, \(questions) questions, \(silences) of them in vain, violations: \(violations)"
     }
   }
-  /// The night before, and the identities of what it found.
   private var before: (night: Instant, findings: Set<String>)?
 
   init(seed: UInt64, folder: String) {
@@ -96,7 +93,6 @@ private struct Nights {
 
   private mutating func run(_ night: Instant, _ weather: SimulatedStore.Weather, isLast: Bool) throws {
     counts.nights += 1
-    // Killed, now and then, before it comes to its end.
     for _ in 0..<random.pick(0, 0, 1, 2) {
       counts.kills += 1
       ask(night, weather, atMost: random.number(0...6))
@@ -108,7 +104,6 @@ private struct Nights {
       audit = try self.audit(night)
     }
     try check(audit, night, weather)
-    // For a night that is past, with what is known today.
     if random.oneIn(8), let past = shop.nights.randomElement(using: &random), past < night {
       try check(self.audit(past), past, .fair)
     }
@@ -118,9 +113,6 @@ private struct Nights {
     before = (night, Set(findings.map(\.identity)))
   }
 
-  /// Everything up to the audit.
-  ///
-  /// - Parameter limit: after so many answers the run is dead, or out of time.
   private mutating func ask(_ night: Instant, _ weather: SimulatedStore.Weather, atMost limit: Int) {
     if weather.answers(&random) { store.sweep(shop, at: night) }
     store.enqueue(shop, at: night)
@@ -150,7 +142,6 @@ private struct Nights {
       folder: folder)
   }
 
-  /// Cuts at ids that there are.
   private mutating func cut(_ world: World) -> AuditPartition {
     var random = self.random
     func cuts(_ ids: [Identifier]) -> Cuts { Cuts(ids.filter { _ in random.oneIn(4) }.prefix(5)) }
@@ -192,7 +183,7 @@ private struct Nights {
     let reasons = Dictionary(orders.map { ($0.orderId, $0.paymentReason) }) { first, _ in first }
     for finding in findings where finding.kind == .deliveredNotPaid && !before.findings.contains(finding.identity) {
       guard let orderId = finding.orderId, delivered.contains(orderId) else { continue }
-      // What the shop's rows and signatures prove needs no Apple.
+      // Proven by the shop's rows and signatures, without Apple.
       switch reasons[orderId] {
       case .noEvidence, .neverPaid, .signatureInvalid, .malformed, .xcode, .duplicate, .idMismatch, .wrongBundle,
         .sandbox, .productMismatch, .restored, .familyShared:
@@ -203,7 +194,7 @@ private struct Nights {
     }
   }
 
-  /// With the reference, which knows neither parts nor streams.
+  /// Compares with the reference audit, which has neither parts nor streams.
   private mutating func compare(_ orders: [OrderLine], _ findings: [Finding], _ night: Instant) throws {
     let reference = store.world(shop, at: night, &random).audited()
     for order in orders {

@@ -10,16 +10,12 @@ import TestSupport
 @testable import Run
 @testable import SampleWorlds
 
-/// An audit by the passes that a night runs, over rows in memory instead of servers.
 struct SimulatedAudit {
-  /// Everything that was gathered, as its frames in order.
+  /// All results as frames, in order.
   let pieces: [Frame]
   let agedCriticals: Set<CheckSubject>
   let isBalanced: Bool
 
-  /// - Parameters:
-  ///   - world: what is known, folded.
-  ///   - partition: where ids are cut, which changes nothing.
   init(
     _ world: World, partition: AuditPartition, contestBatchSize: Int, openCriticals: Set<Identifier>, folder: String
   ) throws {
@@ -29,7 +25,6 @@ struct SimulatedAudit {
       rules: rules,
       period: try Period(since: "2020-01-01", until: "2030-12-31", in: TimeZone(identifier: "UTC") ?? .gmt),
       selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
-    // The tables are read some minutes later.
     let horizon = Horizon(asOf: rules.asOf, clock: rules.asOf + World.moment, isOfThePast: false)
     let rows = StoredRows(world)
     let sales = Dictionary(grouping: world.transactions) { $0.saleKey }
@@ -80,7 +75,6 @@ struct SimulatedAudit {
 }
 
 extension StoredRows {
-  /// As the two stores would hold it.
   init(_ world: World) {
     self.init()
     for row in world.orders { add(.orders, row.orderId, RowBytes(row, changedLater: world.rules.asOf + World.moment)) }
@@ -120,9 +114,7 @@ extension RowBytes {
     put(key.transactionId)
   }
 
-  /// In the order of `SalesRows.orderColumns`.
-  ///
-  /// - Parameter changedLater: when rows were changed that have been since the as-of.
+  /// In the order of `SalesRows.orderColumns`. `changedLater` dates rows changed since the as-of.
   fileprivate init(_ row: OrderRow, changedLater: Instant) {
     self.init()
     put(row.orderId)
@@ -165,7 +157,7 @@ extension RowBytes {
     put(delivery.revokedAt)
   }
 
-  /// In the order of `SalesRows.receiptColumns`, and that it is listed.
+  /// In the order of `SalesRows.receiptColumns`, then whether it is listed.
   fileprivate init(_ receipt: Receipt) {
     self.init()
     put(receipt.receiptId)

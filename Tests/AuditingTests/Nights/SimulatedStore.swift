@@ -5,9 +5,7 @@ import TestSupport
 @testable import Auditing
 @testable import SampleWorlds
 
-/// What nights leave behind, in memory: evidence, what is known of each check, and what was reported.
 struct SimulatedStore {
-  /// How Apple is in a night.
   enum Weather: CaseIterable {
     case fair, brownOut, outage
 
@@ -35,16 +33,13 @@ struct SimulatedStore {
   private(set) var checks: [CheckSubject: Check] = [:]
   private(set) var evidence: [TransactionKey: [TransactionFact]] = [:]
   private(set) var links: [CheckSubject: Set<TransactionKey>] = [:]
-  /// Which answers were stored for which night: nothing is asked again that was answered.
+  /// By check, the night of its stored answer: answered questions are not asked again.
   private(set) var answered: [CheckSubject: Instant] = [:]
-  /// The orders that wait for a look-up.
   private var waiting: Set<Identifier> = []
-  /// The identities of the critical findings that the night before left open.
   var openCriticals: Set<Identifier> = []
 
   // MARK: - The night
 
-  /// Takes in what the shop's tables have anew.
   mutating func enqueue(_ shop: SimulatedShop, at night: Instant) {
     let tables = shop.tables(at: night)
     for receipt in tables.receipts where receipt.defect == nil {
@@ -56,32 +51,28 @@ struct SimulatedStore {
       guard let subject = shop.lookup(of: order), waiting.insert(order.orderId).inserted else { continue }
       var check = checks[subject] ?? Check(history: CheckHistory(dated: order.createdAt, knownSince: night))
       check.history.dated = max(check.history.dated, order.createdAt)
-      // A younger order may name what Apple did not know for an older one.
+      // A younger order may state an ID that Apple did not know for an older one.
       if check.history.outcome == .notFound { check.history.renew(asOf: night) }
       checks[subject] = check
     }
   }
 
-  /// Takes in what Apple tells unasked.
   mutating func sweep(_ shop: SimulatedShop, at night: Instant) {
     for record in shop.known.world.transactions { append(shop.facts(about: record.key, at: night), key: record.key) }
   }
 
-  /// What a night of that as-of asks about, by the one rule.
   func due(at night: Instant) -> [CheckSubject] {
     checks.filter { Dueness(of: $0.value.history, policy: Self.policy)?.includes(night) ?? false }.keys
       .sorted { ($0.kind.rawValue, $0.id) < ($1.kind.rawValue, $1.id) }
   }
 
-  /// Asks about one proof and stores what that comes to.
-  ///
-  /// - Returns: whether the question was put though its answer was stored already.
+  /// Asks about one proof and stores the result. Returns true if its answer was stored already.
   mutating func ask(
     _ subject: CheckSubject, _ shop: SimulatedShop, at night: Instant, answers: Bool, _ random: inout SeededGenerator
   ) -> Bool {
     guard var check = checks[subject], let truth = shop.truth(of: subject, at: night) else { return false }
     let isRepeated = answered[subject] == night
-    // What a proof says by itself, it says whether or not Apple answers.
+    // Local checks succeed without an answer.
     let isOffline = truth.outcome == .rejected || truth.signedTransactionId != nil
     if isOffline || answers, truth.outcome != .notFound {
       check.kind = truth.kind ?? check.kind
@@ -116,7 +107,7 @@ struct SimulatedStore {
     return isRepeated
   }
 
-  /// What a critical finding would be reported on for the first time, and can be asked about once more.
+  /// Renews questions behind new critical findings that Apple can be asked again.
   mutating func renew(_ subjects: Set<CheckSubject>, at night: Instant) -> Bool {
     var isAny = false
     for subject in subjects {
@@ -156,7 +147,7 @@ struct SimulatedStore {
     return state
   }
 
-  /// The fold of all evidence, every period of a subscription with the newest word on it.
+  /// The fold of all evidence, with the newest subscription status in every period.
   func records(_ random: inout SeededGenerator) -> [TransactionRecord] {
     var records: [TransactionRecord] = []
     for facts in evidence.values {
@@ -180,7 +171,6 @@ struct SimulatedStore {
     }
   }
 
-  /// Everything that an audit of that night knows.
   func world(_ shop: SimulatedShop, at night: Instant, _ random: inout SeededGenerator) -> World {
     var world = shop.tables(at: night)
     for place in world.receipts.indices {
@@ -198,13 +188,11 @@ struct SimulatedStore {
 }
 
 extension SimulatedShop {
-  /// The question about what an order names, where it waits for one.
   func lookup(of order: Order) -> CheckSubject? {
     guard known.world.lookups[order.orderId] != nil, let named = order.transactionId else { return nil }
     return CheckSubject.lookup(named.text, of: Scene.bundle)
   }
 
-  /// The orders that wait for a question in the end.
   private func orders(waitingFor subject: CheckSubject) -> [Order] {
     known.world.orders.compactMap { row in
       guard case .valid(let order) = row, lookup(of: order) == subject else { return nil }
@@ -212,12 +200,11 @@ extension SimulatedShop {
     }
   }
 
-  /// Whether an id that Apple does not know may be one that it does not know yet.
+  /// True if Apple may not know the ID yet.
   func isYoung(_ subject: CheckSubject, at night: Instant) -> Bool {
     night - (born(subject) ?? night) <= known.world.rules.notFoundGrace
   }
 
-  /// When the youngest order was made that a question is about, else when its receipt came.
   private func born(_ subject: CheckSubject) -> Instant? {
     switch subject.kind {
     case .lookup: return orders(waitingFor: subject).map(\.createdAt).max()
@@ -227,7 +214,6 @@ extension SimulatedShop {
     }
   }
 
-  /// What a question comes to at a night: in the end, unless Apple has not learnt of the purchase by then.
   func truth(of subject: CheckSubject, at night: Instant) -> ProofState? {
     switch subject.kind {
     case .receipt: return known.world.receipts.first { $0.receiptId == subject.id }?.state
@@ -239,7 +225,6 @@ extension SimulatedShop {
     }
   }
 
-  /// What the answer brings.
   func brings(_ subject: CheckSubject) -> Set<TransactionKey> {
     switch subject.kind {
     case .receipt: return known.world.brings[subject.id] ?? []

@@ -5,7 +5,6 @@ import Streams
 
 @testable import Auditing
 
-/// Rows of both stores in memory, as the queries of an audit would give them.
 struct StoredRows {
   private var rows: [AuditRelation: [(key: [UInt8], content: [UInt8])]] = [:]
 
@@ -13,7 +12,6 @@ struct StoredRows {
     rows[relation, default: []].append((id.sortingBytes, row.bytes))
   }
 
-  /// The rows of one part, in the order of the streams.
   func part(_ number: Int, of partition: AuditPartition) -> Reader {
     Reader(
       rows: AuditRelation.allCases.reduce(into: [:]) { parts, relation in
@@ -28,7 +26,6 @@ struct StoredRows {
       })
   }
 
-  /// What a reader of one part reads.
   final class Reader: AuditRows {
     private let rows: [AuditRelation: [[UInt8]]]
 
@@ -43,7 +40,7 @@ struct StoredRows {
   }
 }
 
-/// A row as `record_send` encodes it (PostgreSQL's `rowtypes.c`): how many fields, and of each its type, length and bytes.
+/// A row in the format of `record_send` (PostgreSQL's `rowtypes.c`): field count, then type, length and bytes of each.
 struct RowBytes {
   private var count: Int32 = 0
   private var fields: [UInt8] = []
@@ -54,7 +51,6 @@ struct RowBytes {
     withUnsafeBytes(of: number.bigEndian) { [UInt8]($0) }
   }
 
-  /// - Parameter type: its number in `pg_type`.
   private mutating func put(_ type: Int32, _ value: [UInt8]?) {
     count += 1
     fields += Self.bigEndian(type)
@@ -73,7 +69,7 @@ struct RowBytes {
     put(1184, instant.map { Self.bigEndian($0.microseconds - 946_684_800_000_000) })
   }
 
-  /// - Parameter amount: as people write it, below 10,000 and with four decimals at most.
+  /// - Parameter amount: decimal text below 10,000 with at most four decimals.
   mutating func put(amount: String) {
     let sign: Int16 = amount.hasPrefix("-") ? 0x4000 : 0
     let parts = amount.drop { $0 == "-" }.split(separator: ".")

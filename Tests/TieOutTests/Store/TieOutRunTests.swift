@@ -8,9 +8,9 @@ import Testing
 
 @testable import TieOut
 
-/// The tie-out on a database, with files that somebody dropped in.
+/// The tie-out on a database, with files in the folder.
 struct TieOutRunTests {
-  /// 2026-11-20T03:00:00Z: an evening in California.
+  /// 2026-11-20T03:00:00Z, an evening in California.
   private static let asOf = Instant(seconds: 1_795_143_600)
 
   private final class Shop {
@@ -42,7 +42,6 @@ struct TieOutRunTests {
       try Data(gzip(sales.bytes)).write(to: URL(fileURLWithPath: folder + "/" + name))
     }
 
-    /// - Parameter days: that the file says it is of.
     func drop(detail days: ClosedRange<ReportDay>, rows: [String] = [], named name: String) throws {
       let head = FinanceReportTests.detail.split(separator: "\n").prefix(4).joined(separator: "\n")
         .replacing("11/02/2025", with: TieOutRunTests.american(days.lowerBound))
@@ -63,7 +62,6 @@ struct TieOutRunTests {
       return text ?? ""
     }
 
-    /// One production purchase of a dollar's worth of gems, at noon in California.
     func buy(_ id: String, on day: String, product: String = "gems60") async throws {
       try await execute(
         """
@@ -82,7 +80,6 @@ struct TieOutRunTests {
       return days
     }
 
-    /// - Parameter orders: as the audit has judged them.
     func run(
       asOf: Instant = TieOutRunTests.asOf, lookback: Reconciliation.Span = .days(45), orders: [JudgedOrder] = [],
       apps: [Scope.App] = [Scope.App(name: "game", bundleId: "com.example.game", sku: "GAME01")]
@@ -103,7 +100,6 @@ struct TieOutRunTests {
       }
     }
 
-    /// What `--year 2026` says after a tie-out, in California on the day of its as-of.
     func gross(vendors: [String]) async throws -> YearGross {
       _ = try await run()
       let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
@@ -114,7 +110,6 @@ struct TieOutRunTests {
       return gross
     }
 
-    /// As a night that has told its report.
     func publish(_ asOf: Instant) async throws {
       let day = TieOutRunTests.businessDay(asOf)
       try await execute(
@@ -126,7 +121,6 @@ struct TieOutRunTests {
         """)
     }
 
-    /// - Parameter asOf: of the reader.
     func rows(asOf: Instant = TieOutRunTests.asOf + .days(365)) async throws -> [TieOutRow] {
       let session = try await PostgresSession.connect(conninfo, applicationName: "tie-out tests")
       let rows = try await session.withConnection { connection in
@@ -149,7 +143,6 @@ struct TieOutRunTests {
     return "\(parts[1])/\(parts[2])/\(parts[0])"
   }
 
-  /// A row of FINANCE_DETAIL.
   private static func settled(_ day: ReportDay, units: Int = 1, share: String = "0.70") -> String {
     let (date, sum) = (american(day), number(share).times(Millionths(units)) ?? .zero)
     return "\(date)\t\(date)\t1\tgems60\tx\t\tIA1\tUS\t\(units)\t\(share)\t\(sum)\tUSD\t0.99\tUSD\tS\t\t\t\t"
@@ -163,12 +156,11 @@ struct TieOutRunTests {
   }
 
   private static func days(_ count: Int) -> [String] {
-    // 2026-11-18, the day before that of the as-of in California.
+    // 2026-11-18, the day before the as-of in California.
     let yesterday = ReportDay(number: 20_775)
     return (0..<count).map { yesterday.advanced(by: -$0).description }
   }
 
-  /// An order of gems at noon in California.
   private static func order(
     _ minorUnits: Int64 = 99, _ code: String = "USD", on day: String = "2026-11-10", isBooked: Bool = true,
     isAwaited: Bool = false, renewals: [Identifier] = []
@@ -193,8 +185,7 @@ struct TieOutRunTests {
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_tie_out_days WHERE unexplained <> 0") == "3")
   }
 
-  /// Apple lists all items of an Advanced Commerce purchase in one cell. Nothing in it is said twice that a key could leave
-  /// out.
+  /// A SKU may list all items of an Advanced Commerce purchase. Random text, because compression would shorten the key.
   @Test func theLongestKeyOfAReportIsARow() async throws {
     let shop = try await Shop()
     var random = ComparisonPropertyTests.Random(state: 1)
@@ -210,7 +201,7 @@ struct TieOutRunTests {
     #expect(!outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
   }
 
-  /// With a slip in its SKU all that an app has sold is another app's.
+  /// With a wrong SKU, all sales of the app would count as another app's.
   @Test func aSKUThatNoReportHasIsAReasonWhereSomethingWasSold() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -218,24 +209,21 @@ struct TieOutRunTests {
       try await shop.run(apps: [Scope.App(name: "game", bundleId: "com.example.game", sku: sku)])
         .record.incompleteReasons
     }
-    // Who sells nothing may be in no report.
     #expect(try await reasons("GAME-01").isEmpty)
     try await shop.buy("1", on: "2026-11-10")
     let told = try await reasons("GAME-01")
     #expect(told.count == 1 && told[0].hasPrefix("app.game.sku is GAME-01, which no report has"), "\(told)")
     for sku in ["GAME01", nil] { #expect(try await reasons(sku).isEmpty) }
-    // The app itself is in it, and nothing that was sold in it.
     var free = SampleSales()
     free.add("GAME-01", type: "1F", day: "11/11/2026", price: "0", parent: "")
     try shop.drop(free, on: "2026-11-11")
     #expect(try await reasons("GAME-01").isEmpty)
   }
 
-  /// What the report lists as findings the command lists, too: every week since the lookback, each of them whole.
   @Test func weeksAreToldWholeAndAsFarBackAsFindingsAre() async throws {
     let shop = try await Shop()
     for date in Self.days(130) { try shop.drop(SampleSales(), on: date) }
-    // The window of 45 days begins on Saturday the 3rd of October.
+    // The window of 45 days begins on Saturday, October 3.
     for (date, units) in [("2026-10-02", "13"), ("2026-10-04", "1"), ("2026-09-10", "11"), ("2026-10-11", "2")] {
       try shop.drop(Self.sales(date, units: units), on: date)
     }
@@ -247,13 +235,12 @@ struct TieOutRunTests {
     #expect(outcome.weeks.map(\.amount) == [number("10.89"), number("13.86"), number("1.98")])
   }
 
-  /// A payment that Apple has not confirmed is not one that nobody here knows: no answer accuses nobody.
   @Test func whatAnOrderMayStandForIsNoFinding() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "6" : "1"), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
-    // Five units more than payments: two orders wait, whatever the shop calls them; what is decided stands for nothing,
-    // and neither does what waits of another week.
+    // Five units more than payments. Two orders are awaited, whatever their status; decided orders and other weeks do
+    // not count.
     let outcome = try await shop.run(orders: [
       Self.order(isAwaited: true), Self.order(isBooked: false, isAwaited: true), Self.order(),
       Self.order(isBooked: false), Self.order(on: "2026-11-01", isAwaited: true),
@@ -265,8 +252,7 @@ struct TieOutRunTests {
     #expect(try await shop.rows().map(\.awaited).reduce(.zero, +) == Millionths(2))
   }
 
-  /// Apple has not answered about any order of gems. That somebody proved another developer's purchase of a product that is
-  /// called the same says nothing about ours.
+  /// Apple has not answered about any order of the product. A foreign purchase with the same product ID proves nothing.
   @Test func aProductThatOrdersKnowIsKnownWhateverForeignPurchasesAreCalled() async throws {
     let shop = try await Shop()
     try shop.drop(Self.sales("2026-11-10", units: "12"), on: "2026-11-10")
@@ -282,7 +268,7 @@ struct TieOutRunTests {
     #expect(outcome.weeks.isEmpty)
   }
 
-  /// Apple refuses the key of one app: its orders say that it sells the product, too, if the shop calls any of them paid.
+  /// Apple rejects the key of one app: only paid orders show that it sells the product.
   @Test(arguments: ["verified", "failed"])
   func anAppThatAppleIsSilentAboutSellsWhatItsOrdersAreFor(status: String) async throws {
     let shop = try await Shop()
@@ -307,7 +293,7 @@ struct TieOutRunTests {
     #expect((apps == ["game+quiz"]) == isJoint)
   }
 
-  /// Of several items of the Advanced Commerce API Apple gave one back, and told no share.
+  /// Apple refunded one of several items of an Advanced Commerce purchase, without a percentage.
   @Test func somethingThatWasTakenBackOfAPurchaseIsNoUnit() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -321,7 +307,6 @@ struct TieOutRunTests {
     #expect(try await shop.rows().allSatisfy { $0.kind == .sale && $0.comparison?.unexplained == .zero })
   }
 
-  /// Restored today, which no report tells of so far, and bought on a day that is reported.
   @Test func aSaleIsKnownByARestoreOfToday() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -336,7 +321,7 @@ struct TieOutRunTests {
     #expect(outcome.weeks.isEmpty)
   }
 
-  /// Apple gave a part of the price back and took it again: neither is a unit that a sale which nobody knows could be.
+  /// A partial refund that was reversed is no unit, so it explains no unknown sale.
   @Test func aPartThatWasTakenBackForAWhileHidesNoSale() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-11" ? "2" : "1"), on: date) }
@@ -353,7 +338,7 @@ struct TieOutRunTests {
     #expect(try await shop.rows().allSatisfy { $0.kind == .sale })
   }
 
-  /// Orders keep the contract up to twelve digits each; ten of a product and day make more than 64 bits of millionths.
+  /// Amounts have up to twelve digits; the sum of ten exceeds 64 bits of millionths.
   @Test func aSumOfManyDigitsIsOneRowsAndNotTheTieOutsEnd() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -363,7 +348,6 @@ struct TieOutRunTests {
     #expect(row?.day == ReportDay("2026-11-10") && row?.shop == Millionths(9_999_999_999_990))
   }
 
-  /// What the shop does not count as paid is in neither of its columns, whatever it waits for.
   @Test func theShopsSideIsWhatItCountsAsPaid() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -372,7 +356,6 @@ struct TieOutRunTests {
     #expect(rows.map(\.level) == [.amount, .units] && rows.map(\.shop) == [number("0.99"), .one])
   }
 
-  /// Whose a renewal is the audit says, and no earlier night.
   @Test func aRenewalIsExplainedUnlessAnOrderOwnsIt() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(date == "2026-11-10" ? SampleSales() : Self.sales(date), on: date) }
@@ -384,24 +367,20 @@ struct TieOutRunTests {
       """)
     let alone = try await shop.run().totals
     #expect(alone.explained[.renewal] == Millionths(-1) && alone.unexplained == .zero)
-    // However long before it was ordered.
     let owned = try await shop.run(orders: [Self.order(on: "2026-01-10", renewals: ["8"])]).totals
     #expect(owned.explained[.renewal] == .zero && owned.unexplained == Millionths(-1))
   }
 
-  /// A month that is not wholly reported is in no sum, and one that goes on says so.
   @Test func aMonthInPartIsInNoSum() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     let gross = try await shop.gross(vendors: ["80012345"])
-    // 53 days reach back to the 27th of September.
+    // 53 days reach back to September 27.
     #expect(gross.missing.contains("2026-09") && !gross.missing.contains("2026-10") && gross.running == "2026-11")
     #expect(gross.lines.map(\.month) == ["2026-10", "2026-11", "2026"])
     #expect(gross.lines.map(\.gross) == [number("30.69"), number("17.82"), number("48.51")])
   }
 
-  /// Of one vendor somebody has the monthly report: the other one's month is its days. A purchase that was restored is
-  /// paid once.
   @Test func noVendorsMonthIsLostBesideAnothersReport() async throws {
     let shop = try await Shop()
     for date in Self.days(53) {
@@ -419,7 +398,6 @@ struct TieOutRunTests {
     }
   }
 
-  /// 400 files at once: each is read, none twice, and the tie-out looks at the days that it is about.
   @Test func aNightOfFourHundredFiles() async throws {
     let shop = try await Shop()
     for date in Self.days(400) { try shop.drop(Self.sales(date), on: date) }
@@ -431,7 +409,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(stored) == "400")
   }
 
-  /// The window is what nights ask about. What is known of older days changes as well, whoever has compared them before.
+  /// Facts about days before the window change too, whether or not an earlier night compared them.
   @Test(arguments: [0, 3])
   func oldDaysAreComparedLikeNewOnes(bought: Int) async throws {
     var pictures: [[TieOutRow]] = []
@@ -450,7 +428,7 @@ struct TieOutRunTests {
     #expect(totals.weeks.map(\.units) == (bought == 0 ? [Millionths(3)] : []))
   }
 
-  /// A person looks, or a night dies after its tie-out: the next night tells of the day all the same.
+  /// A manual tie-out, or a failed night: the next night reports the day.
   @Test func whatNoNightHasReportedIsStillToBeTold() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
@@ -462,12 +440,11 @@ struct TieOutRunTests {
       #expect(try await shop.run(asOf: Self.asOf + .hours(Int64(hours))).revised == [adjustment])
     }
     try await shop.publish(Self.asOf + .hours(24))
-    // The same day's night, made again, tells the same; the next day's does not.
     #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [adjustment])
     #expect(try await shop.run(asOf: Self.asOf + .hours(48)).revised == [])
   }
 
-  /// The same report once more, not compressed, is another file and no adjustment; another price is one.
+  /// The same rows in another file are no adjustment; another price is one.
   @Test func whatSaysTheSameIsNotReportedAnew() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
@@ -482,7 +459,7 @@ struct TieOutRunTests {
     try Data(sales.bytes).write(to: file)
     let revised = try await shop.run(asOf: Self.asOf + .hours(24)).revised
     #expect(revised == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: .one, now: .one)])
-    // An update of the app itself belongs to no tie-out; what the app was sold for does.
+    // App updates belong to no tie-out; app sales do.
     sales.rows[0]["Customer Price"] = "0.99"
     sales.add("GAME01", type: "7F", proceeds: "0", day: "11/10/2026", price: "0", parent: " ")
     try Data(sales.bytes).write(to: file)
@@ -499,12 +476,11 @@ struct TieOutRunTests {
     try shop.drop(Self.sales("2026-11-10", units: "5"), on: "2026-11-10")
     let revised = try await shop.run(asOf: Self.asOf + .hours(24))
     #expect(revised.totals.apple == Millionths(48))
-    // The day had been tied out: it is an adjustment of that night, and of no other.
+    // The day was tied out before, so it is an adjustment of that night only.
     let adjustment = RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))
     #expect(revised.revised == [adjustment])
     #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised == [adjustment])
     #expect(try await shop.run(asOf: Self.asOf + .hours(25)).revised == [adjustment])
-    // A vendor's files lie beside those of another one; a day needs both.
     try shop.drop(Self.sales("2026-11-10", units: "7"), on: "2026-11-10", vendor: "80099999")
     let outcome = try await shop.run(asOf: Self.asOf + .hours(26))
     #expect(outcome.record.incompleteReasons.contains { $0.contains("never asked, vendor 80099999") })
@@ -512,7 +488,7 @@ struct TieOutRunTests {
       try await shop.rows().first { $0.day == ReportDay("2026-11-10") && $0.level == .units }?.apple == Millionths(12))
   }
 
-  /// Somebody looks by hand, for a later as-of than the night that comes next; or a clock was ahead.
+  /// A manual tie-out has a later as-of than the next night, or a clock was ahead.
   @Test func whatWasStoredLastCountsWhateverItsAsOf() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
@@ -526,12 +502,10 @@ struct TieOutRunTests {
     #expect(
       night.revised == [RevisedDay(day: "2026-11-10", vendor: "80012345", before: Millionths(1), now: Millionths(5))])
     try await shop.publish(Self.asOf + .hours(24))
-    // What counted in between was told by nobody and counts no more.
     let next = try await shop.run(asOf: Self.asOf + .hours(48))
     #expect(next.totals.apple == Millionths(47) && next.revised == [])
   }
 
-  /// A wrong file is put right by the one that lay there before; of two files of a day the one that came last counts.
   @Test func whatIsPutBackCountsAgain() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
@@ -554,8 +528,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(stored) == "49")
   }
 
-  /// A quarter's end that is made again sees its last days as young as they were. They were judged since, by nights that do
-  /// not look at them any more.
+  /// A re-run sees its last days as young as they were; later nights have judged them since and no longer look at them.
   @Test func whatIsMadeAgainTakesNothingFromLaterNights() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-17" ? "3" : "1"), on: date) }
@@ -591,14 +564,13 @@ struct TieOutRunTests {
         == "line 3: Units is “many”, expected a decimal number")
     #expect(outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
     #expect(!outcome.isComplete)
-    // Why is said for as long as it lies there, not in the first night alone.
+    // The reason is reported as long as the file exists.
     let why = "S_D_80012345_20261110.txt.gz: line 3: Units is “many”, expected a decimal number"
     for reasons in [outcome.record.incompleteReasons, try await shop.run().record.incompleteReasons] {
       #expect(reasons.contains(why), "\(reasons)")
     }
   }
 
-  /// A calendar month is no fiscal period, and no other file of that period counts less because of it.
   @Test func aFinanceFileThatCannotBeReadTakesNoOtherOnesPlace() async throws {
     let shop = try await Shop()
     try shop.drop(detail: day("08-30")...day("09-26"), named: "80012345_1226_Z1.txt")
@@ -613,7 +585,6 @@ struct TieOutRunTests {
     }
   }
 
-  /// Browsers number what was downloaded before.
   @Test func ofTwoFinanceFilesTheLaterDownloadCounts() async throws {
     let shop = try await Shop()
     let period = day("08-30")...day("09-26")
@@ -628,7 +599,7 @@ struct TieOutRunTests {
     }
   }
 
-  /// What it says is compared with nothing else than the finance reports: nobody would miss it.
+  /// Otherwise the missing comparison would go unnoticed.
   @Test func aPaymentsFileThatIsNoneIsAReason() async throws {
     let shop = try await Shop()
     let path = shop.folder + "/payments 2026.csv"
@@ -642,11 +613,11 @@ struct TieOutRunTests {
     }
     #expect(try await reasons(columns.joined(separator: ";")).count == 1)
     #expect(try await reasons(columns.joined(separator: ",")).isEmpty)
-    // As a spreadsheet saves it that quotes all text.
+    // A spreadsheet that quotes all text.
     #expect(try await reasons(columns.map { "\"\($0)\"" }.joined(separator: ",")).isEmpty)
   }
 
-  /// Of a day that is printed no more findings are made all the same, and sums of its fiscal period.
+  /// The day is not printed, but findings and sums of its fiscal period are missing.
   @Test func whyAnOlderDayIsNotComparedIsSaidEveryNight() async throws {
     let shop = try await Shop()
     for date in Self.days(80) { try shop.drop(Self.sales(date), on: date) }
@@ -658,7 +629,7 @@ struct TieOutRunTests {
       #expect(reasons.contains { $0.hasPrefix("S_D_80012345_20260919.txt.gz: ") })
       #expect(reasons.contains { $0.contains("(unreadable, vendor 80012345): 2026-09-19") })
     }
-    // Who has begun with newer reports misses none of the older ones.
+    // A shop that began with newer reports misses no older ones.
     #expect(try await !shop.run().record.incompleteReasons.contains { $0.contains("never asked") })
   }
 
@@ -675,7 +646,6 @@ struct TieOutRunTests {
     try shop.drop(Self.sales("2026-11-10", units: "2"), on: "2026-11-10")
     _ = try await shop.run(asOf: Self.asOf + .hours(24))
     #expect(try await shop.unreadableDays(asOf: Self.asOf + .hours(24)).isEmpty)
-    // The night before did not know of it.
     #expect(try await shop.unreadableDays() == [day("11-10")])
   }
 
@@ -736,12 +706,10 @@ struct TieOutRunTests {
     await session.close()
     let state = "SELECT state FROM night_audit.connect_reports_current WHERE name = "
     #expect(try await shop.value(state + "'2026-11-10'") == "zero")
-    // What was sold is not unsold by a word; of what was never reported the second one is believed.
     #expect(try await shop.value(state + "'2026-11-11'") == "reported")
     #expect(try await shop.value(state + "'2026-09-01'") == "zero")
   }
 
-  /// Two days without sales have the same file but for its name.
   @Test func everyDayWithoutSalesHasItsReport() async throws {
     let shop = try await Shop()
     let empty = ["2026-11-09", "2026-11-10"]
@@ -754,7 +722,6 @@ struct TieOutRunTests {
     }
   }
 
-  /// Apps have names of their own in the configuration; nothing keeps another app's SKU from being the same.
   @Test func anAppThatIsCalledLikeAnothersSKUIsNoOther() async throws {
     let shop = try await Shop()
     var sales = Self.sales("2026-11-10")
@@ -768,7 +735,7 @@ struct TieOutRunTests {
     #expect(counted == [["game", "1"], ["game (SKU)", "6"]])
   }
 
-  /// A price in a subscription report is the price of a subscription and not a sum: nothing of it may be added up.
+  /// Prices in a subscription report are not sums.
   @Test func reportsOfAnotherKindAreLeftAlone() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -786,7 +753,7 @@ struct TieOutRunTests {
     #expect(with.isComplete, "\(with.record.incompleteReasons)")
   }
 
-  /// Regions do not replace one another, nor what was read of all of them.
+  /// Regions replace neither each other nor the report of all.
   @Test func aRegionsFinanceReportIsNotThatOfAll() async throws {
     let shop = try await Shop()
     let files = "SELECT string_agg(file_name, ' ' ORDER BY report_id) FROM night_audit.connect_reports"
@@ -802,7 +769,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(files) == "80012345_0226_ZZ.txt")
   }
 
-  /// A trial is settled at nothing, and pays for no sale; Apple gives what is restored the proceeds that it once had.
+  /// Trials are settled at nothing; Apple shows the original proceeds for restores.
   @Test func whatIsFreeOrRestoredIsNoProceeds() async throws {
     let shop = try await Shop()
     let period = try #require(FiscalCalendar.period(named: "2026-12"))
@@ -835,7 +802,6 @@ struct TieOutRunTests {
       WHERE fiscal_period = '2026-12' AND currency = 'USD' AND settled = 18.9 AND open_at_end = 0.7 AND difference = 0
       """
     #expect(try await shop.value(view) == "1")
-    // Another vendor has sold, too, and nobody knows what it was paid.
     try shop.drop(Self.sales("2026-09-10"), on: "2026-09-10", vendor: "80099999")
     let silent = try await shop.run()
     #expect(!silent.periods.contains { $0.name == "2026-12" })
