@@ -18,7 +18,7 @@ from cluster import Cluster
 from latency import Simulator
 from run import AS_OF, OURS, PERIOD, Benchmark
 
-# What stands around an app receipt's content, as in the sample shop: of its 76 bytes nobody but Apple can make anything.
+# The bytes around a receipt's content, as in the sample shop; 76 of its bytes are only understood by Apple.
 BEGINNING, END = "307306092a864886f70d010702a06630640201013100305b06092a864886f70d010701a04e044c", "3100"
 
 
@@ -38,7 +38,7 @@ class Cliffs(Benchmark):
     def configure(self, formats):
         super().configure(formats)
         with open(self.config, "a") as file:
-            # Payloads here are no receipts, and nobody is accused of it.
+            # The payloads are no receipts, and must not count as an outage.
             file.write("audit.systemicShare: 1\n")
             if self.apple:
                 file.write("appstore.requestsPerSecond: 0\n")
@@ -91,7 +91,7 @@ class Cliffs(Benchmark):
         limit = stopped_after and self.apple.asked()["total"] + stopped_after
 
         def stop(child):
-            # Waited for and not collected, it can still be sent a signal.
+            # Waits without reaping, so that the process can still be signalled.
             while limit and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
                 if self.apple.asked()["total"] >= limit:
                     child.send_signal(signal.SIGTERM)
@@ -352,7 +352,7 @@ class Cliffs(Benchmark):
             self.verdict(f"{name}: CPU of a fifth as many", many.cpu / few.cpu, bound)
             self.verdict(f"{name}: peak in MB", many.peak, 150)
 
-    # What is due
+    # Due checks
 
     def due(self, size):
         count = size // 200
@@ -371,7 +371,7 @@ class Cliffs(Benchmark):
         described = "concat_ws(E'\\x1f', r.payload, o.bundle_id, coalesce(o.transaction_id, ''))"
         self.shop(orders, orders // 6, troubled=0)
         as_of = AS_OF.isoformat()
-        # All over those that came long enough ago to have been answered about more than a week before.
+        # Receipts of which the last answer is more than a week old.
         world = self.make_known(f"""
           SELECT receipt_id FROM (
             SELECT receipt_id, row_number() OVER (ORDER BY length(receipt_id), receipt_id) AS n, count(*) OVER () AS among
@@ -402,7 +402,7 @@ class Cliffs(Benchmark):
           JOIN night_audit.transactions t ON (t.transaction_id, t.environment) = (l.transaction_id, l.environment);
           VACUUM ANALYZE""")
         with self.answering(world):
-            # Takes in what the shop has, reckons when each is due, and is at its end.
+            # Queues the shop's rows and computes their due dates, then ends.
             self.recheck("--max-duration", "0s")
             self.cluster.psql(self.database, script="VACUUM ANALYZE; CHECKPOINT")
             cost, answers = self.recheck()
@@ -415,13 +415,13 @@ class Cliffs(Benchmark):
           TRUNCATE night_audit.receipt_checks, night_audit.receipt_transactions, night_audit.transactions;
           VACUUM ANALYZE""")
         self.recheck("--max-duration", "0s")
-        # More than are asked about: what is under way at the end was taken, too.
+        # More than `count`, because the checks under way at the end were leased, too.
         world = self.make_known(f"""
           SELECT subject_id AS receipt_id FROM night_audit.receipt_checks
           ORDER BY due_rank, due_from, subject_kind, subject_id LIMIT {2 * count}""")
         self.cluster.psql(self.database, script="VACUUM ANALYZE; CHECKPOINT")
         with self.answering(world):
-            # What a run costs before its first question, and after its last, is much the same in a run without any.
+            # Subtracts the cost before the first question and after the last answer.
             idle, _ = self.recheck("--max-duration", "0s")
             cost, answers = self.recheck(stopped_after=count)
         self.require(answers >= count // 2, f"{answers:,} receipts were asked about, not {count:,}")
@@ -437,7 +437,7 @@ class Cliffs(Benchmark):
         half = size // 100
         newest = "SELECT receipt_id FROM sales.receipts ORDER BY received_at DESC, receipt_id"
         world = self.make_known(f"{newest} LIMIT {half}")
-        # What Apple does not know, it calls forged.
+        # The simulator does not know these receipts and rejects them.
         forged = f"SELECT receipt_id FROM ({newest} OFFSET {half} LIMIT {half}) AS next"
         self.give_payloads(forged)
         self.cluster.psql(self.database, script=f"""
@@ -523,7 +523,7 @@ class Cliffs(Benchmark):
         self.verdict("ten times the orders: CPU", many.cpu / some.cpu, 12)
 
 
-# Wall seconds at 1,000,000 orders, on two idle cores.
+# Limits in wall seconds at 1,000,000 orders, on two idle cores.
 AT_MOST = {
     "doctor": 10, "status": 1, "explain": 1, "explain of a critical order": 1, "reconcile --order": 1, "reconcile --user": 1,
     "recheck --order": 1, "findings list of a kind": 1,
@@ -533,7 +533,7 @@ LINEAR = [
     "rebuild", "rebuild --write",
 ]
 
-# What a night of answers would have left behind each transaction.
+# The evidence that earlier nights would have stored.
 EVIDENCE = """
   INSERT INTO night_audit.evidence (run_id, as_of, subject_kind, subject_id, channel, signed_at, environment, transaction_id,
     original_transaction_id, web_order_line_item_id, bundle_id, product_id, product_type, quantity, purchased_at,
@@ -549,7 +549,7 @@ EVIDENCE = """
   SELECT gen_random_uuid(), answered_at, subject_kind, subject_id, 'verifyReceipt', outcome, 1
   FROM night_audit.receipt_checks WHERE answered_at IS NOT NULL
 """
-# A tenth of the links is lost, and as many are of nothing.
+# Deletes a tenth of the links, and adds as many links of receipts that do not exist.
 DAMAGE = """
   DELETE FROM night_audit.receipt_transactions WHERE md5(subject_id) < '1a';
   INSERT INTO night_audit.receipt_transactions

@@ -15,9 +15,8 @@ SOURCES = os.path.join(HERE, "..", "..", "Sources")
 PR_SET_PDEATHSIG = 1
 TICKS = os.sysconf("SC_CLK_TCK")
 
-# Nothing here changes how a query is answered, beyond the usual advice for a small server with SSDs: a quarter of a few
-# gigabytes for shared buffers, and random pages that cost little more than sequential ones. Safety against crashes is
-# off because the data is thrown away, autovacuum because it would run during some measurements and not during others.
+# Usual settings of a small server with SSDs. Crash safety is off because the data is discarded; autovacuum is off
+# because it would run during some measurements only.
 SETTINGS = {
     "listen_addresses": "",
     "shared_buffers": "1GB",
@@ -142,7 +141,7 @@ class Cluster:
             had_ended, have_ended = have_ended, not any(
                 mark in name for name, _ in processes for mark in (b"[local]", b"127.0.0.1(", b"parallel worker")
             )
-            # One that ends while the others are read is in none of the figures: the next reading has it.
+            # A backend that ended during the reading is in no figure, so the figures are read again.
             if had_ended and have_ended:
                 return sum(ticks for _, ticks in processes) / TICKS
             time.sleep(0.05)

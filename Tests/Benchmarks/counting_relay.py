@@ -30,7 +30,7 @@ class CountingRelay:
             threading.Thread(target=self.forward, args=(server, client, True), daemon=True).start()
 
     def forward(self, source, target, counts):
-        # Messages of the server are a letter, their length and their content (protocol, chapter "Message Formats").
+        # A message of the server is a letter, a length and content (PostgreSQL, chapter "Message Formats").
         waiting = b""
         try:
             while data := source.recv(1 << 16):

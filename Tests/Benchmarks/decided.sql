@@ -1,5 +1,5 @@
--- Gives the floor and pandas what one run of night-audit has decided, from its files in the directory :report: of every order
--- that is not plain what it comes to, and all findings and refunds. Plain orders are joined by them.
+-- Loads the decisions of a night-audit report in :report: for the floor and pandas: orders that are not plain,
+-- findings, refunds.
 \set ON_ERROR_STOP on
 CREATE TEMPORARY TABLE reported (order_id text, user_id text, product_id text, quantity bigint, currency text, amount text,
   status text, disposition text, payment text, payment_reason text, transaction_id text, environment text,

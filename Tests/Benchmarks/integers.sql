@@ -1,5 +1,5 @@
--- Makes a shop with integer ids, prices in minor units and numbers for states of the tables that orders.sql has filled, as
--- the page Views has it; its views come in their place. Rows that break the contract have no place in it: :troubled at most 34.
+-- Converts the shop of orders.sql to integer IDs, minor units and numeric states, with views as on the page Views.
+-- Bad rows cannot be converted: :troubled at most 34.
 SET synchronous_commit = off;
 SET work_mem = '64MB';
 

@@ -26,12 +26,12 @@ from cluster import Cluster, die_with_parent
 from counting_relay import CountingRelay
 
 AT_MOST = 1.15
-# At fifty answers a second, Apple's limit, or more.
+# At fifty answers a second (Apple's limit) or more.
 MOST_WAITS = 100
 AS_OF = "2026-11-20T03:00:00Z"
-# Of the time that one alone takes, were two of them to halve it. More of them are held to as much of their share.
+# Two workers may take this share of the time of one; more workers are judged by their share.
 SHARE_OF_TWO = 0.6
-# A turn is taken when it comes, and an answer is counted when it is given: a rate is seen over this many seconds.
+# A rate is measured over so many seconds, because requests and answers are counted at different times.
 RATE_WINDOW = 10
 
 
@@ -95,7 +95,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
     with Cluster() as cluster:
         shop = os.path.join(cluster.directory, "shop")
-        # Not every order of the sample shop has a receipt that is due.
+        # More orders than receipts, because some orders have no due receipt.
         orders = str(options.receipts * 102 // 100)
         subprocess.run([simulator, "sample-shop", "--directory", shop, "--orders", orders], check=True)
         with Simulator(simulator, cluster.directory, f"{shop}/world.json", options.latency) as apple:
@@ -139,7 +139,7 @@ class Asking:
         print(f"{'met   ' if is_met else 'MISSED'}  {what}: {value:.{digits}f}", flush=True)
         self.are_met = self.are_met and is_met
 
-    # One worker, beside the ideal
+    # One worker against the ideal
 
     def alone(self):
         options = self.options
@@ -165,7 +165,7 @@ class Asking:
         )
         return 0 if self.are_met else 1
 
-    # Several workers, beside one
+    # Several workers against one
 
     def together(self):
         workers, rate = self.options.workers, self.options.rate
@@ -183,7 +183,7 @@ class Asking:
             at_most = SHARE_OF_TWO * 2 / workers
             self.verdict(f"{workers} workers: at most {at_most:g} of the time of one", several.wall / one.wall, at_most)
         self.verdict(f"{workers} workers: at most 1.01 x the requests of one", several.requests / one.requests, 1.01)
-        # Those that were under way, and as many of which the answers were not stored yet.
+        # The requests under way, and as many whose answers were not stored yet.
         again = 2 * self.options.in_flight
         self.verdict(f"one of them killed: at most {again} requests more", bereaved.requests - one.requests, again, 0)
         for name, work in [(f"{workers} workers", several), ("one of them killed", bereaved)]:
@@ -242,7 +242,7 @@ class SharedWork:
             if process is not killed and process.returncode not in (0, 3):
                 raise SystemExit(f"night-audit ended with {process.returncode}.\n{said}")
         self.requests = self.apple.asked()["total"] - before["total"]
-        # A check that nobody answered has another outcome; one that was lost with a worker is still held by it.
+        # A check without an answer has another outcome, and a check lost with its worker is still leased.
         self.known = set(asking.rows(database, """
           SELECT subject_kind, subject_id, outcome, reason, environment, brought_count, due_from
           FROM night_audit.receipt_checks"""))

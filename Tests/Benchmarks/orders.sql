@@ -1,10 +1,10 @@
--- Fills the sales schema and night_audit with :orders orders by :users users, the same ones every time, and writes the
--- ids of the test users to the file :testers.
+-- Fills sales and night_audit with :orders orders of :users users, deterministically. Writes the test users to
+-- :testers.
 --
 --   psql --set=orders=100000 --set=users=16667 --set=testers=FILE --set=ids=hashed --set=troubled=100 --file=orders.sql
 --
--- Of :troubled hundreds in a hundred half of the orders are in perfect order, and every one of the others has a story of its
--- own; the orders of the remaining hundreds are all in order:
+-- In :troubled of a hundred hundreds of orders, half of the orders are settled and the others have one of these
+-- stories; all orders of the other hundreds are settled:
 --
 --    0 paid_not_delivered       16 refunded, all well           31 delivered_before_paid
 --    1 partly_delivered         17 partial_refund               32 future_dated
@@ -23,10 +23,8 @@
 --   14 refund_reversed_not_reinstated                           delivered, and verified by the shop
 --   15 refunded_still_delivered 30 environment_mislabelled
 --
--- Ids that are `hashed` lie on disk in another order than their own, as in a shop that draws them; those that are `ordered`
--- count up as rows are made, as bigserial does, and Apple's with them.
--- Payloads are never read for a report; in a real table they are too large for the row and are kept outside it. The
--- short ones here leave rows as wide as rows with a pointer to such a payload.
+-- `hashed` IDs are on disk in another order than their own; `ordered` IDs count up as bigserial does, and Apple's, too.
+-- Payloads are short, because a report never reads them: in real tables they are stored outside of the row.
 \set ON_ERROR_STOP on
 \set as_of '''2026-11-20 02:00:00+00'''
 SET synchronous_commit = off;
@@ -38,7 +36,7 @@ CREATE SCHEMA benchmark;
 CREATE FUNCTION benchmark.mix(number bigint, salt bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN hashint8extended(number, salt) & 9223372036854775807;
 
--- Hashed, an id of 16 to 19 digits.
+-- An ID of 16 to 19 digits, if hashed.
 CREATE FUNCTION benchmark.id(number bigint, salt bigint) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN CASE WHEN :'ids' = 'ordered'
     THEN (CASE WHEN salt IN (5, 17, 18, 19) THEN 2000000000000000 ELSE 0 END + number * 20 + salt)::text ELSE (
@@ -46,7 +44,7 @@ CREATE FUNCTION benchmark.id(number bigint, salt bigint) RETURNS text LANGUAGE s
     FROM (SELECT hash, (ARRAY[1, 10, 100, 1000])[1 + hash % 4] * 1000000000000000 AS floor
           FROM (SELECT benchmark.mix(number, salt) AS hash) AS hashed) AS sized) END;
 
--- Minor units for one US cent, in round figures.
+-- Minor units for one US cent, rounded.
 CREATE TABLE benchmark.currencies (place integer, currency text, digits integer, rate numeric);
 INSERT INTO benchmark.currencies
 SELECT place, currency, digits, rate
@@ -93,8 +91,7 @@ SELECT
     WHEN story = 38 THEN 'not_found'
     ELSE 'verified'
   END AS outcome,
-  -- When Apple was asked last: one of the last three nights, all of them after the order, or at once. What would be
-  -- critical is asked about again before a report says so.
+  -- The last answer: in one of the last three nights, or at once. Critical ones were asked about again in this night.
   CASE
     WHEN story = 37 THEN created_at + interval '5 seconds'
     WHEN story IN (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 38, 50) THEN :as_of::timestamptz
@@ -177,7 +174,7 @@ SELECT benchmark.id(number, 15), order_id, user_id, left(encode(sha256(number::t
   created_at + interval '4 seconds', created_at + interval '3 seconds'
 FROM benchmark.sales WHERE has_receipt
 UNION ALL
--- A restore: its receipt brings a purchase that no order stands for.
+-- A restore: its receipt contains a purchase without an order.
 SELECT benchmark.id(number, 16), NULL, user_id, left(encode(sha256(number::text::bytea), 'hex'), 18), 'Production', 'verified',
   created_at + interval '1 day', created_at + interval '1 day'
 FROM benchmark.sales WHERE story IN (4, 28);
@@ -206,7 +203,7 @@ SELECT CASE WHEN has_receipt THEN 'receipt' ELSE 'lookup' END,
   created_at + interval '3 seconds', CASE WHEN outcome <> 'pending' THEN checked_at END,
   CASE WHEN outcome = 'unanswered' THEN checked_at END
 FROM benchmark.sales
--- Every other new receipt has not even been listed for checking.
+-- Every other new receipt is not queued yet.
 WHERE has_receipt AND NOT (story = 36 AND variant % 2 = 0) OR story IN (38, 39)
 UNION ALL
 SELECT 'receipt', benchmark.id(number, 16), NULL, created_at + interval '1 day', 'game', 'app', 'verified', NULL,
@@ -214,7 +211,7 @@ SELECT 'receipt', benchmark.id(number, 16), NULL, created_at + interval '1 day',
   created_at + interval '1 day', checked_at, NULL
 FROM benchmark.sales WHERE story IN (4, 28);
 
--- The floor and pandas are spared the work of finding out whose a transaction is: they read it ready from here.
+-- Transactions with their owners for the floor and pandas, which do not match them.
 CREATE SCHEMA floor;
 CREATE TABLE floor.transactions (LIKE night_audit.transactions, order_id text COLLATE "C");
 
@@ -247,14 +244,14 @@ SELECT environment, transaction_id, order_id, transaction_id,
   CASE WHEN is_app_receipt THEN 'verifyReceipt' ELSE 'serverApi' END, checked_at, checked_at
 FROM benchmark.sales WHERE has_transaction
 UNION ALL
--- The second charge for one order, in the same app receipt.
+-- The second charge of an order, in the same app receipt.
 SELECT environment, benchmark.id(number, 17), order_id, benchmark.id(number, 17), 'com.example.game', product_id,
   'Consumable', quantity, purchased_at + interval '1 minute', purchased_at + interval '1 minute', NULL, NULL,
   NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, false, NULL, 'PURCHASED', false, false, false, false,
   'verifyReceipt', checked_at, checked_at
 FROM benchmark.sales WHERE story = 6
 UNION ALL
--- What a restore brought: a purchase, or the renewal of a subscription, without an order.
+-- Transactions of restores: a purchase or a renewal without an order.
 SELECT 'Production', benchmark.id(number, 18), NULL,
   CASE WHEN story = 4 THEN benchmark.id(number, 18) ELSE benchmark.id(number, 19) END, 'com.example.game',
   CASE WHEN story = 4 THEN product_id ELSE 'com.example.game.pass.monthly' END,
@@ -267,7 +264,7 @@ SELECT 'Production', benchmark.id(number, 18), NULL,
   'serverApi', checked_at, checked_at
 FROM benchmark.sales WHERE story IN (4, 28);
 
--- That a subscription has ended is Apple's word, not the calendar's.
+-- Apple's status ends a subscription, not the expiry date.
 UPDATE floor.transactions SET subscription_status = 2, subscription_status_at = checked_at
 WHERE expires_at IS NOT NULL AND NOT is_renewal;
 

@@ -27,23 +27,21 @@ AS_OF = datetime(2026, 11, 20, 2, tzinfo=timezone.utc)
 PERIOD = ("2026-08-22", "2026-11-20")
 CSV_FILES = ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"]
 OURS, FLOOR, PANDAS = "night-audit", "floor (C)", "pandas"
-# The largest workbook by pandas takes as long as everything else together; once says enough.
+# Runs once from this size, because pandas' workbook takes as long as everything else.
 ONCE_FROM = 500_000
 
-# Of fewer orders it would be judged what every run costs before its first one.
+# Smaller runs are not judged, because their fixed cost dominates.
 JUDGED_FROM = 200_000
-# How many times the floor's CPU at most, by kind of ids; how many times less than pandas at least, whatever they are.
+# Limits: CPU relative to the floor by kind of IDs, and relative to pandas.
 TO_FLOOR = {
     "hashed": {"csv": 1.5, "xlsx": 1.35},
     "ordered": {"csv": 1.5, "xlsx": 1.35},
     "views": {"csv": 1.6, "xlsx": 1.35},
 }
 TO_PANDAS = {"csv": 2.5, "xlsx": 4}
-# How many times the floor's client ours may take at most, files of CSV alone: the aim, and what it must not go back behind.
-# Once a third of it was lost in silence, when one module became several.
+# Limits of the client's CPU relative to the floor's, with CSV alone: the aim, and the bound of a regression.
 CLIENT_AIM, CLIENT_BOUND = 2, 8
-# How much of the CPU may pass as wall time where there are two processors: readers and server work side by side. A
-# workbook is written by one thread.
+# The wall time as a share of CPU with two processors. One thread writes a workbook.
 WALL_SHARE = 0.7
 PEAK_MEGABYTES = 120
 
@@ -56,7 +54,7 @@ class Benchmark:
         self.ids, self.troubled, self.others = ids, troubled, list(others)
         self.night_audit = night_audit
         self.failures = []
-        # The database whose orders are decided for all.
+        # The database whose decisions were exported.
         self.decided = None
         self.work = os.path.join(cluster.directory, "work")
         os.mkdir(self.work)
@@ -64,7 +62,7 @@ class Benchmark:
     def contenders(self):
         return ([OURS] if self.night_audit else []) + self.others
 
-    # What is measured
+    # Measurements
 
     def fill(self, orders, users):
         """Makes a database of so many orders by so many users."""
@@ -116,7 +114,7 @@ class Benchmark:
         with open(self.config, "w") as file, open(self.testers) as testers:
             users = "".join(f'    - "{line.strip()}"\n' for line in testers)
             file.write("app:\n  game:\n    bundleId: com.example.game\nappstore:\n  channel: verifyReceipt\n")
-            # A tenth of findings in a first night is no reason to hold it here.
+            # A first night has findings on a tenth of the orders, which must not hold it.
             file.write("audit:\n  holdShare: 1\n")
             if users:
                 file.write("  testUsers:\n" + users)
@@ -150,7 +148,7 @@ class Benchmark:
         directory = os.path.join(self.work, re.sub(r"\W+", "", contender) + "-" + formats)
         shutil.rmtree(directory, ignore_errors=True)
         run, status, said = self.measure(self.command(contender, formats, directory))
-        # 3: complete but for receipts that Apple has not been asked about, of which the data has some.
+        # 3: complete except for receipts that Apple was not asked about.
         if status not in ((0, 3) if contender == OURS else (0,)):
             self.fails(contender, status, said)
             return None, directory
@@ -187,7 +185,7 @@ class Benchmark:
         run = Run(client + server, client, server, wall, usage.ru_maxrss / 1024)
         return run, child.returncode, open(log).read()
 
-    # The comparison
+    # Comparison
 
     def decide(self):
         """Gives the others what night-audit has decided about the orders: they do all the rest, and know no rules."""
@@ -201,7 +199,7 @@ class Benchmark:
         self.decided = self.database
 
     def compare(self, formats, rounds):
-        # Unmeasured: the first ones find cold caches.
+        # Not measured, because caches are cold.
         self.decide()
         self.run(FLOOR, "csv")
         runs = collections.defaultdict(list)
@@ -253,7 +251,7 @@ class Benchmark:
         rows = {name: sheet_rows(directory) for name, directory in directories.items()}
         for name, counts in rows.items():
             for sheet in rows[FLOOR]:
-                # Sheets may have rows of sums below, one for each currency.
+                # A sheet may have a line of sums for each currency.
                 if not 0 <= counts[sheet] - rows[FLOOR][sheet] < 100:
                     self.failures.append(f"{name} has {counts[sheet]:,} rows on {sheet}, not {rows[FLOOR][sheet]:,}")
 
@@ -314,7 +312,7 @@ def main():
     )
     parser.add_argument("--without-pandas", action="store_true", help="compare with the floor alone")
     options = parser.parse_args()
-    # Also when started in the background, where shells have SIGINT ignored.
+    # Restores SIGINT, which shells ignore for background processes.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
     with Cluster() as cluster:

@@ -24,13 +24,13 @@ from cluster import HERE, Cluster
 from run import AS_OF, OURS, PERIOD, Benchmark
 
 PR_SET_CHILD_SUBREAPER = 36
-# Wherever it stands in a command line.
+# Searched for anywhere in a command line.
 KINDS = {"CoarseGrainedExecutorBackend": "executor", "pyspark.daemon": "Python", "audit-part": "audit-part"}
 MASTER, WORKER = ("org.apache.spark.deploy." + name for name in ("master.Master", "worker.Worker"))
-# What `audit-part` reads waits on disk, so that this must not grow with a part: 53 MB were measured in parts of 25,000 orders,
-# 63 MB in such of 250,000, and 73 MB in such of 312,500.
+# audit-part reads from disk, so its memory must not grow with a part: 53 MB at 25,000 orders, 63 MB at 250,000, 73 MB
+# at 312,500.
 AUDIT_PART_MEGABYTES = 90
-# Spark sorts a part in memory up to 512 MB (spark.python.worker.memory), and then on disk. Python itself takes 75 MB.
+# Spark sorts up to 512 MB in memory (spark.python.worker.memory); Python itself takes 75 MB.
 PYTHON_MEGABYTES = 600
 AS_OF_TEXT = AS_OF.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -129,7 +129,7 @@ class Spark:
             process.terminate()
         for process in self.processes:
             process.wait()
-        # What has lost its parent is ours (PR_SET_CHILD_SUBREAPER), so that what it used is counted.
+        # Reaps orphans (PR_SET_CHILD_SUBREAPER), so that their CPU time is counted.
         for orphan in open(f"/proc/self/task/{os.getpid()}/children").read().split():
             if int(orphan) != self.server:
                 os.waitpid(int(orphan), 0)
@@ -199,7 +199,7 @@ class Nights(Benchmark):
             + ", ".join(f"{kind} {most:.0f} MB" for kind, most in sorted(peaks.megabytes.items())),
             flush=True)
         for kind, most in (("audit-part", AUDIT_PART_MEGABYTES), ("Python", PYTHON_MEGABYTES)):
-            # What was never seen has kept to nothing.
+            # A kind that was never seen fails the limit.
             self.verdict(f"{name}: an executor's {kind} in MB, at most {most}", peaks.megabytes.get(kind, math.inf), most)
         self.compare_folders(name, alone, joined)
         return cpu + server

@@ -89,7 +89,7 @@ def sweep(options, cluster, files, night_audit, port):
             raise SystemExit(f"night-audit ended with {done.returncode}.\n{done.stderr}")
         return time.monotonic() - started, asked(url) - before
 
-    # A first night goes back for weeks; here all that was sold was sold since.
+    # A first night sweeps weeks; all sales of this benchmark are after BEFORE.
     night(BEFORE)
     wall, requests = night(AS_OF)
     known = subprocess.run(

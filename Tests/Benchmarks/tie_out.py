@@ -34,7 +34,7 @@ frames = []
 for path in sorted(glob.glob(sys.argv[1] + "/S_D_*.txt.gz")):
     frame = pandas.read_csv(path, sep="\\t", dtype=str, usecols=[
         "SKU", "Units", "Begin Date", "Customer Currency", "Country Code", "Customer Price"])
-    # In thousandths, so that sums are exact.
+    # Thousandths, so that sums are exact.
     frame["Units"] = frame["Units"].astype("int64")
     frame["Customer Price"] = (frame["Customer Price"].astype("float64") * 1000).round().astype("int64").abs()
     frames.append(frame.groupby(

@@ -69,7 +69,7 @@ def joined(orders, deliveries, transactions, outcomes):
         orders[column] = orders[column].astype(object).mask(is_decided, orders[column + "_decided"].astype(object))
     for column in ["paid_at", "delivered_at", "refunded_at", "checked_at"]:
         orders[column] = pd.to_datetime(orders[column], utc=True)
-    # Only what is no amount of its currency is shown as the shop wrote it, and it is in no sum.
+    # An amount that its currency cannot have is shown as text, and is in no sum.
     digits = orders["currency"].map(DIGITS)
     orders["digits"] = digits.fillna(0).astype(int)
     exact = orders["amount"].astype(float) * 10.0 ** orders["digits"]

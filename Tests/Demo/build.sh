@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a build and shows one line of it: how far it is on a terminal, nothing in a log. What went wrong is shown whole.
+# Runs a build, and shows its progress as one line on a terminal. Shows the whole output of a failed build.
 # usage: build.sh COMMAND [ARG ...]
 set -uo pipefail
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Two nights of a sample shop: a private Postgres, a simulated Apple, real reports. Stops everything that it started, unless
-# KEEP=1.
+# Runs two nights of a sample shop with a private Postgres and a simulated Apple. KEEP=1 keeps them running.
 # usage: demo.sh BINARIES REPORTS
 set -euo pipefail
 
@@ -53,7 +52,7 @@ report:
 YAML
 load_shop "$work/night-audit.yaml" "${ask[@]}"
 
-# night AS-OF: one night, as cron would start it, with Apple's clock at the same instant.
+# night AS-OF: one night as cron starts it, with the simulator's clock at the same time.
 night() {
   local status=0 now
   now="{\"now\":$(date --date="$1" +%s)000}"
@@ -78,7 +77,7 @@ say "4. The night of 2026-11-19"
 night "$as_of"
 
 say "5. The same facts for finance: all $since to $until, without asking Apple again"
-# The findings are those of the night, and just above.
+# Findings are left out, because they were shown above.
 {
   "$binaries/night-audit" reconcile --config "$work/night-audit.yaml" --as-of "$as_of" \
     --since "$since" --until "$until" --out "$reports/sample-60-days" || [ $? -eq 3 ]

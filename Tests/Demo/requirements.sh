@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs with apt-get what is missing for a purpose, and nothing when nothing is.
+# Installs missing packages for a purpose with apt-get.
 # usage: requirements.sh build|deb|demo|package|test|real-parts
 set -euo pipefail
 
 purpose=${1:?usage: requirements.sh build|deb|demo|package|test|real-parts}
 missing=()
 
-# need PACKAGE COMMAND...: the package is missing when the command fails.
+# need PACKAGE COMMAND...: the package is missing if the command fails.
 need() {
   local package=$1
   shift
@@ -43,7 +43,7 @@ case $purpose in
     need chrpath command -v chrpath
     ;;
   package)
-    # A bare system to install it on, who judges packages, who builds images.
+    # A bare system for the package, a judge of packages, a builder of images.
     need lintian command -v lintian
     need debootstrap test -x /usr/sbin/debootstrap
     need buildah command -v buildah
@@ -58,10 +58,10 @@ case $purpose in
     need openssl command -v openssl
     ;;
   real-parts)
-    # The judge of alert rules and metrics.
+    # Checks alert rules and metrics.
     need prometheus command -v promtool
     need adduser command -v adduser
-    # What report.html is looked at with.
+    # Opens report.html.
     need chromium command -v chromium
     need postgresql has_server
     need postgresql-client command -v psql
@@ -70,12 +70,12 @@ case $purpose in
     need python3-venv /usr/bin/python3 -c 'import ensurepip'
     need curl command -v curl
     need openssl command -v openssl
-    # The second reader of our workbooks, beside openpyxl: it calculates them anew and prints them.
+    # A second reader of workbooks beside openpyxl, which calculates and prints them.
     need libreoffice-calc command -v soffice
-    # Another libxlsxwriter is built from its source.
+    # For building another libxlsxwriter.
     need build-essential command -v make cc
     need dpkg-dev command -v dpkg-source
-    # A Spark cluster, and how it reads Postgres.
+    # For a Spark cluster that reads Postgres.
     need openjdk-17-jre-headless command -v java
     need libpostgresql-jdbc-java test -e /usr/share/java/postgresql.jar
     ;;
@@ -100,13 +100,13 @@ install_missing() {
     fi
     as_root=(sudo)
   fi
-  # A mirror that is half down is no reason to stop: the packages may well be there.
+  # Continues, because the package lists may suffice while a mirror is down.
   "${as_root[@]}" apt-get update --quiet --quiet || echo "apt-get update failed; trying with the lists that are here." >&2
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install --quiet --quiet --yes --no-install-recommends "${missing[@]}"
 }
 
-# Independent judges of what we write: a mail server, an SFTP server, the validator of data packages.
+# Independent judges of output: a mail server, an SFTP server, a validator of data packages.
 install_test_tools() {
   local root tools
   root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -123,7 +123,7 @@ install_test_tools() {
   fi
 }
 
-# Spark itself: 300 MB, and for one test.
+# Spark takes 300 MB and is needed by one test.
 install_spark() {
   local tools
   tools=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/.build/spark

@@ -1,17 +1,17 @@
-# What the demo and tests that are shell scripts stand on: private servers, the sample shop, a simulated Apple. Whoever sources
-# it has set `name` and `binaries`, and is then in `work`; all that is started here is stopped at the end, unless KEEP=1.
+# Sourced by the demo and by shell tests: private servers, the sample shop, a simulated Apple.
+# Needs `name` and `binaries`; changes to `work`. Stops everything at the end, unless KEEP=1.
 
-# Nobody's settings but ours: neither libpq's nor night-audit's.
+# Removes settings of libpq and night-audit from the environment.
 for variable in $(compgen -e); do
   case $variable in PG* | NIGHT_AUDIT_*) unset "$variable" ;; esac
 done
 export LC_ALL=C.UTF-8 TZ=UTC
-# Short, because the path of a Unix socket has at most 107 bytes. mktemp puts letters of its own in the place of the six.
+# Short, because the path of a Unix socket has at most 107 bytes.
 work=$(mktemp -d "/tmp/night-audit-$name.XXXXXX")
 chmod 711 "$work"
 cd "$work"
 processes=() servers=()
-# The sample shop is made for this instant, so that the reports are the same each time.
+# A fixed as-of, so that reports are the same each time.
 as_of=2026-11-20T03:00:00Z
 
 stop() {
@@ -21,7 +21,7 @@ stop() {
     exit 0
   fi
   [ ${#processes[@]} -eq 0 ] || kill -KILL "${processes[@]}" 2>/dev/null || true
-  # SIGQUIT: Postgres stops at once, and nothing of these clusters is kept.
+  # SIGQUIT stops Postgres at once, because no data of these clusters is kept.
   [ ${#servers[@]} -eq 0 ] || kill -QUIT "${servers[@]}" 2>/dev/null || true
   wait 2>/dev/null || true
   if [ "$status" -ne 0 ]; then
@@ -37,7 +37,7 @@ trap 'exit 143' TERM HUP
 
 say() { printf '\n%s\n' "$1"; }
 
-# wait_for SECONDS PROCESS COMMAND...: until the command succeeds; not longer, and not for a process that is gone.
+# wait_for SECONDS PROCESS COMMAND...: waits until the command succeeds, the time is over or the process is gone.
 wait_for() {
   local attempts=$(($1 * 20)) process=$2
   shift 2
@@ -65,17 +65,16 @@ find_server_programs() {
 }
 programs=$(find_server_programs)
 
-# query OPTIONS: psql at a server.
+# query OPTIONS: runs psql.
 query() { psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username=shop --dbname=postgres "$@"; }
 
-# start_server NAME OPTIONS: a cluster of its own, behind the socket in its folder of `work`, with options of postgres; at
-# `port`, when that is set.
+# start_server NAME OPTIONS: starts a cluster behind a socket in its folder of `work`, and at `port` if that is set.
 start_server() {
   local folder=$work/$1
   shift
   mkdir "$folder"
   chown "$server_user" "$folder" 2>/dev/null || [ -O "$folder" ]
-  # libpq, in the server too, looks for certificates at home.
+  # libpq, in the server too, looks for certificates in HOME.
   (
     cd /
     HOME=$folder "${as_server[@]}" "$programs/initdb" --pgdata="$folder/data" --username=shop --auth=trust \
@@ -89,8 +88,8 @@ start_server() {
   wait_for 20 $! query --host="$folder" --port="${port:-5432}" --command='SELECT 1'
 }
 
-# start_apple OPTIONS: makes the sample shop in `shop`, with options, and the simulator that serves Apple's side of it at
-# `apple`; it signs by the certificate in `roots`.
+# start_apple OPTIONS: creates the sample shop in `shop` and starts its simulator at `apple`, with certificates in
+# `roots`.
 start_apple() {
   "$binaries/app-store-simulator" sample-shop --directory "$work/shop" --as-of "$as_of" "$@"
   mkdir "$work/roots"
@@ -101,7 +100,7 @@ start_apple() {
   apple=http://127.0.0.1:$(cat "$work/port")
 }
 
-# apple_settings: the lines of a configuration that say where the simulator is.
+# apple_settings: configuration lines for the simulator.
 apple_settings() {
   cat <<YAML
   productionUrl: $apple/production
@@ -114,7 +113,7 @@ apple_settings() {
 YAML
 }
 
-# load_shop CONFIGURATION COMMAND...: creates the relations and fills them by psql, called so.
+# load_shop CONFIGURATION COMMAND...: creates the relations and fills them with this psql command.
 load_shop() {
   "$binaries/night-audit" init --with-sales-schema --config "$1"
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs tests and, when some fail, says again at the end which and why: the last lines are what people and machines read.
-# With --beside PATTERN two processes share the machine's cores, one with the tests that match and one with the others.
+# Runs tests, and repeats failures at the end of the output.
+# --beside PATTERN runs matching tests in a second process.
 # usage: test.sh [--beside PATTERN] SWIFT [OPTION OF swift test ...]   after swift build --build-tests
 set -uo pipefail
 
@@ -16,10 +16,10 @@ logs=$(mktemp -d)
 shown=("$logs/log")
 running=()
 trap 'rm -rf "$logs"' EXIT
-# What runs in the background is deaf to an interrupt, and `swift test` ends without its child.
+# Background processes ignore interrupts, and `swift test` ends without its child.
 trap 'for tests in "${running[@]}"; do kill "$tests" $(cat "/proc/$tests/task/$tests/children"); done 2>/dev/null; exit 130' INT TERM
 if [ -n "$pattern" ]; then
-  # The tests' own program, since two of `swift test` wait for each other.
+  # The test bundle itself, because two `swift test` commands wait for each other.
   bundle=$("$swift" build --show-bin-path)/night-auditPackageTests.xctest
   "$bundle" --testing-library swift-testing --no-parallel --skip "$pattern" "$@" >"$logs/others" 2>&1 &
   running+=($!)
@@ -34,16 +34,16 @@ for number in "${!running[@]}"; do
   tests=${running[number]}
   log=${shown[number]}
   until [ -e "$log" ]; do sleep 0.1; done
-  # Not a pipe: a program that a failed test has left behind would keep it open.
+  # Not a pipe, because a process left behind by a failed test would keep it open.
   tail -n +1 -f --pid="$tests" "$log"
   wait "$tests" || status=$?
-  # A program that ends before its sum has not tried everything, whatever it says.
+  # A program that ends before its summary has not run all tests.
   grep -qaE '^. Test run with [1-9]' "$log" || status=1
 done
 if [ "$status" -ne 0 ]; then
   echo
   echo 'What failed:'
-  # swift test's own lines: a failed expectation with what it found, then the sum.
+  # The lines of swift test with failed expectations, then the summary.
   grep -ahE '^(✘|↳)|: error: |Fatal error|unexpected signal' "${shown[@]}" |
     grep -avE '^✘ Test run|^↳ (Testing Library|Target Platform)' | cut -c 1-300 | tail -n 14
   grep -ahE '^. Test run with' "${shown[@]}"

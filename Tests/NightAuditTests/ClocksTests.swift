@@ -5,7 +5,7 @@ import Testing
 
 @testable import NightAudit
 
-/// Which as-ofs are refused, and when a host's clock is wrong, by the clocks of the host and of the database's server.
+/// As-ofs that are refused, by the clocks of the host and of the database server.
 @Suite struct ClocksTests {
   private static let now = Instant(seconds: 1_795_132_800)
 

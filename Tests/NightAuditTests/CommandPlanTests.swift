@@ -10,11 +10,11 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// No command looks at the rows of a relation again for each row of another one, however little memory the server has.
+/// No command scans a relation once for each row of another, however little memory the server has.
 @Suite(.timeLimit(.minutes(10))) struct CommandPlanTests {
-  /// Rows of each relation: their ids fit into no hash table of `work_mem`.
+  /// The IDs of so many rows exceed every hash table of `work_mem`.
   private static let rows = 6_000
-  /// How often a row may be looked at by one step of a plan: by hash joins in several batches, and by look-ups in an index.
+  /// Accepted visits of a row by one step of a plan: hash joins in batches, index look-ups.
   private static let most = 20
 
   private static let settings = """
@@ -27,7 +27,6 @@ import Testing
     autovacuum = off
     """
 
-  /// Orders with a receipt, a delivery and a transaction each, evidence of all, a finding on each.
   private static let shop = """
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
         updated_at)
@@ -66,27 +65,26 @@ import Testing
     try await session.withConnection { connection in
       try SalesSchema.create("sales", connection)
       _ = try Migrator.migrate(connection)
-      // As a scheduled VACUUM leaves the tables of a shop that has not begun to sell.
+      // Statistics as VACUUM writes them for a shop without any order.
       if statistics.isEmpty { try connection.executeScript("VACUUM") }
       try connection.executeScript(Self.shop)
       if !statistics.isEmpty { try connection.executeScript(statistics) }
     }
     var seen = try log(server).endIndex
 
-    /// The steps of plans since the last call that looked at too many rows.
     func steps() throws -> [String] {
       let text = try log(server)
       defer { seen = text.endIndex }
       return try Self.plans(in: text[seen...]).flatMap { try Self.repeating(in: $0) }
     }
 
-    // What this test would find: an IN inside an expression is looked through for each row.
+    // A known fault: an IN inside an expression, which is scanned for each row.
     try await session.execute(
       """
       SELECT count(*) FILTER (WHERE o.order_id IN (SELECT q.id FROM (SELECT d.order_id AS id FROM sales.deliveries d OFFSET 0) q))
       FROM sales.orders o
       """)
-    // Without statistics Postgres takes any relation for small enough.
+    // Without statistics Postgres assumes that any relation is small enough.
     #expect(try !steps().isEmpty || statistics.isEmpty)
 
     let doctor = await Doctor(settings: settings).databases()
@@ -127,7 +125,7 @@ import Testing
     try String(contentsOfFile: "\(server.directory)/log", encoding: .utf8)
   }
 
-  /// The plans that auto_explain has written: JSON whose lines begin with a tabulator.
+  /// Parses auto_explain's JSON, whose lines begin with a tabulator.
   private static func plans(in log: Substring) throws -> [[String: Any]] {
     try log.components(separatedBy: "plan:\n").dropFirst().map { part in
       let lines = part.split(separator: "\n", omittingEmptySubsequences: false).prefix { $0.hasPrefix("\t") }
@@ -136,7 +134,6 @@ import Testing
     }
   }
 
-  /// The steps of a plan that look at rows too often, each with its statement.
   private static func repeating(in plan: [String: Any]) throws -> [String] {
     var found: [String] = []
     func walk(_ node: [String: Any]) {

@@ -6,9 +6,8 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// Each thing of the configuration and of the machine that can be broken, broken in turn. No database is asked.
+/// Breaks each part of configuration and machine in turn. No database is needed.
 @Suite struct DoctorHostTests {
-  /// A machine on which a night would work, as far as files go.
   fileprivate final class Machine {
     let root = FileManager.default.temporaryDirectory.appendingPathComponent("doctor-\(UUID().uuidString)").path
     var settings = Settings()
@@ -59,7 +58,6 @@ import Testing
 
     func remove(_ file: String) throws { try FileManager.default.removeItem(atPath: "\(root)/\(file)") }
 
-    /// A root certificate of nobody's.
     func certificate(_ file: String, days: Int) throws {
       let openssl = Process()
       openssl.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
@@ -72,7 +70,7 @@ import Testing
       openssl.waitUntilExit()
     }
 
-    /// What the doctor says, the database apart, which is not there.
+    /// All diagnoses except those of the database.
     func examine() async -> [Diagnosis] {
       var doctor = Doctor(settings: settings)
       doctor.resolve = { [lookup] _ in lookup }
@@ -90,7 +88,7 @@ import Testing
     #expect(subjects.contains { $0.hasPrefix("root certificate Test Root (SHA-256 ") }, "\(subjects)")
   }
 
-  /// A root of nobody's that ended in 2020; openssl makes none of the past.
+  /// A test root that ended in 2020, because openssl creates no past certificates.
   private static let ended = """
     -----BEGIN CERTIFICATE-----
     MIIBSDCB76ADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCVRlc3QgUm9v
@@ -214,7 +212,7 @@ import Testing
           _ = FileManager.default.createFile(atPath: $0, contents: nil)
           return URL(fileURLWithPath: $0)
         }($0.root + "/reports/2026-11-19/orders.csv"))
-      // With holes, which take no room.
+      // A sparse file, which takes no space.
       try file.truncate(atOffset: 1 << 42)
       try file.close()
     },
@@ -231,7 +229,7 @@ import Testing
     Breakage("crontabs of users that cannot be seen", "schedule", "cannot be seen by this user", isProblem: false) {
       try $0.remove("etc/cron.d/night-audit")
       try FileManager.default.createDirectory(atPath: $0.root + "/var/spool/cron", withIntermediateDirectories: true)
-      // No folder that can be listed; root may list every one.
+      // A file in place of the folder, because root can list any folder.
       try $0.write("", "var/spool/cron/crontabs", 0o600)
     },
     Breakage("a timer that is not enabled", "schedule", "systemctl enable --now night-audit.timer", isProblem: false) {
@@ -297,7 +295,7 @@ import Testing
         diagnosis.subject.hasPrefix(breakage.subject)
           && (breakage.isProblem ? diagnosis.problem : diagnosis.warning)?.contains(breakage.remedy) == true
       }, "\(texts)")
-    // Each once: what follows from another thing is not told beside it.
+    // Once: a consequence of another fault is not reported beside it.
     #expect(odd.count == 1, "\(texts)")
   }
 

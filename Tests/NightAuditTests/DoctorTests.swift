@@ -8,10 +8,9 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// Each thing that can be broken, broken in turn.
+/// Breaks each part of the databases in turn.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct DoctorTests {
-  /// A shop with one order that was delivered.
   private static let sound = """
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
       VALUES ('4711', 'u1', 'gems.100', 1, 4.99, 'USD', 'verified', now() - interval '1 day', now());
@@ -21,7 +20,6 @@ struct DoctorTests {
       VALUES ('r1', '4711', 'u1', 'not a receipt', 'unverified', now() - interval '1 day');
     """
 
-  /// A role with the rights that it needs and no others.
   private static let auditor = """
     DO $$ BEGIN CREATE ROLE auditor LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
     ALTER ROLE auditor NOSUPERUSER CONNECTION LIMIT -1; ALTER ROLE auditor RESET ALL;
@@ -34,7 +32,7 @@ struct DoctorTests {
     REVOKE INSERT, UPDATE, DELETE ON night_audit.trail, night_audit.schema_migrations FROM auditor;
     """
 
-  /// What the doctor says of the databases after `change`, and with `{database}` in the place of the database's name.
+  /// Diagnoses after `change`, in which `{database}` stands for the database's name.
   private func diagnoses(_ change: String) async throws -> [Diagnosis] {
     let conninfo = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
@@ -62,7 +60,7 @@ struct DoctorTests {
     #expect(Set(subjects).count == subjects.count)
   }
 
-  /// What was broken is named with its remedy, and nothing is said twice.
+  /// Expects the fault with its remedy, once.
   private func expect(_ breakage: Breakage, in found: [Diagnosis]) {
     let texts = found.map { "\($0.subject): \($0.problem ?? $0.warning ?? "")" }
     let match = found.first { diagnosis in
@@ -226,7 +224,7 @@ struct DoctorTests {
     Breakage(
       change: "UPDATE sales.receipts SET status = 'odd'", subject: "sales.receipts", remedy: "status",
       isProblem: false),
-    // More bad rows than a first night may have, and fewer than a later one.
+    // More bad rows than hold a first night, and fewer than hold a later one.
     Breakage(
       change: """
         INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
@@ -261,7 +259,6 @@ struct DoctorTests {
       remedy: "check database.url or libpq's PG* variables"),
   ]
 
-  /// A hundred orders of users `u1` to `u10` that were delivered.
   private static let hundred = """
     TRUNCATE sales.orders, sales.deliveries, sales.receipts;
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, verified_at,
@@ -418,7 +415,7 @@ struct DoctorTests {
     #expect(found.compactMap(\.problem).count == 1, "\(found)")
   }
 
-  /// Roles are the cluster's, not a database's.
+  /// Roles belong to the cluster, so that other tests would see the change.
   private func sharedReset() async throws {
     let conninfo = try await PrivatePostgres.shared().conninfo(database: "postgres")
     try await withBlockingThread { scope in

@@ -4,7 +4,7 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// The pages tell of everything that there is, and of nothing else.
+/// The pages describe every setting that exists, and no other.
 @Suite struct DocumentationTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -13,7 +13,7 @@ import Testing
     try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
   }
 
-  /// Every key, as the pages write those of sections.
+  /// Keys as the pages write them for sections.
   private static let keys =
     SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
     + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" } + ["findings.owners"]
@@ -35,7 +35,7 @@ import Testing
   @Test("the file that is installed has every key, and each that is commented out shows its default")
   func installedFile() throws {
     let lines = try text("cron/night-audit.yaml").split(separator: "\n", omittingEmptySubsequences: false)
-    // Remarks have one blank behind the sign, keys none or several.
+    // Remarks have one blank behind the sign, keys have none or several.
     let all = lines.map { line -> String in
       guard line.hasPrefix("#") else { return String(line) }
       return line.hasPrefix("# ") && !line.hasPrefix("#  ") ? "" : String(line.dropFirst())

@@ -10,11 +10,10 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// People and findings in a real database.
 @Suite struct FindingsEditorTests {
   private let now = Instant(seconds: 1_763_607_600)
 
-  /// Ten findings: `a0…` to `a9…`, seen first that many days ago.
+  /// Ten findings `a0…` to `a9…`, first seen that many days ago.
   private func withFindings(_ body: (PostgresSession, FindingsEditor) async throws -> Void) async throws {
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
@@ -136,12 +135,12 @@ import Testing
       #expect(tried.changed == [id(1), id(3), id(5), id(7)])
       #expect(try await editor.list(filter).allSatisfy { $0.reported.status == "open" && $0.history.isEmpty })
       #expect(try await editor.change(.all(filter), to: .status(.closed), by: "anna").changed == tried.changed)
-      // What people have closed stands on: the facts have not changed.
+      // A closed finding stays in the list, because its facts have not changed.
       #expect(numbers(try await editor.list(filter)) == [1, 3, 5, 7])
     }
   }
 
-  /// One of which everything was changed since is in nobody's way.
+  /// A change of which nothing is left is skipped.
   @Test func theLastChangeOfWhichAnythingIsLeftIsTakenBack() async throws {
     try await withFindings { _, editor in
       let first = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
@@ -161,7 +160,7 @@ import Testing
     try await withFindings { session, editor in
       _ = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
       let second = try await editor.change(.ids([id(1), id(2)]), to: .owner("carl"), by: "anna")
-      // The run that had met it was forgotten, and the right one met it again.
+      // The run was forgotten, and another run opened the finding again.
       try await session.executeScript(
         """
         UPDATE night_audit.findings SET owner = NULL WHERE finding_id = '\(id(1))';
@@ -223,7 +222,6 @@ import Testing
   }
 }
 
-/// All findings at once.
 private struct Gathered: FindingsOutput {
   static let wantsHistory = true
   private var findings: [StoredFinding] = []

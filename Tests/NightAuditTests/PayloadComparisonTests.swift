@@ -6,7 +6,6 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// Orders beside the signed transactions that their clients sent.
 @Suite struct PayloadComparisonTests {
   private static let now = Instant(seconds: 1_795_132_800)
 

@@ -5,9 +5,8 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// Root certificates are installed whole or not at all, and nothing but the pinned ones.
 @Suite struct RootInstallationTests {
-  /// Two self-signed authorities made for these tests; their keys were never kept.
+  /// Two self-signed test authorities; their keys were not kept.
   private static let certificates = [
     """
     MIIBeTCCAR+gAwIBAgIUXd9nW2OSHJIKCIEg8wiLgvIHTBowCgYIKoZIzj0EAwIwETEPMA0GA1UEAwwGVGVzdCAxMCAXDTI2MTEyMTA2MjQ1M1oY
@@ -111,7 +110,7 @@ import Testing
 
   @Test func aDirectoryThatCannotBeMadeIs73() async throws {
     try await inTemporaryDirectory { directory in
-      // A file stands where the directory should be: that stops even root.
+      // A file in place of the directory stops root, too.
       try Data().write(to: URL(fileURLWithPath: directory + "/file"))
       let error = await #expect(throws: RootInstallationError.self) {
         try await install(Self.certificates, in: directory + "/file/roots")

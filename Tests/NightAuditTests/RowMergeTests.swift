@@ -8,13 +8,12 @@ import Testing
 @testable import AuditStore
 @testable import NightAudit
 
-/// What comes back in a workbook, against what has happened to its finding before and since.
+/// Merges of returned rows with decisions before and after the workbook was made.
 @Suite struct RowMergeTests {
   private static let asOf = Instant(seconds: 1_795_132_800)
   private static let run = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
   private static let finding = String(repeating: "a", count: 32)
 
-  /// One finding that a night has opened.
   private func withFinding(_ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void) async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
@@ -31,7 +30,6 @@ import Testing
     }
   }
 
-  /// What a night does to the finding.
   private static func record(_ event: String, on connection: borrowing BlockingConnection) throws {
     try connection.execute(
       "INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event) VALUES ($1, $2, $3::uuid, $4)",
@@ -43,14 +41,14 @@ import Testing
       [PeopleChange(findingId: finding, decision: decision)], by: "ops", at: asOf, on: connection)
   }
 
-  /// A report that is made now, by a run that began long ago.
+  /// A report made now by a run that began long ago.
   private static func report(on connection: borrowing BlockingConnection) throws -> RowMerge.Written {
     RowMerge.Written(
       runId: "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d12", asOf: asOf - .days(1),
       newestEvent: try ReportMark(on: connection).newestEvent, began: 0)
   }
 
-  /// What is taken of a row in which somebody has filled in an owner, and no other cell; nil where it is refused.
+  /// The decisions of a row with an owner as its only entry; nil if it is refused.
   private static func merge(
     owner: String?, of columns: Set<String> = [FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due],
     _ written: [RowMerge.Written], on connection: borrowing BlockingConnection
@@ -65,7 +63,7 @@ import Testing
 
   @Test func whatWasDecidedBeforeTheReportWasMadeStandsInItsWorkbook() async throws {
     try await withFinding { connection in
-      // The run had begun already.
+      // The run began before this decision.
       try Self.decide(.owner("bob"), on: connection)
       let report = try Self.report(on: connection)
       #expect(try Self.merge(owner: "bob", [report], on: connection) == [])
@@ -74,7 +72,7 @@ import Testing
       try Self.decide(.owner("dana"), on: connection)
       #expect(try Self.merge(owner: "bob", [report], on: connection) == [])
       #expect(try Self.merge(owner: nil, [report], on: connection) == nil)
-      // Of a run of an earlier version nobody knows more than when it began.
+      // For a run of an earlier version only its start is known.
       var early = report
       early.newestEvent = nil
       #expect(try Self.merge(owner: nil, [early], on: connection) == [])
@@ -90,7 +88,7 @@ import Testing
     }
   }
 
-  /// One column that was sorted by itself would move decisions to other deals.
+  /// A column sorted by itself would move decisions to other orders.
   @Test(arguments: [("o", true), (" o ", true), ("other", false), (nil, true)])
   func aRowThatShowsAnotherOrderIsRefused(shown: String?, isTaken: Bool) async throws {
     try await withFinding { connection in
@@ -123,7 +121,7 @@ import Testing
   @Test func aFindingThatIsOpenedAnewStartsOver() async throws {
     try await withFinding { connection in
       try Self.decide(.owner("bob"), on: connection)
-      // Its run was forgotten, and the right one met it again.
+      // The run was forgotten, and another run opened the finding again.
       try connection.execute("UPDATE night_audit.findings SET owner = NULL")
       try Self.record("forgotten", on: connection)
       try Self.record("opened", on: connection)
@@ -138,7 +136,7 @@ import Testing
       let first = try Self.report(on: connection)
       try Self.decide(.owner("bob"), on: connection)
       let second = try Self.report(on: connection)
-      // In one of them the cell was empty, in the other it was cleared.
+      // The cell is empty in one report and was cleared in the other.
       #expect(try Self.merge(owner: nil, [first], on: connection) == [])
       #expect(try Self.merge(owner: nil, [second], on: connection) == [.owner(nil)])
       #expect(try Self.merge(owner: nil, [first, second], on: connection) == nil)

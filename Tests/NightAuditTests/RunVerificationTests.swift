@@ -4,7 +4,7 @@ import Testing
 @testable import AuditStore
 @testable import NightAudit
 
-/// What a report folder, and the trail, are believed.
+/// Verification of report folders, trail entries and their successors.
 @Suite struct RunVerificationTests {
   @Test func onlyWhatReconcileHasMadeIsOfNoRun() {
     func isSound(_ command: String?, isOfTrail: Bool, owner: String?) -> Bool {
@@ -28,11 +28,11 @@ import Testing
       #expect(isSound(kind, made: "x") && !isSound(kind, made: "y"), "\(kind)")
     }
     #expect(!isSound(.forgotten, made: "x") && !isSound(.forgotten, made: nil))
-    // Earlier versions have kept none of what they held.
+    // Earlier versions recorded no digest of held reports.
     #expect(isSound(.held, made: nil) && isSound(.found, made: nil))
     #expect(!isSound(.began, made: nil) && !isSound(.ended, made: nil))
     #expect(RunVerification.problem(ofContent: "x", recorded: nil, []) != nil)
-    // The first digest counts, the row has to agree, and no later entry hides that the run was forgotten.
+    // The first digest counts, the row must agree, and a forgotten run stays forgotten.
     func isSound(_ entries: [TrailEntry.Content], recorded: String) -> Bool {
       RunVerification.problem(ofContent: "x", recorded: recorded, entries) == nil
     }
@@ -66,7 +66,7 @@ import Testing
     for place in ["ad-hoc/2026-11-19-1", "held/20261120T030000Z-2"] {
       #expect(places("/old/\(place)", isNightly: false) == ["/old/\(place)", "/new/\(place)"])
     }
-    // Where its caller said is no place in the report directory, and a reconcile may have put its own there since.
+    // A folder elsewhere may contain a report of `reconcile` by now.
     func isInReports(_ directory: String, isNightly: Bool) -> Bool {
       RecordedReport(runId: "a", directory: directory, isNightly: isNightly, isShown: true).isInReports
     }
@@ -75,7 +75,6 @@ import Testing
     #expect(places("/out/2026-11-19", isNightly: false) == ["/out/2026-11-19"])
   }
 
-  /// An entry about a month that was let go, after another one.
   private func problem(ofReleaseBefore before: String?, after kind: Trail.Kind) -> String? {
     var entries = [Trail.Kind.start, kind, .released].enumerated().map { number, kind in
       TrailEntry.Content(
@@ -112,10 +111,10 @@ import Testing
     #expect(tables([night("a", at: 1, digests, found: digests)]) == [])
     #expect(tables([night("a", at: 1, digests, found: [:])]).count == 3)
     #expect(tables([night("a", at: 1, [:], found: ["findings_met": "x"])]) == ["a findings_met"])
-    // Of the first day that a later night keeps a part is gone, of the days before it all.
+    // The first day of a later night's lookback lost a part, earlier days all of it.
     let later = night("b", at: 25, ["findings_met": "w"], from: "2026-11-18", found: ["findings_met": "w"])
     #expect(tables([night("a", at: 1, digests, found: ["findings_met": "x"]), later]) == ["a order_nights 2026-11-19"])
-    // The same night made again takes the orders of the first one.
+    // The same night made again replaces the rows of the first one.
     let again = night("b", at: 1, digests, found: digests)
     #expect(tables([night("a", at: 1, digests, found: ["findings_met": "x"]), again]) == [])
     #expect(tables([night("a", at: 1, digests, found: [:]), again]) == ["a findings_met"])
@@ -128,7 +127,7 @@ import Testing
     init(_ kind: Trail.Kind, _ run: String) { (self.kind, self.run) = (kind, run) }
   }
 
-  /// Runs `a`, `b` and `d` have put their reports into one folder, `c` into another.
+  /// Runs `a`, `b` and `d` use one folder, `c` uses another.
   private func successors(of run: String, _ trail: [Step]) -> Set<String> {
     let reports = ["a", "b", "c", "d"].map { run in
       RecordedReport(runId: run, directory: run == "c" ? "/r/2" : "/r/1", isNightly: true, isShown: true)
@@ -141,7 +140,7 @@ import Testing
   }
 
   @Test func aReportIsReplacedByWhatWasPublishedThereLater() {
-    // Between its commit and the last word a run may be killed, as b is.
+    // A run may be killed between its commit and its last entry, as `b` is.
     let killed = [
       Step(.completed, "a"), Step(.published, "a"), Step(.began, "b"), Step(.completed, "b"), Step(.completed, "c"),
       Step(.published, "c"), Step(.began, "d"), Step(.ended, "d"),

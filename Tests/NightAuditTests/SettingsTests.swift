@@ -6,7 +6,6 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// Layers, types and refusals of the configuration.
 @Suite struct SettingsTests {
   private func load(_ yaml: String, _ environment: [String: String] = [:]) throws -> Settings {
     try SettingsLoader.load(
@@ -24,7 +23,7 @@ import Testing
     #expect(throws: ConfigurationError.self) { try load(app + "audit: {lookback: 30d}\naudit.lookback: 31d\n") }
   }
 
-  /// In YAML 1.1 an underscore in a number means nothing: 1_3 would be thirteen.
+  /// YAML 1.1 ignores underscores in numbers: 1_3 would be 13.
   @Test func aReportVersionIsItsTextWithAndWithoutQuotes() throws {
     for version in ["1_3", "'1_3'", "\"1_3\""] {
       let settings = try load(app + "appStoreConnect: {salesVersion: \(version)}\n")
@@ -191,7 +190,7 @@ import Testing
     #expect(warnings.contains { $0.contains(variable) } == isTold, "\(warnings)")
   }
 
-  /// Reports say whose a row is by its SKU alone.
+  /// Apple's reports identify an app by its SKU only.
   @Test(arguments: [("{bundleId: y, sku: A1}", "app.b.sku"), ("{bundleId: x, sku: B1}", "app.b.bundleId")])
   func whatTellsAppsApartIsOfOneApp(_ other: String, _ key: String) throws {
     let error = #expect(throws: ConfigurationError.self) {

@@ -3,7 +3,6 @@ import Testing
 
 @testable import NightAudit
 
-/// Which sign-offs of a report are refused.
 @Suite struct SignOffImportTests {
   private func refusal(
     _ new: [StoredSignOff.Line: String], beside standing: [[StoredSignOff.Line: String]] = [],
@@ -20,7 +19,7 @@ import Testing
       #expect(refusal([.preparedBy: "Dana", .reviewedBy: name])?.contains("cannot both") == true, "\(name)")
     }
     #expect(refusal([.preparedBy: "Zoe\u{308}", .reviewedBy: "Zo\u{EB}"])?.contains("cannot both") == true)
-    // The other name may stand in an earlier sign-off.
+    // The other name may be in an earlier sign-off.
     let before: [StoredSignOff.Line: String] = [.preparedBy: "Dana"]
     #expect(refusal([.reviewedBy: "dana"], beside: [before])?.contains("cannot both") == true)
     #expect(refusal([.reviewedBy: "Eva"], beside: [before]) == nil)

@@ -5,7 +5,6 @@ import Testing
 @testable import NightAudit
 @testable import TieOut
 
-/// What Apple counted and nobody here knows, as findings.
 struct TieOutFindingsTests {
   private typealias Week = TieOutTotals.Week
 
@@ -37,7 +36,7 @@ struct TieOutFindingsTests {
     }
   }
 
-  /// Where all apps are listed it is no single app's.
+  /// Without a filter the finding belongs to no single app.
   @Test(arguments: [["game", "quiz"], ["game+quiz"]])
   func aFindingIsListedForEachOfItsApps(apps: [String]) throws {
     let weeks = apps.map { week($0, "9.95") }
@@ -45,7 +44,6 @@ struct TieOutFindingsTests {
     for app in ["game", "quiz"] {
       var listed = try finding(weeks, listed: "com.example.\(app)")
       #expect(listed.bundleId == "com.example.\(app)")
-      // It is the same finding.
       listed.bundleId = nil
       #expect(try finding(weeks) == listed)
     }

@@ -4,7 +4,6 @@ import Testing
 
 @testable import NightAudit
 
-/// Which run a workbook that comes back is of.
 @Suite struct WorkbookOriginTests {
   private static func run(
     _ id: String, summary: String?, day: String = "2026-11-19", isPublished: Bool = true, content: String? = nil
@@ -14,7 +13,7 @@ import Testing
       summary: summary, day: day, isPublished: isPublished, content: content ?? "of \(id)")
   }
 
-  /// The runs that may have written it, and whose report is signed.
+  /// The candidate runs, and the run to sign.
   private func told(_ traits: WorkbookOrigin.Traits, among runs: [WorkbookOrigin.Run]) -> String {
     let origin = WorkbookOrigin(traits, among: runs)
     let signed = (try? origin.signed().written.runId) ?? "nobody's"
@@ -33,7 +32,7 @@ import Testing
     ] {
       #expect(told(WorkbookOrigin.Traits(digits: digits, day: "2026-11-19"), among: runs) == expected)
     }
-    // Of a workbook without its first sheet nobody knows more than the as-of, and nothing is signed on it.
+    // Without its first sheet a workbook has only its as-of, which identifies no report to sign.
     #expect(told(WorkbookOrigin.Traits(), among: runs) == "night user month again old signed: nobody's")
     #expect(told(WorkbookOrigin.Traits(digits: "dddd", day: "2026-11-18"), among: runs) == "signed: nobody's")
   }

@@ -6,7 +6,6 @@ import Testing
 @testable import Publishing
 @testable import Run
 
-/// What curl is told.
 @Suite struct CurlConfigurationTests {
   private let mail = DispatchTarget.Mail(
     account: .init(url: "smtp://mail.example.com:587", user: "auditor", passwordFile: "/x"), from: "a@example.com",
@@ -18,7 +17,7 @@ import Testing
       messageId: "<1@example.com>", attachments: ["/r/a;b\"c.xlsx"])
   }
 
-  /// What curl reads from a line: its config parser's escapes undone (curl(1), `--config`).
+  /// The values that curl reads: its escapes undone (curl(1), `--config`).
   private func values(_ configuration: String, of option: String) -> [String] {
     configuration.split(separator: "\n").filter { $0.hasPrefix("\(option) = \"") }.map { line in
       var value = ""
@@ -40,7 +39,7 @@ import Testing
   @Test func aMailIsBuiltOfPartsAndNothingBreaksOut() {
     let text = CurlConfiguration.mail(
       mail, message("one\ntwo; \"three\u{301}\"\u{301}\r\nurl = \"http://evil\"\n"), password: Secret("p\"w\\"))
-    // Every line is an option of ours: no text has begun one of its own.
+    // Every line is an option of ours, so that no text started another one.
     for line in text.split(separator: "\n") {
       #expect(line.wholeMatch(of: /[a-z0-9-]+( = ".*")?/) != nil, "\(line)")
     }

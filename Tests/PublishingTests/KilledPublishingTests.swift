@@ -6,11 +6,10 @@ import Testing
 
 @testable import Publishing
 
-/// A run may die at any step; the next one makes its work whole, and what is people's is never lost.
+/// A run may be killed at any step; the next run completes its work, and files of people are kept.
 @Suite struct KilledPublishingTests {
   private struct Killed: Error {}
 
-  /// A volume on which the given step is the last.
   private func volume(dyingAt last: Int, exchanges: Bool) -> VolumeCalls {
     let counter = Counter()
     var volume = VolumeCalls()
@@ -30,7 +29,7 @@ import Testing
     }
   }
 
-  /// Its volume takes it later, perhaps: until that is settled it is nobody's to clear away.
+  /// A report that waits for its volume must not be cleared away.
   @Test func whatWaitsForItsVolumeIsLeft() throws {
     let reports = try ReportsDirectory()
     let run = reports.run()
@@ -59,7 +58,7 @@ import Testing
       } catch is Killed {
         kills += 1
       }
-      // Whole, old or new, unless the kill came between two renames.
+      // Whole, old or new, unless killed between two renames.
       let seen = reports.text("2026-11-19/orders.csv")
       #expect(seen == "first" || seen == "second" || (seen == nil && !exchanges), "step \(last)")
       Leftovers(directory: reports.path).clear(except: [])
@@ -75,7 +74,7 @@ import Testing
     }
   }
 
-  /// Whoever looks at the volume meanwhile, such as `doctor`, takes nothing of it.
+  /// A concurrent reader of the volume, such as `doctor`, removes nothing.
   @Test(arguments: [true, false], [true, false])
   func whatWasDecidedIsFinished(_ exchanges: Bool, _ isFirst: Bool) throws {
     for last in 0... {
@@ -115,7 +114,7 @@ import Testing
         reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), digest: "0", known: reports.known) == nil)
   }
 
-  /// The same facts give the same bytes: the digest does not say which of two runs has made a folder.
+  /// The same facts give the same bytes, so the digest does not identify the run.
   @Test(arguments: [true, false]) func aRunIsFinishedFromItsOwnReport(_ isNight: Bool) throws {
     let reports = try ReportsDirectory()
     let destination =
@@ -134,7 +133,7 @@ import Testing
     #expect(ReportContents(directory: path)?.digest == digest)
     Leftovers(directory: reports.path + (isNight ? "" : "/ad-hoc")).clear(except: [])
     #expect(try reports.entries(isNight ? "" : "ad-hoc").filter { $0.hasPrefix(".") } == [])
-    // Nothing of it is left: it never appeared, whatever lies there with the same content.
+    // A report of the same content by another run does not count.
     let gone = try ReportFolder.resume(
       destination, token: reports.run(), asOf: ReportsDirectory.asOf(0), digest: digest, known: reports.known)
     #expect(gone == nil)
@@ -152,12 +151,12 @@ import Testing
     case .held:
       for host in ["a", "b"] { #expect(!isAbandoned(host, "1") && !isAbandoned(host, "2")) }
     case .free:
-      // Another container of this machine, this host before it was started anew, another host.
+      // Another container of this host, this host before a restart, another host.
       #expect(isAbandoned("b", "1") && isAbandoned("a", "2"))
       #expect(isAbandoned("b", "2") == isOld)
     case .unknown:
       #expect(isAbandoned("a", "1", false) && !isAbandoned("a", "1", true) && isAbandoned("a", "2", true))
-      // A process of that number in another container says nothing.
+      // A process ID of another container means nothing here.
       #expect(isAbandoned("b", "1", false) == isOld && isAbandoned("b", "2", true) == isOld)
     }
     #expect(

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Publishing
 
-/// What node_exporter reads.
 @Suite struct MetricsFileTests {
   private static let file = MetricsFile([
     MetricsFile.Metric("night_audit_orders", help: "Orders of the period.", value: "7"),
@@ -69,7 +68,7 @@ import Testing
     #expect(second.text.contains(#"_bucket{le="0.5"} 6"#) && second.text.contains(#"_bucket{le="+Inf"} 8"#))
     #expect(second.text.contains("_sum 3.5") && second.text.contains("_count 8"))
     try second.write(to: path)
-    // A night without a request keeps the counts.
+    // A night without requests keeps the counts.
     let third = MetricsFile([requests([]), latency(0, 0, 0)].map { $0.accumulated(from: path) })
     #expect(third.text == second.text)
 
@@ -134,13 +133,12 @@ import Testing
   }
 }
 
-/// What `verify` finds.
 @Suite struct ReportVerificationTests {
   @Test func everyChangedByteIsFound() throws {
     let reports = try ReportsDirectory()
     try reports.publish("a", .exact(reports.path + "/out"))
     let folder = reports.path + "/out"
-    // The fixture has no control totals, which is found out, too.
+    // The fixture has no control totals, which is a fault of its own.
     #expect(
       ReportVerification(directory: folder).checks.filter { $0.problem != nil }.map(\.subject) == ["control totals"])
     try reports.write("b", "out/orders.csv")

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Publishing
 
-/// Which nights are held.
 @Suite struct PlausibilityTests {
   private static let fifth = Share(millionths: 200_000)
   private static let before = Plausibility.Precedent(orders: 1_000, deliveries: 900)
@@ -96,7 +95,7 @@ import Testing
           $0.add(Self.finding(.wrongUser, order), wasOpen: true)
         }
       }
-      // Apple's corrections of its own reports.
+      // Corrections in Apple's reports do not count.
       for order in 400..<2_000 { $0.add(closing: Self.finding(.unreportedByShop, order)) }
     }
     #expect(causes(night).isEmpty != isHeld)

@@ -9,7 +9,6 @@ import Testing
 
 @testable import Publishing
 
-/// A directory with reports, as nights leave them.
 struct ReportsDirectory: ~Copyable {
   let path: String
   private let runs = Mutex<Set<String>>([])
@@ -23,17 +22,14 @@ struct ReportsDirectory: ~Copyable {
 
   static func asOf(_ hour: Int) -> Instant { Instant(seconds: 1_795_057_200 + Int64(hour) * 3_600) }
 
-  /// The runs that have published here, as a database would know them.
   var known: KnownRuns { runs.withLock { KnownRuns($0) } }
 
-  /// A run that the database knows from now on.
   func run() -> String {
     let run = UUID().uuidString.lowercased()
     runs.withLock { _ = $0.insert(run) }
     return run
   }
 
-  /// Writes files as a finished report has them.
   static func fill(
     _ folder: ReportFolder, _ files: [String: String], asOf: Instant, run: String, command: String = "run"
   ) throws {
@@ -72,7 +68,6 @@ struct ReportsDirectory: ~Copyable {
 
   func text(_ name: String) -> String? { try? String(contentsOfFile: "\(path)/\(name)", encoding: .utf8) }
 
-  /// Everything below it, hidden entries too.
   func entries(_ folder: String = "") throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: "\(path)/\(folder)").sorted()
   }
@@ -80,9 +75,9 @@ struct ReportsDirectory: ~Copyable {
   static let report = ["SHA256SUMS", "book.xlsx", "orders.csv", "run.json", "summary.json"]
 }
 
-/// Reports appear whole, and take nothing from anybody.
+/// Reports appear whole, and files of people are never lost.
 @Suite struct ReportFolderTests {
-  /// Somebody saves a file through a window that shows the old folder, while it is taken apart.
+  /// A person saves a file into the old folder while it is dissolved.
   @Test func whatIsSavedIntoTheOldFolderMeanwhileIsKept() throws {
     let reports = try ReportsDirectory()
     try reports.publish("one", reports.night())
@@ -102,7 +97,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.entries() == ["2026-11-19", "latest"])
   }
 
-  /// What nobody can list is not empty. In the place of the directory comes something that the system does not list.
+  /// A folder that cannot be listed must not count as empty. /dev/null replaces its descriptor.
   @Test func aFolderThatCannotBeListedIsNotAnEmptyOne() throws {
     let reports = try ReportsDirectory()
     let folder = try #require(OpenDirectory(reports.path))
@@ -113,7 +108,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(throws: PublishingFailure.self) { try folder.names() }
   }
 
-  /// Each mark says that people's files may lie in the staging directory; none of them says where these belong.
+  /// A mark protects files of people; its content must not decide where they are moved.
   @Test(arguments: [["a", "b"], [".."], ["."], [".night-audit-x.partial"]])
   func aMarkThatNamesNoFolderMovesNothing(_ marked: [String]) throws {
     let reports = try ReportsDirectory()
@@ -131,7 +126,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(try String(contentsOfFile: names.old + "/notes.txt", encoding: .utf8) == "kept")
   }
 
-  /// Whoever may write to the report volume plants a lease, a mark and a folder of a run that never was.
+  /// An attacker with write access to the volume plants a lease, a mark and a folder.
   @Test func aPlantedLeaseMovesNothingOutOfItsDirectory() throws {
     let reports = try ReportsDirectory()
     let outside = reports.path + "-outside"
@@ -164,7 +159,7 @@ struct ReportsDirectory: ~Copyable {
     try reports.publish("theirs", .exact(reports.path + "/out"))
     let before = try reports.entries()
     let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
-    // Any other day of the same directory, too.
+    // Also for another day of the same directory.
     for destination in [
       reports.night(), reports.night("2026-11-20"), .held(directory: reports.path, date: "2026-11-19"), adHoc,
       .exact(reports.path + "/out"),
@@ -178,7 +173,7 @@ struct ReportsDirectory: ~Copyable {
     for place in ["2026-11-19", "held/2026-11-19", "out"] { #expect(reports.text(place + "/orders.csv") == "theirs") }
   }
 
-  /// A `reconcile` is recorded nowhere, so that nobody can know its run.
+  /// The database records no run of `reconcile`.
   @Test func theReportOfAReconcileIsReplacedWhereItsCallerPutIt() throws {
     let reports = try ReportsDirectory()
     let out = ReportFolder.Destination.exact(reports.path + "/out")
@@ -217,7 +212,7 @@ struct ReportsDirectory: ~Copyable {
     try reports.publish("older again", reports.night(), hour: 1)
     #expect(reports.text("latest/orders.csv") == "next")
     #expect(try reports.entries() == ["2026-11-19", "2026-11-20", "latest"])
-    // Not even to what is there, when somebody has taken the newest away.
+    // Not even to an existing night, after the newest one was deleted.
     try FileManager.default.removeItem(atPath: reports.path + "/2026-11-20")
     try reports.publish("once more", reports.night(), hour: 2)
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: reports.path + "/latest") == "2026-11-20")
@@ -250,7 +245,7 @@ struct ReportsDirectory: ~Copyable {
     try reports.write("precious", "theirs/notes.txt")
     try reports.write("precious", "file")
     try FileManager.default.createSymbolicLink(atPath: reports.path + "/link", withDestinationPath: "out")
-    // A folder with sums of its own is no report of ours either.
+    // A folder with a foreign `SHA256SUMS` is no report of night-audit.
     try FileManager.default.createDirectory(atPath: reports.path + "/mirror", withIntermediateDirectories: false)
     try reports.write("x", "mirror/x")
     try reports.write("\(String(repeating: "0", count: 64))  x\n", "mirror/SHA256SUMS")
@@ -299,7 +294,7 @@ struct ReportsDirectory: ~Copyable {
     func problem() -> String? { ReportContents(directory: folder)?.problem }
     try reports.write("notes", "2026-11-19/notes.txt")
     #expect(problem() == nil)
-    // Another exit status belongs to the same report.
+    // Another exit status does not change the report.
     try reports.write(#"{"run_id": "a", "exit_status": 73}"#, "2026-11-19/run.json")
     #expect(problem() == nil)
     try reports.write("edited", "2026-11-19/book.xlsx")
@@ -308,7 +303,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(problem()?.hasPrefix("\(folder)/book.xlsx is missing") == true)
   }
 
-  /// Nobody has published it: the night that is held now is the one to look at, whatever instant it is made for.
+  /// The latest attempt of a held night replaces the earlier one, whatever its as-of.
   @Test func whatIsHeldIsReplacedByAnAuditOfAnEarlierInstant() throws {
     let reports = try ReportsDirectory()
     let held = ReportFolder.Destination.held(directory: reports.path, date: "2026-11-19")
@@ -369,7 +364,7 @@ struct ReportsDirectory: ~Copyable {
     let folder = try ReportFolder(
       reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
     try folder.write(Data("half".utf8), as: "report")
-    // Another run that starts meanwhile leaves it alone.
+    // Another run must not touch it.
     Leftovers(directory: reports.path).clear(except: [])
     #expect(try reports.entries().count == 2)
     folder.discard()
@@ -406,7 +401,7 @@ struct ReportsDirectory: ~Copyable {
     let found = try VolumeProbe(directory: reports.path, volume: volume).examine()
     #expect((found == .exchanges) == exchanges)
     #expect(try reports.entries() == [])
-    // The folder of a first night is not there yet.
+    // The folder does not exist before the first night.
     let first = try VolumeProbe(directory: reports.path + "/of/the-first-night", volume: volume).examine()
     #expect(first == found)
     #expect(try reports.entries() == [])

@@ -6,7 +6,6 @@ import Testing
 
 @testable import Publishing
 
-/// Which folders go.
 @Suite struct ReportRetentionTests {
   private func night(_ day: Int, _ isComplete: Bool = true) -> ReportRetention.Folder {
     ReportRetention.Folder(
@@ -29,7 +28,7 @@ import Testing
     #expect(later.expired(folders).map(\.path) == ["2026-11-15", "2026-11-17", "2026-11-18", adHoc.path])
   }
 
-  /// Wherever it lies, and by whatever name the run is asked for; nothing of other runs, and nothing of people's.
+  /// In every place and by every name; other runs and files of people stay.
   @Test func whatAForgottenRunHasWrittenGoes() throws {
     let reports = try ReportsDirectory()
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -44,7 +43,7 @@ import Testing
     let before = try #require(ReportContents(directory: reports.path + "/2026-11-19")?.runId)
     let folders = ReportDirectory(directory: reports.path, known: KnownRuns(["wrong", before]), logger: logger)
     #expect(folders.makers == ["wrong", before])
-    // What another installation has made is not seen, and stays.
+    // Reports of another installation are ignored.
     #expect(ReportDirectory(directory: reports.path, known: KnownRuns(), logger: logger).folders() == [])
 
     try folders.forget(night: "2026-11-20", ofRun: "another", madeAsOf: asOf)
@@ -59,7 +58,7 @@ import Testing
     for place in apart { try folders.forget(apart: "\(reports.path)/\(place)", ofRun: "wrong", madeAsOf: asOf) }
     #expect(try reports.entries("held") == [])
     #expect(try reports.entries("ad-hoc") == [])
-    // What somebody has put there stays, and is not the newest night.
+    // A folder with files of people stays, and is not the newest night.
     try reports.write("signed off", "2026-11-20/notes.txt")
     try folders.forget(night: "2026-11-20", ofRun: "wrong", madeAsOf: asOf)
     #expect(reports.text("2026-11-20/notes.txt") == "signed off")

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Nights of a shop whose relations lie on the workers of a Citus coordinator, by the ids of orders and by those of users: the
-# same bytes as of plain Postgres, but for the sheet About, which says what was read again; and over Spark, where pyspark is
-# here, the same bytes as of one process. Runs where NIGHT_AUDIT_TEST_CITUS is set and the extension is installed for the
-# newest server here.
+# Audits a shop on a Citus coordinator, distributed by order and by user, and over Spark if pyspark is installed.
+# Expects the bytes of plain Postgres, except on the sheet About. Runs if NIGHT_AUDIT_TEST_CITUS is set and the newest
+# server has the extension.
 # usage: citus.sh BINARIES [ORDERS]
 set -euo pipefail
 
@@ -28,7 +27,7 @@ for worker in first second; do
 done
 port=$shop_port
 
-# audit CONFIGURATION REPORTS: two nights, orders of one product and of one user, and what is said of one order.
+# audit CONFIGURATION REPORTS: two nights, filtered reports, and the explanation of an order.
 audit() {
   local settings=(--quiet --config "$1")
   for day in 19 20; do
@@ -46,8 +45,7 @@ read -r user order < <("${ask[@]}" --tuples-only --no-align --field-separator=' 
   --command="SELECT user_id, min(order_id) FROM sales.orders GROUP BY 1 HAVING count(*) > 1 ORDER BY 1 LIMIT 1")
 audit night-audit.yaml reports
 
-# Each relation with a column of its own that the rows are spread by and that is never NULL: orphans have one, too. Keys are
-# composite, because Citus wants that column in them.
+# Citus needs a distribution column that is never NULL and part of each key, so orphans have one, too.
 spread() {
   say "Spread by $1"
   "${ask[@]}" --command='DROP DATABASE IF EXISTS ours' --command='CREATE DATABASE ours'
@@ -85,7 +83,7 @@ PYTHON
   "$binaries/night-audit" doctor --config "$1.yaml" | grep -q 'workers share no snapshot' || fail "the doctor knows no Citus"
 }
 
-# over_spark CONFIGURATION REPORTS: no snapshot spans the workers there either, so that what would be critical is read again.
+# over_spark CONFIGURATION REPORTS: no snapshot spans the workers, so critical findings are read again.
 over_spark() {
   local spark=${SPARK_PYTHON:-$repository/.build/spark/bin/python}
   [ -x "$spark" ] || {

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# A machine of its own, as far as files and processes go: every command of the README, in its order, then Debian's own cron
-# with a mail captured. What is written stays in memory and is gone afterwards.
+# Runs every command of the README in a private file system, then Debian's cron with a captured mail.
 # usage: host.sh PROGRAM
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -11,7 +10,7 @@ if [ "${2:-}" != inside ]; then
     echo "host: passed over, because a machine of its own can only be made by root, with the right to mount"
     exit 0
   }
-  # cron as Debian has it, unpacked into the machine and not installed on this one.
+  # Debian's cron, unpacked and not installed on this machine.
   mkdir -p "$repository/.build/real-parts/cron"
   (cd "$repository/.build/real-parts/cron" && { ls cron_*.deb >/dev/null 2>&1 || apt-get download --quiet --quiet -o APT::Sandbox::User=root cron; })
   exec unshare --mount --pid --fork --kill-child "$0" "$program" inside
@@ -29,7 +28,7 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/tmp" && chmod 1777 "$root/tmp"
 mount -t tmpfs tmpfs "$root/run"
-# What this machine has of night-audit is not that one's.
+# Removes this machine's installation of night-audit from the private file system.
 rm -rf "$root/etc/night-audit" "$root/var/lib/night-audit" "$root"/etc/cron.d/night-audit* "$root"/usr/local/bin/night-audit
 dpkg-deb --fsys-tarfile "$repository"/.build/real-parts/cron/cron_*.deb |
   tar --extract --keep-directory-symlink --directory "$root"
@@ -45,7 +44,7 @@ fail() {
 say "README, Install"
 block sh 'sudo make install' README.md >"$memory/install"
 grep -q 'make install$' "$memory/install" || fail "the README does not install"
-# The program as make install puts it, with the configuration's example and the crontab of that prefix.
+# Files of `make install`, with the example configuration and the crontab of that prefix.
 make -s -C "$repository" install-files PROGRAM="$program" DESTDIR="$root" PREFIX=/usr/local
 make -s -C "$repository" install-files PROGRAM="$program" DESTDIR="$root/tmp/other" PREFIX=/opt/night-audit
 ! grep -rIn '/usr/local/bin' "$root/tmp/other" || fail "another prefix than make install was given"
@@ -54,7 +53,7 @@ grep -v 'make install$' "$memory/install" | sed 's/^sudo //' | inside sh -e
 scratch=$memory
 trap stop_server EXIT
 first_night
-# There is no systemd here to enable a timer with; that the units can be loaded can be said without.
+# Without systemd the timer cannot be enabled, but the units can be verified.
 if command -v systemd-analyze >/dev/null; then
   install -m 0644 "$root"/usr/local/share/night-audit/*.service "$root"/usr/local/share/night-audit/*.timer "$root/etc/systemd/system/"
   inside systemd-analyze verify /etc/systemd/system/night-audit.timer /etc/systemd/system/night-audit-recheck.timer
@@ -67,10 +66,10 @@ file=$(mktemp /tmp/mail.XXXXXX)
 cat >"$file"
 mv "$file" "$(echo "$file" | sed 's|/mail|/mailed|')"
 MAIL
-# As the package's own script does.
+# As the script of cron's package does.
 inside addgroup --system --quiet crontab
 inside install -d -m 1730 -g crontab /var/spool/cron/crontabs
-# Every minute instead of once a night; everything else is the file that is installed.
+# Every minute in place of once a night; otherwise the installed file.
 sed -e 's/^15 3 /* * /' -e '/recheck/d' "$root/usr/local/share/night-audit/night-audit.crontab" >"$root/etc/cron.d/night-audit"
 chmod 0644 "$root/etc/cron.d/night-audit"
 grep -q '^\* \* \* \* \* night-audit night-audit run --quiet$' "$root/etc/cron.d/night-audit" || fail "the crontab is another one"
@@ -79,7 +78,7 @@ runs() { sql --tuples-only --no-align --command="SELECT count(*) FROM night_audi
 before=$(runs)
 inside cron -f &
 cron=$!
-# wait_for COMMAND...: cron looks once a minute.
+# wait_for COMMAND...: longer than a minute, because cron runs once a minute.
 wait_for() {
   local end=$((SECONDS + 150))
   until "$@" >/dev/null 2>&1; do
@@ -91,7 +90,7 @@ more_runs() { [ "$(runs)" -gt "$before" ]; }
 mails() { compgen -G "$root/tmp/mailed*"; }
 wait_for more_runs || fail "cron has started no night"
 ! mails || fail "a complete night was mailed: $(cat "$root"/tmp/mailed*)"
-# Nothing can be read any more.
+# Makes the next night fail.
 sql --command='ALTER VIEW sales.deliveries RENAME TO gone'
 wait_for mails || fail "a night that failed was not mailed"
 cat "$root"/tmp/mailed*

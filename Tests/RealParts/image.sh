@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The image of cron/Dockerfile, built and run without a daemon: buildah in a chroot, on a Debian 12 that debootstrap makes in
-# the place of the registry's.
+# Builds and runs cron/Dockerfile without a daemon: buildah in a chroot, on a base image by debootstrap.
 # usage: image.sh PACKAGE.deb
 set -euo pipefail
 
@@ -13,7 +12,7 @@ export TMPDIR=$work
 trap 'rm -rf "$work"' EXIT
 say() { printf '\n%s\n' "$1"; }
 fail() { echo "image: $1" >&2; exit 1; }
-# Images of its own, and nothing of this machine's settings.
+# Independent of this machine's images and settings.
 builder() { buildah --root "$work/images" --runroot "$work/run" --storage-driver vfs "$@"; }
 
 say "A base of the name that the Dockerfile asks for"
@@ -31,7 +30,7 @@ builder build --isolation chroot --pull-never --quiet --file "$repository/cron/D
 
 say "The program in it"
 container=$(builder from --pull-never localhost/night-audit)
-# As the image says: its user, its folder, its program.
+# The image's user and program.
 [ "$(builder inspect --format '{{.OCIv1.Config.User}} {{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}' "$container")" = \
   'night-audit [/usr/bin/night-audit] [run]' ] || fail "another user or command than the Dockerfile's"
 inside() { builder run --isolation chroot "$container" -- "$@"; }

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
-# Builds and tests the module Spreadsheet against the newest libxlsxwriter that can be had, once as it comes and once as
-# Ubuntu links it (-Bsymbolic-functions), and against the installed one in release mode.
-#
-# The source comes from LIBXLSXWRITER_SOURCE (a .tar.gz), else from Debian's source packages: of the stable release, or where
-# the mirror has none of it, of the one before.
+# Tests Spreadsheet with the newest libxlsxwriter, plainly linked and as Ubuntu links it (-Bsymbolic-functions).
+# Tests the installed one in release mode, too. The source is LIBXLSXWRITER_SOURCE (a .tar.gz), or Debian's stable
+# source package, or that of the release before.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD
@@ -27,7 +25,7 @@ fetch() {
   return 1
 }
 
-# An apt of its own: what this machine installs stays as it is.
+# A private apt configuration, so that this machine does not change.
 fetch_from() {
   local apt=$work/apt-$1
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
@@ -39,19 +37,19 @@ fetch_from() {
   ) && mv "$apt"/libxlsxwriter_*.orig.tar.gz "$work/source.tar.gz"
 }
 
-# build NAME [VARIABLE=VALUE...]: the library into $work/NAME.
+# build NAME [VARIABLE=VALUE...]: builds the library into $work/NAME.
 build() {
   local name=$1 source=$work/source-$1
   shift
   rm -rf "$source" "${work:?}/$name"
   mkdir -p "$source" "$work/$name/lib/pkgconfig"
   tar -xzf "$work/source.tar.gz" -C "$source" --strip-components=1
-  # An archive of a checkout lacks the empty folder that the makefile copies to.
+  # An archive of a checkout lacks the empty folder that the makefile needs.
   mkdir -p "$source/lib"
   env "$@" make -C "$source" USE_SYSTEM_MINIZIP=1 >"$work/$name.log" 2>&1 || { tail -30 "$work/$name.log"; return 1; }
   cp -r "$source/include" "$work/$name/"
   cp -a "$source"/lib/* "$work/$name/lib/"
-  # The linker takes the first directory that has the library: ours stands before the system's in every package's line.
+  # The linker uses the first directory that has the library, so ours comes before the system's.
   local package
   for package in libpq expat minizip; do
     sed "s|^Libs:|Libs: -L$work/$name/lib|" "$(pkg-config --variable=pcfiledir $package)/$package.pc" \
@@ -61,7 +59,7 @@ build() {
     "$work/$name/lib" "$work/$name/include" >"$work/$name/lib/pkgconfig/xlsxwriter.pc"
 }
 
-# judge NAME: the module's tests against the library in $work/NAME.
+# judge NAME: runs the module's tests with the library in $work/NAME.
 judge() {
   local scratch=$root/.build/real-parts/spreadsheet-$1
   export PKG_CONFIG_PATH=$work/$1/lib/pkgconfig LD_LIBRARY_PATH=$work/$1/lib

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The Debian package on a bare system: installs, does the README's commands to the first night, upgrades with its state, is
-# removed and purged without a trace.
+# Installs the Debian package on a bare system, runs the README's commands, upgrades, removes and purges it.
 # usage: package.sh PACKAGE.deb
 set -euo pipefail
 
@@ -22,11 +21,11 @@ say "A bare Debian 12"
 rm -rf "$root"
 mkdir -p "$(dirname "$root")"
 debootstrap --variant=minbase bookworm "$root" >"$root.log" 2>&1 || { tail -n 20 "$root.log"; exit 1; }
-# Without /proc no program of Swift knows its own arguments.
+# Swift programs read their arguments from /proc.
 mount -t proc proc "$root/proc"
 scratch=$(mktemp -d)
 trap 'stop_server; umount "$root/proc"; rm -rf "$root" "$scratch"' EXIT
-# Nothing is started by being installed.
+# Prevents services from starting during installation.
 install -m 0755 /dev/stdin "$root/usr/sbin/policy-rc.d" <<<$'#!/bin/sh\nexit 101'
 cp "$package" "$root/night-audit.deb"
 
@@ -38,11 +37,11 @@ inside getent passwd night-audit
 [ "$(inside stat -c '%U:%G %a' /var/lib/night-audit)" = "night-audit:night-audit 750" ] || fail "wrong rights of /var/lib/night-audit"
 [ "$(inside stat -c '%U:%G %a' /etc/night-audit/night-audit.yaml)" = "root:night-audit 640" ] || fail "wrong rights of the configuration"
 inside sh -c '! grep -rl /usr/local /lib/systemd/system/night-audit* /usr/share/doc/night-audit/examples' || fail "another prefix than the package's"
-# A function of the program's with the name of one of libc's would replace it in every library.
+# An exported function with the name of one of libc's would replace it in every library.
 symbols() { nm --dynamic --defined-only "$1" | awk '$2 == "T" || $2 == "W" || $2 == "i" { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 replaced=$(comm -12 <(symbols "$root/usr/bin/night-audit") <(symbols "$root"/lib/*/libc.so.6))
 [ -z "$replaced" ] || fail "the program replaces functions of libc's: $replaced"
-# Without a database the doctor has something to say, and says it.
+# The doctor must report the missing database as JSON.
 inside night-audit doctor --json >"$root.doctor" && fail "the doctor is content without a database"
 python3 -m json.tool "$root.doctor" >/dev/null || fail "the doctor's answer is no JSON"
 

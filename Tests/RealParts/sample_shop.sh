@@ -1,5 +1,5 @@
-# The sample shop of a test that is a shell script: a private server with its relations, a simulator of Apple, and a
-# configuration. Whoever sources it has set `name`, `binaries`, `orders` and `python`.
+# Sourced by shell tests: a private server with the sample shop, a simulator, and a configuration.
+# Needs `name`, `binaries`, `orders` and `python`.
 
 source "$(dirname "${BASH_SOURCE[0]}")/../Demo/shop.sh"
 
@@ -9,18 +9,18 @@ fail() {
 }
 free_port() { "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# listen NAME OPTIONS: a server that is at `port` of loopback, too.
+# listen NAME OPTIONS: starts a server that listens at `port` of loopback, too.
 listen() {
   port=$(free_port)
   start_server "$@" -c listen_addresses=127.0.0.1 -c port="$port"
 }
-# at PORT OPTIONS: psql at a server.
+# at PORT OPTIONS: runs psql.
 at() {
   local port=$1
   shift
   query --host=127.0.0.1 --port="$port" "$@"
 }
-# configure FILE DATABASE REPORTS LINE: a configuration, with a further line about its database.
+# configure FILE DATABASE REPORTS LINE: writes a configuration, with an extra line about its database.
 configure() {
   cat >"$1" <<YAML
 database:
@@ -37,7 +37,7 @@ report:
   directory: $work/$3
 YAML
 }
-# Whatever is incomplete about the sample shop (3) is so everywhere.
+# The sample shop is always incomplete (3).
 allowing_incomplete() { "$@" || [ $? -eq 3 ]; }
 
 say "A shop of $orders orders, and what Apple says about them"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A night over a Spark cluster of a master and two workers, by the package as pip installs it: the same bytes as of one process,
-# also of claims that compete across parts. In the middle of it a worker is killed while orders change, and the job ends with
-# the bytes of before or after the change. So it does where the shop lies in two databases and a lake.
+# Audits a night on a Spark cluster of a master and two workers, with the pip package, and expects the bytes of one
+# process.
+# Includes claims that compete across parts, a killed worker while orders change, and a shop in two databases and a
+# lake.
 # usage: spark.sh BINARIES [ORDERS]
 set -euo pipefail
 
@@ -18,7 +19,7 @@ name=spark
 source "$repository/Tests/RealParts/sample_shop.sh"
 
 say "The package, as pip installs it"
-# A copy, because a build leaves files beside what it builds.
+# A copy, because a build leaves files beside its source.
 cp -r "$repository/Sources/night-audit-spark" package
 "$python" -m venv --without-pip installed
 "$python" -c 'import os, pyspark; print(os.path.dirname(os.path.dirname(pyspark.__file__)))' >pyspark.pth
@@ -27,17 +28,17 @@ mv pyspark.pth installed/lib/python*/site-packages
   fail "the package cannot be installed: $(cat pip.log)"
 "$python" -m pip --python installed/bin/python check >pip.log || fail "the package wants another Spark: $(cat pip.log)"
 installed=$work/installed/bin
-# What executors import is installed, too.
+# Executors import from the installed package, too.
 export PYSPARK_PYTHON=$installed/python PYSPARK_DRIVER_PYTHON=$installed/python SPARK_LOCAL_IP=127.0.0.1
 
 say "What is judged across parts"
 "${ask[@]}" --command="CREATE VIEW sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type,
   NULL::text AS name, NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders"
-# A date that no report can show is reported, wherever its row is.
+# A date that no report can show is a bad row in every part.
 "${ask[@]}" --command="INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status,
   created_at, updated_at) VALUES ('far-0', 'far', 'gems.100', 1, 9.90, 'USD', 'verified', '9999-12-31T12:00Z', '2026-11-01T00:00Z')"
-# Three orders in the first, the middle and the last part, of one user, each of which names the payment of the next one. Their
-# app receipts prove what was paid, but not for which order.
+# Orders of one user in the first, middle and last part, each of which states the payment of the next one. Their app
+# receipts contain the payments without their orders.
 "${ask[@]}" <<'SQL'
 CREATE TEMPORARY TABLE chain AS
 SELECT order_id, (ARRAY['1-chain-3', '5-chain-6', '9-chain-9'])[row_number() OVER by_id] AS link,
@@ -53,7 +54,7 @@ SQL
 audit=(--config night-audit.yaml --as-of "$as_of" --since 2026-09-20 --until 2026-11-20)
 allowing_incomplete "$binaries/night-audit" recheck --quiet --config night-audit.yaml --as-of "$as_of"
 "${ask[@]}" --command='ANALYZE'
-# parts_of ORDER...: in which of three parts they lie.
+# parts_of ORDER...: the parts of orders, of three.
 parts_of() {
   "$binaries/night-audit" audit-part --plan 3 "${audit[@]}" </dev/null | "$python" -c '
 import bisect, json, sys
@@ -62,18 +63,18 @@ print(*(bisect.bisect_right(cuts, order.encode()) for order in sys.argv[1:]))' "
 }
 [ "$(parts_of 1-chain-3 5-chain-6 9-chain-9)" = "0 1 2" ] || fail "claims that compete do not lie in three parts"
 allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --out one
-# Each states the ID of the next one's purchase, and owns its own by its proof.
+# Each order states the next one's transaction ID, and owns its own purchase by proof.
 [ "$(grep -c ',bought_twice,minor,[59]-chain-[69],' one/findings.csv)" = 2 ] && ! grep -q 'duplicate_claim.*chain' one/findings.csv ||
   fail "claims do not compete: $(grep chain one/findings.csv)"
 
-# Three orders of one database, one in each part, that are sold and delivered, or refunded and taken back.
+# Orders in three parts that are delivered and refunded in turn.
 mapfile -t changing < <("${ask[@]}" --tuples-only --no-align --command="
   SELECT unnest(ARRAY[ids[1], ids[cardinality(ids) / 2], ids[cardinality(ids)]])
   FROM (SELECT array_agg(order_id ORDER BY order_id) AS ids FROM sales.orders
         WHERE status = 'verified' AND transaction_id IS NOT NULL AND user_id <> 'chain' AND right(order_id, 1) BETWEEN '5' AND '7'
           AND EXISTS (SELECT FROM sales.deliveries WHERE deliveries.order_id = orders.order_id AND revoked_at IS NULL)) AS sold")
 [ "$(parts_of "${changing[@]}")" = "0 1 2" ] || fail "orders that change do not lie in three parts: ${changing[*]}"
-# One statement, so that nobody may see a half of it.
+# One statement, so that no reader sees half of the change.
 change="WITH goods AS (
     UPDATE sales.deliveries SET revoked_at = CASE WHEN revoked_at IS NULL THEN timestamptz '2026-11-19T00:00Z' END
     WHERE order_id IN ('${changing[0]}', '${changing[1]}', '${changing[2]}'))
@@ -87,7 +88,7 @@ allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --ou
 say "A master and two workers"
 spark=$("$python" -c 'import pyspark, os; print(os.path.dirname(pyspark.__file__))')
 master_port=$(free_port)
-# class NAME ARGUMENTS...: a program of Spark's own.
+# class NAME ARGUMENTS...: runs a program of Spark.
 class() {
   local name=$1
   shift
@@ -108,14 +109,14 @@ wait_for 60 "$worker" grep -q 'Successfully registered' second.log
 wait_for 60 "$worker" grep -q 'Successfully registered' first.log
 
 job=("$installed/night-audit-spark")
-# spread DIR OPTIONS: the parts of the night, audited by the cluster.
+# spread DIR OPTIONS: audits the parts on the cluster.
 spread() {
   local parts=$1
   shift
   "${job[@]}" --master "spark://127.0.0.1:$master_port" "${audit[@]}" --parts "$parts" --partitions 3 \
     --binary "$binaries/night-audit" "$@" >"$parts.log" 2>&1
 }
-# publish NAME [REPORT...]: the report of what the cluster has left is one of those of a single process, byte by byte.
+# publish NAME [REPORT...]: joins the parts, and compares the report with those of one process.
 publish() {
   local parts=$1 report
   shift
@@ -125,19 +126,19 @@ publish() {
   done
   fail "$parts: other bytes than of one process: $(cat differences-*; diff "$report/orders.csv" "report-$parts/orders.csv")"
 }
-# start_changing DATABASE: orders change from one state to the other, again and again, and each state is written down.
+# start_changing DATABASE: changes orders back and forth, and records each state.
 start_changing() {
   : >changes
   touch is-changing
   while [ -e is-changing ]; do
     echo "$change"
-    # Some hundred times in a job; without a pause a processor had nothing else to do.
+    # Some hundred changes during a job; the pause leaves the processors to it.
     sleep 0.1
   done | "${ask[@]}" --dbname="$1" --tuples-only --no-align >changes &
   writer=$!
   processes+=("$writer")
 }
-# end_changing NAME: when the job has ended. Orders have changed while it read them, and are what they were before.
+# end_changing NAME: ends the changes, which must have happened during the job, and restores the orders.
 end_changing() {
   rm is-changing
   wait "$writer"
@@ -159,7 +160,7 @@ spread disturbed &
 running=$!
 wait_for 120 "$running" test -s disturbed/receipts.frames
 begun=$(wc -l <changes)
-# The executors that it started go with it.
+# The executors of the worker end with it.
 kill -KILL "$worker"
 pkill -KILL --parent "$worker" || true
 wait "$running" || fail "the job did not survive the worker"
@@ -169,7 +170,7 @@ job=("$installed/python" -m night_audit_spark)
 
 say "The shop in two databases and a lake, while orders of one of them change"
 pg_dump --host=127.0.0.1 --port="$port" --username=shop --schema=sales postgres >sales.dump
-# The west is the lake. Receipts and deliveries without an order stay in the south.
+# The lake is the west. Receipts and deliveries without an order stay in the south.
 place="CASE WHEN right(order_id, 1) < '5' THEN 'west' WHEN right(order_id, 1) < '8' THEN 'north' ELSE 'south' END"
 for database in north south; do
   "${ask[@]}" --command="CREATE DATABASE $database"
@@ -187,12 +188,12 @@ for relation in ("orders", "receipts", "deliveries"):
     rows = spark.read.jdbc(sys.argv[1], f"(SELECT * FROM sales.{relation} WHERE right(order_id, 1) < '5') AS west",
                            properties={"user": "shop", "driver": "org.postgresql.Driver"})
     rows.write.parquet(f"west/{relation}")
-# As pandas writes whole numbers of which some are missing.
+# As pandas writes integers with missing values.
 deliveries = spark.read.parquet("west/deliveries")
 for kind in ("double", "decimal(20,2)"):
     deliveries.withColumn("order_id", functions.lit(17).cast(kind)).write.parquet(f"{kind}/deliveries")
 PYTHON
-# Nobody tells where ids are to be cut.
+# Without statistics there is no hint for the cuts between parts.
 "${ask[@]}" --command='DELETE FROM pg_statistic'
 start_changing north
 spread divided --sales north --sales south --sales "$work/west" &

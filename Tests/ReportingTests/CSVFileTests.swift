@@ -6,7 +6,6 @@ import Testing
 
 @Suite("CSV files")
 struct CSVFileTests {
-  /// CSV as tests like to read it: lines without their ends.
   private func lines(_ rows: String...) -> String { rows.map { $0 + "\r\n" }.joined() }
 
   @Test("orders.csv: settled, not delivered, not paid, sandbox, and a row that breaks the contract")
@@ -92,7 +91,7 @@ struct CSVFileTests {
       + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,2026-11-17T01:00:00Z,2,acknowledged,'-Dana,"
       + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which one got the goods, and move them.\","
       + "2026-11-10T10:00:01Z,9,2026-12-01,\"'+1, really\",game,JP,2026-11-10"
-    // What is at stake is in another currency than the order, whose amount is on its own row.
+    // The amount at risk may be in another currency than the order.
     let abroadRow =
       "\(abroad.findingId),charged_twice,critical,,,,,,,,EUR,,2.10,,,2026-11-20T01:00:00Z,0,open,,Twice.,"
       + FindingKind.chargedTwice.suggestedAction + ",,,,,game,,"
@@ -109,7 +108,9 @@ struct CSVFileTests {
 
   @Test("The id of a finding is a hash of kind and subject and nothing else")
   func findingId() {
-    // printf 'paid_not_delivered\norder\no1' | sha256sum | cut -c 1-32
+    // printf 'paid_not_delivered
+    // order
+    // o1' | sha256sum | cut -c 1-32
     var finding = Finding(kind: .paidNotDelivered, subject: .order("o1"), reason: "one")
     #expect(finding.findingId == "8f244593dbee85196e678719192ddb85")
     let id = finding.findingId
@@ -241,7 +242,7 @@ struct CSVFileTests {
     #expect(full.refunded == (try money(999, "JPY")))
     #expect(full.milliPercent == 100_000)
     #expect(full.reason == nil)
-    // A further charge cost what Apple says, where it says so.
+    // A further charge has Apple's price if it is known.
     let further = try #require(RefundRow(transaction, order: order, isFurther: true, disposition: .settled))
     #expect(further.refunded == (try money(299, "USD")))
     transaction.priceMilliunits = nil
@@ -321,7 +322,7 @@ struct CSVFileTests {
     #expect(text.contains("\"=\"\"7528972536751605695\"\"\";\"=\"\"say \"\"\"\"hi\"\"\"\"\"\"\";"))
     #expect(text.contains(";USD;1,99;verified;settled;paid;;"))
     #expect(text.contains(";2026-11-19 10:00:00;2026-11-19 10:00:01;"))
-    // The files for machines are there, too, and as they always are.
+    // The plain files are unchanged.
     #expect(try report.file("orders.csv").contains("7528972536751605695,\"say \"\"hi\"\"\",gems.100,1,USD,1.99,"))
   }
 
@@ -352,7 +353,7 @@ struct CSVFileTests {
       #expect(!text.contains(",dana,gems") && !text.contains("\r\ndana,USD"), "\(file)")
     }
     #expect(try report.file("orders.csv").contains("\r\ndana,\(name),"))
-    // A sentence may name anybody, and says otherwise what it says to those who may know.
+    // User IDs in sentences become pseudonyms, too.
     var told = Finding(kind: .wrongUser, subject: .order("o7"), reason: "Goods went to user \(user: "zoe").")
     told.orderId = "o7"
     report.report(ReportedFinding(told, firstSeen: SampleReport.asOf, remark: "Called zoe, no answer."))

@@ -24,7 +24,7 @@ struct CSVTextTests {
       ("\u{5E9}\u{5DC}\u{5D5}\u{5DD}", "\u{5E9}\u{5DC}\u{5D5}\u{5DD}"), ("👩‍👩‍👧", "👩‍👩‍👧"), ("e\u{301}", "e\u{301}"),
     ])
   func text(_ raw: String, _ expected: String) {
-    // Bytes, because String takes canonically equivalent spellings for equal.
+    // Bytes, because String compares canonically equivalent texts as equal.
     #expect(Array(cell { $0.text(raw) }.utf8) == Array(expected.utf8))
   }
 

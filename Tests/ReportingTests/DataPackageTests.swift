@@ -79,7 +79,7 @@ struct DataPackageTests {
     try withTemporaryDirectory { directory in
       try sample().write(to: directory)
       #expect(try validate(directory) == "valid")
-      // The validator does look: one digit more breaks size and hash, a word breaks a number.
+      // Proves that the validator checks values: a word in place of a number.
       let path = URL(filePath: "\(directory)/orders.csv")
       let text = try String(contentsOf: path, encoding: .utf8)
       try text.replacing(",1.99,", with: ",much,").write(to: path, atomically: true, encoding: .utf8)
@@ -116,8 +116,7 @@ struct DataPackageTests {
     """#
 }
 
-/// What `make test` installs from PyPI beside the build: see Tests/requirements.txt. Without a network it is not there, and
-/// its tests are left out.
+/// Tools that `make test` installs from PyPI (Tests/requirements.txt). Their tests are skipped without them.
 enum TestTools {
   static let python =
     URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

@@ -44,7 +44,7 @@ struct FingerprintTests {
   func numbers() {
     let amounts: [Content] = [.number(199, digits: 2), .number(480, digits: 0), .number(1_250, digits: 3)]
     #expect(print(amounts).method == .numbers)
-    // In thousandths, each with its 7 and its 11.
+    // In thousandths, with the weights 7 and 11 of each cell.
     #expect(print(amounts).result == Double(1_990 + 480_000 + 1_250 + 3 * 18))
     #expect(print(amounts + [.text("1e400")]).method == .textAndNumbers)
     #expect(print([.number(Int128(Int64.max), digits: 2)]).method == .count)
@@ -68,8 +68,8 @@ struct FingerprintTests {
       let place = Int.random(in: 0..<cells.count, using: &random)
       guard case .text(let old) = cells[place] else { continue }
       var new = Array(old)
-      // One character is another, one is gone, one is added, or two change their places: but these are not told apart where
-      // places do not count and nothing stands beside them.
+      // Changes one character, removes or adds one, or swaps two. A swap is not detected where positions do not count
+      // and the cell has no other characters.
       let change = round / alphabets.count % (round % alphabets.count < 3 ? 4 : 3)
       switch change {
       case 0: new[new.indices.randomElement(using: &random) ?? 0] = letters.randomElement(using: &random) ?? "x"
@@ -79,7 +79,7 @@ struct FingerprintTests {
       }
       let text = String(new)
       let told = { (text: String) in text.unicodeScalars.filter { (0x20..<0xD800).contains($0.value) } }
-      // What no spreadsheet agrees upon is not told apart: characters of two units, and control characters.
+      // Surrogate pairs and control characters are not fingerprinted, because spreadsheets disagree on them.
       if told(text).elementsEqual(told(old)) { continue }
       cells[place] = .text(text)
       #expect(print(cells).result != before.result, "\(old.debugDescription) \(text.debugDescription)")

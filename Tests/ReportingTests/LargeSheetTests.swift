@@ -17,7 +17,7 @@ struct LargeSheetTests {
         .receipts, in: workbook, formats: CellFormats(workbook), options: try SampleReport().options)
       let rows = CellRange.maximumRows + 1
       for number in 0..<rows {
-        // One cell a row: what is tried is the number of rows.
+        // One cell a row, because only the number of rows matters.
         try sheet.add(in: workbook) { $0 == 0 ? .count(Int64(number)) : .blank }
       }
       try sheet.finish()
@@ -25,7 +25,7 @@ struct LargeSheetTests {
       #expect(sheet.parts.map(\.rows) == [1_048_575, 2])
       try workbook.close()
       let counted = try run("/usr/bin/env", ["python3", "-", path], input: LargeSheetTests.program)
-      // Rows with their headers, and the numbers that the first and the last one hold.
+      // Rows with headers, and the numbers in the first and last row.
       #expect(
         String(decoding: counted, as: UTF8.self).split(separator: "\n") == [
           "1048576 0 1048574 A1:M1048576", "3 1048575 1048576 A1:M3",
@@ -33,7 +33,7 @@ struct LargeSheetTests {
     }
   }
 
-  /// Counts by streaming the parts of the archive: openpyxl takes a minute for as much.
+  /// Streams the archive, because openpyxl takes a minute for a sheet of this size.
   private static let program = #"""
     import re, sys, zipfile
     archive = zipfile.ZipFile(sys.argv[1])

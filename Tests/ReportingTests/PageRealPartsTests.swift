@@ -22,17 +22,17 @@ struct PageRealPartsTests {
   }
 }
 
-/// Debian's Chromium, driven by Playwright: where one of them is not installed, the test is left out.
+/// Debian's Chromium, driven by Playwright. The test is skipped without them.
 enum Browser {
   struct Found: Decodable {
     let errors: [String]
     let requests: [String]
     let dialogs: Int
-    /// How many findings each filter leaves.
+    /// Findings left by each filter.
     let shown: [String: Int]
-    /// The money at stake, by amount falling.
+    /// Amounts at risk, largest first.
     let sorted: [String]
-    /// What axe-core calls serious or critical, in both colour schemes, at three widths and on paper; and what hangs out.
+    /// axe-core's serious violations in both colour schemes, three widths and print; and overflows.
     let violations: [String]
   }
 

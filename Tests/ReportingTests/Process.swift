@@ -2,17 +2,16 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Runs a program to its end and returns what it printed.
 func run(_ program: String, _ arguments: [String], input: String = "") throws -> Data {
   try Command.run([program] + arguments, input: input)
 }
 
-/// A workbook as openpyxl reads it: a reader that knows nothing of ours.
+/// A workbook as openpyxl reads it.
 struct ReadBook: Decodable {
   struct Cell: Decodable {
     /// `s` text, `n` number, `d` date, `f` formula.
     let kind: String
-    /// What the file shows without calculating.
+    /// The stored result.
     let text: String?
     let number: Double?
     let formula: String?
@@ -22,7 +21,7 @@ struct ReadBook: Decodable {
 
   struct Sheet: Decodable {
     let name: String
-    /// The rows of cells that hold something, by column letter.
+    /// Rows of filled cells by column letter.
     let rows: [[String: Cell]]
     let freeze: String?
     let tables: [String]
@@ -32,56 +31,47 @@ struct ReadBook: Decodable {
     let charts: Int
     let landscape: Bool
     let titleRows: String?
-    /// By cell.
     let notes: [String: String]
     let isProtected: Bool
-    /// What people may do all the same.
+    /// Actions permitted on the protected sheet.
     let permissions: [String]
-    /// Cells of row 2 that look as if people may fill them in.
+    /// Cells of row 2 with the format of entry cells.
     let entries: [String]
-    /// Cells of rows 1 and 2 that cannot be changed at all.
+    /// Locked cells of rows 1 and 2.
     let locked: [String]
-    /// What is printed, and over how many pages it is spread.
     let printed: String?
     let pagesWide: Int?
-    /// Ranges whose numbers as text Excel does not mark.
+    /// Ranges without Excel's mark for numbers stored as text.
     let ignored: String?
-    /// Of columns, in characters, by letter.
+    /// In characters, by column letter.
     let widths: [String: Double]
 
-    /// A row as plain texts, from column A on.
     func texts(_ row: Int) -> [String] {
       guard row < rows.count else { return [] }
       return rows[row].sorted { ($0.key.count, $0.key) < ($1.key.count, $1.key) }
         .map { $0.value.text ?? $0.value.number.map { "\($0)" } ?? "" }
     }
 
-    /// A row by the number that people see.
+    /// - Parameter number: from 1, as spreadsheets count.
     func row(_ number: Int) throws -> [String: Cell] {
       try #require(number <= rows.count, "\(name) has no row \(number)")
       return rows[number - 1]
     }
 
-    /// The letter of the column under this heading.
     func letter(_ heading: String) throws -> String {
       try #require(rows.first?.first { $0.value.text == heading }?.key, "\(name) has no column \(heading)")
     }
 
-    /// The cell under a heading in the row that people see by this number.
     func cell(_ heading: String, _ number: Int) throws -> Cell? { try row(number)[letter(heading)] }
 
-    /// What one column shows in these rows.
     func column(_ letter: String, _ numbers: ClosedRange<Int>) throws -> [String?] {
       try numbers.map { try row($0)[letter]?.text }
     }
 
-    /// The row whose cell in column A reads so.
     func row(named name: String) -> [String: Cell]? { rows.first { $0["A"]?.text == name } }
   }
 
-  /// Those with a tab.
   let sheets: [Sheet]
-  /// The names of the others.
   let hidden: [String]
   let created: String
   let title: String
@@ -95,7 +85,7 @@ struct ReadBook: Decodable {
     try #require(sheets.first { $0.name == name }, "no sheet \(name)")
   }
 
-  /// The first Python that has openpyxl: Debian installs it for its own, which need not be the first on the path.
+  /// Debian installs openpyxl for its own Python, which need not be the first on the path.
   static func python() throws -> String {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }

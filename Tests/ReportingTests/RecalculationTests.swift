@@ -43,7 +43,7 @@ struct RecalculationTests {
     let pages: Int
   }
 
-  /// Takes the stored results out of a copy, so that LibreOffice has to calculate, and compares with the original.
+  /// Removes the stored results from a copy, so that LibreOffice must calculate, and compares both.
   private static let program = #"""
     import json, os, re, subprocess, sys, zipfile
     from openpyxl import load_workbook
@@ -83,7 +83,7 @@ struct RecalculationTests {
     """#
 }
 
-/// LibreOffice is half a gigabyte: where it is not installed, its tests are left out.
+/// The tests are skipped without LibreOffice, which takes half a gigabyte.
 enum LibreOffice {
   static var isInstalled: Bool { found != nil }
 

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Reporting
 
-/// The state of a report on the first sheet, on the page, in mail and on the terminal.
 @Suite struct ReportStateTests {
   @Test(
     "a report is complete only if every check was answered and every day of the period has ended",

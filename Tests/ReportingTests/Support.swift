@@ -4,7 +4,7 @@ import Testing
 
 @testable import Reporting
 
-/// A directory of its own for one test, gone afterwards.
+/// Runs `body` with a directory of its own, which is removed afterwards.
 func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
   let directory = FileManager.default.temporaryDirectory.appending(path: "reporting-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -16,7 +16,6 @@ func contents(_ name: String, in directory: String) throws -> String {
   String(decoding: try Data(contentsOf: URL(filePath: "\(directory)/\(name)")), as: UTF8.self)
 }
 
-/// An instant by its RFC 3339 text.
 func instant(_ text: String) throws -> Instant {
   Instant(seconds: Int64(try Date(text, strategy: .iso8601).timeIntervalSince1970))
 }
@@ -27,11 +26,11 @@ func money(_ minorUnits: Int64, _ code: String) throws -> Money {
   Money(minorUnits: minorUnits, currency: try currency(code))
 }
 
-/// Everything that a report is made of, small enough to be read.
+/// A small report with all its parts.
 struct SampleReport {
   var options: ReportOptions
   var judgements: [Judgement] = []
-  /// By finding id.
+  /// By finding ID.
   var findings: [ReportedFinding] = []
   var receipts: [Receipt] = []
   var refunds: [RefundRow] = []
@@ -57,7 +56,6 @@ struct SampleReport {
       findings: FindingsSummary(), history: [])
   }
 
-  /// Adds an order and everything that follows from it.
   mutating func add(_ judgement: Judgement) {
     judgements.append(judgement)
     totals.read(judgement.row)
@@ -66,7 +64,6 @@ struct SampleReport {
     for finding in judgement.findings { report(ReportedFinding(finding, firstSeen: SampleReport.asOf - .hours(50))) }
   }
 
-  /// Adds an order and a receipt whose rows have lost their ids.
   mutating func addRowsWithoutIds() {
     let createdAt = SampleReport.asOf - .hours(14)
     add(
@@ -113,7 +110,6 @@ struct SampleReport {
     return try writer.finish(totals: totals, summary: summary)
   }
 
-  /// Writes the report and returns one of its files.
   func file(_ name: String) throws -> String {
     try withTemporaryDirectory { directory in
       try write(to: directory)
@@ -122,7 +118,7 @@ struct SampleReport {
   }
 }
 
-/// How an order fares; what is not said is as it should be.
+/// The facts of an order; by default all are in order.
 struct OrderStory {
   var userId: Identifier = "u1"
   var productId: Identifier = "gems.100"
@@ -131,7 +127,7 @@ struct OrderStory {
   var isDelivered = true
   var environment = AppleEnvironment.production
 
-  /// What the audit makes of it. The purchase was made at 2026-11-19T10:00:01Z, the goods came twenty seconds later.
+  /// Judges the order. Its purchase is of 2026-11-19T10:00:01Z, its delivery 20 seconds later.
   func judgement(_ orderId: Identifier) throws -> Judgement {
     let createdAt = try instant("2026-11-19T10:00:00Z")
     var rules = Rules(asOf: SampleReport.asOf, bundleIds: ["com.example.game"], lookbackStart: createdAt - .days(120))

@@ -6,8 +6,7 @@ import Testing
 
 @Suite("A cell that somebody changes turns its control and the banner red", .enabled(if: LibreOffice.isInstalled))
 struct TamperingRealPartsTests {
-  /// Orders of every kind of cell: ids that are no ASCII and no two units of UTF-16, rows whose numbers are text, dates that
-  /// Excel does not have.
+  /// Every kind of cell: non-ASCII IDs, surrogate pairs, numbers as text, dates that Excel does not support.
   private func sample() throws -> SampleReport {
     var report = try SampleReport()
     let users: [Identifier] = ["u1", "7528972536751605695", "Zoë", "משתמש 👩‍👩‍👧\u{1}", "u\r\n2", ""]
@@ -43,7 +42,7 @@ struct TamperingRealPartsTests {
         } else {
           #expect(!result.bad.isEmpty, "\(name) is not noticed")
           #expect(result.banner.hasPrefix("NOT BALANCED: "), "\(name): \(result.banner)")
-          // "Orders, Amount: a cell" is told by its name.
+          // `Orders, Amount: a cell` must name the column.
           let parts = name.split(separator: ": ")[0].split(separator: ", ", maxSplits: 1)
           #expect(result.changed[String(parts[0])]?.contains(" \(parts[1]).") == true, "\(name): \(result.changed)")
         }
@@ -55,7 +54,7 @@ struct TamperingRealPartsTests {
     let banner: String
     let bad: [String]
     let controls: Int
-    /// By sheet, which of its columns are not as they were written.
+    /// The changed columns by sheet.
     let changed: [String: String]
   }
 

@@ -63,7 +63,7 @@ struct WorkbookTests {
     }
     #expect(try book.sheet("Users").tables == ["UsersTable A1:M4"])
     #expect(try book.sheet("Orders").tables == ["OrdersTable A1:U5"])
-    // Excel has no empty tables.
+    // Excel does not support empty tables.
     #expect(try book.sheet("Refunds").tables == [])
     #expect(try book.sheet("Refunds").filter == "A1:L1")
   }
@@ -94,7 +94,7 @@ struct WorkbookTests {
     let report = try sample()
     let book = try book(report)
     let users = try book.sheet("Users")
-    // Three users and currencies, an empty row, three currencies.
+    // Three users and currencies, an empty row, three sums.
     #expect(try users.row(5).isEmpty)
     #expect(try users.column("B", 6...8) == ["JPY", "KWD", "USD"])
     #expect(try users.row(8)["D"]?.formula == "=SUMIF($B$2:$B$4,B8,$D$2:$D$4)")
@@ -136,7 +136,7 @@ struct WorkbookTests {
     #expect(try sheet.cell("Due", 2)?.text == "2026-12-01 00:00:00")
     #expect(try sheet.cell("Due", 2)?.kind == "d")
     #expect(try sheet.cell("Order id", 3)?.link == "'Orders'!A4")
-    // Severity, then the currency, and what is known before what is not.
+    // By severity and currency, known amounts before unknown ones.
     #expect(
       try sheet.column(sheet.letter("Currency"), 2...6) == ["JPY", "KWD", "USD", "USD", nil])
     #expect(try (2...6).map { try sheet.cell("At stake", $0)?.number } == [300, 1.25, 8.01, 1.99, nil])
@@ -145,20 +145,20 @@ struct WorkbookTests {
     #expect(reason.hasSuffix("… [cut]"))
     let status = try sheet.letter("Status")
     #expect(sheet.choices["\(status)2:\(status)6"] == "\"open,acknowledged,closed\"")
-    // On a protected sheet Excel sorts open cells only; what is not for people refuses what is typed.
+    // Excel sorts only unlocked cells of a protected sheet; validation refuses entries in other columns.
     #expect(sheet.isProtected)
     #expect(Set(sheet.permissions).isSuperset(of: ["sort", "autoFilter"]))
     #expect(try sheet.choices["\(sheet.letter("At stake"))1:\(sheet.letter("At stake"))6"] == "FALSE")
     #expect(sheet.choices["\(status)1"] == "FALSE")
     #expect(sheet.locked == [])
-    // One page wide, its header on each page.
+    // One page wide, with the header on each page.
     #expect(sheet.printed == "$A$1:$L$6")
     #expect(sheet.titleRows == "$1:$1")
     #expect(sheet.pagesWide == 1)
     let (severity, age) = (try sheet.letter("Severity"), try sheet.letter("Age days"))
     #expect(sheet.conditional.contains("\(severity)2:\(severity)6 equal \"critical\""))
     #expect(sheet.conditional.contains("\(age)2:\(age)6 greaterThan 7"))
-    // What people fill in looks like it; nothing of that is far from what they read.
+    // Entry cells have their own format and are near the columns that people read.
     let people = try ["Status", "Owner", "Due", "Remark"].map { try sheet.letter($0) }
     #expect(sheet.entries == people.map { "\($0)2" }.sorted())
     let ids = try ["Order id", "User id", "Transaction id", "Finding id"].map { try sheet.letter($0) }
@@ -199,7 +199,7 @@ struct WorkbookTests {
     ])
     for judgement in report.judgements { days.add(judgement) }
     report.summary.dayLines = DayLine.lines(days, reported: [:])
-    // What About has of numbers nobody sees.
+    // The numbers on About are in hidden columns.
     for sheet in try book(report).sheets where sheet.name != "About" {
       for (number, row) in sheet.rows.enumerated() {
         for (letter, cell) in row where cell.format.hasPrefix("#,##0") {
@@ -263,10 +263,10 @@ struct WorkbookTests {
     let kind = try #require(sheet.row(named: "Paid, not delivered"))
     #expect(kind["C"]?.number == 2)
     #expect(kind["C"]?.formula?.hasPrefix("=COUNTIFS('Findings'!") == true)
-    // It leads to the first of its findings, which the currencies have put second to the Kuwaiti one.
+    // The link leads to the first finding of the kind.
     #expect(kind["A"]?.link == "'Findings'!A2")
     #expect(sheet.row(named: "Orders")?["A"]?.link == "'Orders'!A1")
-    // One of the dispositions; nothing was at stake in any night.
+    // One chart of dispositions; no night had an amount at risk.
     #expect(sheet.charts == 1)
     for label in SignOff.labels { #expect(sheet.row(named: label) != nil) }
   }
@@ -402,7 +402,7 @@ struct WorkbookTests {
       let note = try book.sheet("Summary").row(named: "Orders")?["C"]?.text
       #expect(note == "Only those of the 4 orders with findings; all are in orders.csv beside this workbook.")
     }
-    // Nobody is sent to a file that is not there.
+    // No text refers to a file that does not exist.
     for formats in [[.csv, .xlsx], [.xlsx]] as [Set<ReportFormat>] {
       report.options.formats = formats
       let texts = try withTemporaryDirectory { directory in

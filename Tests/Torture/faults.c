@@ -1,13 +1,13 @@
-// Loaded before the program (LD_PRELOAD): counts its calls that open, write, sync, rename or remove what lies below a folder,
-// and lets one of them fail.
+// Loaded by LD_PRELOAD: counts the program's calls that open, write, sync, rename or remove below a folder, and makes
+// one of them fail.
 //
-//   FAULT_BELOW   the folder; calls about anything else are neither counted nor touched
-//   FAULT_LOG     gets one line for each call: its number and its name
-//   FAULT_AT      the number of the call that fails; 0: none
-//   FAULT_ERROR   what it fails with, an errno
-//   FAULT_KILLS   set: it does not fail, the program is killed in place of it
-//   FAULT_LASTS   set: all later ones fail, too, that a volume refuses which is read-only (EROFS) or full (ENOSPC)
-//   FAULT_PROGRAM the name of the program that is meant; its children are left alone
+//   FAULT_BELOW   the folder; other calls are not counted
+//   FAULT_LOG     a file for one line a call: number and name
+//   FAULT_AT      the number of the failing call; 0: none
+//   FAULT_ERROR   its errno
+//   FAULT_KILLS   set: kills the program in place of the error
+//   FAULT_LASTS   set: later calls fail, too, if a read-only (EROFS) or full (ENOSPC) volume would refuse them
+//   FAULT_PROGRAM the program's name; its children are ignored
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static int is_meant(void) {
   return known;
 }
 
-// Whether a volume that takes nothing more would do this all the same.
+// True if the call succeeds on a volume that accepts no more data.
 static int needs_nothing(const char *name, int error) {
   static const char *const synced[] = {"fsync", "fdatasync", "fchmod", "chmod", "unlink", "unlinkat", "remove", "rmdir", "rename",
                                        "renameat", "renameat2"};
@@ -46,7 +46,7 @@ static int needs_nothing(const char *name, int error) {
   return 0;
 }
 
-// Whether this call is the one that fails, or comes after it where that lasts.
+// True if this call fails, or an earlier one failed for good.
 static int fails(const char *name, const char *path, int reads) {
   int number = atomic_fetch_add(&calls, 1) + 1;
   const char *log = getenv("FAULT_LOG"), *at = getenv("FAULT_AT"), *error = getenv("FAULT_ERROR");
@@ -144,7 +144,8 @@ CALL(int, -1, chmod, (const char *p, mode_t m), (p, m), of_path("chmod", AT_FDCW
 CALL(int, -1, mkstemp, (char *p), (p), of_path("mkstemp", AT_FDCWD, p, 0))
 CALL(int, -1, mkostemp, (char *p, int f), (p, f), of_path("mkostemp", AT_FDCWD, p, 0))
 CALL(int, -1, fchmod, (int d, mode_t m), (d, m), of_descriptor("fchmod", d))
-// A stream writes when its buffer is full, flushed or closed; when that fails, glibc forgets the buffer and remembers the error.
+// A stream writes when its buffer is full, flushed or closed; after an error glibc drops the buffer and keeps the
+// error.
 static int of_stream(const char *name, FILE *stream, size_t more) {
   if (__fpending(stream) + more < (more ? __fbufsize(stream) : 1) || !of_descriptor(name, fileno(stream))) return 0;
   int error = errno;

@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NIGHTS = "DeterministicNightsTests"
 
-# What was seen, where it is mended, the mend, what the fault looks like, and who finds it.
+# The fault, its file, the correct code, the faulty code, and the tests that detect it.
 FAULTS = [
     ("what a night says depends on which answer came first",
      "Sources/Reconciliation/TransactionRecord.swift", "facts.sorted(by: isToldBefore)", "facts", NIGHTS),

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# LLVM's libFuzzer over every decoder of Apple's data: it goes where coverage grows, and the address sanitizer watches.
+# Runs LLVM's libFuzzer over every decoder of Apple's data, with the address sanitizer.
 #
 #   libfuzzer.sh SWIFT SECONDS SEED
 #
-# Builds a program of its own below .build/fuzz. Ends with what was covered; not 0 when an input made a decoder fail, which then
-# lies in .build/fuzz/found.
+# Builds below .build/fuzz and prints the coverage. Fails if an input made a decoder fail; the input is then in
+# .build/fuzz/found.
 set -euo pipefail
 swift=$1 seconds=$2 seed=$3
 cd "$(dirname "$0")/../.."
 place=.build/fuzz
 mkdir -p "$place/found"
-# What has been fetched for the whole program need not be fetched again.
+# Reuses the fetched dependencies of the main build.
 for fetched in repositories checkouts artifacts workspace-state.json; do
   [ ! -e ".build/$fetched" ] || [ -e "$place/$fetched" ] || cp -a ".build/$fetched" "$place/$fetched"
 done
@@ -18,7 +18,7 @@ export DEVELOPER_TOOLS=libfuzzer
 options=(-c release --product fuzz --sanitize=fuzzer --sanitize=address -Xswiftc -enable-testing --scratch-path "$place")
 "$swift" build "${options[@]}" > "$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 fuzz="$("$swift" build "${options[@]}" --show-bin-path)/fuzz"
-# What is kept until the process ends is no leak.
+# Memory that is kept until the process ends is no leak.
 status=0
 ASAN_OPTIONS=detect_leaks=0 "$fuzz" "$place/found" Tests/Fuzz/Corpus -seed="$seed" -max_len=65536 -timeout=60 \
   -rss_limit_mb=4096 -max_total_time="$seconds" -artifact_prefix="$place/found/" -print_final_stats=1 > "$place/log" 2>&1 ||

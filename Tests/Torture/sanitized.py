@@ -16,18 +16,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# What is kept until the process ends is no leak.
+# Memory that is kept until the process ends is no leak.
 OPTIONS = {
     "address": ("ASAN_OPTIONS", "detect_leaks=0:"),
     "thread": ("TSAN_OPTIONS", f"suppressions={Path(__file__).with_name('thread_sanitizer.txt')}:"),
 }
-# Memory that is measured is the sanitizer's as well; libraries of the tests' own have to come before it, and cannot.
+# Tests of memory use measure the sanitizer's, too; preloaded test libraries must come before it and cannot.
 SKIPPED = [
     "HostileDataTests", "LifecycleTests", "ClockTests", "SystemCallTests", "StandardStreamsTests",
 ]
-# What has no threads says nothing to the one.
+# Tests without threads need no thread sanitizer.
 WITHOUT_THREADS = ["ReconciliationTests", "RunTests"]
-# The other looks at whatever handles bytes where they lie, or hands them to libraries in C: decoders, COPY, workbooks, records.
+# The address sanitizer only runs tests of borrowed bytes: decoders, COPY, workbooks, records.
 WITH_BORROWED_BYTES = "^(AppStore|Postgres|Reconciliation|SalesStore|Spreadsheet|Streams|TieOut|Auditing)Tests\\."
 
 
@@ -39,7 +39,7 @@ def main():
     arguments = parser.parse_args()
     place = ROOT / ".build" / arguments.sanitizer
     place.mkdir(parents=True, exist_ok=True)
-    # What has been fetched for the program need not be fetched again.
+    # Reuses the fetched dependencies of the main build.
     fetched = ROOT / ".build" / "repositories"
     if fetched.is_dir() and not (place / "repositories").exists():
         shutil.copytree(fetched, place / "repositories", symlinks=True)

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Hours of what nights bring: random worlds, orders of arrival, kills, cut connections, servers in trouble, system calls that
-# fail, hostile bytes.
+# Runs random worlds, arrival orders, kills, cut connections, server trouble, failing system calls and hostile bytes for
+# hours.
 #
-#   torture.sh SWIFT NIGHTS SEED     NIGHTS: how many killed and cut nights at least; all else grows with them
+#   torture.sh SWIFT NIGHTS SEED     NIGHTS: the least number of killed and cut nights; other effort grows with it
 #
-# Everything follows from SEED; a failure prints what makes it happen again. Ends with what was tried and how often it
-# failed; not 0 when anything did.
+# Deterministic by SEED; a failure prints how to repeat it. Fails if any test failed.
 set -euo pipefail
 swift=$1 nights=$2 seed=$3
 log=$(mktemp) sanitized=$(mktemp)
@@ -14,7 +13,7 @@ trap 'kill -- -"$sanitizers" 2>/dev/null || true; rm -f "$log" "$sanitized"' EXI
 effort=$(((nights + 9) / 10))
 
 tried=0 failed=0 faults=0 nights_tried=0 nights_run=0
-# stage NAME FILTER [EFFORT]: one part of the test suite, with effort.
+# stage NAME FILTER [EFFORT]: runs one part of the test suite.
 stage() {
   echo "== $1, seed $seed, effort ${3:-$effort}"
   TEST_SEED=$seed TEST_EFFORT=${3:-$effort} SWIFT_BACKTRACE=enable=no \
@@ -42,8 +41,8 @@ stage() {
   tried=$((tried + count)) failed=$((failed + failures))
 }
 
-# Beside all the rest, because they take as long: each builds everything once more and runs the tests, and what they start. In
-# a group of their own, which ends with this script.
+# In parallel, because each sanitizer takes as long as all the rest. In their own process group, which ends with this
+# script.
 set -m
 for sanitizer in thread address; do
   if Tests/Torture/sanitized.py "$sanitizer" --swift "$swift"; then echo "== passed"; else echo "== failed"; fi
@@ -52,20 +51,20 @@ sanitizers=$!
 set +m
 
 stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
-# Some 650 nights for each unit.
+# About 650 nights for each unit.
 stage 'sequences of nights without a server' 'DeterministicNightsTests' $((effort * 16 / 10 + 1))
-# Some seven nights for each unit.
+# About seven nights for each unit.
 stage 'sequences of nights of the whole program' 'KnownTruthNightTests' $((nights / 7 + 1))
 stage 'nights with real Postgres, in any order of arrival' 'ArrivalTests'
 stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
-# All of each, but for a look at whether this works at all.
+# All of each from 100 nights on.
 stage "nights under each of Apple's moods" 'MoodTests' $((nights < 100 ? 1 : 2))
 stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' $((nights < 100 ? 1 : 2))
 stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
   $((nights < 100 ? 1 : 8))
 stage 'sessions ended, statements cancelled, servers started anew, conflicts, volumes that are gone' \
   'ServerTroubleTests|StoreConflictTests'
-# Each call that opens, writes, syncs, renames or removes, with each error and as the last one, from a thousand nights on.
+# From 1,000 nights on, each call fails with each error, and the program is killed at each.
 stage 'system calls that fail, or that a night is killed at' 'oneCallThatFails|aNightThatIsKilled|ThatWasKilledIsBegunAgain' \
   $((effort * 12))
 stage 'volumes that become read-only or full' 'aVolumeThatTakesNothingMore' "$effort"
@@ -81,7 +80,7 @@ else
   echo '== fuzzing: violations: 1 (the input is named above)'
 fi
 
-# By coverage, with the address sanitizer. Swift has no sanitizer of undefined behaviour here; it stops at each overflow itself.
+# Guided by coverage, with the address sanitizer. Swift has no undefined-behaviour sanitizer here; it traps overflows.
 seconds=$((nights * 36 / 10))
 echo "== libFuzzer: $seconds seconds, seed $seed"
 Tests/Torture/libfuzzer.sh "$swift" "$seconds" "$seed" || failed=$((failed + 1))

@@ -1,7 +1,7 @@
 import Foundation
 import Reconciliation
 
-/// How the matching of one user's orders grows with their number, where one receipt lists all that they bought.
+/// Measures the matching of one user's orders, where one receipt lists all purchases.
 @main
 struct MatchingBenchmark {
   private static let sizes = [400, 2_000, 5_000]
@@ -23,7 +23,7 @@ struct MatchingBenchmark {
 
   private static func milliseconds(_ seconds: Double) -> Double { (seconds * 10_000).rounded() / 10 }
 
-  /// Seconds of the best round. Two orders remain without a purchase.
+  /// Seconds of the fastest round. Two orders stay without a purchase.
   private static func best(orders count: Int, names: Bool, pace: Span) -> Double {
     guard let currency = Currency(code: "USD") else { return 0 }
     let list = ProvenTransactions(

@@ -5,7 +5,7 @@ import Foundation
 import Reconciliation
 import X509
 
-/// What share of a stored transaction's verification is the one P-256 signature that it cannot do without.
+/// Measures the share of the P-256 signature in the verification of a stored transaction.
 @main
 struct SignatureBenchmark: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -41,7 +41,7 @@ struct SignatureBenchmark: ParsableCommand {
   private func percent(_ share: Double) -> String { String(format: "%.0f %%", share * 100) }
 }
 
-/// Signed transactions as a database would hold them: each a text of its own, all by one leaf.
+/// Distinct transactions that are signed by the same leaf.
 private struct StoredTransactions {
   private let texts: [String]
   private let verifier: JWSVerifier
@@ -60,7 +60,6 @@ private struct StoredTransactions {
     }
   }
 
-  /// Seconds of processor time for so many.
   func verifyTransactions(_ count: Int) throws -> Double {
     try seconds {
       for number in 0..<count {
@@ -69,7 +68,6 @@ private struct StoredTransactions {
     }
   }
 
-  /// Seconds of processor time for so many.
   func verifySignatures(_ count: Int) throws -> Double {
     try seconds {
       for number in 0..<count {
@@ -85,7 +83,7 @@ private struct StoredTransactions {
     return Self.processorTime - start
   }
 
-  /// Seconds that this process has had a processor: what else runs on the machine makes no difference.
+  /// Processor time of this process, independent of other processes.
   private static var processorTime: Double {
     var time = timespec()
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

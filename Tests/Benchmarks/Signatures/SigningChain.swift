@@ -3,10 +3,9 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// A leaf, an intermediate and a root in the shape of Apple's, and transactions signed by the leaf.
+/// A certificate chain in the form of Apple's, and transactions signed by its leaf.
 struct SigningChain {
   let key = P256.Signing.PrivateKey()
-  /// DER of the root.
   let root: [UInt8]
   private let header: String
 
@@ -27,7 +26,6 @@ struct SigningChain {
     header = try Self.part(["alg": "ES256", "x5c": chain])
   }
 
-  /// A purchase with the fields that Apple's have.
   func transaction(number: Int) throws -> String {
     let content =
       try header + "."
@@ -72,7 +70,6 @@ extension Data {
     base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
   }
 
-  /// Throws for what is none.
   init(base64URL text: Substring) throws {
     let standard = text.replacing("-", with: "+").replacing("_", with: "/")
     let padding = String(repeating: "=", count: (4 - standard.count % 4) % 4)

@@ -1,6 +1,5 @@
-// The floor of the benchmark: the least work that gives the same files. Reads the orders' side and Apple's side by ordered
-// binary COPY streams of single tables, merges them, adds them up, and writes CSV and, on request, the workbook. It decides
-// nothing: what an order that is not plain comes to, which findings there are and which refunds, it reads ready.
+// The floor of the benchmark: the least work that gives the same files. Merges the orders and Apple's side from ordered
+// binary COPY streams, adds up, and writes CSV or a workbook. Reads all decisions ready from tables.
 //
 //   floor DIRECTORY csv|xlsx AS-OF      AS-OF in seconds since 1970
 #include <stdio.h>

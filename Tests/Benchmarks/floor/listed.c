@@ -1,8 +1,8 @@
-// Rows that are listed as they are read.
+// Tables whose rows are listed as they are read.
 #include "report.h"
 #include "stream.h"
 
-// One letter a column: t text, m money of the currency in another column, i instant, c count.
+// One letter for each column: t text, m money of the currency column, i instant, c count.
 static void list(Table* table, const char* snapshot, const char* query, const char* kinds, int currency_column) {
   Stream stream;
   stream_open(&stream, snapshot, query);

@@ -72,7 +72,7 @@ static void write_order(Table* table, const Order* order, const Outcome* outcome
   end_row(table);
 }
 
-// Whether the stream stands at a row of that order; rows of orders before it are passed over.
+// True if the stream has a row of the order; skips rows of earlier orders.
 static bool stands_at(Stream* stream, bool* has_row, const char* order_id) {
   for (int order; *has_row && !is_null(stream, 0); *has_row = stream_next(stream)) {
     if ((order = compare_text(stream, 0, order_id)) >= 0) return order == 0;

@@ -1,4 +1,4 @@
-// The report as it grows: its tables, and what is added up.
+// The tables and sums of the report.
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -9,7 +9,7 @@
 #define NAME 64
 #define LIST 512
 
-// What an order comes to. Nothing is decided here: of plain orders it is what was joined to them, of all others it is read.
+// The outcome of an order: joined for plain orders, read ready for the others.
 typedef struct {
   char disposition[NAME], payment[NAME], reason[NAME], transaction_id[ID], environment[16], findings[LIST];
   int64_t paid, delivered, refunded, checked;
@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
   char order_id[ID], user_id[ID], product_id[NAME], currency[8], status[16], amount_text[32];
   int digits;
-  // NONE: it is no amount of that currency; what the shop wrote is read ready.
+  // NONE: not an amount of that currency; the text is read ready.
   int64_t amount, quantity, created;
 } Order;
 
@@ -28,14 +28,11 @@ typedef struct {
   Totals by_user, by_price, by_sandbox_user;
 } Report;
 
-// Decimal digits of a currency's minor unit; -1 for one that the shop does not sell in.
+// Decimal digits of a currency; -1 if the shop does not sell in it.
 int currency_digits(const char* code);
 
-// Merges the orders with what belongs to them, writes them, and adds them up.
 void read_orders(Report* report, const char* snapshot);
-// Lists every receipt with its check.
 void read_receipts(Report* report, const char* snapshot);
-// Lists findings and refunds.
 void read_findings(Report* report, const char* snapshot);
 void read_refunds(Report* report, const char* snapshot);
 

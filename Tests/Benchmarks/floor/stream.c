@@ -67,14 +67,14 @@ bool stream_next(Stream* stream) {
     }
     const char *at = stream->message, *end = at + length;
     if (!stream->started) {
-      // Signature, flags and extension of the format's header share a message with the first row.
+      // Signature, flags and header extension share a message with the first row.
       at += 19 + read32(at + 15);
       stream->started = true;
       if (at >= end) continue;
     }
     int fields = (int16_t)read16(at);
     at += 2;
-    if (fields < 0) continue;  // The trailer; the end itself comes as a length of -1.
+    if (fields < 0) continue;  // The trailer; a length of -1 follows at the end.
     if (fields > MAX_FIELDS) fail("reading", "too many columns");
     for (int index = 0; index < fields; index++) {
       int size = (int)read32(at);
@@ -128,12 +128,12 @@ int64_t instant(const Stream* stream, int column) {
 }
 
 bool minor_units(const Stream* stream, int column, int digits, int64_t* result) {
-  // Postgres's numeric: base 10,000 digits, the first of weight 10,000^weight.
+  // PostgreSQL's numeric: digits of base 10,000, the first of weight 10,000^weight.
   Field field = stream->field[column];
   if (field.length < 8) return false;
   int count = read16(field.data), weight = (int16_t)read16(field.data + 2), sign = read16(field.data + 4);
   if (sign != 0 && sign != 0x4000) return false;
-  // One group of four decimals is enough for every currency.
+  // One group of four decimals suffices for every currency.
   int64_t value = 0;
   for (int group = 0; group <= weight + 1 || group < count; group++) {
     int digit = group < count ? read16(field.data + 8 + 2 * group) : 0;

@@ -1,4 +1,4 @@
-// Rows of one query by binary COPY, one at a time.
+// Rows of a query by binary COPY, one at a time.
 #ifndef STREAM_H
 #define STREAM_H
 
@@ -9,7 +9,7 @@
 
 #define MAX_FIELDS 32
 #define MAX_DIGITS 4
-// A time or number that is NULL.
+// NULL as a time or number.
 #define NONE INT64_MIN
 
 typedef struct {
@@ -25,11 +25,10 @@ typedef struct {
   Field field[MAX_FIELDS];
 } Stream;
 
-// Opens a connection of its own and reads in the snapshot; NULL takes a new one. The environment says where the server
-// is.
+// Opens a connection in the snapshot; NULL takes a new one. The environment names the server.
 PGconn* connect_reader(const char* snapshot);
 void stream_open(Stream* stream, const char* snapshot, const char* query);
-// Moves to the next row; false at the end, when the connection is closed as well.
+// Moves to the next row; false at the end, which closes the connection.
 bool stream_next(Stream* stream);
 
 void copy_text(const Stream* stream, int column, char* target, int size);
@@ -37,11 +36,11 @@ int compare_text(const Stream* stream, int column, const char* other);
 static inline bool is_null(const Stream* stream, int column) { return stream->field[column].length < 0; }
 bool text_is(const Stream* stream, int column, const char* word);
 bool boolean(const Stream* stream, int column);
-// Integers of any width; NONE for NULL.
+// NONE for NULL.
 int64_t integer(const Stream* stream, int column);
 // Microseconds since 1970; NONE for NULL.
 int64_t instant(const Stream* stream, int column);
-// A numeric in units of 10^-digits; false when that is not a whole number of them.
+// A numeric in units of 10^-digits; false for a fraction of a unit.
 bool minor_units(const Stream* stream, int column, int digits, int64_t* result);
 
 _Noreturn void fail(const char* what, const char* why);

@@ -4,7 +4,7 @@
 #include "report.h"
 #include "stream.h"
 
-// The column of a disposition's money; -1: its money is not counted.
+// The column of a disposition's money; -1 if it is not counted.
 static int column_of(const char* disposition) {
   size_t length = strlen(disposition);
   int column = 0;
@@ -26,7 +26,7 @@ void count_order(Report* report, const Order* order, const Outcome* outcome) {
   char key[2 * NAME + 16];
   size_t length;
   if (strcmp(outcome->environment, "Sandbox") == 0) {
-    // Test purchases that are allowed are no sales.
+    // Permitted test purchases are not counted.
     char allowed = column < 0 ? 1 : 0;
     length = (size_t)sprintf(key, "%s%c%s%c%s", order->user_id, 0, order->product_id, 0, order->currency) + 1;
     key[length++] = allowed;
@@ -35,7 +35,7 @@ void count_order(Report* report, const Order* order, const Outcome* outcome) {
   if (column < 0) return;
   length = (size_t)sprintf(key, "%s%c%s", order->user_id, 0, order->currency) + 1;
   add_to(&report->by_user, key, length, order->amount, column);
-  // The amount's bytes from the most significant one, so that keys sort by value.
+  // Big-endian, so that keys sort by value.
   uint64_t value = __builtin_bswap64((uint64_t)order->amount);
   memcpy(key, order->currency, 4);
   memcpy(key + 4, &value, 8);

@@ -51,7 +51,7 @@ static void write_all(int file, const char* bytes, size_t length) {
   }
 }
 
-// Room for at least `more` bytes, given that the buffer may be grown.
+// Makes room for `more` bytes.
 static char* reserve(Buffer* buffer, size_t more) {
   if (buffer->used + more > buffer->capacity) {
     buffer->capacity = (buffer->used + more) * 2;
@@ -87,7 +87,7 @@ static void print_two(char* target, int64_t number) {
   target[1] = (char)('0' + number % 10);
 }
 
-// The civil date of a count of days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+// The civil date of days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
 static void print_date(char* target, int64_t days) {
   days += 719468;
   int64_t era = days / 146097, day_of_era = days - era * 146097;
@@ -115,7 +115,7 @@ static void print_instant(char* target, int64_t instant) {
   target[19] = 'Z';
 }
 
-// RFC 4180, and no cell that a spreadsheet would run as a formula.
+// RFC 4180, with an apostrophe before formulas.
 static void append_quoted(Buffer* csv, const char* text, size_t length) {
   bool is_formula = length > 0 && strchr("=+-@\t\r", text[0]);
   bool needs_quotes = false;

@@ -1,4 +1,4 @@
-// One report table: a CSV file and, when there is a workbook, the sheet of the same rows.
+// A report table: a CSV file, and a sheet if there is a workbook.
 #ifndef TABLE_H
 #define TABLE_H
 
@@ -31,12 +31,12 @@ typedef struct {
 
 void book_open(Book* book, const char* directory);
 void book_close(Book* book);
-// The header is the comma-separated names of the columns.
+// - header: comma-separated names of the columns.
 void table_open(Table* table, const Book* book, const char* directory, const char* file, const char* sheet,
                 const char* header);
 void table_close(Table* table);
 
-// NONE leaves a cell empty, as NULL does, and an amount of a currency that the shop does not sell in.
+// NONE leaves a cell empty, like NULL.
 void put_text(Table* table, const char* text);
 void put_field(Table* table, const Stream* stream, int column);
 void put_count(Table* table, int64_t number);

@@ -1,11 +1,11 @@
-// Counts and sums by key: one line for each user and currency, price point, or sandbox user.
+// Counts and sums by key: user and currency, price point, or sandbox user.
 #ifndef TOTALS_H
 #define TOTALS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// The dispositions whose money is counted, in the order of their columns.
+// Dispositions whose money is counted, in the order of their columns.
 #define MONEY_DISPOSITIONS                                                                                      \
   "settled,paid_not_delivered,delivered_not_paid,partly_delivered,refunded,refunded_still_delivered,in_flight," \
   "unconfirmed,void"
@@ -26,9 +26,9 @@ typedef struct {
   size_t slot_count;
 } Totals;
 
-// The line with this key, made when there is none. It stays where it is until the next call.
+// The line with this key, created if it is missing. The pointer is valid until the next call.
 Line* totals_line(Totals* totals, const char* key, size_t length);
-// Sorts the lines by their keys' bytes; no line can be looked up afterwards.
+// Sorts the lines by key; look-ups are invalid afterwards.
 void totals_sort(Totals* totals);
 void totals_free(Totals* totals);
 
