@@ -29,7 +29,6 @@ package struct NightRun: Sendable {
   package let logger: Logger
   package let stop: StopSignal
   package let progress: WorkProgress
-  /// ID of this run; every line of its log carries it.
   private let runId: String
   let startedAt = Instant.now
   private let statistics = RequestStatistics()
@@ -47,7 +46,6 @@ package struct NightRun: Sendable {
 
   // MARK: - Commands
 
-  /// Re-checks receipts, audits, and writes the report.
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let plan = try plan(request)
     let record = record(request, plan, runId: runId)
@@ -469,9 +467,7 @@ package struct NightRun: Sendable {
     }
   }
 
-  /// Removes report folders whose retention has ended.
-  ///
-  /// The trail records it first: a missing folder without such an entry counts as tampering.
+  /// Removes expired report folders. The trail records it first: other missing folders count as tampering.
   private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
     let folders = reportDirectory(try await knownRuns(session))
     var expired = folders.heldOfPublished()

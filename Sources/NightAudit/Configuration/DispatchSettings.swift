@@ -3,7 +3,6 @@ import Foundation
 import Run
 
 extension SettingsLoader {
-  /// The targets in `report.deliver`, in its order.
   func dispatchTargets() throws -> [DispatchTarget] {
     let names = list("report.deliver") ?? []
     guard Set(names).count == names.count else {

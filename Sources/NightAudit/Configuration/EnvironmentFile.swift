@@ -10,15 +10,12 @@ package enum EnvironmentFile {
     package var source: Settings.Source?
     /// Variables that were set from the file because the process did not have them.
     package var adopted: Set<String> = []
-    /// Why an existing file could not be read.
     package var warning: String?
 
     package init() {}
   }
 
-  /// Sets the file's variables that the process lacks, in the process because libpq reads them there.
-  ///
-  /// - Throws: `ConfigurationError` for a malformed line; the message does not quote it.
+  /// Sets variables of the file that the process lacks; in the process, because libpq reads them there.
   package static func adopt(_ path: String = path) throws(ConfigurationError) -> Outcome {
     var outcome = Outcome()
     guard access(path, F_OK) == 0 else { return outcome }

@@ -81,7 +81,6 @@ package struct SettingKey: Sendable {
     SettingKey("caFile", "", .file), SettingKey("attempts", "3"),
   ]
 
-  /// The owner of new findings by kind or severity.
   static let ofOwners: [SettingKey] = (FindingKind.allCases.map(\.rawValue) + Severity.allCases.map(\.rawValue))
     .map { SettingKey(SettingsLoader.ownersPrefix + $0) }
 
@@ -114,9 +113,7 @@ package struct SettingKey: Sendable {
     variable == "PGPASSWORD" || all.contains { $0.variable == variable && $0.isSecret(value) }
   }
 
-  /// The environment variable of the setting, spelt as the environment reader of swift-configuration does.
-  ///
-  /// `_` replaces other characters than letters and digits, and separates a small letter from a capital.
+  /// The environment variable: words in capitals, separated by `_`, as swift-configuration spells keys.
   package var variable: String {
     var words = ""
     var last: Character?

@@ -7,9 +7,6 @@ import Reporting
 import Run
 
 /// Builds `Settings` from environment, configuration file and defaults, in this order of precedence.
-///
-/// The environment variable of a key is `NIGHT_AUDIT_` and the key in capitals, with underscores for dots and camel
-/// case.
 package struct SettingsLoader {
   /// Files that are tried in this order without `--config`.
   package static let searchedFiles = ["./night-audit.yaml", "/etc/night-audit/night-audit.yaml"]
@@ -23,9 +20,7 @@ package struct SettingsLoader {
   /// systemd credentials by key: a path for keys that name a file, else the value.
   private let credentials: [String: String]
 
-  /// Reads the configuration file: `path`, which must exist, or the first one of `searchedFiles`.
-  ///
-  /// - Throws: `ConfigurationError` for an unreadable file.
+  /// Reads `path`, which must exist, or the first one of `searchedFiles`. Throws `ConfigurationError`.
   package init(
     path: String?, environment: [String: String], environmentFile: EnvironmentFile.Outcome = .init()
   ) throws {
@@ -36,7 +31,6 @@ package struct SettingsLoader {
       environmentFile: environmentFile)
   }
 
-  /// Loads and checks the settings. Throws `ConfigurationError`.
   package static func load(path: String?, environment: [String: String]) throws -> Settings {
     try SettingsLoader(path: path, environment: environment).load()
   }
@@ -45,9 +39,7 @@ package struct SettingsLoader {
     try SettingsLoader(file: file, name: name, environment: environment, environmentFile: .init()).load()
   }
 
-  /// Returns the checked settings.
-  ///
-  /// - Throws: `ConfigurationError` for an unknown key, a list in place of one value, or an invalid value.
+  /// Throws `ConfigurationError` for an unknown key, a list in place of one value, or an invalid value.
   package func load() throws -> Settings {
     try refuseUnknownKeys(in: fileName)
     try refuseStrayLists(in: fileName)
@@ -79,9 +71,9 @@ package struct SettingsLoader {
     ])
   }
 
-  /// Reads systemd credentials, named by their keys: `LoadCredential=app.game.privateKeyFile:/etc/…`.
+  /// Credentials have the names of keys: `LoadCredential=app.game.privateKeyFile:/etc/…` (systemd.exec(5)).
   ///
-  /// See systemd.exec(5). Throws for an unreadable one, because a night would otherwise run without it.
+  /// Throws for an unreadable one, because a night would otherwise run without it.
   private static func credentials(in directory: String?) throws -> [String: String] {
     guard let directory else { return [:] }
     func unreadable(_ key: String, _ error: any Error) -> ConfigurationError {
@@ -174,7 +166,6 @@ package struct SettingsLoader {
     known.min { (distance($0, word), $0) < (distance($1, word), $1) } ?? "another"
   }
 
-  /// Edit distance of two words (Levenshtein 1966).
   private func distance(_ left: String, _ right: String) -> Int {
     let (left, right) = (Array(left.utf8), Array(right.utf8))
     var row = Array(0...right.count)

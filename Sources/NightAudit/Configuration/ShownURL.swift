@@ -20,7 +20,6 @@ enum ShownURL {
     return isHTTP ? host(url) : text(url)
   }
 
-  /// Only the host, for URLs whose path is a secret.
   static func host(_ url: String) -> String {
     URLComponents(string: url).flatMap { parts in parts.host.map { "\(parts.scheme ?? "https")://\($0)/…" } }
       ?? "(hidden)"

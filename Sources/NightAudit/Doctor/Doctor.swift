@@ -10,7 +10,6 @@ import Reporting
 import Run
 import SalesStore
 
-/// The result of one check of the doctor.
 package struct Diagnosis: Sendable {
   package var subject: String
   /// The fault and its remedy; nil for none.
@@ -215,7 +214,7 @@ package struct Doctor: Sendable {
       return try StoreExamination(settings: settings, isOwn: true).examine(connection)
         + OwnSchemaExamination(settings: settings).examine(connection)
     }
-    // The same connection would fail with the same problem.
+    // A second problem of the same connection would repeat the first.
     if settings.salesURL == nil, found.count == 1, found[0].problem != nil { return found }
     let place = settings.salesURL == nil ? "database.url" : "database.salesUrl"
     found += await Self.examining(place) { scope in

@@ -27,7 +27,6 @@ struct HostExamination {
       subject: source.path, warning: "contains a password and can be read by every user; run: chmod o-r \(source.path)")
   }
 
-  /// Checks that metrics are written where node_exporter reads them.
   private func metrics() -> Diagnosis? {
     guard let path = settings.metricsTextfile else { return nil }
     let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path

@@ -1,7 +1,6 @@
 import Foundation
 import Run
 
-/// Checks a file with a secret.
 struct KeyFile {
   let path: String
   let key: String

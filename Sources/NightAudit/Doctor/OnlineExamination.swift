@@ -17,7 +17,6 @@ struct OnlineExamination: Sendable {
   func examine() async -> [Diagnosis] {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
     var found = await clock(transport)
-    // Without a connection no further request can succeed.
     if found.allSatisfy({ $0.problem == nil }) {
       for app in settings.apps { found += await question(app, transport) }
       found += await reports()

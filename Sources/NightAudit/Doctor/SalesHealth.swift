@@ -282,7 +282,6 @@ private struct RowTally {
       if holdsNight {
         diagnosis.problem = "\(summary); a night would be held, correct the view"
       } else if noun == "orders", bad * 2 > rows {
-        // Too few orders to hold a night.
         diagnosis.problem = "\(summary), and these are most of them; correct the view"
       } else {
         diagnosis.warning = "\(summary); they are reported as bad_row and count for nothing"

@@ -61,7 +61,6 @@ struct SalesIndexes {
     }
   }
 
-  /// Sequential scans of a plan that compare rows with our ID.
   static func scans(in node: Any) -> [Scan] {
     if let list = node as? [Any] { return list.flatMap(scans) }
     guard let fields = node as? [String: Any] else { return [] }

@@ -71,7 +71,7 @@ struct ScheduleExamination {
   /// Debian's cron ignores files with other names (cron(8), run-parts(8)).
   private func isNamed(_ file: String) -> Bool { name(file).wholeMatch(of: /[A-Za-z0-9_-]+/) != nil }
 
-  /// Why cron ignores a system crontab (cron(8)); nil if it does not. Owner of the root folder is root.
+  /// Why cron ignores a system crontab (cron(8)); nil if it does not. The owner of `root` counts as root.
   private func refusal(_ file: String) -> String? {
     var (folder, status) = (stat(), stat())
     guard isNamed(file) else { return "of its name; call it night-audit, without a dot" }

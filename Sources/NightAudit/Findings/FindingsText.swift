@@ -132,7 +132,6 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
   private let width: Int?
   private let print: (String) -> Void
 
-  /// - Parameter width: of the terminal in characters; nil for no limit.
   package init(asOf: Instant, width: Int?, print: @escaping (String) -> Void) {
     (self.asOf, self.width, self.print) = (asOf, width, print)
   }

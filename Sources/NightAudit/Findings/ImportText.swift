@@ -14,7 +14,6 @@ package struct ImportText {
     self.isDryRun = isDryRun
   }
 
-  /// Text for people: one line for each change and each refusal.
   package var lines: String {
     var lines: [String] = []
     if let asOf = outcome.writtenFor {

@@ -77,7 +77,6 @@ struct RowMerge {
   /// Longest accepted ID or status, with surrounding blanks.
   private static let longestWord = 200
 
-  /// - Parameter written: the candidate runs; empty if there are none.
   init(written: [Written]) { self.written = written }
 
   // MARK: - Rows
@@ -288,9 +287,7 @@ struct RowMerge {
     return known
   }
 
-  /// Selects the columns as a run's report shows them: from events before it and from its own.
-  ///
-  /// An opened finding starts over, whatever its earlier columns were.
+  /// Columns as a run's report shows them, from events before it and its own. An opened finding starts over.
   private static let before: String = {
     func newest(_ column: String, or other: String = "opened") -> String {
       """

@@ -81,9 +81,7 @@ package enum SignOffImport {
     return sheet
   }
 
-  /// The reason to refuse a sign-off; nil to accept it.
-  ///
-  /// - Parameter incompleteReasons: empty if the report is complete, or accepted as incomplete.
+  /// The reason to refuse a sign-off; nil to accept it. `incompleteReasons` are empty if accepted.
   static func refusal(
     of new: StoredSignOff, beside standing: [StoredSignOff], incompleteReasons: [String], isBalanced: Bool
   ) -> String? {
@@ -110,7 +108,6 @@ package enum SignOffImport {
     return nil
   }
 
-  /// A name without differences of case, blanks and Unicode composition.
   private static func person(_ name: String) -> String {
     name.precomposedStringWithCompatibilityMapping.lowercased().split(whereSeparator: \.isWhitespace)
       .joined(separator: " ")

@@ -6,11 +6,8 @@ import Reporting
 import Run
 import Spreadsheet
 
-/// Imports the entries of finance on the sheet of findings, by finding ID.
-///
-/// The state of the database when the workbook was made tells an edited cell from an unchanged one: ``PeopleMerge``.
+/// Imports finance's entries by finding ID; ``PeopleMerge`` tells edited cells from unchanged ones.
 package struct WorkbookImport: Sendable {
-  /// A row that was refused.
   package struct Refusal: Hashable, Sendable {
     package var sheet: String
     package var row: Int
@@ -30,7 +27,6 @@ package struct WorkbookImport: Sendable {
 
     /// The change that `findings undo` takes back; nil if nothing was changed.
     package var changeId: String?
-    /// Number of rows with a finding ID.
     package var rows = 0
     package var changes: [Change] = []
     package var refusals: [Refusal] = []
@@ -57,9 +53,7 @@ package struct WorkbookImport: Sendable {
     editor = FindingsEditor(settings: settings, now: now)
   }
 
-  /// Reads the workbook and applies its changes in one transaction; `isDryRun` applies none.
-  ///
-  /// - Throws: `WorkbookReadError`, `PostgresError`, `SchemaError`.
+  /// Applies all changes in one transaction. Throws `WorkbookReadError`, `PostgresError`, `SchemaError`.
   package func run(isDryRun: Bool) async throws -> Outcome {
     try await editor.withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let reader = try WorkbookReader(path: path)

@@ -16,13 +16,11 @@ struct WorkbookOrigin: Equatable {
     /// SHA-256 of `summary.json`; nil for a run of an earlier version.
     var summary: String?
     var day: String
-    /// False if the report is held or forgotten.
     var isPublished: Bool
     var content: String?
     var incompleteReasons: [String] = []
   }
 
-  /// Candidate runs in the order of their start.
   let runs: [Run]
   /// True if the digest of `summary.json` identifies them; false if only as-of and day do.
   private let isExact: Bool

@@ -5,7 +5,6 @@ import Run
 
 /// `explain M…`: an invoice of Apple's, by the order ID in its mail, with our orders beside it.
 package struct Invoice: Encodable, Sendable {
-  /// An order that is linked to a transaction of the invoice.
   package struct Order: Encodable, Sendable {
     package var orderId: Identifier
     package var userId: Identifier

@@ -85,7 +85,6 @@ package struct PastRun: Sendable {
 package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
   case unknown(String)
   case ambiguous(String)
-  /// The run left no report.
   case unfinished(String, exitStatus: Int32?)
   case forgotten(String)
   /// Later runs reported their changes against this one.

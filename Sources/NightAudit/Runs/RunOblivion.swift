@@ -43,7 +43,7 @@ package struct RunOblivion: Sendable {
     }
   }
 
-  /// Takes a run back under its lock. Throws `RunsError`, `RunLock.Held`, `PostgresError`, `PublishingFailure`.
+  /// Takes a run back under the run lock.
   package func forget(_ name: String) async throws -> Outcome {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit runs forget")
     do {

@@ -10,9 +10,7 @@ import SalesStore
 import TieOut
 
 extension NightRun {
-  /// Fetches Apple's reports, audits all orders and compares; nil if no tie-out is configured.
-  ///
-  /// - Parameter year: also fetches the monthly reports of this calendar year.
+  /// Fetches Apple's reports (also monthly ones of `year`) and compares; nil if no tie-out is configured.
   package func tieOut(asOf: Instant, mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome? {
     guard let run = try tieOutRun(asOf: asOf) else { return nil }
     if let late = try await requireHasCome(asOf) { throw late }

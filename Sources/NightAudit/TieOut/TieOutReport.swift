@@ -128,7 +128,6 @@ extension Millionths {
     return Figure(scaled: scaled, digits: digits)
   }
 
-  /// nil for a fraction of a minor unit.
   func money(in currency: Currency) -> Money? {
     guard currency.digits <= 6 else { return nil }
     let unit = (currency.digits..<6).reduce(Int128(1)) { unit, _ in unit * 10 }

@@ -4,7 +4,7 @@ import Glibc
 import Publishing
 import Run
 
-/// Installs Apple's root certificates, all of them or none. Repeating it changes nothing.
+/// Installs Apple's root certificates, after all of them are fetched and match their pins.
 package struct RootInstallation: Sendable {
   package struct Entry: Hashable, Sendable {
     package var pin: TrustedRoots.Pin

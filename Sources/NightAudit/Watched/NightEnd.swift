@@ -2,7 +2,6 @@ import Reconciliation
 import Run
 
 enum NightEnd {
-  /// Longest duration of a night: the asking, and an hour for the rest.
   static func longest(_ settings: Settings) -> Reconciliation.Span {
     Reconciliation.Span(microseconds: settings.maxDuration.microseconds + Reconciliation.Span.hours(1).microseconds)
   }

@@ -116,7 +116,7 @@ package struct NightStatus: Sendable, Encodable {
     var lines: [String] = []
     if let night = lastNight {
       lines.append("Last night     \(night.day): \(night.state)\(night.exitStatus.map { ", exit status \($0)" } ?? "")")
-      // The table of runs has the state of a failed night; its log has the reason.
+      // A failed night has no reasons in the table of runs.
       let reasons = night.state == "failed" ? ["the log of run \(night.runId) says why"] : night.reasons
       lines += reasons.map { "               - \($0)" }
       lines.append("As of          \(night.asOf)\(night.finishedAt.map { ", ended \($0)" } ?? "")")
