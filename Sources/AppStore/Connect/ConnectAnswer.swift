@@ -1,9 +1,7 @@
-/// The result of one report download.
 package struct ConnectAnswer: Hashable, Sendable {
   /// A report file as it arrived: gzip as a rule, but a proxy may have inflated it or compressed it twice.
   package struct File: Hashable, Sendable {
     package var bytes: [UInt8]
-    /// The file name from the server's `x-reports-filename` header.
     package var name: String?
     /// `1_0`: the version that the server names, else the requested one; nil for finance reports.
     package var version: String?
@@ -11,23 +9,19 @@ package struct ConnectAnswer: Hashable, Sendable {
 
   package enum Outcome: Hashable, Sendable {
     case file(File)
-    /// “There were no sales”. Apple also sends it for retired versions and wrong parameters; for finance reports it may
-    /// mean that nothing is settled yet.
+    /// “There were no sales”. Also sent for retired versions, wrong parameters and unsettled finance reports.
     case noSales
     case notYet
-    /// The report is older than Apple's retention period.
     case gone
     /// Apple demands another version, also after a retry with the version that it named.
     case otherVersion(String?)
     case refused(ConnectRefusal)
-    /// No answer; the report is requested again the next night.
     case unanswered(Silence)
   }
 
   package var outcome: Outcome
   package var httpStatus: Int?
   package var requests = 0
-  /// Warnings for the operator, also when the download succeeded.
   package var warnings: [String] = []
 }
 

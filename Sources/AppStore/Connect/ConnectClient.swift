@@ -10,7 +10,6 @@ import Reconciliation
 package struct ConnectClient: Sendable {
   package static let url = "https://api.appstoreconnect.apple.com"
   private static let attempts = 3
-  /// The longest `Retry-After` that is waited for; a longer one is left to the next night.
   private static let longestWait = Span.minutes(5)
 
   private let transport: HTTPTransport
@@ -20,13 +19,8 @@ package struct ConnectClient: Sendable {
   private let now: @Sendable () -> Instant
   private let wait: @Sendable (Span) async throws(CancellationError) -> Void
 
-  /// Creates a client; throws if the credentials cannot work.
-  /// - Parameters:
-  ///   - transport: a transport without decompression: the `Content-Encoding` of Apple's reports is not a registered
-  /// one.
-  ///   - version: the program's version, for the `User-Agent` header.
-  ///   - now: the current time, for tokens and `Retry-After`.
-  ///   - wait: suspends for the given time.
+  /// Throws if the credentials cannot work.
+  /// - Parameter transport: must not decompress: the `Content-Encoding` of Apple's reports is not a registered one.
   package init(
     transport: HTTPTransport, url: EndpointURL, credentials: ConnectCredentials, version: String,
     now: @escaping @Sendable () -> Instant, wait: @escaping @Sendable (Span) async throws(CancellationError) -> Void

@@ -1,10 +1,7 @@
-/// A team key of the App Store Connect API (App Store Connect, Users and Access, Integrations).
-///
-/// Neither an individual key nor the In-App Purchase key of the App Store Server API can download reports.
+/// A team key (App Store Connect, Users and Access, Integrations). No other kind of key can download reports.
 package struct ConnectCredentials: Hashable, Sendable {
   /// The UUID above the list of team keys.
   package var issuerId: String
-  /// The ten characters beside the key.
   package var keyId: String
   /// The content of `AuthKey_<keyId>.p8`: a P-256 key in PEM.
   package var privateKeyPEM: Secret
@@ -37,8 +34,7 @@ package enum ConnectCredentialsError: Error, Hashable, CaseIterable, Sendable, C
     }
   }
 
-  /// Throws if the file name is that of an In-App Purchase key, because Apple answers both kinds of mistake with the
-  /// same 401.
+  /// Rejects the file name of an In-App Purchase key, because Apple's 401 does not show which key is wrong.
   package static func check(keyFile path: String) throws(ConnectCredentialsError) {
     let name = path.split(separator: "/").last ?? ""
     if name.lowercased().hasPrefix("subscriptionkey_") { throw .inAppPurchaseKey }

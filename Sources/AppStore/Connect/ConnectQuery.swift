@@ -5,8 +5,7 @@ package struct ConnectQuery: Hashable, Sendable {
   package enum Kind: Hashable, Sendable {
     /// A SALES SUMMARY report. The frequency is `DAILY`, `WEEKLY`, `MONTHLY` or `YEARLY`; the version is such as `1_0`.
     case sales(frequency: String, version: String)
-    /// A finance report. The type is `FINANCIAL` with region `ZZ` (all regions in one file) or `FINANCE_DETAIL` with
-    /// `Z1`.
+    /// A finance report: `FINANCIAL` with region `ZZ` (all regions in one file), or `FINANCE_DETAIL` with `Z1`.
     case finance(type: String, region: String)
   }
 

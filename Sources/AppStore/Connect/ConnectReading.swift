@@ -8,7 +8,6 @@ import Reconciliation
 enum ConnectReading {
   enum Meaning: Hashable {
     case outcome(ConnectAnswer.Outcome)
-    /// Apple demands another version, which is nil if the response does not name it.
     case version(String?)
     case unauthorized
     case later(Silence)
@@ -99,7 +98,6 @@ enum ConnectReading {
     text.split { !$0.isNumber && $0 != "_" }.last { isVersion($0) }.map(String.init)
   }
 
-  /// The version in a file name such as `S_D_80012345_20261119_V1_1.txt.gz`.
   static func version(inFileName name: String) -> String? {
     guard let mark = name.range(of: "_V", options: .backwards) else { return nil }
     let version = name[mark.upperBound...].prefix { $0.isNumber || $0 == "_" }

@@ -1,11 +1,8 @@
 import JWTKit
 import Reconciliation
 
-/// Creates the tokens that authorize report downloads (Apple: "Generating Tokens for API Requests").
-///
-/// They differ from those of the App Store Server API: no app, and valid for 20 minutes at most.
+/// Creates tokens for downloads (Apple: "Generating Tokens for API Requests"), valid for 20 minutes at most.
 package actor ConnectToken {
-  /// A night's downloads need one or two tokens of this lifetime.
   package static let lifetime = Span.minutes(10)
   /// A token with less than this left is replaced, because the request must arrive before it expires.
   package static let reserve = Span.minutes(1)
@@ -23,7 +20,6 @@ package actor ConnectToken {
   private let privateKey: ES256PrivateKey
   private var current: (token: Secret, issuedAt: Instant)?
 
-  /// Throws if the credentials cannot work.
   package init(_ credentials: ConnectCredentials) throws(ConnectCredentialsError) {
     guard !credentials.issuerId.isEmpty else { throw .issuerIdMissing }
     guard !credentials.keyId.isEmpty else { throw .keyIdMissing }
@@ -33,8 +29,7 @@ package actor ConnectToken {
     privateKey = key
   }
 
-  /// Returns a valid token, or nil if signing failed.
-  /// - Parameter isFresh: true if a new token must be made because the last one was rejected.
+  /// Returns a valid token, new if `isFresh`; nil if signing failed.
   package func token(now: Instant, isFresh: Bool = false) async -> Secret? {
     if !isFresh, let current, current.issuedAt <= now, now < current.issuedAt + Self.lifetime - Self.reserve {
       return current.token

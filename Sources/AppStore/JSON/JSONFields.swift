@@ -1,9 +1,7 @@
 import Reconciliation
 
-/// The fields of a JSON object from outside: Apple's signed data and responses, or a stored payload.
-///
-/// Decoding is tolerant: any field may be missing, numbers may be strings or fractions, Booleans may be 1 or a word,
-/// unknown fields are ignored, and a value of a wrong type reads as nil.
+/// The fields of a JSON object from outside, decoded with tolerance: any field may be missing, numbers may be strings
+/// or fractions, Booleans may be 1 or a word, and a value of a wrong type reads as nil.
 struct JSONFields: Sendable {
   private let bytes: [UInt8]
   private var members: [(key: JSONExtent, value: JSONExtent)]
@@ -15,7 +13,6 @@ struct JSONFields: Sendable {
     members = []
   }
 
-  /// Reads `bytes`, which must be exactly one object; nil otherwise.
   init?(_ bytes: [UInt8]) { self.init(bytes, range: bytes.indices) }
 
   init?(_ bytes: some Sequence<UInt8>) { self.init(Array(bytes)) }
@@ -39,8 +36,7 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// A string, or the digits of a whole number. Nil for text that cannot be an Apple identifier: empty, too long, or
-  /// with control characters, which Postgres and terminals do not accept.
+  /// A string, or the digits of a whole number; nil if it cannot be an Apple identifier (see `plainText`).
   func text(_ key: String) -> String? {
     switch value(key) {
     case .string(let range, let escaped): plainText(string(range, escaped: escaped).map(trimmed))
@@ -62,8 +58,7 @@ struct JSONFields: Sendable {
 
   func integer32(_ key: String) -> Int32? { integer(key).flatMap(Int32.init(exactly:)) }
 
-  /// A date in milliseconds since the epoch; nil outside `Instant.appleDates`. Xcode writes fractions and negative
-  /// numbers.
+  /// Milliseconds since the epoch; nil outside `Instant.appleDates`. Xcode writes fractions and negative numbers.
   func instant(_ key: String) -> Instant? {
     if let milliseconds = integer(key) { return Instant(appleMilliseconds: milliseconds) }
     guard case .number(let range) = value(key), let milliseconds = fraction(range) else { return nil }
@@ -71,7 +66,6 @@ struct JSONFields: Sendable {
       .flatMap { Instant.appleDates.contains($0) ? $0 : nil }
   }
 
-  /// A Boolean, 0 or 1, or one of the words for them.
   func flag(_ key: String) -> Bool? {
     switch value(key) {
     case .boolean(let flag): flag
@@ -85,7 +79,6 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// A string of any length, for signed documents.
   func document(_ key: String) -> String? {
     guard case .string(let range, let escaped) = value(key) else { return nil }
     return string(range, escaped: escaped)
@@ -104,8 +97,7 @@ struct JSONFields: Sendable {
     return JSONFields(bytes, range: range)
   }
 
-  /// The objects in an array, or the single object; nil if the field is neither. An array element of another type
-  /// becomes an object without fields, so that it is counted.
+  /// The objects of an array, or the single object. An element of another type becomes an empty object, to be counted.
   func objects(_ key: String) -> [JSONFields]? {
     if let object = object(key) { return [object] }
     return elements(key)?.map { element in
@@ -132,10 +124,8 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// The string, or the strings of an array; empty if the field is neither.
   func listedTexts(_ key: String) -> [String] { document(key).map { [$0] } ?? texts(key)?.compactMap(\.self) ?? [] }
 
-  /// The objects directly within this one, by themselves or in an array, in order.
   var objectsWithin: [JSONFields] {
     extentsWithin.compactMap { extent in
       guard case .object(let range) = extent else { return nil }
@@ -143,7 +133,6 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// All strings in this object, its arrays and its nested objects, in order, of any length.
   func everyText(depth: Int) -> [String] {
     extentsWithin.flatMap { extent -> [String] in
       switch extent {
@@ -222,7 +211,7 @@ struct JSONFields: Sendable {
 
 private func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }
 
-/// Returns a text that can be stored as an identifier; nil if it is empty, too long or has control characters.
+/// Nil for text that is empty, too long or has control characters, which Postgres and terminals do not accept.
 func plainText(_ text: String?) -> String? {
   guard let text, !text.isEmpty, text.utf8.count <= DecodingLimits.textLength else { return nil }
   var previous: UInt8 = 0
@@ -235,7 +224,6 @@ func plainText(_ text: String?) -> String? {
 }
 
 extension Int64 {
-  /// Parses decimal digits with an optional minus sign.
   init?(asciiDigits digits: ArraySlice<UInt8>) {
     let isNegative = digits.first == UInt8(ascii: "-")
     let digits = isNegative ? digits.dropFirst() : digits
@@ -258,7 +246,6 @@ extension Instant {
   /// The dates that every table and report can hold: years 0 to 9999. Xcode's distant past is one of them.
   static let appleDates = Instant(seconds: -62_167_219_200)...Instant(microseconds: 253_402_300_799_999_999)
 
-  /// A date from one of Apple's `_ms` fields or from signed data; nil outside `appleDates`.
   init?(appleMilliseconds milliseconds: Int64) {
     let instant = Instant(milliseconds: milliseconds)
     guard Self.appleDates.contains(instant) else { return nil }

@@ -5,26 +5,14 @@ enum JSONExtent: Sendable {
   case number(Range<Int>)
   case boolean(Bool)
   case null
-  /// The range includes the braces or brackets.
   case object(Range<Int>)
   case array(Range<Int>)
 }
 
-/// A validating JSON scanner: one pass, bounded depth.
-///
-/// Foundation's decoders, measured beside it (26 fields of a signed transaction; one answer of 15 MiB with 32,576
-/// purchases):
-///
-/// | | a transaction | the answer | memory for the answer |
-/// |---|---|---|---|
-/// | this one | 2.6 µs | 0.05 s | 26 MiB |
-/// | `JSONSerialization` | 8.6 µs | 0.21 s | 121 MiB |
-/// | `JSONDecoder`, a struct | 8.4 µs | | |
-/// | `JSONDecoder`, values of any type | 19.8 µs | 0.44 s | 79 MiB |
-///
-/// Hundreds of answers are read concurrently. Foundation also rejects a whole document for one bad value in an unused
-/// field (`1e400`, half a surrogate pair), and gives neither the order of fields nor the source text that evidence
-/// keeps.
+/// A validating JSON scanner: one pass, bounded depth. Measured with one answer of 15 MiB and 32,576 purchases: 0.05 s
+/// and 26 MiB, against 0.21 s and 121 MiB of `JSONSerialization` and 0.44 s and 79 MiB of `JSONDecoder`. Foundation
+/// also rejects a whole document for one bad value in an unused field (`1e400`, half a surrogate pair), and gives
+/// neither the order of fields nor the source text that evidence keeps.
 struct JSONScanner {
   private let text: [UInt8]
   private let end: Int
@@ -56,7 +44,6 @@ struct JSONScanner {
     }
   }
 
-  /// Visits the members of the next object; false if there is none or it is malformed.
   mutating func members(depth: Int, visit: (_ key: JSONExtent, _ value: JSONExtent) -> Void) -> Bool {
     guard depth > 0, take(UInt8(ascii: "{")) else { return false }
     if take(UInt8(ascii: "}")) { return true }
@@ -69,7 +56,6 @@ struct JSONScanner {
     return take(UInt8(ascii: "}"))
   }
 
-  /// Visits the elements of the next array; false if there is none or it is malformed.
   mutating func elements(depth: Int, visit: (JSONExtent) -> Void) -> Bool {
     guard depth > 0, take(UInt8(ascii: "[")) else { return false }
     if take(UInt8(ascii: "]")) { return true }

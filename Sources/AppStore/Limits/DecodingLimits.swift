@@ -1,7 +1,5 @@
-/// Limits of the decoders, which also read hostile input.
-///
-/// A real transaction has some 7 KB, a real app receipt some 5 KB plus 350 bytes per purchase. Each decoder reads its
-/// input in one pass, so time and memory are proportional to these limits.
+/// Limits of the decoders, which also read hostile input in one pass: time and memory are proportional to them. A real
+/// transaction has some 7 KB, a real app receipt some 5 KB plus 350 bytes per purchase.
 enum DecodingLimits {
   /// Characters of a JWS. A notification contains two more signed documents.
   static let jwsLength = 256 * 1_024
@@ -14,7 +12,6 @@ enum DecodingLimits {
   static let receiptPurchases = 30_000
   /// Entries of an old transaction receipt's lists; Apple's have some twenty.
   static let propertyListEntries = 256
-  /// Levels of nested JSON values or ASN.1 elements.
   static let nesting = 24
   /// Bytes of a text that is stored as an identifier or name.
   static let textLength = 1_024

@@ -1,8 +1,6 @@
 /// Exponential backoff with a cap and full jitter, so that callers that failed together do not retry together.
 package struct Backoff: Hashable, Sendable {
-  /// The longest wait after the first failure.
   package var base: Duration
-  /// The longest wait after any failure.
   package var cap: Duration
 
   package init(base: Duration = .milliseconds(500), cap: Duration = .seconds(30)) {
@@ -10,7 +8,6 @@ package struct Backoff: Hashable, Sendable {
     self.cap = cap
   }
 
-  /// Returns the wait after a failure.
   /// - Parameters:
   ///   - attempt: the number of the failure, from 1.
   ///   - random: uniformly distributed from 0 up to 1.

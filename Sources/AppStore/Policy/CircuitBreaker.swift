@@ -1,20 +1,15 @@
-/// Stops calls to a service that is down, and detects its recovery with a few probes.
-///
-/// It decides only whether to call; an open breaker leaves questions unanswered and leads to no verdict. Pure: the
-/// caller passes the time since a fixed origin of a monotonic clock.
+/// Stops calls to a service that is down, and detects its recovery with a few probes. Pure: the caller passes the time
+/// of a monotonic clock.
 package struct CircuitBreaker: Sendable {
-  /// Thresholds and pauses.
   package struct Policy: Hashable, Sendable {
     /// The number of consecutive failures that opens the breaker.
     package var consecutiveFailures = 20
-    /// The number of recent calls from which the share of failures is computed.
     package var window = 100
     /// The share of failures in a full window, 0 to 1, that opens the breaker.
     package var failureShare = 0.5
     /// The first pause. It doubles with every failed probe.
     package var firstPause: Duration = .seconds(2)
     package var longestPause: Duration = .seconds(300)
-    /// The number of successful probes that closes the breaker.
     package var probes = 3
     /// The wait of other callers while probes are in flight.
     package var probeWait: Duration = .seconds(1)
@@ -22,25 +17,20 @@ package struct CircuitBreaker: Sendable {
     package init() {}
   }
 
-  /// The result of a call as a sign of the service's health.
   package enum CallResult: Hashable, Sendable {
     case success
     case failure
-    /// A question failed again while others are answered. It counts in the share of failures but not as a consecutive
-    /// one, because it is no further sign that the service is down.
+    /// A repeated failure while other calls succeed: counts in the share, but not as a consecutive failure.
     case repeatedFailure
-    /// The call was cancelled before it had a result.
     case abandoned
   }
 
-  /// Permission for one call; its result is recorded with it.
   package struct Permit: Hashable, Sendable {
     fileprivate var generation: Int
   }
 
   package enum Admission: Hashable, Sendable {
     case granted(Permit)
-    /// The caller must not call, and may ask again after the wait.
     case refused(wait: Duration)
   }
 
@@ -84,7 +74,6 @@ package struct CircuitBreaker: Sendable {
     }
   }
 
-  /// The number of calls that would be permitted now.
   package func places(now: Duration) -> Int {
     switch state {
     case .closed: .max
@@ -96,7 +85,6 @@ package struct CircuitBreaker: Sendable {
   /// True if the state has not changed since the permit was granted, so that the call may still be made.
   package func stands(_ permit: Permit) -> Bool { permit.generation == generation }
 
-  /// Records the result of a call.
   package mutating func record(_ result: CallResult, permit: Permit, now: Duration) {
     guard stands(permit) else { return }
     switch (state, result) {

@@ -12,7 +12,6 @@ package final class NightTime: Sendable {
     end.withLock { $0 = uptime + span }
   }
 
-  /// The time left; nil if no end is set.
   func left(_ uptime: Duration) -> Span? {
     end.withLock { end in
       end.map { end in
@@ -23,16 +22,14 @@ package final class NightTime: Sendable {
   }
 }
 
-/// The rate limiter of one host and app. Callers wait in order of arrival until they may send.
-///
-/// Only the first waiter sleeps, and a grant is dated when it leaves. A process that was stopped or starved therefore
-/// does not send a burst of requests that were planned for the past.
+/// The rate limiter of one host and app; callers wait in order of arrival. Only the first waiter sleeps, and a grant is
+/// dated when it leaves, so that a process that was stopped or starved does not send a burst of requests planned for
+/// the past.
 package final class RateGate: Sendable {
   /// The source of time and of waiting, which tests replace.
   package struct Clock: Sendable {
     /// Time since a fixed origin; never decreases.
     package var uptime: @Sendable () -> Duration
-    /// Returns after the given time, or throws if the task is cancelled.
     package var sleep: @Sendable (Duration) async throws(CancellationError) -> Void
 
     package init(
@@ -48,8 +45,7 @@ package final class RateGate: Sendable {
       return Clock(
         uptime: { origin.duration(to: .now) },
         sleep: { span throws(CancellationError) in
-          // Zero tolerance because every delay lowers the rate. Task.sleep throws only CancellationError; its signature
-          // is untyped.
+          // Zero tolerance because every delay lowers the rate. Task.sleep throws only CancellationError.
           do { try await Task.sleep(for: span, tolerance: .zero) } catch { throw CancellationError() }
         })
     }()
@@ -57,10 +53,8 @@ package final class RateGate: Sendable {
 
   /// A rate shared by several processes: a central counter reserves evenly spaced turns.
   package struct SharedTurns: Sendable {
-    /// Reserves consecutive turns and returns the time until the first. If it throws, the gate falls back to its own
-    /// pace.
+    /// Reserves turns and returns the time until the first. If it throws, the gate keeps its own pace.
     package var take: @Sendable (_ count: Int) async throws -> Duration
-    /// Blocks all turns for the given time.
     package var shut: @Sendable (Duration) -> Void
 
     package init(
@@ -78,7 +72,6 @@ package final class RateGate: Sendable {
 
   private struct State {
     var bucket: TokenBucket
-    /// True if a caller is first in line.
     var isTaken = false
     var waiting: [Waiter] = []
     var tickets: UInt64 = 0
@@ -96,8 +89,7 @@ package final class RateGate: Sendable {
 
   /// - Parameters:
   ///   - rate: requests per second; nil or at most zero: unlimited.
-  ///   - night: the time left, which limits the `Retry-After` of a server error.
-  ///   - shared: the rate shared with other processes; nil if it is this gate's own.
+  ///   - night: limits the `Retry-After` of a server error.
   package init(rate: Double?, clock: Clock = .continuous, night: NightTime? = nil, shared: SharedTurns? = nil) {
     let bucket = TokenBucket(rate: rate)
     interval = bucket.interval
@@ -123,15 +115,11 @@ package final class RateGate: Sendable {
   /// Short enough that an unwanted request leaves the line at once, as people see it.
   private static let nap = Duration.milliseconds(250)
 
-  /// Obeys a `Retry-After` as far as it concerns more than its own question.
-  /// - Parameters:
-  ///   - span: the time from the answer to the instant in it.
-  ///   - httpStatus: the status of the answer.
+  /// Obeys a `Retry-After` as far as it concerns more than its own question; `span` is relative to the answer.
   package func obey(retryAfter span: Span, httpStatus: Int?) {
     shut(for: RetryAfter.hold(span, httpStatus: httpStatus, nightLeft: night?.left(clock.uptime())))
   }
 
-  /// Blocks all requests for the given time.
   package func shut(for span: Span) {
     let hold = Duration.microseconds(max(0, span.microseconds))
     let until = clock.uptime() + hold
@@ -173,8 +161,7 @@ package final class RateGate: Sendable {
     return wait > .zero ? wait : nil
   }
 
-  /// True if the gate is blocked longer than a caller should wait for it: a server sent `Retry-After` to this process
-  /// or to another one that shares the rate.
+  /// True if a server sent `Retry-After` to this process or another one, so that a caller should not wait.
   package var isHeldUp: Bool {
     let now = clock.uptime()
     return state.withLock { state in
@@ -187,7 +174,6 @@ package final class RateGate: Sendable {
   // Each worker reserves at most one second's turns, so a first turn further ahead lies behind a shut bucket.
   private static let longestTurn = Duration.seconds(10)
 
-  /// The number of callers behind the first.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
   private func stepToTheFront() async -> Bool {
@@ -197,8 +183,7 @@ package final class RateGate: Sendable {
     }
     return await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        // One lock for the check and the append: the place cannot become free in between, and no cancellation is
-        // missed.
+        // One lock, so that between check and append no place becomes free and no cancellation is missed.
         let decided: Bool? = state.withLock { state in
           if Task.isCancelled { return false }
           if !state.isTaken {

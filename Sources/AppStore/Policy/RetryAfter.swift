@@ -1,10 +1,8 @@
 import Foundation
 import Reconciliation
 
-/// The `Retry-After` header: seconds or a date (RFC 9110, 10.2.3), or the UNIX time in milliseconds that Apple's App
-/// Store Server API sends ("Identifying rate limits").
+/// The `Retry-After` header: seconds or a date (RFC 9110, 10.2.3), or UNIX milliseconds from the App Store Server API.
 package enum RetryAfter {
-  /// The longest wait that is accepted.
   package static let longest = Span.hours(1)
 
   /// Parses the header to an instant between `now` and `now + longest`; nil if the value is invalid.
@@ -14,14 +12,9 @@ package enum RetryAfter {
     return min(max(instant, now), now + longest)
   }
 
-  /// Returns how long a whole side is asked nothing after an answer with `Retry-After`.
-  ///
+  /// Returns how long a host is asked nothing after an answer with `Retry-After`; `span` is relative to the answer.
   /// Only HTTP 429 concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth
-  /// of the time that is left.
-  /// - Parameters:
-  ///   - span: the time from the answer to the instant in it.
-  ///   - httpStatus: the status of the answer.
-  ///   - nightLeft: the time left for questions; nil if no end is set.
+  /// of `nightLeft`.
   package static func hold(_ span: Span, httpStatus: Int?, nightLeft: Span?) -> Span {
     if httpStatus == 429 { return max(span, .seconds(0)) }
     guard let nightLeft else { return max(span, .seconds(0)) }

@@ -1,7 +1,5 @@
-/// A rate limit at an even pace, with small bursts to catch up after a late wake-up.
-///
-/// Pure: the caller passes the time since a fixed origin of a monotonic clock. In any window of one second at most
-/// `rate` requests (rounded up) are granted, bursts included.
+/// A rate limit at an even pace, with small bursts after a late wake-up. Pure: the caller passes the time. In any
+/// window of one second at most `rate` requests (rounded up) are granted, bursts included.
 package struct TokenBucket: Sendable {
   /// Rates above this per second are unlimited, because the record of recent grants would become too large.
   package static let highestRate = 100_000.0
@@ -14,7 +12,6 @@ package struct TokenBucket: Sendable {
     var grants: [Duration] = []
     var oldest = 0
     var capacity: Int
-    /// The start of the next request at an even pace.
     var due: Duration?
 
     func earliest(now: Duration) -> Duration {
@@ -38,7 +35,6 @@ package struct TokenBucket: Sendable {
   private var pace: Pace?
   private var shutUntil: Duration?
 
-  /// The time between two requests; zero if unlimited.
   var interval: Duration { pace?.interval ?? .zero }
   /// The number of requests in a tenth of a second; at least one.
   private(set) var burst = 1

@@ -1,8 +1,6 @@
 import Reconciliation
 
-/// The result of the offline check of a receipt.
 package enum OfflineJudgement: Hashable, Sendable {
-  /// Apple signed the receipt.
   case genuine(GenuineProof)
   /// The receipt is rejected: `signature_invalid`, `malformed` or `xcode`.
   case refused(PaymentReason)
@@ -12,13 +10,11 @@ package enum OfflineJudgement: Hashable, Sendable {
   case noRoots(WrittenContent?)
 }
 
-/// A receipt whose signature chains to one of Apple's roots.
 package struct GenuineProof: Hashable, Sendable {
   /// Nil if the document names none, which only documents without purchases may do.
   package var environment: AppleEnvironment?
   package var bundleId: String?
-  /// One fact per signed purchase, with channel `offline`. Empty for an app transaction, renewal information or a
-  /// notification without a transaction.
+  /// One fact per signed purchase; empty for documents without one.
   package var facts: [TransactionFact]
   /// The ID of the one purchase that was signed; nil for an app receipt, which lists many.
   package var signedTransactionId: String?
@@ -39,12 +35,10 @@ package struct GenuineProof: Hashable, Sendable {
 
 /// The unverified content of a receipt. It is no evidence, and is used only to decide what to ask Apple.
 package struct UnprovenClaim: Hashable, Sendable {
-  /// The reason why it cannot be verified, for display.
   package var why: String
   /// The transaction IDs in it, newest first, at most 100; empty if it is unreadable or contains none.
   package var transactionIds: [String]
   package var bundleId: String?
-  /// The remaining content; nil if it is unreadable.
   package var content: WrittenContent?
 
   package init(why: String, transactionIds: [String], bundleId: String? = nil, content: WrittenContent? = nil) {
@@ -57,7 +51,6 @@ package struct UnprovenClaim: Hashable, Sendable {
 
 /// Checks receipts offline, also while Apple is down.
 package struct OfflineJudge: Sendable {
-  /// True if root certificates are installed.
   package let hasRoots: Bool
   /// Returns the kind of a payload and the result of its offline check.
   package let judge: @Sendable (_ payload: String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
@@ -69,7 +62,6 @@ package struct OfflineJudge: Sendable {
     self.judge = judge
   }
 
-  /// Creates a judge with Apple's root certificates; with nil, no signature can be verified.
   package init(roots: TrustedRoots?) {
     let verifiers = roots.map(Verifiers.init)
     self.init(hasRoots: roots != nil) { payload in
@@ -235,9 +227,8 @@ extension TransactionFact {
 }
 
 extension OldTransactionReceipt {
-  /// The environment of the receipt. Only the outer, unsigned list states it, and its removal would turn a sandbox
-  /// purchase into a paid one. The signed ID decides too: sandbox IDs of those years have sixteen digits and begin with
-  /// 1000000.
+  /// From the unsigned outer list, or from the signed ID: without the latter, removing the list would turn a sandbox
+  /// purchase into a paid one. Sandbox IDs of those years have sixteen digits and begin with 1000000.
   package var environment: AppleEnvironment {
     let isSandboxId = transactionId.utf8.count == 16 && transactionId.hasPrefix("1000000")
     return claimedEnvironment == "Sandbox" || isSandboxId ? .sandbox : .production

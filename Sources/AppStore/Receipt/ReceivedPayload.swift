@@ -1,25 +1,18 @@
 import Foundation
 import Reconciliation
 
-/// A receipt payload from a client, with common transport damage undone.
-///
-/// Undone are: white space and line breaks, quotation marks, a JSON object or list around it, JSON escapes,
-/// percent-encoding, the text of a `bytea` column (`\x…`), the other base64 alphabet, lost or added padding, and `+`
-/// that became a space. The kind is detected from the content alone and says nothing about whether the receipt is
-/// genuine.
-///
-/// Time is proportional to the payload; additional memory is at most five times its length.
+/// A receipt payload from a client, with common transport damage undone. Undone are: white space, quotation marks, a
+/// JSON object or list around it, JSON escapes, percent-encoding, the text of a `bytea` column (`\x…`), the other
+/// base64 alphabet, lost or added padding, and `+` that became a space. The kind is detected from the content alone and
+/// proves nothing. Additional memory is at most five times the payload's length.
 package struct ReceivedPayload: Sendable {
   /// Longer payloads are unreadable: 10 MiB. Apple's receipts have some 5 KB and 350 bytes per purchase.
   package static let maximumBytes = DecodingLimits.receiptLength
 
-  /// The detected kind with the decoded content.
   enum Content: Sendable {
     /// A compact JWS in the URL-safe alphabet, without padding.
     case signed(String)
-    /// The bytes of a PKCS#7 container.
     case app([UInt8])
-    /// The bytes of an old property list.
     case transaction([UInt8])
     case unreadable(Unreadable)
   }
@@ -30,13 +23,11 @@ package struct ReceivedPayload: Sendable {
     case tooLong
     /// The end of the payload is missing, as when a column is too short.
     case truncated
-    /// None of the three kinds.
     case unknown
   }
 
   let content: Content
 
-  /// Decodes a payload as it was stored.
   package init(_ text: String) {
     let bytes = Array(text.utf8.prefix(Self.maximumBytes + 1))
     content =
@@ -59,7 +50,6 @@ package struct ReceivedPayload: Sendable {
     return (try? SignedTransaction(payload, channel: .offline))?.fact
   }
 
-  /// The reason why it cannot be read; nil if it can.
   package var unreadable: Unreadable? {
     guard case .unreadable(let why) = content else { return nil }
     return why
@@ -75,13 +65,11 @@ package struct ReceivedPayload: Sendable {
 }
 
 extension ReceiptKind {
-  /// Detects the kind of a payload, with transport damage undone.
   package static func detect(payload: String) -> ReceiptKind { ReceivedPayload(payload).kind }
 }
 
 /// Removes one layer of transport damage after the other.
 private enum PayloadReader {
-  /// - Parameter layers: the number of wrappings that may still be removed.
   static func content(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content {
     let stored = text
     let text = bare(stored)
@@ -129,8 +117,7 @@ private enum PayloadReader {
 
   private static let deepest = 4
 
-  /// Finds the receipt in a JSON object or list at any depth. The outermost level wins, then the order of `names`. Nil
-  /// if there is none, or several under unknown keys.
+  /// Finds the receipt in JSON: the outermost level wins, then the order of `names`. Nil if several have unknown keys.
   private static func wrapped(_ text: ArraySlice<UInt8>, layers: Int) -> ReceivedPayload.Content? {
     let isList = text.first == UInt8(ascii: "[")
     let object = isList ? Array("{\"payload\":".utf8) + text + Array("}".utf8) : Array(text)
@@ -197,8 +184,8 @@ private enum PayloadReader {
 
   // MARK: JWS
 
-  /// Three base64url parts, the first a JSON object with `alg` (RFC 7515, 7.1 and 4.1.1); nil for anything else. An
-  /// empty signature is accepted here, because an unsigned JWS is a forged transaction and not another kind of payload.
+  /// Three base64url parts, the first a JSON object with `alg` (RFC 7515, 7.1 and 4.1.1). The signature may be empty,
+  /// because an unsigned JWS is a forged transaction and not another kind of payload.
   private static func signed(_ text: ArraySlice<UInt8>) -> ReceivedPayload.Content? {
     // Base64 text has no dots; a header comes before the first dot or is all that was left.
     guard text.starts(with: Array("eyJ".utf8)) || text.contains(UInt8(ascii: ".")) else { return nil }
@@ -248,7 +235,6 @@ private enum PayloadReader {
 
   // MARK: Base64
 
-  /// - Parameter spacesAfter: the spaces removed from the end, because a receipt may also end with a plus sign.
   private static func receipt(_ text: ArraySlice<UInt8>, spacesAfter: Int) -> ReceivedPayload.Content {
     var isCutOff = false
     var kept: [UInt8]?
@@ -266,8 +252,7 @@ private enum PayloadReader {
     return kept.map(ReceivedPayload.Content.app) ?? .unreadable(isCutOff ? .truncated : .unknown)
   }
 
-  /// The possible texts: white space was inserted, or spaces replaced plus signs. Trailing spaces count as plus signs
-  /// if the last group of four is incomplete.
+  // White space was inserted, or spaces replaced plus signs, also at the end if the last group of four is incomplete.
   private static func receiptTexts(_ text: ArraySlice<UInt8>, _ spacesAfter: Int) -> [[UInt8]] {
     func replacing(_ space: UInt8?) -> [UInt8] {
       text.compactMap { character in
@@ -306,8 +291,7 @@ private enum PayloadReader {
     0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02,
   ]
 
-  /// A `ContentInfo` (RFC 2315, 7): a sequence of the identifier and content tagged [0]. A sequence that claims more
-  /// bytes than there are was truncated.
+  /// A `ContentInfo` (RFC 2315, 7). A sequence that claims more bytes than there are was truncated.
   private static func isSignedData(_ bytes: ArraySlice<UInt8>) -> Bool {
     var rest = bytes
     guard rest.popFirst() == 0x30, let length = rest.popFirst() else { return false }

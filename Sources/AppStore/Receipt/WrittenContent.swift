@@ -1,11 +1,8 @@
 import Reconciliation
 
-/// The content of a receipt, verified or not.
-///
-/// It is no evidence. But Apple's confirmation covers the whole receipt, so an answer that contradicts the content
-/// belongs to another receipt.
+/// The content of a receipt, verified or not. It is no evidence, but an answer that contradicts it belongs to another
+/// receipt.
 package struct WrittenContent: Hashable, Sendable {
-  /// The entry of one transaction ID.
   package struct Purchase: Hashable, Sendable {
     package var productId: String
     /// True if the purchase stays in every later receipt. Consumables disappear, and replaced renewals may be left out.
@@ -23,7 +20,6 @@ package struct WrittenContent: Hashable, Sendable {
   package var creationDate: Instant?
   /// The transaction ID of a receipt of one purchase.
   package var ownTransactionId: String?
-  /// Keyed by transaction ID.
   package var purchases: [String: Purchase] = [:]
 
   package init(environment: AppleEnvironment? = nil, bundleId: String? = nil) {
@@ -31,7 +27,6 @@ package struct WrittenContent: Hashable, Sendable {
     self.bundleId = bundleId
   }
 
-  /// Reads an unverified app receipt; nil if it is unreadable.
   init?(app bytes: [UInt8]) {
     guard let content = try? ReceiptContent(ReceiptContainer(bytes).content) else { return nil }
     self.init(content)

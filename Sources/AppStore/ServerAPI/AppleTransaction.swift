@@ -36,11 +36,9 @@ package enum AnswerRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Verifies the transactions of an answer and compares app, environment and ID.
 struct AnswerVerifier: Sendable {
   var verifier: JWSVerifier
   var bundleId: String
-  /// Nil: not compared.
   var appAppleId: Int64?
 
   /// - Parameter id: the requested transaction ID; nil if any of the customer's is accepted.

@@ -1,30 +1,24 @@
 import Reconciliation
 
-/// A customer's transactions in one app, from Get Transaction History or Get Refund History.
-///
-/// If a page fails, the transactions of the pages before it are kept.
+/// A customer's transactions in one app; those before a failed page are kept.
 package struct HistoryAnswer: Hashable, Sendable {
   package enum End: Hashable, Sendable {
     case complete
     /// The page limit was reached and more pages follow; continue from `revision`.
     case pageLimit
-    /// This environment does not know the ID.
     case notFound
     case malformedId
     /// 4040001: the customer's account no longer exists.
     case accountGone
     /// A page failed; continue from `revision` later.
     case unanswered(Silence)
-    /// Apple refuses the credentials or the request; nothing follows about the transactions.
     case fault(AppleFault)
   }
 
-  /// The verified transactions, in Apple's order: by last change. A transaction that changed since an earlier reading
-  /// is repeated, so the count is not a count of purchases.
+  /// The verified transactions by last change. One that changed since an earlier reading is repeated.
   package var transactions: [AppleTransaction] = []
   /// The revision to continue from: later transactions were not read, or were rejected. Nil: from the start.
   package var revision: String?
-  /// The number of rejected transactions.
   package var refused = 0
   package var end: End
   package var trail = ServerAPITrail()

@@ -3,7 +3,6 @@ import Reconciliation
 /// The paging of a history: takes a page and returns the next step. Pure: no I/O and no clock.
 struct HistoryReading {
   enum Step: Hashable {
-    /// Request the page after this revision; nil: the first page.
     case ask(revision: String?)
     case finish
   }
@@ -11,16 +10,13 @@ struct HistoryReading {
   private(set) var answer: HistoryAnswer
   private let verifier: AnswerVerifier
   private let host: AppleHost
-  // The revision sent to Apple. It runs ahead of the answer's revision after a page whose transactions were all
-  // rejected.
+  // The revision sent to Apple, which runs ahead of the answer's after a page of rejected transactions.
   private var position: String?
   private var seen: Set<String> = []
   private var pagesLeft: Int
   private var mayRestart: Bool
 
-  /// - Parameters:
-  ///   - revision: the end of an earlier reading; nil to read everything.
-  ///   - pages: the maximum number of pages, at least one.
+  /// - Parameter revision: the end of an earlier reading; nil to read everything.
   init(verifier: AnswerVerifier, host: AppleHost, revision: String?, pages: Int) {
     self.verifier = verifier
     self.host = host
@@ -63,8 +59,8 @@ struct HistoryReading {
     guard let next = page.cursor("revision") else {
       return page.flag("hasMore") == true ? fail("more pages without a revision") : finish(.complete)
     }
-    // A single rejected transaction is skipped, because it would block everything after it for ever. If a whole page is
-    // rejected, something else is wrong and the page is read again next time.
+    // A single rejected transaction is skipped, because it would block everything after it for ever. A page without any
+    // verified transaction is read again the next time.
     let isBelieved = answer.refused == before.refused || answer.transactions.count > before.believed
     if isBelieved, answer.revision == position { answer.revision = next }
     position = next

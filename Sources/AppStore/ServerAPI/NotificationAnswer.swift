@@ -1,6 +1,5 @@
 import Reconciliation
 
-/// The window and types of notifications to read.
 package struct NotificationQuery: Hashable, Sendable {
   /// Apple's retention ("Get Notification History").
   package static let longestReach = Span.days(180)
@@ -8,13 +7,12 @@ package struct NotificationQuery: Hashable, Sendable {
   package let start: Instant
   /// The end of the window, exclusive.
   package let end: Instant
-  /// Apple's type, such as `REFUND`; nil for all types.
   package let type: String?
   /// Apple's subtype, such as `UPGRADE`; nil for all of the type. Apple accepts none without a type.
   package let subtype: String?
 
-  /// Creates a query. A start before Apple's retention is moved forward, relative to `now`: a pagination token is valid
-  /// only for exactly the same window, so the start must not be recomputed per page.
+  /// Moves a start before Apple's retention forward, once: a pagination token is valid only for exactly the same
+  /// window.
   package init(start: Instant, end: Instant, type: String?, subtype: String? = nil, now: Instant) {
     // One hour inside the limit, because later pages take time and clocks differ.
     self.start = max(start, now - Self.longestReach + .hours(1))
@@ -24,11 +22,9 @@ package struct NotificationQuery: Hashable, Sendable {
   }
 }
 
-/// A notification from Apple's notification history.
 package struct AppleNotification: Hashable, Sendable {
   /// The key for deduplication: deliveries are repeated and windows overlap.
   package var uuid: String
-  /// Apple's type, also an unknown one.
   package var type: String
   package var subtype: String?
   package var signedDate: Instant
@@ -38,7 +34,6 @@ package struct AppleNotification: Hashable, Sendable {
   package var consumptionRequestReason: String?
   /// The transaction when Apple sent the notification, or why it is rejected; nil if there is none.
   package var transaction: Result<SignedTransaction, AnswerRefusal>?
-  /// The whole signed notification, unchanged.
   package var jws: String
 }
 
@@ -50,15 +45,12 @@ package struct NotificationAnswer: Hashable, Sendable {
     case pageLimit
     /// Apple no longer accepts the pagination token, or the window is too old; make a new query without a token.
     case restartWindow
-    /// A page failed; continue from `paginationToken` later.
     case unanswered(Silence)
-    /// Apple refuses the credentials or the request; nothing follows about the notifications.
     case fault(AppleFault)
   }
 
   /// The verified notifications of this app and environment, each UUID once.
   package var notifications: [AppleNotification] = []
-  /// A rejected notification.
   package struct Disbelieved: Hashable, Sendable {
     package var jws: String
     package var reason: String

@@ -3,7 +3,6 @@ import Reconciliation
 /// The paging of a window of notifications: takes a page and returns the next step. Pure.
 struct NotificationReading {
   enum Step: Hashable {
-    /// Request the page of this token; nil: the first page.
     case ask(paginationToken: String?)
     case finish
   }
@@ -16,10 +15,7 @@ struct NotificationReading {
   private var seenNotifications: Set<String> = []
   private var pagesLeft: Int
 
-  /// - Parameters:
-  ///   - type: the requested type; nil for all.
-  ///   - paginationToken: the end of an earlier reading of the same window; nil to start it.
-  ///   - pages: the maximum number of pages, at least one.
+  /// - Parameter paginationToken: the end of an earlier reading of the same window; nil to start it.
   init(verifier: AnswerVerifier, host: AppleHost, type: String? = nil, paginationToken: String?, pages: Int) {
     self.verifier = verifier
     self.host = host

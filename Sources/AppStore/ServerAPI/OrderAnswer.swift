@@ -3,17 +3,14 @@ import Reconciliation
 /// The answer to Look Up Order ID: the transactions of an invoice that Apple mailed to a customer.
 package struct OrderAnswer: Hashable, Sendable {
   package enum Outcome: Hashable, Sendable {
-    /// The verified transactions of the invoice that belong to this app, in Apple's order.
     case found([AppleTransaction])
     /// Apple knows no such order of this app, or the ID is invalid.
     case unknown
     case unanswered(Silence)
-    /// Apple refuses the credentials or the request; nothing follows about the order.
     case fault(AppleFault)
   }
 
   package var outcome: Outcome
-  /// The number of rejected transactions.
   package var refused = 0
   package var trail = ServerAPITrail()
 
@@ -22,8 +19,7 @@ package struct OrderAnswer: Hashable, Sendable {
     self.trail = trail
   }
 
-  /// Reads an answer and verifies its transactions. `status` is 0 for a known order and 1 for an unknown one, both with
-  /// HTTP 200.
+  /// `status` is 0 for a known order and 1 for an unknown one, both with HTTP 200.
   static func read(
     _ result: Result<JSONFields, ServerAPIRefusal>, verifier: AnswerVerifier, trail: ServerAPITrail
   ) -> OrderAnswer {

@@ -4,11 +4,9 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// A read-only client of Apple's App Store Server API for one app.
-///
-/// Every signed document is verified and must be of the requested app and environment. Nothing is retried here:
-/// unanswered questions have a schedule, and histories continue from their cursor. Methods throw only if the task is
-/// cancelled, or if the request is no longer wanted before the first one is sent.
+/// A read-only client of Apple's App Store Server API for one app. Every signed document is verified and must be of the
+/// requested app and environment. Nothing is retried here. Methods throw only if the task is cancelled, or the request
+/// is no longer wanted before it is sent.
 package struct ServerAPIClient: Sendable {
   private let transport: HTTPTransport
   private let production: ServerAPIHost
@@ -19,10 +17,7 @@ package struct ServerAPIClient: Sendable {
   private let userAgent: String
   private let now: @Sendable () -> Instant
 
-  /// Creates a client; throws if the credentials cannot work.
-  /// - Parameters:
-  ///   - version: the program's version, for the `User-Agent` header.
-  ///   - now: the current time, for tokens and `Retry-After`.
+  /// Throws if the credentials cannot work. `version` is for the `User-Agent` header.
   package init(
     transport: HTTPTransport, production: ServerAPIHost, sandbox: ServerAPIHost, credentials: ServerAPICredentials,
     verifier: JWSVerifier, version: String, now: @escaping @Sendable () -> Instant
@@ -38,18 +33,15 @@ package struct ServerAPIClient: Sendable {
     self.now = now
   }
 
-  /// Discards the token, because Apple rejected it.
   package func renewToken() async { await token.renew() }
 
-  /// True if requests for transactions are blocked by a `Retry-After`.
   package func isHeldUp(on host: AppleHost) -> Bool { side(host).isHeldUp(.transactionInfo) }
 
-  /// Requests one transaction of any kind, also a finished consumable or a refunded one (Get Transaction Info).
-  ///
-  /// The other environment is asked only if the first does not know the ID, so at most two requests are sent. If its
-  /// gate is blocked, the result is unanswered.
+  /// Requests one transaction of any kind, also a finished consumable or a refunded one (Get Transaction Info). The
+  /// other environment is asked only if the first does not know the ID. If its gate is blocked, the result is
+  /// unanswered.
   /// - Parameters:
-  ///   - first: the environment to ask first. Sandbox only for IDs known to be from there, which saves a request.
+  ///   - first: sandbox only for IDs known to be from there, which saves a request.
   ///   - isWanted: polled before the first request is sent; nil: always wanted.
   package func transactionInfo(
     _ id: String, first: AppleHost = .production, while isWanted: (@Sendable () -> Bool)? = nil
@@ -75,8 +67,7 @@ package struct ServerAPIClient: Sendable {
   /// Requests a customer's transactions in this app, ordered by last change (Get Transaction History, version 2).
   /// - Parameters:
   ///   - id: any transaction ID of the customer.
-  ///   - revision: the end of an earlier reading; nil to read everything, as when Apple no longer knows the revision.
-  ///   - pages: the maximum number of pages of twenty.
+  ///   - revision: the end of an earlier reading; if nil or no longer known to Apple, everything is read.
   package func transactionHistory(
     _ id: String, on host: AppleHost, revision: String? = nil, pages: Int = 100
   ) async throws(CancellationError) -> HistoryAnswer {
@@ -85,17 +76,14 @@ package struct ServerAPIClient: Sendable {
       .transactionHistory, id: id, host: host, order: "sort=ASCENDING", revision: revision, pages: pages)
   }
 
-  /// Requests a customer's refunds in this app, by refund date (Get Refund History, version 2). The parameters are
-  /// those of `transactionHistory`.
+  /// Requests a customer's refunds in this app, by refund date (Get Refund History, version 2).
   package func refundHistory(
     _ id: String, on host: AppleHost, revision: String? = nil, pages: Int = 100
   ) async throws(CancellationError) -> HistoryAnswer {
     try await history(.refundHistory, id: id, host: host, order: nil, revision: revision, pages: pages)
   }
 
-  /// Requests the latest transaction and renewal information of each of a customer's subscriptions (Get All
-  /// Subscription Statuses). If the gate is blocked, the result is unanswered.
-  /// - Parameter id: any transaction ID of the customer.
+  /// Requests the state of each of a customer's subscriptions (Get All Subscription Statuses).
   package func subscriptionStatuses(
     _ id: String, on host: AppleHost
   ) async throws(CancellationError) -> SubscriptionAnswer {
@@ -115,9 +103,7 @@ package struct ServerAPIClient: Sendable {
   }
 
   /// Requests the notifications of this app (Get Notification History), the only feed of a whole app.
-  /// - Parameters:
-  ///   - paginationToken: the end of an earlier reading of the same window; nil to start it.
-  ///   - pages: the maximum number of pages of twenty, which are kept in memory.
+  /// - Parameter paginationToken: the end of an earlier reading of the same window; nil to start it.
   package func notificationHistory(
     _ query: NotificationQuery, on host: AppleHost, paginationToken: String? = nil, pages: Int = 50
   ) async throws(CancellationError) -> NotificationAnswer {
@@ -134,8 +120,7 @@ package struct ServerAPIClient: Sendable {
     return reading.answer
   }
 
-  /// Requests the transactions of an invoice by the order ID in Apple's mail (`M…`). Production only, because the
-  /// sandbox sends no invoices (Look Up Order ID).
+  /// Requests an invoice by the order ID in Apple's mail (Look Up Order ID). The sandbox sends no invoices.
   package func lookUpOrder(_ orderId: String) async throws(CancellationError) -> OrderAnswer {
     guard let path = Self.path(.orderLookup, id: orderId) else { return OrderAnswer(outcome: .unknown) }
     var trail = ServerAPITrail()

@@ -2,7 +2,6 @@
 package struct ServerAPICredentials: Hashable, Sendable {
   /// The UUID above the list of keys in App Store Connect.
   package var issuerId: String
-  /// The ten characters beside the key.
   package var keyId: String
   /// The content of the `.p8` file: a P-256 key in PEM.
   package var privateKeyPEM: Secret

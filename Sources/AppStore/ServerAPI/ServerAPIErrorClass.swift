@@ -1,6 +1,4 @@
-/// The meaning of an App Store Server API error.
-///
-/// The error code decides; the HTTP status only if there is no code or an unknown one (Apple: "Error codes").
+/// The meaning of an error. The HTTP status decides only without a known error code (Apple: "Error codes").
 package enum ServerAPIErrorClass: String, Hashable, CaseIterable, Sendable {
   /// This environment does not know the ID; the other one may.
   case transactionNotFound
@@ -17,14 +15,11 @@ package enum ServerAPIErrorClass: String, Hashable, CaseIterable, Sendable {
   case retry
   /// The token is refused: key, clock, or an app that was never released.
   case tokenRefused
-  /// The key lacks permission.
   case accessRefused
   /// The bundle ID does not belong to the key's account.
   case appUnknown
-  /// The request is wrong.
   case requestRefused
 
-  /// Classifies an answer other than HTTP 200. `errorCode` is that of the body.
   package static func classify(httpStatus: Int, errorCode: Int?) -> ServerAPIErrorClass {
     errorCode.flatMap(classify(errorCode:)) ?? classify(httpStatus: httpStatus)
   }
@@ -33,8 +28,7 @@ package enum ServerAPIErrorClass: String, Hashable, CaseIterable, Sendable {
     switch errorCode {
     case 4_040_010, 4_040_005: .transactionNotFound
     case 4_040_001: .accountGone
-    // Invalid transaction ID, invalid original transaction ID; not supported: type, app transaction, family sharing; no
-    // UUID; no original transaction ID.
+    // Invalid IDs, no UUID, no original ID; unsupported: type, app transaction, family sharing.
     case 4_000_006, 4_000_008, 4_000_047, 4_000_048, 4_000_183, 4_000_185, 4_000_187: .badIdentifier
     case 4_000_005: .revisionRefused
     case 4_000_012, 4_000_014, 4_000_017: .windowExpired

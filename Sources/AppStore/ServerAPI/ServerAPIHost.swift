@@ -1,13 +1,10 @@
 import Reconciliation
 
-/// The endpoints of the App Store Server API that the audit uses. Apple limits the rate of each.
 package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
   case transactionInfo
   /// Get Transaction History, version 2. Version 1 omits finished consumables.
   case transactionHistory
-  /// Get All Subscription Statuses.
   case subscriptionStatuses
-  /// Get Refund History, version 2.
   case refundHistory
   case notificationHistory
   case orderLookup
@@ -43,9 +40,8 @@ package struct ServerAPIHost: Sendable {
   private let gates: [ServerAPIEndpoint: RateGate]
 
   /// - Parameters:
-  ///   - url: without `/inApps`; a trailing slash is ignored.
+  ///   - url: without `/inApps`.
   ///   - requestsPerSecond: for an endpoint with Apple's full limit; nil or at most zero: unlimited.
-  ///   - gate: creates the gate of one endpoint with the given rate.
   package init(
     url: EndpointURL, requestsPerSecond: Double?,
     gate: (ServerAPIEndpoint, Double?) -> RateGate = { RateGate(rate: $1) }
@@ -59,7 +55,6 @@ package struct ServerAPIHost: Sendable {
       })
   }
 
-  /// Waits for permission to send one request. Throws if the task is cancelled or the request is no longer wanted.
   func admit(_ endpoint: ServerAPIEndpoint, while isWanted: (@Sendable () -> Bool)?) async throws(CancellationError) {
     try await gates[endpoint]?.admit(while: isWanted)
   }

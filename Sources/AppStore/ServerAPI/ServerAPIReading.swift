@@ -5,12 +5,10 @@ import Reconciliation
 /// Interprets one response of the App Store Server API. Pure: no I/O.
 struct ServerAPIReading {
   enum Meaning {
-    /// HTTP 200 with an object.
     case answer(JSONFields)
     case refused(ServerAPIErrorClass)
     /// No request was sent, because signing the token failed.
     case unsigned
-    /// No response, or an unreadable one.
     case silent(Silence)
   }
 
@@ -60,7 +58,6 @@ struct ServerAPIReading {
   }
 }
 
-/// A reason why there is no answer about an ID.
 enum ServerAPIRefusal: Error, Hashable {
   case notFound
   case accountGone
@@ -72,7 +69,6 @@ enum ServerAPIRefusal: Error, Hashable {
 }
 
 extension ServerAPIReading {
-  /// Returns the answer or the reason why there is none.
   func resolved(from host: AppleHost, bundleId: String) -> Result<JSONFields, ServerAPIRefusal> {
     switch meaning {
     case .answer(let fields): .success(fields)

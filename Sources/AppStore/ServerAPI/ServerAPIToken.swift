@@ -1,9 +1,8 @@
 import JWTKit
 import Reconciliation
 
-/// Creates the tokens that authorize requests (Apple: "Generating JSON Web Tokens for API requests").
-///
-/// A token is reused, because signing one per request would cost more than the rest of the request.
+/// Creates tokens for requests (Apple: "Generating JSON Web Tokens for API requests"), reused because signing is
+/// expensive.
 package actor ServerAPIToken {
   /// The lifetime of Apple's own libraries, far below the allowed 60 minutes.
   package static let lifetime = Span.minutes(5)
@@ -30,7 +29,6 @@ package actor ServerAPIToken {
   private var keys: JWTKeyCollection?
   private var current: Current?
 
-  /// Throws if the credentials cannot work.
   package init(_ credentials: ServerAPICredentials) throws(ServerAPICredentialsError) {
     guard !credentials.issuerId.isEmpty else { throw .issuerIdMissing }
     guard !credentials.keyId.isEmpty else { throw .keyIdMissing }
@@ -41,7 +39,6 @@ package actor ServerAPIToken {
     privateKey = key
   }
 
-  /// Returns a valid token, or nil if signing failed.
   package func token(now: Instant) async -> Secret? {
     let signing: Task<String, any Error>
     // After the clock was set back the token would lie in the future, and Apple would refuse it.
@@ -55,7 +52,6 @@ package actor ServerAPIToken {
     return try? await Secret(signing.value)
   }
 
-  /// Discards the current token.
   package func renew() { current = nil }
 
   private func sign(at now: Instant) -> Task<String, any Error> {

@@ -2,13 +2,10 @@ import Reconciliation
 
 /// The requests behind an answer, for logs and the record of attempts.
 package struct ServerAPITrail: Hashable, Sendable {
-  /// The environment of each request, in order.
   package var asked: [AppleHost] = []
-  /// The last HTTP status; nil without a response.
   package var httpStatus: Int?
   package var errorCode: Int?
   package var errorMessage: String?
-  /// Warnings for the operator about rejected or unknown data.
   package var warnings: [String] = []
 
   package init() {}

@@ -3,15 +3,12 @@ import Reconciliation
 /// The state of a customer's subscriptions in one app (Get All Subscription Statuses).
 package struct SubscriptionAnswer: Hashable, Sendable {
   package enum Outcome: Hashable, Sendable {
-    /// One element per subscription; empty for a customer without any.
     case found([Subscription])
-    /// This environment does not know the ID.
     case notFound
     case malformedId
     /// 4040001: the customer's account no longer exists.
     case accountGone
     case unanswered(Silence)
-    /// Apple refuses the credentials or the request; nothing follows about the customer.
     case fault(AppleFault)
   }
 
@@ -22,7 +19,6 @@ package struct SubscriptionAnswer: Hashable, Sendable {
     package var status: SubscriptionState?
     /// The latest transaction. Its fact also contains the status, the end of the grace period and the next renewal.
     package var transaction: AppleTransaction
-    /// Nil if missing or rejected.
     package var renewalInfo: SignedRenewalInfo?
   }
 

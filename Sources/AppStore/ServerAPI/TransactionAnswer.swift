@@ -10,7 +10,6 @@ package struct TransactionAnswer: Hashable, Sendable {
     /// 4040001: the customer's account no longer exists.
     case accountGone
     case unanswered(Silence)
-    /// Apple refuses the credentials or the request; nothing follows about the transaction.
     case fault(AppleFault)
   }
 

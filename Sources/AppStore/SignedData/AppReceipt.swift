@@ -12,7 +12,6 @@ package struct AppReceipt: Hashable, Sendable {
   package let transactions: [TransactionFact]
   /// The number of purchases without transaction ID or product ID, which become no facts.
   package let incompletePurchases: Int
-  /// The instant at which the certificates were checked.
   package let validity: ValidityMode
 
   init(_ content: ReceiptContent) throws(SignedDataRefusal) {
@@ -32,7 +31,6 @@ package struct AppReceipt: Hashable, Sendable {
 }
 
 extension AppleEnvironment {
-  /// Parses the environment of an app receipt or of verifyReceipt's `receipt_type`.
   init?(receiptType: String) {
     switch receiptType {
     case "Production", "ProductionVPP": self = .production

@@ -1,11 +1,8 @@
 import Reconciliation
 import X509
 
-/// Verifies app receipts: a PKCS#7 signature by a leaf under Apple's RSA root, checked at the receipt's creation date
-/// (Apple: Validating receipts on the device, TN3138).
-///
-/// It cannot detect a genuine receipt from another device, because attribute 5 needs the device's ID, nor later
-/// revocations.
+/// Verifies app receipts at their creation date (Apple: Validating receipts on the device, TN3138). It cannot detect a
+/// genuine receipt of another device, because attribute 5 needs the device's ID, nor later revocations.
 package struct AppReceiptVerifier: Sendable {
   private let roots: [Certificate]
 
@@ -23,8 +20,8 @@ package struct AppReceiptVerifier: Sendable {
     Result { () throws(SignedDataRefusal) in try verify(ReceiptContainer(bytes)) }
   }
 
-  /// No Apple certificate with SHA-1 is valid from 2025-01-24T00:00:00Z. New receipts have SHA-256 since 2023, but apps
-  /// that were not updated received SHA-1 until then (TN3138).
+  /// No Apple certificate with SHA-1 is valid from 2025-01-24T00:00:00Z; until then apps that were not updated received
+  /// SHA-1 (TN3138).
   private static let endOfSHA1 = Instant(seconds: 1_737_676_800)
 
   private func verify(_ container: ReceiptContainer) throws(SignedDataRefusal) -> AppReceipt {

@@ -3,15 +3,11 @@ import Reconciliation
 import SwiftASN1
 import X509
 
-/// A path of leaf, intermediate and trusted root, the only shape that Apple signs with.
-///
-/// A value exists only if every signature holds, the intermediate is an authority, and both have Apple's marker
-/// extensions; without the markers any developer certificate would pass. The root's own signature is not checked,
-/// because an installed root is trusted. `covers` checks the dates separately, because one path signs data of many
-/// dates.
+/// A path of leaf, intermediate and trusted root, the only shape that Apple signs with. A value exists only if every
+/// signature holds, the intermediate is an authority, and both have Apple's marker extensions; without the markers any
+/// developer certificate would pass. `covers` checks the dates, because one path signs data of many.
 struct AppleCertificatePath: Sendable {
   let leafKey: Certificate.PublicKey
-  /// True if a certificate below the root is signed with SHA-1.
   let usesSHA1: Bool
   /// The common validity of the three certificates in seconds since the epoch, both ends included (RFC 5280 4.1.2.5).
   private let notBefore: Int64
@@ -39,7 +35,6 @@ struct AppleCertificatePath: Sendable {
     notAfter = path.reduce(.max) { min($0, Self.seconds($1.notValidAfter)) }
   }
 
-  /// True if all three certificates were valid at the instant.
   func covers(_ instant: Instant) -> Bool {
     notBefore <= instant.seconds && instant.seconds <= notAfter
   }
@@ -86,10 +81,8 @@ extension DistinguishedName {
 }
 
 extension Certificate {
-  /// Parses a certificate that came with signed data.
-  ///
-  /// The library is stricter than Apple may be: it rejects a negative serial number, for instance. A certificate in
-  /// another form is unsupported rather than invalid, so that Apple is asked.
+  /// Parses a certificate from signed data. One in a form that the library does not read, such as with a negative
+  /// serial number, is unsupported rather than invalid, so that Apple is asked.
   init(received bytes: ArraySlice<UInt8>, at index: Int) throws(SignedDataRefusal) {
     guard bytes.count <= DecodingLimits.certificateLength else { throw .certificateUnreadable(index) }
     do {

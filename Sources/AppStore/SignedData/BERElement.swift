@@ -1,11 +1,8 @@
-/// One element of ASN.1's basic encoding rules (X.690).
-///
-/// App receipts are DER, but Xcode's are BER with indefinite lengths, and must be readable to be told from forgeries.
-/// Elements are read on demand, so a receipt of many tiny elements costs no additional memory.
+/// One element of ASN.1's basic encoding rules (X.690), read on demand. App receipts are DER, but Xcode's are BER with
+/// indefinite lengths, and must be readable to be told from forgeries.
 struct BERElement: Sendable {
   /// The identifier octet with its constructed bit. Tags above 30 do not occur in receipts and are rejected.
   let identifier: UInt8
-  /// The whole element with its header.
   let encoded: ArraySlice<UInt8>
   let content: ArraySlice<UInt8>
 
@@ -61,10 +58,8 @@ struct BERReader: Sendable {
 
   init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-  /// True if all bytes were read. False after `next()` returned nil means that the encoding is malformed.
   var isAtEnd: Bool { rest.isEmpty }
 
-  /// The next element; nil at the end or if the encoding is malformed.
   mutating func next() -> BERElement? { next(depth: DecodingLimits.nesting) }
 
   /// The next element if it has one of these identifiers; otherwise nil, and nothing is read.

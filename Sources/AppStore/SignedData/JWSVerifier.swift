@@ -4,13 +4,10 @@ import SwiftASN1
 import Synchronization
 import X509
 
-/// Verifies Apple's signed transactions, renewal information and notifications offline.
-///
-/// The rules are those of Apple's `JWSDecodedHeader` and server libraries: ES256 only, exactly three certificates under
-/// one of our roots, both of Apple's marker extensions, and every certificate valid at the payload's `signedDate`. A
-/// chain is cached once it has signed something authentic; the next signature of its leaf costs one P-256 verification.
-///
-/// The caller compares the bundle and the environment, because they concern an order and not the signature.
+/// Verifies Apple's signed transactions, renewal information and notifications offline. The rules are those of Apple's
+/// server libraries: ES256 only, exactly three certificates under one of our roots, both of Apple's marker extensions,
+/// every certificate valid at `signedDate`. The caller compares bundle and environment. A chain is cached once it has
+/// signed something authentic; the next signature of its leaf costs one P-256 verification.
 package final class JWSVerifier: Sendable {
   private let roots: [Certificate]
   let remembered = Mutex(RememberedChains())
@@ -18,7 +15,6 @@ package final class JWSVerifier: Sendable {
   package init(roots: TrustedRoots) { self.roots = roots.ofSignedTransactions }
 
   /// Verifies a signed transaction (Apple: `JWSTransaction`).
-  /// - Parameter channel: `.offline`, `.serverApi` or `.notification`.
   package func verifyTransaction(
     _ jws: String, channel: EvidenceChannel
   ) -> Result<SignedTransaction, SignedDataRefusal> {
@@ -42,7 +38,6 @@ package final class JWSVerifier: Sendable {
   }
 
   /// Verifies any signed document and detects its kind.
-  /// - Parameter channel: the channel of the facts, also of those in a notification.
   package func verifyDocument(
     _ jws: String, channel: EvidenceChannel
   ) -> Result<SignedDocument, SignedDataRefusal> {
@@ -121,8 +116,7 @@ package final class JWSVerifier: Sendable {
     return RememberedChain(path: path, key: key)
   }
 
-  /// The Xcode environment that a payload claims. Checked first because such data has its own chain; it can only lead
-  /// to a rejection.
+  // Checked first because such data has its own chain; it can only lead to a rejection.
   private static func developerEnvironment(_ payload: JSONFields) -> AppleEnvironment? {
     let name = payload.text("environment") ?? payload.object("data")?.text("environment") ?? payload.text("receiptType")
     switch name.flatMap(AppleEnvironment.init(rawValue:)) {
@@ -139,7 +133,6 @@ struct JWSParts {
   let header: ArraySlice<UInt8>
   let payload: [UInt8]
   let signature: [UInt8]
-  /// The encoded header and payload that were signed.
   let signedText: ArraySlice<UInt8>
 
   init(_ jws: String) throws(SignedDataRefusal) {

@@ -4,7 +4,6 @@ extension TrustedRoots {
     package let name: String
     /// SHA-256 of the DER form, 64 lower-case hexadecimal digits.
     package let fingerprint: String
-    /// The URL where Apple publishes it as DER.
     package let address: String
 
     package var fileName: String { String(address[(address.lastIndex(of: "/") ?? address.startIndex)...].dropFirst()) }
@@ -24,11 +23,9 @@ extension TrustedRoots {
 }
 
 extension TrustedRoots.Pin {
-  /// A reason why content is not the pinned certificate.
   package enum Mismatch: Error, Hashable, Sendable, CustomStringConvertible {
     case tooLong
     case noCertificate
-    /// Another certificate, with its SHA-256.
     case otherCertificate(fingerprint: String)
 
     package var description: String {
@@ -40,9 +37,7 @@ extension TrustedRoots.Pin {
     }
   }
 
-  /// Returns the pinned certificate as DER if it is the only content, as DER or PEM.
-  ///
-  /// The source needs no trust, because only the certificate with this fingerprint passes.
+  /// Returns the pinned certificate as DER. The source needs no trust, because only that certificate passes.
   package func certificate(in content: [UInt8]) throws(Mismatch) -> [UInt8] {
     // PEM is a third longer than DER, and may have text around it.
     guard content.count <= DecodingLimits.certificateLength * 2 else { throw .tooLong }

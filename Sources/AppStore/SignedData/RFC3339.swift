@@ -25,8 +25,7 @@ extension Instant {
     }
   }
 
-  /// Days since 1970-01-01 in the proleptic Gregorian calendar. Years start in March, so that the leap day is the last
-  /// day.
+  // Proleptic Gregorian calendar; years start in March, so that the leap day is the last day.
   private static func daysSinceEpoch(year: Int, month: Int, day: Int) -> Int {
     let marchYear = (month > 2 ? year : year - 1) + 400
     let daysBeforeMonth = (153 * ((month + 9) % 12) + 2) / 5
@@ -55,7 +54,6 @@ private struct RFC3339Reader {
     return number
   }
 
-  /// The fraction of a second, truncated to microseconds; 0 if there is none.
   mutating func microseconds() -> Int? {
     guard take(".") else { return 0 }
     var value = 0

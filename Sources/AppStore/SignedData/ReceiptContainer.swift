@@ -5,7 +5,6 @@ import X509
 /// attributes, the signature directly over the content.
 struct ReceiptContainer: Sendable {
   let content: ArraySlice<UInt8>
-  /// DER or BER of the certificates in the container.
   let certificates: [ArraySlice<UInt8>]
   let signature: Signature
 
@@ -26,7 +25,6 @@ struct ReceiptContainer: Sendable {
     case sha256
   }
 
-  /// Parses a container; throws `payloadUnreadable` if it is not one.
   init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
     guard let info = BERElement(bytes[...]), info.identifier == BERElement.sequence else { throw .payloadUnreadable }
     var outer = info.children

@@ -7,7 +7,6 @@ struct ReceiptContent: Sendable {
   private(set) var creationDate: Instant?
   private(set) var purchases: [ReceiptPurchase] = []
 
-  /// Parses the attributes, verified or not.
   init(_ content: ArraySlice<UInt8>) throws(SignedDataRefusal) {
     // Xcode wraps the set in one more octet string.
     var content = content
@@ -26,7 +25,6 @@ struct ReceiptContent: Sendable {
   }
 }
 
-/// One purchase of an app receipt; a missing or empty attribute is nil.
 struct ReceiptPurchase: Sendable {
   private(set) var quantity: Int64?
   private(set) var productId: String?

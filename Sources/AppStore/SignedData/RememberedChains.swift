@@ -5,10 +5,8 @@ struct RememberedChain: Sendable {
   let key: P256.Signing.PublicKey
 }
 
-/// A cache of verified certificate chains, keyed by the whole JWS header.
-///
-/// The header contains the complete chain, so a different certificate gives a different key. Dates are checked for
-/// every signature. A night has a handful of chains, and a short list is faster than hashing five kilobytes.
+/// A cache of verified certificate chains, keyed by the whole JWS header, which contains the chain. A night has a
+/// handful of chains, and a short list is faster than hashing five kilobytes.
 struct RememberedChains: Sendable {
   private var entries: [(header: [UInt8], chain: RememberedChain)] = []
 
@@ -18,7 +16,6 @@ struct RememberedChains: Sendable {
     entries.first { $0.header.count == header.count && $0.header.elementsEqual(header) }?.chain
   }
 
-  /// Adds a chain, and removes the oldest one if the cache is full.
   mutating func remember(_ chain: RememberedChain, for header: ArraySlice<UInt8>) {
     guard self.chain(for: header) == nil else { return }
     if entries.count == DecodingLimits.rememberedChains { entries.removeFirst() }

@@ -4,7 +4,6 @@ import NIOHTTP1
 
 /// Downloads root certificates from Apple or from a mirror. Neither is trusted: the fingerprint decides.
 package struct RootCertificateDownload: Sendable {
-  /// A failed download; its description can be displayed.
   package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
     package let description: String
   }
@@ -13,9 +12,7 @@ package struct RootCertificateDownload: Sendable {
   private let mirror: EndpointURL?
   private let userAgent: String
 
-  /// - Parameters:
-  ///   - mirror: the base URL of files with Apple's names; nil for Apple's own URLs.
-  ///   - version: the program's version, for the `User-Agent` header.
+  /// - Parameter mirror: the base URL of files with Apple's names; nil for Apple's own URLs.
   package init(transport: HTTPTransport, mirror: EndpointURL?, version: String) {
     self.transport = transport
     self.mirror = mirror
@@ -27,7 +24,6 @@ package struct RootCertificateDownload: Sendable {
     return mirror.text + (mirror.text.hasSuffix("/") ? "" : "/") + pin.fileName
   }
 
-  /// Downloads the content at the certificate's URL. Throws only if the task is cancelled.
   package func content(of pin: TrustedRoots.Pin) async throws(CancellationError) -> Result<[UInt8], Failure> {
     var request = HTTPClientRequest(url: address(of: pin))
     request.headers = ["User-Agent": userAgent]

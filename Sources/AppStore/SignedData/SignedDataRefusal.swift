@@ -9,9 +9,7 @@ package enum SignedDataRefusal: Error, Hashable, Sendable {
   case headerUnreadable
   /// The JWS algorithm, which is not ES256.
   case algorithm(String)
-  /// The number of certificates, which is not the three that Apple sends.
   case chainLength(Int)
-  /// The certificate at this index (0 is the leaf) is malformed.
   case certificateUnreadable(Int)
   case chainNotTrusted
   case intermediateNotAuthority
@@ -19,7 +17,6 @@ package enum SignedDataRefusal: Error, Hashable, Sendable {
   case certificateNotUsable(ChainPosition)
   /// Apple's marker extension is missing: the certificate was issued for another purpose.
   case markerMissing(ChainPosition)
-  /// A certificate was not valid at the signing date in the data.
   case notValidAtSignedDate
   /// The leaf's key is of another kind than the signature needs.
   case leafKeyKind
@@ -29,15 +26,12 @@ package enum SignedDataRefusal: Error, Hashable, Sendable {
   case signatureMismatch
   case truncated
   case payloadUnreadable
-  /// Authentic, but this required field is missing.
   case payloadIncomplete(String)
-  /// Authentic, but from an unknown environment; nil if none is stated.
   case environmentUnknown(String?)
   /// Signed in a way that Apple's receipts do not use today.
   case unsupported(String)
   /// Created by Xcode or StoreKit's local testing and signed by a developer's machine.
   case notSignedByApple(AppleEnvironment, UnverifiedClaim)
-  /// No root certificate is installed.
   case noRoots
 }
 
@@ -59,7 +53,6 @@ package struct UnverifiedClaim: Hashable, Sendable {
 }
 
 extension SignedDataRefusal {
-  /// The conclusion from a rejection.
   package enum Meaning: Hashable, Sendable {
     /// Forged or damaged: the reason `signature_invalid`.
     case signatureInvalid
@@ -90,7 +83,6 @@ extension SignedDataRefusal {
 }
 
 extension SignedDataRefusal: CustomStringConvertible {
-  /// A short reason for display. Text from the data is cut to 40 characters.
   package var description: String {
     switch self {
     case .tooLarge: "larger than anything Apple signs"
@@ -121,7 +113,6 @@ extension SignedDataRefusal: CustomStringConvertible {
 
 /// The instant at which the certificates had to be valid. Later revocations are not detected.
 package enum ValidityMode: String, Hashable, Sendable {
-  /// The payload's `signedDate`.
   case atSignedDate
   /// An app receipt's creation date (attribute 12).
   case atCreationDate

@@ -8,13 +8,10 @@ package enum SignedDocument: Hashable, Sendable {
   case other(SignedPaper)
 }
 
-/// A verified document without a purchase.
 package struct SignedPaper: Hashable, Sendable {
-  /// Nil if missing or unknown.
   package let environment: AppleEnvironment?
   /// Nil if missing, as in renewal information.
   package let bundleId: String?
-  /// Apple's signing or creation date.
   package let signedDate: Instant
 
   init(_ payload: JSONFields) throws(SignedDataRefusal) {

@@ -2,9 +2,7 @@ import Reconciliation
 
 /// A verified notification with the state when it was sent (Apple: `responseBodyV2DecodedPayload`).
 package struct SignedNotification: Hashable, Sendable {
-  /// Apple's type, such as `REFUND`, also an unknown one.
   package let notificationType: String
-  /// Apple's subtype, such as `UPGRADE`.
   package let subtype: String?
   /// The ID, which repeated deliveries share.
   package let notificationUUID: String
@@ -15,13 +13,10 @@ package struct SignedNotification: Hashable, Sendable {
   package let environment: AppleEnvironment?
   /// From `data`; Apple omits it in the sandbox.
   package let appAppleId: Int64?
-  /// The subscription status at that time; nil if missing or unknown.
   package let status: SubscriptionState?
   /// The reason of a `CONSUMPTION_REQUEST`: `FULFILLMENT_ISSUE` is the customer's statement "paid, not delivered".
   package let consumptionRequestReason: String?
-  /// The transaction in it, or why it is rejected; nil if there is none.
   package let transaction: Result<SignedTransaction, SignedDataRefusal>?
-  /// The renewal information in it, or why it is rejected; nil if there is none.
   package let renewalInfo: Result<SignedRenewalInfo, SignedDataRefusal>?
 
   init(

@@ -3,12 +3,9 @@ import Reconciliation
 /// Verified renewal information of a subscription (Apple: `JWSRenewalInfoDecodedPayload`).
 package struct SignedRenewalInfo: Hashable, Sendable {
   package let environment: AppleEnvironment
-  /// The ID of the subscription over all its periods.
   package let originalTransactionId: String
   package let signedDate: Instant
-  /// The product of the current period.
   package let productId: String?
-  /// The product of the next period.
   package let autoRenewProductId: String?
   package let autoRenews: Bool?
   /// 1 cancelled, 2 billing error, 3 price rise declined, 4 product unavailable, 5 other.

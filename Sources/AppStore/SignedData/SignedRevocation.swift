@@ -1,10 +1,8 @@
 import Reconciliation
 
 extension JSONFields {
-  /// The revocation in a signed transaction (Apple: `revocationDate` and related fields, and the items of
-  /// `advancedCommerceInfo`).
-  ///
-  /// A missing or zero date means not revoked; an unreadable date is no statement.
+  /// The revocation in a signed transaction (Apple: `revocationDate` and the items of `advancedCommerceInfo`). A
+  /// missing or zero date means not revoked; an unreadable date is no statement.
   var revocation: Statement<Revocation?> {
     let items = (object("advancedCommerceInfo")?.objects("items") ?? []).map(AdvancedCommerceItem.init)
     let ofItems = AdvancedCommerceItem.revocation(of: items, price: integer("price"))
@@ -57,7 +55,6 @@ private struct AdvancedCommerceItem {
     return sum(refunds.map(\.amount))
   }
 
-  /// The refunded amount in milliunits; nil if unknown.
   private var refunded: Int64? {
     guard isTouched else { return 0 }
     return isWhole ? price ?? amountOfRefunds : amountOfRefunds
@@ -72,9 +69,8 @@ private struct AdvancedCommerceItem {
 
   private var latest: Instant? { (refunds.compactMap(\.date) + [revocationDate].compactMap(\.self)).max() }
 
-  /// The revocation of the purchase. If only some items were refunded, it is a partial refund with a share from 0.001%
-  /// to 99.999%.
-  /// - Parameter price: the price of the whole transaction in milliunits.
+  /// If only some items were refunded, the revocation is partial, with a share from 0.001% to 99.999%. Amounts are
+  /// milliunits.
   static func revocation(of items: [AdvancedCommerceItem], price: Int64?) -> Revocation? {
     guard let date = items.compactMap(\.latest).max(), items.contains(where: \.isTouched) else { return nil }
     guard !items.allSatisfy(\.isWhole) else { return Revocation(date: date) }

@@ -2,7 +2,6 @@ import Reconciliation
 
 /// A verified transaction (Apple: `JWSTransactionDecodedPayload`).
 package struct SignedTransaction: Hashable, Sendable {
-  /// The evidence, with the payload's `signedDate`.
   package internal(set) var fact: TransactionFact
   package let validity: ValidityMode
   /// Apple's product type, also one unknown to `fact.productType`.

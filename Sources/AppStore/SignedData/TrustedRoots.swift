@@ -5,18 +5,15 @@ import Reconciliation
 import SwiftASN1
 import X509
 
-/// The installed root certificates, to which Apple's signatures must chain.
-///
-/// Certificates in signed data are never trusted as roots. Unless `pinned` is false, as in a rehearsal, the roots must
-/// be Apple's own two by their SHA-256 fingerprints.
+/// The installed root certificates: Apple's own two by SHA-256, unless `pinned` is false, as in a rehearsal.
+/// Certificates in signed data are never trusted as roots.
 package struct TrustedRoots: Sendable {
   /// No roots: every verifier returns `noRoots`.
   package static let none = TrustedRoots(unchecked: [])
 
   let certificates: [Certificate]
 
-  /// The roots of signed documents. Apple signs these under G3, an elliptic curve, never under the RSA root of app
-  /// receipts.
+  /// Apple signs documents under G3, an elliptic curve, never under the RSA root of app receipts.
   var ofSignedTransactions: [Certificate] { certificates.filter(Self.hasEllipticCurve) }
   var ofAppReceipts: [Certificate] { certificates.filter { !Self.hasEllipticCurve($0) } }
 
@@ -27,11 +24,9 @@ package struct TrustedRoots: Sendable {
   package struct Entry: Hashable, Sendable {
     package var name: String
     package var fingerprint: String
-    /// The expiry date of the certificate.
     package var ends: Instant
   }
 
-  /// The installed roots, sorted by name.
   package var entries: [Entry] {
     certificates.map { certificate in
       var serializer = DER.Serializer()
@@ -48,8 +43,8 @@ package struct TrustedRoots: Sendable {
 
   private init(unchecked certificates: [Certificate]) { self.certificates = certificates }
 
-  /// Reads every file of a directory except hidden ones, as DER or as PEM with one or more certificates.
-  /// - Parameter pinned: true if they must be exactly Apple's roots, with none missing.
+  /// Reads every file of a directory except hidden ones, as DER or PEM. If `pinned`, they must be exactly Apple's
+  /// roots.
   package init(directory: String, pinned: Bool) throws(TrustedRootsError) {
     let files = try Self.files(of: directory)
     var found: [(certificate: DERBytes, origin: String)] = []
@@ -133,13 +128,11 @@ package struct TrustedRoots: Sendable {
     return documents.map(\.derBytes)
   }
 
-  /// SHA-256 as 64 lower-case hexadecimal digits.
   static func fingerprint(_ certificate: [UInt8]) -> String {
     SHA256.hash(data: certificate).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 }
 
-/// A configuration error of the root certificates. Its description names the file, the expectation and the remedy.
 package enum TrustedRootsError: Error, Hashable, Sendable {
   case noRoots(directory: String)
   case unreadable(file: String, reason: String)

@@ -1,11 +1,9 @@
-/// A refusal of the credentials or of the request itself. Nothing follows about the transaction or receipt.
-///
-/// It may concern one question (a receipt of another developer's app gives 21004, an invented ID 4000000) or all
-/// questions of the app. One answer cannot show which, so the caller compares kinds and credentials.
+/// A refusal of the credentials or the request itself; nothing follows about the transaction or receipt. It may concern
+/// one question (a receipt of another developer's app gives 21004, an invented ID 4000000) or the whole app, so the
+/// caller compares kinds and credentials.
 package enum AppleFault: Error, Hashable, Sendable {
   /// HTTP 401 from this environment.
   case tokenRefused(AppleHost)
-  /// HTTP 403.
   case accessRefused
   /// 4040003.
   case appUnknown(bundleId: String)
@@ -27,7 +25,6 @@ package enum AppleFault: Error, Hashable, Sendable {
 
   /// The credential of a question. An accepted answer shows that its credential works.
   package enum Credential: String, Hashable, CaseIterable, Sendable {
-    /// The key of the App Store Server API, with its issuer and bundle.
     case serverAPIKey
     /// verifyReceipt's password.
     case sharedSecret
@@ -61,7 +58,6 @@ package enum AppleFault: Error, Hashable, Sendable {
     }
   }
 
-  /// The cause and the remedy, for the operator.
   package var message: String {
     switch self {
     case .tokenRefused(let host):

@@ -2,10 +2,9 @@ import Foundation
 
 /// A URL to which secrets and receipts may be sent: https, or http on loopback.
 package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
-  /// The URL as configured.
   package let text: String
 
-  /// Throws if secrets may not be sent to the URL. The message does not repeat the URL, which may contain a password.
+  /// Throws if secrets may not be sent to the URL. The message does not repeat it, because it may contain a password.
   package init(_ text: String) throws(EndpointURLError) {
     guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else { throw .unreadable }
     guard parts.user == nil, parts.password == nil else { throw .hasCredentials }

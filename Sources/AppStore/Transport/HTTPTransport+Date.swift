@@ -4,8 +4,7 @@ import NIOHTTP1
 import Reconciliation
 
 extension HTTPTransport {
-  /// Requests the time from the `Date` header of a server's answer; nil without the header. Throws only if the task is
-  /// cancelled.
+  /// Returns the `Date` header of a server's answer, if there is one.
   package func date(at url: String, userAgent: String) async throws(CancellationError) -> Result<Instant?, HTTPFailure>
   {
     var request = HTTPClientRequest(url: url)

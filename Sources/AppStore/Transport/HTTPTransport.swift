@@ -4,7 +4,6 @@ import NIOHTTP1
 import NIOHTTPCompression
 import Reconciliation
 
-/// An HTTP response with its complete body.
 package struct HTTPReply: Sendable {
   package var status: Int
   package var headers: HTTPHeaders
@@ -24,18 +23,14 @@ package struct HTTPReply: Sendable {
 package enum HTTPFailure: Error, Hashable, Sendable {
   /// No connection, no TLS, no response in time, or a lost connection.
   case unreachable(String)
-  /// A response that is not HTTP, or too long.
   case unreadable(String)
 }
 
-/// An HTTP/1.1 client with persistent connections, one pool per route.
-///
-/// It does not follow redirects, which would send secrets to a host that is not configured.
+/// An HTTP/1.1 client with persistent connections, one pool per route. It does not follow redirects, which would send
+/// secrets to a host that is not configured.
 package struct HTTPTransport: Sendable {
-  /// The default limit of a response body after decompression: 16 MiB.
   package static let maximumBodyBytes = 16 << 20
-  /// The memory limit of all responses together, plus one that is read beyond it: 128 MiB. A growing buffer counts
-  /// twice.
+  /// The memory limit of all responses together, plus one beyond it: 128 MiB. A growing buffer counts twice.
   package static let memoryLimit = 128 << 20
 
   private let clients: [ProxyRules.Route: HTTPClient]
@@ -45,15 +40,12 @@ package struct HTTPTransport: Sendable {
   private let maximumBodyBytes: Int
   private let budget: ReplyBudget
   private let statistics: RequestStatistics?
-  /// The app under which requests are counted.
   private var app = ""
 
   /// - Parameters:
   ///   - timeout: for a whole exchange, from connecting to the last byte of the body.
   ///   - concurrency: the maximum number of concurrent exchanges with one host.
-  ///   - inflates: true to request and decompress compressed bodies; false to return bodies as they were sent.
-  ///   - maximumBodyBytes: the limit of a body after decompression.
-  ///   - budget: the memory limit of all responses together.
+  ///   - inflates: true to request compressed bodies and decompress them.
   package init(
     timeout: Span = .seconds(30), concurrency: Int = 256, proxies: ProxyRules = .ofThisProcess, inflates: Bool = true,
     maximumBodyBytes: Int = HTTPTransport.maximumBodyBytes,
@@ -94,7 +86,6 @@ package struct HTTPTransport: Sendable {
     return transport
   }
 
-  /// Closes the connections. Must be called once, after the last exchange.
   package func shutdown() async {
     // It fails only if it was shut down before.
     for client in clients.values { try? await client.shutdown() }
@@ -107,7 +98,6 @@ package struct HTTPTransport: Sendable {
     let first = await withTaskGroup(of: Result<HTTPReply, HTTPFailure>?.self) { group in
       group.addTask { await exchange(request) }
       group.addTask {
-        // Cancelled as soon as the response is complete.
         do { try await Task.sleep(for: timeout) } catch { return nil }
         return .failure(.unreachable("timeout"))
       }
@@ -153,7 +143,6 @@ package struct HTTPTransport: Sendable {
       let needed = whole.readableBytes + chunk.readableBytes
       guard needed <= maximumBodyBytes else { throw NIOTooManyBytesError(maxBytes: maximumBodyBytes) }
       if needed > room {
-        // Doubled, as ByteBuffer grows.
         var larger = max(room, HTTPTransport.step)
         while larger < needed { larger *= 2 }
         try await share.grow(by: larger - room)

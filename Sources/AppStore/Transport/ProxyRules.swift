@@ -1,9 +1,7 @@
 import AsyncHTTPClient
 import Foundation
 
-/// The proxies from `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`; lower-case names take precedence.
-///
-/// Loopback addresses are never proxied.
+/// The proxies from `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, also in lower case; never for loopback.
 package struct ProxyRules: Hashable, Sendable {
   package struct Proxy: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
@@ -15,7 +13,6 @@ package struct ProxyRules: Hashable, Sendable {
     package var kind: Kind
     package var host: String
     package var port: Int
-    /// The user and password in the proxy's URL.
     var credentials: Secret?
   }
 
@@ -50,7 +47,6 @@ package struct ProxyRules: Hashable, Sendable {
 
   var everyRoute: Set<Route> { Set(routes.values).union([.direct]) }
 
-  /// The route to a URL.
   package func route(to url: String) -> Route {
     guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), let host = parts.host,
       let route = routes[scheme]

@@ -1,10 +1,7 @@
 import Synchronization
 
-/// A memory limit for all responses being read.
-///
-/// A response without room waits until others are released. One response at a time may exceed the limit, so that
-/// reading always progresses: memory stays below the limit plus one response. A caller must not wait for one response
-/// while it holds another.
+/// A memory limit for all responses being read, except for one that may exceed it, so that reading always progresses. A
+/// caller must not wait for one response while it holds another.
 package final class ReplyBudget: Sendable {
   private struct Waiter {
     var share: ObjectIdentifier
@@ -17,7 +14,6 @@ package final class ReplyBudget: Sendable {
     var most = 0
     /// The share that may exceed the limit.
     var ahead: ObjectIdentifier?
-    /// In order of arrival.
     var waiters: [Waiter] = []
 
     mutating func use(_ bytes: Int) {
@@ -29,7 +25,6 @@ package final class ReplyBudget: Sendable {
   private let limit: Int
   private let state = Mutex(State())
 
-  /// - Parameter limit: in bytes.
   package init(limit: Int) { self.limit = limit }
 
   /// The peak usage in bytes.

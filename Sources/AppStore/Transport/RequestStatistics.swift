@@ -2,10 +2,8 @@ import Synchronization
 
 /// Counts of requests to Apple, and a histogram of response times for Prometheus.
 package final class RequestStatistics: Sendable {
-  /// The outcome of one request at the level of HTTP.
   package enum Outcome: String, Sendable {
     case answered
-    /// 404: this environment does not know the ID.
     case notFound = "not_found"
     /// 429.
     case rateLimited = "rate_limited"
@@ -41,11 +39,9 @@ package final class RequestStatistics: Sendable {
 
   package struct Counts: Hashable, Sendable {
     package fileprivate(set) var requests: [Group: Int] = [:]
-    /// The number of responses within each bound, cumulative. Requests without a response are excluded, because their
-    /// duration is that of the timeout.
+    /// The number of responses within each bound, cumulative. Requests without a response are excluded.
     package fileprivate(set) var cumulative = Array(repeating: 0, count: bounds.count)
     package fileprivate(set) var replies = 0
-    /// The sum of all response times.
     package fileprivate(set) var seconds = 0.0
   }
 

@@ -1,11 +1,9 @@
-/// A text that must never be logged: a shared secret or private key. Printing, dumping or reflecting it shows a
-/// placeholder.
+/// A shared secret or private key. Printing, dumping or reflecting it shows a placeholder.
 package struct Secret: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   private let text: String
 
   package init(_ text: String) { self.text = text }
 
-  /// The secret itself, for the request that needs it.
   package func reveal() -> String { text }
 
   package var description: String { "<secret>" }

@@ -1,8 +1,7 @@
 import Reconciliation
 
-/// A reason why an answer belongs to another receipt or is damaged, as when a cache or proxy mixes up answers.
-///
-/// An answer with a contradiction counts as no answer.
+/// A reason why an answer belongs to another receipt or is damaged, as when a cache mixes up answers. It counts as no
+/// answer.
 package enum AnswerContradiction: Hashable, Sendable {
   /// The receipt or the host asked is of another environment.
   case environment(answered: AppleEnvironment)
@@ -11,14 +10,12 @@ package enum AnswerContradiction: Hashable, Sendable {
   case creationDate(answered: Instant)
   /// A purchase that stays in every receipt is missing in the answer.
   case missing(transactionId: String)
-  /// The receipt has another product for the transaction ID.
   case product(transactionId: String)
   /// A date in an unknown format, which may contradict the rest.
   case unreadableDate(transactionId: String, field: String)
 }
 
 extension AnswerContradiction: CustomStringConvertible {
-  /// Contains no text but Apple's IDs and field names.
   package var description: String {
     switch self {
     case .environment(let answered): "the answer is about a receipt from \(answered.rawValue)"
@@ -34,7 +31,6 @@ extension AnswerContradiction: CustomStringConvertible {
 
 extension VerifiedReceipt {
   /// Returns the contradictions between this answer and the receipt.
-  /// - Parameter content: the content of the receipt.
   package func contradictions(with content: WrittenContent) -> [AnswerContradiction] {
     var found = contradictions
     if let written = content.environment, written != environment {

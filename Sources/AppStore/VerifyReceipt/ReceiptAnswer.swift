@@ -5,23 +5,19 @@ package struct ReceiptAnswer: Hashable, Sendable {
   package enum Outcome: Hashable, Sendable {
     /// Apple signed the receipt. App and product are not compared here.
     case verified(VerifiedReceipt)
-    /// 21003: Apple did not sign it.
     case rejected
     /// 21010: the customer's account no longer exists.
     case accountGone
     /// A status that Apple says not to retry, or no longer sends.
     case review(status: Int)
     case unanswered(Silence)
-    /// Apple refuses the secret or the request; nothing follows about the receipt.
     case fault(AppleFault)
   }
 
   package var outcome: Outcome
   /// Apple's last `status`, also 21007 or 21008.
   package var appleStatus: Int?
-  /// The last HTTP status; nil without a response.
   package var httpStatus: Int?
-  /// The environments asked, in order.
   package var asked: [AppleHost]
   /// Warnings for the operator: announced ends of the service, and unreadable parts of the answer.
   package var warnings: [String]
@@ -52,9 +48,7 @@ package struct ReceiptAnswer: Hashable, Sendable {
 /// The reason why there is no answer, and Apple's `Retry-After`.
 package struct Silence: Hashable, Sendable {
   package enum Reason: String, Hashable, CaseIterable, Sendable {
-    /// No connection, no TLS, no response in time, or a lost connection.
     case unreachable
-    /// HTTP 429.
     case rateLimited = "rate_limited"
     /// An error at Apple's side or an unreadable response.
     case appleError = "apple_error"
@@ -71,7 +65,6 @@ package struct Silence: Hashable, Sendable {
     self.retryAfter = retryAfter
   }
 
-  /// The silence of a question that was not sent because the gate is blocked.
   package static let heldUp = Silence(reason: .rateLimited, detail: "Apple has said to come back later")
 }
 
@@ -79,8 +72,7 @@ package struct Silence: Hashable, Sendable {
 package struct VerifiedReceipt: Hashable, Sendable {
   package var environment: AppleEnvironment
   package var bundleId: String?
-  /// One fact per transaction ID, in the order of the answer. A missing transaction is no evidence, because finished
-  /// consumables disappear from receipts.
+  /// One fact per transaction ID. A missing one is no evidence, because finished consumables disappear from receipts.
   package var facts: [TransactionFact]
   /// Apple's time of the answer; ours if it has none, as for old transaction receipts.
   package var requestDate: Instant

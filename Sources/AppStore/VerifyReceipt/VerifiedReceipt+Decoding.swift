@@ -2,18 +2,15 @@ import Reconciliation
 
 /// A required field that an answer of verifyReceipt lacks.
 struct MissingContent: Error, Hashable {
-  /// A text for the operator that continues after the status.
   var detail: String
 
   init(_ detail: String) { self.detail = detail }
 }
 
 extension VerifiedReceipt {
-  /// Decodes the answer to a genuine receipt: the unified form (`receipt.in_app`, `latest_receipt_info`,
-  /// `pending_renewal_info`), or the flat form of old transaction receipts, whose `receipt` is the transaction (Apple:
-  /// App Store Receipts, "responseBody").
-  ///
-  /// Throws if a field with content is missing, because such an answer says nothing about the receipt.
+  /// Decodes the answer to a genuine receipt: the unified form, or the flat form of old transaction receipts, whose
+  /// `receipt` is the transaction (Apple: App Store Receipts, "responseBody"). An answer without its content fields is
+  /// no answer.
   static func decode(
     _ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant
   ) throws(MissingContent) -> VerifiedReceipt {
@@ -87,8 +84,7 @@ extension VerifiedReceipt {
     }
   }
 
-  /// From `environment`, else from `receipt_type`: `Production`, `ProductionVPP`, `ProductionSandbox`,
-  /// `ProductionVPPSandbox`.
+  /// From `environment`, else from `receipt_type`, such as `ProductionVPPSandbox`.
   private static func environment(of answer: JSONFields, receipt: JSONFields) -> AppleEnvironment? {
     if let environment = answer.text("environment").flatMap(AppleEnvironment.init(rawValue:)) { return environment }
     guard let type = receipt.text("receipt_type"), type.hasPrefix("Production") else { return nil }
@@ -109,7 +105,6 @@ extension VerifiedReceipt {
   }
 }
 
-/// An entry of `pending_renewal_info`.
 private struct PendingRenewal {
   var gracePeriodEnd: Instant?
   var isBeingCollected = false
@@ -229,8 +224,8 @@ private enum DateField: Hashable {
 }
 
 extension JSONFields {
-  /// Parses a date from the first readable form: milliseconds or text. In flat receipts `expires_date` itself is
-  /// milliseconds. Apple never sends zero as a date.
+  /// Parses the first readable form: milliseconds or text. In flat receipts `expires_date` itself is milliseconds.
+  /// Apple never sends zero as a date.
   fileprivate func date(_ name: String) -> DateField {
     for key in [name + "_ms", name] {
       if let number = integer(key) {

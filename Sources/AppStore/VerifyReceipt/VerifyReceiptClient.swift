@@ -4,16 +4,13 @@ import NIOCore
 import NIOHTTP1
 import Reconciliation
 
-/// A client of Apple's verifyReceipt.
-///
-/// It asks production first and the sandbox after status 21007, or the reverse after 21008; at most two requests per
-/// receipt. Nothing is retried here, because unanswered questions have a schedule.
+/// A client of Apple's verifyReceipt. It asks production first and the sandbox after status 21007, or the reverse after
+/// 21008; at most two requests per receipt.
 package struct VerifyReceiptClient: Sendable {
   /// Apple's URL (App Store Receipts, "verifyReceipt").
   package static let productionURL = "https://buy.itunes.apple.com/verifyReceipt"
   package static let sandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
 
-  /// The URL and gate of one environment.
   package struct Endpoint: Sendable {
     package var url: EndpointURL
     package var gate: RateGate
@@ -30,9 +27,6 @@ package struct VerifyReceiptClient: Sendable {
   private let userAgent: String
   private let now: @Sendable () -> Instant
 
-  /// - Parameters:
-  ///   - version: the program's version, for the `User-Agent` header.
-  ///   - now: the current time, for answers without a date and for `Retry-After`.
   package init(
     transport: HTTPTransport, production: Endpoint, sandbox: Endpoint, version: String,
     now: @escaping @Sendable () -> Instant
@@ -44,12 +38,10 @@ package struct VerifyReceiptClient: Sendable {
     self.now = now
   }
 
-  /// Asks Apple about one receipt. Throws if the task is cancelled, or if the request is no longer wanted before it is
-  /// sent.
+  /// Asks Apple about one receipt, with transport damage undone. Throws if the task is cancelled, or the request is no
+  /// longer wanted before it is sent.
   /// - Parameters:
-  ///   - payload: the base64 of an app receipt or old transaction receipt; transport damage is undone.
-  ///   - sharedSecret: the app's secret; nil if none is configured.
-  ///   - first: the environment to ask first. Sandbox only for receipts known to be from there, which saves a request.
+  ///   - first: sandbox only for receipts known to be from there, which saves a request.
   ///   - isWanted: polled before the first request is sent; nil: always wanted.
   package func verify(
     payload: String, sharedSecret: Secret?, first: AppleHost = .production,
@@ -88,7 +80,6 @@ package struct VerifyReceiptClient: Sendable {
     }
   }
 
-  /// True if requests are blocked by a `Retry-After`.
   package func isHeldUp(on host: AppleHost) -> Bool { endpoint(of: host).gate.isHeldUp }
 
   private func endpoint(of host: AppleHost) -> Endpoint {

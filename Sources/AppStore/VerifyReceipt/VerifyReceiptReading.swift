@@ -17,8 +17,8 @@ struct VerifyReceiptReading: Hashable {
   var httpStatus: Int?
   var warnings: [String] = []
 
-  /// - Parameter maySwitch: true if the other environment may still be asked. Once is enough, because two environments
-  ///   that name each other would loop for ever.
+  /// - Parameter maySwitch: false for the second request, because two environments that name each other would loop for
+  ///   ever.
   static func read(
     _ result: Result<HTTPReply, HTTPFailure>, from host: AppleHost, maySwitch: Bool, receivedAt: Instant
   ) -> VerifyReceiptReading {

@@ -5,7 +5,6 @@ package enum VerifyReceiptStatus {
     case valid
     case askSandbox
     case askProduction
-    /// Apple did not sign this receipt.
     case rejected
     /// The customer's account no longer exists, so a retry is useless.
     case accountGone
@@ -17,9 +16,7 @@ package enum VerifyReceiptStatus {
     case review
   }
 
-  /// Classifies a status.
-  /// - Parameter isRetryable: the answer's `is_retryable`, defined for 21100 to 21199 only; nil if missing, as in older
-  ///   answers, which are then retried.
+  /// - Parameter isRetryable: defined for 21100 to 21199 only; if missing, as in older answers, the receipt is retried.
   package static func classify(_ status: Int, isRetryable: Bool?) -> Class {
     switch status {
     case 0, 21006: .valid
