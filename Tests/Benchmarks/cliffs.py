@@ -113,8 +113,6 @@ class Cliffs(Benchmark):
             check=True, capture_output=True, text=True, env=self.cluster.environment(self.database),
         ).stdout.strip()
 
-    # Scenarios
-
     def commands(self, size):
         """Each command over a shop and over one ten times as large, before and after VACUUM ANALYZE of everything."""
         self.nothing_known()
@@ -351,8 +349,6 @@ class Cliffs(Benchmark):
             name = f"one user with {orders:,} orders, {shape}"
             self.verdict(f"{name}: CPU of a fifth as many", many.cpu / few.cpu, bound)
             self.verdict(f"{name}: peak in MB", many.peak, 150)
-
-    # Due checks
 
     def due(self, size):
         count = size // 200

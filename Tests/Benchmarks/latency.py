@@ -139,8 +139,6 @@ class Asking:
         print(f"{'met   ' if is_met else 'MISSED'}  {what}: {value:.{digits}f}", flush=True)
         self.are_met = self.are_met and is_met
 
-    # One worker against the ideal
-
     def alone(self):
         options = self.options
         environment = self.fill("shop")
@@ -164,8 +162,6 @@ class Asking:
             f"at most {MOST_WAITS} waits for the database per 1,000 checks", 1_000 * relay.ready / receipts, MOST_WAITS, 0
         )
         return 0 if self.are_met else 1
-
-    # Several workers against one
 
     def together(self):
         workers, rate = self.options.workers, self.options.rate

@@ -54,15 +54,12 @@ class Benchmark:
         self.ids, self.troubled, self.others = ids, troubled, list(others)
         self.night_audit = night_audit
         self.failures = []
-        # The database whose decisions were exported.
         self.decided = None
         self.work = os.path.join(cluster.directory, "work")
         os.mkdir(self.work)
 
     def contenders(self):
         return ([OURS] if self.night_audit else []) + self.others
-
-    # Measurements
 
     def fill(self, orders, users):
         """Makes a database of so many orders by so many users."""
@@ -184,8 +181,6 @@ class Benchmark:
         server = self.cluster.cpu_seconds() - server
         run = Run(client + server, client, server, wall, usage.ru_maxrss / 1024)
         return run, child.returncode, open(log).read()
-
-    # Comparison
 
     def decide(self):
         """Gives the others what night-audit has decided about the orders: they do all the rest, and know no rules."""

@@ -77,7 +77,6 @@ say "4. The night of 2026-11-19"
 night "$as_of"
 
 say "5. The same facts for finance: all $since to $until, without asking Apple again"
-# Findings are left out, because they were shown above.
 {
   "$binaries/night-audit" reconcile --config "$work/night-audit.yaml" --as-of "$as_of" \
     --since "$since" --until "$until" --out "$reports/sample-60-days" || [ $? -eq 3 ]

@@ -58,10 +58,8 @@ case $purpose in
     need openssl command -v openssl
     ;;
   real-parts)
-    # Checks alert rules and metrics.
     need prometheus command -v promtool
     need adduser command -v adduser
-    # Opens report.html.
     need chromium command -v chromium
     need postgresql has_server
     need postgresql-client command -v psql
@@ -72,10 +70,8 @@ case $purpose in
     need openssl command -v openssl
     # A second reader of workbooks beside openpyxl, which calculates and prints them.
     need libreoffice-calc command -v soffice
-    # For building another libxlsxwriter.
     need build-essential command -v make cc
     need dpkg-dev command -v dpkg-source
-    # For a Spark cluster that reads Postgres.
     need openjdk-17-jre-headless command -v java
     need libpostgresql-jdbc-java test -e /usr/share/java/postgresql.jar
     ;;

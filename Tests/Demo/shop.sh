@@ -1,7 +1,6 @@
 # Sourced by the demo and by shell tests: private servers, the sample shop, a simulated Apple.
 # Needs `name` and `binaries`; changes to `work`. Stops everything at the end, unless KEEP=1.
 
-# Removes settings of libpq and night-audit from the environment.
 for variable in $(compgen -e); do
   case $variable in PG* | NIGHT_AUDIT_*) unset "$variable" ;; esac
 done
@@ -65,7 +64,6 @@ find_server_programs() {
 }
 programs=$(find_server_programs)
 
-# query OPTIONS: runs psql.
 query() { psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username=shop --dbname=postgres "$@"; }
 
 # start_server NAME OPTIONS: starts a cluster behind a socket in its folder of `work`, and at `port` if that is set.
@@ -100,7 +98,6 @@ start_apple() {
   apple=http://127.0.0.1:$(cat "$work/port")
 }
 
-# apple_settings: configuration lines for the simulator.
 apple_settings() {
   cat <<YAML
   productionUrl: $apple/production

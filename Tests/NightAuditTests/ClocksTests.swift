@@ -5,7 +5,6 @@ import Testing
 
 @testable import NightAudit
 
-/// As-ofs that are refused, by the clocks of the host and of the database server.
 @Suite struct ClocksTests {
   private static let now = Instant(seconds: 1_795_132_800)
 

@@ -70,7 +70,6 @@ import Testing
       openssl.waitUntilExit()
     }
 
-    /// All diagnoses except those of the database.
     func examine() async -> [Diagnosis] {
       var doctor = Doctor(settings: settings)
       doctor.resolve = { [lookup] _ in lookup }
@@ -212,7 +211,6 @@ import Testing
           _ = FileManager.default.createFile(atPath: $0, contents: nil)
           return URL(fileURLWithPath: $0)
         }($0.root + "/reports/2026-11-19/orders.csv"))
-      // A sparse file, which takes no space.
       try file.truncate(atOffset: 1 << 42)
       try file.close()
     },

@@ -60,7 +60,6 @@ struct DoctorTests {
     #expect(Set(subjects).count == subjects.count)
   }
 
-  /// Expects the fault with its remedy, once.
   private func expect(_ breakage: Breakage, in found: [Diagnosis]) {
     let texts = found.map { "\($0.subject): \($0.problem ?? $0.warning ?? "")" }
     let match = found.first { diagnosis in

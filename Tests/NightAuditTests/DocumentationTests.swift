@@ -4,7 +4,6 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
-/// The pages describe every setting that exists, and no other.
 @Suite struct DocumentationTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -13,7 +12,6 @@ import Testing
     try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
   }
 
-  /// Keys as the pages write them for sections.
   private static let keys =
     SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
     + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" } + ["findings.owners"]

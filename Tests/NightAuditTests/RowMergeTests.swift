@@ -8,7 +8,6 @@ import Testing
 @testable import AuditStore
 @testable import NightAudit
 
-/// Merges of returned rows with decisions before and after the workbook was made.
 @Suite struct RowMergeTests {
   private static let asOf = Instant(seconds: 1_795_132_800)
   private static let run = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
@@ -63,7 +62,6 @@ import Testing
 
   @Test func whatWasDecidedBeforeTheReportWasMadeStandsInItsWorkbook() async throws {
     try await withFinding { connection in
-      // The run began before this decision.
       try Self.decide(.owner("bob"), on: connection)
       let report = try Self.report(on: connection)
       #expect(try Self.merge(owner: "bob", [report], on: connection) == [])

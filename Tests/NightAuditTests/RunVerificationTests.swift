@@ -4,7 +4,6 @@ import Testing
 @testable import AuditStore
 @testable import NightAudit
 
-/// Verification of report folders, trail entries and their successors.
 @Suite struct RunVerificationTests {
   @Test func onlyWhatReconcileHasMadeIsOfNoRun() {
     func isSound(_ command: String?, isOfTrail: Bool, owner: String?) -> Bool {

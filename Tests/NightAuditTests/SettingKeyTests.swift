@@ -113,14 +113,12 @@ import Testing
     #expect(settings.apps.first?.privateKeyFile == folder.path + "/app.game.privateKeyFile")
     #expect(settings.databaseURL == "host=h password=s3cret")
     #expect(settings.pingURL == "https://h/x")
-    // A value in the environment takes precedence.
     #expect(
       try load(yaml, environment.merging(["NIGHT_AUDIT_DATABASE_URL": "host=mine"]) { $1 }).databaseURL == "host=mine")
     let file = folder.appendingPathComponent("night-audit.yaml").path
     try yaml.write(toFile: file, atomically: false, encoding: .utf8)
     let table = SettingsListing(try SettingsLoader(path: file, environment: environment)).table(width: nil)
     #expect(table.contains("credential database.url") && !table.contains("s3cret"), "\(table)")
-    // An unreadable credential is an error.
     let odd = folder.appendingPathComponent("metrics.textfile")
     try Data([0x73, 0xFF]).write(to: odd)
     #expect(throws: ConfigurationError.self) { try load(yaml, environment) }

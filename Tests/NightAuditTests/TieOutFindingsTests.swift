@@ -36,7 +36,6 @@ struct TieOutFindingsTests {
     }
   }
 
-  /// Without a filter the finding belongs to no single app.
   @Test(arguments: [["game", "quiz"], ["game+quiz"]])
   func aFindingIsListedForEachOfItsApps(apps: [String]) throws {
     let weeks = apps.map { week($0, "9.95") }

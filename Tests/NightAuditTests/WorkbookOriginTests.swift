@@ -13,7 +13,6 @@ import Testing
       summary: summary, day: day, isPublished: isPublished, content: content ?? "of \(id)")
   }
 
-  /// The candidate runs, and the run to sign.
   private func told(_ traits: WorkbookOrigin.Traits, among runs: [WorkbookOrigin.Run]) -> String {
     let origin = WorkbookOrigin(traits, among: runs)
     let signed = (try? origin.signed().written.runId) ?? "nobody's"

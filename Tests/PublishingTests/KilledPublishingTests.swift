@@ -6,7 +6,6 @@ import Testing
 
 @testable import Publishing
 
-/// A run may be killed at any step; the next run completes its work, and files of people are kept.
 @Suite struct KilledPublishingTests {
   private struct Killed: Error {}
 

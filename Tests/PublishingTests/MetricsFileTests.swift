@@ -68,7 +68,6 @@ import Testing
     #expect(second.text.contains(#"_bucket{le="0.5"} 6"#) && second.text.contains(#"_bucket{le="+Inf"} 8"#))
     #expect(second.text.contains("_sum 3.5") && second.text.contains("_count 8"))
     try second.write(to: path)
-    // A night without requests keeps the counts.
     let third = MetricsFile([requests([]), latency(0, 0, 0)].map { $0.accumulated(from: path) })
     #expect(third.text == second.text)
 
@@ -102,7 +101,6 @@ import Testing
       #expect(throws: PublishingFailure.self) { try Self.file.write(to: reports.path + "/" + name) }
       #expect(reports.text(name) == content)
     }
-    // A link is followed.
     try reports.write("", "real.prom")
     try FileManager.default.createSymbolicLink(atPath: reports.path + "/link.prom", withDestinationPath: "real.prom")
     try Self.file.write(to: reports.path + "/link.prom")

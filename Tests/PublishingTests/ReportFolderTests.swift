@@ -75,7 +75,6 @@ struct ReportsDirectory: ~Copyable {
   static let report = ["SHA256SUMS", "book.xlsx", "orders.csv", "run.json", "summary.json"]
 }
 
-/// Reports appear whole, and files of people are never lost.
 @Suite struct ReportFolderTests {
   /// A person saves a file into the old folder while it is dissolved.
   @Test func whatIsSavedIntoTheOldFolderMeanwhileIsKept() throws {
@@ -159,7 +158,6 @@ struct ReportsDirectory: ~Copyable {
     try reports.publish("theirs", .exact(reports.path + "/out"))
     let before = try reports.entries()
     let adHoc = ReportFolder.Destination.adHoc(directory: reports.path, period: "2026-11-01_2026-11-30")
-    // Also for another day of the same directory.
     for destination in [
       reports.night(), reports.night("2026-11-20"), .held(directory: reports.path, date: "2026-11-19"), adHoc,
       .exact(reports.path + "/out"),
@@ -294,7 +292,6 @@ struct ReportsDirectory: ~Copyable {
     func problem() -> String? { ReportContents(directory: folder)?.problem }
     try reports.write("notes", "2026-11-19/notes.txt")
     #expect(problem() == nil)
-    // Another exit status does not change the report.
     try reports.write(#"{"run_id": "a", "exit_status": 73}"#, "2026-11-19/run.json")
     #expect(problem() == nil)
     try reports.write("edited", "2026-11-19/book.xlsx")
@@ -364,7 +361,6 @@ struct ReportsDirectory: ~Copyable {
     let folder = try ReportFolder(
       reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
     try folder.write(Data("half".utf8), as: "report")
-    // Another run must not touch it.
     Leftovers(directory: reports.path).clear(except: [])
     #expect(try reports.entries().count == 2)
     folder.discard()

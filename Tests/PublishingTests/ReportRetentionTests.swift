@@ -43,7 +43,6 @@ import Testing
     let before = try #require(ReportContents(directory: reports.path + "/2026-11-19")?.runId)
     let folders = ReportDirectory(directory: reports.path, known: KnownRuns(["wrong", before]), logger: logger)
     #expect(folders.makers == ["wrong", before])
-    // Reports of another installation are ignored.
     #expect(ReportDirectory(directory: reports.path, known: KnownRuns(), logger: logger).folders() == [])
 
     try folders.forget(night: "2026-11-20", ofRun: "another", madeAsOf: asOf)

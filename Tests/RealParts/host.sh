@@ -44,7 +44,6 @@ fail() {
 say "README, Install"
 block sh 'sudo make install' README.md >"$memory/install"
 grep -q 'make install$' "$memory/install" || fail "the README does not install"
-# Files of `make install`, with the example configuration and the crontab of that prefix.
 make -s -C "$repository" install-files PROGRAM="$program" DESTDIR="$root" PREFIX=/usr/local
 make -s -C "$repository" install-files PROGRAM="$program" DESTDIR="$root/tmp/other" PREFIX=/opt/night-audit
 ! grep -rIn '/usr/local/bin' "$root/tmp/other" || fail "another prefix than make install was given"
@@ -66,7 +65,6 @@ file=$(mktemp /tmp/mail.XXXXXX)
 cat >"$file"
 mv "$file" "$(echo "$file" | sed 's|/mail|/mailed|')"
 MAIL
-# As the script of cron's package does.
 inside addgroup --system --quiet crontab
 inside install -d -m 1730 -g crontab /var/spool/cron/crontabs
 # Every minute in place of once a night; otherwise the installed file.
@@ -90,7 +88,6 @@ more_runs() { [ "$(runs)" -gt "$before" ]; }
 mails() { compgen -G "$root/tmp/mailed*"; }
 wait_for more_runs || fail "cron has started no night"
 ! mails || fail "a complete night was mailed: $(cat "$root"/tmp/mailed*)"
-# Makes the next night fail.
 sql --command='ALTER VIEW sales.deliveries RENAME TO gone'
 wait_for mails || fail "a night that failed was not mailed"
 cat "$root"/tmp/mailed*

@@ -12,7 +12,6 @@ export TMPDIR=$work
 trap 'rm -rf "$work"' EXIT
 say() { printf '\n%s\n' "$1"; }
 fail() { echo "image: $1" >&2; exit 1; }
-# Independent of this machine's images and settings.
 builder() { buildah --root "$work/images" --runroot "$work/run" --storage-driver vfs "$@"; }
 
 say "A base of the name that the Dockerfile asks for"
@@ -30,7 +29,6 @@ builder build --isolation chroot --pull-never --quiet --file "$repository/cron/D
 
 say "The program in it"
 container=$(builder from --pull-never localhost/night-audit)
-# The image's user and program.
 [ "$(builder inspect --format '{{.OCIv1.Config.User}} {{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}' "$container")" = \
   'night-audit [/usr/bin/night-audit] [run]' ] || fail "another user or command than the Dockerfile's"
 inside() { builder run --isolation chroot "$container" -- "$@"; }

@@ -41,7 +41,6 @@ inside sh -c '! grep -rl /usr/local /lib/systemd/system/night-audit* /usr/share/
 symbols() { nm --dynamic --defined-only "$1" | awk '$2 == "T" || $2 == "W" || $2 == "i" { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 replaced=$(comm -12 <(symbols "$root/usr/bin/night-audit") <(symbols "$root"/lib/*/libc.so.6))
 [ -z "$replaced" ] || fail "the program replaces functions of libc's: $replaced"
-# The doctor must report the missing database as JSON.
 inside night-audit doctor --json >"$root.doctor" && fail "the doctor is content without a database"
 python3 -m json.tool "$root.doctor" >/dev/null || fail "the doctor's answer is no JSON"
 

@@ -14,7 +14,6 @@ listen() {
   port=$(free_port)
   start_server "$@" -c listen_addresses=127.0.0.1 -c port="$port"
 }
-# at PORT OPTIONS: runs psql.
 at() {
   local port=$1
   shift

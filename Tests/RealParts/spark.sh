@@ -28,7 +28,6 @@ mv pyspark.pth installed/lib/python*/site-packages
   fail "the package cannot be installed: $(cat pip.log)"
 "$python" -m pip --python installed/bin/python check >pip.log || fail "the package wants another Spark: $(cat pip.log)"
 installed=$work/installed/bin
-# Executors import from the installed package, too.
 export PYSPARK_PYTHON=$installed/python PYSPARK_DRIVER_PYTHON=$installed/python SPARK_LOCAL_IP=127.0.0.1
 
 say "What is judged across parts"
@@ -88,7 +87,6 @@ allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --ou
 say "A master and two workers"
 spark=$("$python" -c 'import pyspark, os; print(os.path.dirname(pyspark.__file__))')
 master_port=$(free_port)
-# class NAME ARGUMENTS...: runs a program of Spark.
 class() {
   local name=$1
   shift
@@ -109,7 +107,6 @@ wait_for 60 "$worker" grep -q 'Successfully registered' second.log
 wait_for 60 "$worker" grep -q 'Successfully registered' first.log
 
 job=("$installed/night-audit-spark")
-# spread DIR OPTIONS: audits the parts on the cluster.
 spread() {
   local parts=$1
   shift

@@ -108,9 +108,7 @@ struct CSVFileTests {
 
   @Test("The id of a finding is a hash of kind and subject and nothing else")
   func findingId() {
-    // printf 'paid_not_delivered
-    // order
-    // o1' | sha256sum | cut -c 1-32
+    // printf 'paid_not_delivered\norder\no1' | sha256sum | cut -c 1-32
     var finding = Finding(kind: .paidNotDelivered, subject: .order("o1"), reason: "one")
     #expect(finding.findingId == "8f244593dbee85196e678719192ddb85")
     let id = finding.findingId

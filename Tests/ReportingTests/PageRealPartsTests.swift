@@ -28,9 +28,7 @@ enum Browser {
     let errors: [String]
     let requests: [String]
     let dialogs: Int
-    /// Findings left by each filter.
     let shown: [String: Int]
-    /// Amounts at risk, largest first.
     let sorted: [String]
     /// axe-core's serious violations in both colour schemes, three widths and print; and overflows.
     let violations: [String]

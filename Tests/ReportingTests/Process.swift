@@ -6,7 +6,6 @@ func run(_ program: String, _ arguments: [String], input: String = "") throws ->
   try Command.run([program] + arguments, input: input)
 }
 
-/// A workbook as openpyxl reads it.
 struct ReadBook: Decodable {
   struct Cell: Decodable {
     /// `s` text, `n` number, `d` date, `f` formula.
@@ -21,7 +20,6 @@ struct ReadBook: Decodable {
 
   struct Sheet: Decodable {
     let name: String
-    /// Rows of filled cells by column letter.
     let rows: [[String: Cell]]
     let freeze: String?
     let tables: [String]
@@ -33,11 +31,8 @@ struct ReadBook: Decodable {
     let titleRows: String?
     let notes: [String: String]
     let isProtected: Bool
-    /// Actions permitted on the protected sheet.
     let permissions: [String]
-    /// Cells of row 2 with the format of entry cells.
     let entries: [String]
-    /// Locked cells of rows 1 and 2.
     let locked: [String]
     let printed: String?
     let pagesWide: Int?

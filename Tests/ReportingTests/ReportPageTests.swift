@@ -96,7 +96,6 @@ struct ReportPageTests {
     let orphan = try #require(actions.first { $0["kind"] as? String == "orphan_payment" })
     #expect(orphan["order_id"] is NSNull)
     let unpaid = try #require(actions.first { $0["order_id"] as? String == "o3" })
-    // No answer of this night confirms that the order is unpaid.
     #expect(unpaid["action"] as? String == "look")
     let facts = try #require(unpaid["facts"] as? [String: Any])
     #expect(facts["held_by"] == nil && facts["units_held"] == nil)

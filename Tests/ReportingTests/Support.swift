@@ -4,7 +4,6 @@ import Testing
 
 @testable import Reporting
 
-/// Runs `body` with a directory of its own, which is removed afterwards.
 func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
   let directory = FileManager.default.temporaryDirectory.appending(path: "reporting-\(UUID().uuidString)")
   try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -26,11 +25,9 @@ func money(_ minorUnits: Int64, _ code: String) throws -> Money {
   Money(minorUnits: minorUnits, currency: try currency(code))
 }
 
-/// A small report with all its parts.
 struct SampleReport {
   var options: ReportOptions
   var judgements: [Judgement] = []
-  /// By finding ID.
   var findings: [ReportedFinding] = []
   var receipts: [Receipt] = []
   var refunds: [RefundRow] = []
@@ -118,7 +115,6 @@ struct SampleReport {
   }
 }
 
-/// The facts of an order; by default all are in order.
 struct OrderStory {
   var userId: Identifier = "u1"
   var productId: Identifier = "gems.100"

@@ -54,7 +54,6 @@ struct TamperingRealPartsTests {
     let banner: String
     let bad: [String]
     let controls: Int
-    /// The changed columns by sheet.
     let changed: [String: String]
   }
 

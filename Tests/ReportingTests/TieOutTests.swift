@@ -111,14 +111,12 @@ struct TieOutReportTests {
       let revised = try #require((block["adjustments"] as? [[String: Any]])?.first)
       #expect(revised["day"] as? String == "2026-11-03" && revised["vendor"] as? String == "80012345")
       #expect(revised["reported"] as? Int == 12 && revised["now"] as? Int == 14)
-      // The page contains the sentence, too.
       let page = try contents("report.html", in: directory)
       #expect(
         page.contains(
           "<p class=\"lead\">Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.</p>")
       )
       #expect(page.contains("<th scope=\"row\">Timing</th><td class=\"n\">2</td>"))
-      // The tie-out does not make the night incomplete.
       #expect((json as? [String: Any])?["complete"] as? Bool == true)
     }
   }

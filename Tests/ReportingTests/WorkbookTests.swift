@@ -151,7 +151,6 @@ struct WorkbookTests {
     #expect(try sheet.choices["\(sheet.letter("At stake"))1:\(sheet.letter("At stake"))6"] == "FALSE")
     #expect(sheet.choices["\(status)1"] == "FALSE")
     #expect(sheet.locked == [])
-    // One page wide, with the header on each page.
     #expect(sheet.printed == "$A$1:$L$6")
     #expect(sheet.titleRows == "$1:$1")
     #expect(sheet.pagesWide == 1)
@@ -263,7 +262,6 @@ struct WorkbookTests {
     let kind = try #require(sheet.row(named: "Paid, not delivered"))
     #expect(kind["C"]?.number == 2)
     #expect(kind["C"]?.formula?.hasPrefix("=COUNTIFS('Findings'!") == true)
-    // The link leads to the first finding of the kind.
     #expect(kind["A"]?.link == "'Findings'!A2")
     #expect(sheet.row(named: "Orders")?["A"]?.link == "'Orders'!A1")
     // One chart of dispositions; no night had an amount at risk.

@@ -13,7 +13,6 @@ trap 'kill -- -"$sanitizers" 2>/dev/null || true; rm -f "$log" "$sanitized"' EXI
 effort=$(((nights + 9) / 10))
 
 tried=0 failed=0 faults=0 nights_tried=0 nights_run=0
-# stage NAME FILTER [EFFORT]: runs one part of the test suite.
 stage() {
   echo "== $1, seed $seed, effort ${3:-$effort}"
   TEST_SEED=$seed TEST_EFFORT=${3:-$effort} SWIFT_BACKTRACE=enable=no \

@@ -23,7 +23,6 @@ struct MatchingBenchmark {
 
   private static func milliseconds(_ seconds: Double) -> Double { (seconds * 10_000).rounded() / 10 }
 
-  /// Seconds of the fastest round. Two orders stay without a purchase.
   private static func best(orders count: Int, names: Bool, pace: Span) -> Double {
     guard let currency = Currency(code: "USD") else { return 0 }
     let list = ProvenTransactions(

@@ -41,7 +41,6 @@ struct SignatureBenchmark: ParsableCommand {
   private func percent(_ share: Double) -> String { String(format: "%.0f %%", share * 100) }
 }
 
-/// Distinct transactions that are signed by the same leaf.
 private struct StoredTransactions {
   private let texts: [String]
   private let verifier: JWSVerifier

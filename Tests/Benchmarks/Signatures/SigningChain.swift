@@ -3,7 +3,6 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// A certificate chain in the form of Apple's, and transactions signed by its leaf.
 struct SigningChain {
   let key = P256.Signing.PrivateKey()
   let root: [UInt8]
