@@ -3,7 +3,7 @@ import Foundation
 import Logging
 import Postgres
 
-/// Settles runs that were killed before their report appeared: it is published, or recorded as not published.
+/// Settles runs killed before their report appeared: publishes it, or records that it was not published.
 package struct PublicationSettlement: Sendable {
   package let logger: Logger
   private let host: String

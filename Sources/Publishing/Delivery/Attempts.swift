@@ -11,7 +11,7 @@ package struct Attempts {
   let stop: StopSignal
   var pause = Attempts.backoff
 
-  /// The default wait: exponential backoff with jitter, 2 to 60 seconds.
+  /// The default wait: exponential backoff with jitter, from 2 s to at most 60 s.
   package static let backoff: @Sendable (_ attempt: Int) async throws -> Void = { attempt in
     let backoff = Backoff(base: .seconds(2), cap: .seconds(60))
     try await Task.sleep(for: backoff.delay(attempt: attempt, random: Double.random(in: 0..<1)))

@@ -9,7 +9,7 @@ import Run
 /// `report.retention`: selects the expired report folders, which ``ReportDirectory`` removes.
 package struct ReportRetention {
   package struct Folder: Hashable {
-    /// Relative to `report.directory`: `2026-11-19`, `held/20261120T030000Z-1`, `ad-hoc/2026-11-01_2026-11-30-1`.
+    /// Relative to `report.directory`: `2026-11-19`, `held/20261120T030000Z-1`, `ad-hoc/2026-11-01-1`.
     package var path: String
     var asOf: Instant
     var isComplete: Bool
