@@ -1,9 +1,8 @@
 import Foundation
 import Testing
 
-/// What counts as an answer of Apple's, and which orders Apple is asked about.
 @Suite struct AnswersTests {
-  /// App receipts: an old receipt's answer has no list of purchases.
+  /// App receipts only: the answer to an old receipt has no list of purchases.
   private static let verified = """
     SELECT count(*) FROM night_audit.receipt_checks
     WHERE outcome = 'verified' AND channel = 'verifyReceipt' AND payload_kind = 'app'
@@ -13,7 +12,7 @@ import Testing
     try await shop.nightAudit("recheck", "--as-of", "2026-11-\(day)T03:00:00Z", "--max-duration", limit)
   }
 
-  /// Such an answer says nothing about the receipt. That night is incomplete, and the next one asks again.
+  /// The night is incomplete, and the next one asks again.
   @Test func answersWithoutContentAreNoAnswers() async throws {
     let shop = try await Rehearsal.sampleShop()
     let apple = SimulatorControl(port: shop.port)
@@ -36,7 +35,6 @@ import Testing
     #expect(Int(try await shop.value(Self.verified)) ?? 0 > 300)
   }
 
-  /// An answer of another environment, or of another app, contradicts the receipt.
   @Test func answersThatContradictTheReceiptAreAskedForAgain() async throws {
     let shop = try await Rehearsal.sampleShop()
     let apple = SimulatorControl(port: shop.port)
@@ -48,7 +46,6 @@ import Testing
     #expect(Int(try await shop.value(Self.verified)) ?? 0 > 300)
   }
 
-  /// A cache, or a service in trouble, leaves out purchases. What it leaves out looks as it did, and would for a week.
   @Test func anAnswerThatLacksPurchasesIsAskedForAgainTheNextNight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let apple = SimulatorControl(port: shop.port)
@@ -64,12 +61,11 @@ import Testing
     try await apple.turn("faults", #"{"force":[]}"#)
     _ = try await recheck(shop, day: 29)
     #expect(try await answers(29) > few + 100)
-    // Once: what the last answer has is there.
     _ = try await recheck(shop, day: 30)
     #expect(try await answers(30) <= few)
   }
 
-  /// A zero date of a zone east of Greenwich, and one of the oldest that the contract of the sales schema allows.
+  /// A zero date in a zone east of Greenwich, and the oldest date that the sales schema allows.
   @Test(arguments: ["1969-12-31 23:59:59.999999+00", "1901-01-01 00:00:00+00"])
   func anOrderThatWasChangedBefore1970IsAskedAbout(_ changed: String) async throws {
     let shop = try await NotifiedShop(transactions: [
@@ -82,7 +78,7 @@ import Testing
     #expect(try shop.requests("/production/inApps/v1/transactions") == 1)
   }
 
-  /// A stopped process keeps its database session. What it has taken is asked about by the night.
+  /// A stopped process keeps its session. The night asks about its leased checks.
   @Test func aStoppedRecheckHoldsUpNoNight() async throws {
     let ids = (1001...1005).map(String.init)
     let shop = try await NotifiedShop(
@@ -106,7 +102,7 @@ import Testing
     _ = await recheck.finish()
   }
 
-  /// A server in FIPS mode refuses MD5, as one does whose administrator has revoked it.
+  /// Like a server in FIPS mode, or one whose administrator has revoked MD5.
   @Test func aServerWithoutMD5IsEnough() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await shop.execute("REVOKE EXECUTE ON FUNCTION pg_catalog.md5(text), pg_catalog.md5(bytea) FROM PUBLIC")

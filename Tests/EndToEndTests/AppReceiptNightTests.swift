@@ -1,8 +1,7 @@
 import Foundation
 import Testing
 
-/// Nights of a shop whose clients send app receipts and old transaction receipts that Apple signed, while Apple is asked
-/// through the App Store Server API.
+/// Nights with signed app receipts and old transaction receipts, while Apple is asked by the App Store Server API.
 @Suite struct AppReceiptNightTests {
   private static let sold = "2026-11-18T12:00:00Z"
 
@@ -32,7 +31,6 @@ import Testing
     #expect(night.findings.map { $0["kind"] }.contains("delivered_not_paid") == false)
   }
 
-  /// A receipt tells that there was a refund, and has no place for how much of it.
   @Test func aRefundIsBookedOnceAppleHasToldItsShare() async throws {
     let details: [String: Any] = [
       "type": "Auto-Renewable Subscription", "expiresDate": SignedShop.milliseconds("2026-12-18T12:00:00Z"),
@@ -44,7 +42,6 @@ import Testing
       signsReceipts: true)
     try await shop.order("listed")
     try await shop.receipt(shop.payload("app", ["201"], at: "2026-11-19T12:00:00Z"), for: "listed")
-    // Of a purchase that no order claims as little is known.
     try await shop.order("claimed by nobody", created: "2026-10-01T12:00:00Z")
     try await shop.receipt(shop.payload("app", ["202"], at: "2026-11-19T12:00:00Z"), for: "claimed by nobody")
     func refunds(_ night: SignedShop.Night) throws -> [String: String] {
@@ -64,7 +61,6 @@ import Testing
     #expect(told.findings.contains { $0["kind"] == "partial_refund" && $0["order_id"] == "listed" })
   }
 
-  /// What Apple gives back of a second charge is that charge's money, and no part of the order's.
   @Test func theRefundOfASecondChargeIsOfItsOwnPrice() async throws {
     let part: [String: Any] = [
       "price": 5_000, "currency": "EUR", "revocationType": "REFUND_PRORATED", "revocationPercentage": 40_000,

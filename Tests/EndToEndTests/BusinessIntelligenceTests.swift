@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What BI tools see: views whose columns say what they are, and queries to start from that work.
+/// Views for BI tools: their columns have comments, and the sample queries work.
 @Suite struct BusinessIntelligenceTests {
   @Test func everyViewAndColumnSaysWhatItIsAndTheSampleQueriesRun() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -16,7 +16,6 @@ import Testing
       """)
     #expect(silent == "")
 
-    // The orders of the lookback are there, each once, as the report has those of its day.
     let orders = rows(try shop.files(shop.reports + "/2026-11-19")["orders.csv"] ?? Data())
     #expect(!orders.isEmpty)
     for order in orders where order["order_id"] != nil && order["disposition"] != "bad_row" {
@@ -44,7 +43,7 @@ import Testing
     for query in queries {
       let lines = query.split(separator: "\n", maxSplits: 1)
       let statement = lines[1].trimmingCharacters(in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: ";")))
-      // It fails for a column that is not there.
+      // Fails for a missing column.
       _ = try await shop.value("SELECT count(*)::text FROM (\(statement)) q", as: .reader)
     }
   }

@@ -1,12 +1,11 @@
 import Foundation
 import Testing
 
-/// The program that tells a chat of news, as `report.deliver` runs it.
+/// The program that posts to a chat, run by `report.deliver`.
 @Suite struct ChatTests {
   private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appendingPathComponent("cron/night-audit-chat").path
 
-  /// Keeps what is posted, and answers with the status that its path ends with.
   private static let hook = #"""
     import http.server, os, sys
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -80,7 +79,6 @@ import Testing
     #expect(
       text.hasSuffix("\n<https://reports.example.com/all/2026-11-21/report.html|Open the report>"), "\(text)")
 
-    // The same for others; whoever asks for every night gets every night.
     for (format, arguments) in [("teams", []), ("json", []), ("json", ["--always"])] as [(String, [String])] {
       let folder = shop.reports + (arguments.isEmpty ? "/2026-11-21" : "/2026-11-20")
       let result = try await Program(path: Self.script).run(

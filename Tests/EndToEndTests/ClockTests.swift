@@ -2,11 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Clocks that jump within a night, days of 23 and 25 hours, and midnight.
 @Suite(.serialized) struct ClockTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
 
-  /// A night of the sample shop, each in a copy of its database, with a clock that is moved.
+  /// Nights of the sample shop with a manipulated clock, each in a copy of its database.
   private struct Stage {
     let shop: Rehearsal
     let library: TestLibrary
@@ -28,12 +27,11 @@ import Testing
         "run", more: arguments, environment: moved.merging(environment) { $1 })
     }
 
-    /// How often the last night looked at the clock.
     func readings() throws -> Int {
       Int(try String(contentsOfFile: shop.directory.file("readings"), encoding: .utf8)) ?? 0
     }
 
-    /// What was published, by folder and file, without what differs from run to run.
+    /// Published files by folder and name, without `run.json`, which differs from run to run.
     func published(_ name: String) throws -> [String: Data] {
       var published: [String: Data] = [:]
       let folders = try FileManager.default.contentsOfDirectory(atPath: shop.directory.file(name))
@@ -66,7 +64,6 @@ import Testing
     }
   }
 
-  /// A host that has forgotten the time makes no night, and that is told as any night that failed; a slip is its writer's.
   @Test func aHostThatIsAheadOfTheTimeIsToldOf() async throws {
     let stage = try await Stage()
     let metrics = stage.shop.directory.file("night_audit.prom")
@@ -78,7 +75,7 @@ import Testing
     #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
   }
 
-  /// Tokens of a wrong time are refused, and the newest orders are not there: the report says so, and of which clocks.
+  /// Tokens of a wrong time are rejected and the newest orders are missing, so the report names the clocks.
   @Test func aHostThatIsBehindTheTimeIsToldOf() async throws {
     let stage = try await Stage()
     for (offset, asOf) in [("-7200", []), ("-34560000", []), ("-7200", ["--as-of", Rehearsal.asOf])] {
@@ -94,12 +91,11 @@ import Testing
       "recheck",
       environment: ["LD_PRELOAD": stage.library.path, "FAULT_PROGRAM": "night-audit", "CLOCK_OFFSET": "-7200"])
     #expect(recheck.status == 78 && recheck.errors.contains("Set the host's clock"), "\(recheck)")
-    // Half an hour is none of anybody's business.
     let night = try await stage.night("late", ["--as-of", Rehearsal.asOf], ["CLOCK_OFFSET": "-1800"])
     #expect(night.status == 3, "\(night)")
   }
 
-  /// A cluster's job that came to no end leaves such a folder every night.
+  /// An unfinished Spark job leaves such a folder every night.
   @Test func aNightWhosePartsWereNotAuditedIsNoSlip() async throws {
     let shop = try await Rehearsal.sampleShop()
     let (metrics, parts) = (shop.directory.file("night_audit.prom"), shop.directory.file("parts"))
@@ -111,15 +107,13 @@ import Testing
     #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
   }
 
-  /// Midnight comes while the night runs: it is the night of the instant at which it began.
   @Test func aNightOverMidnightIsOfOneDay() async throws {
     let stage = try await Stage()
-    // The last full hour is midnight somewhere, and no host is further behind than one hour.
+    // The last full hour is midnight in some zone, and no host is more than an hour behind.
     let hour = Int64(Date.now.timeIntervalSince1970) / 3_600
     let east = (24 - hour % 24) % 24
     let zone = east <= 14 ? "Etc/GMT-\(east)" : "Etc/GMT+\(24 - east)"
     let midnight = Date(timeIntervalSince1970: Double(hour * 3_600))
-    // Three seconds before midnight.
     func offset() -> String { "\(hour * 3_600 - 3 - Int64(Date.now.timeIntervalSince1970))" }
     var days = Calendar(identifier: .gregorian)
     days.timeZone = try #require(TimeZone(secondsFromGMT: Int(east <= 14 ? east : east - 24) * 3_600))
@@ -142,7 +136,7 @@ import Testing
       #expect(
         file.key.hasPrefix(day(before: asOf < midnight ? midnight.addingTimeInterval(-3_600) : midnight) + "/"),
         "\(file.key) \(text)")
-      // By the same clock: in an audit of the past a date after its as-of is wrong, and tonight it may be about to come.
+      // With the same clock, because the rules for future dates differ between tonight and an audit of the past.
       let again = try await stage.night(
         "again-\(number)", ["--as-of", text], clock.merging(["CLOCK_OFFSET": offset()]) { $1 })
       #expect([0, 3].contains(again.status), "\(again)")
@@ -150,14 +144,13 @@ import Testing
     }
   }
 
-  /// Every order is in the report of one day, however long the day is.
   @Test(arguments: [
     ("2026-03-28T23:00:00Z", 46), ("2026-03-29T22:00:00Z", 48), ("2026-10-24T22:00:00Z", 50),
     ("2026-10-25T23:00:00Z", 48),
   ])
   func aDayHasTheHoursThatItHas(_ start: String, _ halves: Int) async throws {
     let shop = try await SignedShop(transactions: [])
-    // One each half an hour, from half an hour before the day to half an hour after it, and the last instant of it.
+    // One each half hour, from half an hour before the day to half an hour after it, and one at its last instant.
     try await shop.execute(
       """
       INSERT INTO sales.orders (order_id, user_id, bundle_id, product_id, quantity, amount, currency, status, created_at,
@@ -169,13 +162,12 @@ import Testing
       SELECT 'last', 'user', 'com.example.game', 'gems.100', 1, 9.90, 'USD', 'pending', at, at
       FROM (SELECT timestamptz '\(start)' + \(halves) * interval '30 minutes' - interval '1 microsecond' AS at) a
       """)
-    // At midnight itself the day is over.
     let end = SignedShop.milliseconds(start) + Int64(halves) * 1_800_000
     let asOf = Date(timeIntervalSince1970: Double(end) / 1_000).ISO8601Format()
     let night = try await Program.nightAudit.run(
       ["run", "--as-of", asOf, "--config", shop.directory.file("night-audit.yaml")],
       environment: ["NIGHT_AUDIT_REPORT_TIME_ZONE": "Europe/Berlin"])
-    // Apple no longer tells of what was half a year ago.
+    // Apple's history does not reach back half a year.
     #expect([0, 3].contains(night.status), "\(night)")
     let day = Date(timeIntervalSince1970: Double(SignedShop.milliseconds(start)) / 1_000 + 43_200).ISO8601Format()
     let file = shop.directory.file("reports/\(day.prefix(10))/orders.csv")

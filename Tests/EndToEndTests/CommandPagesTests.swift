@@ -1,12 +1,11 @@
 import Foundation
 import Testing
 
-/// The pages tell of every command that `--help` lists, and so do the man pages and completions, which are made of it.
+/// The pages, man pages and completions cover every command in `--help`.
 @Suite struct CommandPagesTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// All commands below one, by what its help lists.
   private func commands(below command: [String]) async throws -> [[String]] {
     let help = try await Program.nightAudit.run(["help"] + command)
     #expect(help.status == 0, "\(help.errors)")
@@ -93,7 +92,6 @@ import Testing
     #expect(
       run.contains("night\\-audit\\-run \\- Re\\-check receipts with Apple, reconcile, and write the report: what cron")
     )
-    // Each example stands on its own line.
     #expect(run.contains("\nnight\\-audit run \\-\\-dry\\-run\n"), "\(run)")
     let yaml = try await Program(path: "/bin/zcat").run([directory.file("man5/night-audit.yaml.5.gz")]).output
     for key in ["audit.lookback", "report.directory", "notify.pingUrl"] {

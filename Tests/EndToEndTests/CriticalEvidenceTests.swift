@@ -1,13 +1,12 @@
 import Foundation
 import Testing
 
-/// Before anybody is alarmed Apple is asked once more, and only about what would alarm.
+/// Before a critical finding is reported first, Apple is asked once more, and only about its evidence.
 @Suite struct CriticalEvidenceTests {
   private static let second = "2026-11-21T03:00:00Z"
   private static let third = "2026-11-22T03:00:00Z"
   private static let minutesBefore = "2026-11-20T02:40:00Z"
 
-  /// An order that was paid minutes before the first night and is still without its goods, and a quiet one.
   private func shop() async throws -> SignedShop {
     let shop = try await SignedShop(
       transactions: [SignedShop.gems("201", purchased: Self.minutesBefore), SignedShop.gems("202")])
@@ -23,7 +22,7 @@ import Testing
   @Test func whatSettledMeanwhileAlarmsNobody() async throws {
     let shop = try await shop()
     try await shop.refund("201", at: "2026-11-20T20:00:00Z")
-    // A narrowed night is not told of refunds unasked, and incomplete for want of that.
+    // A narrowed night does not sweep, and is therefore incomplete.
     let night = try await shop.night(asOf: Self.second, "--product", "gems.100")
     #expect(!night.isOwedAnAnswer, "\(night.result.errors)")
     let asked = try shop.timesAsked()
@@ -49,14 +48,13 @@ import Testing
     #expect(night.result.status == 0, "\(night.result.errors)")
     #expect(night.findings.map { $0["kind"] } == ["paid_not_delivered"])
     #expect(try shop.timesAsked() == ["201": 1])
-    // The same night again has its answers.
     let again = try await shop.night(asOf: Self.second)
     #expect(again.findings == night.findings && again.receipts == night.receipts)
     #expect(try shop.timesAsked() == ["201": 1])
-    // Looking at it again by day is no run: nobody was to be asked.
+    // `reconcile` is no run and does not wait for answers.
     let byDay = try await shop.nightAudit(["reconcile", "--as-of", "2026-11-21T12:00:00Z"])
     #expect(byDay.status == 0, "\(byDay.errors)")
-    // What was left open is asked about again when it is stale, and not each night.
+    // Open findings are asked about when stale, not every night.
     try shop.forgetRequests()
     let next = try await shop.night(asOf: Self.third)
     #expect(next.result.status == 0 && next.findings.map { $0["kind"] } == ["paid_not_delivered"])
@@ -76,7 +74,6 @@ import Testing
     let summary = try String(contentsOfFile: out + "/summary.json", encoding: .utf8)
     #expect(summary.contains("critical findings rest on older answers") || summary.contains("1 receipt was due"))
     #expect(try String(contentsOfFile: out + "/findings.csv", encoding: .utf8).contains("paid_not_delivered"))
-    // What is stored says the same.
     let reconciled = try await shop.nightAudit(["reconcile", "--as-of", Self.second, "--out", out + "-again"])
     #expect(reconciled.status == 3, "\(reconciled.errors)")
     #expect(try String(contentsOfFile: out + "-again/summary.json", encoding: .utf8) == summary)
@@ -89,7 +86,6 @@ import Testing
     let night = try await shop.night()
     #expect(night.result.status == 0 && night.findings.isEmpty, "\(night.findings)")
     try shop.forgetRequests()
-    // The next day another order wants the same payment; its proof is the owner's.
     try await shop.order("claimant", transaction: "201", created: "2026-11-18T13:00:00Z")
     let next = try await shop.night(asOf: Self.second, "--product", "gems.100")
     #expect(!next.isOwedAnAnswer, "\(next.result.errors)")
@@ -99,14 +95,12 @@ import Testing
 }
 
 extension SignedShop.Night {
-  /// Whether something that was due was not answered.
   fileprivate var isOwedAnAnswer: Bool {
     (summary["incomplete_reasons"] as? [String] ?? []).contains { $0.contains("were due") }
   }
 }
 
 extension SignedShop {
-  /// Lets Apple refund a purchase in full.
   fileprivate func refund(_ id: String, at time: String) async throws {
     let data = try Data(contentsOf: URL(fileURLWithPath: directory.file("world.json")))
     var world = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]

@@ -3,16 +3,15 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A night whose connections break anywhere: at each phase of the protocol, between messages and within them, while it asks,
-/// judges or publishes.
+/// A night whose connections break in each phase of the protocol, between and within messages.
 ///
-/// `TEST_EFFORT=n` cuts n times as often, from 30 on everywhere; `TEST_SEED=s` repeats what a failure has printed.
+/// `TEST_EFFORT=n` cuts n times as often, from 30 on everywhere; `TEST_SEED=s` repeats a failure.
 @Suite(.serialized) struct CutConnectionTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
-  /// The network is gone for all: nothing half is published.
+  /// All connections are cut, and nothing partial is published.
   @Test func everyConnectionIsCutAfterSomeBytes() async throws {
     let repeated = try await RepeatedNight()
     let server = try await PrivatePostgres.shared().directory
@@ -20,7 +19,6 @@ import Testing
     var disturbed = 0
     let cuts = 2 * Self.effort
     for attempt in 0..<cuts {
-      // Half of the cuts within the first messages, half anywhere in a connection's life.
       let limit = Int.random(in: 1...(attempt % 2 == 0 ? 5_000 : 250_000), using: &positions)
       let night = try await repeated.begin()
       let relay = try CuttingRelay(before: server, limit: limit)
@@ -28,7 +26,7 @@ import Testing
         (try night.start(
           through: night.conninfo.replacing("host=\(server)", with: "host=\(relay.directory)"))).finish()
       let what: Comment = "TEST_SEED=\(Self.seed), each connection cut after \(limit) bytes: \(cut)"
-      // 69: the database was away. 3, as undisturbed: nothing that counts was cut.
+      // 69: the database was unreachable. 3 as undisturbed: nothing relevant was cut.
       #expect([3, 69].contains(cut.status), what)
       disturbed += cut.status == 69 ? 1 : 0
       try night.isWholeOrSaid(cut, of: repeated.wanted, what)
@@ -38,15 +36,14 @@ import Testing
     #expect(disturbed * 2 >= cuts)
   }
 
-  /// One connection is cut, and all others live: before the first, the middle and the last message of each kind that a night
-  /// sends or gets, and within them.
+  /// One connection is cut, before and within the first, the middle and the last message of each kind.
   @Test func oneConnectionIsCutAtEachPhaseOfTheProtocol() async throws {
     let repeated = try await RepeatedNight()
     let calm = try await repeated.begin()
     let passage = try await Passage(to: calm.conninfo, cut: Passage.Message(kind: "none", number: 0, isHalf: false))
     #expect(await (try calm.start(through: passage)).finish().status == 3)
     let kinds = try await passage.messages().filter { $0.key.first == ">" || $0.key.first == "<" }
-    // The beginning, a query of either protocol, rows, both directions of COPY, and the end.
+    // Startup, both query protocols, rows, both directions of COPY, and termination.
     for kind in [
       ">", "<R", "<Z", ">Q", ">P", ">B", ">E", ">S", "<T", "<D", "<C", "<H", "<d", "<c", "<G", ">d", ">c", ">X",
     ] {
@@ -67,7 +64,6 @@ import Testing
       let passage = try await Passage(to: night.conninfo, cut: message)
       let cut = await (try night.start(through: passage)).finish()
       let what: Comment = "TEST_SEED=\(Self.seed), \(message): \(cut)"
-      // Another night may send fewer of a kind; of each that there is it sends one.
       if message.number == 1 { #expect(try await passage.messages()["cut"] == 1, what) }
       passage.stop()
       #expect([3, 69].contains(cut.status), what)

@@ -2,7 +2,6 @@ import Foundation
 import Testing
 import TestSupport
 
-/// Reports on their way to people and archives: real servers on loopback, real files.
 @Suite struct DispatchTests {
   private static let secret = #"pa"ss\w0rd-8c1f"#
 
@@ -11,7 +10,6 @@ import TestSupport
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
   }
 
-  /// Adds places to a shop's configuration.
   private func configure(_ shop: Rehearsal, _ names: String, _ sections: String) throws {
     let yaml = try shop.configuration() + "\n  deliver: [\(names)]\ndeliver:\n\(sections)\n"
     try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
@@ -75,7 +73,6 @@ import TestSupport
     let folder = shop.reports + "/2026-11-19"
     let files = try shop.files(folder)
 
-    // Put off once, then taken.
     #expect(
       try await states(shop) == """
         2026-11-19 finance delivered 2, 2026-11-19 bucket delivered 1, 2026-11-19 partner delivered 1, \
@@ -95,7 +92,7 @@ import TestSupport
     #expect(order.last == "/reports/night-audit/2026-11-19/SHA256SUMS")
     #expect(try String(contentsOfFile: shop.directory.file("sent"), encoding: .utf8) == "--now \(folder)\n0\n")
 
-    // The same night again has the same content, and nobody wants that twice; nothing else is anybody's business.
+    // The same content is not delivered twice, and narrowed or private runs are not delivered at all.
     for arguments in [[], ["--user", "x"], ["--out", shop.directory.file("out")], ["--dry-run"]] {
       let again = try await Program.nightAudit.run(
         ["run", "--as-of", Rehearsal.asOf, "--config", shop.directory.file("night-audit.yaml")] + arguments)
@@ -106,7 +103,7 @@ import TestSupport
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_dispatches WHERE state = 'withdrawn'") == "4")
   }
 
-  /// Whoever waits for a report each morning hears that there is none: the night is held, or has failed.
+  /// Recipients of mail also learn that a night is held or has failed.
   @Test(.enabled(if: TestTools.areInstalled)) func aNightWithoutAReportIsToldByMail() async throws {
     let shop = try await Rehearsal.sampleShop()
     let password = shop.directory.file("password")
@@ -139,7 +136,6 @@ import TestSupport
     #expect(try told(0).contains("Subject: Night audit 2026-11-19: HELD, nothing is published"))
     #expect(try told(0).contains("orders have rows that break the contract"))
     #expect(try told(0).contains("/held/2026-11-19"))
-    // Somebody who looks at one order waits for no report.
     _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--order", "x")
     try await shop.execute("ALTER TABLE sales.orders RENAME COLUMN status TO state")
     let failed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
@@ -147,16 +143,16 @@ import TestSupport
     #expect(try told(1).contains("Subject: Night audit 2026-11-19: FAILED"))
     #expect(try told(1).contains("status 78"))
     #expect(!(try told(1)).contains(Self.secret))
-    // A mail server that is down costs the night nothing but a line.
+    // An unreachable mail server only costs a line of output.
     mail.stop()
     let untold = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(untold.status == 78, "\(untold.errors)")
     #expect(untold.errors.contains("nobody was told how the night ended"), "\(untold.errors)")
-    // What is no person gets reports and nothing else.
+    // Other targets receive only reports.
     #expect(!FileManager.default.fileExists(atPath: uploads))
   }
 
-  /// What leads elsewhere has stored nothing, whatever curl thinks of it.
+  /// curl treats a redirection as success, although nothing is stored.
   @Test(.enabled(if: TestTools.areInstalled)) func aRedirectionIsNoDelivery() async throws {
     let shop = try await Rehearsal.sampleShop()
     let password = shop.directory.file("password")
@@ -179,7 +175,6 @@ import TestSupport
     #expect(try await states(shop) == "2026-11-19 bucket owed 1")
   }
 
-  /// As a mail reader and a spreadsheet program see it.
   private func expectMail(_ path: String, workbook: Data) async throws {
     let program = #"""
       import email.policy, hashlib, io, json, sys
@@ -221,7 +216,6 @@ import TestSupport
     #expect(sum.output.prefix(64) == (mail["sha256"] as? String ?? ""))
   }
 
-  /// The first Python that has openpyxl.
   private func python() throws -> String {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
@@ -245,7 +239,7 @@ import TestSupport
     try write(
       "#!/bin/sh\n[ -e '\(gate)' ] || { echo 'the archive is shut' >&2; exit 4; }\nbasename \"$1\" >> '\(log)'\n",
       to: script, mode: 0o755)
-    // Nothing listens on port 1; a refused connection is worth another try, but not here.
+    // Nothing listens on port 1. A refused connection would be retried, but not here.
     try configure(
       shop, "archive, nowhere",
       """
@@ -253,7 +247,7 @@ import TestSupport
         nowhere: {url: "http://127.0.0.1:1/x", attempts: 1}
       """)
     let first = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--quiet")
-    // The night itself was incomplete, which is what it ends with.
+    // The exit status is that of the incomplete night.
     #expect(first.status == 3)
     #expect(first.errors.contains("the archive is shut"), "\(first.errors)")
     #expect(first.errors.contains("curl: (7)"), "\(first.errors)")
@@ -268,8 +262,7 @@ import TestSupport
     let dispatches = try #require(summary["dispatches"] as? [[String: Any]])
     #expect(dispatches.map { $0["target"] as? String } == ["archive", "archive"])
     #expect(dispatches.allSatisfy { $0["problem"] == nil })
-    // Tonight's first, and what has arrived does not come again.
-    // What stays unanswered is a finding by now.
+    // Tonight's report first; delivered ones are not repeated. Unanswered questions are findings by now.
     #expect(try await shop.nightAudit("run", "--as-of", "2026-11-22T03:00:00Z").status == 0)
     #expect(try String(contentsOfFile: log, encoding: .utf8) == "2026-11-20\n2026-11-19\n2026-11-21\n")
     #expect(
@@ -279,7 +272,7 @@ import TestSupport
         """)
   }
 
-  /// A report that is too large for a place, say, is refused each time, and stands in the way of no other.
+  /// A report that one target always rejects must not block others.
   @Test func whatAPlaceNeverTakesHoldsUpNoOther() async throws {
     let shop = try await Rehearsal.sampleShop()
     let (gate, script) = (shop.directory.file("open"), shop.directory.file("send"))
@@ -300,7 +293,6 @@ import TestSupport
         """)
   }
 
-  /// What somebody has edited in the folder meanwhile is not the report that is owed.
   @Test func whatWasEditedIsNotSentBeforeItIsMadeAgain() async throws {
     let shop = try await Rehearsal.sampleShop()
     let gate = shop.directory.file("open")
@@ -338,7 +330,6 @@ import TestSupport
     let shop = try await Rehearsal.sampleShop()
     let yaml = try shop.configuration() + "\n  retention: 2d\n"
     try yaml.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-    // Long before the shop's first order: quick nights, and past whatever the clock says.
     for day in 10...12 {
       #expect(try await shop.nightAudit("run", "--as-of", "2020-01-\(day)T03:00:00Z", "--offline").status == 0)
     }

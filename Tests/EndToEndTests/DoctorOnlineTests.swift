@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// What the doctor asks Apple.
 @Suite struct DoctorOnlineTests {
   @Test("a secret, a key and a team key that are accepted are told as such, and one of each that is not")
   func credentials() async throws {
@@ -27,7 +26,6 @@ import Testing
     try "another".write(toFile: shop.directory.file("shop") + "/shared-secret", atomically: false, encoding: .utf8)
     let refused = try await shop.nightAudit("doctor", "--online")
     #expect(refused.status == 78 && refused.output.contains("does not accept the app's shared secret"), "\(refused)")
-    // Without --online nobody is asked.
     let before = try shop.requests().count
     #expect(try await shop.nightAudit("doctor").status == 0)
     #expect(try shop.requests().count == before)
@@ -47,7 +45,7 @@ import Testing
   @Test("a clock that Apple does not share, and an Apple that is not there, are told once")
   func clock() async throws {
     let shop = try await Rehearsal.sampleShop()
-    // In 1994, whatever it is asked.
+    // Always answers with a date in 1994.
     let past = #"""
       import http.server, os, sys
       class Handler(http.server.BaseHTTPRequestHandler):

@@ -3,7 +3,6 @@ import Postgres
 import Testing
 import TestSupport
 
-/// What cron and operators see when something is not right: the status, and a sentence with the remedy.
 @Suite struct ExitStatusTests {
   @Test(arguments: [
     ["run", "--dat", "2026-11-19"], ["run", "--date", "2026-02-30"],
@@ -22,7 +21,7 @@ import TestSupport
     #expect(result.status == 64, "\(result.errors)")
   }
 
-  /// What is written for an instant that has not come would be the newest for years.
+  /// Results of a future as-of would remain the newest for years.
   @Test func anInstantToComeIs64ForWhateverWrites() async throws {
     let shop = try await Rehearsal.sampleShop()
     let out = shop.directory.file("out")
@@ -104,7 +103,7 @@ import TestSupport
 
   @Test func reportsThatCannotBeWrittenAre73() async throws {
     let shop = try await Rehearsal.sampleShop()
-    // A file stands where the directory should be: that stops even root.
+    // A file in place of the directory stops even root.
     try "".write(toFile: shop.reports, atomically: true, encoding: .utf8)
     let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(result.status == 73, "\(result.errors)")
@@ -126,7 +125,7 @@ import TestSupport
   @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143)), (SIGHUP, Int32(143))])
   func signalsStoreWhatWasAnsweredAndPublishNothing(_ signal: Int32, _ status: Int32) async throws {
     let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "20ms"])
-    // What whoever runs the tests ignores, as nohup does, would be ignored there as well.
+    // Signals ignored by the parent, as by nohup, would be ignored here too.
     let running = try Program(path: "/usr/bin/env").start(
       [
         "--default-signal=HUP", Program.nightAudit.executable.path, "run", "--quiet", "--as-of", Rehearsal.asOf,
@@ -146,7 +145,6 @@ import TestSupport
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
     #expect(
       told.contains("failed, exit status \(status)\n               - the log of run \(run) says why\n"), "\(told)")
-    // What it had taken is asked about by whoever comes next.
     #expect(
       try await shop.value("SELECT count(*) > 0 FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "true")
     let next = try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf)
@@ -162,7 +160,6 @@ import TestSupport
     #expect(result.errors.contains("21004"))
     let summary = try shop.files(shop.reports + "/2026-11-19")["summary.json"]
     #expect(summary != nil)
-    // What only decides says what the night said, and does not call it complete.
     let again = shop.directory.file("again")
     let reconciled = try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", again)
     #expect(reconciled.status == 78, "\(reconciled.errors)")
@@ -192,7 +189,7 @@ import TestSupport
     let again = try await Program.nightAudit.run(["init", "--config", file], environment: environment)
     #expect(again.status == 0)
     #expect(again.output.contains("up to date"))
-    // Where the shop's relations are elsewhere, nothing is made there; and made here nobody would find it.
+    // With `database.salesUrl`, nothing is created in the shop's store, and a schema here would not be found.
     let elsewhere = try await Program.nightAudit.run(
       ["init", "--with-sales-schema", "--config", file],
       environment: environment.merging(["NIGHT_AUDIT_DATABASE_SALES_URL": conninfo]) { $1 })
@@ -203,7 +200,7 @@ import TestSupport
         "NIGHT_AUDIT_REPORT_DIRECTORY": directory.file("reports"),
         "NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt",
         "NIGHT_AUDIT_APPSTORE_ROOT_CERTIFICATES": directory.file("none"),
-        // As Kubernetes sets for a service of that name; a night would run.
+        // As Kubernetes sets it for a service of that name.
         "NIGHT_AUDIT_PORT": "tcp://10.0.0.1:80",
       ]) { $1 })
     #expect(doctor.status == 0 && doctor.output.contains("NIGHT_AUDIT_PORT"), "\(doctor.output)")

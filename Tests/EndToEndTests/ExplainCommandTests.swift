@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// `explain` as people and scripts run it.
 @Suite struct ExplainCommandTests {
   @Test func itSaysOfEveryKindOfOrderWhatTheReportSays() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -12,7 +11,7 @@ import Testing
     let orders = rows(try shop.files(out)["orders.csv"] ?? Data())
     let payloads = try await shop.value("SELECT string_agg(left(payload, 40), ' ') FROM sales.receipts").split(
       separator: " ")
-    // One of each disposition is enough here: every order is compared where the database is filled by hand.
+    // One order of each disposition is enough: AuditingTests compare all orders.
     let byDisposition = Dictionary(grouping: orders) { $0["disposition"] ?? "" }.compactMapValues(\.first)
     #expect(byDisposition.count == 11)
     for order in byDisposition.values {
@@ -54,7 +53,6 @@ import Testing
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
   }
 
-  /// Known only when all orders of a person are judged, and still told in the order's own line.
   @Test func whatWasBoughtTwiceForGoodStandsOnItsOrder() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
     try await shop.order("a", transaction: "202", created: "2026-11-18T14:00:00Z")
@@ -76,7 +74,7 @@ import Testing
     #expect(explained.output.contains("The same person paid for gems.100 before, with order a."), "\(explained)")
   }
 
-  /// What a customer quotes: the order id of Apple's mail.
+  /// The order ID of Apple's invoice, as customers quote it.
   @Test func anOrderIdOfApplesMailIsLookedUp() async throws {
     var bought = [SignedShop.gems("201"), SignedShop.gems("202", refunded: "2026-11-19T08:00:00Z")]
     for index in bought.indices { bought[index]["orderId"] = "MK5TYVX1QZ" }
@@ -97,12 +95,11 @@ import Testing
     let document = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
     #expect(
       (document["transactions"] as? [[String: Any]])?.compactMap { $0["transaction_id"] as? String } == ["201", "202"])
-    // Nothing of it was stored: what Apple tells here is no answer to a question of the night.
+    // Nothing is stored, because this answers no question of the night.
     #expect(try await shop.value("SELECT count(*) FROM night_audit.evidence") == known)
 
     let unknown = try await shop.nightAudit("explain", "MK5TYVX1Q0")
     #expect(unknown.status == 1 && unknown.errors.contains("Apple knows no order of that id of game"), "\(unknown)")
-    // An order of ours may have such an id.
     try await shop.order("MABCDEFGHI", transaction: "202")
     #expect(try await shop.nightAudit("explain", "MABCDEFGHI").output.hasPrefix("Order MABCDEFGHI"))
   }

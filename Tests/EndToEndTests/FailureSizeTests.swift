@@ -2,7 +2,6 @@ import Foundation
 import Postgres
 import Testing
 
-/// What goes wrong with one row, one answer or one setting of the server costs that much and no more.
 @Suite struct FailureSizeTests {
   @Test func oddRowsAndAHostileServerCostThemselvesOnly() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -33,14 +32,12 @@ import Testing
     #expect(bad.contains { $0.contains("order_id has 3000 bytes") }, "\(bad)")
     #expect(bad.contains { $0.contains("created_at is not within the years 1900 to 9999") }, "\(bad)")
     #expect(bad.contains { $0.contains("receipt_id is not unique") }, "\(bad)")
-    // Everybody else is asked about and judged.
     #expect(
       try await shop.value("SELECT count(*) > 300 FROM night_audit.receipt_checks WHERE outcome = 'verified'") == "true"
     )
   }
 
-  /// One question that Apple refuses among many, whatever the refusal says of us: a person may look at it, and no answer is
-  /// owed. What Apple does not sign is none.
+  /// A single refusal among many accepted questions is for a person to review and leaves no answer owed.
   @Test(arguments: [
     (#""httpStatus":401"#, 0, "token_refused"), (#""httpStatus":403"#, 0, "access_refused"),
     (#""errorCode":4000000"#, 0, "request_refused"), (#""fields":{"signedTransactionInfo":7}"#, 3, "not believed"),
@@ -49,7 +46,6 @@ import Testing
     let ids = (100..<140).map(String.init)
     let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
     for id in ids { try await shop.order("o\(id)", transaction: id) }
-    // Nor does a notification tell of it.
     try await shop.control(
       "faults",
       #"""
@@ -67,8 +63,7 @@ import Testing
     #expect(next.dispositions.allSatisfy { $0.value == "settled" }, "\(next.dispositions)")
   }
 
-  /// A receipt of another developer's app brings 21004, a request that got lost on its way 21000: no customer can switch the
-  /// audit off.
+  /// 21004 for another developer's receipt, 21000 for a damaged request: a customer must not be able to stop the audit.
   @Test(arguments: [21_004, 21_000]) func oneRefusedReceiptEndsNothing(_ status: Int) async throws {
     let shop = try await Rehearsal.sampleShop()
     try await SimulatorControl(port: shop.port).turn(
@@ -78,13 +73,11 @@ import Testing
     #expect(
       try await shop.value("SELECT count(*) > 300 FROM night_audit.receipt_checks WHERE outcome = 'verified'") == "true"
     )
-    // Whoever was refused is asked again.
     #expect(
       try await shop.value(
         "SELECT count(*) FROM night_audit.receipt_checks WHERE apple_status = \(status) AND due_from IS NULL") == "0")
   }
 
-  /// Apple comes back while the night has time, and is asked about everything then.
   @Test func anOutageAtTheBeginningIsOutlasted() async throws {
     let ids = (100..<120).map(String.init)
     let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
@@ -95,7 +88,7 @@ import Testing
     #expect(night.dispositions.allSatisfy { $0.value == "settled" }, "\(night.dispositions)")
   }
 
-  /// One slip in the configuration, and every genuine receipt is of an app that nobody knows.
+  /// With a wrong bundle ID, every genuine receipt belongs to an unknown app.
   @Test func aSlipInTheBundleIdAccusesNobody() async throws {
     let slip = SignedShop.App(name: "game", bundleId: "com.example.gmae")
     let ids = (100..<130).map(String.init)
@@ -112,7 +105,7 @@ import Testing
     #expect(night.findings.allSatisfy { $0["severity"] != "critical" }, "\(night.findings)")
   }
 
-  /// The same slip where every order names its app: none of them can be read any more, and nothing closes because of it.
+  /// Every order names its app, so with the wrong bundle ID none is readable; no finding may close.
   @Test func aSlipInTheBundleIdClosesNothing() async throws {
     let ids = (100..<130).map(String.init)
     let orphans = (200..<230).map(String.init)

@@ -2,7 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Findings from night to night, with people in between.
 @Suite struct FindingsTests {
   private static let nights = ["2026-11-18T03:00:00Z", "2026-11-19T03:00:00Z", "2026-11-20T03:00:00Z"]
 
@@ -16,7 +15,6 @@ import Testing
     return try JSONSerialization.jsonObject(with: Data(result.output.utf8))
   }
 
-  /// The findings that `findings list` gives for these arguments.
   private func list(_ shop: Rehearsal, _ arguments: String...) async throws -> [[String: Any]] {
     let result = try await shop.nightAudit("findings", "list", "--json", more: arguments)
     return try #require(try json(result) as? [[String: Any]])
@@ -27,7 +25,6 @@ import Testing
     return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
   }
 
-  /// The row of a finding in a night's `findings.csv`.
   private func row(_ shop: Rehearsal, _ day: String, _ id: String) throws -> [String: String]? {
     rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data()).first { $0["finding_id"] == id }
   }
@@ -35,7 +32,7 @@ import Testing
   @Test func whatPeopleDecideSurvivesTheNights() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
-    // Of goods that nobody refunds in these nights.
+    // Consumables without refunds in these nights.
     let found = try await list(shop, "--kind", "paid_not_delivered").filter { finding in
       (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
     }
@@ -49,7 +46,6 @@ import Testing
       let result = try await shop.nightAudit("findings", more: arguments)
       #expect(result.status == 0, "\(result.errors)")
     }
-    // One order gets its goods.
     let order = try #require(found.last?["order_id"] as? String)
     try await shop.execute(
       """
@@ -62,7 +58,7 @@ import Testing
     #expect(try row(shop, "2026-11-18", mended) == nil)
     #expect(try await list(shop, mended).first?["closed_at"] as? String == Self.nights[1])
 
-    // It was a slip: the goods are taken back, and the finding stands again, with its history.
+    // The goods are taken back again, and the finding reopens with its history.
     try await shop.execute("UPDATE sales.deliveries SET revoked_at = '2026-11-19T12:00:00Z' WHERE delivery_id = 'late'")
     try await night(shop, Self.nights[2])
     let again = try #require(try row(shop, "2026-11-19", mended))
@@ -73,7 +69,6 @@ import Testing
     let remark = try await list(shop, dealtWith).first?["remark"] as? String
     #expect(remark == "=refunded")
 
-    // What one night ends with, the next one begins with.
     var closing: Int?
     for day in ["2026-11-17", "2026-11-18", "2026-11-19"] {
       let findings = try #require(try summary(shop, day)["findings"] as? [String: Any])
@@ -84,7 +79,6 @@ import Testing
       closing = numbers[3]
     }
 
-    // The first night has nothing to compare with; the next ones tell what is different, and why.
     #expect(try changes(shop, "2026-11-17").isEmpty)
     let second = try changes(shop, "2026-11-18")
     let gone = try #require(second.first { $0["finding_id"] == mended })
@@ -95,7 +89,7 @@ import Testing
       #expect(row["because"]?.isEmpty == false, "\(row)")
     }
 
-    // A longer period goes from what was open before its first day to what is open now.
+    // A longer period starts with the findings open before its first day.
     try await night(
       shop, Self.nights[2], "--since", "2026-11-18", "--until", "2026-11-19", "--out", shop.directory.file("period"))
     let files = try shop.files(shop.directory.file("period"))
@@ -107,7 +101,7 @@ import Testing
     let after = try #require(try summary(shop, "2026-11-19")["findings"] as? [String: Any])
     #expect(numbers["opening"] as? Int == before["closing"] as? Int)
     #expect(numbers["closing"] as? Int == after["closing"] as? Int)
-    // Closed in one night and reopened in the next is no change of the period.
+    // Closed and reopened within the period is no change.
     let changed = rows(files["changes.csv"] ?? Data())
     #expect(!changed.isEmpty)
     #expect(changed.allSatisfy { $0["finding_id"] != mended || $0["change"] == "status" })
@@ -121,18 +115,16 @@ import Testing
       "\(mine)".contains("delivered: delivery late") && "\(mine)".contains("taken back: delivery late"), "\(mine)")
   }
 
-  /// A wrong row in the shop's tables has closed a finding, and somebody makes the night again.
+  /// A wrong delivery closes a finding, and the night is made again without it.
   @Test func aDifferenceTellsNothingThatWasTakenBack() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
-    // Of goods that nobody refunds in these nights.
     let found = try await list(shop, "--kind", "paid_not_delivered").first { finding in
       (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
     }
     let id = try #require(found?["finding_id"] as? String)
     let order = try #require(found?["order_id"] as? String)
     #expect(try await shop.nightAudit("findings", "acknowledge", id).status == 0)
-    /// The second night, with or without goods that the order never got.
     func makeNight(wrongly isWrong: Bool) async throws {
       try await shop.execute(
         isWrong
@@ -164,7 +156,6 @@ import Testing
     #expect(kept["status"] as? String == "acknowledged")
     let history = try #require(kept["history"] as? [[String: Any]])
     #expect(history.compactMap { $0["event"] as? String } == ["opened", "status", "closed", "kept_open"])
-    // Wrong once more, and forgotten.
     try await makeNight(wrongly: true)
     #expect(try await changes(first, second) == ["closed"])
     #expect(try await shop.nightAudit("runs", "forget", try await runs()[0]).status == 0)
@@ -187,13 +178,11 @@ import Testing
     let found = rows(try shop.files(shop.reports + "/2026-11-18")["findings.csv"] ?? Data())
     #expect(found.contains { $0["kind"] == "paid_not_delivered" } && found.contains { $0["severity"] == "minor" })
     for finding in found {
-      // A kind wins over a severity; what nobody is named for belongs to nobody.
       let owner =
         finding["kind"] == "paid_not_delivered"
         ? "dana" : finding["severity"] == "critical" ? "finance" : finding["severity"] == "major" ? "support" : ""
       #expect(finding["owner"] == owner, "\(finding)")
     }
-    // Only new ones: what people decide stays.
     let id = try #require(found.first { $0["owner"] == "finance" }?["finding_id"])
     _ = try await shop.nightAudit("findings", "assign", id, "--to", "anna")
     try await shop.execute(
@@ -205,7 +194,6 @@ import Testing
     try await night(shop, Self.nights[2])
     #expect([nil, "anna"].contains(try row(shop, "2026-11-19", id)?["owner"]))
 
-    // What is gone comes first; a long list is cut, and says by how much.
     try await shop.execute(
       """
       WITH new AS (
@@ -241,7 +229,7 @@ import Testing
     let difference = zip(compared[0], compared[1]).first { $0 != $1 }
     #expect(difference == nil, "\(String(describing: difference))")
     #expect(result.output == written)
-    // In words and as JSON: how old each deal is, how long people have known, and what nobody knows the price of.
+    // Text and JSON agree about ages and unknown amounts.
     let file = rows(Data(result.output.utf8))
     for finding in try await list(shop, "--as-of", Self.nights[2]) {
       let row = try #require(file.first { $0["finding_id"] == finding["finding_id"] as? String })
@@ -292,7 +280,7 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[1])
     #expect(try (summary(shop, "2026-11-18")["adjustments"] as? [Any])?.isEmpty == true)
-    // After the report goods are taken back, and an order of that day turns up that nobody had recorded.
+    // After the report, goods are taken back and an unrecorded order of that day appears.
     let order = try await shop.value(
       """
       SELECT min(order_id) FROM sales.orders o JOIN sales.deliveries d USING (order_id)
@@ -326,7 +314,7 @@ import Testing
     #expect(change("void") == 1, "\(adjustments)")
     #expect(adjustments.allSatisfy { $0["day"] as? String == "2026-11-18" })
 
-    // The same night again says the same, and the night that is over stays as it was.
+    // The same night again has the same bytes, and the previous night is unchanged.
     let once = try shop.files(shop.reports + "/2026-11-19")
     try await night(shop, Self.nights[2])
     for (name, content) in try shop.files(shop.reports + "/2026-11-19") where name != "run.json" {
@@ -334,7 +322,6 @@ import Testing
     }
     #expect(try shop.files(shop.reports + "/2026-11-18") == before)
 
-    // Made again by its date, the day has the new picture, and says for which instant.
     try await night(shop, "2026-11-20T09:00:00Z", "--date", "2026-11-18")
     let again = try summary(shop, "2026-11-18")
     #expect(again["as_of"] as? String == "2026-11-20T09:00:00Z")
@@ -345,7 +332,6 @@ import Testing
     let settled = dispositions["settled"]?["orders"] as? Int ?? 0
     #expect(settled == (oldDispositions["settled"]?["orders"] as? Int ?? 0) - 1)
 
-    // It was said: the next night has nothing to add.
     try await night(shop, "2026-11-21T03:00:00Z")
     #expect(try (summary(shop, "2026-11-20")["adjustments"] as? [Any])?.isEmpty == true)
     let difference = try await shop.nightAudit("runs", "diff", "2026-11-18", "2026-11-19")
@@ -353,7 +339,6 @@ import Testing
   }
 }
 
-/// A database in which no night was made.
 private final class EmptyShop: Sendable {
   private static let made = Task { try await EmptyShop() }
   static func shared() async throws -> EmptyShop { try await made.value }

@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// Every number of the first sheet, against a reading of the CSV files by a program that shares nothing with night-audit.
+/// Compares every number of the first sheet with the CSV files, read by an independent program.
 @Suite struct FirstSheetTests {
   @Test func eachNumberOfTheFirstSheetIsThatOfTheFiles() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-19T03:00:00Z").status))
-    // What differs from the night before: goods that come late, goods that are taken back, an order nobody had recorded.
+    // Changes since the night before: late goods, returned goods, an unrecorded order.
     try await shop.execute(
       """
       INSERT INTO sales.deliveries SELECT 'late-' || order_id, order_id, user_id, product_id, quantity,

@@ -1,9 +1,7 @@
 import Foundation
 import Testing
 
-/// Nights that a person looks at first.
 @Suite struct HeldTests {
-  /// Nothing is due any more: what is left to say is complete.
   private func completeShop() async throws -> Rehearsal {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
@@ -18,7 +16,6 @@ import Testing
     let open = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
     let metrics = shop.directory.file("night_audit.prom")
     let environment = ["NIGHT_AUDIT_METRICS_TEXTFILE": metrics]
-    /// What the metrics say of findings.
     func told() throws -> [Substring] {
       try String(contentsOfFile: metrics, encoding: .utf8).split(separator: "\n").filter {
         $0.hasPrefix("night_audit_findings_open{") || $0.hasPrefix("night_audit_at_stake")
@@ -31,7 +28,7 @@ import Testing
       "SET session_replication_role = replica; UPDATE night_audit.runs SET complete = true; TRUNCATE sales.deliveries")
     let events = try await shop.value("SELECT count(*) FROM night_audit.finding_events")
     let held = try await shop.nightAudit("run", "--as-of", next, "--quiet", environment: environment)
-    // Nobody is accused by metrics of what is recorded nowhere.
+    // Metrics do not include findings of a held night.
     #expect(try !before.isEmpty && told() == before)
     #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 4\n"))
     #expect(held.status == 4, "\(held.output)\(held.errors)")
@@ -40,7 +37,7 @@ import Testing
     #expect(held.output.contains("would newly have the finding “Paid, not delivered”"), "\(held.output)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == ["2026-11-20"])
     #expect(try shop.files(shop.reports + "/held/2026-11-20")["findings.csv"] != nil)
-    // Its workbook is known, although nothing of it counts: as it was written it changes nothing.
+    // Its workbook can be imported, but contains no change.
     let workbook = shop.reports + "/held/2026-11-20/night-audit-2026-11-20.xlsx"
     let returned = try await shop.nightAudit("findings", "import", workbook, "--json")
     let told = try JSONSerialization.jsonObject(with: Data(returned.output.utf8)) as? [String: Any]
@@ -59,11 +56,10 @@ import Testing
     let accepted = try await shop.nightAudit("run", "--as-of", next, "--accept")
     #expect([0, 3].contains(accepted.status), "\(accepted.errors)")
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-20")
-    // What was held is published now.
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == [])
   }
 
-  /// Apple's corrections of its own reports say nothing of the shop's tables, however much they close.
+  /// Corrections of Apple's reports do not indicate a problem with the shop's tables.
   @Test(arguments: ["unreported_by_shop", "orphan_payment"])
   func whatAppleCorrectsHoldsNoNight(kind: String) async throws {
     let shop = try await completeShop()
@@ -133,7 +129,7 @@ import Testing
   @Test func narrowedRunsAreNotHeldAndNarrowNothing() async throws {
     let shop = try await completeShop()
     try await shop.execute("TRUNCATE sales.deliveries")
-    // More than a connection holds of what earlier nights have said: nothing of it is about this user, and it is read all the same.
+    // More rows than libpq buffers, none about this user: they must be read to the end.
     try await shop.execute(
       """
       INSERT INTO night_audit.order_nights (order_id, as_of, run_id, created_at, disposition)
@@ -168,7 +164,6 @@ import Testing
       let run = try await shop.value(
         "SELECT run_id FROM night_audit.runs WHERE publication = 'held' AND directory LIKE '%/held/\(folder)'")
       #expect(try await verified(run, folder) == [0, 0], "\(folder)")
-      // The same files, and another list of them.
       let sums = "\(shop.reports)/held/\(folder)/SHA256SUMS"
       try (String(contentsOfFile: sums, encoding: .utf8) + "\n").write(
         toFile: sums, atomically: true, encoding: .utf8)
@@ -178,7 +173,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == [])
   }
 
-  /// Mappings that were published as complete nights: each finds what is wrong with the view, not with the customers.
+  /// Mapping errors that used to be published as complete nights; the message names the mapping.
   @Test(arguments: [
     ("UPDATE sales.deliveries SET user_id = 'U' || user_id", "user_id of deliveries and of orders"),
     ("UPDATE sales.deliveries SET quantity = quantity * 80", "quantity counts the same unit"),

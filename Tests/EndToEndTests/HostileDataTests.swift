@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Nights over what nobody should have written into a shop's tables: each row costs itself at most.
+/// Nights over hostile rows: each row affects at most itself.
 @Suite(.serialized) struct HostileDataTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
 
-  /// What breaks formats, parsers, terminals, spreadsheets and queries. Text of Postgres has no NUL.
+  /// Strings that break formats, parsers, terminals, spreadsheets and queries. Text in Postgres has no NUL.
   private static let strings: [String] =
     (1...31).map { String(UnicodeScalar(UInt8($0))) + "x" }
     + [
@@ -28,7 +28,6 @@ import Testing
 
   private static func sql(_ text: String) -> String { "'\(text.replacing("'", with: "''"))'" }
 
-  /// One shop with each string in each text column of each relation.
   private static func statements() -> String {
     var statements = [
       """
@@ -48,7 +47,7 @@ import Testing
         """
       }
       statements += [order("A"), order("B", bundle: s), order("C", currency: s), order("D", status: s)]
-      // Nothing before it: it is the whole id of each row, and what all of them refer to.
+      // Without a prefix: the string is the whole ID, and the reference of all rows.
       statements.append(
         """
         INSERT INTO sales.orders VALUES (\(s), \(s), 'com.example.game', \(s), 1, 9.90, 'USD', 'verified', \(s), NULL,
@@ -75,7 +74,6 @@ import Testing
     return statements.joined(separator: "\n")
   }
 
-  /// Amounts, quantities and dates at every limit, each in an order of its own.
   private static let limits: [(column: String, values: [String])] = [
     (
       "amount",
@@ -98,14 +96,13 @@ import Testing
     ("updated_at", ["'infinity'", "'-infinity'", "'4713-01-01 BC'"]),
   ]
 
-  /// What a spreadsheet would run is defused.
+  /// A leading quote defuses spreadsheet formulas.
   private static func defused(_ text: String) -> String {
     "=+-@\t\r".utf8.contains(text.utf8.first ?? 0) ? "'" + text : text
   }
 
   @Test func everyRowOfHostileTextCostsItselfAtMost() async throws {
     #expect(Set(Self.strings.map { Array($0.utf8) }).count >= 100)
-    // What was never sold, and what always was and always will be.
     let products = [
       ("201", "late", "'infinity'", "NULL"), ("202", "gone", "NULL", "'-infinity'"),
       ("203", "ever", "'-infinity'", "'infinity'"), ("204", "far", "'4713-01-01 BC'", "'294276-12-31'"),
@@ -114,19 +111,18 @@ import Testing
     let others = ["101", "301", "302", "303"].map { SignedShop.gems($0) }
     let shop = try await SignedShop(transactions: others + sold, audit: "systemicShare: 1")
     try await shop.execute(Self.statements())
-    // Receipts whose ids are one to whoever compares letters.
     for (id, order) in [("301", "twin \u{E9}"), ("302", "twin e\u{301}")] {
       try await shop.order(order)
       try await shop.receipt(try await shop.signed(id), for: order)
     }
-    // An order that names no app, and one that names what no index can hold, in a single letter.
+    // An order with an empty bundle ID, and one whose stated ID no index can hold.
     try await shop.order("nameless", transaction: "303")
     try await shop.execute("UPDATE sales.orders SET bundle_id = '' WHERE order_id = 'nameless'")
     let marks = (0..<5_000).map { String(UnicodeScalar(0x300 + UInt32($0 * 7_919 % 112)) ?? "?") }.joined()
     try await shop.order("marked", transaction: "a" + marks)
     try await shop.order(
       "marked less", transaction: "a" + marks.prefix(1).unicodeScalars.prefix(400).map(String.init).joined())
-    // Nobody is who has no id.
+    // An empty ID is no alias.
     try await shop.execute("INSERT INTO sales.user_aliases VALUES ('user of ever', ''), ('stranger', '')")
     for (id, product, from, until) in products {
       try await shop.order(product, transaction: id)
@@ -174,7 +170,7 @@ import Testing
         }
       }
     }
-    // By their bytes: two ways to write one letter are two ids.
+    // Compared by bytes: canonically equivalent IDs are two IDs.
     let bare = Dictionary(grouping: orders) { Array(($0["order_id"] ?? "").utf8) }.mapValues(\.count)
     let wanted = Dictionary(grouping: Self.strings) { Array(Self.defused($0).utf8) }.mapValues(\.count)
     for (id, count) in wanted { #expect(bare[id] == count, "\(String(decoding: id, as: UTF8.self).debugDescription)") }
@@ -183,7 +179,6 @@ import Testing
     #expect(Set(outside) == ["late", "gone"], "\(outside)")
     #expect(found.contains { $0["kind"] == "wrong_user" && $0["order_id"] == "ever" })
     for id in ["sound", "nameless"] { #expect(byId[id]?.first?["disposition"] == "settled", "\(byId[id] ?? [])") }
-    // As letters the two are one.
     #expect(byId["twin \u{E9}"]?.map { $0["disposition"] ?? "" } == ["settled", "settled"])
     #expect(byId["marked"]?.first?["disposition"] == "bad_row", "\(byId["marked"] ?? [])")
     #expect(byId["marked less"]?.first?["payment_reason"] == "not_found", "\(byId["marked less"] ?? [])")
@@ -191,11 +186,10 @@ import Testing
       try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: place + "/summary.json")))
         as? [String: Any])
     let read = (summary["orders"] as? [String: Any])?["read"] as? Int
-    // Orders without a date are of no day.
     #expect(read == orders.count, "\(read ?? 0) \(orders.count)")
     let bad = Set(try table("findings.csv").filter { $0["kind"] == "bad_row" }.compactMap { $0["order_id"] })
     let sound = (1...limits).filter { !bad.contains("L\($0)") }
-    // Nothing; the largest that fits; nothing; many; long ago.
+    // Zero; the largest that fits; zero; many; long ago.
     #expect(sound == [5, 8, 13, 16, 26])
     for arguments in [["verify", place], ["explain", "A0:\u{1}x"], ["explain", "A31:"], ["rebuild"]] {
       let said = try await shop.nightAudit(arguments)
@@ -207,7 +201,7 @@ import Testing
         ["explain", "--config", shop.directory.file("night-audit.yaml"), "--", string])
       #expect(said.status == 0, "\(string.debugDescription): \(said)")
     }
-    // The next night knows all of it again, and what finance sends back says nothing new.
+    // The next night finds the same, and the returned workbook contains no change.
     let next = shop.directory.file("next")
     try await night("2026-11-20T04:00:00Z", next)
     func ids(_ findings: [[String: String]]) -> Set<String> { Set(findings.compactMap { $0["finding_id"] }) }
@@ -219,7 +213,7 @@ import Testing
     #expect(imported.output.contains("\(again.count) findings read: 0 entries of 0 findings changed, 0 refused."))
   }
 
-  /// Ten megabytes each, of every shape that a payload may have.
+  /// Ten megabytes in each shape that a payload may have.
   private static let hugePayloads = [
     "'eyJhbGciOiJFUzI1NiJ9.' || repeat('e', 10000000) || '.' || repeat('A', 86)", "repeat('A', 10000000)",
     "'MIIT' || repeat('A', 10000000)", "'eyJ' || repeat('a', 10000000)", "repeat('.', 10000000)",
@@ -228,7 +222,6 @@ import Testing
     "repeat('MA', 5000000)",
   ]
 
-  /// They are read one by one, whatever wants to be unpacked in them.
   @Test(arguments: hugePayloads.prefix(effort > 1 ? hugePayloads.count : 1))
   func hugePayloadsAreReadWithinTheStatedMemory(_ shape: String) async throws {
     let shop = try await SignedShop(transactions: [], audit: "systemicShare: 1")
@@ -247,8 +240,8 @@ import Testing
     print("HostileDataTests: \(peak >> 20) MiB for \(shape.prefix(30))")
   }
 
-  /// As many rows as a sheet can have, each with a text as long as a cell can have; or, to try whether this works, fewer. The
-  /// text is written once, and every cell refers to it.
+  /// As many rows as a sheet can have, each with the longest text; fewer by default. Shared strings keep the file
+  /// small.
   @Test func aWorkbookAsLargeAsTheyComeIsReadWithinTheStatedMemory() async throws {
     let count = Self.effort > 1 ? 1_048_575 : 3_000
     let shop = try await SignedShop(transactions: [])
@@ -295,7 +288,6 @@ import Testing
     print("HostileDataTests: \(peak >> 20) MiB and \(ContinuousClock.now - began) for \(count) rows of a workbook")
   }
 
-  /// A name that has got about: one order owns the payment, and every other claimant is named.
   @Test func manyClaimOnePayment() async throws {
     let claims = Self.effort > 1 ? 10_000 : 500
     let shop = try await SignedShop(transactions: [SignedShop.gems("101")])
@@ -312,7 +304,6 @@ import Testing
     #expect(night.payments["first"] == "paid")
     #expect(night.payments.values.filter { $0 == "unpaid duplicate" }.count == claims)
     #expect(night.findings.filter { $0["kind"] == "duplicate_claim" }.count == claims)
-    // The sweep may have told of it.
     #expect(try shop.timesAsked()["101", default: 0] <= 1)
   }
 }

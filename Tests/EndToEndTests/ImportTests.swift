@@ -3,9 +3,8 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Finance fills in the workbook of a real night, saves it with another program, and sends it back.
 @Suite struct ImportTests {
-  /// The first Python that has openpyxl: Debian installs it for its own, which need not be the first on the path.
+  /// The first Python with openpyxl; Debian installs it only for its own, which need not come first in `PATH`.
   private func python(_ program: String, _ arguments: String...) throws {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
@@ -13,7 +12,6 @@ import Testing
     try Command.run([python, "-"] + arguments, input: program)
   }
 
-  /// Opens the workbook, finds rows by their finding id, sorts them, moves a column and hides some.
   private static let edit = #"""
     import sys, openpyxl
     source, target, *edits = sys.argv[1:]
@@ -60,7 +58,6 @@ import Testing
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("returned.xlsx")
 
-    // As it was written nothing comes back.
     let (untouched, nothing) = try await importing(shop, source)
     #expect(untouched == 0)
     #expect((nothing["changes"] as? [Any])?.isEmpty == true)
@@ -87,7 +84,7 @@ import Testing
     #expect(status == 1)
     #expect((document["changes"] as? [Any])?.count == 4, "\(document)")
     let said = reasons(document)
-    // Row 2 is one decision, whose status nobody knows: its owner is not taken either.
+    // Row 2 is one decision with an unknown status, so its owner is not imported either.
     #expect(said.count == 5, "\(said)")
     for part in [
       "status is none of", "owner is a number", "remark is a formula", "no finding has the id 0000", "no finding id",
@@ -103,7 +100,6 @@ import Testing
       try await shop.value("SELECT count(*) FROM night_audit.finding_events WHERE run_id IS NULL AND actor = 'finance'")
         == "4")
 
-    // A second time it has nothing to say.
     let (_, again) = try await importing(shop, target)
     #expect((again["changes"] as? [Any])?.isEmpty == true)
   }
@@ -113,11 +109,9 @@ import Testing
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("returned.xlsx")
-    // The rows of the sheet, worst first, as the workbook has them.
     let ids = try await shop.value(
       "SELECT string_agg(finding_id, ',' ORDER BY finding_id) FROM night_audit.findings WHERE closed_at IS NULL"
     ).split(separator: ",").map(String.init)
-    // Since the workbook was written somebody has assigned all of them.
     _ = try await shop.nightAudit("findings", "assign", "--all", "--yes", "--to", "ops", "--by", "ops")
     try python(Self.edit, source, target, "1|Owner|finance", "2|Remark|seen")
     let (status, document) = try await importing(shop, target)
@@ -127,23 +121,23 @@ import Testing
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.findings WHERE owner = 'ops'") == String(ids.count))
 
-    // A workbook that no run of ours wrote clears nothing.
+    // A workbook of an unknown run clears nothing.
     try python(
       "import sys, openpyxl; b = openpyxl.load_workbook(sys.argv[1]); "
         + "b.properties.created = __import__('datetime').datetime(2001, 1, 1); b.save(sys.argv[2])", source, target)
     let (strangers, other) = try await importing(shop, target)
     #expect(strangers == 0 && other["as_of"] == nil)
-    // Its status cells are filled, and say what the database says; its empty cells say nothing.
+    // Its status cells equal the database, and its empty cells are ignored.
     #expect((other["changes"] as? [Any])?.isEmpty == true, "\(other)")
   }
 
-  /// Whoever comes second finds what the first one has changed, although both have begun before.
+  /// The second import sees the changes of the first, although both began before.
   @Test func twoAtOnceDoNotOverwriteEachOther() async throws {
     let shop = try await Rehearsal.sampleShop()
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let target = shop.directory.file("returned.xlsx")
     try python(Self.edit, shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx", target, "1|Owner|bob")
-    // As a night that is being recorded, which all of them wait for.
+    // Like a night that is being recorded, for which both wait.
     let first = try await PostgresSession.connect(
       DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
     try await first.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")
@@ -170,7 +164,6 @@ import Testing
 
   @Test func whatIsSignedOnTheFirstSheetIsAnEventOfTheRun() async throws {
     let shop = try await Rehearsal.sampleShop()
-    // Another report of the same as-of, made before.
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf, "--user", "nobody")
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
@@ -200,11 +193,9 @@ import Testing
     let runs = try await shop.nightAudit("runs")
     let signed = /is signed: prepared by Dana, dated 2026-11-20 \(recorded 20\d\d-\S+Z by finance\)/
     #expect(runs.output.contains(signed), "\(runs.output)")
-    // The same once more is nothing new.
     let (_, again) = try await importing(shop, target, "--accept-incomplete")
     #expect((again["sign_off"] as? [String: String])?.isEmpty == true)
     #expect(try await shop.value("SELECT count(*) FROM night_audit.run_events") == "3")
-    // What cannot be read is said, not passed over; nor is a name below a report that nobody here made.
     try python(
       """
       import sys, openpyxl
@@ -236,7 +227,7 @@ import Testing
     #expect(night.status == 3, "\(night)")
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
-    /// Fills in the lines as `Prepared by|Dana`, as Excel saves them: the results of formulas stay in the file.
+    /// Fills in lines such as `Prepared by|Dana`, as Excel saves them: results of formulas stay in the file.
     func sign(_ lines: String..., isBalanced: Bool = true) throws {
       try python(
         #"""
@@ -274,7 +265,6 @@ import Testing
     try sign("Prepared by|Dana", "Reviewed by|Eva", isBalanced: false)
     try await refused("NOT BALANCED", "--accept-incomplete")
 
-    // Who prepared it before cannot review it later, and a second sign-off stands beside the first.
     func take() async throws -> String {
       let result = try await shop.nightAudit("findings", "import", "--by", "finance", "--accept-incomplete", target)
       #expect(result.status == 0, "\(result)")
@@ -292,7 +282,7 @@ import Testing
         .compactMap { $0.firstMatch(of: /signed: (.*) \(recorded 20\d\d-\S+Z by finance\)/).map { String($0.1) } }
     }
     #expect(try await signatures() == ["prepared by Dana", "prepared by Dana, reviewed by Eva"])
-    // The last change is taken back with its signature; the history keeps both.
+    // Undo includes the sign-off; the history keeps both.
     let undone = try await shop.nightAudit("findings", "undo", "--by", "cfo")
     #expect(undone.status == 0 && undone.output.contains("Change \(second): took back"), "\(undone)")
     #expect(undone.output.contains("and the sign-off of run"), "\(undone)")
@@ -310,7 +300,6 @@ import Testing
     #expect(refused.status == 64 && refused.errors.contains("--yes"), "\(refused.errors)")
     let all = try await shop.value("SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL")
     let bulk = try await shop.nightAudit("findings", "acknowledge", "--all", "--yes", "--by", "ops")
-    // What was changed together has a name to be taken back by.
     let told = try #require(
       bulk.output.wholeMatch(of: /Changed (\d+) findings\. To take it back: night-audit findings undo ([0-9a-f]{8})\n/),
       "\(bulk.output)")
@@ -330,7 +319,6 @@ import Testing
       "SELECT string_agg(status || '=' || n, ',' ORDER BY status) FROM "
       + "(SELECT status, count(*) AS n FROM night_audit.findings GROUP BY status) s"
     #expect(try await shop.value(statuses) == "closed=1,open=\((Int(all) ?? 0) - 1)")
-    // What is left is the change of one finding; an undoing is none.
     #expect(try await shop.nightAudit("findings", "undo").output.contains("took back 1 finding."))
     let nothing = try await shop.nightAudit("findings", "undo")
     #expect(nothing.status == 1, "\(nothing.output) \(nothing.errors)")

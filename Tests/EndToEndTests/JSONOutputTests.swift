@@ -2,14 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What `--json` prints is what the published schemas say, for every command and for errors, and so is `actions.json`.
+/// Validates the output of `--json` of every command, errors and `actions.json` against the published schemas.
 @Suite struct JSONOutputTests {
-  /// Where the schemas lie: one for each command, and `error.json`.
   private static let schemas =
     URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "Sources/night-audit/Documentation.docc/Schemas").path
 
-  /// Holds each document to its schema, and to no more: a field that the schema does not tell of is a difference, too.
+  /// Strict: a field that the schema lacks is an error too.
   private static let judge = #"""
     import json, pathlib, sys
     from jsonschema import Draft202012Validator
@@ -85,7 +84,6 @@ import Testing
     try await note("verify", [0], "verify", "--run", "latest")
     try await note("rebuild", [0], "rebuild")
     try await note("runs-forget", [0], "runs", "forget", "latest")
-    // Errors of every sort, one object each.
     try await note("error", [1], "explain", "no-such-order")
     try await note("error", [64], "run", "--as-of", "yesterday")
     try await note("error", [64], "run", "--no-such-option")
@@ -120,7 +118,6 @@ import Testing
     #expect(difference == "")
   }
 
-  /// Whoever reads an error reads it in one place, whatever else was printed.
   @Test func aSecondRunNamesTheFirstOne() async throws {
     let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "2s"])
     let first = try shop.startNight()

@@ -2,18 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A night may be killed, or told to end, at any instant: one more run completes it, with the bytes of a night that nobody disturbed, and
-/// asks nothing twice whose answer was stored. A run of the next minutes, which is what cron starts, comes to the same, but
-/// for what was asked and seen when.
+/// A night is killed or terminated at any instant; one more run completes it with the bytes of an undisturbed night,
+/// and asks no stored question again. A run minutes later, as started by cron, differs only in times.
 ///
-/// Instants are counted in what the program sends to the database, so that they lie everywhere and need no clock. Six are
-/// drawn; `TEST_EFFORT=17` draws a hundred. `TEST_SEED` draws the same again.
+/// Instants are counted in writes to the database, so no clock is needed. `TEST_EFFORT=17` draws a hundred; `TEST_SEED`
+/// repeats.
 @Suite(.serialized) struct KilledNightTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
-  /// What a night of another as-of says as well: files that name no instant of it, and the rows of others without those.
+  /// The files without instants, for a comparison with a night of another as-of.
   private func truth(_ files: [String: Data]) throws -> [String: [[String: String]]] {
     let instants: Set = ["first_seen", "checked_at", "due", "age_days", "days_since", "occurred_at"]
     let names = [
@@ -31,8 +30,8 @@ import Testing
     (.terminate, SIGTERM), (.kill, SIGKILL), (.kill, SIGKILL),
   ]
 
-  /// What a run of the next minutes asks again: what is due after a minute without an answer, and before an accusation that
-  /// nobody has seen yet, of whom is accused, and of who has the payment that they wanted.
+  /// Questions that a run minutes later may ask again: unanswered ones after a minute, and evidence of new critical
+  /// findings.
   private static let dueByThen = """
     SELECT string_agg(subject_id, ',') FROM night_audit.receipt_checks c LEFT JOIN sales.receipts r
       ON r.receipt_id::text = c.subject_id
@@ -52,7 +51,7 @@ import Testing
     var state = Self.seed
     var killed = 0
     for number in 0..<6 * Self.effort {
-      // Any sequence will do that can be drawn again (Knuth, MMIX).
+      // A generator that can be repeated (Knuth, MMIX).
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       let instant = Int(state >> 33) % repeated.sent + 1
       let attempt = try await repeated.begin()
@@ -60,10 +59,10 @@ import Testing
       let passage = try await Passage(to: attempt.conninfo, ending, at: instant)
       let first = await (try attempt.start(through: passage)).finish()
       let what: Comment = "\(ending) at instant \(instant): \(first)"
-      // Who is told while the last things are done has done them.
+      // A signal during the last steps lets them finish.
       #expect(first.status == 128 + signal || first.status == 3, what)
       killed += first.status == 3 ? 0 : 1
-      // It may still hold the dead run's connections open.
+      // It may still keep connections of the dead run open.
       passage.stop()
       try attempt.isWholeOrSaid(first, of: repeated.wanted, what)
       if number % 2 == 0 {
@@ -83,7 +82,7 @@ import Testing
     #expect(killed > 0)
   }
 
-  /// Five seconds; what hangs would hang for minutes, so that a loaded machine gets a minute.
+  /// Five seconds are normal; a minute allows for a loaded machine, and a hang would take minutes.
   @Test(arguments: [0.02, 0.3, 0.6, 0.97])
   func whateverARunWaitsForItEndsWhenItIsTold(_ share: Double) async throws {
     let repeated = try await RepeatedNight()
@@ -96,7 +95,7 @@ import Testing
       let told = ContinuousClock.now
       if running.process.isRunning { kill(running.process.processIdentifier, SIGTERM) }
       let result = await running.finish()
-      // How much a night sends depends on how its answers come together: this one was through before the instant.
+      // The number of writes varies, and this night finished before the instant.
       if result.status == 3, instant > 1 {
         instant = instant * 9 / 10
         continue

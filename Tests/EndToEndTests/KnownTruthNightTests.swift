@@ -6,8 +6,6 @@ import Testing
 
 @testable import SampleWorlds
 
-/// The shops of which everything is known, through the whole program: rows in Postgres, signed receipts, the App Store Server
-/// API over HTTP, the report's files.
 @Suite(.serialized) struct KnownTruthNightTests {
   @Test func everyScenarioComesToWhatIsKnownOfIt() async throws {
     let told = ToldShop(KnownShop(telling: Self.scenarios, seed: 1))
@@ -16,11 +14,11 @@ import Testing
     try check(try await shop.night(asOf: Self.text(Scene.asOf), since: "2026-01-01"), told)
   }
 
-  /// Sequences of nights from a seed: rows come late or are wrong at first, Apple is fair, browned out or silent, people take care of findings,
-  /// runs are killed, started twice at once and made again for a day that is past. In no night an innocent is accused, and
-  /// every report is proven; after the last one, what is known is what is said, and the trail verifies.
+  /// Random sequences of nights: late and wrong rows, outages, decisions of people, killed, concurrent and repeated
+  /// runs. No night accuses an innocent order; the last one finds the truth, and the trail verifies.
   ///
-  /// `TEST_EFFORT` times as many; `TEST_SEED` draws others, and `TEST_SHOP` repeats the one whose seed a failure names.
+  /// `TEST_EFFORT` multiplies the number; `TEST_SEED` selects others; `TEST_SHOP` repeats the seed that a failure
+  /// names.
   @Test(arguments: Effort.blocks.prefix(Effort.factor))
   func whateverNightsBringTheLastOneSaysTheTruth(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
@@ -63,7 +61,6 @@ import Testing
         #expect(simulated.isAccusable(finding.subject, at: night), "\(finding) \(comment)")
       }
       let rows = Dictionary(uniqueKeysWithValues: said.findings.map { ($0["finding_id"] ?? "", $0) })
-      // One that the facts have closed begins anew.
       cares = cares.filter { rows[$0.key] != nil }
       for (id, care) in cares { #expect(Care(rows[id] ?? [:]) == care, "\(id) \(comment)") }
       for _ in 0..<random.number(0...3) {
@@ -93,7 +90,6 @@ import Testing
     print("KnownTruthNightTests: \(simulated.nights.count) nights, seed \(seed)")
   }
 
-  /// What people have made of a finding.
   private struct Care: Equatable {
     var status, owner, due, remark: String
 
@@ -102,7 +98,7 @@ import Testing
       (due, remark) = (row["due"] ?? "", row["remark"] ?? "")
     }
 
-    /// Makes one more change, and gives the arguments of it.
+    /// Makes one more decision and returns its arguments.
     mutating func change(of id: String, _ random: inout SeededGenerator) -> [String] {
       switch random.number(0...4) {
       case 0:
@@ -130,7 +126,7 @@ import Testing
     Date(timeIntervalSince1970: Double(instant.seconds)).ISO8601Format()
   }
 
-  /// Older than what is looked back to; forged receipts are made of it.
+  /// Older than the lookback; forged receipts are made of it.
   private static var another: [String: Any] { SignedShop.gems("1", purchased: "2026-01-01T12:00:00Z") }
 
   static func shop(_ told: ToldShop) async throws -> SignedShop {
@@ -145,7 +141,6 @@ import Testing
     try await told.payloads(from: shop, anotherPurchase: "1")
   }
 
-  /// What a night says, against what is known.
   private func check(_ night: SignedShop.Night, _ told: ToldShop, _ comment: Comment = "") throws {
     #expect(night.result.status == 0, "\(night.result.errors) \(comment)")
     let said = try Self.findings(night, told)
@@ -169,7 +164,7 @@ import Testing
       })
   }
 
-  /// What a finding stands on: that of its ids which its own stable id is made of.
+  /// The ID that the finding's stable ID is derived from.
   private static func subject(of row: [String: String]) -> String? {
     for kind in ["order", "delivery", "receipt", "transaction"] {
       guard let id = row[kind + "_id"], !id.isEmpty else { continue }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What becomes known later is told honestly: a day made again shows what is known now, under its own as-of.
+/// Facts that become known later: a day made again shows the current state under its own as-of.
 @Suite struct LateFactsTests {
   @Test func aPastDayMadeAgainGivesTheUpdatedPictureWithItsOwnAsOf() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
@@ -20,19 +20,16 @@ import Testing
     #expect(first.orders.map { $0["disposition"] } == ["settled", "settled"])
     #expect(first.summary["as_of"] as? String == SignedShop.asOf)
 
-    // Days later the shop learns that goods of one order were taken back long ago.
     try await shop.execute(
       "UPDATE sales.deliveries SET revoked_at = '2026-11-19T10:00:00Z' WHERE order_id = 'late'")
     let later = try await night("2026-11-23T03:00:00Z")
     #expect(later.orders.map { $0["disposition"] } == ["settled", "paid_not_delivered"])
     #expect(later.summary["as_of"] as? String == "2026-11-23T03:00:00Z")
-    // Both nights stand in the history of runs.
     #expect(
       try await shop.value("SELECT string_agg(period_until || ' ' || orders_read, ', ') FROM night_audit.runs")
         == "2026-11-18 2, 2026-11-18 2")
   }
 
-  /// A row with an old date that comes to light between two readings of everything is looked at in the night that meets it.
   @Test func aReceiptThatComesToLightLateIsLookedAtTheSameNight() async throws {
     let sold = "2026-11-10T12:00:00Z"
     let shop = try await SignedShop(transactions: [
@@ -43,18 +40,15 @@ import Testing
     try await shop.order("late", created: sold)
     try await shop.receipt(try await shop.signed("202", at: sold), for: "late", received: sold)
     let night = try await shop.night(asOf: "2026-11-21T03:00:00Z")
-    // Not one that was due and that nobody looked at.
     #expect(night.result.status == 0, "\(night.result.errors)")
     #expect(night.dispositions == ["known": "settled", "late": "settled"])
   }
 
-  /// A shop that had attached a stranger's payment to a receipt and mends that is judged by what the receipt is now, in the
-  /// next night and not when the answer is stale.
+  /// A corrected payload is checked in the next night, not when the answer is stale.
   @Test func aPayloadThatIsPutRightIsAskedAboutTheNextNight() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
     try await shop.order("o")
     try await shop.receipt(try await shop.signed("201"), for: "o")
-    // Nobody has ordered 202.
     #expect(try await shop.night().dispositions == ["o": "settled"])
     try await shop.execute("UPDATE sales.orders SET transaction_id = '202'")
     try await shop.execute("UPDATE sales.receipts SET payload = '\(try await shop.signed("202"))'")
@@ -67,7 +61,7 @@ import Testing
     #expect(explained.status == 0 && !explained.output.contains("201"), "\(explained)")
   }
 
-  /// So is an order that names an id and has nothing else to ask about. Nobody asks with `--offline`, and the night says so.
+  /// An order that only states an ID. With `--offline` the night says that nothing was asked.
   @Test func anOrderThatComesToLightLateIsLookedUpTheSameNight() async throws {
     let sold = "2026-11-10T12:00:00Z"
     let shop = try await SignedShop(transactions: [SignedShop.gems("201", purchased: sold)])
@@ -84,8 +78,7 @@ import Testing
     }
   }
 
-  /// An audit of the past knows what was there then: not the orders, goods and payments that came since, which are no
-  /// wrong dates and no lost payments either.
+  /// Later orders, deliveries and payments are neither future-dated nor orphans.
   @Test func anAuditOfThePastKnowsNothingOfWhatCameLater() async throws {
     let shop = try await SignedShop(transactions: [
       SignedShop.gems("201", purchased: "2026-11-16T12:00:00Z"),
@@ -93,7 +86,6 @@ import Testing
     ])
     try await shop.order("then", transaction: "201", created: "2026-11-16T12:00:00Z")
     try await shop.order("since", transaction: "202")
-    // Everything is known, and stored.
     #expect(try await shop.night().result.status == 0)
     let past = try await shop.night(asOf: "2026-11-17T03:00:00Z")
     #expect(past.dispositions == ["then": "settled"])
@@ -106,7 +98,7 @@ import Testing
     #expect(explained.status == 0 && explained.output.contains("\nsettled: "), "\(explained)")
   }
 
-  /// What Apple told after the as-of about refunds is as little known as what the shop did about them.
+  /// Facts of Apple after the as-of are hidden, like the shop's reactions to them.
   @Test func whatBecameOfRefundsAfterTheAsOfIsNotKnownYet() async throws {
     let sold = "2026-11-08T12:00:00Z"
     var reversed = SignedShop.gems("202", purchased: sold, refunded: "2026-11-12T03:00:00Z")
@@ -117,7 +109,6 @@ import Testing
     ])
     try await shop.order("refunded", transaction: "201", created: sold)
     try await shop.order("reversed", transaction: "202", created: sold)
-    // Apple has not told yet of the refund that the shop has booked.
     try await shop.order("booked", transaction: "203", created: sold)
     try await shop.execute(
       """
@@ -155,7 +146,7 @@ import Testing
     #expect(next.findings.allSatisfy { $0["order_id"] == "booked" }, "\(next.findings)")
   }
 
-  /// A payment seconds before the as-of, whose order is written seconds after it, is nobody's loss; an hour later it is.
+  /// The order may be written seconds after the as-of; an hour later the payment is an orphan.
   @Test func aPaymentWhoseOrderIsYetToBeWrittenIsNoOrphan() async throws {
     let shop = try await SignedShop(transactions: [
       SignedShop.gems("201", purchased: "2026-11-20T02:59:50Z"),
@@ -170,7 +161,7 @@ import Testing
     #expect(night.findings.map { "\($0["kind"] ?? "") \($0["transaction_id"] ?? "")" } == ["orphan_payment 202"])
   }
 
-  /// Tonight only what is dated later than the clock bears a wrong date, in an audit of the past what is later than its as-of.
+  /// Tonight, dates after the clock are wrong; in an audit of the past, dates after its as-of.
   @Test func whatCameAfterTheAsOfBearsNoWrongDate() async throws {
     let created = "2026-11-20T02:00:00Z"
     let shop = try await SignedShop(transactions: [
@@ -187,15 +178,14 @@ import Testing
     #expect(past.findings.map { $0["kind"] ?? "" } == ["future_dated", "future_dated"])
   }
 
-  /// What comes to light late is answered by what Apple said last night; the critical finding that this brings up is asked about
-  /// in a round of its own, and Apple has left nothing unanswered.
+  /// The late order is answered by last night's answer, and its critical finding is asked about in a second round.
   @Test func aQuestionThatAnAnswerBringsUpIsPutTheSameNight() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201", purchased: "2026-11-10T12:00:00Z")])
     let proof = try await shop.signed("201")
     try await shop.order("first", created: "2026-11-10T12:00:00Z")
     try await shop.receipt(proof, for: "first")
     #expect(try await shop.night(asOf: "2026-11-19T03:00:00Z").result.status == 0)
-    // By their dates written so long before that night that nobody looks there again.
+    // Dated so long before that night that its time is not read again.
     try await shop.order("second", created: "2026-11-10T12:00:30Z")
     try await shop.receipt(proof, for: "second", received: "2026-11-10T12:00:31Z")
     try shop.forgetRequests()

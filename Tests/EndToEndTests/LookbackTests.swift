@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// What lies further back than a night looks: no order of that time is judged, and nothing of it is forgotten.
+/// Orders older than the lookback are not judged, but their facts count.
 @Suite struct LookbackTests {
   private static let longAgo = "2026-05-01T12:00:00Z"
 
-  /// Only Apple's notifications tell of it, and no night has ever read its order.
+  /// Known only from notifications; no night has read its order.
   @Test func aRefundOfAnOrderOfLongAgoIsListedOnTheDayOfTheRefund() async throws {
     let shop = try await SignedShop(
       transactions: [
@@ -22,7 +22,7 @@ import Testing
     #expect(night.dispositions == ["new": "settled"])
   }
 
-  /// No night would ask about them, or meet their findings again.
+  /// No night would ask about them or meet their findings again.
   @Test func aReportOfThatTimeLeavesNothingOpenAndNothingOwed() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("102")])
     try await shop.order("old", transaction: "101", created: Self.longAgo)
@@ -36,14 +36,13 @@ import Testing
     }
     #expect(try findings(period) == [])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings") == "0")
-    // Whoever asks for that one order is told what is wrong with it, and nothing is kept of it.
+    // A report on that one order lists its finding without storing it.
     let narrowed = try await shop.night(since: "2026-05-01", "--order", "old")
     #expect(narrowed.result.status == 0, "\(narrowed.result.errors)")
     #expect(try findings(narrowed) == ["stuck_unconfirmed"])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings") == "0")
   }
 
-  /// On a database that has never heard of the first one.
   @Test func aPaymentWhoseOwnerIsOfLongAgoPaysNoSecondOrder() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("101", purchased: Self.longAgo)])
     try await shop.order("owner", transaction: "101", created: Self.longAgo)
@@ -54,8 +53,7 @@ import Testing
     #expect(night.dispositions == ["replay": "delivered_not_paid"])
   }
 
-  /// Receipts of long ago say whose a payment is, on a database that has never heard of them; nobody is asked about them, and no
-  /// later order of the same customer waits for them.
+  /// Old receipts decide ownership without being asked about, and without delaying later orders of the customer.
   @Test func aReceiptOfLongAgoPaysNoSecondOrder() async throws {
     let shop = try await SignedShop(
       transactions: [
@@ -67,7 +65,6 @@ import Testing
     try await shop.receipt(sold, for: "owner", received: Self.longAgo)
     try await shop.order("replay", transaction: "101")
     try await shop.receipt(sold, for: "replay")
-    // The same customer, long ago and lately: what came long ago leaves nothing open.
     try await shop.order("former", transaction: "102", created: Self.longAgo)
     try await shop.receipt(try await shop.signed("102"), for: "former", received: Self.longAgo)
     try await shop.order("tester", transaction: "103")
@@ -79,7 +76,6 @@ import Testing
     #expect(night.result.status == 0, "\(night.result.errors)")
     #expect(night.payments["replay"] == "unpaid duplicate")
     #expect(night.dispositions == ["replay": "delivered_not_paid", "tester": "sandbox"])
-    // Once, for the sake of the order of lately.
     #expect(try shop.timesAsked() == ["101": 1])
     try shop.forgetRequests()
     let next = try await shop.night(asOf: "2026-11-21T03:00:00Z", since: "2026-11-18")

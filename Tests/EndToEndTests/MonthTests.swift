@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What finance opens at the end of a month: the workbook of several days, against the reports of its nights.
+/// The workbook of several days, compared with the reports of its nights.
 @Suite struct MonthTests {
   @Test func thePeriodGoesFromItsOpeningToItsClosingAndShowsItsDays() async throws {
     let shop = try await Rehearsal.sampleShop()

@@ -6,11 +6,11 @@ import Testing
 
 @testable import SampleWorlds
 
-/// A night under each of Apple's moods: it accuses nobody whom the same night with Apple silent would not, it ends as it
-/// should and says what is wrong; and the next good night finds what a night of fair weather finds.
+/// A night under each fault profile of Apple: it accuses no order that a night without answers would not, and reports
+/// the problem; the next good night equals an undisturbed one.
 ///
-/// Five moods are tried; with `TEST_EFFORT` above 1 all are, over each channel, in a shop whose first night it is and in one
-/// that knows of everything since longer than answers are fresh. `TEST_MOOD` tries those alone whose name has its text.
+/// Five profiles run by default; all with `TEST_EFFORT` above 1, for each channel, in new and in known shops.
+/// `TEST_MOOD` filters by name.
 @Suite(.serialized) struct MoodTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let wanted = ProcessInfo.processInfo.environment["TEST_MOOD"]
@@ -35,7 +35,7 @@ import Testing
     let silent = try await shop.night(.silent, in: try await shop.copy(), shop.first)
     let wanted = try await shop.night(.fair, in: try await shop.copy(), shop.second)
     #expect(silent.result.status == 3, "\(silent.result)")
-    // What Apple does not say accuses nobody: whom it says nothing about is accused by what lies here alone.
+    // Without answers, findings rest on local facts only.
     #expect(silent.accusations.isSubset(of: fair.accusations))
     let known = silent.accusations
     for mood in moods {
@@ -78,32 +78,26 @@ import Testing
   }
 }
 
-/// One way for Apple to behave through a whole night.
 struct Mood: Sendable {
   enum Channel: String, CaseIterable, Sendable {
-    /// The App Store Server API.
     case serverApi
-    /// Receipts that are genuine, asked about as they are.
+    /// Signed receipts, sent to verifyReceipt unchanged.
     case signedReceipts
-    /// Receipts that nobody but Apple can judge, for want of root certificates.
+    /// Receipts that cannot be checked locally without root certificates.
     case verifyReceipt
   }
 
-  /// How the night ends.
   enum Outcome: Sendable {
-    /// Nobody was answered: all is as with Apple silent.
+    /// No answer at all.
     case silence
-    /// Who was answered is judged.
+    /// Some answers.
     case parts
-    /// Nobody is asked any more, for a reason that a person must mend.
     case refused(says: String)
-    /// It makes no difference.
     case fair
   }
 
   var name: String
   var outcome: Outcome
-  /// Changes of the simulator's knobs.
   var knobs = "{}"
   var way = MoodyApple.Way.forward
   var certificate = MoodyApple.Certificate.none
@@ -117,7 +111,7 @@ struct Mood: Sendable {
     (exchanges + answers + odd).filter { $0.channels.contains(channel) }
   }
 
-  /// What no answer of Apple's own shows.
+  /// Faults of the transport.
   private static let exchanges: [Mood] = [
     Mood(name: "sockets that hang", outcome: .silence, way: .hang, isAlwaysTried: true),
     Mood(name: "a byte now and then", outcome: .silence, way: .drip),
@@ -146,7 +140,7 @@ struct Mood: Sendable {
   private static let anotherAppsReceipt = force(
     #""fields":{"receipt":{"bundle_id":"com.example.stranger","in_app":[]},"latest_receipt_info":[]}"#)
 
-  /// What Apple itself may say.
+  /// Faults in Apple's answers.
   private static let answers: [Mood] = [
     Mood(name: "brown-out", outcome: .parts, knobs: #"{"errorRate":0.5,"latency":"30ms","latencyJitter":1}"#),
     Mood(name: "every second answer damaged", outcome: .parts, knobs: #"{"garbageRate":0.5}"#),
@@ -246,7 +240,7 @@ struct Mood: Sendable {
     ),
   ]
 
-  /// Storms of 429 with what may stand in `Retry-After`.
+  /// 429 with odd values of `Retry-After`.
   private static let odd: [Mood] = [
     "", "0", "-1", "1.5", "soon", "1e9", "99999999999999999999999999", "Wed, 21 Oct 2015 07:28:00 GMT",
     "Fri, 31 Dec 9999 23:59:59 GMT", "9223372036854775807", "1795132800000", "3, 4", "٣",

@@ -1,9 +1,8 @@
 import Foundation
 import Testing
 
-/// One night as cron runs it: real Postgres, real HTTP, the real program.
 @Suite struct NightTests {
-  /// `UPDATE_EXPECTATIONS=1 swift test --filter NightTests` writes the expectation anew; read the difference before keeping it.
+  /// `UPDATE_EXPECTATIONS=1 swift test --filter NightTests` rewrites the expectation; review the difference.
   private static let isUpdating = ProcessInfo.processInfo.environment["UPDATE_EXPECTATIONS"] == "1"
 
   private static var expectation: URL {
@@ -58,9 +57,7 @@ import Testing
     }
   }
 
-  /// The sample shop says for every order what the audit ought to find; nothing of that was computed by the audit.
-  ///
-  /// What transport does to payloads is undone, and changes nothing of it.
+  /// The sample shop knows the expected result of every order, without the audit. Transport damage must not change it.
   @Test(arguments: [[], ["--damaged-payloads", "0.5"]])
   func everyOrderIsJudgedAsTheShopWasMade(_ options: [String]) async throws {
     let shop = try await Rehearsal.sampleShop(shop: options)
@@ -175,7 +172,7 @@ import Testing
     #expect((try? shop.requests().count) ?? 0 == 0)
   }
 
-  /// Ops look at one order while the night before has to be made yet: it is no news for anybody.
+  /// A run on one order before the nightly run must not make the night old.
   @Test func aNarrowedRunOfALaterInstantMakesNoNightOld() async throws {
     let shop = try await Rehearsal.sampleShop()
     let order = try await shop.value("SELECT min(order_id) FROM sales.orders")
@@ -190,7 +187,6 @@ import Testing
     #expect(open == "\(listed.count)")
   }
 
-  /// Its report was made of what was so before.
   @Test func whatPeopleDecideWhileANightIsWrittenIsToldByTheNext() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)

@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// The shop is read from a hot standby, which becomes a primary in the middle of the night.
+/// The shop is read from a hot standby that is promoted during the night.
 @Suite(.serialized) struct PromotionTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
 

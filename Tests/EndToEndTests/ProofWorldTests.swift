@@ -2,10 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Whatever clients send instead of a proof, for two apps and in any order of arrival: each order ends where the truth puts it,
-/// and nobody who paid is accused on the way.
+/// Every kind of payload in any order of arrival, for two apps: each order ends correctly, and no paid order is accused
+/// on the way.
 @Suite struct ProofWorldTests {
-  /// An order, what came for it, and what is true of it.
   private struct Entry {
     var order: String
     var user: String
@@ -21,7 +20,7 @@ import Testing
     "spaceForPlus", "otherAlphabet", "lostPadding", "lines", "quotes", "json", "bytea", "percent",
   ]
 
-  /// Everything at once; over three nights, each thing in a night of its own; the same after a night without Apple.
+  /// All at once; over three nights; and over three nights after one without Apple.
   @Test(arguments: [(1, false, 1), (3, false, 2), (3, true, 3)] as [(Int, Bool, UInt64)])
   func eachOrderEndsWhereTheTruthPutsIt(nights: Int, isAppleDownFirst: Bool, seed: UInt64) async throws {
     let transactions =
@@ -47,7 +46,7 @@ import Testing
       #expect([0, 3].contains(said.result.status), "\(said.result.errors)")
       let accused = said.findings.filter { Self.accusing.contains($0["kind"] ?? "") }
       for finding in accused where truly[finding["order_id"] ?? ""] == "paid" {
-        // What has neither name nor proof yet is unpaid for now.
+        // An order without ID and proof is unpaid for now.
         let isBare = said.payments[finding["order_id"] ?? ""] == "unpaid no_evidence"
         #expect(night < nights && isBare, "\(finding), night \(night)")
       }
@@ -63,8 +62,7 @@ import Testing
     }
   }
 
-  /// Clients that post what StoreKit 1 restores as they post purchases: it gives each restore an id of its own, or the day of
-  /// the restore as its date.
+  /// Restores posted like purchases: StoreKit 1 gives them new IDs, or the date of the restore.
   @Test func whatWasRestoredIsNoSale() async throws {
     func bought(_ id: String, original: String? = nil, first: String) -> [String: Any] {
       var transaction = SignedShop.gems(id, purchased: Self.sold)
@@ -108,7 +106,6 @@ import Testing
         "restored_as_sale one id, of summer", "status_mismatch another id, old receipt",
         "status_mismatch another id, named", "status_mismatch one id, of summer",
         "purchase_predates_order bought in summer, named",
-        // The purchase of summer itself, for which there is no order.
         "orphan_payment ",
       ])
     let paidAt = night.findings.first { $0["kind"] == "purchase_predates_order" }?["paid_at"]
@@ -155,10 +152,9 @@ import Testing
     add("NULL, named", nil, named: bare[0], "paid")
     add("junk, named", "not a receipt", named: bare[1], "paid")
     add("empty object, named", "{}", named: bare[2], "paid")
-    // A thief's proof is forged, foreign or junk, and names what somebody else has paid for.
+    // A forged, foreign or meaningless proof with the stated ID of another customer's purchase.
     let genuine = try await shop.payload("signed", [id()], at: sold)
     let other = try await shop.payload("signed", [id()], at: sold)
-    // One proof with the signature of another.
     let parts = genuine.split(separator: ".").dropLast() + other.split(separator: ".").suffix(1)
     for (thief, payload) in [
       ("forged", parts.joined(separator: ".")), ("junk", "not a receipt"),
@@ -180,7 +176,6 @@ import Testing
     return entries
   }
 
-  /// Its rows, all of one id.
   private static func rows(_ entry: Entry) -> [String] {
     func sql(_ text: String?) -> String { text.map { "'\($0.replacing("'", with: "''"))'" } ?? "NULL" }
     let (id, user) = (sql(entry.order), sql(entry.user))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Reports that go to others name no user: every file of two nights, each part of the workbook included.
+/// Reports with pseudonyms name no user: every file of two nights, including each part of the workbook.
 @Suite struct PseudonymTests {
   @Test func noFileOfAReportNamesAUser() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -19,7 +19,7 @@ import Testing
       #expect([0, 3].contains(night.status), "\(night.errors)")
       nights.append(try await texts(shop, "\(shop.reports)/\(day)"))
     }
-    // Short ones, and those that are words, would be found where they mean something else.
+    // Long numeric IDs only, because others also occur as words.
     let users = try await shop.value(
       """
       SELECT string_agg(DISTINCT user_id::text, ' ') FROM (SELECT user_id FROM sales.orders
@@ -35,17 +35,14 @@ import Testing
         #expect(words.isDisjoint(with: users), "\(name): \(words.intersection(users).prefix(3))")
       }
     }
-    // What was seen is told as it is to those who may know whom it is about.
     let reasons = rows(Data((nights[0]["findings.csv"] ?? "").utf8)).compactMap { $0["reason"] }
     #expect(reasons.contains { $0.hasPrefix("The user holds goods of an order that is not paid: its proof") })
     #expect(reasons.contains { $0.contains(" ordered, user u-") })
-    // The same user is the same to whoever has the key, and nobody to whoever has another.
     let names = nights.map { files in Set(rows(Data((files["findings.csv"] ?? "").utf8)).compactMap { $0["user_id"] }) }
     #expect(names[0].count > 20 && names[0].intersection(names[1]).count > names[0].count / 2)
     #expect(names[0].isDisjoint(with: names[2]))
   }
 
-  /// The files of a folder, and the parts of its workbook, by name.
   private func texts(_ shop: Rehearsal, _ folder: String) async throws -> [String: String] {
     var texts: [String: String] = [:]
     for (name, content) in try shop.files(folder) where !name.hasSuffix(".xlsx") {

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// What a night writes where people have their files, too.
 @Suite struct PublishingTests {
   @Test func noFolderOfOthersIsTouched() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -19,7 +18,7 @@ import Testing
     }
     #expect(try FileManager.default.contentsOfDirectory(atPath: notes) == ["plan.txt"])
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports).sorted() == ["2026-11-19", "latest"])
-    // Nobody was asked for a report that had no place.
+    // No request is sent if the report cannot be placed.
     #expect(try shop.requests().count == before)
 
     let folder = shop.reports + "/2026-11-19"
@@ -36,7 +35,7 @@ import Testing
     #expect(try shop.files(folder) == files)
   }
 
-  /// It would be the newest one for as long as it has not come.
+  /// It would remain the newest night until that day.
   @Test func aDayToComeIsNoNight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let result = try await shop.nightAudit(
@@ -56,7 +55,6 @@ import Testing
   }
 }
 
-/// What the database says about a run's folder.
 @Suite struct PublicationTests {
   private func state(_ shop: Rehearsal) async throws -> String {
     try await shop.value(
@@ -70,7 +68,7 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     #expect(try await state(shop) == "published f 3")
-    // As a kill between the rename and the last word leaves it.
+    // The state after a kill between the rename and the final update.
     try await shop.execute(
       """
       SET session_replication_role = replica;
@@ -108,7 +106,6 @@ import Testing
       second.errors.contains("host \(host), process \(running.process.processIdentifier), since 20"), "\(second.errors)"
     )
 
-    // Its session ends, as when the server or a firewall has ended it: whatever it finds, it publishes nothing.
     _ = try await shop.value(
       """
       SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objid = 3 AND l.granted
@@ -119,7 +116,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: shop.reports + "/latest"))
   }
 
-  /// Whoever asks about a run need not stand where it was started.
+  /// Independent of the working directory.
   @Test func whereAReportLiesIsKnownFromAnywhere() async throws {
     let shop = try await Rehearsal.sampleShop()
     let night = try await shop.nightAudit(
@@ -131,7 +128,6 @@ import Testing
 
   @Test func aNightEndsWith2AboveWhatWasSaid() async throws {
     let shop = try await Rehearsal.sampleShop()
-    // Nobody is asked, and nothing is due: complete with what the rows alone show.
     try await shop.execute(
       """
       TRUNCATE sales.receipts;

@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// `--readers` changes how long a night takes, and nothing that it says.
 @Suite struct ReadersTests {
   @Test func theReportIsTheSameHoweverManyReadIt() async throws {
     let shop = try await Rehearsal.sampleShop()

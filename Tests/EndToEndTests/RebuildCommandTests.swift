@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// `rebuild`: what is kept for speed is compared with what it follows from.
 @Suite struct RebuildCommandTests {
   @Test func whatANightLeftFollowsFromWhatItWasTold() async throws {
     let shop = try await Rehearsal.sampleShop()

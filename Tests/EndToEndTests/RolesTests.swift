@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The roles of the page about the audit trail, made by what is written there, are those that nights and finance live with.
+/// The roles of the page on the audit trail, created by its statements.
 @Suite struct RolesTests {
   @Test func nightsAreRunByARoleThatCannotChangeWhatItAppended() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -22,7 +22,7 @@ import Testing
     let verified = try await run("verify")
     #expect(verified.status == 0, "\(verified)")
 
-    // The role is refused before a trigger has a word.
+    // The role lacks the rights, so no trigger is needed.
     for change in ["evidence", "answers", "runs", "finding_events", "run_events", "trail"].flatMap({ table in
       [
         "DELETE FROM night_audit.\(table)", "TRUNCATE night_audit.\(table)",
@@ -39,7 +39,6 @@ import Testing
       let error = await #expect(throws: (any Error).self) { try await shop.execute(change, as: .writer) }
       #expect("\(error.map { "\($0)" } ?? "")".contains("42501"), "\(change): \(String(describing: error))")
     }
-    // It lets months go, and none that is not over.
     let month = try await #require(throws: (any Error).self) {
       try await shop.execute("SELECT night_audit.release_partition('evidence_first', '{}')", as: .writer)
     }
@@ -81,7 +80,6 @@ import Testing
     for statement in forgeries {
       await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, as: .writer) }
     }
-    // What the role may call leaves the trail whole, whatever is passed.
     for statement in [
       "SELECT night_audit.write_run(NULL, '{}')", "SELECT night_audit.write_run('\(run)', NULL)",
       "SELECT night_audit.write_run('\(run)', '{\"kind\": \"oops\", \"entry\": 1}')",
@@ -106,7 +104,6 @@ import Testing
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let transactions = "SELECT md5(string_agg(t::text, '' ORDER BY transaction_id)) FROM night_audit.transactions t"
     let before = try await shop.value(transactions)
-    // A copy of an old fact that is newer than all, and knows of no refund.
     let columns = try await shop.value(
       "SELECT string_agg(attname, ', ') FROM pg_attribute WHERE attrelid = 'night_audit.evidence'::regclass AND attnum > 0 AND attname NOT IN ('evidence_id', 'recorded_at', 'signed_at', 'revoked_at')"
     )
@@ -147,7 +144,7 @@ import Testing
     }
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings_met") == "1")
 
-    // An earlier disposition only a night makes again.
+    // Only a new night restores an earlier disposition.
     try await shop.execute("UPDATE night_audit.order_nights SET disposition = 'in_flight'", as: .writer)
     let left = try await shop.nightAudit("rebuild", "--write")
     #expect(left.status == 70 && left.output.contains("make that night again"), "\(left)")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Purchases that bring no money: the sandbox's and App Review's.
+/// Purchases without money: sandbox and App Review.
 @Suite struct SandboxTests {
   @Test func whoBoughtInTheSandboxIsInTheDatabaseAndAppReviewAlarmsNobody() async throws {
     let shop = try await SignedShop(transactions: [
@@ -28,7 +28,6 @@ import Testing
     let reviewed = try await night(["NIGHT_AUDIT_AUDIT_REVIEW_WINDOWS": "2026-11-17/2026-11-18"])
     #expect(reviewed.count == 2 && reviewed.allSatisfy { $0["severity"] == "minor" }, "\(reviewed)")
     #expect(reviewed.allSatisfy { $0["reason"]?.contains("App Review bought at that time") ?? false }, "\(reviewed)")
-    // Another day's window marks nothing.
     let other = try await night(["NIGHT_AUDIT_AUDIT_REVIEW_WINDOWS": "2026-11-17/2026-11-17"])
     #expect(other.allSatisfy { $0["severity"] == "critical" }, "\(other)")
     #expect(

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Markers are planted wherever a secret is configured, and looked for in everything that leaves the program.
+/// Plants markers in every configured secret and searches for them in all output.
 @Suite struct SecretsTests {
   private static let marker = "mArK-7f3c-seCrEt"
 
@@ -35,7 +35,6 @@ import Testing
       ["verify"],
       ["explain", order], ["runs", "--json"],
     ] { try await run(arguments) }
-    // What fails, and quotes what it could not do.
     for url in [
       "host=/nowhere password=\(Self.marker)-a", "postgresql://u:\(Self.marker)-b@/nowhere?nonsense=1",
       "'\(Self.marker)",
@@ -60,7 +59,7 @@ import Testing
     for word in words where output.contains(word) { Issue.record("a log or an error has \(word)") }
   }
 
-  /// Keys sign, and name nobody: neither they nor what was signed with them goes to anybody but Apple.
+  /// Neither keys nor tokens are sent to anyone but Apple.
   @Test func noKeyAndNoTokenLeavesTheProgram() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("1")])
     try await shop.order("one", transaction: "1")
@@ -86,7 +85,6 @@ import Testing
       url: http://127.0.0.1:\(shop.port)
     """.write(toFile: place, atomically: true, encoding: .utf8)
     var output = ""
-    // Each of the keys has been used: Apple knows one of them, and refuses the other.
     for arguments in [
       ["run", "--as-of", SignedShop.asOf, "--verbose", "--log-format", "json"],
       ["tie-out", "--as-of", SignedShop.asOf],
@@ -99,7 +97,7 @@ import Testing
     let requests = try String(contentsOfFile: shop.directory.file("requests"), encoding: .utf8)
     #expect(requests.contains("/v1/salesReports") && requests.contains("/inApps/"), "\(requests)")
     let key = try #require(shop.apps.first).key.pemRepresentation
-    // Its first line is alike in all keys.
+    // Without the first line, which is the same in all keys.
     let secrets = [key, connect].map { String($0.split(separator: "\n")[2].prefix(40)) } + [Self.marker]
     let token = /eyJ[A-Za-z0-9_-]{10,}\.eyJ/
     var left = try await left(
@@ -112,7 +110,6 @@ import Testing
     }
   }
 
-  /// A file that only its owner reads.
   private func plant(_ secret: String, _ name: String, in directory: TemporaryDirectory) throws -> String {
     let file = directory.file(name)
     try secret.write(toFile: file, atomically: true, encoding: .utf8)
@@ -120,10 +117,8 @@ import Testing
     return file
   }
 
-  /// A program that is told of each report.
   private struct Child {
     private let seen: String
-    /// The end of a configuration whose last section is the report's.
     let configuration: String
 
     init(in directory: TemporaryDirectory) throws {
@@ -143,7 +138,7 @@ import Testing
       try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script)
     }
 
-    /// What it was given, and what everybody sees of all processes.
+    /// Its arguments, environment, and the list of processes.
     func saw() throws -> String {
       let text = try String(contentsOfFile: seen, encoding: .utf8)
       #expect(text.contains("night-audit run --as-of") && text.contains("PATH="), "\(text.prefix(500))")
@@ -151,7 +146,7 @@ import Testing
     }
   }
 
-  /// What others read of a night, by name: its folder, each part of the workbook, the metrics, what the database keeps.
+  /// Everything readable after a night: folder, workbook parts, metrics, database.
   private func left(
     by folder: String, _ metrics: String, database value: (String) async throws -> String
   ) async throws -> [String: String] {
@@ -176,8 +171,8 @@ import Testing
     return left
   }
 
-  /// Signals that ask for a core file come from outside as well: none is written, whatever the caller's limits allow, and none
-  /// is handed to a program of the system's, which asks for no limits; nor may the user's other programs look in.
+  /// No core file is written for any signal, whatever the limits or the system's core handler, and no other program may
+  /// attach.
   @Test func noCoreFileIsWritten() async throws {
     let shop = try await SignedShop(transactions: [])
     let passage = try await Passage(to: shop.conninfo, .stall, at: 1)
@@ -187,7 +182,6 @@ import Testing
         SignedShop.asOf, "--config", shop.directory.file("night-audit.yaml"),
       ], environment: ["NIGHT_AUDIT_DATABASE_URL": passage.conninfo])
     defer { night.kill() }
-    // It has begun when it has sent something.
     while passage.count == 0, night.process.isRunning { await Task.yield() }
     let limits = try String(contentsOfFile: "/proc/\(night.process.processIdentifier)/limits", encoding: .utf8)
     let line = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
@@ -195,10 +189,9 @@ import Testing
     #expect(!line.contains("unlimited"), "\(line)")
   }
 
-  /// As root, a run of its own would be root's either way.
+  /// Root could read the process in any case.
   private static let asOther = getuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
 
-  /// Whether the program lies where others may start it.
   private static var runsForOthers: Bool {
     get async throws {
       let version = asOther + [Program.nightAudit.executable.path, "--version"]
@@ -206,10 +199,9 @@ import Testing
     }
   }
 
-  /// What may not be dumped belongs to root, whoever started it (proc(5)).
+  /// Processes that are not dumpable belong to root (proc(5)).
   @Test(.enabled { try await SecretsTests.runsForOthers }) func nobodyLooksIntoARun() async throws {
     let directory = try TemporaryDirectory()
-    // A server that says nothing.
     let script = """
       import os, socket, sys
       server = socket.create_server(("127.0.0.1", 0))

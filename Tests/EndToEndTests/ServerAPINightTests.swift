@@ -1,10 +1,8 @@
 import Foundation
 import Testing
 
-/// Nights of a shop that asks the App Store Server API: real Postgres, real HTTP, the real program.
 @Suite struct ServerAPINightTests {
   private static let old = "2026-11-17T12:00:00Z"
-  /// Longer ago than answers are fresh: what Apple notified of then is asked about again.
   private static let older = "2026-11-10T12:00:00Z"
   private static let young = "2026-11-19T20:00:00Z"
 
@@ -28,7 +26,6 @@ import Testing
     try await shop.order("unknown yet", transaction: "998", created: Self.young)
     try await shop.order("no id of ours", transaction: "GPA.3312-5", created: Self.old)
     try await shop.order("endless id", transaction: String(repeating: "9", count: 9_000), created: Self.old)
-    // A forged proof: a genuine one with another's signature.
     try await shop.order("forged")
     let parts = try await shop.signed("101").split(separator: ".")
     try await shop.receipt(
@@ -48,7 +45,7 @@ import Testing
     #expect(night.dispositions["refunded since"] == "refunded_still_delivered")
     #expect(night.dispositions["endless id"] == "bad_row")
     #expect(night.summary["complete"] as? Bool == true)
-    // One question for two orders, both sides for what production does not know, and none about what is no id or was told.
+    // One question for two orders, both environments for unknown IDs, none for invalid IDs and notified ones.
     #expect(try shop.timesAsked() == ["101": 1, "102": 1, "103": 1, "104": 2, "105": 1, "998": 2, "999": 2])
     let channels = night.receipts.map { "\($0["order_id"] ?? "") \($0["channel"] ?? "") \($0["outcome"] ?? "")" }
     #expect(
@@ -56,14 +53,12 @@ import Testing
         "forged offline rejected", "refunded since serverApi verified", "signed serverApi verified",
       ])
 
-    // The same night again asks nobody.
     try shop.forgetRequests()
     let again = try await shop.night()
     #expect(again.payments == night.payments && again.result.status == 0)
     #expect(try shop.timesAsked().isEmpty)
 
-    // "Not found" is asked a second time on a later night; then it is final, as it is for what has outlived its grace.
-    // What stays critical is asked about when it is stale, as all else is.
+    // `not_found` is asked again on a later night and is then final. Critical findings are asked about when stale.
     let next = try await shop.night(asOf: "2026-11-21T03:00:00Z")
     #expect(try shop.timesAsked() == ["998": 2, "999": 2])
     #expect(next.payments["unknown yet"] == "unpaid not_found")
@@ -74,7 +69,7 @@ import Testing
   }
 
   @Test func aGracePeriodThatAppleGivesKeepsAccessInOrder() async throws {
-    // A month that ended 19 days before the night, longer ago than audit.subscriptionGrace; Apple collects for 28 days.
+    // Expired 19 days before the night, longer ago than audit.subscriptionGrace; Apple's billing retry takes 28 days.
     func month(_ id: String) -> [String: Any] {
       var month = SignedShop.gems(id, purchased: "2026-10-01T12:00:00Z")
       month["type"] = "Auto-Renewable Subscription"
@@ -105,7 +100,6 @@ import Testing
     #expect(night.payments["signed"] == "paid")
     #expect(night.payments["looked up"]?.hasPrefix("unconfirmed ") == true, "\(night.payments)")
     #expect(night.dispositions["signed"] == "settled" && night.findings.isEmpty)
-    // Apple is back.
     try await shop.control("faults", #"{"outage":false}"#)
     let again = try await shop.night(asOf: "2026-11-20T05:00:00Z")
     #expect(again.result.status == 0, "\(again.result.errors)")
@@ -115,7 +109,7 @@ import Testing
   @Test func aLookUpInVainIsAFindingWithItsAttempts() async throws {
     let shop = try await SignedShop(transactions: [], errors: ["102": ["errorCode": 5_000_001]])
     try await shop.order("looked up", transaction: "102", created: Self.old)
-    // After two days of silence it is a finding like others, and no reason to call the night incomplete.
+    // After two days without an answer it is a finding, and the night is complete.
     for (asOf, attempts, status) in [
       ("2026-11-20T03:00:00Z", "1 attempt", Int32(3)), ("2026-11-21T03:00:00Z", "2 attempts", 3),
       ("2026-11-22T03:00:00Z", "3 attempts", 0),
@@ -127,7 +121,6 @@ import Testing
       let reason = night.findings.first?["reason"] ?? ""
       #expect(reason.contains("after \(attempts): Apple answered with an error"), "\(reason)")
     }
-    // An id that Apple had trouble with comes to light.
     try await shop.control("world", shop.world(transactions: [SignedShop.gems("102", purchased: Self.old)]))
     let night = try await shop.night(asOf: "2026-11-23T03:00:00Z")
     #expect(night.result.status == 0, "\(night.result.errors)")
@@ -163,13 +156,11 @@ import Testing
     #expect(night.result.status == 78, "\(night.result.errors)")
     #expect(night.result.errors.contains("HTTP 401"))
     #expect(night.summary["complete"] as? Bool == false)
-    // The other app's re-check went on.
     #expect(night.payments["game 1"] == "paid" && night.payments["game 2"] == "unpaid duplicate")
     #expect(
       night.payments.filter { $0.key.hasPrefix("other") }.allSatisfy {
         ["unconfirmed never_checked", "unconfirmed apple_error"].contains($0.value)
       })
-    // Nobody asks on with a key that was refused.
     #expect(try shop.timesAsked().filter { $0.key != "101" }.count < 10)
   }
 
@@ -196,8 +187,8 @@ import Testing
     #expect(night.payments.count == 60 && night.payments.values.allSatisfy { $0 == "paid" })
     let asked = try shop.timesAsked()
     #expect(known.allSatisfy { asked[$0] == 1 }, "\(asked)")
-    // What was under way when the first run died, or was not stored yet, is asked about again: once. How much that is
-    // depends on the machine, and on nothing else.
+    // Questions in progress when the first run died, or not stored yet, are asked once more; their number depends on
+    // the machine.
     #expect(ids.allSatisfy { (1...2).contains(asked[$0] ?? 0) }, "\(asked)")
   }
 

@@ -3,11 +3,10 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A server that ends sessions, cancels statements, starts anew or has others in the way at any instant of a night, or a
-/// volume for the reports that is gone: it is gone on with or said, and one more run makes the night that nothing had
-/// disturbed.
+/// Faults of the server or of a volume at any instant of a night: the night retries or reports them, and one more run
+/// makes the undisturbed report.
 ///
-/// `TEST_EFFORT=n` makes n times as much trouble; `TEST_SEED=s` draws the same instants.
+/// `TEST_EFFORT=n` multiplies the faults; `TEST_SEED=s` repeats the instants.
 @Suite(.serialized) struct ServerTroubleTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
@@ -15,12 +14,11 @@ import Testing
 
   private enum Trouble: String, CaseIterable {
     case terminated, cancelled, restarted, conflicting
-    /// The reports' folder: a file lies in its place; it is deleted; it was a mount, and an empty folder lies below.
+    /// The report volume: replaced by a file, deleted, or unmounted with an empty folder below.
     case volumeGone, volumeDeleted, volumeUnmounted
-    /// The server's own volume has no room left.
     case full
 
-    /// How a run may end that met it: 3, as undisturbed, where nothing that counts was met, or it was done again.
+    /// The possible exit statuses; 3, as undisturbed, if nothing relevant was hit or it was retried.
     var statuses: Set<Int32> {
       switch self {
       case .terminated, .cancelled, .restarted, .full: [3, 69]
@@ -29,8 +27,8 @@ import Testing
       }
     }
 
-    /// Whether the night stands still meanwhile: only what a server is doing can be cancelled, and whoever has a table waits
-    /// for nobody.
+    /// True if the night is paused meanwhile. Only running statements can be cancelled, and a lock holder waits for
+    /// nothing.
     var findsItStanding: Bool {
       switch self {
       case .cancelled, .conflicting: false
@@ -41,12 +39,7 @@ import Testing
     static let ofServers = [terminated, cancelled, restarted, conflicting]
     static let ofVolumes = [volumeGone, volumeDeleted, volumeUnmounted]
 
-    /// - Parameters:
-    ///   - night: that meets it.
-    ///   - cluster: of its database.
-    ///   - reports: where the reports' folder is.
-    ///   - volume: where the database is, if not where all are.
-    /// - Returns: whether the night was in the middle of something that it ended.
+    /// True if it interrupted something. `volume` has the database; nil: the default place.
     func make(
       for night: Process, in database: String, of cluster: PrivatePostgres, reports: String, volume: SmallVolume?
     ) async throws -> Bool {
@@ -77,7 +70,7 @@ import Testing
             RETURN NULL;
           END $$;
           """, cluster.conninfo(database: database))
-        // One by one: who locks several tables is in the way of others, and they in his.
+        // One by one, because locking several tables could deadlock.
         for table in Self.written {
           try await execute(
             """
@@ -105,9 +98,7 @@ import Testing
       }
     }
 
-    /// Makes it good again, for the run that follows.
-    ///
-    /// - Returns: whether the night has met it, where that shows only afterwards.
+    /// Ends the fault. Returns true if only now it shows that the night was hit.
     func end(
       in database: String, of cluster: PrivatePostgres, reports: String, volume: SmallVolume?
     ) async throws -> Bool {
@@ -135,7 +126,6 @@ import Testing
       case .volumeUnmounted:
         let (files, away) = (FileManager.default, reports + "-away")
         guard files.fileExists(atPath: away) else { return false }
-        // What was written below the mount is seen no more.
         try files.removeItem(atPath: reports)
         try files.moveItem(atPath: away, toPath: reports)
         return false
@@ -145,7 +135,6 @@ import Testing
       }
     }
 
-    /// What a night writes, and folds.
     private static let written = ["answers", "evidence", "transactions", "receipt_checks", "findings", "runs"]
 
     private func execute(_ sql: String, _ conninfo: String) async throws {
@@ -154,7 +143,6 @@ import Testing
       await session.close()
     }
 
-    /// - Returns: how many sessions it reached.
     private func signal(
       _ function: String, _ condition: String, _ database: String, _ cluster: PrivatePostgres
     ) async throws -> Int64 {
@@ -171,10 +159,8 @@ import Testing
     }
   }
 
-  /// A night that meets the trouble when it has sent so much, and the next one.
-  ///
-  /// - Parameter volume: what the database is moved to.
-  /// - Returns: how it ended, and whether the trouble came to it at all, not to an idle moment or after its end.
+  /// Runs a night that meets the fault at `instant`, and the next one. Returns its status, and whether it was
+  /// disturbed.
   private func meet(
     _ trouble: Trouble, at instant: Int, of repeated: RepeatedNight, on volume: SmallVolume? = nil
   ) async throws -> (status: Int32, isDisturbed: Bool) {
@@ -196,7 +182,7 @@ import Testing
     #expect(trouble.statuses.contains(first.status), what)
     #expect(!first.errors.contains("Bad file descriptor"), what)
     if trouble == .full, first.status == 69 { #expect(first.errors.contains("disk is full"), what) }
-    // What has been published may have gone with its volume.
+    // A published report may be gone with its volume.
     if !Trouble.ofVolumes.contains(trouble) || first.status != 3 {
       try attempt.isWholeOrSaid(first, of: repeated.wanted, what)
     }
@@ -218,7 +204,7 @@ import Testing
       let night = try await meet(trouble, at: Int(state >> 33) % repeated.sent + 1, of: repeated)
       disturbed += night.isDisturbed ? 1 : 0
     }
-    // Some come to an idle moment, or to the last word.
+    // Some faults hit an idle moment or the very end.
     #expect(disturbed * 2 >= tried, "\(disturbed) of \(tried)")
   }
 

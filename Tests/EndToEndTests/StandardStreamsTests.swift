@@ -1,9 +1,8 @@
 import Foundation
 import Testing
 
-/// What the program does when nobody can read what it says.
 @Suite struct StandardStreamsTests {
-  /// Runs the program in a shell, with its path as `$0`; what is printed ends with the exit status.
+  /// Runs a shell with the program as `$0`; the output ends with the exit status.
   private func shell(_ command: String) async throws -> String {
     let program = Program.nightAudit.executable.path
     let result = try await Program(path: "/bin/sh").run(["-c", "\(command); echo status=$?", program])
@@ -18,7 +17,6 @@ import Testing
     arguments: [
       ("$0 --version > /dev/full", 73), ("$0 --help > /dev/full", 73), ("$0 --version >&-", 73),
       ("\(usable) > /dev/full", 73), ("\(usable) --json >&-", 73), ("\(usable) > /dev/null", 0),
-      // What cannot be used is shown, and said to be so.
       ("$0 config show 2> /dev/null > /dev/null", 78),
       ("$0 --version < /dev/null > /dev/null", 0),
       ("$0 --version 2>&- > /dev/null", 0), ("$0 config show --config /nonexistent 2> /dev/full", 78),
@@ -35,7 +33,7 @@ import Testing
     "a reader that has gone away ends a command silently, with the status that it came to",
     arguments: [("--version", 0), ("--help", 0), ("config show", 0), ("nonsense", 64)])
   func closedPipe(_ command: String, status: Int) async throws {
-    // A pipe that is opened for reading and closed before the program begins.
+    // The reading end is closed before the program starts.
     let said = try await shell(
       """
       export NIGHT_AUDIT_APP_APP_BUNDLE_ID=com.example.game; pipe=/tmp/closed-$$; mkfifo $pipe; exec 3<>$pipe 4>$pipe 3<&-
@@ -60,7 +58,6 @@ import Testing
     #expect(said.contains("[31m"), "\(said)")
   }
 
-  /// A shell with a shop's configuration, its arguments before the program's.
   private func shell(_ command: String, _ shop: Rehearsal) async throws -> String {
     let result = try await Program(path: "/bin/sh").run(
       ["-c", "\(command); echo status=$?", Program.nightAudit.executable.path],
@@ -74,7 +71,6 @@ import Testing
   @Test("a night goes its way when nobody can read its log, and what cannot be printed is no success")
   func nights() async throws {
     let shop = try await Rehearsal.sampleShop()
-    // What has nothing to say loses nothing.
     for (command, status) in [
       ("$0 run --quiet --config $CONFIG --as-of $ASOF 2>/dev/full >/dev/null", 3),
       ("$0 run --verbose --config $CONFIG --as-of $ASOF 2>&- >/dev/null", 73),
@@ -89,7 +85,6 @@ import Testing
       #expect(said.hasSuffix("status=73\n") && said.contains("was not written"), "\(command): \(said)")
       #expect(try await shell("$0 \(command) --config $CONFIG >&-", shop).hasSuffix("status=73\n"))
     }
-    // The pipe's reader has seen enough.
     #expect(try await shell("$0 findings list --csv --config $CONFIG | head -n 1", shop).hasSuffix("status=0\n"))
   }
 
@@ -105,9 +100,8 @@ import Testing
 
   @Test("nothing of the process lands in a core file")
   func coreFiles() async throws {
-    // The limit of the program, asked of a program that it starts, would need a night: the kernel tells both of a process.
-    // It reads a configuration that never comes. The shell has both ends of the pipe open, so that nobody waits for the
-    // other to open it.
+    // The kernel shows the limit of a running process, so no night is needed: it waits for a configuration from a FIFO,
+    // both ends of which the shell keeps open.
     let said = try await shell(
       "ulimit -c unlimited; mkfifo /tmp/core-$$; exec 3<>/tmp/core-$$; $0 config show --config /tmp/core-$$ 3>&- & p=$!; "
         + "while ! grep 'core file size *0 *0' /proc/$p/limits; do kill -0 $p || break; done; "

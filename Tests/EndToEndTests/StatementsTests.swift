@@ -2,11 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What is sent to the server, as its own log tells it: as many statements for many orders as for few, and none that grows
-/// with what it is about.
+/// The server's log shows as many statements for many orders as for few, and none with IDs in its text.
 @Suite struct StatementsTests {
-  /// A shop whose orders name a subscription by the id of its first period, as old clients do, and whose server tells of
-  /// every statement.
+  /// Orders state a subscription by its first period, as old clients do. The server logs every statement.
   private func shop(orders: Int) async throws -> (shop: SignedShop, log: ServerLog) {
     let day: Int64 = 86_400_000
     let transactions = (0..<orders).flatMap { number in
@@ -43,16 +41,13 @@ import Testing
     let few = try await statements(orders: 2)
     let many = try await statements(orders: 40)
     #expect(few.count > 20 && many.count == few.count, "\(few.count) and \(many.count)")
-    // Of several sessions, whose statements lie in the log as they came.
     #expect(few.map(\.count).sorted() == many.map(\.count).sorted())
   }
 
-  /// What an audit sends about facts that are all there.
   private func statements(orders: Int) async throws -> [Substring] {
     var (shop, log) = try await shop(orders: orders)
     let night = try await shop.nightAudit("run", "--as-of", SignedShop.asOf)
     #expect(night.status == 0, "\(night.errors)")
-    // A whole night, asking included: no id in any statement.
     let sent = try log.news()
     #expect(sent.contains { $0.contains("receipt_checks") })
     let naming = sent.filter { $0.contains("200000077") || $0.contains("910077") }
@@ -63,7 +58,7 @@ import Testing
   }
 }
 
-/// The part of a server's log that tells of statements. Only databases that ask for it appear in it.
+/// The statements in a server's log, which only contains databases that ask for it.
 private struct ServerLog {
   private let file: URL
   private var read: Int
@@ -73,12 +68,11 @@ private struct ServerLog {
     read = try Data(contentsOf: file).count
   }
 
-  /// The statements since the last call, whole, without what the log says before them: a process's id is as long as it is.
+  /// The statements since the last call, without prefixes, whose length varies with the process ID.
   mutating func news() throws -> [Substring] {
     let all = try Data(contentsOf: file)
     defer { read = all.count }
     let text = String(decoding: all[read...], as: UTF8.self)
-    // A statement's further lines begin with a tabulator.
     return text.replacing("\n\t", with: " ").split(separator: "\n").compactMap { line in
       line.firstRange(of: /LOG:  (statement: |execute )/).map { line[$0.lowerBound...] }
     }

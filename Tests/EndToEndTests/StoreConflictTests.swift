@@ -3,10 +3,8 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What a server refuses in the middle of a night because others are in the way: once, it is done again and nobody sees a
-/// difference; for as long as it lasts, the night ends with what that means, publishes nothing, and the next one is whole.
-///
-/// Our own store's share of it is in `ServerTroubleTests`; here it is the shop's, and locks.
+/// Conflicts of the shop's store during a night: a single one is retried; a lasting one ends the night, publishes
+/// nothing, and the next night is whole. Our own store is covered by `ServerTroubleTests`.
 @Suite(.serialized) struct StoreConflictTests {
   private enum Relation: String {
     case orders, receipts, deliveries
@@ -20,21 +18,18 @@ import Testing
     }
   }
 
-  /// A shop whose relation refuses to be read where its rows come to the middle one, until somebody holds the lock `over`.
+  /// A relation that fails at its middle row until the lock `over` is held.
   private struct Trouble {
     static let met = 77
     static let over = 78
 
     let database: String
 
-    /// - Parameters:
-    ///   - code: what it refuses with, an SQLSTATE.
-    ///   - isAudited: whether it does so only once Apple has answered.
-    ///   - isOnce: whether it does so only once.
+    /// - Parameter isAudited: fails only after Apple has answered.
     init(_ relation: Relation, _ code: String, isAudited: Bool, isOnce: Bool, in shop: Rehearsal) async throws {
       database = try await PrivatePostgres.shared().copyDatabase(shop.conninfo)
       let key = relation.key
-      // The first to come waits until the test says that it is over, and is refused: nobody after it is.
+      // The first reader waits for the test and fails; no later one does.
       let first = """
         IF NOT pg_catalog.pg_try_advisory_lock(\(Self.met)) THEN RETURN true; END IF;
         WHILE NOT EXISTS (\(Self.held(Self.over))) LOOP PERFORM pg_catalog.pg_sleep(0.001); END LOOP;
@@ -65,7 +60,6 @@ import Testing
       """
     }
 
-    /// Waits until a night has met it, or has ended, and makes it the only time.
     func end(for night: Program.Running?) async throws -> PostgresSession {
       let session = try await PostgresSession.connect(
         DatabaseRole.superuser.conninfo(database), applicationName: "night-audit tests")
@@ -89,10 +83,10 @@ import Testing
     return files
   }
 
-  /// Who waits for a table makes everybody wait who comes after it; what else changes the schema is waited for.
+  /// A waiting exclusive lock would block all later sessions, so `init` does not wait.
   @Test func whoeverStaysAtATableIsNotWaitedForByInit() async throws {
     let shop = try await Rehearsal.sampleShop()
-    // What an upgrade has to change; an index that is looked for locks its table as well.
+    // An upgrade changes this table; looking for an index locks its table too.
     try await shop.execute("ALTER TABLE night_audit.runs OWNER TO postgres")
     let others = try await PostgresSession.connect(
       DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
@@ -118,7 +112,7 @@ import Testing
     await others.close()
   }
 
-  /// A new month needs the table that takes what no other does: whoever stays at it puts that off, and no night.
+  /// A new month needs the default partition; a lock on it delays only that.
   @Test func whoeverStaysAtATableIsNotWaitedForByANight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let months = "SELECT count(*) FROM pg_class WHERE relname ~ '^(evidence|answers)_20[0-9_]+$'"

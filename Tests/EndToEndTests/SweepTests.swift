@@ -2,12 +2,11 @@ import Foundation
 import Postgres
 import Testing
 
-/// What only Apple knows of: nights with the real program, a real database, and an App Store that notifies.
+/// Events that only Apple knows: nights with the real program, a real database, and notifications.
 @Suite struct SweepTests {
   private static let start = NotifiedShop.start
   private static let day = NotifiedShop.day
   private static let hour: Int64 = 3_600_000
-  /// How many kinds of notifications are asked for.
   private static let sweptTypes = 13
 
   private func findings(_ shop: NotifiedShop, night: String) throws -> Set<String> {
@@ -44,9 +43,8 @@ import Testing
     let first = try await shop.night(0)
     #expect(first.status == 0, "\(first.errors)")
     #expect(try findings(shop, night: "2026-11-19").isEmpty)
-    // What was told within a week is not asked for; the subscription began before that.
+    // Transactions notified within a week are not requested; the subscription began before.
     #expect(try shop.requests("/production/inApps/v1/transactions") == 1)
-    // The audit has found whose they are.
     #expect(
       try await shop.value(
         "SELECT string_agg(transaction_id || ' ' || order_id, ', ' ORDER BY transaction_id) FROM night_audit.claims"
@@ -79,7 +77,6 @@ import Testing
           == shop.file(name, night: "2026-11-20"), "\(name)")
     }
 
-    // The customer with the orphan was looked at as a whole in the same night.
     let history = "/production/inApps/v2/history"
     #expect(try shop.requests(history, about: "1003") == 1)
     #expect(
@@ -87,7 +84,6 @@ import Testing
         "SELECT count(*) FROM night_audit.histories WHERE transaction_id = '1003' AND reason IS NULL")
         == "1")
 
-    // Apple takes the refund back.
     let third = try await shop.night(2)
     #expect(third.status == 0, "\(third.errors)")
     #expect(try findings(shop, night: "2026-11-21") == ["orphan_payment 1003 ", "renewal_without_order 1005 "])
@@ -118,11 +114,9 @@ import Testing
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 "])
   }
 
-  /// A customer's history is read in the night that finds the need for it, whatever an earlier night has decided.
   @Test func theSameNightRunTwiceGivesTheSameFindings() async throws {
     let shop = try await NotifiedShop(transactions: [
       ["transactionId": "1003", "purchaseDate": Self.start - Self.day, "customer": "c"],
-      // Nobody was notified of it within the reach of the sweep.
       ["transactionId": "1007", "purchaseDate": Self.start - 60 * Self.day, "customer": "c"],
     ])
     try shop.configure("recheck:\n  refundWindow: 30d")
@@ -135,7 +129,7 @@ import Testing
     #expect(try shop.requests("/production/inApps/v2/history") < 4)
   }
 
-  /// A re-check that sweeps holds the app's lock until it is done.
+  /// A sweeping re-check holds the app's lock until it ends.
   @Test func aNightThatCouldNotSweepIsIncomplete() async throws {
     let shop = try await NotifiedShop(transactions: [
       ["transactionId": "1001", "purchaseDate": Self.start - 6 * Self.hour]
@@ -154,7 +148,7 @@ import Testing
     #expect(again.status == 0, "\(again)")
   }
 
-  /// Apple does not answer at the beginning of the night, and comes back when the first sweep is over.
+  /// Apple answers again once the first sweep has ended.
   @Test func aSweepIsTriedAgainWhileTheNightHasTime() async throws {
     let shop = try await NotifiedShop(transactions: [
       ["transactionId": "1001", "purchaseDate": Self.start - Self.day],
@@ -165,7 +159,6 @@ import Testing
       "faults", #"{"force":[{"path":"/production/inApps/v1/notifications","httpStatus":503}]}"#)
     let arguments = ["run", "--as-of", NotifiedShop.asOf(0), "--max-duration", "20s"]
     let night = try Program.nightAudit.start(arguments + ["--config", shop.directory.file("night-audit.yaml")])
-    // The order is asked about when the first sweep has ended.
     while night.process.isRunning, try shop.requests("/production/inApps/v1/transactions") == 0 { await Task.yield() }
     try await shop.control("faults", #"{"force":[]}"#)
     let result = await night.finish()
@@ -173,7 +166,7 @@ import Testing
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1002 "])
   }
 
-  /// A re-check between two nights reports nothing: what it moves on past is told by the night after it, once.
+  /// A re-check reports nothing, so the next night mentions what it skipped, once.
   @Test func whatWasPassedOverBetweenNightsIsToldByTheNext() async throws {
     let shop = try await NotifiedShop(transactions: [
       [
@@ -183,7 +176,7 @@ import Testing
     ])
     let first = try await shop.night(0)
     #expect(first.status == 0, "\(first.errors)")
-    // A notification of another app is not believed; and once nobody swept for longer than Apple tells.
+    // A notification of another app is not believed; then a gap longer than Apple's history.
     let file = shop.directory.file("night-audit.yaml")
     let configuration = try String(contentsOfFile: file, encoding: .utf8)
     try configuration.replacing("issuerId: issuer", with: "issuerId: issuer\n    appAppleId: 5").write(
@@ -209,7 +202,6 @@ import Testing
     #expect(third.status == 0, "\(third.errors)")
   }
 
-  /// Who makes reports by hand only is told once, too.
   @Test func whatWasPassedOverIsToldByAReportByHandAsWell() async throws {
     let shop = try await NotifiedShop(transactions: [])
     for (number, status) in [(Int64(0), Int32(0)), (1, 3), (2, 0)] {
@@ -257,7 +249,7 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
     let notified = "SELECT count(*) FROM night_audit.evidence WHERE channel = 'notification'"
     #expect(try await shop.value(notified) == "200")
-    // Ten pages of refunds and one of each other type; what was under way is asked for twice at most.
+    // Ten pages of refunds and one of each other type; pages in progress are requested at most twice.
     #expect(try shop.requests("/production/inApps/v1/notifications") <= Self.sweptTypes + 10)
   }
 
@@ -301,7 +293,7 @@ import Testing
         == "com.example.game")
   }
 
-  /// The cost of a night grows with what changed, not with how much is stored.
+  /// The cost of a night depends on changes, not on stored rows.
   @Test func fiveHundredRefundsAmongAHundredThousandCostAtMostAHundredCalls() async throws {
     let refunded = (1...500).map { number in
       [
@@ -310,7 +302,6 @@ import Testing
       ] as [String: Any]
     }
     let shop = try await NotifiedShop(transactions: refunded)
-    // Everything was asked about the night before, and each order has its receipt.
     try await shop.execute(
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
@@ -344,7 +335,6 @@ import Testing
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.transactions WHERE revoked_at IS NOT NULL") == "500")
     #expect(try shop.requests("/production/inApps/v1/notifications") == 25 + Self.sweptTypes - 1)
-    // With the sample of customers.
     #expect(try shop.requests() <= 100)
   }
 }

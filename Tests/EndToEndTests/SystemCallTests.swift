@@ -2,21 +2,18 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Any call of a night that opens, writes, syncs, renames or removes a file may fail once, or be the one before which the night
-/// is killed: the night ends with what that means and what to do, whoever looks finds the whole report or none, and the next
-/// run leaves nothing of it.
+/// Each file system call of a night fails, or the night is killed before it: the night reports it, the report is whole
+/// or absent, and the next run leaves no trace.
 ///
-/// Some are drawn; `TEST_EFFORT` draws more, and from enough of it on each call fails in each way. `TEST_SEED` draws the same;
-/// `TEST_CALLS=169-180` tries these alone.
+/// Some calls are drawn; `TEST_EFFORT` draws more, `TEST_SEED` repeats, `TEST_CALLS=169-180` selects calls.
 @Suite(.serialized) struct SystemCallTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
-  /// What happens at a call.
   private enum Trouble: CustomStringConvertible {
     case fails(Int32)
-    /// All that come after it and need room or the right to write fail as well.
+    /// All later calls that need space or write permission fail too.
     case failsFromThenOn(Int32)
     case kill
 
@@ -37,13 +34,10 @@ import Testing
     }
   }
 
-  /// What a night is run with.
   private struct Stage {
     let shop: Rehearsal
     let library: TestLibrary
-    /// Of a night that nobody disturbs, in their order.
     private(set) var calls: [String] = []
-    /// What it reports.
     private(set) var wanted: [String: Data] = [:]
 
     init() async throws {
@@ -56,7 +50,7 @@ import Testing
         hook:
           command: [/bin/true]
       """.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
-      // The first night stores answers, which later ones need not ask for.
+      // The first night stores answers that later ones need not request.
       for name in ["first", "wanted"] {
         #expect(try await night(name).status == 3)
         calls = try callsMade()
@@ -65,9 +59,7 @@ import Testing
       #expect(calls.count > 40, "\(calls)")
     }
 
-    /// - Parameters:
-    ///   - name: of the folder for its reports.
-    ///   - call: where it happens; 0: nowhere.
+    /// - Parameter call: the number of the call; 0: none.
     func night(
       _ name: String, asOf: String = Rehearsal.asOf, more: [String] = [], at call: Int = 0,
       _ trouble: Trouble = .kill, environment: [String: String] = [:]
@@ -76,7 +68,6 @@ import Testing
       return try await nightAudit(arguments, in: name, at: call, trouble, environment: environment)
     }
 
-    /// Any command, as `night`.
     func nightAudit(
       _ arguments: [String], in name: String, at call: Int = 0, _ trouble: Trouble = .kill,
       environment: [String: String] = [:]
@@ -93,14 +84,13 @@ import Testing
         ].merging(trouble.environment) { $1 }.merging(environment) { $1 })
     }
 
-    /// The calls of the last night, in their order; the log begins anew.
     func callsMade() throws -> [String] {
       let log = shop.directory.file("calls")
       defer { try? FileManager.default.removeItem(atPath: log) }
       return try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map(String.init)
     }
 
-    /// The night's folder without what differs from run to run; nil when there is none.
+    /// The night's folder without `run.json`; nil if there is none.
     func report(_ name: String) throws -> [String: Data]? {
       let folder = shop.directory.file("\(name)/reports/2026-11-19")
       guard FileManager.default.fileExists(atPath: folder) else { return nil }
@@ -114,7 +104,6 @@ import Testing
     }
   }
 
-  /// Those of them that this run of the tests tries.
   private func drawn<Fault>(_ all: [Fault], _ count: Int, call: (Fault) -> Int) -> [Fault] {
     var generator = SeededGenerator(seed: Self.seed)
     let chosen = ProcessInfo.processInfo.environment["TEST_CALLS"]?.split(separator: "-").compactMap { Int($0) }
@@ -141,7 +130,7 @@ import Testing
     #expect(verified.status == 0, "\(verified)")
   }
 
-  /// Instants that lie in what a night sends to the database are `KilledNightTests`'.
+  /// Kills at database writes are tested by `KilledNightTests`.
   @Test func aNightThatIsKilledAtACallSpoilsNoReportAndLeavesNothing() async throws {
     let stage = try await Stage()
     for call in drawn(stage.calls.indices.map { $0 + 1 }, Self.effort, call: \.self) {
@@ -151,11 +140,10 @@ import Testing
     #expect(verified.status == 0, "\(verified)")
   }
 
-  /// A folder that is gone has had its time, or somebody has taken it: the trail tells which.
+  /// The trail tells whether a missing folder was removed after its retention.
   @Test func aNightThatIsKilledWhileItClearsAwayIsMadeWhole() async throws {
     let stage = try await Stage()
     let retention = ["NIGHT_AUDIT_REPORT_RETENTION": "1d"]
-    // Each has one of its own, as the trail tells of those before.
     func leaveOldReport(_ number: Int) async throws -> String {
       let asOf = String(format: "2026-11-%02dT%02d:00:00Z", number / 24 + 1, number % 24)
       let night = try await stage.night("night", asOf: asOf, more: ["--date", "2026-10-31", "--user", "800"])
@@ -164,7 +152,7 @@ import Testing
       return try await stage.shop.value("SELECT run_id::text FROM night_audit.runs WHERE as_of = '\(asOf)'")
     }
     var calls: [String] = []
-    // What was delivered before from the same folder is not delivered again, and makes fewer calls.
+    // The second time, reports delivered before are not delivered again, which saves calls.
     for number in 0...1 {
       try? FileManager.default.removeItem(atPath: stage.shop.directory.file("night"))
       _ = try await leaveOldReport(number)
@@ -182,7 +170,7 @@ import Testing
     }
   }
 
-  /// A run is forgotten whole or not at all: what was killed on the way can be begun again.
+  /// Forgetting is atomic: after a kill it can be repeated.
   @Test func forgettingARunThatWasKilledIsBegunAgain() async throws {
     let stage = try await Stage()
     func forget(at call: Int = 0) async throws -> (Program.Result, [String]) {
@@ -207,7 +195,6 @@ import Testing
     #expect(verified.status == 0, "\(verified)")
   }
 
-  /// What was held is published once, or still held.
   @Test func acceptingANightThatWasKilledIsBegunAgain() async throws {
     let stage = try await Stage()
     try await stage.shop.execute(
@@ -220,7 +207,6 @@ import Testing
     let held = try await stage.shop.value("SELECT run_id::text FROM night_audit.runs WHERE publication = 'held'")
     let (night, kept) = (stage.shop.directory.file("night"), stage.shop.directory.file("kept"))
     try FileManager.default.moveItem(atPath: night, toPath: kept)
-    /// Each begins with a database of its own.
     func accept(killedAt call: Int?) async throws -> [String] {
       let database = ["NIGHT_AUDIT_DATABASE_URL": try await PrivatePostgres.shared().copyDatabase(stage.shop.conninfo)]
       try FileManager.default.copyItem(atPath: kept, toPath: night)
@@ -247,7 +233,7 @@ import Testing
     for call in drawn(calls.indices.map { $0 + 1 }, Self.effort, call: \.self) { _ = try await accept(killedAt: call) }
   }
 
-  /// A volume that becomes read-only, or is full, in the middle of a night, and stays so until its end.
+  /// The volume becomes read-only or full and stays so until the end.
   @Test(arguments: [EROFS, ENOSPC])
   func aVolumeThatTakesNothingMoreIsSaid(error: Int32) async throws {
     let stage = try await Stage()
@@ -257,9 +243,7 @@ import Testing
     }
   }
 
-  /// Whoever looks after such a night finds the whole report or none, and after one more run nothing else.
-  ///
-  /// - Parameter name: of the folder for its reports.
+  /// Expects the whole report or none, and after one more run nothing else.
   @discardableResult private func endures(
     _ trouble: Trouble, at call: Int, endingWith statuses: [Int32], _ stage: Stage,
     in name: String = UUID().uuidString, environment: [String: String] = [:], leaving others: [String] = []

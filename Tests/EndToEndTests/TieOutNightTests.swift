@@ -1,7 +1,6 @@
 import Foundation
 import Testing
 
-/// The tie-out within a night, from Apple's side of the simulator to the files.
 struct TieOutNightTests {
   func shop() async throws -> Rehearsal {
     let shop = try await Rehearsal.sampleShop()
@@ -37,17 +36,15 @@ struct TieOutNightTests {
     let lines = try String(contentsOfFile: shop.reports + "/latest/tie-out.csv", encoding: .utf8)
       .split(separator: "\r\n")
     #expect(lines.count > 100 && lines[0].hasPrefix("level,app,product_id,day,country,currency,class,apple,ours,shop,"))
-    // Twelve units that reports alone know of are a major finding of their product's week.
     let found = try await shop.value(
       "SELECT count(*) FROM night_audit.bi_findings WHERE kind = 'unreported_by_shop' AND severity = 'major'")
     #expect(found == "1")
     #expect(try await shop.value("SELECT count(*) > 0 FROM night_audit.bi_tie_out_days WHERE timing <> 0") == "true")
-    // The next question is about older days; a fiscal period that has all of its days tells what was sold.
+    // The next run requests older days; a fiscal period with all days has proceeds.
     _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     let settlement = rows(try shop.files(shop.reports + "/latest")["settlement.csv"] ?? Data())
     let whole = settlement.filter { $0["fiscal_period"] == "2027-01" }
     #expect(!whole.isEmpty && whole.allSatisfy { $0["sales_proceeds"] != "" && $0["difference"] != "" })
-    // The same facts give the same bytes.
     let first = try shop.files(shop.reports + "/latest")
     let offline = try await shop.nightAudit("run", "--offline", "--as-of", Rehearsal.asOf)
     #expect(offline.errors.contains("asked nobody") && !offline.errors.contains("asked Apple"), "\(offline.errors)")
@@ -55,7 +52,7 @@ struct TieOutNightTests {
     for name in ["tie-out.csv", "settlement.csv"] { #expect(first[name] == second[name]) }
   }
 
-  /// Whatever is wrong with reports makes the tie-out incomplete and costs the night nothing.
+  /// A problem with reports makes only the tie-out incomplete.
   @Test func aNightDoesNotSufferFromReports() async throws {
     let shop = try await shop()
     let usual = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
@@ -66,12 +63,12 @@ struct TieOutNightTests {
     let block = try block(shop)
     #expect(block["complete"] as? Bool == false)
     #expect("\(block["incomplete_reasons"] ?? "")".contains("P-256"))
-    // On its own the command says what is wrong, and where.
+    // The command alone reports the problem.
     let alone = try await shop.nightAudit("tie-out", "--as-of", Rehearsal.asOf)
     #expect(alone.status == 78 && alone.errors.contains("appStoreConnect.privateKeyFile"))
   }
 
-  /// Silence is not a no.
+  /// A missing report closes no finding.
   @Test func whatWasFoundStandsWhereTheTieOutCannotBeRead() async throws {
     let shop = try await shop()
     _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
@@ -88,7 +85,6 @@ struct TieOutNightTests {
     #expect(try await shop.value(open) == found)
     let listed = rows(try shop.files(shop.reports + "/latest")["findings.csv"] ?? Data())
     #expect(listed.contains { $0["kind"] == "unreported_by_shop" && $0["severity"] == "major" })
-    // Some of its kind are less, and are told so.
     try await shop.execute("UPDATE night_audit.findings SET severity = 'minor' WHERE kind = 'unreported_by_shop'")
     let told = try await shop.nightAudit("findings", "list", more: ["--kind", "unreported_by_shop", "--json"])
     #expect(told.output.contains("minor") && !told.output.contains("major"), "\(told)")

@@ -2,14 +2,11 @@ import Crypto
 import Foundation
 import Testing
 
-/// What an auditor is shown is what was written, or the first thing that is not is named.
+/// `verify` confirms stored records, or names the first mismatch.
 @Suite struct TrailTests {
-  /// Something that somebody with all rights does to what is stored.
   struct Tampering: CustomTestStringConvertible, Sendable {
     var testDescription: String
-    /// Triggers are off meanwhile.
     var sql: String
-    /// What `verify` says about it.
     var found: String
 
     init(_ description: String, _ found: String, _ sql: String) {
@@ -19,7 +16,7 @@ import Testing
 
   private static let middle = "(SELECT (min(evidence_id) + max(evidence_id)) / 2 FROM night_audit.evidence)"
   private static let lastRow = "night_audit.trail WHERE entry_id > (SELECT max(entry_id) - 2 FROM night_audit.trail)"
-  /// Recomputes the hashes of the trail from an entry on, as somebody would who knows how.
+  /// Recomputes the hashes of the trail from an entry on, like a knowledgeable attacker.
   private static let rehash = """
     DO $$
     DECLARE
@@ -178,7 +175,6 @@ import Testing
     try await shop.execute(
       "INSERT INTO night_audit.run_events (run_id, event, actor, detail) SELECT run_id, 'prepared_by', 'Ana', 'Ana' FROM night_audit.runs"
     )
-    // What people did is covered by the next entry.
     let pending = try await shop.nightAudit("verify")
     #expect(pending.status == 0 && pending.output.contains("1 that the next entry covers"), "\(pending)")
     try await shop.execute("SELECT night_audit.append_trail('asked', NULL)")
@@ -192,7 +188,6 @@ import Testing
       #expect(result.status == 0, "\(result)")
     }
 
-    // Each in a database of its own, made from this one.
     let name = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
     for (number, tampering) in Self.tamperings.enumerated() {
       let copy = "\(name)_\(number)"
@@ -241,7 +236,7 @@ import Testing
       await #expect(throws: (any Error).self, "\(change)") { try await shop.execute(change) }
     }
     #expect(try await shop.nightAudit("verify").status == 0)
-    // What fails later is said once, and a run without a report comes to nothing else either.
+    // A later failure is recorded once, and a run without a report keeps its status.
     try await shop.execute(
       """
       UPDATE night_audit.runs SET exit_status = 73;
@@ -256,12 +251,11 @@ import Testing
     }
   }
 
-  /// Folders that had their time, runs that were forgotten, months that were let go.
+  /// Removed folders, forgotten runs and released months.
   @Test func whatIsLetGoLeavesTheTrailWhole() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let first = try await shop.value("SELECT run_id FROM night_audit.runs")
-    // A month that is over: what was recorded moves there, as if it had been then.
     try await shop.execute(
       """
       SET session_replication_role = replica;
@@ -293,7 +287,7 @@ import Testing
     #expect(run.status == 0, "\(run)")
   }
 
-  /// Changes a published report, with sums that fit, in the name of a run that there is not.
+  /// Changes a published report with matching sums, under an unknown run.
   private func forge(_ shop: Rehearsal, _ folder: String, command: String) throws {
     _ = try shop.edit("orders.csv", in: folder)
     let run = #"{"run_id": "\#(UUID().uuidString.lowercased())", "command": "\#(command)"}"#
@@ -311,11 +305,11 @@ import Testing
       let run = try await shop.nightAudit("verify", "--run", "latest")
       #expect(run.status == 70 && run.output.contains("of which nobody knows"), "\(run)")
     }
-    // What only decides is of no run, wherever it lies.
+    // `reconcile` belongs to no run.
     #expect(try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", out).status == 3)
     let reconciled = try await shop.nightAudit("verify", out)
     #expect(reconciled.status == 0 && reconciled.output.contains("as of every reconcile"), "\(reconciled)")
-    // A report of a run that this database does not know is replaced only when a person says so.
+    // A report of an unknown run is replaced only with `--adopt`.
     let run = try await shop.value("SELECT run_id FROM night_audit.runs")
     let before = try shop.files(folder)
     let refused = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
@@ -348,7 +342,7 @@ import Testing
     #expect(forged.status == 70 && forged.output.contains("is missing"), "\(forged)")
   }
 
-  /// That an earlier report of the day had its time excuses nobody who takes the one that was made anew.
+  /// An earlier removal of the day's report does not explain a missing new one.
   @Test func aFolderThatIsTakenIsMissedWhateverWasRemovedBefore() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
@@ -368,9 +362,7 @@ import Testing
 }
 
 extension Rehearsal {
-  /// Changes a file of a report folder, and its sums so that they fit.
-  ///
-  /// - Returns: the digest of the new `SHA256SUMS`.
+  /// Changes a file and its sums; returns the digest of the new `SHA256SUMS`.
   func edit(_ file: String, in folder: String) throws -> String {
     func digest(_ path: String) throws -> String {
       SHA256.hash(data: try Data(contentsOf: URL(filePath: path))).map { String(format: "%02x", $0) }.joined()
@@ -386,7 +378,6 @@ extension Rehearsal {
     return try digest(folder + "/SHA256SUMS")
   }
 
-  /// In the cluster's own database.
   fileprivate func executeElsewhere(_ sql: String) async throws {
     let name = conninfo.split(separator: "=").last.map(String.init) ?? ""
     try await execute(sql, conninfo: conninfo.replacing("dbname=\(name)", with: "dbname=postgres"))

@@ -1,8 +1,7 @@
 import Foundation
 import Testing
 
-/// `night-audit trust` as operators see it. Certificates that fit Apple's pins cannot be made here, so these are the ways
-/// in which it refuses.
+/// Failures of `night-audit trust`. Certificates that match Apple's pins cannot be made here.
 @Suite struct TrustTests {
   private func trust(
     _ directory: TemporaryDirectory, roots: String, _ arguments: String...
@@ -25,7 +24,6 @@ import Testing
 
   @Test func aMirrorThatIsNotThereIsNamed() async throws {
     let directory = try TemporaryDirectory()
-    // Port 1 is nobody's.
     let result = try await trust(directory, roots: directory.file("roots"), "--from", "http://127.0.0.1:1/apple/")
     #expect(result.status == 78)
     #expect(result.errors.contains("http://127.0.0.1:1/apple/AppleRootCA-G3.cer"), "\(result.errors)")

@@ -1,12 +1,10 @@
 import Foundation
 import Testing
 
-/// How others notice what a night came to.
 @Suite struct WatchTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// Writes what is posted to it, one line each: path and body, in order.
   private static let monitor = #"""
     import http.server, json, os, sys
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -70,7 +68,7 @@ import Testing
         "night_audit_apple_latency_seconds_count ",
       ] { #expect(text.contains("\n" + name), "\(name)") }
 
-      // Nobody is alarmed, or shown, by a name that is not written. There was no complete night yet.
+      // Alerts and dashboard only use metrics that are written, except for a complete night's.
       let written = Set(text.matches(of: /night_audit_[a-z_]+/).map { String($0.0) })
       for file in ["night-audit-alerts.yaml", "night-audit-dashboard.json"] {
         let read = try String(contentsOf: Self.root.appending(path: "cron/\(file)"), encoding: .utf8)
@@ -79,7 +77,6 @@ import Testing
         #expect(names.subtracting(written) == ["night_audit_last_complete_timestamp_seconds"], "\(file)")
       }
 
-      // The counts are those of what Apple was asked.
       let replies = text.firstMatch(of: /night_audit_apple_latency_seconds_count (\d+)/).flatMap { Int($0.1) }
       let asked = try shop.requests().count
       #expect(replies == asked)
@@ -87,14 +84,12 @@ import Testing
       #expect(counted.reduce(0) { $0 + (Int($1.2) ?? 0) } == asked)
       #expect(counted.contains { $0.1 == "answered" }, "\(text)")
 
-      // A night that fails is told as such.
       try await shop.execute("ALTER TABLE sales.deliveries RENAME TO gone")
       let failed = try await run()
       #expect(failed.status == 78, "\(failed.status) \(failed.errors)")
       #expect(try pings().last?[0] == "/secret-uuid/fail")
       let after = try String(contentsOfFile: metrics, encoding: .utf8)
       #expect(after.contains("night_audit_exit_status 78\n"))
-      // What was open is open still.
       func findings(_ text: String) -> [Substring] {
         text.split(separator: "\n").filter { $0.contains(/^night_audit_(findings|at_stake)/) }
       }
@@ -143,7 +138,6 @@ import Testing
     #expect(judged.status == 0, "\(judged)")
   }
 
-  /// The crontab's `recheck` mails what is wrong, and nothing of an answer that Apple owes.
   @Test(arguments: [0, 3, 69]) func cronMailsNoAnswerThatAppleOwes(_ status: Int) async throws {
     let crontab = try String(contentsOf: Self.root.appending(path: "cron/night-audit.crontab"), encoding: .utf8)
     let line = try #require(crontab.split(separator: "\n").first { $0.hasPrefix("5,35") })
@@ -165,7 +159,7 @@ import Testing
     #expect(result.errors.contains("notify.pingUrl was not reached"), "\(result.errors)")
   }
 
-  /// A shop where nothing happens, so that its nights are complete and alike.
+  /// An empty shop, so that its nights are complete and equal.
   @Test(arguments: [("change", "1"), ("always", "3")])
   func aNightWithoutNewsIsMailedToThoseWhoAskedForEveryNight(_ word: String, mails: String) async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -199,7 +193,6 @@ import Testing
       #expect(line.contains(run), "\(line)")
       if format == "json" { _ = try JSONSerialization.jsonObject(with: Data(line.utf8)) }
     }
-    // So does the line that says why there is no report.
     try await shop.execute("ALTER TABLE sales.deliveries RENAME TO gone")
     let failed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--log-format", format)
     let last = try #require(failed.errors.split(separator: "\n").last.map(String.init))
@@ -215,7 +208,7 @@ import Testing
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let status = try await shop.nightAudit("status", "--json")
     let document = try #require(try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any])
-    // That one of long ago was made just now is no sign that tonight's has come.
+    // An old night made just now does not mean that tonight's is done.
     let asOf = try Date(Rehearsal.asOf, strategy: .iso8601)
     #expect(document["overdue"] as? Bool == (Date.now > asOf.addingTimeInterval(30 * 3_600)))
     let patient = try await shop.nightAudit(
@@ -236,7 +229,7 @@ import Testing
     #expect(try await shop.nightAudit("verify", shop.directory.url.path).status == 1)
     #expect(try await shop.nightAudit("verify", "x", "--run", "y").status == 64)
 
-    // Its runs stay what they are, whatever the server makes of their time zone.
+    // Runs keep their dates in any time zone of the server.
     let elsewhere = try await shop.nightAudit(
       "run", more: ["--offline", "--as-of", "2026-11-21T03:00:00Z"],
       environment: ["NIGHT_AUDIT_REPORT_TIME_ZONE": "GMT+0200"])
@@ -252,7 +245,6 @@ import Testing
       let environment = [
         "NIGHT_AUDIT_NOTIFY_PING_URL": url, "NIGHT_AUDIT_METRICS_TEXTFILE": shop.directory.file("night_audit.prom"),
       ]
-      /// Of a night that was made late, too, when it was made.
       func status() async throws -> [String: Any] {
         let said = try await shop.nightAudit("status", "--json").output
         return try #require(try JSONSerialization.jsonObject(with: Data(said.utf8)) as? [String: Any])
@@ -290,12 +282,12 @@ import Testing
     let findings =
       "SELECT string_agg(finding_id, ',' ORDER BY finding_id) FROM night_audit.findings WHERE closed_at IS NULL"
     let before = try await shop.value(findings)
-    // A later night that found most of it gone, as one with a wrong clock would; a person had let it pass.
+    // A later night with most orders missing, accepted by a person.
     try await shop.execute("CREATE SCHEMA kept; CREATE TABLE kept.orders AS TABLE sales.orders; TRUNCATE sales.orders")
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z", "--accept").status))
     #expect(try await shop.value(findings) != before)
     try await shop.execute("INSERT INTO sales.orders SELECT * FROM kept.orders")
-    // What a later night says is built on the one before it.
+    // A later night depends on the one before.
     let first = try await shop.value("SELECT run_id FROM night_audit.runs ORDER BY as_of LIMIT 1")
     let refused = try await shop.nightAudit("runs", "forget", first)
     #expect(refused.status == 64 && refused.errors.contains("the newest before the others"), "\(refused)")
@@ -307,16 +299,14 @@ import Testing
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.runs WHERE publication = 'forgotten' AND complete IS NULL")
         == "1")
-    // Only once; and nothing is told of a report that is gone.
     let run = try await shop.value("SELECT run_id FROM night_audit.runs WHERE publication = 'forgotten'")
     let again = try await shop.nightAudit("runs", "forget", run)
     #expect(again.status == 1 && again.errors.contains("was forgotten before"), "\(again)")
     #expect(try await shop.nightAudit("runs").output.contains("forgotten"))
-    // Nor is it the last night, however late it began.
     let status = try await shop.nightAudit("status").output
     #expect(status.contains("Last night     2026-11-19: incomplete") && !status.contains("/2026-11-20"), "\(status)")
 
-    // Made again, that night has replaced its report: taken back, it leaves the day without any.
+    // The re-run had replaced its report, so undoing it leaves the day without one.
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-20T09:00:00Z", "--accept").status))
     let taken = try await shop.nightAudit("runs", "forget", "latest")
     #expect(taken.output.contains("no report is about 2026-11-19"), "\(taken)")

@@ -1,6 +1,5 @@
 import Foundation
 
-/// Rows of a report's CSV file by column name.
 func rows(_ data: Data) -> [[String: String]] {
   var records: [[String]] = [[]]
   var field: [UInt8] = []

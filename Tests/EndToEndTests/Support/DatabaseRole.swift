@@ -3,22 +3,20 @@ import Postgres
 import Synchronization
 import TestSupport
 
-/// Who acts in a shop's database. The page about the audit trail says how its roles are made; here they are made so.
+/// The roles in a shop's database, created as on the page about the audit trail.
 enum DatabaseRole: String {
-  /// Runs nights, and everything else but `init`.
+  /// Runs nights and everything else but `init`.
   case writer = "night_audit"
-  /// Reads what BI tools read.
+  /// Reads the views.
   case reader = "finance"
-  /// Keeps the schema; and a test, which changes what nobody else may.
+  /// Owns the schema, and makes changes for tests.
   case superuser = "postgres"
 
-  /// The way to a database of a private cluster for this role.
   func conninfo(_ conninfo: String) -> String {
     conninfo.split(separator: " ").map { $0.hasPrefix("user=") ? "user=\(rawValue)" : String($0) }.joined(
       separator: " ")
   }
 
-  /// The page's statements for the steps of its two installations, one text each.
   static func pageStatements(_ name: String = "AuditTrail.md") throws -> [String] {
     let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
@@ -29,7 +27,6 @@ enum DatabaseRole: String {
 
   private static let made = Mutex<[String: Task<Void, any Error>]>([:])
 
-  /// Roles, and who is in which, belong to the cluster, which databases share.
   private static func makeRoles(of cluster: PrivatePostgres) async throws {
     let making = made.withLock { made in
       let making =
@@ -46,12 +43,7 @@ enum DatabaseRole: String {
     try await making.value
   }
 
-  /// Makes both schemas of a shop as a superuser, and gives the roles what the page gives them.
-  ///
-  /// - Parameters:
-  ///   - conninfo: of an empty database of the cluster.
-  ///   - cluster: nil: the shared one.
-  ///   - configuration: the file's path.
+  /// Creates both schemas of a shop as superuser and grants the page's rights.
   static func makeSchemas(
     in conninfo: String, of cluster: PrivatePostgres? = nil, configuration: String
   ) async throws {
@@ -64,12 +56,11 @@ enum DatabaseRole: String {
     let grants = try pageStatements()[0].components(separatedBy: "\n")
       .filter { $0.hasPrefix("GRANT ") && $0.contains(" ON ") }
       .map { $0.replacing("DATABASE shop", with: "DATABASE \(database)") }
-    // Whoever adds a relation to the shop grants it as well.
+    // Later relations of the shop are granted too.
     let further = "ALTER DEFAULT PRIVILEGES IN SCHEMA sales GRANT SELECT ON TABLES TO \(writer.rawValue)"
     try await execute((grants + [further]).joined(separator: "\n"), in: conninfo)
   }
 
-  /// What makes the program act as this role.
   func environment(_ conninfo: String) -> [String: String] { ["NIGHT_AUDIT_DATABASE_URL": self.conninfo(conninfo)] }
 
   private static func execute(_ sql: String, in conninfo: String) async throws {

@@ -1,53 +1,39 @@
 import Foundation
 
-/// A way to the simulated Apple on which answers suffer what no answer of Apple's own shows: sockets that hang, drip or break,
-/// bodies without an end, redirects, answers that belong to others, certificates that are not Apple's.
+/// A proxy to the simulated Apple with transport faults: hanging, dripping or broken sockets, endless bodies,
+/// redirects, mixed-up answers, wrong certificates.
 final class MoodyApple {
-  /// What becomes of each exchange.
   enum Way: String, Sendable {
-    /// As it came.
     case forward
-    /// The request is read, and nothing is ever said.
+    /// Reads the request and never answers.
     case hang
-    /// The answer comes a byte at a time, for hours.
     case drip
-    /// The connection is reset once the request is there.
+    /// Resets the connection after the request.
     case reset
-    /// The connection is reset in the middle of the answer.
+    /// Resets the connection within the answer.
     case cut
-    /// Five megabytes that decompress to a gibibyte.
+    /// 5 MB that decompress to 1 GiB.
     case bomb
-    /// 200 MB of JSON.
     case endless
-    /// A header that does not end.
     case headers
-    /// Bytes that are no HTTP.
     case nonsense
-    /// Sent elsewhere, where the true answer waits.
+    /// Redirects to the correct answer.
     case redirect
-    /// What a hotel's network says instead, with status 200.
+    /// A captive portal's page with status 200.
     case page
-    /// Each answer twice, so that the second one waits for the next question.
+    /// Each answer twice, so that the second one is read for the next request.
     case echo
-    /// To each question of a kind the answer to the first one.
+    /// The first answer for every request of a kind.
     case another
-    /// Every list with each of its entries twice.
     case duplicates
-    /// Every list the other way round.
     case reversed
   }
 
-  /// How the other side shows who it is.
   enum Certificate: String, Sendable {
-    /// Plain HTTP.
     case none
-    /// Signed by a root that is trusted.
     case trusted
-    /// The same, but its time is over.
     case expired
-    /// The same, but of another host.
     case otherHost
-    /// Signed by a root that nobody knows.
     case foreign
   }
 
@@ -56,7 +42,6 @@ final class MoodyApple {
   private let port: Int
   private let certificate: Certificate
 
-  /// - Parameter simulator: the port that the truth is at.
   init(before simulator: Int, _ way: Way, certificate: Certificate = .none) async throws {
     directory = try TemporaryDirectory()
     self.certificate = certificate
@@ -71,7 +56,6 @@ final class MoodyApple {
 
   deinit { running.kill() }
 
-  /// What a night is run with, so that it asks through here.
   var environment: [String: String] {
     let address = certificate == .none ? "http://127.0.0.1:\(port)" : "https://localhost:\(port)"
     var environment = [
@@ -87,11 +71,10 @@ final class MoodyApple {
     return environment
   }
 
-  /// A root that is trusted, one that is not, and what the server shows. The library has the program read our trusted roots
-  /// where it looks for the system's.
+  /// Creates a trusted and an untrusted root, and the server's certificate. The preloaded library replaces the system's
+  /// roots.
   private static func certify(_ certificate: Certificate, in directory: TemporaryDirectory) async throws {
     let name = certificate == .otherHost ? "elsewhere.example.com" : "localhost"
-    // From the day before yesterday to yesterday, or to tomorrow.
     let days = certificate == .expired ? "-1" : "1"
     let root = certificate == .foreign ? "unknown" : "trusted"
     let script = """

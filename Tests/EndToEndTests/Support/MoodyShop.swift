@@ -4,29 +4,26 @@ import TestSupport
 
 @testable import SampleWorlds
 
-/// A shop whose one night begins again and again, each time in a copy of its database and with Apple in another mood.
+/// A shop whose night is repeated under different fault profiles, each time in a copy of its database.
 struct MoodyShop {
-  /// A night's as-of; orders from November on are listed.
   typealias Instant = String
 
-  /// The night that is tried, and the one after it.
   private(set) var first: Instant
   private(set) var second: Instant
   private let directory: TemporaryDirectory
   private let environment: [String: String]
   private let conninfo: String
   private let control: SimulatorControl
-  /// Who keeps the simulated Apple running.
   private let owner: AnyObject
 
-  /// Everything that a shop can meet; nothing was asked yet.
+  /// A shop with all scenarios, before the first question.
   init(_ channel: Mood.Channel) async throws {
     first = "2026-11-20T00:00:00Z"
     second = "2026-11-21T00:00:00Z"
     environment = channel == .signedReceipts ? ["NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt"] : [:]
     switch channel {
     case .serverApi, .signedReceipts:
-      // The second night knows what was written after the first, and may have older answers about it than the calm one.
+      // The second night may have older answers about rows written after the first.
       let later = Set(Scenario.afterwards.map(\.name))
       let scenarios = KnownTruthNightTests.scenarios.filter { !later.contains($0.name) }
       let told = ToldShop(KnownShop(telling: scenarios, seed: 1))
@@ -45,7 +42,7 @@ struct MoodyShop {
     (directory, environment, control, owner) = (shop.directory, shop.environment, shop.control, shop.owner)
   }
 
-  /// The same shop after a night of fair weather, so long ago that all answers are stale.
+  /// The shop after an undisturbed night so long ago that all answers are stale.
   func knowing() async throws -> MoodyShop {
     let database = try await copy()
     _ = try await night(.fair, in: database, first)
@@ -54,15 +51,11 @@ struct MoodyShop {
 
   func copy() async throws -> String { try await PrivatePostgres.shared().copyDatabase(conninfo) }
 
-  /// What a night said.
   struct Night {
     var result: Program.Result
     var findings: [[String: String]]
-    /// Disposition and payment by order.
     var dispositions: [String: String]
-    /// Why it is not complete, and what to do.
     var reasons: String
-    /// The memory that it took, in bytes.
     var peak: Int
 
     var ids: Set<String> { Set(findings.compactMap { $0["finding_id"] }) }
@@ -71,8 +64,7 @@ struct MoodyShop {
       Set(findings.filter { FindingKind(rawValue: $0["kind"] ?? "")?.accuses ?? true }.compactMap { $0["finding_id"] })
     }
 
-    /// Findings without what depends on when they were first seen, how often was asked, and in which night: goods are given
-    /// and taken by an answer of the night itself.
+    /// Findings without times, attempts, and actions that depend on the night's own answers.
     var lasting: Set<[String: String]> {
       Set(
         findings.map { finding in
@@ -98,7 +90,7 @@ struct MoodyShop {
     ]
     switch mood.outcome {
     case .fair: break
-    // It ends by itself, long before.
+    // The night ends by itself, long before.
     case .refused: arguments += ["--max-duration", "1m"]
     case .silence, .parts:
       environment["NIGHT_AUDIT_APPSTORE_TIMEOUT"] = "1s"
@@ -118,7 +110,6 @@ struct MoodyShop {
       reasons: (told?["incomplete_reasons"] as? [String] ?? []).joined(separator: "\n"), peak: peak)
   }
 
-  /// Why an order is judged as it is.
   func explain(_ order: String, in database: String, _ asOf: Instant) async throws -> String {
     let result = try await Program.nightAudit.run(
       ["explain", order, "--as-of", asOf, "--config", directory.file("night-audit.yaml")],

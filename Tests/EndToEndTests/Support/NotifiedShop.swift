@@ -4,9 +4,8 @@ import FoundationNetworking
 import Postgres
 import TestSupport
 
-/// A shop that Apple notifies: a few orders, an App Store with a clock of its own, and apps with keys.
+/// A shop with notifications: a few orders, an App Store with its own clock, and apps with keys.
 final class NotifiedShop {
-  /// The first night.
   static let start: Int64 = 1_795_143_600_000
   static let day: Int64 = 86_400_000
 
@@ -15,11 +14,7 @@ final class NotifiedShop {
   private let appStore: Program.Running
   private let port: Int
 
-  /// - Parameters:
-  ///   - transactions: of the world; what is left out is the same for all.
-  ///   - apps: the apps' names; their bundle ids are `com.example.NAME`.
-  ///   - faulty: the app whose key Apple does not know.
-  ///   - latency: how long each answer takes.
+  /// - Parameter faulty: the app whose key Apple does not know.
   init(
     transactions: [[String: Any]], apps: [String] = ["game"], faulty: String? = nil, latency: String = "0"
   ) async throws {
@@ -87,14 +82,13 @@ final class NotifiedShop {
       """
   }
 
-  /// Adds a section to the configuration.
   func configure(_ section: String) throws {
     let file = directory.file("night-audit.yaml")
     try (String(contentsOfFile: file, encoding: .utf8) + "\n" + section).write(
       toFile: file, atomically: true, encoding: .utf8)
   }
 
-  /// An order of one user that names a transaction and was delivered, both at the given time in milliseconds.
+  /// Adds a delivered order of one user that states a transaction, both at the given time in milliseconds.
   func sell(_ orderId: String, naming transactionId: String, at time: Int64, product: String = "gems.100") async throws
   {
     try await execute(
@@ -108,12 +102,11 @@ final class NotifiedShop {
       """)
   }
 
-  /// Some nights after the first, as the command line has it.
   static func asOf(_ nights: Int64) -> String {
     Date(timeIntervalSince1970: Double((start + nights * day) / 1_000)).ISO8601Format()
   }
 
-  /// Lets the App Store's clock come to a night, and runs the night.
+  /// Sets the App Store's clock and runs a night.
   func night(_ nights: Int64, _ arguments: String...) async throws -> Program.Result {
     try await setClock(nights)
     return try await run(["run", "--as-of", Self.asOf(nights)] + arguments)
@@ -129,7 +122,6 @@ final class NotifiedShop {
     try await Program.nightAudit.run(arguments + ["--config", directory.file("night-audit.yaml")])
   }
 
-  /// Steers the simulator.
   func control(_ path: String, _ body: String) async throws {
     guard let url = URL(string: "http://127.0.0.1:\(port)/simulator/\(path)") else { return }
     var request = URLRequest(url: url)
@@ -139,9 +131,7 @@ final class NotifiedShop {
     guard (response as? HTTPURLResponse)?.statusCode == 200 else { throw Rehearsal.Failure("\(path) was refused") }
   }
 
-  /// How often Apple was asked so far, under a path.
-  ///
-  /// - Parameter id: counts the questions about it alone.
+  /// The number of requests under a path. `id` counts only those about it.
   func requests(_ path: String = "/", about id: String? = nil) throws -> Int {
     guard let log = try? String(contentsOfFile: directory.file("requests"), encoding: .utf8) else { return 0 }
     return log.split(separator: "\n").count { line in
@@ -168,7 +158,6 @@ final class NotifiedShop {
     try Data(contentsOf: URL(fileURLWithPath: directory.file("reports") + "/\(night)/\(name)"))
   }
 
-  /// A field of a night's `summary.json`.
   func summary<Value>(_ key: String, night: String) throws -> Value? {
     let document = try JSONSerialization.jsonObject(with: file("summary.json", night: night)) as? [String: Any]
     return document?[key] as? Value

@@ -1,31 +1,26 @@
 import Foundation
 
-/// A way to the database that counts what a program sends, and at a given one ends the program or tells it to end, or forwards
-/// nothing more: a kill or a signal at any instant, or a server that says nothing, without a clock. Or it ends one connection
-/// at one message.
+/// A proxy to the database that counts what a program sends. At a given count it kills, signals, pauses or cuts off the
+/// program, or ends one connection at one message; no clock is needed.
 final class Passage {
-  /// A message of the protocol: `>Q` a query, `<Z` the server is ready; `>` alone begins a connection (PostgreSQL, "Message
+  /// A message of the protocol: `>Q` is a query, `<Z` ReadyForQuery, `>` alone the startup (PostgreSQL, "Message
   /// Formats").
   struct Message: CustomStringConvertible {
     var kind: String
-    /// Which of its kind, from 1, over all connections.
     var number: Int
-    /// Half of it is forwarded, not nothing.
     var isHalf: Bool
 
     var description: String { "\(isHalf ? "within" : "before") the \(number). \(kind)" }
   }
 
   enum Ending: String {
-    /// SIGKILL to whoever sent it.
+    /// SIGKILL to the sender.
     case kill
-    /// SIGTERM, and forwarding goes on.
     case terminate
-    /// SIGHUP, and forwarding goes on.
     case hangUp
-    /// It is told, and what is sent waits until `goOn`: something happens to the server meanwhile.
+    /// Notifies the test and holds everything until `goOn`.
     case hold
-    /// Nothing is forwarded from then on, in neither direction, and connections stay open.
+    /// Forwards nothing more, in either direction; connections stay open.
     case stall
   }
 
@@ -33,10 +28,7 @@ final class Passage {
   private let running: Program.Running
   let conninfo: String
 
-  /// - Parameters:
-  ///   - conninfo: of the database, on a Unix socket of port 5432.
-  ///   - last: the number of what is not forwarded any more; 0 forwards everything.
-  ///   - cut: where the connection ends that has it; all others are left alone.
+  /// - Parameter last: the count of the first message that is not forwarded; 0: forwards everything.
   init(to conninfo: String, _ ending: Ending = .kill, at last: Int = 0, cut: Message? = nil) async throws {
     directory = try TemporaryDirectory()
     let host = conninfo.split(separator: " ").first { $0.hasPrefix("host=") }?.dropFirst(5) ?? ""
@@ -53,21 +45,17 @@ final class Passage {
     }
   }
 
-  /// Ends at once, and with it every connection that leads through here.
   func stop() { running.kill() }
 
   deinit { stop() }
 
-  /// How much was sent so far.
   var count: Int {
     let text = try? String(contentsOfFile: directory.file("count"), encoding: .utf8)
     return text.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0
   }
 
-  /// Forwards what was held.
   func goOn() throws { try Data().write(to: URL(fileURLWithPath: directory.file("count.go"))) }
 
-  /// How many messages of each kind have passed, once all connections have ended; `cut` is 1 where one was cut.
   func messages() async throws -> [String: Int] {
     while true {
       let kinds = try JSONDecoder().decode(
@@ -77,7 +65,6 @@ final class Passage {
     }
   }
 
-  /// How much was sent in all, once all connections have ended.
   func total() async throws -> Int {
     _ = try await messages()
     return count

@@ -1,8 +1,7 @@
 import Foundation
 
-/// The programs as users run them, from the folder that this test program was built into.
+/// Programs as users run them, from the build folder of this test program.
 struct Program {
-  /// What a finished program left behind.
   struct Result {
     var status: Int32
     var output: String
@@ -19,13 +18,12 @@ struct Program {
   static let nightAudit = Program("night-audit")
   static let simulator = Program("app-store-simulator")
 
-  /// Runs to the end. Output goes through files, so that no full pipe can stop the program.
+  /// Runs to the end. Output goes through files, so that no full pipe can block the program.
   func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
     let running = try start(arguments, environment: environment)
     return await running.finish()
   }
 
-  /// Runs to the end, and tells how much memory it took at most, in bytes.
   func measured(
     _ arguments: [String], environment: [String: String] = [:]
   ) async throws -> (result: Result, peak: Int) {
@@ -43,7 +41,6 @@ struct Program {
     return (result, (Int(peak) ?? .max >> 10) << 10)
   }
 
-  /// Starts without waiting.
   func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Running {
     let directory = try TemporaryDirectory()
     let output = directory.file("output")
@@ -57,8 +54,7 @@ struct Program {
       .merging(Program.patience(arguments)) { $1 }.merging(environment) { $1 }
     process.standardInput = FileHandle.nullDevice
     let handles = try [output, errors].map { try FileHandle(forWritingTo: URL(fileURLWithPath: $0)) }
-    // Foundation keeps them for as long as this process lives, and a server with a thousand inherited descriptors
-    // does not start.
+    // Closed because Foundation would keep them, and a server with a thousand inherited descriptors does not start.
     defer { for handle in handles { try? handle.close() } }
     process.standardOutput = handles[0]
     process.standardError = handles[1]
@@ -71,7 +67,7 @@ struct Program {
     return Running(process: process, ended: ended, directory: directory, output: output, errors: errors)
   }
 
-  /// Rehearsed nights may lie ahead of this machine's clock, which a run refuses by more than the skew.
+  /// Nights of tests may be ahead of this machine's clock, which a run rejects beyond the skew.
   private static func patience(_ arguments: [String]) -> [String: String] {
     guard let option = arguments.firstIndex(of: "--as-of"), arguments.indices.contains(option + 1),
       let asOf = try? Date(arguments[option + 1], strategy: .iso8601), asOf > .now
@@ -79,7 +75,6 @@ struct Program {
     return ["NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "30d"]
   }
 
-  /// A program that is running.
   struct Running {
     let process: Process
     fileprivate let ended: AsyncStream<Int32>
@@ -87,8 +82,7 @@ struct Program {
     fileprivate let output: String
     fileprivate let errors: String
 
-    /// Ends it at once. Foundation starts programs with the signal mask of whatever thread it is on, so one that does
-    /// not unblock SIGTERM itself may never hear it.
+    /// SIGKILL, because Foundation starts programs with the thread's signal mask, which may block SIGTERM.
     func kill() { if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) } }
 
     func finish() async -> Result {
@@ -101,7 +95,6 @@ struct Program {
   }
 }
 
-/// A directory that is removed with its last user.
 final class TemporaryDirectory: Sendable {
   let url: URL
 

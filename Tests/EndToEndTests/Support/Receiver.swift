@@ -1,12 +1,12 @@
 import Foundation
 
-/// A server on loopback that reports are sent to: a Python program that writes its port into a file when it listens.
+/// A loopback server that receives reports: a Python program that writes its port into a file.
 final class Receiver {
   let directory: TemporaryDirectory
   let port: Int
   private let running: Program.Running
 
-  /// - Parameter arguments: come behind the directory for what is received and the file for the port.
+  /// - Parameter arguments: follow the output directory and the port file.
   init(_ program: String, _ arguments: [String] = [], python: String = TestTools.python) async throws {
     directory = try TemporaryDirectory()
     try program.write(toFile: directory.file("receiver.py"), atomically: true, encoding: .utf8)
@@ -16,7 +16,7 @@ final class Receiver {
     port = try await Rehearsal.port(in: directory.file("port"), of: running)
   }
 
-  // Python's servers do not all end when they are asked to.
+  // SIGKILL, because not all Python servers end on SIGTERM.
   deinit { running.kill() }
 
   func stop() { running.kill() }
@@ -24,8 +24,7 @@ final class Receiver {
   var got: String { directory.file("got") }
 }
 
-/// What `make test` installs from PyPI beside the build: see Tests/requirements.txt. Without a network it is not there, and
-/// its tests are left out.
+/// Tools that `make test` installs from PyPI (Tests/requirements.txt). Without a network their tests are skipped.
 enum TestTools {
   static let python =
     URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -34,7 +33,6 @@ enum TestTools {
   static var areInstalled: Bool { FileManager.default.isExecutableFile(atPath: python) }
 }
 
-/// A certificate for `localhost` that nobody but its holder trusts.
 struct Certificate {
   let certificate: String
   let key: String
@@ -50,7 +48,7 @@ struct Certificate {
   }
 }
 
-/// The receivers' programs. Each looks through /proc for the secret while it is being spoken to.
+/// The receivers' programs. Each searches /proc for the secret during a delivery.
 enum ReceiverProgram {
   private static let exposure = #"""
     import glob, json, os, sys
@@ -76,7 +74,7 @@ enum ReceiverProgram {
 
     """#
 
-  /// SMTP over TLS with a password. The first mail is put off with 451. Arguments: certificate, key, password file.
+  /// SMTP over TLS with a password; defers the first mail with 451. Arguments: certificate, key, password file.
   static let mail =
     exposure + #"""
       import asyncio, ssl, warnings
@@ -121,8 +119,7 @@ enum ReceiverProgram {
       asyncio.run(serve())
       """#
 
-  /// PUT over TLS, believed only when signed as AWS documents it (Signature Version 4, single chunk).
-  /// Arguments: certificate, key, file with the secret access key.
+  /// PUT over TLS with AWS Signature Version 4 (single chunk). Arguments: certificate, key, secret access key file.
   static let storage =
     exposure + #"""
       import hashlib, hmac, re, ssl
@@ -184,7 +181,7 @@ enum ReceiverProgram {
       server.serve_forever()
       """#
 
-  /// SFTP with a password; the fingerprint of the host's key goes into the file `fingerprint`. Argument: password file.
+  /// SFTP with a password; writes the host key's fingerprint into the file `fingerprint`. Argument: password file.
   static let sftp =
     exposure + #"""
       import asyncio, asyncssh

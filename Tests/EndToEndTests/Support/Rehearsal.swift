@@ -7,18 +7,12 @@ final class Rehearsal {
   static let asOf = "2026-11-20T03:00:00Z"
 
   let directory: TemporaryDirectory
-  /// Of its database.
   let cluster: PrivatePostgres
   let conninfo: String
   private let appStore: Program.Running
   let port: Int
 
-  /// A sample shop of 500 orders, loaded and ready; nothing was asked yet.
-  ///
-  /// - Parameters:
-  ///   - arguments: of the simulator.
-  ///   - options: of the shop.
-  ///   - cluster: for its databases; nil: the shared one.
+  /// A loaded sample shop of 500 orders, before the first question.
   static func sampleShop(
     simulator arguments: [String] = [], shop options: [String] = [], in cluster: PrivatePostgres? = nil
   ) async throws -> Rehearsal {
@@ -55,7 +49,7 @@ final class Rehearsal {
 
   deinit { appStore.kill() }
 
-  /// The file appears in one piece when the simulator listens.
+  /// The file is complete once the simulator listens.
   static func port(in file: String, of program: Program.Running) async throws -> Int {
     while program.process.isRunning {
       if let text = try? String(contentsOfFile: file, encoding: .utf8),
@@ -96,7 +90,6 @@ final class Rehearsal {
       """
   }
 
-  /// Runs night-audit with this shop's configuration.
   func nightAudit(
     _ arguments: String..., more: [String] = [], environment: [String: String] = [:]
   ) async throws -> Program.Result {
@@ -104,7 +97,6 @@ final class Rehearsal {
       arguments + more + ["--config", directory.file("night-audit.yaml")], environment: environment)
   }
 
-  /// Starts a night without waiting for its end.
   func startNight(_ arguments: String...) throws -> Program.Running {
     try Program.nightAudit.start(
       ["run", "--as-of", Rehearsal.asOf, "--config", directory.file("night-audit.yaml")] + arguments)
@@ -112,7 +104,7 @@ final class Rehearsal {
 
   private func load(_ shop: String) async throws {
     for (table, key) in [("orders", "order_id"), ("receipts", "receipt_id"), ("deliveries", "delivery_id")] {
-      // Through psql's own CSV reader, as a shop would load them.
+      // By psql's CSV reader, as a shop would load them.
       let result = try await Program(path: "/usr/bin/env").run([
         "psql", "--no-psqlrc", "--quiet", "--dbname", DatabaseRole.superuser.conninfo(conninfo), "--command",
         "\\copy sales.\(table) FROM '\(shop)/\(table).csv' CSV HEADER",
@@ -121,9 +113,6 @@ final class Rehearsal {
     }
   }
 
-  /// One value from the database.
-  ///
-  /// - Parameters: as in `execute`.
   func value(
     _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
   ) async throws -> String {
@@ -134,9 +123,6 @@ final class Rehearsal {
     return row ?? ""
   }
 
-  /// - Parameters:
-  ///   - conninfo: of another database of the cluster; nil: of this shop's.
-  ///   - role: whose it is.
   func execute(
     _ sql: String, conninfo: String? = nil, as role: DatabaseRole = .superuser
   ) async throws {
@@ -146,14 +132,12 @@ final class Rehearsal {
     await session.close()
   }
 
-  /// What the App Store was asked so far, one JSON line each.
   func requests() throws -> [[String: Any]] {
     try String(contentsOfFile: directory.file("requests"), encoding: .utf8).split(separator: "\n").compactMap {
       try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
     }
   }
 
-  /// The files of a report folder with their bytes.
   func files(_ folder: String) throws -> [String: Data] {
     var files: [String: Data] = [:]
     for name in try FileManager.default.contentsOfDirectory(atPath: folder) {

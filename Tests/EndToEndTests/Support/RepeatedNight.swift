@@ -3,16 +3,14 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A shop whose first night is made many times, each time in a copy of its database and with reports of its own: disturbed in
-/// one way or another, and held against the one that nobody disturbed.
+/// A shop whose first night is repeated with faults, each time in a copy of its database, and compared with the
+/// undisturbed night.
 struct RepeatedNight {
   let shop: Rehearsal
-  /// What the undisturbed night reports, but for `run.json`, which differs from run to run.
+  /// The report of the undisturbed night, without `run.json`, which differs from run to run.
   let wanted: [String: Data]
-  /// How often the undisturbed night sends something to the database.
   let sent: Int
 
-  /// - Parameter cluster: for its databases; nil: the one that all tests share.
   init(in cluster: PrivatePostgres? = nil) async throws {
     shop = try await Rehearsal.sampleShop(in: cluster)
     let calm = try await Attempt(at: shop)
@@ -42,9 +40,7 @@ struct RepeatedNight {
       ["NIGHT_AUDIT_DATABASE_URL": conninfo, "NIGHT_AUDIT_REPORT_DIRECTORY": reports]
     }
 
-    /// - Parameters:
-    ///   - through: nil: straight to the database.
-    ///   - asOf: the whole night's, or that of a run some minutes later.
+    /// - Parameter conninfo: nil: the database without a proxy.
     func start(through conninfo: String? = nil, asOf: String = Rehearsal.asOf) throws -> Program.Running {
       try Program.nightAudit.start(
         ["run", "--as-of", asOf, "--config", shop.directory.file("night-audit.yaml")],
@@ -55,7 +51,6 @@ struct RepeatedNight {
 
     var isPublished: Bool { FileManager.default.fileExists(atPath: reports + "/2026-11-19") }
 
-    /// What lies in the night's folder, without what differs from run to run.
     func files() throws -> [String: Data] {
       var files = try shop.files(reports + "/2026-11-19")
       files["run.json"] = nil
@@ -64,7 +59,6 @@ struct RepeatedNight {
 
     func value(_ sql: String) async throws -> String { try await shop.value(sql, conninfo: conninfo) }
 
-    /// How often each question has been answered, one text each.
     func answers() async throws -> Set<Substring> {
       let sql = """
         SELECT coalesce(string_agg(subject_id || ' ' || n, ',' ORDER BY subject_id), '') FROM (
@@ -73,7 +67,7 @@ struct RepeatedNight {
       return Set(try await value(sql).split(separator: ","))
     }
 
-    /// Whoever looks after a night that was disturbed finds the whole report, or none and why there is none.
+    /// After a disturbed night, the whole report exists, or none and a message.
     func isWholeOrSaid(_ night: Program.Result, of wanted: [String: Data], _ what: Comment) throws {
       if isPublished {
         #expect(try files() == wanted, what)
@@ -83,15 +77,12 @@ struct RepeatedNight {
       if night.status != 3, night.status < 128 { #expect(night.errors.contains("night-audit: "), what) }
     }
 
-    /// One more run completes it, and asks nothing again whose answer was stored.
-    ///
-    /// - Parameters:
-    ///   - asOf: as in `start`.
-    ///   - mayBeAsked: what a later run asks again by right, as a query of subjects' ids with commas between them.
+    /// One more run completes the night. It asks no stored question again but `mayBeAsked`, a query for IDs separated
+    /// by commas.
     func isMadeWhole(
       asOf: String = Rehearsal.asOf, mayBeAsked: String? = nil, _ what: Comment
     ) async throws {
-      // A server may still have to learn that the disturbed run is gone.
+      // The server may not have noticed yet that the disturbed run is gone.
       let others = """
         SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
         """
@@ -104,7 +95,6 @@ struct RepeatedNight {
       #expect(twice.isEmpty, "\(what): asked twice")
       let entries = try FileManager.default.contentsOfDirectory(atPath: reports).sorted()
       #expect(entries == ["2026-11-19", "latest"], what)
-      // What the database says of the runs is so.
       let said = try await value(
         "SELECT count(*) FROM night_audit.runs WHERE publication = 'publishing' OR publication IS NULL AND complete")
       #expect(said == "0", what)

@@ -5,19 +5,16 @@ import Postgres
 import Reconciliation
 import TestSupport
 
-/// A shop that sells since signed transactions exist: keys for the App Store Server API, a simulated Apple that checks
-/// them and signs with a chain of its own, and orders that a test writes one by one.
+/// A shop with signed transactions: keys for the App Store Server API, a simulated Apple with its own chain, and orders
+/// written by the test.
 final class SignedShop {
-  /// An app of the shop.
   struct App {
     var name: String
     var bundleId: String
     let key = P256.Signing.PrivateKey()
-    /// Whether Apple knows another key than the shop has.
     var isKeyRevoked = false
   }
 
-  /// The night before which everything happens.
   static let asOf = "2026-11-20T03:00:00Z"
   static let game = App(name: "game", bundleId: "com.example.game")
 
@@ -28,10 +25,7 @@ final class SignedShop {
   private let appStore: Program.Running
   let port: Int
 
-  /// - Parameters:
-  ///   - transactions: what Apple knows, in the form of the simulator's world.
-  ///   - audit: a line of the configuration's section.
-  ///   - signsReceipts: whether Apple signs app receipts and old ones, too, for which RSA keys have to be made.
+  /// - Parameter signsReceipts: Apple also signs app receipts and old ones, which needs RSA keys.
   init(
     apps: [App] = [game], transactions: [[String: Any]], errors: [String: Any] = [:], signsReceipts: Bool = false,
     audit: String = "testUsers: []", simulator arguments: [String] = []
@@ -60,7 +54,6 @@ final class SignedShop {
 
   deinit { appStore.kill() }
 
-  /// The same Apple with other transactions.
   func world(transactions: [[String: Any]]) throws -> String {
     try Self.world(apps: apps, transactions: transactions, errors: [:])
   }
@@ -113,7 +106,7 @@ final class SignedShop {
 
   // MARK: The shop's books
 
-  /// Writes an order of one hundred gems for 9.90 USD, delivered unless told otherwise.
+  /// Adds an order of `gems.100` for 9.90 USD.
   func order(
     _ id: String, transaction: String? = nil, app: App = game, created: String = "2026-11-18T12:00:00Z",
     isDelivered: Bool = true
@@ -131,7 +124,6 @@ final class SignedShop {
       """)
   }
 
-  /// Writes a receipt for an order.
   func receipt(_ payload: String, for order: String, received: String = "2026-11-18T12:00:01Z") async throws {
     try await execute(
       """
@@ -147,7 +139,6 @@ final class SignedShop {
     await session.close()
   }
 
-  /// One value from the database; empty for NULL.
   func value(_ sql: String) async throws -> String {
     let session = try await PostgresSession.connect(
       DatabaseRole.superuser.conninfo(conninfo), applicationName: "night-audit tests")
@@ -162,7 +153,6 @@ final class SignedShop {
     (try? Date(time, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1_000) } ?? 0
   }
 
-  /// A consumable as the simulator's world has it.
   static func gems(
     _ id: String, app: App = game, environment: String = "Production", purchased: String = "2026-11-18T12:00:00Z",
     refunded: String? = nil
@@ -179,7 +169,6 @@ final class SignedShop {
     return transaction
   }
 
-  /// What Apple signed at that time, as a client sends it to the shop.
   func signed(_ id: String, app: App = game, at time: String = "2026-11-18T12:00:00Z") async throws -> String {
     try await control("clock", #"{"now":\#(Self.milliseconds(time))}"#)
     let side = { (name: String) in
@@ -197,7 +186,7 @@ final class SignedShop {
     return transaction.jws
   }
 
-  /// What a client sends: something that Apple signed at that time about these transactions, perhaps damaged by transport.
+  /// A client's payload about these transactions, signed at that time, optionally damaged.
   func payload(
     _ form: String, _ ids: [String], at time: String, damage: String? = nil, environment: String? = nil,
     bundleId: String? = nil
@@ -213,7 +202,6 @@ final class SignedShop {
     return payload
   }
 
-  /// Turns the simulator's knobs, and gives what it answers.
   @discardableResult
   func control(_ path: String, _ body: String) async throws -> [String: Any] {
     try await SimulatorControl(port: port).turn(path, body)
@@ -221,13 +209,11 @@ final class SignedShop {
 
   private var forgotten = 0
 
-  /// What was asked since it was last forgotten, one JSON line each.
   private func requests() throws -> [Substring] {
     let lines = try String(contentsOfFile: directory.file("requests"), encoding: .utf8).split(separator: "\n")
     return Array(lines.dropFirst(forgotten))
   }
 
-  /// How often each id was asked about since it was last forgotten.
   func timesAsked() throws -> [String: Int] {
     let subjects = try requests().compactMap { line in
       let fields = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -236,7 +222,6 @@ final class SignedShop {
     return Dictionary(subjects.map { ($0, 1) }, uniquingKeysWith: +)
   }
 
-  /// Forgets what was asked so far.
   func forgetRequests() throws { forgotten += try requests().count }
 
   // MARK: Nights
@@ -247,14 +232,10 @@ final class SignedShop {
     try await Program.nightAudit.run(arguments + ["--config", directory.file("night-audit.yaml")])
   }
 
-  /// What a night said.
   struct Night {
     var result: Program.Result
-    /// The report's folder.
     var directory: String
-    /// `payment` and, where there is one, its reason, by order.
     var payments: [String: String]
-    /// Disposition by order.
     var dispositions: [String: String]
     var findings: [[String: String]]
     var receipts: [[String: String]]
@@ -263,16 +244,13 @@ final class SignedShop {
 
   private var nights = 0
 
-  /// Starts a night in the reports' own folder without waiting for its end.
-  ///
-  /// - Parameter conninfo: the way to the database.
+  /// Starts a night in the default reports folder without waiting.
   func startNight(_ asOf: String, _ arguments: [String], through conninfo: String) throws -> Program.Running {
     try Program.nightAudit.start(
       ["run", "--as-of", asOf, "--config", directory.file("night-audit.yaml")] + arguments,
       environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
   }
 
-  /// A night over the orders of November 2026.
   func night(asOf: String = asOf, since: String = "2026-11-01", _ arguments: String...) async throws -> Night {
     try await night(asOf: asOf, since: since, arguments)
   }

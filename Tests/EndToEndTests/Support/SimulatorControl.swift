@@ -4,17 +4,14 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// The knobs of a simulator that is running.
 struct SimulatorControl {
   let port: Int
-  /// For as long as the tests run: a client that is let go of must be shut down first.
+  /// Shared by all tests, because a client must be shut down before it is released.
   static let transport = HTTPTransport()
 
-  /// Everything is fair again.
   static let fair =
     #"{"outage":false,"errorRate":0,"garbageRate":0,"latency":"0","latencyJitter":0,"force":[]}"#
 
-  /// Turns knobs, and gives what is answered.
   @discardableResult
   func turn(_ path: String, _ body: String) async throws -> [String: Any] {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/simulator/\(path)")

@@ -4,10 +4,9 @@ import Reconciliation
 
 @testable import SampleWorlds
 
-/// A shop of which everything is known, told to the sales schema and to the simulated Apple.
 struct ToldShop {
   let known: KnownShop
-  /// Apple's ids are digits.
+  /// Apple's IDs are digits.
   private var ids: [Identifier: String] = [:]
 
   init(_ known: KnownShop) {
@@ -18,30 +17,22 @@ struct ToldShop {
     for (number, id) in named.sorted().enumerated() { ids[id] = String(2_000_000_000_000 + number) }
   }
 
-  /// What Apple calls an id of the story.
   func appleId(_ id: Identifier) -> String { ids[id] ?? "0" }
 
-  /// What the report says, in the story's words.
   func storyId(_ text: String) -> Identifier {
     ids.first { $0.value == text }.map(\.key) ?? Identifier(text)
   }
 
-  /// What Apple knows, in the form of the simulator's world.
   var transactions: [[String: Any]] { known.world.appleTransactions(name: appleId, isFinished: true) }
 
   // MARK: - The shop
 
-  /// The rows of the shop's tables in place of those that were there.
-  ///
-  /// - Parameter payloads: by receipt id.
   func statements(of world: World, payloads: [Identifier: String]) -> String {
     "TRUNCATE sales.orders, sales.receipts, sales.deliveries;\n"
       + world.salesRows(payloads: payloads) { ids[$0] ?? $0.text }
   }
 
-  /// What clients sent, signed or forged, by receipt id.
-  ///
-  /// - Parameter anotherPurchase: what forged receipts are made of.
+  /// Client payloads, signed or forged, by receipt ID. Forged ones are made of `anotherPurchase`.
   func payloads(from shop: SignedShop, anotherPurchase: String) async throws -> [Identifier: String] {
     var payloads: [Identifier: String] = [:]
     for receipt in known.world.receipts {
@@ -63,7 +54,6 @@ struct ToldShop {
     switch receipt.state.outcome {
     case .rejected:
       guard receipt.state.reason == .signatureInvalid else { return "rubbish" }
-      // Genuine words, signed at another time.
       let parts = try await shop.payload("signed", [anotherPurchase], at: moment).split(separator: ".")
       let others = try await shop.payload("signed", [anotherPurchase], at: "2026-01-02T12:00:00Z").split(separator: ".")
       return "\(parts[0]).\(parts[1]).\(others[2])"
