@@ -3,7 +3,6 @@ enum BinaryFormat {
   /// Postgres' epoch 2000-01-01T00:00:00Z in microseconds since 1970.
   static let epoch: Int64 = 946_684_800_000_000
 
-  /// The sign field of a numeric; values above `negative` are no numbers.
   enum NumericSign {
     static let positive: UInt16 = 0x0000
     static let negative: UInt16 = 0x4000
@@ -76,7 +75,6 @@ enum BinaryFormat {
     for index in 0..<4 { bytes[start + index] = UInt8(truncatingIfNeeded: length >> Int32(24 - 8 * index)) }
   }
 
-  /// Appends a value without its length; returns false for NULL.
   static func append<Value>(
     _ value: Value?, to bytes: inout [UInt8], _ encode: (Value, inout [UInt8]) throws(PostgresError) -> Void
   ) throws(PostgresError) -> Bool {

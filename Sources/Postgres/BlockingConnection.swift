@@ -1,6 +1,5 @@
 import CLibPQ
 
-/// The rows of a postponed statement.
 public final class PostponedRows {
   var rows: PostgresRows?
 
@@ -11,22 +10,17 @@ public final class PostponedRows {
   }
 }
 
-/// A connection to Postgres whose methods block the calling thread until the server has answered.
-///
-/// It needs a thread of its own: `PostgresSession` and `withBlockingThread` provide one. Parameters are bound and
-/// results are binary. Cancellation of the owner interrupts the running statement, which throws `.cancelled`; the
-/// connection stays usable.
+/// A connection to Postgres whose methods block the calling thread until the server has answered. It needs a thread of
+/// its own: `PostgresSession` and `withBlockingThread` provide one. Cancellation of the owner interrupts the running
+/// statement, which throws `.cancelled`; the connection stays usable.
 public struct BlockingConnection: ~Copyable {
   let handle: ConnectionHandle
 
-  /// Connects and applies the settings of `profile`.
+  /// Connects and applies `profile`. Throws `.connectionFailed`, or `.misconfigured`, also behind a transaction pooler.
   /// - Parameters:
-  ///   - conninfo: a URI or keyword string of libpq (PostgreSQL documentation, 34.1.1). `PG*` variables, service file
-  ///     and `.pgpass` apply as usual.
-  ///   - applicationName: shown in `pg_stat_activity` unless the string or the environment sets another name.
-  ///   - notices: receives the server's notices; nil for the handler of `PostgresNotice.listen`.
-  ///
-  /// Throws `.connectionFailed`, or `.misconfigured` for an invalid string or a transaction pooler.
+  ///   - conninfo: a libpq string or URI; `PG*` variables, service file and `.pgpass` apply (PostgreSQL documentation,
+  ///     34.1.1).
+  ///   - notices: nil for the handler of `PostgresNotice.listen`.
   public static func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
     notices: PostgresNoticeHandler? = nil
@@ -56,14 +50,12 @@ public struct BlockingConnection: ~Copyable {
     try executeScript(profile.script(serverVersion: serverVersion, isEncoded: encoding != "SQL_ASCII"))
     guard serverVersion >= 140_000 else { return }
     do {
-      // The server then detects within seconds that the client is gone, also during a long statement. Some systems do
-      // not support it.
+      // The server then detects a lost client within seconds. Some systems do not support it.
       try executeScript("SET client_connection_check_interval TO '10s'")
     } catch  where error.sqlState == SQLState.invalidParameterValue {}
   }
 
-  /// Retries after a statement timeout, because a role's limit may be a millisecond and a busy server may exceed it
-  /// with any statement. Needed only until the timeout is lifted.
+  /// Retries after a statement timeout, which a role may have set to a millisecond. Needed only until it is lifted.
   func outlastingTimeouts<Result>(_ body: () throws(PostgresError) -> Result) throws(PostgresError) -> Result {
     var attempts = 0
     while true {
@@ -80,7 +72,6 @@ public struct BlockingConnection: ~Copyable {
   /// The process ID in `pg_stat_activity` and for `pg_terminate_backend`.
   public var backendProcessId: Int32 { unsafe PQbackendPID(handle.pointer) }
 
-  /// The number of round trips so far.
   public var waits: Int { handle.waits }
 
   /// The value of a libpq connection option such as `sslmode`; nil if it is not set.
@@ -95,7 +86,6 @@ public struct BlockingConnection: ~Copyable {
     return nil
   }
 
-  /// True if a transaction is open, failed or not.
   public var isInTransaction: Bool {
     if handle.isGivenUp { return false }
     return switch unsafe PQtransactionStatus(handle.pointer) {
@@ -104,11 +94,9 @@ public struct BlockingConnection: ~Copyable {
     }
   }
 
-  /// True if the owner was cancelled; for loops that compute between statements.
   public var isCancelled: Bool { handle.interruption.isCancelled }
 
-  /// Runs one statement and returns all its rows.
-  /// - Parameter parameters: the values of `$1`, `$2`, …; at most 65,535.
+  /// Runs one statement with the values of `$1`, `$2`, …, at most 65,535, and returns all its rows.
   @discardableResult
   public func execute(_ sql: String, _ parameters: [PostgresValue] = []) throws(PostgresError) -> PostgresRows {
     let encoded = try ParameterList(parameters)
@@ -122,9 +110,8 @@ public struct BlockingConnection: ~Copyable {
     return PostgresRows(result)
   }
 
-  /// Runs a statement without waiting for its result. In a pipelined transaction it is sent with the next statement,
-  /// otherwise at once; the next statement or the commit throws its error. The rows can be read after the next
-  /// statement.
+  /// Runs a statement without waiting for its result: in a pipelined transaction together with the next statement,
+  /// otherwise at once. The next statement or the commit throws its error.
   @discardableResult
   public func postpone(
     _ sql: String, _ parameters: [PostgresValue] = []
@@ -146,7 +133,6 @@ public struct BlockingConnection: ~Copyable {
     return waiting
   }
 
-  // For commands that cannot be pipelined.
   private func sendPostponed() throws(PostgresError) {
     guard let waiting = takePostponed() else { return }
     try handle.beginStatement(waiting[0].sql)
@@ -154,8 +140,7 @@ public struct BlockingConnection: ~Copyable {
     _ = try handle.answerTogether(waiting)
   }
 
-  /// Runs several statements without parameters, separated by semicolons. They are one transaction unless the script
-  /// has transaction commands.
+  /// Runs several statements without parameters, as one transaction unless the script has transaction commands.
   public func executeScript(_ sql: String) throws(PostgresError) {
     try sendPostponed()
     try handle.beginStatement(sql)

@@ -1,14 +1,11 @@
 import Dispatch
 
-/// Opens the connections of a `withBlockingThread` body. Cancellation of the waiting task cancels the statements of all
-/// of them.
+/// Opens the connections of a `withBlockingThread` body, whose statements are cancelled with the waiting task.
 public struct BlockingScope: Sendable {
   let interruption: Interruption
 
-  /// True if the task was cancelled; for loops that compute between statements.
   public var isCancelled: Bool { interruption.isCancelled }
 
-  /// As `BlockingConnection.connect`; also throws `.cancelled`.
   public func connect(
     _ conninfo: String, applicationName: String, profile: SessionProfile = .store,
     notices: PostgresNoticeHandler? = nil
@@ -18,9 +15,7 @@ public struct BlockingScope: Sendable {
   }
 }
 
-/// Runs `body` on a thread of its own, where it may block, and waits for it without blocking.
-///
-/// It is for work that reads several connections at once, such as the merge of ordered streams.
+/// Runs `body` on a thread of its own, where it may block, such as for a merge of several streams.
 public func withBlockingThread<R: Sendable>(
   _ body: @Sendable (BlockingScope) throws -> R
 ) async throws -> R {
@@ -41,8 +36,8 @@ private actor BlockingThread {
   func run<R: Sendable>(_ body: () throws -> R) rethrows -> R { try body() }
 }
 
-/// A serial executor on a private queue, whose jobs may block because the queue has a thread outside the cooperative
-/// pool. `DispatchSerialQueue` would do the same, but does not exist on Linux.
+/// Its jobs may block, because its queue has a thread outside the cooperative pool. (Linux has no
+/// `DispatchSerialQueue`.)
 final class BlockingExecutor: SerialExecutor {
   private let queue = DispatchQueue(label: "night-audit.postgres")
 

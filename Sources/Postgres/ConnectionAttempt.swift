@@ -2,10 +2,8 @@ import CLibPQ
 import Dispatch
 import Synchronization
 
-/// Connects on a separate thread that can be abandoned.
-///
-/// Name resolution, connecting to one host after the other and authentication block inside libpq and may last long, so
-/// the caller must be able to stop waiting.
+/// Connects on a separate thread that can be abandoned, because name resolution, connecting and authentication block
+/// inside libpq and may last long.
 final class ConnectionAttempt: Sendable {
   // Unchecked: the connection passes from one thread to another, and exactly one of them uses it at a time.
   @safe
@@ -32,7 +30,6 @@ final class ConnectionAttempt: Sendable {
     self.notices = notices
   }
 
-  /// Returns a connection in non-blocking mode. Throws `.connectionFailed` or `.cancelled`.
   static func connect(
     _ parameters: ConnectionParameters, notices: NoticeReceiver, interruption: Interruption
   ) throws(PostgresError) -> OpaquePointer {

@@ -5,22 +5,18 @@ import Glibc
 struct PostponedStatement {
   var sql: String
   var parameters: ParameterList
-  /// Receives the rows; nil if they are not needed.
   var answer: PostponedRows?
 }
 
-/// The owner of one `PGconn` and of everything with the same lifetime.
-///
-/// It is a class, so that a stream keeps its connection alive. It is used by one thread at a time; only its canceller
-/// is shared. libpq runs in non-blocking mode, so that every wait has a limit.
+/// The owner of one `PGconn` and of everything with the same lifetime. It is a class, so that a stream keeps its
+/// connection alive. It is used by one thread at a time; only its canceller is shared. libpq runs in non-blocking mode,
+/// so that every wait has a limit.
 @safe
 final class ConnectionHandle {
   let pointer: OpaquePointer
   let canceller: StatementCanceller
   private let notices: NoticeReceiver
-  /// The cancellation state of the current owner.
   private(set) var interruption: Interruption
-  /// True while a COPY stream occupies the connection.
   private(set) var isStreaming = false
   /// True after a timeout: a late answer could not be matched to its statement.
   private(set) var isGivenUp = false
@@ -32,13 +28,11 @@ final class ConnectionHandle {
   private var isShielded = false
   private let silenceLimit: Duration?
   private(set) var waits = 0
-  /// Statements to be sent with the next one; nil outside a pipelined transaction.
   var postponed: [PostponedStatement]?
 
   // The interval at which a wait checks for cancellation.
   private static let slice = Duration.milliseconds(250)
-  // After a cancellation the server has this long to end the statement, and then to roll back. The program must end
-  // within five seconds, other work included.
+  // The time to end a statement after a cancellation, and then to roll back. The program must end within five seconds.
   private static let graceOfStatements = Duration.seconds(3)
   private static let graceOfRollbacks = Duration.seconds(4)
   // The time for the server to end an abandoned COPY.
@@ -65,7 +59,6 @@ final class ConnectionHandle {
     unsafe PQfinish(pointer)
   }
 
-  /// Assigns the connection to another task.
   func serve(_ next: Interruption) {
     interruption.detach(canceller)
     interruption = next
@@ -104,10 +97,8 @@ final class ConnectionHandle {
 
   // MARK: - Waiting
 
-  /// Waits for readiness of the socket, for one slice at most.
-  ///
-  /// Throws and closes the socket if the server does not react to a cancellation (`.cancelled`) or was silent too long
-  /// (`.connectionLost`).
+  /// Waits for the socket, one slice at most. Gives the connection up, and throws, if the server does not react to a
+  /// cancellation or was silent too long.
   func exchange(_ sql: String) throws(PostgresError) {
     let isUnsent = unsafe PQflush(pointer) == 1
     var descriptor = pollfd(
@@ -136,11 +127,9 @@ final class ConnectionHandle {
     }
   }
 
-  /// Reads available input without waiting; false if the connection is lost. Needed by writers, because libpq reports a
-  /// failed send only to a reader.
+  /// Reads available input; false if the connection is lost. libpq reports a failed send only to a reader.
   func hear() -> Bool { unsafe PQconsumeInput(pointer) == 1 && !isBad }
 
-  /// Waits until libpq's output buffer is empty.
   func flush(_ sql: String) throws(PostgresError) {
     while unsafe PQflush(pointer) == 1 { try exchange(sql) }
   }
@@ -154,9 +143,8 @@ final class ConnectionHandle {
 
   private static func slices(_ duration: Duration) -> Int { max(1, Int((duration / slice).rounded(.up))) }
 
-  /// Waits for the last result of a statement, or throws its first error. The start of a COPY is a result too.
-  ///
-  /// `PQexec` would return the last error, which after a lost connection is libpq's own and not the server's reason.
+  /// Waits for the last result, or throws the first error. The start of a COPY is a result too. `PQexec` would return
+  /// the last error, which after a lost connection is libpq's own and not the server's reason.
   func answer(sent: Int32, _ sql: String) throws(PostgresError) -> ServerResult {
     guard sent == 1 else { throw connectionError(sql) }
     var failure: PostgresError?
@@ -171,9 +159,8 @@ final class ConnectionHandle {
     return last
   }
 
-  /// Sends all statements in one pipeline and returns the last result, or throws the first error.
-  ///
-  /// The server runs them in order and skips those after a failure (libpq, chapter "Pipeline Mode").
+  /// Sends all statements in one pipeline and returns the last result, or throws the first error. The server skips
+  /// statements after a failure (libpq, chapter "Pipeline Mode").
   func answerTogether(_ statements: [PostponedStatement]) throws(PostgresError) -> ServerResult {
     guard let last = statements.last else { throw PostgresError(.usage, "there is nothing to send") }
     guard unsafe PQenterPipelineMode(pointer) == 1 else { throw connectionError(last.sql) }
@@ -186,14 +173,12 @@ final class ConnectionHandle {
     var answer: ServerResult?
     for statement in statements {
       while let result = try nextResult(statement.sql) {
-        // Statements after a failure were not run.
         if result.isSkipped { continue }
         if !result.isSuccess, failure == nil { failure = error(result, statement.sql) }
         statement.answer?.rows = PostgresRows(result)
         answer = consume result
       }
     }
-    // Reads up to the synchronization point.
     while let result = try nextResult(last.sql) { if result.isSynchronized { break } }
     if unsafe PQexitPipelineMode(pointer) != 1, failure == nil { failure = connectionError(last.sql) }
     if let failure { throw failure }
@@ -209,11 +194,9 @@ final class ConnectionHandle {
 
   // MARK: - COPY
 
-  /// The next message of a COPY TO, which the caller must free, and its length; -1 at the end and -2 on failure, as
-  /// `PQgetCopyData` returns.
-  ///
-  /// Throws `.connectionLost` if the stream ends within a message, because `PQgetCopyData` would return 0 for ever
-  /// (libpq, chapter "Functions Associated with the COPY Command").
+  /// The next message of a COPY TO, which the caller must free, and its length; -1 at the end and -2 on failure. Throws
+  /// `.connectionLost` if the stream ends within a message, because `PQgetCopyData` would return 0 for ever (libpq,
+  /// chapter "Functions Associated with the COPY Command").
   func copyData(into message: inout UnsafeMutablePointer<CChar>?, _ sql: String) throws(PostgresError) -> Int32 {
     while true {
       let received = unsafe PQgetCopyData(pointer, &message, 1)

@@ -1,14 +1,11 @@
 import CLibPQ
 
-/// The keywords and values with which a connection is opened.
-///
-/// The string, the environment, the service file and `.pgpass` apply as in every libpq program. Added are the encoding
-/// and timeouts, so that a dead network ends a connection in a minute or two instead of hours.
+/// The keywords and values of a connection, with libpq's usual sources, and timeouts so that a dead network ends a
+/// connection in a minute or two instead of hours.
 /// https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PARAMKEYWORDS
 public struct ConnectionParameters: Sendable {
   /// libpq's keywords; the last of repeated ones counts.
   public private(set) var keywords: [String] = []
-  /// One value per keyword.
   public private(set) var values: [String] = []
   let applicationName: String
   private let string: ConnectionString
@@ -29,7 +26,6 @@ public struct ConnectionParameters: Sendable {
     append("client_encoding", "UTF8")
   }
 
-  /// Removes every possible part of a password from a message.
   func redacted(_ message: String) -> String { string.redacted(message) }
 
   private static let bounds = [

@@ -1,9 +1,7 @@
-/// libpq's verbose error message of a failed connection, split into SQLSTATE and text. libpq offers no other access to
-/// the state.
+/// libpq's verbose error of a failed connection, the only source of its SQLSTATE.
 struct ConnectionRefusal {
   /// The SQLSTATE of the last server asked; nil if none answered.
   let sqlState: String?
-  /// The message in libpq's default verbosity.
   let message: String
 
   init(_ verbose: String) {

@@ -1,7 +1,6 @@
 import CLibPQ
 
-/// Checks a connection string before libpq parses it, because libpq's messages quote hosts, ports and database names,
-/// which after a typing error may be part of the password.
+/// Checks a connection string before libpq, whose messages quote parts that after a typing error may be the password.
 struct ConnectionString {
   private let text: String
   /// Possible parts of the password, longest first.
@@ -20,7 +19,6 @@ struct ConnectionString {
     secrets = Self.secrets(of: text)
   }
 
-  /// Removes every possible part of a password from a message.
   func redacted(_ message: String) -> String {
     var message = message
     for secret in secrets {

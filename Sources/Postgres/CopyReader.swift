@@ -1,11 +1,10 @@
 import CLibPQ
 import Glibc
 
-/// A stream of the rows of `COPY ... TO STDOUT (FORMAT binary)`, one at a time, in the server's order.
-///
-/// `advance()` blocks until the next row; the accessors read its fields in place. The reader keeps its connection alive
-/// and busy until the stream ends. A reader that is dropped earlier cancels the query: an open transaction fails, the
-/// connection stays usable. https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
+/// A stream of the rows of `COPY ... TO STDOUT (FORMAT binary)`, in the server's order. The accessors read fields in
+/// place. The reader keeps its connection alive and busy until the stream ends. One that is dropped earlier cancels the
+/// query: an open transaction fails, the connection stays usable.
+/// https://www.postgresql.org/docs/15/sql-copy.html#id-1.9.3.55.9.4
 @safe
 public struct CopyReader: ~Copyable {
   /// The columns of every row; empty before the first record.
@@ -20,14 +19,12 @@ public struct CopyReader: ~Copyable {
     let length: Int
   }
 
-  /// Nil for records.
   private let handle: ConnectionHandle?
   // Copied from the handle, because access through the handle for every row would count references.
   private let connection: OpaquePointer?
   private let records: (() throws(PostgresError) -> [UInt8]?)?
   private let sql: String
   private var phase = Phase.header
-  /// The current message, allocated by libpq.
   private var message: UnsafeMutablePointer<CChar>?
   private var length = 0
   private var position = 0
@@ -48,8 +45,7 @@ public struct CopyReader: ~Copyable {
     unsafe lastTexts.initialize(repeating: "")
   }
 
-  /// Reads records instead of a connection.
-  /// - Parameter next: returns one row as `record_send` encodes it; nil after the last.
+  /// Reads rows as `record_send` encodes them instead of a connection's; `next` returns nil after the last.
   public init(records next: @escaping () throws(PostgresError) -> [UInt8]?) {
     handle = nil
     unsafe connection = nil
@@ -234,10 +230,8 @@ public struct CopyReader: ~Copyable {
 }
 
 extension BlockingConnection {
-  /// Starts to stream the rows of a SELECT without a semicolon.
-  ///
-  /// COPY takes no parameters: write constants with `PostgresLiteral`. Until the stream ends or the reader is dropped,
-  /// every other statement on this connection throws `.usage`.
+  /// Streams the rows of a SELECT without a semicolon. COPY takes no parameters: write constants with
+  /// `PostgresLiteral`. Until the stream ends or the reader is dropped, every other statement throws `.usage`.
   public func copyOut(_ query: String) throws(PostgresError) -> CopyReader {
     // The binary stream has no types, so they are requested first.
     let columns = try describe(query)

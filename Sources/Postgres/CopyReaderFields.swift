@@ -1,9 +1,7 @@
 import Glibc
 
-/// Fields of the current row by position from 0.
-///
-/// Accessors without `optional` throw `.unexpectedData` for NULL; all of them throw it for another column type. Only
-/// the result is allocated.
+/// Fields of the current row by position from 0. Accessors without `optional` throw `.unexpectedData` for NULL; all of
+/// them throw it for another column type.
 extension CopyReader {
   public func isNull(_ column: Int) throws(PostgresError) -> Bool { try unsafe field(column) == nil }
 
@@ -36,8 +34,7 @@ extension CopyReader {
     return unsafe columns[column].type.isText && BinaryFormat.isText(bytes)
   }
 
-  /// The text of a field that `isText` rejects, so that a person can find the row: bytes other than ASCII and zero as
-  /// `\xE9`.
+  /// The text of a field that `isText` rejects, for display: bytes other than ASCII as `\xE9`.
   public func escapedText(_ column: Int) throws(PostgresError) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var characters: [UInt8] = []
@@ -60,7 +57,6 @@ extension CopyReader {
     return body(unsafe bytes.assumingMemoryBound(to: UInt8.self).span)
   }
 
-  /// `smallint`, `integer` or `bigint`.
   public func int64(_ column: Int) throws(PostgresError) -> Int64 {
     try unsafe int64(present(column), column)
   }
@@ -77,7 +73,6 @@ extension CopyReader {
     return try unsafe int64(bytes, column)
   }
 
-  /// `smallint`, `integer` or `bigint` within 32 bits.
   public func int32(_ column: Int) throws(PostgresError) -> Int32 {
     guard let value = Int32(exactly: try int64(column)) else {
       throw .mismatch(columns[column], expected: "a 32-bit integer")
@@ -127,7 +122,6 @@ extension CopyReader {
     return unsafe BinaryFormat.timestamp(bytes)
   }
 
-  /// True for `infinity` and `-infinity`; false for NULL.
   public func isInfinite(_ column: Int) throws(PostgresError) -> Bool {
     guard let bytes = try unsafe field(column) else { return false }
     return unsafe columns[column].type == .timestamptz && BinaryFormat.isInfiniteTimestamp(bytes)
@@ -158,7 +152,6 @@ extension CopyReader {
   @unsafe @inline(__always)
   public func bytes(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? { try unsafe field(column) }
 
-  /// Passes the bytes of a field of any type to `body`; valid only during the call.
   public func withBytes<R>(
     _ column: Int, _ body: (Span<UInt8>) throws(PostgresError) -> R
   ) throws(PostgresError) -> R {
@@ -166,8 +159,7 @@ extension CopyReader {
     return try unsafe body(bytes.assumingMemoryBound(to: UInt8.self).span)
   }
 
-  /// Compares the bytes of a field with those of `text`, as `COLLATE "C"` does. Negative, 0 or positive; throws for
-  /// NULL.
+  /// Compares bytes as `COLLATE "C"` does: negative, 0 or positive. Throws for NULL.
   public func compareBytes(_ column: Int, to text: String) throws(PostgresError) -> Int {
     let bytes = try unsafe present(column)
     var text = text

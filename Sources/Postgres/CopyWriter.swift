@@ -1,19 +1,15 @@
 import CLibPQ
 
-/// Writes rows into a table with `COPY ... FROM STDIN (FORMAT binary)`.
-///
-/// Each row calls one method per column, in the order of `columns`. A value of another type throws `.usage`; an error
-/// of the server, such as a violated constraint, is thrown when the COPY ends.
+/// Writes rows with `COPY ... FROM STDIN (FORMAT binary)`; each row calls one method per column, in order. A value of
+/// another type throws `.usage`; an error of the server is thrown when the COPY ends.
 public struct CopyWriter: ~Copyable {
   public let columns: [PostgresColumn]
   public private(set) var rowCount = 0
-  /// True if the server has ended the COPY, so that there is nothing to abandon.
   fileprivate private(set) var isEnded = false
 
   private let handle: ConnectionHandle
   private let sql: String
   private var buffer: [UInt8] = []
-  /// The column of the next value; nil between rows.
   private var next: Int?
 
   // Large enough that the call per buffer is cheap, small enough for a processor's cache.
@@ -105,7 +101,6 @@ public struct CopyWriter: ~Copyable {
     }
   }
 
-  /// Sends the rest of the buffer and the trailer.
   mutating func finish() throws(PostgresError) {
     BinaryFormat.append(integer: Int16(-1), to: &buffer)
     try flush()
@@ -164,8 +159,6 @@ public struct CopyWriter: ~Copyable {
 
 extension BlockingConnection {
   /// Writes the rows that `body` passes to its writer, all or none, and returns their number.
-  ///
-  /// Throws what `body` throws, or the `PostgresError` of the server, with SQLSTATE and constraint.
   @discardableResult
   public func copyIn(
     into table: PostgresIdentifier, columns names: [String], _ body: (inout CopyWriter) throws -> Void

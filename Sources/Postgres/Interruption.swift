@@ -21,9 +21,8 @@ final class Interruption: Sendable {
     state.withLock { $0.cancellers.removeAll { $0 === canceller } }
   }
 
-  /// Cancels every running statement, and every later one before it starts.
-  ///
-  /// No statement is missed, because it is marked as running before it checks `isCancelled`.
+  /// Cancels running and later statements. None is missed, because it is marked as running before it checks
+  /// `isCancelled`.
   func cancel() {
     state.withLock { state in
       state.cancelledAt = state.cancelledAt ?? .now

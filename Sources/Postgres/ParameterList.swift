@@ -3,13 +3,11 @@ import CLibPQ
 /// Parameters for `PQsendQueryParams`: one block of bytes with the offset of each value.
 struct ParameterList {
   private var types: [Oid] = []
-  /// Nil is a NULL.
   private var offsets: [Int?] = []
   private var lengths: [Int32] = []
   // Starts with an unused byte, so that even an empty value has an address.
   private var bytes: [UInt8] = [0]
 
-  /// Throws `.usage` for a value that Postgres cannot hold; the message names the parameter.
   init(_ values: [PostgresValue]) throws(PostgresError) {
     for (index, value) in values.enumerated() {
       let start = bytes.count

@@ -26,8 +26,8 @@ public struct PostgresType: RawRepresentable, Hashable, Sendable {
   static let numericArray = PostgresType(rawValue: 1231)
   static let numeric = PostgresType(rawValue: 1700)
 
-  /// True if the binary form is the text itself. User-defined types count: enums and `citext` have that form, and
-  /// others mostly fail the check of the encoding.
+  /// User-defined types count, because enums and `citext` have this form and others mostly fail the check of the
+  /// encoding.
   var isText: Bool {
     switch self {
     case .text, .varchar, .bpchar, .name, .json, .unknown: true

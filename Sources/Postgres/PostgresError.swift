@@ -1,40 +1,30 @@
-/// An error of Postgres, libpq or this module.
-///
-/// `description` is safe to log: it contains the server's primary message, names of objects and the SQL text with
-/// masked string literals, but no parameters and no rows. Those may be in `detail`, which is never printed.
+/// An error of Postgres, libpq or this module. `description` is safe to log: it contains names of objects and the SQL
+/// text with masked literals, but no parameters and no rows. Those may be in `detail`, which is never printed.
 public struct PostgresError: Error, Hashable, Sendable {
   /// The category, which shows who has to act.
   public enum Kind: Hashable, Sendable {
-    /// No connection could be made: wrong host, wrong password, server down.
     case connectionFailed
     /// The connection string is unclear, or a pooler takes sessions away.
     case misconfigured
     /// An established connection is lost. The result of a running statement is unknown.
     case connectionLost
-    /// The server refused a statement; `sqlState` has the reason.
     case server
-    /// The waiting task was cancelled. The connection is usable.
     case cancelled
-    /// The server sent a NULL, another type or a value out of range.
     case unexpectedData
     /// The caller broke a rule of this module: a defect of the program.
     case usage
   }
 
   public var kind: Kind
-  /// The SQLSTATE (PostgreSQL documentation, appendix A); nil without an answer of the server. For `connectionFailed`
-  /// that of the last server asked.
+  /// Five characters (PostgreSQL documentation, appendix A); nil without an answer of the server.
   public var sqlState: String?
   public var message: String
   /// The server's or libpq's detail. Never log it: it may contain values of rows and parts of a connection string.
   public var detail: String?
-  /// The violated constraint.
   public var constraint: String?
   public var schema: String?
   public var table: String?
-  /// The column in the server's error or in an accessor's.
   public var column: String?
-  /// The SQL text on one line, with masked string literals.
   public var statement: String?
   /// The configuration key of the database.
   public var place: String?
@@ -45,14 +35,12 @@ public struct PostgresError: Error, Hashable, Sendable {
     self.statement = statement.map(maskedStatement)
   }
 
-  /// Returns the error with the configuration key of its database.
   public func at(_ place: String) -> PostgresError {
     var error = self
     error.place = place
     return error
   }
 
-  /// True if the connection must be replaced.
   public var isConnectionLost: Bool { kind == .connectionLost }
 
   static func nul(in what: String) -> PostgresError {
@@ -97,8 +85,7 @@ extension PostgresError.Kind {
   }
 }
 
-// COPY takes no parameters, so statements may contain quoted values. `PostgresLiteral` escapes quotes only by doubling,
-// so every quote toggles.
+// `PostgresLiteral` escapes quotes only by doubling, so every quote toggles.
 private func maskedStatement(_ sql: String) -> String {
   var masked = ""
   var isInsideLiteral = false

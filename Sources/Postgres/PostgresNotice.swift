@@ -1,14 +1,11 @@
 import CLibPQ
 import Synchronization
 
-/// A notice or warning of the server.
 public struct PostgresNotice: Hashable, Sendable {
   /// `WARNING`, `NOTICE`, `INFO`, `LOG` or `DEBUG`, never translated.
   public let severity: String
-  /// The SQLSTATE (PostgreSQL documentation, appendix A).
   public let sqlState: String
   public let message: String
-  /// The connection's `application_name`.
   public let connection: String
 
   private static let listener = Mutex<PostgresNoticeHandler?>(nil)

@@ -1,14 +1,10 @@
-/// A `numeric` of Postgres, exact, in its base of 10,000 (PostgreSQL source, `numeric.c`).
-///
-/// Equality includes the display scale: 1.0 and 1.00 differ.
+/// A `numeric`, exact, in its base of 10,000 (PostgreSQL source, `numeric.c`). 1.0 and 1.00 differ.
 public struct PostgresNumeric: Hashable, Sendable {
-  /// A reason why a value is no integer of the requested unit.
   public enum ConversionError: Error, Hashable, Sendable {
     /// It has non-zero digits beyond the requested decimals.
     case tooManyDecimals
     /// It is too large for the integer, or has more than 36 significant digits.
     case outOfRange
-    /// NaN or infinite.
     case notFinite
   }
 
@@ -68,7 +64,6 @@ public struct PostgresNumeric: Hashable, Sendable {
     return value
   }
 
-  /// As `scaledInt64`, for large sums.
   public func scaledInt128(decimals: Int) throws(ConversionError) -> Int128 {
     switch storage {
     case .nan, .infinity, .minusInfinity:
@@ -148,7 +143,6 @@ extension PostgresNumeric: CustomStringConvertible {
   public var description: String { text }
 }
 
-/// For exponents from 0 to 19.
 func powerOfTen(_ exponent: Int) -> UInt64 { powersOfTen[exponent] }
 
 private let powersOfTen: [UInt64] = (0...19).map { (0..<$0).reduce(1) { power, _ in power * 10 } }

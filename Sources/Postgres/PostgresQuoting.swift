@@ -1,8 +1,5 @@
-/// A quoted SQL name with an optional schema.
-///
-/// PostgreSQL documentation, 4.1.1: quoted identifiers keep case and any character except NUL; a quote is doubled.
+/// A quoted SQL name with an optional schema (PostgreSQL documentation, 4.1.1).
 public struct PostgresIdentifier: Hashable, Sendable {
-  /// The quoted name, such as `"night_audit"."evidence"`.
   public let sql: String
 
   /// Quotes the parts of a name, outermost first. Throws `.usage` if there is none, or one is empty or contains NUL.
@@ -19,8 +16,7 @@ public struct PostgresIdentifier: Hashable, Sendable {
 
 /// Constants in SQL text, for COPY and the few other commands without parameters.
 public enum PostgresLiteral {
-  /// A text constant that is independent of `standard_conforming_strings`, as `PQescapeLiteral` writes it. Throws
-  /// `.usage` if `text` contains NUL.
+  /// A text constant independent of `standard_conforming_strings`, as by `PQescapeLiteral`. Throws `.usage` for NUL.
   public static func text(_ text: String) throws(PostgresError) -> String {
     let quoted = try enclosed(text, in: "'", what: "a text constant")
     guard quoted.utf8.contains(UInt8(ascii: "\\")) else { return quoted }
@@ -28,8 +24,7 @@ public enum PostgresLiteral {
     return " E" + doubling("\\", in: quoted)
   }
 
-  /// A `timestamptz` constant, exact to the microsecond, from microseconds since 1970. Throws `.usage` outside the
-  /// years 1 to 9999.
+  /// A constant of microseconds since 1970. Throws `.usage` outside the years 1 to 9999.
   public static func timestamp(_ microseconds: Int64) throws(PostgresError) -> String {
     let (seconds, fraction) = floored(microseconds, by: 1_000_000)
     let (days, secondOfDay) = floored(seconds, by: 86_400)

@@ -1,6 +1,4 @@
-/// One row of a finished statement.
-///
-/// Accessors without `optional` throw `.unexpectedData` for NULL; all of them throw it for another column type.
+/// One row of a finished statement, with the accessors of `CopyReader`.
 public struct PostgresRow: Sendable {
   let rows: PostgresRows
   let index: Int
@@ -18,7 +16,6 @@ public struct PostgresRow: Sendable {
     }
   }
 
-  /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
   public func text(_ key: some PostgresColumnKey) throws(PostgresError) -> String {
     try unsafe required(key, "text", where: \.isText, BinaryFormat.text)
   }
@@ -27,7 +24,6 @@ public struct PostgresRow: Sendable {
     try unsafe optional(key, "text", where: \.isText, BinaryFormat.text)
   }
 
-  /// `smallint`, `integer` or `bigint`.
   public func int64(_ key: some PostgresColumnKey) throws(PostgresError) -> Int64 {
     try unsafe required(key, "an integer", where: \.isInteger, BinaryFormat.integer)
   }
@@ -36,7 +32,6 @@ public struct PostgresRow: Sendable {
     try unsafe optional(key, "an integer", where: \.isInteger, BinaryFormat.integer)
   }
 
-  /// `smallint`, `integer` or `bigint` within 32 bits.
   public func int32(_ key: some PostgresColumnKey) throws(PostgresError) -> Int32 {
     try unsafe required(key, "a 32-bit integer", where: \.isInteger) { unsafe int32($0) }
   }

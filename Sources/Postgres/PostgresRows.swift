@@ -35,7 +35,6 @@ public struct PostgresRows: Sendable {
     self.fields = fields
   }
 
-  /// Returns the only row. Throws `.unexpectedData` if there are none or several.
   public func single() throws(PostgresError) -> PostgresRow {
     guard count == 1, let row = first else {
       throw PostgresError(.unexpectedData, "one row was expected, not \(count)")
@@ -65,7 +64,6 @@ extension PostgresRows: RandomAccessCollection {
 
 /// A column's position from 0, or its name in the result.
 public protocol PostgresColumnKey {
-  /// The position in `columns`. Throws `.usage` if there is no such column.
   func position(in columns: [PostgresColumn]) throws(PostgresError) -> Int
 }
 

@@ -1,7 +1,5 @@
-/// A connection for asynchronous callers, whose statements run one after the other on a separate thread.
-///
-/// Cancellation of a waiting task interrupts its statement, which throws `.cancelled`; statements of other tasks
-/// continue. After `isConnectionLost` a new session is needed.
+/// A connection for asynchronous callers, whose statements run in order on a separate thread. Cancellation of a waiting
+/// task interrupts only its own statement. After `isConnectionLost` a new session is needed.
 public actor PostgresSession {
   private let executor = BlockingExecutor()
   private var connection: BlockingConnection?
@@ -32,7 +30,6 @@ public actor PostgresSession {
   /// Closes the connection; later calls throw `.usage`.
   public func close() { connection = nil }
 
-  /// Runs one statement with bound parameters and returns all its rows.
   @discardableResult
   public nonisolated func execute(
     _ sql: String, _ parameters: [PostgresValue] = []
@@ -42,14 +39,12 @@ public actor PostgresSession {
     }.get()
   }
 
-  /// Runs several statements without parameters, as `BlockingConnection.executeScript`.
   public nonisolated func executeScript(_ sql: String) async throws(PostgresError) {
     try await perform { connection in
       Result { () throws(PostgresError) in try connection.executeScript(sql) }
     }.get()
   }
 
-  /// Writes rows by COPY, as `BlockingConnection.copyIn`.
   @discardableResult
   public nonisolated func copyIn(
     into table: PostgresIdentifier, columns: [String], _ body: @Sendable (inout CopyWriter) throws -> Void
@@ -65,7 +60,6 @@ public actor PostgresSession {
     try await withConnection { try $0.transaction(mode, body) }
   }
 
-  /// As `transaction`, with `BlockingConnection.pipelinedTransaction`.
   @discardableResult
   public nonisolated func pipelinedTransaction<R: Sendable>(
     _ body: @Sendable (borrowing BlockingConnection) throws -> R

@@ -1,6 +1,5 @@
 import CLibPQ
 
-/// The access and isolation of a transaction.
 public enum TransactionMode: Hashable, Sendable {
   /// Each statement sees what was committed before it (READ COMMITTED).
   case readWrite
@@ -13,9 +12,8 @@ public enum TransactionMode: Hashable, Sendable {
 }
 
 extension BlockingConnection {
-  /// Runs `body` in a transaction, which is committed when it returns and rolled back when it throws.
-  ///
-  /// A body that ignores the error of a statement makes the server roll back, which throws too.
+  /// Commits when `body` returns and rolls back when it throws. A body that ignores the error of a statement makes the
+  /// server roll back, which throws too.
   @discardableResult
   public func transaction<R>(
     _ mode: TransactionMode = .readWrite, _ body: (borrowing BlockingConnection) throws -> R
@@ -31,11 +29,8 @@ extension BlockingConnection {
     }
   }
 
-  /// As `transaction`, for schema changes. An advisory lock admits one at a time, however long it takes.
-  ///
-  /// A table lock is waited for three seconds at most, then 55P03 is thrown: other users of the table, such as the
-  /// shop's customers, wait behind this lock request.
-  /// - Parameter lock: the advisory lock, two numbers that no other program of the database is likely to use.
+  /// As `transaction`, for schema changes, one at a time by an advisory lock of two unusual numbers. Waits three
+  /// seconds at most for a table lock, then throws 55P03, because other users of the table queue behind the request.
   @discardableResult
   public func migration<R>(
     under lock: (Int64, Int64), _ body: (borrowing BlockingConnection) throws -> R
@@ -48,7 +43,7 @@ extension BlockingConnection {
   }
 
   /// As `transaction`, in pipeline mode: postponed statements are sent with the next one, the first with BEGIN and the
-  /// last with COMMIT, so that a transaction of many statements has few round trips.
+  /// last with COMMIT.
   @discardableResult
   public func pipelinedTransaction<R>(_ body: (borrowing BlockingConnection) throws -> R) throws -> R {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
@@ -66,7 +61,6 @@ extension BlockingConnection {
     }
   }
 
-  /// Opens a transaction that lasts until `commit`, `rollback` or the end of the connection.
   public func begin(_ mode: TransactionMode) throws(PostgresError) {
     if isInTransaction { throw PostgresError(.usage, "a transaction is already open") }
     switch mode {
@@ -102,8 +96,8 @@ extension BlockingConnection {
     }
   }
 
-  /// Rolls back, also after a cancellation; does nothing without a transaction. No error is thrown, because after a
-  /// failure the connection is lost and the server rolls back by itself.
+  /// Rolls back, also after a cancellation. It throws nothing, because after a failure the connection is lost and the
+  /// server rolls back by itself.
   public func rollback() {
     guard isInTransaction, (try? handle.beginStatement("ROLLBACK", shielded: true)) != nil else { return }
     _ = try? unsafe handle.answer(sent: PQsendQuery(handle.pointer, "ROLLBACK"), "ROLLBACK")

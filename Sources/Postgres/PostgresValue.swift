@@ -4,7 +4,6 @@ public enum PostgresValue: Hashable, Sendable {
   case null
   /// `text`. Other types in text form (`uuid`, `jsonb`, `date`) need a cast: `$1::jsonb`.
   case text(String?)
-  /// `bigint`.
   case int(Int64?)
   case bool(Bool?)
   case bytes([UInt8]?)
@@ -12,7 +11,6 @@ public enum PostgresValue: Hashable, Sendable {
   case timestamp(Int64?)
   case numeric(PostgresNumeric?)
   case textArray([String?])
-  /// `bigint[]`.
   case intArray([Int64?])
   case boolArray([Bool?])
   case bytesArray([[UInt8]?])
@@ -40,7 +38,7 @@ extension PostgresValue {
     }
   }
 
-  /// Appends the binary form; returns false for NULL. Throws `.usage` for a value that Postgres cannot hold.
+  /// Returns false for NULL; throws `.usage` for a value that Postgres cannot hold.
   func encode(into bytes: inout [UInt8]) throws(PostgresError) -> Bool {
     switch self {
     case .null: return false

@@ -27,7 +27,6 @@ public enum SQLState {
 }
 
 extension PostgresError {
-  /// The remedy for the states that operators meet; nil for others.
   var advice: String? {
     guard [.server, .connectionLost, .connectionFailed].contains(kind) else { return nil }
     return switch sqlState {

@@ -21,7 +21,6 @@ struct ServerResult: ~Copyable {
     }
   }
 
-  /// True if the statement was skipped because an earlier one in the pipeline failed.
   var isSkipped: Bool { status == PGRES_PIPELINE_ABORTED }
 
   /// True for the synchronization point of a pipeline, which is no statement's result.
@@ -32,7 +31,6 @@ struct ServerResult: ~Copyable {
   /// The command tag, such as `INSERT 0 5` or `ROLLBACK`.
   var commandTag: String { unsafe String(cString: PQcmdStatus(pointer)) }
 
-  /// The number of rows changed or returned; 0 for commands without a count.
   var affectedRows: Int { unsafe Int(String(cString: PQcmdTuples(pointer))) ?? 0 }
 
   var columns: [PostgresColumn] {
@@ -51,7 +49,6 @@ func errorField(_ result: OpaquePointer, _ code: Int32) -> String? {
 }
 
 extension PostgresError {
-  /// - Parameter wasInterrupted: true if this program requested the cancellation.
   init(
     _ result: borrowing ServerResult, isConnectionLost: Bool, wasInterrupted: Bool, statement: String
   ) {

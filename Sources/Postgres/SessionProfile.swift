@@ -1,13 +1,10 @@
-/// The settings of a connection, which override those of role, database and server.
-///
-/// Results must not depend on the server's configuration. Names resolve in `pg_catalog` alone, because a function in
-/// another schema of the search path would run with this program's rights; other names are qualified. Texts and dates
-/// have one format, and no timeout ends a night.
+/// The settings of a connection, so that results do not depend on the server's configuration. Names resolve in
+/// `pg_catalog` alone, because a function in another schema of the search path would run with this program's rights.
+/// Texts and dates have one format, and no timeout ends a night.
 public struct SessionProfile: Hashable, Sendable {
   /// Read only. Fails with 42501 if row-level security would hide rows.
   public var isReader = false
-  /// The connection counts as lost after this long without a byte while a statement runs; nil: never. A server that
-  /// sorts or builds an index is silent too.
+  /// The limit of silence while a statement runs; nil: none. A server that sorts or builds an index is silent too.
   public var silenceLimit: Duration? = .seconds(1_800)
 
   /// For the schema `night_audit`.
@@ -17,10 +14,6 @@ public struct SessionProfile: Hashable, Sendable {
   /// For `BlockingConnection.migration`, which may take any time once it has its locks.
   public static let migration = SessionProfile(silenceLimit: nil)
 
-  /// The SET statements.
-  /// - Parameters:
-  ///   - serverVersion: in libpq's format: 150020 is 15.20.
-  ///   - isEncoded: false for a server in `SQL_ASCII`, which does not know the encoding of its texts.
   func script(serverVersion: Int, isEncoded: Bool) -> String {
     var settings = [
       ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "'ISO, YMD'"), ("IntervalStyle", "'postgres'"),

@@ -2,23 +2,20 @@ import CLibPQ
 import Dispatch
 import Synchronization
 
-/// Cancels the running statement of one connection, from any thread.
-///
-/// `PQcancel` addresses a backend and not a statement, and the server ignores a request that arrives before the
-/// statement. So statements are numbered, a request is sent only while its statement runs and is repeated until it
-/// ends, and the next statement waits until the server has acted on the request. On a stalled server `statementEnded`
-/// returns false, and the connection must be given up. https://www.postgresql.org/docs/15/libpq-cancel.html
+/// Cancels the running statement of one connection, from any thread. `PQcancel` addresses a backend and not a
+/// statement, and the server ignores a request that arrives before the statement. So statements are numbered, a request
+/// is sent only while its statement runs and is repeated until it ends, and the next statement waits until the server
+/// has acted on it. https://www.postgresql.org/docs/15/libpq-cancel.html
 @safe
 final class StatementCanceller: Sendable {
   private struct State {
     var running: UInt64?
     var lastStatement: UInt64 = 0
-    /// Entered while a request is in progress.
     var request: DispatchGroup?
   }
 
-  /// libpq's copy of address and key, so that no other thread touches the connection. nonisolated(unsafe) is sound,
-  /// because nothing changes it until `deinit` frees it, and `PQcancel` only reads it.
+  /// nonisolated(unsafe) is sound: nothing changes libpq's copy of address and key until `deinit`, and `PQcancel` only
+  /// reads it.
   private nonisolated(unsafe) let request: OpaquePointer?
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "night-audit.postgres.cancel")
@@ -48,7 +45,6 @@ final class StatementCanceller: Sendable {
 
   var runningStatement: UInt64? { state.withLock { $0.running } }
 
-  /// Returns at once; requests are sent from a queue until the statement has ended.
   func cancel(_ statement: UInt64) {
     queue.async { self.pursue(statement, pauseMilliseconds: 20) }
   }

@@ -1,7 +1,6 @@
 /// An invalid setting, with the key, the expectation and the remedy. Exit status 78.
 package struct ConfigurationError: EndsRun, CustomStringConvertible {
   package var exitStatus: ExitStatus { .configuration }
-  /// The key as written in the file, or the file itself.
   package var key: String
   /// The problem and the expectation; never a secret's value.
   package var problem: String

@@ -5,7 +5,6 @@ package struct DispatchTarget: Hashable, Sendable {
   /// The section's name in the configuration.
   package var name: String
   package var means: Means
-  /// The maximum number of attempts per night, at least 1.
   package var attempts = 3
 
   package init(name: String, means: Means, attempts: Int = 3) {
@@ -28,7 +27,6 @@ package struct DispatchTarget: Hashable, Sendable {
     /// Without user and password.
     package var url: String
     package var user: String?
-    /// A file with the password, secret access key or bearer token.
     package var passwordFile: String?
     /// Certificates (PEM) to trust instead of the system's.
     package var caFile: String?
@@ -63,9 +61,7 @@ package struct DispatchTarget: Hashable, Sendable {
     }
 
     package enum Kind: Hashable, Sendable {
-      /// HTTP PUT.
       case https
-      /// HTTP PUT with an S3 signature.
       case s3(region: String)
       /// The host key is `SHA256:…`, as `ssh-keygen -l` prints it.
       case sftp(hostKey: String, privateKeyFile: String?)
@@ -80,7 +76,6 @@ package struct DispatchTarget: Hashable, Sendable {
     }
   }
 
-  /// nil for a command.
   package var account: Account? {
     switch means {
     case .mail(let mail): mail.account
@@ -89,7 +84,6 @@ package struct DispatchTarget: Hashable, Sendable {
     }
   }
 
-  /// The files with secrets, with their configuration keys.
   package var secretFiles: [(key: String, path: String)] {
     var files: [(key: String, path: String)] = []
     if let path = account?.passwordFile { files.append(("deliver.\(name).passwordFile", path)) }

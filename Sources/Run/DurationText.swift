@@ -1,9 +1,8 @@
 import Reconciliation
 
-/// A duration in the configuration: `90s`, `15m`, `1h`, `7d`.
 package struct DurationText {
-  /// Parses a whole number with unit `s`, `m`, `h` or `d`; nil otherwise, and above 365,000 days, because the database
-  /// may not have so distant an instant.
+  /// Parses `90s`, `15m`, `1h` or `7d`; nil above 365,000 days, because the database may not have so distant an
+  /// instant.
   package static func parse(_ text: String) -> Span? {
     guard let unit = text.last, let count = Int64(text.dropLast()), count >= 0 else { return nil }
     let span: Span

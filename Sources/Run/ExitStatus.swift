@@ -20,7 +20,6 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
   case terminated = 143
 }
 
-/// An error with an exit status.
 package protocol EndsRun: Error {
   var exitStatus: ExitStatus { get }
   /// True for a wrong command line, which is not a failed night.

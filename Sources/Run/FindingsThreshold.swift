@@ -9,15 +9,13 @@ package struct FindingsThreshold: Hashable, Sendable {
 
   package init() {}
 
-  /// `--fail-on-findings`: no open critical finding is allowed.
   package static let any: FindingsThreshold = {
     var threshold = FindingsThreshold()
     threshold.count = 0
     return threshold
   }()
 
-  /// Adds the value of one `--fail-above`: `25`, `500 USD`, `USD 500.00`. The smaller of two limits counts. Returns
-  /// false if it is invalid.
+  /// Adds one `--fail-above`, such as `25` or `500 USD`; the smaller of two counts. Returns false if it is invalid.
   package mutating func add(_ text: String) -> Bool {
     if let number = Int(text), number >= 0 {
       count = min(count ?? .max, number)
@@ -44,7 +42,6 @@ package struct FindingsThreshold: Hashable, Sendable {
     return whole * scale + (Int64(padded) ?? 0)
   }
 
-  /// True if the open critical findings exceed the threshold.
   package func isExceeded(critical: Int, atStake: [Currency: Int128]) -> Bool {
     if let count, critical > count { return true }
     return amounts.contains { currency, amount in (atStake[currency] ?? 0) > Int128(amount) }

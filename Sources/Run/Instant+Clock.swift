@@ -3,14 +3,12 @@ import Foundation
 import Reconciliation
 
 extension Instant {
-  /// Without fractions of a second, as files write it.
   package var wholeSecond: Instant { Instant(seconds: seconds) }
 
   /// The system's clock in whole seconds: the default as-of, and the time of Apple's answers.
   package static var now: Instant { Instant(seconds: Int64(Date().timeIntervalSince1970)) }
 
-  /// Parses an as-of in RFC 3339, such as `2026-11-20T03:00:00Z`, and drops fractions. Nil for an invalid date, and
-  /// before 1970.
+  /// Parses an as-of in RFC 3339 and drops fractions; nil if invalid or before 1970.
   package init?(asOf text: String) {
     guard let instant = Instant(rfc3339: text), instant.seconds >= 0 else { return nil }
     self = instant.wholeSecond

@@ -3,14 +3,11 @@ import Logging
 
 /// `--log-format`: the format of log lines on standard error.
 package enum LogFormat: String, CaseIterable, Sendable {
-  /// For people.
   case text
   /// `key=value`, which Loki and Splunk parse by default.
   case logfmt
-  /// One JSON object per line.
   case json
 
-  /// - Parameter write: receives each line with its line feed.
   package func logger(_ level: Logger.Level, write: @escaping @Sendable (String) -> Void) -> Logger {
     var logger = Logger(label: "night-audit") { _ in LineLogHandler(format: self, write: write) }
     logger.logLevel = level
@@ -47,8 +44,7 @@ struct LineLogHandler: LogHandler {
     switch format {
     case .json: "{" + fields.map { "\(quoted($0.0)):\(quoted($0.1))" }.joined(separator: ",") + "}"
     case .text:
-      // Unicode stays readable; control characters and line feeds are escaped, so that no text can forge a line or
-      // control a terminal.
+      // Unicode stays readable, but no text can forge a line or control a terminal.
       Terminal.plain(
         fields.prefix(3).map(\.1).joined(separator: " ")
           + fields.dropFirst(3).map { " \($0.0)=\($0.1)" }.joined()

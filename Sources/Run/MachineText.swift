@@ -1,6 +1,5 @@
 import Foundation
 
-/// JSON for stdout, pretty-printed with sorted keys.
 package enum MachineText {
   /// - Parameter keysAsTheyAre: true to keep keys unchanged, for documents whose keys may be data.
   package static func json(_ value: some Encodable, keysAsTheyAre: Bool = false) throws -> String {
@@ -21,7 +20,6 @@ package enum MachineText {
 
     package init() {}
 
-    /// The text of the next element with the separator before it.
     package mutating func add(_ element: Element) throws -> String {
       let text = String(decoding: try encoder.encode(element), as: UTF8.self)
       defer { isEmpty = false }

@@ -2,7 +2,6 @@ import Reconciliation
 
 /// The options of a command that runs a night.
 package struct NightRequest: Sendable {
-  /// The command, for the run's record.
   package var command = "run"
   package var asOf: Instant
   /// nil: the business day before the as-of.
@@ -10,7 +9,6 @@ package struct NightRequest: Sendable {
   /// True for a single night, by default or by `--date`; false for a range of days.
   package var isOneNight = true
   package var selection = Selection()
-  /// `--out`: the report folder to write.
   package var out: String?
   package var isOffline = false
   /// `--dry-run`: nothing is asked or written, but the run reports whether the night would be held.
@@ -19,13 +17,10 @@ package struct NightRequest: Sendable {
   package var isAccepted = false
   /// `--adopt`: take over report folders of runs that only another database has.
   package var isAdopting = false
-  /// The findings that end a complete night with status 2; nil: none.
   package var threshold: FindingsThreshold?
   /// `--readers`: the number of parts read concurrently; nil: chosen by size.
   package var readers: Int?
-  /// `--parts`: the folder with parts audited elsewhere; nil: everything is read here.
   package var parts: String?
-  /// Overrides `recheck.maxDuration`.
   package var maxDuration: Reconciliation.Span?
 
   package init(asOf: Instant) { self.asOf = asOf }

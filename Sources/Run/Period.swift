@@ -3,9 +3,7 @@ import Reconciliation
 
 /// The days whose orders are totalled: civil days in the report's time zone, both ends included.
 package struct Period: Hashable, Sendable {
-  /// The first day, `2026-11-19`.
   package var since: String
-  /// The last day.
   package var until: String
   package var start: Instant
   /// The first instant after the last day.
@@ -30,7 +28,6 @@ package struct Period: Hashable, Sendable {
 
   package func contains(_ instant: Instant) -> Bool { instant >= start && instant < end }
 
-  /// The business day before the day of the as-of.
   package static func dayBefore(_ asOf: Instant, in zone: TimeZone) -> Period {
     let calendar = calendar(zone)
     let today = Date(timeIntervalSince1970: Double(asOf.seconds))
@@ -56,7 +53,6 @@ package struct Period: Hashable, Sendable {
     end = Instant(seconds: Int64(calendar.startOfDay(for: next).timeIntervalSince1970))
   }
 
-  /// The civil day of an instant, `2026-11-19`.
   package static func dayText(of instant: Instant, in zone: TimeZone) -> String {
     text(Date(timeIntervalSince1970: Double(instant.seconds)), calendar(zone))
   }
@@ -87,7 +83,6 @@ package struct Period: Hashable, Sendable {
   }
 }
 
-/// Invalid days of a period. A usage error.
 package struct PeriodError: EndsRun, CustomStringConvertible {
   package var exitStatus: ExitStatus { .usage }
   package var text: String

@@ -25,7 +25,6 @@ package struct RegularFile: Sendable {
 
   package static func content(_ path: String) -> Data? { (try? RegularFile(path))?.content }
 
-  /// Returns the text of a file in UTF-8; nil if it is unreadable or not UTF-8.
   package static func text(_ path: String) -> String? {
     content(path).flatMap { String(validating: $0, as: UTF8.self) }
   }

@@ -3,7 +3,6 @@ import Foundation
 
 /// Reads secrets, which are only in files: never in flags, never logged.
 package enum SecretFile {
-  /// Returns the content of a key file without white space at its ends.
   package static func read(_ path: String, key: String) throws(ConfigurationError) -> Secret {
     let file: RegularFile
     do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {

@@ -5,7 +5,6 @@ import Reporting
 
 /// The validated configuration of a run. Keys and defaults are those of the README.
 package struct Settings: Sendable {
-  /// An audited app.
   package struct App: Sendable {
     /// The section's name in the configuration.
     package var name: String
@@ -32,7 +31,6 @@ package struct Settings: Sendable {
     }
   }
 
-  /// A configuration file.
   package struct Source: Hashable, Sendable {
     package var path: String
     /// True if it contains a password or token.
@@ -44,13 +42,11 @@ package struct Settings: Sendable {
     }
   }
 
-  /// The Apple API by which receipts are checked.
   package enum Channel: String, Sendable { case auto, serverApi, verifyReceipt }
 
   /// The nights about which people are notified.
   package enum NotifyOn: String, Sendable { case change, always }
 
-  /// The comparison of the shop's sales with Apple's reports.
   package struct TieOut: Sendable {
     /// A folder with manually downloaded reports.
     package var folder: String?
@@ -63,7 +59,6 @@ package struct Settings: Sendable {
     package var alertShare = Share(millionths: 1_000)
   }
 
-  /// The key of the App Store Connect API, by which reports are downloaded.
   package struct AppStoreConnect: Sendable {
     package var issuerId: String?
     package var keyId: String?
@@ -75,7 +70,6 @@ package struct Settings: Sendable {
 
   /// libpq's connection string or URI; empty: libpq's variables and files apply.
   package var databaseURL = ""
-  /// The shop's database, if it is another than ours.
   package var salesURL: String?
   package var salesSchema = "sales"
   package var apps: [App] = []
@@ -113,8 +107,7 @@ package struct Settings: Sendable {
   package var reviewWindows: [Period] = []
   /// How long superseded evidence is kept; nil: for ever.
   package var evidenceRetention: Span?
-  /// The monitor that is notified of a night's start and end. A secret, because anyone who knows it can send such
-  /// notifications.
+  /// The monitor notified of a night's start and end. A secret, because anyone who knows it can do the same.
   package var pingURL: String?
   package var notifyOn = NotifyOn.change
   /// The file for node_exporter's textfile collector.
@@ -124,19 +117,15 @@ package struct Settings: Sendable {
   package var reportDirectory = "reports"
   package var timeZoneName = "UTC"
   package var formats: Set<ReportFormat> = [.csv, .xlsx]
-  /// nil: report folders are kept for ever.
   package var retention: Span?
   package var workbookOrders = 100_000
-  /// The separators of the CSV files for Excel.
   package var excelLocale = ExcelLocale.unitedStates
   /// The people to whom new findings are assigned.
   package var owners = FindingOwners()
   /// The pseudonyms of user IDs in reports; nil: IDs are shown.
   package var pseudonyms: Pseudonyms?
-  /// The number of orders with contested claims that are resolved in one batch. It has no key, because it affects only
-  /// memory.
+  /// The number of orders with contested claims per batch. It has no key, because it affects only memory.
   package var contestBatchSize = 1_000
-  /// The targets of a night's reports.
   package var deliver: [DispatchTarget] = []
   package var sources: [Source] = []
   /// Settings that are unusual but usable, for the log.
@@ -144,12 +133,10 @@ package struct Settings: Sendable {
 
   package init() {}
 
-  /// True if Apple's reports are available for comparison.
   package var isTieOutConfigured: Bool { appStoreConnect.privateKeyFile != nil || tieOut.folder != nil }
 
   package var timeZone: TimeZone { TimeZone(identifier: timeZoneName) ?? .gmt }
 
-  /// The API by which an app's receipts are checked.
   package func effectiveChannel(of app: App) -> Channel {
     switch channel {
     case .auto: app.privateKeyFile == nil ? .verifyReceipt : .serverApi
@@ -161,7 +148,6 @@ package struct Settings: Sendable {
     Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first }
   }
 
-  /// The bundle IDs of the apps that use the App Store Server API.
   package var serverAPIApps: [String] { apps.filter { effectiveChannel(of: $0) == .serverApi }.map(\.bundleId) }
 
   package func rules(asOf: Instant) -> Rules {
@@ -180,8 +166,7 @@ package struct Settings: Sendable {
     return rules
   }
 
-  /// The SHA-256 of the settings that affect a report's content, defaults included, in hexadecimal. Paths, connections
-  /// and speed do not affect it.
+  /// The SHA-256 of the settings that affect a report's content, defaults included.
   package var digest: String {
     let durations: [(String, Span)] = [
       ("recheck.staleAfter", staleAfter), ("recheck.refundWindow", refundWindow), ("audit.lookback", lookback),

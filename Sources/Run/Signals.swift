@@ -3,10 +3,8 @@ import Glibc
 import Synchronization
 import UnixSignals
 
-/// Handles SIGINT, SIGTERM and SIGHUP: the first requests a stop, the second ends the process at once.
-///
-/// Work that polls the stop signal ends by itself. Other work is cancelled after a grace period, and the process exits
-/// within five seconds in any case; the next run continues where it stopped.
+/// Handles SIGINT, SIGTERM and SIGHUP: the first requests a stop, the second ends the process at once. Work that
+/// ignores the stop signal is cancelled after a grace period, and the process exits within five seconds in any case.
 package enum Signals {
   private static let cancellation = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -14,12 +12,10 @@ package enum Signals {
   private static let grace = DispatchTimeInterval.milliseconds(2_900)
   private static let limit = DispatchTimeInterval.milliseconds(4_700)
 
-  /// Sets the handler that cancels the program's work.
   package static func cancelling(with cancel: @escaping @Sendable () -> Void) {
     cancellation.withLock { $0 = cancel }
   }
 
-  /// Handles signals while `body` runs.
   package static func stopping<R: Sendable>(_ stop: StopSignal, while body: () async throws -> R) async rethrows -> R {
     // A signal that is ignored, as by nohup, stays ignored.
     let signals = await UnixSignalsSequence(trapping: [.sigint, .sigterm] + (isIgnored(SIGHUP) ? [] : [.sighup]))

@@ -13,7 +13,6 @@ package final class StopSignal: Sendable {
 
   package func stop(_ why: Reason) { reason.withLock { $0 = $0 ?? why } }
 
-  /// The reason to stop; nil to continue.
   package var stopped: Reason? { reason.withLock { $0 } }
 
   /// The work was ended by a signal, and nothing was published.

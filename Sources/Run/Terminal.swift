@@ -2,7 +2,6 @@ import CSystemCalls
 import Glibc
 
 package enum Terminal {
-  /// The width in columns if standard output is a terminal; nil otherwise.
   package static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }
     var size = winsize()
@@ -10,8 +9,8 @@ package enum Terminal {
     return Int(size.ws_col)
   }
 
-  /// Escapes characters that control a terminal or change the display order, because IDs come from customers. The
-  /// escape is `\u001B`, as in JSON. A carriage return before a line feed ends a line of CSV, and stays.
+  /// Escapes characters that control a terminal or change the display order, because IDs come from customers. A
+  /// carriage return before a line feed ends a line of CSV, and stays.
   package static func plain(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isActive) else { return text }
     var plain = ""
@@ -40,15 +39,14 @@ package enum Terminal {
     }
   }
 
-  /// Writes to standard output as plain text, also to files and pipes, which may be shown on a terminal later. JSON
-  /// keeps its meaning, because `\u0085` is the JSON escape of the same character.
+  /// Writes escaped text to standard output, also to pipes, which may end at a terminal. `\u0085` means the same in
+  /// JSON.
   package static func print(_ text: String, terminator: String = "\n") {
     Swift.print(plain(text), terminator: terminator)
   }
 
   package static func complain(_ text: String) { writeError(plain(text) + "\n") }
 
-  /// Writes to standard error, unescaped.
   package static func writeError(_ text: String) {
     var text = text
     text.withUTF8 { bytes in

@@ -1,4 +1,3 @@
-/// The columns of a text table, with titles and widths.
 package struct TextColumns {
   package enum Column: Sendable {
     case left(String)
@@ -28,7 +27,6 @@ package struct TextColumns {
     return cells
   }
 
-  /// The titles as a line, cut at `width`; nil: not cut.
   package func titles(width: Int?) -> String { line(columns.map(\.title), width: width) }
 
   /// Measured cells as a line, cut at `width`; nil: not cut. Must be called after all rows were measured.
@@ -55,10 +53,8 @@ package struct TextTable {
 
   package init(_ columns: [TextColumns.Column]) { self.columns = TextColumns(columns) }
 
-  /// Adds a row with one cell per column.
   package mutating func add(_ cells: [String]) { rows.append(columns.measure(cells)) }
 
-  /// - Parameter width: lines are cut there; nil: not cut.
   package func text(width: Int?) -> String {
     ([columns.titles(width: width)] + rows.map { columns.line($0, width: width) }).joined(separator: "\n")
   }

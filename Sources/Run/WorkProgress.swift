@@ -23,9 +23,7 @@ package final class WorkProgress: Sendable {
     if !isTerminal, !isQuiet { logger.info("\(label)", metadata: total > 0 ? ["total": "\(total)"] : [:]) }
   }
 
-  /// Runs work that asks Apple, and shows since when Apple has not answered.
-  ///
-  /// On a terminal this is shown even if `isQuiet`, because a silent program seems to hang.
+  /// Shows since when Apple has not answered, on a terminal even if `isQuiet`, because a silent program seems to hang.
   package func during<Result>(
     _ label: String, total: Int, _ work: () async throws -> Result
   ) async throws -> Result {
@@ -50,7 +48,6 @@ package final class WorkProgress: Sendable {
     }
   }
 
-  /// Shows a line if the condition holds and the last line is old enough.
   private func show(if condition: (inout ProgressState) -> Bool) {
     let now = ContinuousClock.now
     let interval: Duration = isTerminal ? .milliseconds(100) : .seconds(60)
@@ -67,7 +64,6 @@ package final class WorkProgress: Sendable {
     }
   }
 
-  /// Ends the work and clears the terminal's line.
   package func end() {
     let shown = state.withLock { $0.lastShown != nil }
     if isTerminal, shown { write("\r\u{1B}[K") }

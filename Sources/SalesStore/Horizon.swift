@@ -2,13 +2,10 @@ import Postgres
 import Reconciliation
 import Run
 
-/// The cut-off of an audit: rows and changes after its as-of belong to the next night.
-///
-/// A night that asks Apple for hours reads the shop's relations long after its as-of. A date later than the clock is
-/// wrong, and its row is read and reported.
+/// The cut-off of an audit: rows and changes after its as-of belong to the next night, which matters because a night
+/// asks Apple for hours. A date later than the clock is wrong, and its row is read and reported.
 package struct Horizon: Hashable, Sendable {
   package var asOf: Instant
-  /// The time when the relations are read.
   package var clock: Instant
   /// True for an audit of the past, which reads no later rows at all, not even those with wrong dates.
   package var isOfThePast: Bool
@@ -23,16 +20,13 @@ package struct Horizon: Hashable, Sendable {
     self.init(asOf: plan.asOf, clock: max(server, .now), isOfThePast: plan.isOfThePast)
   }
 
-  /// True if the date is after the cut-off.
   package func hides(_ date: Instant) -> Bool { date > asOf && (isOfThePast || date <= clock) }
 
-  /// The last date whose rows are hidden. A later date is wrong, and its row is reported: one beyond the clock, or in
-  /// an audit of the past one beyond the range of reports.
+  /// The last date whose rows are hidden; a row with a later date is reported as wrong.
   package var hidesRowsUntil: Instant {
     isOfThePast ? Instant(microseconds: SalesRows.shown.upperBound - 1) : clock
   }
 
-  /// True if a date was written into an existing row after the as-of. In an audit of the past it cannot be told from a
-  /// wrong date.
+  /// True if a date was written after the as-of. In an audit of the past it cannot be told from a wrong date.
   func isYetToBeWritten(_ date: Instant) -> Bool { !isOfThePast && hides(date) }
 }

@@ -2,8 +2,7 @@ import Postgres
 import Reconciliation
 import Streams
 
-// The fast path: rows that keep the sales schema's contract, as nearly all do, decoded in place. Other rows are decoded
-// by `SalesRows`, whose readers name each defect.
+// The fast path: valid rows, as nearly all are, decoded in place. `SalesRows` decodes the others and names each defect.
 
 extension CopyReader {
   /// A valid text; empty if missing. Nil means that the row needs the full check, here and in the accessors below.
@@ -62,7 +61,6 @@ extension SalesRows {
   }
 
   /// The receipt in the current row, as `receipt(_:asOf:)` decodes it; nil if the row may break the contract.
-  /// - Parameter state: the state of its check.
   package static func plainReceipt(
     _ row: borrowing CopyReader, _ state: PlainReceipt.State
   ) throws(PostgresError) -> PlainReceipt? {

@@ -2,8 +2,7 @@ import Postgres
 import Reconciliation
 
 extension SalesRows {
-  /// Reads pairs of user ids of one person from the optional relation `user_aliases`; rows without two valid ids are
-  /// skipped.
+  /// Reads pairs of user ids of one person from the optional relation `user_aliases`.
   package func aliases(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [(Identifier, Identifier)] {
     var reader = try connection.copyOut(
       "SELECT a.user_id::text, a.same_as::text FROM \(schema).user_aliases a")
@@ -17,19 +16,16 @@ extension SalesRows {
     return pairs
   }
 
-  /// A product of the optional relation `products`.
   package struct Product: Hashable, Sendable {
     package var productId: Identifier
     /// Apple's type, such as `Non-Consumable`.
     package var type: String?
     package var name: String?
-    /// nil: no start.
     package var soldFrom: Instant?
-    /// nil: no end.
     package var soldUntil: Instant?
   }
 
-  /// Reads the shop's catalogue, sorted by product id; rows without a product id are skipped.
+  /// Reads the shop's catalogue, sorted by product id.
   package func products(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Product] {
     // Dates outside the range of reports are clamped to it; least and greatest ignore NULL.
     var reader = try connection.copyOut(

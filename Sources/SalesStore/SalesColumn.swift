@@ -1,20 +1,17 @@
 /// A column of the shop's relations and the type to which it is cast.
 package struct SalesColumn: Encodable, Sendable {
-  /// The type or expression that a query reads.
   package enum Reading: String, Encodable, Sendable {
     case text, bigint, numeric, timestamptz
     /// A text; NULL if empty.
     case presentText
     /// A Boolean: true if the column is NULL.
     case absence
-    /// TRUE, without reading a column.
     case always
   }
 
   package let name: String
   package let reading: Reading
 
-  /// A constant that marks every row as listed.
   package static let listed = SalesColumn("listed", .always)
 
   init(_ name: String, _ reading: Reading = .text) {
@@ -22,7 +19,6 @@ package struct SalesColumn: Encodable, Sendable {
     self.reading = reading
   }
 
-  /// SQL expressions on a table alias, in order.
   static func list(_ columns: [SalesColumn], of alias: String) -> String {
     columns.map { column in
       switch column.reading {

@@ -14,15 +14,12 @@ package enum SalesContract {
       }
     }
 
-    /// - Parameters:
-    ///   - typeName: the name of a type in `pg_catalog`, for a domain its base type; nil for a type of another schema.
-    ///   - isEnum: true if the type is an enum.
+    /// - Parameter typeName: the name of a base type in `pg_catalog`; nil for a type of another schema.
     func accepts(typeName: String?, isEnum: Bool) -> Bool {
       if isEnum { return self == .text }
       return typeName.map(typeNames.contains) ?? false
     }
 
-    /// Returns a cast to this type.
     func cast(_ column: String, from typeName: String?) -> String {
       switch (self, typeName) {
       // No currency has more than four digits, and trailing zeros do not count as digits.
@@ -50,7 +47,6 @@ package enum SalesContract {
   package struct Column: Sendable {
     package var name: String
     package var kind: Kind
-    /// True if a row without a value breaks the contract.
     package var isRequired: Bool
 
     init(_ name: String, _ kind: Kind, _ isRequired: Bool) {
@@ -63,7 +59,6 @@ package enum SalesContract {
   package struct Relation: Sendable {
     package var name: String
     package var columns: [Column]
-    /// True if a shop may omit the relation.
     package var isOptional = false
 
     package var columnList: String { columns.map(\.name).joined(separator: ", ") }
@@ -95,7 +90,6 @@ package enum SalesContract {
       Column("revoked_at", .timestamptz, false),
     ])
 
-  /// Pairs of user ids of one person.
   package static let userAliases = Relation(
     name: "user_aliases", columns: [Column("user_id", .text, true), Column("same_as", .text, true)], isOptional: true)
 

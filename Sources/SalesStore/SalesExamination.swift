@@ -10,7 +10,6 @@ package struct SalesDefect: Hashable, Sendable, CustomStringConvertible {
   package var description: String { "\(subject) \(problem)" }
 }
 
-/// The shop's relations break the contract. Exit status 78.
 package struct SalesContractError: EndsRun, CustomStringConvertible {
   package var defects: [SalesDefect]
   package var exitStatus: ExitStatus { .configuration }
@@ -20,7 +19,6 @@ package struct SalesContractError: EndsRun, CustomStringConvertible {
 
 /// Compares the shop's relations with the contract by the server's catalogue, without reading rows.
 package struct SalesExamination {
-  /// The schema's name as configured.
   private let schema: String
   /// The advice to create plain tables; empty for a database that is only read.
   private let making: String
@@ -30,13 +28,11 @@ package struct SalesExamination {
     making = settings.salesURL == nil ? ", or run: night-audit init --with-sales-schema" : ""
   }
 
-  /// Throws `SalesContractError` if there are defects, or a `PostgresError`.
   package func require(_ connection: borrowing BlockingConnection) throws {
     let defects = try defects(connection)
     if !defects.isEmpty { throw SalesContractError(defects: defects) }
   }
 
-  /// Returns all defects, in the contract's order.
   package func defects(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SalesDefect] {
     let usage = try connection.execute(
       "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1", [.text(schema)])
@@ -62,7 +58,6 @@ package struct SalesExamination {
     return defects
   }
 
-  /// True if the shop has an optional relation.
   package func has(
     _ relation: SalesContract.Relation, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Bool {

@@ -1,10 +1,9 @@
 import Foundation
 import Postgres
 
-/// The collation in which the server sorts ids in byte order: "C", which mostly needs a sort, or the column's own
-/// collation if it compares bytes and the planner can use an index at lower cost. Only speed depends on it.
+/// The collation in which the server sorts ids in byte order: "C", or the column's own if that compares bytes and the
+/// planner can use an index. Only speed depends on it.
 package struct SalesOrdering: Hashable, Sendable {
-  /// The columns sorted by their own collation.
   private var columns: Set<Column> = []
   /// Columns that may be NULL. Such rows sort first as the empty id, and no index helps.
   private var mayLackId: Set<Column> = [.orderId, .receiptId]
@@ -13,7 +12,6 @@ package struct SalesOrdering: Hashable, Sendable {
   /// True if delivery ids are unique, so that readers can sort the deliveries of one order.
   var tellsDeliveriesApart = false
 
-  /// The columns by which streams are sorted.
   package enum Column: String, CaseIterable, Sendable {
     case orderId = "o.order_id"
     case receiptId = "r.receipt_id"
@@ -28,11 +26,9 @@ package struct SalesOrdering: Hashable, Sendable {
     }
   }
 
-  /// Sorts by the collation "C".
   package init() {}
 
-  /// Chooses the collations by the planner's cost estimates.
-  /// - Parameter connection: must have the planner settings of the streams.
+  /// Chooses by the planner's cost estimates, with the settings of the streams on `connection`.
   package init(_ sales: SalesRows, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let found = try connection.execute(
       """
@@ -67,8 +63,7 @@ package struct SalesOrdering: Hashable, Sendable {
     }
   }
 
-  // True if a text column's own collation is byte order: C, glibc's C.UTF-8, which compares code points, and the
-  // builtin provider.
+  // Byte order is that of C, of glibc's C.UTF-8, which compares code points, and of the builtin provider.
   private static func comparesBytes(
     _ column: Column, _ sales: SalesRows, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Bool {
@@ -91,7 +86,6 @@ package struct SalesOrdering: Hashable, Sendable {
     ).single().bool(0)
   }
 
-  // Returns nil if the plan has no cost.
   private static func cost(
     _ query: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Double? {

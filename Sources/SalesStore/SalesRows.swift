@@ -3,12 +3,9 @@ import Reconciliation
 import Run
 import Streams
 
-/// Queries of the shop's three relations, and the decoding of their rows to values or bad rows.
-///
-/// Every column is cast to its type in the sales schema, so that views over `varchar` or `bigint` work. The content of
-/// a row never causes an error.
+/// Queries of the shop's three relations, and the decoding of their rows to values or bad rows. Every column is cast to
+/// its type in the sales schema, so that views over `varchar` or `bigint` work.
 package struct SalesRows: Sendable {
-  /// The schema's quoted name.
   package let schema: String
   /// The configured apps. An order of another app, or of none where there are several, is a bad row. nil: any app.
   let bundleIds: [String]?
@@ -16,23 +13,17 @@ package struct SalesRows: Sendable {
   package let horizon: Horizon?
   package var ordering = SalesOrdering()
 
-  /// - Parameters:
-  ///   - schema: the name as configured.
-  ///   - bundleIds: of the configured apps; nil for orders of any app.
-  ///   - horizon: the cut-off.
   package init(schema: String, bundleIds: [String]? = nil, horizon: Horizon? = nil) throws(PostgresError) {
     self.schema = try PostgresIdentifier(schema).sql
     self.bundleIds = bundleIds
     self.horizon = horizon
   }
 
-  /// Creates the queries of an audit of the configured apps.
   package init(_ settings: Settings, horizon: Horizon? = nil) throws(PostgresError) {
     try self.init(schema: settings.salesSchema, bundleIds: settings.apps.map(\.bundleId), horizon: horizon)
   }
 
   /// A condition that excludes rows after the horizon. Rows with a missing or unreportable date are read, and reported.
-  /// - Parameter column: the row's own date, such as `o.created_at`.
   package func isKnown(_ column: String) throws(PostgresError) -> String {
     guard let horizon else { return "TRUE" }
     let asOf = try PostgresLiteral.timestamp(horizon.asOf.microseconds)
@@ -48,15 +39,10 @@ package struct SalesRows: Sendable {
     return "\(isLater) AND \(date) <= \(try PostgresLiteral.timestamp(horizon.clock.microseconds))"
   }
 
-  /// True if a date is after the horizon, as in `isHidden(_:)`.
   package func hides(_ date: Instant) -> Bool { horizon?.hides(date) ?? false }
 
   /// The FROM clause of a relation's rows within the horizon.
-  /// - Parameters:
-  ///   - relation: `orders`, `receipts` or `deliveries`.
-  ///   - date: the column of a row's own date.
-  ///   - joins: further relations, for `conditions`.
-  ///   - conditions: alternatives, of which no row may fulfil two; each can use its own index.
+  /// - Parameter conditions: alternatives, of which no row may fulfil two; each can use its own index.
   private func known(
     _ relation: String, as alias: String, by date: String, joining joins: String = "", where conditions: [String]
   ) throws(PostgresError) -> String {
@@ -77,24 +63,20 @@ package struct SalesRows: Sendable {
     SalesColumn("verified_at", .timestamptz), SalesColumn("updated_at", .timestamptz),
   ]
 
-  /// The columns for `order(_:asOf:)`, of a table aliased `o`.
   package static let orderColumns = SalesColumn.list(order, of: "o")
 
   /// The transaction ID stated by an order aliased `o`, trimmed and in byte order as in `order(_:asOf:)`.
   package static let namedTransaction = #"btrim(o.transaction_id::text COLLATE "C", E' \t\n\x0B\f\r')"#
 
-  /// A query of the orders for `order(_:asOf:)`, in byte order of their ids, those without an id first.
-  /// - Parameter conditions: alternatives on `o`, of which no row may fulfil two.
+  /// A query in byte order of ids, rows without an id first. No row may fulfil two of the conditions on `o`.
   package func orders(where conditions: String...) throws(PostgresError) -> String {
     "SELECT \(Self.orderColumns) FROM \(try knownOrders(where: conditions)) ORDER BY \(ordering.key(.orderId))"
   }
 
-  /// The FROM clause of orders within the horizon, aliased `o`. The conditions are those of `orders(where:)`.
   func knownOrders(where conditions: [String]) throws(PostgresError) -> String {
     try known("orders", as: "o", by: "created_at", where: conditions.isEmpty ? ["TRUE"] : conditions)
   }
 
-  /// Decodes the order in the current row.
   /// - Parameter asOf: replaces an invalid creation date, so that the bad row is still reported.
   package func order(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> OrderRow {
     try Self.order(row, asOf: asOf, bundleIds: bundleIds, horizon: horizon)
@@ -209,26 +191,22 @@ package struct SalesRows: Sendable {
 
   // MARK: - Deliveries
 
-  /// The columns of a delivery, its order id first.
   package static let delivery = [
     SalesColumn("order_id", .presentText), SalesColumn("delivery_id"), SalesColumn("user_id"),
     SalesColumn("product_id"), SalesColumn("quantity", .bigint), SalesColumn("delivered_at", .timestamptz),
     SalesColumn("revoked_at", .timestamptz),
   ]
 
-  /// The columns for `delivery(_:asOf:)`, of a table aliased `d`.
   package static let deliveryColumns = SalesColumn.list(delivery, of: "d")
 
-  /// A query of the deliveries for `delivery(_:asOf:)`, in byte order of their order ids, those without an order last.
-  /// If ids may repeat, the deliveries of one order are sorted by all columns, so that the first is always the same.
-  /// - Parameter conditions: alternatives on `d`, of which no row may fulfil two.
+  /// A query in byte order of order ids, rows without an order last. If ids may repeat, the deliveries of one order are
+  /// sorted by all columns, so that the first is always the same.
   package func deliveries(where conditions: String...) throws(PostgresError) -> String {
     let rows = try known(
       "deliveries", as: "d", by: "delivered_at", where: conditions.isEmpty ? ["TRUE"] : conditions)
     return "SELECT \(Self.deliveryColumns) FROM \(rows) ORDER BY \(deliveryOrder)"
   }
 
-  /// The sort order of `deliveries`, for a table aliased `d`.
   package var deliveryOrder: String {
     if ordering.tellsDeliveriesApart { return ordering.key(.deliveredOrderId) }
     return """
@@ -267,7 +245,6 @@ package struct SalesRows: Sendable {
     ).single().bool(0)
   }
 
-  /// Decodes the delivery in the current row.
   /// - Parameter asOf: replaces an invalid date, so that the bad row is still reported.
   package func delivery(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Delivery {
     try Self.delivery(row, asOf: asOf, horizon: horizon)
@@ -323,20 +300,16 @@ package struct SalesRows: Sendable {
     SalesColumn("payload", .absence),
   ]
 
-  /// The columns for `receipt(_:asOf:)`, of a table aliased `r`.
   package static let receiptColumns = SalesColumn.list(receipt, of: "r")
 
-  /// The precedence among valid rows of one receipt id, aliased `r`: a row with an order first, then the earliest. Must
-  /// agree with `Receipt.counts(_:before:)`.
+  /// The precedence among valid rows of one receipt id; must agree with `Receipt.counts(_:before:)`.
   package static let receiptPrecedence = """
     nullif(r.order_id::text COLLATE "C", '') IS NULL, r.received_at, r.order_id::text COLLATE "C", \
     coalesce(r.user_id::text COLLATE "C", ''), coalesce(r.environment::text COLLATE "C", '')
     """
 
-  /// A query of the receipts for `receipt(_:asOf:)`, in byte order of their ids, those without an id first.
-  /// - Parameters:
-  ///   - conditions: alternatives on `r`, of which no row may fulfil two.
-  ///   - scope: adds a column that is true if the receipt is listed.
+  /// A query in byte order of ids, rows without an id first. No row may fulfil two of the conditions on `r`.
+  /// - Parameter scope: adds a column that is true if the receipt is listed.
   package func receipts(
     where conditions: String..., listedIn scope: Selection.ReceiptScope = Selection.ReceiptScope()
   ) throws(PostgresError) -> String {
@@ -351,7 +324,6 @@ package struct SalesRows: Sendable {
       """
   }
 
-  /// Decodes the receipt in the current row, with the state `neverChecked`.
   /// - Parameter asOf: replaces an invalid date, so that the bad row is still reported.
   package static func receipt(_ row: borrowing CopyReader, asOf: Instant) throws(PostgresError) -> Receipt {
     let receiptId = try row.salesText(0)

@@ -1,7 +1,6 @@
 import Foundation
 import Postgres
 
-/// Plain tables of the sales schema, for a new shop and for rehearsals.
 package enum SalesSchema {
   /// Creates the tables that do not exist. Existing tables and views are not changed.
   package static func create(_ name: String, _ connection: borrowing BlockingConnection) throws {

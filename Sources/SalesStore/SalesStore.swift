@@ -2,9 +2,7 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Connects to the shop's database, which is only read.
-///
-/// It may be a hot standby, another server or another cluster than that of our own schema; nothing joins the two.
+/// Connects to the shop's database, which is only read: a hot standby, another server or another cluster than our own.
 package enum SalesStore {
   /// Opens a connection without checking the relations. The error names the configuration key of the database.
   package static func open(
@@ -30,11 +28,9 @@ package enum SalesStore {
     return connection
   }
 
-  /// Runs `body`, and repeats it once after a conflict: a standby cancelled its snapshot because the primary removed
-  /// rows, or a lock was held. `body` must open new connections and discard what it had read.
-  ///
-  /// A lost connection is repeated too while `body` only reads, because a standby also ends sessions that block its
-  /// recovery, and libpq cannot always report the reason.
+  /// Runs `body`, and repeats it once after a conflict with a standby's recovery or a lock. `body` must open new
+  /// connections. A lost connection is repeated too while `body` only reads, because a standby also ends sessions that
+  /// block its recovery.
   /// - Parameter body: receives a flag that it must set to false before it writes.
   package static func startingOverOnce<R>(
     _ settings: Settings, _ scope: BlockingScope, _ body: (_ onlyReads: inout Bool) throws -> R
@@ -48,10 +44,8 @@ package enum SalesStore {
     }
   }
 
-  /// Waits until a standby has replayed the received WAL, a minute at most.
-  ///
-  /// A lagging standby cancels every snapshot that conflicts, and a vacuum conflicts in many records. A snapshot taken
-  /// after them has no conflict with them (PostgreSQL documentation, "Handling Query Conflicts").
+  /// Waits until a standby has replayed the received WAL, a minute at most. A vacuum conflicts in many records, but not
+  /// with a snapshot taken after them (PostgreSQL documentation, "Handling Query Conflicts").
   private static func awaitReplay(_ settings: Settings, _ scope: BlockingScope) throws(PostgresError) {
     let connection = try open(settings, scope, applicationName: "night-audit: waiting for replay")
     // NULL on a primary, and on a standby that reads an archive.

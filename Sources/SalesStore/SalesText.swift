@@ -2,17 +2,14 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// A text column of the shop, valid or with its defect.
 enum SalesText {
   case missing
   case sound(Identifier)
-  /// The beginning of a text longer than an id may be.
   case tooLong(Identifier, bytes: Int)
   /// Not UTF-8, or with a zero byte; bytes other than ASCII and zero as `\xE9`.
   case unreadable(Identifier)
 
-  /// The displayable text; empty if missing. It never sorts after the original text, so that rows in id order can be
-  /// merged.
+  /// Empty if missing. It never sorts after the original text, so that rows in id order can be merged.
   var shown: Identifier {
     switch self {
     case .missing: Identifier()
@@ -20,7 +17,6 @@ enum SalesText {
     }
   }
 
-  /// The displayable text; nil if missing or empty.
   var present: Identifier? { shown.isEmpty ? nil : shown }
 
   /// Without white space at both ends, which is no part of an Apple ID or a UUID.

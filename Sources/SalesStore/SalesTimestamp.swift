@@ -2,11 +2,9 @@ import Postgres
 import Reconciliation
 
 extension SalesRows {
-  /// The value of a `timestamptz` column of the shop.
   package enum Timestamp: Hashable, Sendable {
     case missing
     case infinite
-    /// Outside the years that a report can show.
     case beyond
     case finite(Instant)
 

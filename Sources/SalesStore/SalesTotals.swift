@@ -1,12 +1,11 @@
 import Postgres
 import Reconciliation
 
-/// The number and amount of orders per currency, computed by the server or from the rows read. If the two differ, a
-/// view returned different rows and nothing is published.
+/// The number and amount of orders per currency, from the server or from the rows read. If the two differ, nothing is
+/// published.
 package struct SalesTotals: Equatable, Sendable {
   private struct Line: Equatable, Sendable {
     var orders = 0
-    /// In millionths of a major unit.
     var amount: Int128 = 0
 
     mutating func add(_ millionths: Int128) {
@@ -17,7 +16,6 @@ package struct SalesTotals: Equatable, Sendable {
 
   /// Bad rows, keyed by their currency text, and added totals.
   private var others: [String: Line] = [:]
-  /// Valid orders that were read.
   private var read = ByCurrency<Line>()
 
   private var lines: [String: Line] {
@@ -37,7 +35,6 @@ package struct SalesTotals: Equatable, Sendable {
   package static func == (left: SalesTotals, right: SalesTotals) -> Bool { left.lines == right.lines }
 
   /// Computes the totals on the server, in the snapshot of `connection`.
-  /// - Parameter conditions: as for `SalesRows.orders(where:)`.
   package init(
     _ sales: SalesRows, where conditions: String..., on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -45,7 +42,6 @@ package struct SalesTotals: Equatable, Sendable {
     try self.init(rows: &rows)
   }
 
-  /// Reads the totals from rows of `query`.
   package init(rows: inout CopyReader) throws(PostgresError) {
     while try rows.advance() {
       let key = try rows.salesText(0).shown.text
@@ -54,7 +50,6 @@ package struct SalesTotals: Equatable, Sendable {
     }
   }
 
-  /// A query of currency, number of orders and amount.
   package static func query(_ sales: SalesRows, where conditions: [String] = []) throws(PostgresError) -> String {
     """
     SELECT o.currency::text COLLATE "C", count(*), sum(o.amount::numeric) FILTER (
@@ -83,7 +78,6 @@ package struct SalesTotals: Equatable, Sendable {
     lines.sorted { $0.key < $1.key }.map { ($0.key, $0.value.orders, $0.value.amount) }
   }
 
-  /// Amounts in the minor unit of each currency, rounded down.
   package var money: MoneyByCurrency {
     var money: [Currency: Int128] = [:]
     for line in byCurrency {
@@ -112,7 +106,6 @@ package struct SalesTotals: Equatable, Sendable {
     return Int128(whole + String(fraction) + String(repeating: "0", count: decimals - fraction.count))
   }
 
-  /// The number of orders in all currencies.
   package var orders: Int { lines.values.reduce(0) { $0 + $1.orders } }
 
   /// Describes the differences between the server's totals (the receiver) and those read; empty if they agree.

@@ -3,8 +3,7 @@ import Reconciliation
 import Run
 
 extension Selection {
-  /// A condition on listed orders, aliased `o`; `TRUE` without filters.
-  /// - Parameter onlyBundleId: the app of orders without a bundle ID; nil if there are several apps.
+  /// A condition on listed orders, aliased `o`. `onlyBundleId` is the app of orders without a bundle ID.
   package func orderCondition(onlyBundleId: String?) throws(PostgresError) -> String {
     var conditions: [String] = []
     if let orderId { conditions.append(try SalesRows.equals("o.order_id", orderId.text)) }
@@ -13,14 +12,12 @@ extension Selection {
     return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")
   }
 
-  /// The receipts, aliased `r`, of listed orders or users.
   package struct ReceiptScope: Sendable {
-    /// The joined relations, each with at most one row per receipt. An `IN` in an expression would be a linear search
-    /// per receipt once it exceeds work_mem.
+    /// At most one row per receipt. An `IN` in an expression would be a linear search per receipt once it exceeds
+    /// work_mem.
     package fileprivate(set) var joins = ""
     package fileprivate(set) var condition = "TRUE"
 
-    /// Selects all receipts.
     package init() {}
 
     /// Joins the ids of orders, and returns the condition that a receipt belongs to one of them.
@@ -34,7 +31,6 @@ extension Selection {
   }
 
   /// Returns the receipts of listed orders or users.
-  /// - Parameter onlyBundleId: the app of orders without a bundle ID; nil if there are several apps.
   package func receiptScope(_ sales: SalesRows, onlyBundleId: String?) throws(PostgresError) -> ReceiptScope {
     var scope = ReceiptScope()
     var conditions: [String] = []
@@ -64,8 +60,8 @@ extension Selection {
 }
 
 extension SalesRows {
-  /// Compares a column with an id byte by byte, because under the column's own collation other spellings may be equal,
-  /// or the comparison be refused.
+  /// Compares byte by byte, because the column's own collation may take other spellings for equal, or refuse the
+  /// comparison.
   package static func equals(_ column: String, _ id: String) throws(PostgresError) -> String {
     "\(column)::text COLLATE \"C\" = \(try PostgresLiteral.text(id))"
   }

@@ -5,13 +5,11 @@ import Run
 package enum SnapshotReach: Hashable, Sendable {
   /// The snapshot can be exported to other connections.
   case everyConnection
-  /// Each connection sees foreign tables in its own snapshot on their server (PostgreSQL documentation, "postgres_fdw",
-  /// "Transaction Management").
+  /// Each connection has its own snapshot of foreign tables (PostgreSQL documentation, "postgres_fdw").
   case oneConnection
   /// A Citus coordinator, whose workers take a new snapshot for each statement and shard.
   case oneStatement
 
-  /// Determines the scope from the tables behind views and partitions.
   package init(of schema: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let isCluster = try connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
     if try isCluster.single().bool(0) {

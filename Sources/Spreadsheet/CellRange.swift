@@ -8,10 +8,8 @@ package struct CellReference: Hashable, Sendable {
     self.column = column
   }
 
-  /// The relative reference, such as `C12`.
   package var a1: String { "\(Self.letters(column))\(row + 1)" }
 
-  /// The absolute reference, such as `$C$12`.
   package var absolute: String { "$\(Self.letters(column))$\(row + 1)" }
 
   // Bijective base 26: A, B, … Z, AA, …
@@ -40,10 +38,8 @@ package struct CellRange: Hashable, Sendable {
     self.columns = columns
   }
 
-  /// The relative reference, such as `A1:C12`, or `A1` for a single cell.
   package var a1: String { text(\.a1) }
 
-  /// The absolute reference, such as `$A$1:$C$12`.
   package var absolute: String { text(\.absolute) }
 
   var isOnSheet: Bool {

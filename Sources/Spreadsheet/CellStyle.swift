@@ -1,6 +1,5 @@
 import CXLSXWriter
 
-/// A colour as 0xRRGGBB.
 package struct Colour: Hashable, Sendable {
   package let rgb: UInt32
 
@@ -18,7 +17,6 @@ package struct CellStyle: Hashable, Sendable {
     case none, thin, medium, dashed, dotted, thick, double, hair
   }
 
-  /// `general`: text left, numbers right.
   package enum HorizontalAlignment: Sendable {
     case general, left, centre, right
   }
@@ -32,7 +30,6 @@ package struct CellStyle: Hashable, Sendable {
     package var bottom: Line
     package var left: Line
     package var right: Line
-    /// nil: black.
     package var colour: Colour?
 
     package init(
@@ -52,14 +49,12 @@ package struct CellStyle: Hashable, Sendable {
   package var isItalic = false
   /// In points; nil: 11.
   package var fontSize: Double?
-  /// nil: black.
   package var fontColour: Colour?
   package var background: Colour?
   package var borders = Borders()
   package var horizontal = HorizontalAlignment.general
   package var vertical = VerticalAlignment.bottom
   package var wraps = false
-  /// Shrinks text that is longer than its cell.
   package var shrinks = false
   /// Steps of about three spaces, 0...15.
   package var indent = 0

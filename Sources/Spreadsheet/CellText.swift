@@ -1,13 +1,10 @@
-/// The text of a cell, and the escapes for characters that XML cannot represent.
-///
-/// `ST_Xstring` (ECMA-376 part 1, 22.9.2.19) writes such a character as `_x0001_`, and so a literal `_x0001_` as
-/// `_x005F_x0001_`. The library escapes neither that literal nor U+FFFE and U+FFFF.
+/// The text of a cell with the escapes of `ST_Xstring` (ECMA-376 part 1, 22.9.2.19): `_x0001_`, and for that literal
+/// itself `_x005F_x0001_`. The library escapes neither that literal nor U+FFFE and U+FFFF.
 package enum CellText {
   /// Excel's limit for a cell, in UTF-16 units; the library counts Unicode scalars.
   package static let maximumLength = 32_767
 
-  /// Truncates text to the limit, with a marker at its end, and replaces NUL by U+FFFD, for callers that prefer that to
-  /// an error.
+  /// Truncates text to the limit, with a marker at its end, and replaces NUL by U+FFFD.
   package static func fitting(_ text: String, marker: String = " [cut]") -> String {
     if isPlain(text) { return text }
     let visible = text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text
@@ -22,7 +19,6 @@ package enum CellText {
     return kept + marker
   }
 
-  // True if the library accepts the text unchanged, as is nearly always the case.
   private static func isPlain(_ text: String) -> Bool {
     let count = text.utf8.count
     guard count <= maximumLength else { return false }
@@ -55,7 +51,6 @@ package enum CellText {
     }
   }
 
-  /// Escapes text for the file. Throws `textNotRepresentable` for NUL and `textTooLong`.
   static func encoded(_ text: String, _ operation: StaticString) throws(SpreadsheetError) -> String {
     guard text.utf16.count <= maximumLength else { throw SpreadsheetError(.textTooLong, operation) }
     let scalars = Array(text.unicodeScalars)
@@ -91,7 +86,6 @@ package enum CellText {
       && rest[(rest.startIndex + 2)..<(rest.startIndex + 6)].allSatisfy { $0.isASCII && $0.properties.isASCIIHexDigit }
   }
 
-  /// The maximum length of these scalars, in UTF-16 units or as escapes.
   private static func cost(of scalars: some Sequence<Unicode.Scalar>) -> Int {
     scalars.reduce(0) { sum, scalar in
       sum + (needsEscape(scalar) || scalar == "_" ? 7 : UTF16.width(scalar))
@@ -101,8 +95,7 @@ package enum CellText {
 
 /// Checks the program's own text where the format has no escapes: titles, properties, names, number formats.
 enum OwnText {
-  /// Throws for characters that would make the file unreadable, and for text longer than the field, in UTF-16 units and
-  /// in bytes where the library has a buffer of fixed size.
+  /// Checks the length in UTF-16 units, and in bytes where the library has a buffer of fixed size.
   static func check(
     _ text: String, limit: Int, bytes: Int = .max, _ operation: StaticString
   ) throws(SpreadsheetError) {

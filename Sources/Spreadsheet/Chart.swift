@@ -12,11 +12,8 @@ package struct Chart: Sendable {
   }
 
   package struct Series: Sendable {
-    /// The name in the legend.
     package var name: String
-    /// The cells with the category names.
     package var categories: SheetRange
-    /// The cells with the numbers, as many as categories.
     package var values: SheetRange
     /// nil: Excel's own colour. Ignored in a pie.
     package var colour: Colour?
@@ -35,7 +32,6 @@ package struct Chart: Sendable {
   package var title: String?
   package var categoryAxis: String?
   package var valueAxis: String?
-  /// The number format of the value axis.
   package var valueFormat: String?
   /// The start of the value axis; nil: chosen by Excel, which makes small changes look large.
   package var valueMinimum: Double?
@@ -43,7 +39,6 @@ package struct Chart: Sendable {
   /// In pixels at 96 per inch, 50...10,000.
   package var width = 480
   package var height = 288
-  /// The alternative text for people who cannot see the chart.
   package var description: String?
 
   package init(_ kind: Kind, series: [Series]) {

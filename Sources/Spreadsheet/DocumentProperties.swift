@@ -23,7 +23,6 @@ package struct DocumentProperties: Sendable {
     self.custom = custom
   }
 
-  // Excel's limit for each of them.
   private static let maximumLength = 255
 
   func check() throws(SpreadsheetError) {

@@ -31,7 +31,6 @@ package enum ExcelDate {
     return serial(secondsSince1970: Int64(days) * 86_400 + Int64(seconds))
   }
 
-  /// Returns the serial number of local seconds since 1970; nil outside 1900...9999.
   package static func serial(secondsSince1970 seconds: Int64) -> Double? {
     guard (-2_208_988_800...253_402_300_799).contains(seconds) else { return nil }
     // 25,569 is 1970-01-01.

@@ -18,7 +18,6 @@ package struct ExcelTable {
     /// At most 255 characters without control characters, unique in the table regardless of case.
     package var header: String
     package var headerFormat: CellFormat?
-    /// The format of added cells and of the total.
     package var format: CellFormat?
     package var total: Total
 
@@ -32,7 +31,6 @@ package struct ExcelTable {
     }
   }
 
-  /// Excel's built-in styles, by number.
   package enum Style: Sendable {
     /// 1...21
     case light(Int)
@@ -42,12 +40,10 @@ package struct ExcelTable {
     case dark(Int)
   }
 
-  /// The name in formulas; unique in the workbook.
   package let name: String
   package let columns: [Column]
   package let style: Style
 
-  /// Creates a table.
   /// - Parameter part: the number of a continuation table; the first has the bare name.
   package init(name: StaticString, part: Int = 1, columns: [Column], style: Style = .medium(2)) {
     self.name = part == 1 ? name.description : "\(name)\(part)"
@@ -66,20 +62,16 @@ package struct ExcelTable {
 }
 
 extension Sheet {
-  /// Writes the table's header row. The rows follow, and ``addTable(_:firstRow:firstColumn:rowCount:)`` comes last.
   package func writeHeader(of table: ExcelTable, row: Int, firstColumn: Int) throws(SpreadsheetError) {
     for (offset, column) in table.columns.enumerated() {
       try writeText(column.header, row: row, column: firstColumn + offset, format: column.headerFormat)
     }
   }
 
-  /// Declares the rows below a written header a table, and writes the totals row below them.
-  ///
-  /// The library refuses tables on streamed sheets, because it would write the header into past rows. Here the header
-  /// exists already, and the table is a separate part of the file.
-  /// - Parameter rowCount: rows of data without header and totals, at least 1: Excel has no empty tables.
-  /// - Throws: `nameNotAllowed` for the table's name or a header, `filterConflict`, `parameterNotAllowed`,
-  ///   `rowAlreadyWritten` if a streamed sheet is past the totals row.
+  /// Declares the rows below a written header a table, and writes the totals row below them. The library refuses tables
+  /// on streamed sheets, because it would write the header into past rows. Here the header exists already, and the
+  /// table is a separate part of the file.
+  /// - Parameter rowCount: rows of data, at least 1: Excel has no empty tables.
   package func addTable(
     _ table: ExcelTable, firstRow: Int, firstColumn: Int, rowCount: Int
   ) throws(SpreadsheetError) {

@@ -3,11 +3,9 @@ import CMiniZip
 import CXLSXWriter
 import Glibc
 
-/// Verifies a finished workbook by reading every part back.
-///
-/// libxlsxwriter does not check writes to temporary files, so after a temporarily full disk it returns 0 for a
-/// truncated file. Each part must inflate to its checksum and be well-formed XML. The rows of a streamed sheet, nearly
-/// all of a workbook, are not parsed: their length must equal the number of bytes written.
+/// Verifies a finished workbook by reading every part back: after a temporarily full disk libxlsxwriter returns 0 for a
+/// truncated file, because it does not check writes to temporary files. Each part must have its checksum and be
+/// well-formed XML. The rows of a streamed sheet are not parsed: their length must equal the number of bytes written.
 struct FinishedFile {
   struct Sheet {
     var name: String
@@ -21,8 +19,7 @@ struct FinishedFile {
   private static let declaration = Array("<?xml ".utf8)
   private static let oldDrawing = Array("<xml ".utf8)
 
-  /// - Parameter sheets: in tab order.
-  /// - Throws: `cannotWriteFile` for an unreadable archive, `temporaryFileFailed` for missing content.
+  /// Throws `cannotWriteFile` for an unreadable archive, `temporaryFileFailed` for missing content.
   static func prove(_ path: String, sheets: [Sheet]) throws(SpreadsheetError) {
     let operation: StaticString = "read the finished workbook back"
     guard let archive = unsafe unzOpen64(path) else { throw SpreadsheetError(.cannotWriteFile, operation) }
@@ -53,7 +50,6 @@ struct FinishedFile {
     return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// The state of reading one part.
   @safe
   private struct Part: ~Copyable {
     private enum Place { case before, rows, behind }
@@ -65,7 +61,6 @@ struct FinishedFile {
     private var place: Place
     private let parser: XML_Parser?
 
-    /// - Parameter hasRows: true for a sheet whose rows are counted and not parsed.
     init(isXML: Bool, hasRows: Bool) {
       place = hasRows ? .before : .behind
       unsafe parser = isXML ? XML_ParserCreate(nil) : nil

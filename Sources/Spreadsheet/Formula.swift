@@ -1,6 +1,5 @@
-/// A formula, written as an interpolated literal: `"SUM(\(range))"`.
-///
-/// Only positions and whole numbers can be interpolated, no text, so that no formula is made from data.
+/// A formula, written as a literal: `"SUM(\(range))"`. No text can be interpolated, so that no formula is made from
+/// data.
 package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
   /// The formula as the file stores it: in English, with commas, without the leading equals sign.
   package let text: String
@@ -13,7 +12,6 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
     text = stringInterpolation.text
   }
 
-  /// Joins formulas by `+`.
   package static func sum(of formulas: [Formula]) -> Formula {
     Formula(text: formulas.map(\.text).joined(separator: "+"))
   }
@@ -23,17 +21,14 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
     Formula(text: "\(function)(\(Formula.arguments(arguments).text))")
   }
 
-  /// Concatenates the results as text, by `&`.
   package static func joined(_ formulas: [Formula]) -> Formula {
     Formula(text: formulas.map(\.text).joined(separator: "&"))
   }
 
-  /// Joins formulas by commas, as arguments of a function.
   package static func arguments(_ formulas: [Formula]) -> Formula {
     Formula(text: formulas.map(\.text).joined(separator: ","))
   }
 
-  /// A text constant such as `"open"`.
   package init(word: StaticString) {
     text = "\"\(word.description.replacing("\"", with: "\"\""))\""
   }
@@ -51,16 +46,12 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
 
     package mutating func appendInterpolation(_ number: Int) { text += String(number) }
 
-    /// A relative reference: `C12`.
     package mutating func appendInterpolation(_ cell: CellReference) { text += cell.a1 }
 
-    /// A relative reference: `A1:C12`.
     package mutating func appendInterpolation(_ range: CellRange) { text += range.a1 }
 
-    /// An absolute reference: `$C$12`.
     package mutating func appendInterpolation(absolute cell: CellReference) { text += cell.absolute }
 
-    /// An absolute reference: `$A$1:$C$12`.
     package mutating func appendInterpolation(absolute range: CellRange) { text += range.absolute }
 
     /// A reference to another sheet: `'Orders'!$A$1:$C$12`.

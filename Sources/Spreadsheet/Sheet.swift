@@ -1,20 +1,16 @@
 import CXLSXWriter
 
-/// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero.
-///
-/// A sheet is a small handle that keeps the workbook's memory alive and checks in every call that the workbook is open,
-/// so that it throws `closed` instead of writing to freed memory. The check costs a load and a branch per cell.
-/// (`~Escapable` types would check the lifetime at compile time, but their dependencies are still experimental.)
-///
-/// On a streamed sheet rows must ascend; cells of a row and rows of several sheets may be written in any order.
+/// One sheet of a ``Workbook``, written cell by cell; rows and columns count from zero. A sheet keeps the workbook's
+/// memory alive and checks in every call that the workbook is open, at the cost of a load and a branch, so that it
+/// throws `closed` instead of writing to freed memory. On a streamed sheet rows must ascend.
 @safe
 package struct Sheet {
   package let name: SheetName
   let worksheet: UnsafeMutablePointer<lxw_worksheet>
   let handle: WorkbookHandle
 
-  /// Writes text; an empty text leaves the cell blank. `=1+1` stays text.
-  /// - Throws: `textTooLong`, `textNotRepresentable` for NUL. ``CellText/fitting(_:marker:)`` makes any text fit.
+  /// Writes text; `=1+1` stays text. Throws `textTooLong` and `textNotRepresentable`, see
+  /// ``CellText/fitting(_:marker:)``.
   package func writeText(
     _ text: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -35,8 +31,7 @@ package struct Sheet {
     }
   }
 
-  /// Writes a number. The file keeps 16 significant digits, Excel shows 15.
-  /// - Throws: `notFinite`: Excel has no such cell, and the library would write an unreadable file.
+  /// Writes a number. Throws `notFinite`, for which the library would write an unreadable file.
   package func writeNumber(
     _ number: Double, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -49,7 +44,6 @@ package struct Sheet {
   }
 
   /// Writes a whole number of at most 15 digits, which Excel keeps exactly. Write identifiers as text.
-  /// - Throws: `integerTooLarge`.
   package func writeInteger(
     _ number: Int, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -58,8 +52,7 @@ package struct Sheet {
     try writeNumber(Double(number), row: row, column: column, format: format)
   }
 
-  /// Writes a date and time as Excel's serial number; the format must display it as a date, e.g. `yyyy-mm-dd hh:mm:ss`.
-  /// - Throws: `dateOutOfRange`.
+  /// Writes a date and time as Excel's serial number; the format must display it as a date.
   package func writeDateTime(
     _ value: CivilDateTime, row: Int, column: Int, format: CellFormat
   ) throws(SpreadsheetError) {
@@ -68,7 +61,6 @@ package struct Sheet {
   }
 
   /// Writes a date and time from local seconds since 1970: UTC seconds plus the zone's offset.
-  /// - Throws: `dateOutOfRange`.
   package func writeDateTime(
     localSecondsSince1970 seconds: Int64, row: Int, column: Int, format: CellFormat
   ) throws(SpreadsheetError) {
@@ -107,7 +99,6 @@ package struct Sheet {
       operation, row, column)
   }
 
-  /// Writes a formula with the text that is shown by viewers that do not compute.
   package func writeFormula(
     _ formula: Formula, result: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -192,7 +183,6 @@ extension Sheet {
     SpreadsheetError(code, operation, sheet: name.description, row: row, column: column)
   }
 
-  /// Adds the sheet and cell to errors of `body`.
   func located<Value>(
     _ row: Int? = nil, _ column: Int? = nil, _ body: () throws(SpreadsheetError) -> Value
   ) throws(SpreadsheetError) -> Value {

@@ -1,8 +1,8 @@
 import CXLSXWriter
 
 extension Sheet {
-  /// Sets the width of columns in characters of the default font (0...255), and the format of cells without one. On a
-  /// streamed sheet the format applies to later rows, the width to all.
+  /// Sets the width in characters (0...255) and the format of cells without one, which on a streamed sheet applies to
+  /// later rows.
   package func setColumns(
     _ columns: ClosedRange<Int>, width: Double, format: CellFormat? = nil, isHidden: Bool = false
   ) throws(SpreadsheetError) {
@@ -15,8 +15,8 @@ extension Sheet {
       unsafe worksheet_set_column_opt(worksheet, area.firstColumn, area.lastColumn, width, style, &options), operation)
   }
 
-  /// Sets the height of a row in points (more than 0, at most 409), and the format of cells without one. On a streamed
-  /// sheet the row must not be past.
+  /// Sets the height in points (above 0, at most 409) and the format of cells without one, before a streamed sheet is
+  /// past it.
   package func setRow(_ row: Int, height: Double, format: CellFormat? = nil) throws(SpreadsheetError) {
     let operation: StaticString = "set row"
     let cell = try cell(row, 0, operation)
@@ -25,7 +25,6 @@ extension Sheet {
     try check(unsafe worksheet_set_row(worksheet, cell.row, height, style), operation, row)
   }
 
-  /// Keeps the rows above and the columns left of this cell in view.
   package func freezePanes(aboveRow row: Int, leftOfColumn column: Int = 0) throws(SpreadsheetError) {
     let cell = try cell(row, column, "freeze panes")
     unsafe worksheet_freeze_panes(worksheet, cell.row, cell.column)
@@ -76,8 +75,8 @@ extension Sheet {
     unsafe worksheet_activate(worksheet)
   }
 
-  /// Runs a call that the library refuses on streamed sheets because it may write cells of past rows. Such cells go to
-  /// memory, which a streamed sheet never writes to the file.
+  /// Runs a call that the library refuses on streamed sheets because it may write cells of past rows. Such cells stay
+  /// in memory.
   func withoutStreaming(_ note: () -> lxw_error) -> lxw_error {
     let mode = unsafe worksheet.pointee.optimize
     unsafe worksheet.pointee.optimize = 0

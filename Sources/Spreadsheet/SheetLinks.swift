@@ -11,8 +11,6 @@ extension Sheet {
   }
 
   /// Writes text that links to a cell of this workbook, blue and underlined unless a format is given.
-  /// - Throws: `tooManyLinks`, `parameterNotAllowed` for empty text, and what ``writeText(_:row:column:format:)``
-  ///   throws.
   package func writeLink(
     to target: CellReference, on sheet: SheetName, text: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -22,8 +20,7 @@ extension Sheet {
     try writeLink("internal:\(sheet.quoted)!\(target.a1)", text, operation, row, column, format)
   }
 
-  /// Writes text that links to a web or mail address.
-  /// - Throws: `linkNotAllowed` for anything but printable ASCII after `https://`, `http://` or `mailto:`.
+  /// Writes text that links to a web or mail address in printable ASCII.
   package func writeLink(
     toAddress address: String, text: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
@@ -45,8 +42,8 @@ extension Sheet {
     guard remainingLinks > 0 else { throw failure(.tooManyLinks, operation, row, column) }
     guard !text.isEmpty else { throw failure(.parameterNotAllowed, operation, row, column) }
     let escaped = try located(row, column) { () throws(SpreadsheetError) in try CellText.encoded(text, operation) }
-    // The library copies the text unescaped into an attribute, cut at 2,079 bytes, maybe within a character. So a fixed
-    // word is passed, and the cell's text replaces it at once.
+    // The library copies the text unescaped into an attribute, and may cut it within a character. So a fixed word is
+    // passed, and the cell's text replaces it at once.
     try check(
       unsafe worksheet_write_url_opt(worksheet, cell.row, cell.column, target, style, "link", nil),
       operation, row, column)

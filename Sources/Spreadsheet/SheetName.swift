@@ -1,5 +1,4 @@
-/// The name of a sheet, always from the program's own text: libxlsxwriter 1.1.4 copies sheet names into buffers of
-/// fixed size, so no data may become a name. `addSheet` checks it.
+/// The name of a sheet, from the program's own text only: libxlsxwriter 1.1.4 copies it into buffers of fixed size.
 package struct SheetName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
   package let description: String
 
@@ -12,11 +11,10 @@ package struct SheetName: Hashable, Sendable, ExpressibleByStringLiteral, Custom
     description = part == 1 ? title.description : "\(title) \(part)"
   }
 
-  /// The name as formulas and links need it.
   package var quoted: String { "'\(description)'" }
 
-  /// Excel's rules, restricted to ASCII, so that 31 characters are 31 bytes. Excel reserves "History". An apostrophe is
-  /// refused anywhere because of ``quoted``.
+  /// Excel's rules, restricted to ASCII, so that 31 characters are 31 bytes. Excel reserves "History"; `quoted` needs
+  /// names without an apostrophe.
   var isAllowed: Bool {
     let bytes = description.utf8
     return (1...31).contains(bytes.count)

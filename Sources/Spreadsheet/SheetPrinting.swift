@@ -1,6 +1,5 @@
 import CXLSXWriter
 
-/// The print settings of a sheet.
 package struct PrintSetup: Sendable {
   package enum Paper: Sendable {
     case a4, letter
@@ -12,14 +11,11 @@ package struct PrintSetup: Sendable {
   package var pagesWide: Int?
   /// Rows with a page break before them; some programs ignore them if `pagesWide` is set.
   package var rowsThatBeginPages: [Int] = []
-  /// The rows repeated on top of every page.
   package var repeatedRows: ClosedRange<Int>?
-  /// The columns repeated on the left of every page.
   package var repeatedColumns: ClosedRange<Int>?
-  /// nil: all cells.
   package var area: CellRange?
-  /// Text with Excel's codes: `&L`, `&C`, `&R` for the sections, `&P` page, `&N` pages, `&A` sheet. At most 255
-  /// characters, no pictures. The program's own text only, because the library's handling has known overflows.
+  /// Text with Excel's codes such as `&P`, at most 255 characters, no pictures. The program's own text only, because
+  /// the library's handling has known overflows.
   package var header: StaticString?
   package var footer: StaticString?
 
@@ -33,7 +29,6 @@ package struct PrintSetup: Sendable {
 }
 
 extension Sheet {
-  /// Applies the settings. Throws `outOfRange`, `textTooLong`, and `parameterNotAllowed` for a picture.
   package func setUpPrinting(_ setup: PrintSetup) throws(SpreadsheetError) {
     let operation: StaticString = "set up printing"
     try ensureOpen(operation)

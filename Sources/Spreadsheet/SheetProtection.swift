@@ -17,17 +17,14 @@ package struct SheetPermissions: OptionSet, Sendable {
   package static let formatRows = SheetPermissions(rawValue: 1 << 4)
   /// Sort ranges whose cells are all unlocked.
   package static let sort = SheetPermissions(rawValue: 1 << 5)
-  /// Use existing filter buttons.
   package static let filter = SheetPermissions(rawValue: 1 << 6)
-  /// Add links to unlocked cells.
   package static let insertHyperlinks = SheetPermissions(rawValue: 1 << 7)
 
   package static let reading: SheetPermissions = [.selectLockedCells, .selectUnlockedCells, .formatColumns, .filter]
 }
 
 extension Sheet {
-  /// Protects the sheet without a password, against accidental changes only. Excel sorts a protected sheet only if
-  /// every cell of the range is unlocked, even with `sort`.
+  /// Protects the sheet without a password, against accidental changes. Excel sorts it only if all cells are unlocked.
   package func protect(allowing permissions: SheetPermissions = .reading) throws(SpreadsheetError) {
     try ensureOpen("protect sheet")
     func flag(_ permission: SheetPermissions) -> UInt8 { permissions.contains(permission) ? 1 : 0 }

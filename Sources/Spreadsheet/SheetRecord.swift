@@ -1,9 +1,7 @@
 import CXLSXWriter
 import Glibc
 
-/// The expected content of one sheet in the finished file.
-///
-/// The workbook's handle owns it; its pointer is used only while the workbook is open.
+/// The expected content of one sheet in the finished file. Its pointer is used only while the workbook is open.
 @safe
 final class SheetRecord {
   let name: String
@@ -29,11 +27,10 @@ final class SheetRecord {
     return nil
   }
 
-  /// Closes the temporary file of a workbook that is freed without being written.
   func discard() { unsafe na_discard_rows(worksheet) }
 
-  /// Closes the temporary file of a sheet without cells, which the library would leave open. Must not be called later,
-  /// because another thread may then own the same descriptor.
+  /// Closes the temporary file of a sheet without cells, which the library would leave open. Later another thread may
+  /// own the descriptor.
   func discardIfEmpty() {
     if unsafe isStreamed && worksheet.pointee.dim_rowmin == LXW_ROW_MAX { discard() }
   }

@@ -18,11 +18,8 @@ package enum ConditionalFormat {
 }
 
 extension Sheet {
-  /// Adds a drop-down list, and rejects other input.
-  ///
-  /// Excel stores the list in one string of at most 255 characters, commas included. The library's buffer has 255 bytes
-  /// but it counts characters, so the limit here is in bytes.
-  /// - Throws: `textTooLong`, `parameterNotAllowed` for an empty list or a comma or quotation mark in it.
+  /// Adds a drop-down list, and rejects other input. Excel stores the list in one string of at most 255 characters,
+  /// commas included. The library's buffer has 255 bytes but it counts characters, so the limit here is in bytes.
   package func addChoice(of values: [String], in range: CellRange) throws(SpreadsheetError) {
     let operation: StaticString = "add choice"
     let area = try area(range, operation)
@@ -45,7 +42,6 @@ extension Sheet {
     try check(result, operation)
   }
 
-  /// Accepts only dates as input in the cells of the range.
   package func addDayEntry(in range: CellRange) throws(SpreadsheetError) {
     let operation: StaticString = "add day entry"
     let area = try area(range, operation)
@@ -58,10 +54,7 @@ extension Sheet {
     try check(result, operation)
   }
 
-  /// Rejects all input in the cells of the range; sorting still moves them.
-  /// - Parameters:
-  ///   - title: at most 32 characters.
-  ///   - message: at most 255 characters.
+  /// Rejects all input; sorting still moves the cells. The title has at most 32 characters, the message 255.
   package func refuseEntry(
     in range: CellRange, title: StaticString, message: StaticString
   ) throws(SpreadsheetError) {
@@ -78,8 +71,7 @@ extension Sheet {
     try check(result, operation)
   }
 
-  /// Suppresses Excel's mark for numbers stored as text. Pass all ranges of a sheet at once: a second call replaces the
-  /// first.
+  /// Suppresses Excel's mark for numbers stored as text. A second call replaces the ranges of the first.
   package func ignoreNumbersAsText(in ranges: [CellRange]) throws(SpreadsheetError) {
     let operation: StaticString = "ignore numbers as text"
     try ensureOpen(operation)

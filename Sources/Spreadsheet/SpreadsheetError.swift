@@ -1,13 +1,9 @@
 import CXLSXWriter
 
-/// An error of writing a workbook. Its description contains the operation and cell but no content, so it is safe to
-/// log.
+/// An error of writing a workbook. Its description has no content of cells, so it is safe to log.
 package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The stable code.
   package enum Code: String, Sendable {
-    /// The workbook was closed or abandoned before.
     case closed
-    /// A format or chart of another workbook.
     case wrongWorkbook
     /// Outside 1,048,576 rows by 16,384 columns.
     case outOfRange
@@ -26,11 +22,8 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     /// An invalid or duplicate name of a sheet, table, column or range.
     case nameNotAllowed
     case filterConflict
-    /// Any other argument outside Excel's limits.
     case parameterNotAllowed
-    /// The temporary or target directory is missing or not writable.
     case directoryNotUsable
-    /// The target exists; it is never overwritten.
     case fileExists
     case cannotCreateFile
     /// A temporary file could not be created, written or read; mostly a full disk.
@@ -39,20 +32,17 @@ package struct SpreadsheetError: Error, Equatable, Sendable, CustomStringConvert
     case cannotWriteFile
     case cannotSynchronize
     case outOfMemory
-    /// The library refused for an unexpected reason.
     case unexpected
   }
 
   package let code: Code
   package let operation: String
-  /// The sheet's name, from the program's own list.
   package let sheet: String?
   /// The zero-based row, if the error concerns a cell.
   package let row: Int?
   package let column: Int?
   /// The library's `lxw_error`, if the library refused.
   package let libraryCode: UInt32?
-  /// `errno`, if the operating system refused.
   package let systemError: Int32?
 
   init(

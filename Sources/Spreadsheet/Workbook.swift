@@ -1,11 +1,9 @@
 import CXLSXWriter
 import Glibc
 
-/// An XLSX file being written: `init`, sheets, `close()`.
-///
-/// `close()` creates the file at `path` and synchronizes it; the caller renames it and synchronizes the directory. A
-/// workbook that is dropped without `close()` leaves no file. One task writes one workbook; neither it nor its sheets
-/// are `Sendable`.
+/// An XLSX file being written: `init`, sheets, `close()`. `close()` creates the file at `path` and synchronizes it; the
+/// caller renames it and synchronizes the directory. One task writes one workbook; neither it nor its sheets are
+/// `Sendable`.
 package struct Workbook: ~Copyable {
   package enum Storage: Sendable {
     /// In a temporary file: constant memory, ascending rows. For sheets of any length.
@@ -18,9 +16,7 @@ package struct Workbook: ~Copyable {
 
   /// - Parameters:
   ///   - path: where `close()` creates the file; must not exist.
-  ///   - permissions: of that file, reduced by the umask.
-  ///   - temporaryDirectory: must exist and have room for the uncompressed sheets, about 60 bytes per cell.
-  /// - Throws: `directoryNotUsable`, `fileExists`, and the errors of invalid properties.
+  ///   - temporaryDirectory: must have room for the uncompressed sheets, about 60 bytes per cell.
   package init(
     path: String, permissions: mode_t = 0o640, temporaryDirectory: String, properties: DocumentProperties
   ) throws(SpreadsheetError) {
@@ -34,15 +30,13 @@ package struct Workbook: ~Copyable {
     handle.abandon()
   }
 
-  /// Writes the file and synchronizes it.
-  /// - Throws: `fileExists`, `cannotCreateFile`, `temporaryFileFailed`, `cannotWriteFile` or `cannotSynchronize`; no
-  ///   file is left then. The library also prints a line to standard error when it cannot write.
+  /// Writes the file and synchronizes it; after an error no file is left. The library also prints write errors to
+  /// stderr.
   package consuming func close() throws(SpreadsheetError) {
     try handle.finish()
   }
 
-  /// Appends a sheet.
-  /// - Throws: `nameNotAllowed`, also for an existing name regardless of case.
+  /// Appends a sheet. Throws `nameNotAllowed`, also for an existing name regardless of case.
   package func addSheet(named name: SheetName, storage: Storage) throws(SpreadsheetError) -> Sheet {
     let operation: StaticString = "add sheet"
     let workbook = unsafe try open(operation)
@@ -62,9 +56,7 @@ package struct Workbook: ~Copyable {
     return unsafe Sheet(name: name, worksheet: worksheet, handle: handle)
   }
 
-  /// Defines a name for a range, for formulas and macros of the whole workbook.
-  /// - Parameter name: the program's own text, at most 100 bytes because of the library's buffers.
-  /// - Throws: `nameNotAllowed`, `outOfRange`.
+  /// Defines a name for a range in the whole workbook, at most 100 bytes because of the library's buffers.
   package func defineName(_ name: String, for range: SheetRange) throws(SpreadsheetError) {
     let operation: StaticString = "define name"
     let workbook = unsafe try open(operation)
@@ -88,7 +80,6 @@ package struct Workbook: ~Copyable {
     return unsafe CellFormat(pointer: format, handle: handle)
   }
 
-  /// Inserts a chart with its upper left corner in the given cell.
   package func addChart(_ chart: Chart, to sheet: Sheet, row: Int, column: Int) throws(SpreadsheetError) {
     let operation: StaticString = "add chart"
     let workbook = unsafe try open(operation)

@@ -1,15 +1,14 @@
 import CXLSXWriter
 import Glibc
 
-/// The owner of the library's workbook. Sheets and formats keep it alive, so that none of their pointers is used after
-/// it is freed: once the workbook is finished or abandoned, `workbook` is nil and their calls throw `closed`.
+/// The owner of the library's workbook, kept alive by sheets and formats. Once it is finished or abandoned, `workbook`
+/// is nil and their calls throw `closed`, so that no freed pointer is used.
 @safe
 final class WorkbookHandle {
   private(set) var workbook: UnsafeMutablePointer<lxw_workbook>?
   private let path: String
   private let permissions: mode_t
   private let temporaryDirectory: String
-  /// In tab order.
   private var sheets: [SheetRecord] = []
 
   init(path: String, permissions: mode_t, temporaryDirectory: String) throws(SpreadsheetError) {
@@ -103,7 +102,6 @@ final class WorkbookHandle {
     }
   }
 
-  /// Frees everything without writing a file.
   func abandon() {
     guard let workbook = unsafe workbook else { return }
     for sheet in sheets { sheet.discard() }
@@ -113,8 +111,7 @@ final class WorkbookHandle {
 
   func add(_ sheet: SheetRecord) { sheets.append(sheet) }
 
-  /// Returns `errno` if no temporary files can be created; nil if they can. The library would silently use another
-  /// directory.
+  /// Returns `errno` if no temporary files can be created, because the library would silently use another directory.
   func missingDirectory() -> Int32? { unsafe access(temporaryDirectory, W_OK | X_OK) == 0 ? nil : errno }
 
   private static func directory(of path: String) -> String {

@@ -2,15 +2,14 @@ import Postgres
 import Reconciliation
 
 extension BlockingConnection {
-  /// Runs `query` by COPY for a list of ids, which it reads as `(SELECT id FROM ids)`, because COPY takes no
-  /// parameters. Only in a transaction.
+  /// Runs `query` by COPY with ids, which it reads as `(SELECT id FROM ids)`, in a transaction. COPY takes no
+  /// parameters.
   public func copyOut(_ query: String, ids: some Sequence<Identifier>) throws(PostgresError) -> CopyReader {
     let list = StoredIds(name: "ids")
     try store(ids, as: list)
     return try copyOut("WITH ids AS (\(list.query)) \(query)")
   }
 
-  /// Stores ids for queries that read `list.query` in the same transaction.
   public func store(_ ids: some Sequence<Identifier>, as list: StoredIds) throws(PostgresError) {
     try execute(
       "SELECT set_config($1, $2::text[]::text, true)",
@@ -25,7 +24,6 @@ public struct StoredIds: Sendable {
   /// - Parameter name: a word; another list of the same name is replaced.
   public init(name: String) { setting = "night_audit.\(name)" }
 
-  /// A query of the ids in one column `id`.
   public var query: String { "SELECT unnest(current_setting('\(setting)')::text[]) AS id" }
 
   /// A condition that a column has one of the ids, with the column's own comparison.

@@ -1,8 +1,7 @@
 import Postgres
 import Reconciliation
 
-/// The fields of a row by position from 0, so that each relation has one decoder. Throws as the accessors of
-/// `CopyReader`.
+/// The fields of a row by position from 0, so that each relation has one decoder for all sources.
 public protocol RowFields: ~Copyable {
   func id(_ column: Int) throws(PostgresError) -> Identifier
   func optionalId(_ column: Int) throws(PostgresError) -> Identifier?
@@ -33,8 +32,7 @@ extension PostgresRow: RowFields {
   }
 }
 
-// Values are made from the bytes of a field without a `String`, because most fields of a night's rows are ids and enum
-// words.
+// Without a `String`, because most fields of a night's rows are ids and enum words.
 extension CopyReader: RowFields {
   public func id(_ column: Int) throws(PostgresError) -> Identifier {
     try withText(column) { text in text.withUnsafeBytes { Identifier(utf8: $0) } }
@@ -47,7 +45,6 @@ extension CopyReader: RowFields {
     try bytes(column).map { BorrowedText($0) }
   }
 
-  /// The enum value of a text; nil for NULL and for an unknown word.
   public func word<Word>(_ column: Int, of vocabulary: Vocabulary<Word>) throws(PostgresError) -> Word? {
     try optionalBorrowed(column).flatMap(vocabulary.word)
   }
@@ -78,7 +75,6 @@ public struct Vocabulary<Word: RawRepresentable<String> & CaseIterable & Sendabl
 
   public func word(_ spelling: BorrowedText) -> Word? { spellings.place(of: spelling).map { words[$0] } }
 
-  /// The index of a case, below 255.
   func place(of word: Word) -> UInt8 {
     // A case without associated values is one byte, its index.
     withUnsafeBytes(of: word) { $0[0] }
@@ -104,7 +100,6 @@ private struct Spellings: @unchecked Sendable {
   func place(of spelling: BorrowedText) -> Int? { texts.firstIndex(of: spelling) }
 }
 
-/// The vocabularies of stored rows.
 public enum Vocabularies {
   public static let orderStatus = Vocabulary<OrderStatus>()
   public static let environment = Vocabulary<AppleEnvironment>()

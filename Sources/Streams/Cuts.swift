@@ -1,30 +1,22 @@
 import Reconciliation
 
-/// The borders between the parts of a range of ids. A part contains its lower border; rows without an id are in the
-/// last part.
+/// The borders between the parts of a range of ids. A part contains its lower border; a missing id is in the last part.
 public struct Cuts: Hashable, Sendable {
   /// In byte order, without duplicates.
   public let places: [Identifier]
 
-  /// A single part.
   public static let none = Cuts([])
 
-  /// - Parameter places: in any order; they need not be existing ids.
   public init(_ places: some Sequence<Identifier>) { self.places = Set(places).sorted() }
 
-  /// Creates borders at the quantiles of a sample of ids, so that parts are of equal size.
-  /// - Parameters:
-  ///   - sample: in any order; if empty, there is one part.
-  ///   - count: the maximum number of parts.
+  /// Creates borders at the quantiles of a sample of ids, for at most `count` parts of equal size.
   public init(quantilesOf sample: [Identifier], count: Int) {
     let sorted = Set(sample).sorted()
     self.init((1..<max(count, 1)).compactMap { sorted.isEmpty ? nil : sorted[$0 * sorted.count / max(count, 1)] })
   }
 
-  /// The number of parts.
   public var count: Int { places.count + 1 }
 
-  /// The part of an id.
   public func part(of id: Identifier?) -> Int {
     guard let id else { return places.count }
     var (low, high) = (0, places.count)

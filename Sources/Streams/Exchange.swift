@@ -1,18 +1,13 @@
 import Reconciliation
 
-/// Passes records from the parts of one stage to the parts of the next. A record goes to the part of its id, where
-/// records are sorted by `SpillSorter` and independent of their source.
+/// Passes records from the parts of one stage to those of the next by id, sorted and independent of their source.
 public final class Exchange {
   private let cuts: Cuts
   private let budget: Int
   private let directory: String
-  /// By source, then by target.
   private let sorters: [[SpillSorter]]
 
-  /// - Parameters:
-  ///   - sources: the number of writing parts.
-  ///   - cuts: the borders of the reading parts.
-  ///   - budget: bytes of records that one part keeps in memory.
+  /// - Parameter budget: bytes of records that one part keeps in memory.
   public init(from sources: Int, to cuts: Cuts, directory: String, budget: Int = 8 << 20) {
     self.cuts = cuts
     self.directory = directory
@@ -56,7 +51,6 @@ public final class Exchange {
       try put(BorrowedText(sorting: key.content), key.content, record.content)
     }
 
-    /// Adds a record for the part of an id.
     public func add(_ id: BorrowedText, _ record: borrowing RecordBytes) throws {
       try put(id, id.bytes, record.content)
     }

@@ -2,7 +2,6 @@ import Foundation
 
 /// A record that is sent between two programs.
 public struct Frame: Hashable, Sendable {
-  /// The kind of record.
   public var tag: UInt8
   /// The sort key: 0 and the bytes of an id, or 1 without an id.
   public var key: [UInt8]
@@ -21,10 +20,8 @@ public struct Frame: Hashable, Sendable {
   }
 }
 
-/// A stream of frames: the length of the rest in four big-endian bytes; the tag in one; the length of the key in four;
-/// the key; the content.
-///
-/// Not `Sendable`; used by one thread at a time.
+/// A stream of frames, used by one thread at a time: the length of the rest in four big-endian bytes; the tag in one;
+/// the length of the key in four; the key; the content.
 public final class FrameStream {
   private let file: UnsafeMutablePointer<FILE>
   private let name: String

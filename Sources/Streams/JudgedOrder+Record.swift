@@ -1,7 +1,6 @@
 import Reconciliation
 
 extension JudgedOrder {
-  /// Appends the order to a record.
   public func write(to record: inout RecordBytes) {
     record.put(bundleId)
     record.put(productId)
@@ -13,7 +12,6 @@ extension JudgedOrder {
     record.put(renewals) { $1.put($0) }
   }
 
-  /// Reads an order that `write(to:)` wrote.
   public init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     let (bundleId, productId) = (try record.optionalText(), try record.id())
     guard let quantity = try record.optionalInt32(), let amount = try record.optionalMoney(),

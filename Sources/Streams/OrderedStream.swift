@@ -15,10 +15,8 @@ public struct OrderedStream<Row>: ~Copyable {
     try advance()
   }
 
-  /// The next row in the server's message.
   public var front: CopyReader { @inline(__always) _read { yield reader } }
 
-  /// Returns the next row; nil after the last.
   public mutating func next() throws -> Row? {
     if isAtEnd { return nil }
     let row = try decode(reader)
@@ -26,7 +24,6 @@ public struct OrderedStream<Row>: ~Copyable {
     return row
   }
 
-  /// Skips the next row.
   public mutating func skip() throws { if !isAtEnd { try advance() } }
 
   /// Skips the remaining rows, because a stream dropped before its end makes its transaction fail.

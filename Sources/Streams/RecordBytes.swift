@@ -1,8 +1,6 @@
 import Reconciliation
 
-/// Encodes values as bytes for `RecordReader`, for records on disk.
-///
-/// A writer reuses one block of memory, because a night writes millions of records.
+/// Encodes values for `RecordReader`, in one reused block of memory, because a night writes millions of records.
 public struct RecordBytes: ~Copyable {
   private var start: UnsafeMutableRawPointer
   private var capacity = 512
@@ -61,7 +59,6 @@ public struct RecordBytes: ~Copyable {
     append(text)
   }
 
-  /// Appends the content of another record.
   public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress else { return }
     place(for: bytes.count).copyMemory(from: source, byteCount: bytes.count)
@@ -99,12 +96,10 @@ public struct RecordBytes: ~Copyable {
   // 2 for nil.
   public mutating func put(_ flag: Bool?) { put(flag.map { $0 ? 1 : 0 } ?? 2 as UInt8) }
 
-  /// Writes an enum value as its index.
   public mutating func put<Word>(_ word: Word?, of vocabulary: Vocabulary<Word>) {
     put(word.map { vocabulary.place(of: $0) } ?? .max)
   }
 
-  /// Writes the number of values, then each of them.
   public mutating func put<Value>(_ values: [Value], each: (Value, inout RecordBytes) -> Void) {
     put(Int64(values.count))
     for value in values { each(value, &self) }

@@ -2,7 +2,6 @@ import Reconciliation
 
 /// Decodes the values of `RecordBytes` in the order of writing. A mismatch is a defect of the program.
 public struct RecordReader: ~Copyable {
-  /// The record was written with another sequence of values.
   public struct Mismatch: Error {
     public init() {}
   }
@@ -15,7 +14,6 @@ public struct RecordReader: ~Copyable {
   /// Reads bytes in place: they must outlive the reader.
   public init(_ content: UnsafeRawBufferPointer) { self.init(content, own: nil) }
 
-  /// Reads a copy.
   public init(_ bytes: [UInt8]) {
     let own = UnsafeMutableRawBufferPointer.allocate(byteCount: max(bytes.count, 1), alignment: 1)
     own.copyBytes(from: bytes)
@@ -57,7 +55,6 @@ public struct RecordReader: ~Copyable {
 
   public mutating func optionalBorrowed() throws(Mismatch) -> BorrowedText? { try flag() ? borrowed() : nil }
 
-  /// The unread rest of the record, in place.
   public var rest: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: next, count: end - next) }
 
   public mutating func optionalInt32() throws(Mismatch) -> Int32? { try optionalInt().map { Int32(clamping: $0) } }
@@ -69,7 +66,6 @@ public struct RecordReader: ~Copyable {
     return byte == 2 ? nil : byte == 1
   }
 
-  /// An enum value; nil if none was written.
   public mutating func word<Word>(of vocabulary: Vocabulary<Word>) throws(Mismatch) -> Word? {
     vocabulary.word(at: try byte())
   }

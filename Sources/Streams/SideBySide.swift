@@ -1,9 +1,7 @@
 import Foundation
 
-/// Runs `body` for each number below `count`, each on its own thread, and waits for all of them.
-///
-/// All run at once, because `body` mostly waits for a server. It must not share mutable state between numbers. Number 0
-/// runs on the calling thread. Returns the results in order, or throws the first error in that order.
+/// Runs `body` for each number below `count` on its own thread, and returns the results in order, or throws the first
+/// error. All run at once, because `body` mostly waits for a server. It must not share mutable state between numbers.
 public func sideBySide<Result>(_ count: Int, _ body: (Int) throws -> Result) throws -> [Result] {
   if count == 1 { return [try body(0)] }
   var results: [Swift.Result<Result, any Error>?] = Array(repeating: nil, count: count)

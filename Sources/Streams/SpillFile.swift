@@ -1,9 +1,7 @@
 import CSystemCalls
 import Foundation
 
-/// Records in a temporary file, in order of addition, which can be read several times.
-///
-/// It keeps rows that a night reads once from the shop's server and uses several times.
+/// Records in a temporary file, for rows that a night reads once from the shop's server and uses several times.
 public final class SpillFile {
   private let directory: String
   private let file: TemporaryFile
@@ -11,7 +9,6 @@ public final class SpillFile {
   public private(set) var count = 0
   private var position = 0
 
-  /// - Parameter directory: the directory of the unnamed temporary file.
   public init(directory: String) throws(SpillSorter.Failure) {
     self.directory = directory
     guard let file = TemporaryFile(in: directory) else {
@@ -40,7 +37,6 @@ public final class SpillFile {
     }
   }
 
-  /// Moves to the first record.
   public func restart() throws(SpillSorter.Failure) {
     guard fflush(file.stream) == 0 else { throw failure() }
     Glibc.rewind(file.stream)
@@ -76,7 +72,6 @@ struct TemporaryFile {
   // Small, because many such files are open at once.
   private static let bufferSize = 1 << 14
 
-  /// Nil, with `errno` set, if it cannot be created.
   init?(in directory: String) {
     // The file has no name, so it disappears with the process.
     let descriptor = file_open_temporary(directory)

@@ -1,12 +1,9 @@
 import Foundation
 import Reconciliation
 
-/// An external sort in bounded memory: records beyond the budget are kept in unnamed temporary files.
-///
-/// Records are returned in byte order of their keys, equal keys in byte order of their contents, so that the order of
-/// arrival does not matter.
+/// An external sort in bounded memory, with unnamed temporary files. Equal keys are in byte order of their contents, so
+/// that the order of arrival does not matter.
 public final class SpillSorter {
-  /// A temporary file cannot be written or read, mostly because of a full disk.
   public struct Failure: Error, CustomStringConvertible {
     public var directory: String
     public var code: Int32
@@ -26,7 +23,6 @@ public final class SpillSorter {
     public let content: UnsafeRawBufferPointer
   }
 
-  /// The position of a record in the arena: its key, then its content.
   private struct Entry {
     /// The first bytes of the key, which nearly always decide a comparison.
     var prefix: UInt64
@@ -39,11 +35,10 @@ public final class SpillSorter {
     var all: Range<Int> { start..<content.upperBound }
   }
 
-  /// A run of sorted records in a file, with its first unread record. A struct with pointers, because runs are compared
-  /// for every record and must not count references.
+  /// A run of sorted records in a file. Pointers, because runs are compared for every record and must not count
+  /// references.
   private struct Run {
     let file: TemporaryFile
-    /// The number of merges behind the run.
     let level: Int
     private(set) var count = 0
     private var position = 0
@@ -107,8 +102,7 @@ public final class SpillSorter {
     }
   }
 
-  /// The number of runs of a level that are merged into one of the next: a process may open few files, and every record
-  /// is compared with all runs.
+  // A process may open few files, and every record is compared with the heads of all runs.
   private static let fanIn = 32
 
   private let directory: String
@@ -124,13 +118,9 @@ public final class SpillSorter {
   private var queue: [Int] = []
   private var position = 0
   private var isSorted = false
-  /// True if the first record of the heap was returned.
   private var isTaken = false
   public private(set) var count = 0
 
-  /// - Parameters:
-  ///   - directory: the directory of temporary files.
-  ///   - budget: bytes of records that are kept in memory.
   public init(directory: String, budget: Int = 4 << 20) {
     self.directory = directory
     self.budget = budget
@@ -146,8 +136,8 @@ public final class SpillSorter {
     precondition(!isSorted, "records are added before they are read")
     let length = key.count + content.count
     if arena.count - used < length {
-      // Allocated at full size, because freed smaller blocks are not always returned to the system, and untouched pages
-      // cost nothing.
+      // At full size, because freed smaller blocks are not always returned to the system, and untouched pages cost
+      // nothing.
       let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: max(budget, 2 * used) + length, alignment: 1)
       larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: arena[..<used]))
       arena.deallocate()
@@ -210,7 +200,6 @@ public final class SpillSorter {
     return prefix.bigEndian
   }
 
-  /// The next record in order; nil after the last.
   public func next() throws(Failure) -> Record? {
     if !isSorted { try sort() }
     if runs.isEmpty {
@@ -227,7 +216,6 @@ public final class SpillSorter {
 
   // MARK: - Merging
 
-  // Returns a heap of runs, each at its first record.
   private func rewind(_ indices: Range<Int>) throws(Failure) -> [Int] {
     var queue: [Int] = []
     for index in indices {
@@ -264,7 +252,6 @@ public final class SpillSorter {
     }
   }
 
-  /// Moves to the first record.
   public func restart() throws(Failure) {
     (position, isTaken) = (0, false)
     if isSorted, !runs.isEmpty { queue = try rewind(runs.indices) }
@@ -364,7 +351,6 @@ public final class SpillSorter {
 public struct SpillCursor<Value> {
   private let sorter: SpillSorter
   private let decode: (SpillSorter.Record) throws -> Value
-  /// The next value; nil after the last.
   public private(set) var head: Value?
 
   public init(_ sorter: SpillSorter, decode: @escaping (SpillSorter.Record) throws -> Value) throws {
@@ -373,10 +359,8 @@ public struct SpillCursor<Value> {
     try advance()
   }
 
-  /// Discards the head.
   public mutating func advance() throws { head = try sorter.next().map(decode) }
 
-  /// Returns the head and advances; nil after the last.
   public mutating func next() throws -> Value? {
     guard let value = head.take() else { return nil }
     try advance()

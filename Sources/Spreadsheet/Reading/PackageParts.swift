@@ -3,7 +3,6 @@ import Foundation
 /// The relationships of one part of a workbook (ECMA-376 part 2, 6.5).
 final class Relationships: XMLHandler {
   private(set) var targets: [(id: String, type: String, target: String)] = []
-  /// The directory of the part that owns the relationships, such as `xl`.
   private let base: String
 
   var isDone: Bool { false }
@@ -34,7 +33,6 @@ final class Relationships: XMLHandler {
   }
 }
 
-/// The workbook's sheets in tab order, including hidden ones.
 final class SheetList: XMLHandler {
   private(set) var sheets: [(name: String, relationship: String)] = []
 

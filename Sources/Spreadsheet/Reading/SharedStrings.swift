@@ -1,4 +1,3 @@
-/// The table of shared strings, stored in one block of bytes.
 final class SharedStrings: XMLHandler {
   private var bytes: [UInt8] = []
   private var ends: [Int] = []
@@ -64,7 +63,6 @@ struct TextCollector {
     if name == "t" { isText = false }
   }
 
-  // Returns false if the text is longer than a cell can hold.
   mutating func take(_ piece: UnsafeBufferPointer<UInt8>) -> Bool {
     guard isText else { return true }
     guard bytes.count + piece.count <= TextCollector.maximumBytes else { return false }

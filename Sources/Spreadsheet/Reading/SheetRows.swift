@@ -1,15 +1,12 @@
-/// The content of a cell.
 package enum ReadCell: Hashable, Sendable {
   case text(String)
   /// As in the file; a date is a number too.
   case number(String)
   case boolean(Bool)
-  /// `#N/A` and others.
   case error(String)
   /// The saved text result; nil for a number, or if the program saved none.
   case formula(result: String?)
 
-  /// The text of the cell or of its formula's result.
   package var result: String? {
     switch self {
     case .text(let text): text
@@ -21,9 +18,7 @@ package enum ReadCell: Hashable, Sendable {
 
 /// A row below the header with its non-empty cells of the requested columns.
 package struct ReadRow: Hashable, Sendable {
-  /// The row number in Excel, from 1.
   package var number: Int
-  /// Keyed by column name.
   package var cells: [String: ReadCell]
 
   package init(number: Int, cells: [String: ReadCell]) {

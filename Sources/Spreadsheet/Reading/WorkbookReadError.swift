@@ -1,6 +1,4 @@
-/// A reason why a workbook cannot be read, worded for the person who sent it.
-///
-/// The description quotes nothing from the file but shortened sheet names.
+/// A reason why a workbook cannot be read, worded for its sender. It quotes nothing but shortened sheet names.
 package enum WorkbookReadError: Error, Equatable, Sendable, CustomStringConvertible {
   case cannotOpen(path: String, reason: String)
   case notAWorkbook(String)

@@ -1,7 +1,5 @@
-/// Reads named columns of a workbook that was edited in Excel, LibreOffice or another program.
-///
-/// The file is not trusted. Parts are streamed; the table of shared strings is kept in memory and limited. Formulas are
-/// never evaluated, and external references are ignored.
+/// Reads named columns of a workbook that was edited in Excel, LibreOffice or another program. The file is not trusted:
+/// parts are streamed with limits, formulas are never evaluated, external references are ignored.
 package struct WorkbookReader: ~Copyable {
   /// The sheet names in tab order, including hidden sheets.
   package let sheetNames: [String]
@@ -17,7 +15,6 @@ package struct WorkbookReader: ~Copyable {
   // 1,048,576 rows of findings have less than 1 GB.
   private static let largePart = 4 << 30
 
-  /// Opens a workbook and reads the parts that all sheets share.
   package init(path: String) throws(WorkbookReadError) {
     let archive = try ZipArchive(path: path)
     let top = Relationships(base: "")
@@ -52,12 +49,10 @@ package struct WorkbookReader: ~Copyable {
     self.shared = shared
   }
 
-  /// Reads the rows below the header of one sheet, in file order.
+  /// Reads the rows below the header of one sheet with content in the requested columns.
   /// - Parameters:
   ///   - columns: headings in any position; case, spaces and underscores do not matter.
   ///   - key: the required column, whose heading identifies the header row.
-  ///   - body: receives every row with content in those columns.
-  /// - Throws: `WorkbookReadError`, or what the body throws.
   package func rows(
     of sheet: String, columns: [String], key: String, _ body: (ReadRow) throws -> Void
   ) throws {
@@ -76,7 +71,7 @@ package struct WorkbookReader: ~Copyable {
     }
   }
 
-  /// Returns which of the requested columns a sheet has. The parameters are those of `rows(of:columns:key:_:)`.
+  /// Returns which of the requested columns a sheet has.
   package func columns(
     of sheet: String, among columns: [String], key: String
   ) throws(WorkbookReadError) -> Set<String> {
@@ -99,9 +94,7 @@ package struct WorkbookReader: ~Copyable {
   }
 
   /// Reads the rows of a sheet without a header; returns false if there is no such sheet.
-  /// - Parameters:
-  ///   - columns: names by column, from zero.
-  ///   - body: receives every row with content in those columns.
+  /// - Parameter columns: names by column, from zero.
   package func rows(
     of sheet: String, columns: [Int: String], _ body: (ReadRow) throws -> Void
   ) throws -> Bool {

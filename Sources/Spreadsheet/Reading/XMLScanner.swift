@@ -6,14 +6,11 @@ protocol XMLHandler: AnyObject {
   /// Receives a piece of text, which may be incomplete.
   func text(_ bytes: UnsafeBufferPointer<UInt8>) throws(WorkbookReadError)
   func end(_ name: String) throws(WorkbookReadError)
-  /// True if the rest of the part is not needed.
   var isDone: Bool { get }
 }
 
-/// The attributes of one element, valid during `start`.
 @safe
 struct XMLAttributes: ~Copyable {
-  /// Alternating names and values, ended by nil.
   fileprivate let pairs: UnsafeMutablePointer<UnsafePointer<XML_Char>?>?
 
   subscript(name: String) -> String? {
@@ -38,10 +35,9 @@ struct XMLAttributes: ~Copyable {
   }
 }
 
-/// Parses the XML of one part incrementally, with limits that no honest workbook reaches.
-///
-/// expat keeps open elements, names and unfinished tokens in memory, so each of them is limited. A document type is
-/// refused, because it can define entities and workbooks have none (ECMA-376 part 1, 11.2).
+/// Parses the XML of one part incrementally, with limits that no honest workbook reaches. expat keeps open elements,
+/// names and unfinished tokens in memory. A document type is refused, because it can define entities and workbooks have
+/// none (ECMA-376 part 1, 11.2).
 @safe
 final class XMLScanner {
   private let parser: XML_Parser

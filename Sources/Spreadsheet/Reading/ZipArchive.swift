@@ -2,9 +2,7 @@ import CMiniZip
 import CSystemCalls
 import Glibc
 
-/// An archive open for reading. Parts are inflated in pieces, never as a whole.
-///
-/// minizip (zlib's contrib) reads it; libxlsxwriter writes with the same library.
+/// An archive open for reading, whose parts are inflated in pieces by minizip (zlib's contrib).
 @safe
 struct ZipArchive: ~Copyable {
   private let file: unzFile
@@ -40,10 +38,8 @@ struct ZipArchive: ~Copyable {
     }
   }
 
-  /// Inflates a part in pieces; returns false if the part does not exist.
-  /// - Parameters:
-  ///   - limit: the maximum inflated size in bytes.
-  ///   - body: receives a piece; returns false if it needs no more.
+  /// Inflates a part to at most `limit` bytes, in pieces until `body` returns false. Returns false if there is no such
+  /// part.
   func read(
     _ part: String, limit: Int, _ body: (UnsafeRawBufferPointer) throws(WorkbookReadError) -> Bool
   ) throws(WorkbookReadError) -> Bool {
