@@ -15,8 +15,8 @@ package enum EvidenceTable {
     "billing_plan_type", "previous_original_transaction_id", "reverses_refund",
   ]
 
-  /// The SQL condition that a run can have received a fact: not signed in the future, nor recorded after the run's end.
-  /// Other facts are reported and never folded. `fact` is the alias of the row.
+  /// SQL: a run can have received the fact `fact`. It is neither signed in the future nor recorded after the run's end.
+  /// Other facts are reported and never folded.
   package static func isCredible(_ fact: String) -> String {
     // A day covers clocks that differ.
     """
@@ -240,7 +240,8 @@ package enum EvidenceTable {
 
   // MARK: - Evidence beside a transaction
 
-  /// SQL that returns the evidence about a transaction (an alias of `transactions`) as JSON text, for `facts(_:)`.
+  /// SQL for the evidence about a transaction as JSON text, for `facts(_:)`. `transaction` is an alias of
+  /// `transactions`.
   static func facts(about transaction: String) -> String {
     let fields = columns.dropFirst(4).map { column in
       column.hasSuffix("_at")

@@ -1,8 +1,8 @@
 import Postgres
 import Reconciliation
 
-/// Undoes a run with a wrong as-of: the findings it opened and closed, its rows for comparisons, and answer times.
-/// Evidence stays, with a corrected as-of when read. The clocks must be right by then.
+/// Undoes a run with a wrong as-of: its effects on findings, comparisons and answer times. Evidence stays, with a
+/// corrected as-of when read. The clocks must be right by then.
 package enum ForgottenRun {
   package struct Summary: Hashable, Sendable, Encodable {
     package var reopened: Int
@@ -13,7 +13,7 @@ package enum ForgottenRun {
     package var uncovered: [String]
   }
 
-  /// The newest run that determined open findings after this one, even for the same as-of; nil if none depends on it.
+  /// The newest run that determined open findings after this one; nil if none depends on it. The as-of may be the same.
   package static func newest(
     after runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
@@ -163,7 +163,7 @@ package enum ForgottenRun {
       """, [.int(asOf)])
   }
 
-  /// SQL for a table of Apple's answers with corrected as-ofs: forgotten runs in the future count with the time they
+  /// SQL for a table of Apple's answers with corrected as-ofs. Forgotten runs in the future count with the time they
   /// ran. Stored rows do not change. `columns` must not include `as_of`; `condition` is on alias `t`.
   package static func told(_ table: String, _ columns: [String], where condition: String = "true") -> String {
     let names = columns.map { "t.\($0)" }.joined(separator: ", ")

@@ -3,7 +3,7 @@ import Foundation
 import Postgres
 import Run
 
-/// Creates and upgrades the schema `night_audit`: forward-only SQL, each migration applied once, under a lock.
+/// Creates and upgrades the schema `night_audit`. Each migration is applied once, under a lock, and never undone.
 package struct Migrator {
   package struct Migration: Sendable {
     package var version: Int

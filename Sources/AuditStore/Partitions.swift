@@ -107,7 +107,8 @@ package enum EvidenceRetention {
     }
   }
 
-  /// IDs of old facts to keep: the first fact, the last of each proof and channel, and all if the fold would change.
+  /// IDs of old facts to keep. These are the first fact, the last of each proof and channel, and all if the fold would
+  /// change.
   package static func kept(_ statements: [Statement]) -> [Int64] {
     let old = statements.filter(\.isOld)
     let first = statements.min { ($0.fact.signedDate, $0.id) < ($1.fact.signedDate, $1.id) }?.id

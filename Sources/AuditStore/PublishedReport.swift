@@ -39,8 +39,8 @@ package enum PublishedReport {
     """
   }
 
-  /// SQL for the instant under which a run of as-of `asOf` records something: the as-of, or just after a later night.
-  /// That night has begun already and may not see the record.
+  /// SQL for the instant under which a run of as-of `asOf` records something. It is just after any later night, because
+  /// that night has begun and may not see the record.
   package static func noted(_ asOf: String) -> String {
     // An as-of in the future is a mistake, to be undone.
     """

@@ -45,7 +45,7 @@ package struct ReportedDays {
 
   private static let longestLookback = 4_000
 
-  /// The newest reported totals of each day in one time zone, or with `isOfOwnNight` those of the day's own night.
+  /// The newest reported totals of each day in one time zone. With `isOfOwnNight`, those of the day's own night.
   package static func statements(
     of nights: Nights, asOf: Instant, isOfOwnNight: Bool = false, timeZone: String,
     on connection: borrowing BlockingConnection
@@ -82,7 +82,7 @@ package struct ReportedDays {
     return statements
   }
 
-  /// Days from `first` on that earlier nights reported in other time zones: their hours differ, so they are not
+  /// Days from `first` on that earlier nights reported in other time zones. Their hours differ, so they are not
   /// comparable.
   package static func inOtherZones(
     from first: String, before night: String, asOf: Instant, timeZone: String,

@@ -34,7 +34,7 @@ package struct RunRecord: Sendable {
     self.host = host
   }
 
-  /// Records the start of the run and returns the hash of its entry in the trail, which the report prints.
+  /// Records the start of the run. Returns the hash of its entry in the trail, which the report prints.
   @discardableResult
   package func begin(_ session: PostgresSession) async throws -> String {
     try await session.transaction { connection in

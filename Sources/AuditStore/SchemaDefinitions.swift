@@ -61,7 +61,7 @@ package struct SchemaDefinitions {
     return try differencesInTransaction(connection)
   }
 
-  /// Restores definitions, revokes rights that the migrations do not grant, and returns the restored objects.
+  /// Restores definitions and returns the restored objects. Revokes rights that the migrations do not grant.
   func restore(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [String] {
     var restored: [String] = []
     // Repeated because DROP ... CASCADE of a view with other columns also drops views that read it.

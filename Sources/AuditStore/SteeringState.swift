@@ -1,12 +1,12 @@
 import Postgres
 
-/// State between nights that no run can have left: cursors in the future, reports settled without a reason.
+/// State between nights that no run can have left: future cursors, reports settled without a reason.
 package struct SteeringState {
   package struct Problem: Hashable, Sendable, CustomStringConvertible {
     package var description: String
   }
 
-  /// The latest instant that history can have been read to: a re-check has no row in `runs` and reads up to now.
+  /// The latest instant that history can have been read to. A re-check has no row in `runs` and reads up to now.
   private static let newest = """
     greatest(clock_timestamp(), (
       SELECT max(CASE WHEN publication = 'forgotten' THEN least(as_of, started_at) ELSE as_of END) FROM night_audit.runs))

@@ -70,7 +70,7 @@ package enum TransactionTable {
     return record.beforeHiddenRefunds(try EvidenceTable.facts(facts), hiding: isHidden)
   }
 
-  /// The transaction in the current row, with texts in place; nil for a refunded one or one with rare columns.
+  /// The transaction in the current row, with texts in place; nil if refunded or with rare columns.
   package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> PlainTransaction? {
     guard try row.isNull(10), try row.isNull(25), try row.isNull(names.count),
       let environment = try row.word(1, of: Vocabularies.environment)

@@ -3,8 +3,8 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Business days since the last night that no report of all orders covers, so their refunds are in no file. Their night
-/// is missing, its report is gone, or `report.timeZone` has changed.
+/// Business days since the last night that no report of all orders covers. Their refunds are in no file. Their night is
+/// missing, its report is gone, or `report.timeZone` has changed.
 package enum UncoveredDays {
   /// The days, earliest first.
   package static func before(

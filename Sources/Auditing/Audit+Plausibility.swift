@@ -17,7 +17,7 @@ extension Audit {
     """
   }
 
-  /// Counts the shop's rows into `figures` and returns why the night is held; empty for a plausible or narrowed night.
+  /// Counts the shop's rows into `figures`. Returns why the night is held; empty for a plausible or narrowed night.
   func holdCauses(
     _ figures: inout NightFigures, _ record: RunRecord?, read: AuditPieces.Counts?, _ sales: SalesRows,
     _ rows: StoreRows

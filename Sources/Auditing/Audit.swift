@@ -68,7 +68,7 @@ package struct OpenQuestions: Sendable {
   }
 }
 
-/// One audit on its own thread: reads one snapshot of each store, decides, compares findings and writes files.
+/// One audit on its own thread: reads a snapshot of each store, decides, compares and writes.
 package struct Audit {
   package let settings: Settings
   package let plan: AuditPlan

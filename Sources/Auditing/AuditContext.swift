@@ -5,7 +5,7 @@ import Run
 import SalesStore
 import Streams
 
-/// The configuration, small shop relations and as-of that a part is audited with elsewhere, without a database.
+/// The configuration, small shop relations and as-of for auditing a part elsewhere, without a database.
 package struct AuditContext {
   var rules: Rules
   var period: Period

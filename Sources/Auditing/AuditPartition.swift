@@ -42,10 +42,10 @@ private struct PlannersSample {
   var ids: [Identifier] = []
   var rows = 0
 
-  /// Longer IDs are not used as cuts: an ID too long to be valid is shown shortened, and must stay in its row's part.
+  /// Longer IDs are not used as cuts. An ID too long to be valid is shown shortened, and must stay in its row's part.
   private static let longestCut = 100
 
-  /// Reads the statistics of the column or, for a view, of the key of its largest table; any cut is correct.
+  /// Reads the statistics of the column or, for a view, of the key of its largest table. Any cut is correct.
   init(_ relation: String, _ column: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let found = try connection.execute(
       """

@@ -5,7 +5,7 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Settles purchases with several transactions that at most one order could own; `told` receives those with one.
+  /// Settles purchases with several transactions and at most one possible owner. `told` receives those with one.
   func settle(_ contests: Contests, into told: Exchange.Outlet) throws {
     var writer = OrderTransactionWriter(told)
     try contests.settle { transaction, only in

@@ -12,7 +12,7 @@ struct OrdersReading {
 }
 
 extension AuditPass {
-  /// Reads the orders once, merges each with its proofs and look-up, and writes `mentions` by transaction ID.
+  /// Reads the orders once, and merges each with its proofs and look-up. Writes `mentions` by transaction ID.
   func readOrders(proofs: SpillSorter, into mentions: Exchange.Outlet) throws -> OrdersReading {
     let asOf = plan.asOf
     var orders = try OrderedStream(rows.read(.orders)) { try sales.order($0, asOf: asOf) }
@@ -166,7 +166,7 @@ private struct GroupWriter: ~Copyable {
     proofCount += 1
   }
 
-  /// Writes the group without decoding it; false, with nothing written, for an invalid order or an unanswered proof.
+  /// Writes the group without decoding it. False, with nothing written, for an invalid order or an unanswered proof.
   mutating func writePlain(_ reading: inout OrdersReading) throws -> Bool {
     guard isPlain else { return false }
     var answers = RecordReader(proofs.content)

@@ -6,7 +6,7 @@ import SalesStore
 import Streams
 
 extension AuditPass {
-  /// Lists the receipts and passes each on with its check and its transactions; receipts without an order come last.
+  /// Lists the receipts and passes each on with its check and transactions. Receipts without an order come last.
   func readReceipts(into proofs: Exchange.Outlet) throws {
     let asOf = plan.asOf
     var receipts = try OrderedStream(rows.read(.receipts)) { try ReceiptRow($0, asOf: asOf) }

@@ -124,7 +124,7 @@ struct OrderTransactionWriter: ~Copyable {
 
   init(_ told: Exchange.Outlet) { self.told = told }
 
-  /// Writes the transaction without decoding it; false, with nothing written, unless exactly this order could own it.
+  /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
     _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ sharedSales: Set<TransactionKey>, rules: Rules
   ) throws -> Bool {

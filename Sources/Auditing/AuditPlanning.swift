@@ -51,7 +51,7 @@ package struct AuditPlanning: Encodable {
   var totals: Totals
   var counts: Counts
   var hasCatalogue: Bool
-  /// True if no snapshot spans the shop's store: orders behind critical findings are read and judged again.
+  /// True if no snapshot spans the shop's store. Orders behind critical findings are then read and judged again.
   var looksAgain: Bool
   /// The encoded `AuditContext`, base64 in JSON.
   var context: Data

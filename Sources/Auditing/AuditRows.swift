@@ -16,7 +16,7 @@ enum AuditRelation: UInt8, CaseIterable {
 }
 
 protocol AuditRows: AnyObject {
-  /// Reads the part's rows of a relation, one relation of a store at a time, except `receiptLinks` and `lookupLinks`.
+  /// Reads the part's rows of a relation. One of a store at a time, except `receiptLinks` and `lookupLinks`.
   func read(_ relation: AuditRelation) throws -> CopyReader
 
   /// Reads the part's deliveries of some orders, perhaps with others, in the byte order of order IDs.

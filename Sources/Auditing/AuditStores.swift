@@ -95,7 +95,7 @@ struct AuditStores {
     return snapshots
   }
 
-  /// Opens further readers in the same snapshots; fewer if connections run out, none without a shared snapshot.
+  /// Opens further readers in the same snapshots. Fewer if connections run out, none without a shared snapshot.
   func further(_ count: Int) throws -> [StoreRows] {
     guard let salesSnapshot, count > 0 else { return [] }
     var further: [StoreRows] = []

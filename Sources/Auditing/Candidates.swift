@@ -1,7 +1,7 @@
 import AuditStore
 import Reconciliation
 
-/// The orders that could own a transaction: a pure function of all mentions of it, whatever their order. Others are
+/// The orders that could own a transaction. A pure function of all mentions of it, whatever their order. Others are
 /// left out to keep contests small: an app receipt lists every purchase of its user, for each of their orders.
 struct Candidates {
   /// Orders that could own it, by ID. With one order it is uncontested, with none it cannot be claimed.
@@ -184,7 +184,7 @@ struct Candidates {
     return namers.first.flatMap { $0.orderId < stake.orderId ? $0.userId : nil } ?? stake.userId
   }
 
-  /// Orders that state the transaction, have a proof of it from their own user and the ordered product: they precede
+  /// Orders that state the transaction and can own it: they have the product and a proof of their user. They precede
   /// orders that state another ID.
   private enum Namers {
     case none
@@ -208,8 +208,8 @@ struct Candidates {
 }
 
 extension TransactionRecord {
-  /// True if an order that states this ID, with a proof and the ordered product, precedes orders that state another ID.
-  /// An order that states the first period may claim a later one, and restores or shared purchases may be refused.
+  /// True if such an order precedes all orders that state another ID. An order that states the first period may claim a
+  /// later one, and restores or shared purchases may be refused.
   fileprivate var isOfWhoNamesIt: Bool {
     isLaterPeriod || self.expiresDate == nil && !isRestore && !self.isContradictory && !isFamilyShared
   }
@@ -221,7 +221,7 @@ extension TransactionRecord {
 }
 
 extension Candidates.Stake {
-  /// True if this order, which states no ID, would be judged differently without the transaction: its product is the
+  /// True if this order, which states no ID, would be judged differently without the transaction. Its product is the
   /// ordered one, or is in doubt.
   fileprivate func mayMissIt(_ record: TransactionRecord) -> Bool {
     order.named == nil && (order.productId == record.productId || record.isContradictory)

@@ -18,14 +18,14 @@ struct ContestedTransaction {
 /// time; not `Sendable`.
 final class Contests {
   private var places: [Identifier: Int32] = [:]
-  /// By place, another order of the same contest, the root being its own parent (disjoint sets, Tarjan 1975).
+  /// By place, another order of the same contest. A root is its own parent (disjoint sets, Tarjan 1975).
   private var parents: [Int32] = []
   /// By purchase with several transactions, a possible owner of one of them.
   private var sales: [TransactionKey: Int32] = [:]
   private let transactions: SpillFile
   private let directory: String
   private var sharing: SpillSorter
-  /// Claimants of the previous transaction: purchases listed in one user's receipts have much the same claimants.
+  /// Claimants of the previous transaction. Purchases listed in one user's receipts have much the same claimants.
   private var last: [Identifier] = []
   private var record = RecordBytes()
   private(set) var isEmpty = true

@@ -64,8 +64,7 @@ struct GroupReading: ~Copyable {
     return transactions
   }
 
-  /// The current order if its one proof contains one transaction that no other order could own; valid until
-  /// `advance()`.
+  /// The current order if its one proof contains one transaction that it alone could own. Valid until `advance()`.
   func plain() throws -> (order: PlainOrder, proof: PlainProof, payment: PlainPayment)? {
     guard ends.count == 1 else { return nil }
     var reader = RecordReader(content)

@@ -101,7 +101,7 @@ struct Contest {
   private var best: [Best] = []
   /// All other equivalent orders, with the place of their kind.
   private var alike: [(orderId: Identifier, kind: Int32)] = []
-  /// Long lists, each stored once, by the hash of their keys: receipts of one user list the same purchases.
+  /// Long lists, each stored once, by the hash of their keys. Receipts of one user list the same purchases.
   private var lists: [Int: [ProvenTransactions]] = [:]
 
   /// The two best orders of a kind. Only the first may own; all others lose the same as the second.

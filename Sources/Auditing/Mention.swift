@@ -1,8 +1,8 @@
 import AuditStore
 import Reconciliation
 
-/// A reference from an order (or a receipt without one) to a transaction ID: stated, contained in a proof, or both.
-/// Merging references by ID finds competing claims without a join of the shop's tables with ours.
+/// A reference from an order, or a receipt without one, to a transaction ID. The order states it, or a proof contains
+/// it. Merging references by ID finds competing claims without a join of the shop's tables with ours.
 struct Mention {
   /// The properties of an order that decide whether it could claim a transaction. A class, because an order with
   /// thousands of listed purchases has a reference to each.

@@ -5,8 +5,8 @@ import Run
 import SalesStore
 import Streams
 
-/// The rows that a report on one order or one user is made of: every claim to a listed payment, with all its facts.
-/// Further orders are read but neither judged nor listed, so the result equals that of a full audit.
+/// The rows for a report on one order or user: every claim to a listed payment, with its facts. Further orders are read
+/// but neither judged nor listed, so the result equals that of a full audit.
 struct NarrowedReading {
   private let orders: Set<Identifier>
   private let receipts: Set<Identifier>

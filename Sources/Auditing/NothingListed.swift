@@ -11,7 +11,7 @@ struct NothingListed {
   /// The days of the first and the last order that pass the filters, in any period; nil if none does.
   var days: (first: String, last: String)?
 
-  /// nil if an order is listed, or no order or user was selected, or the selected orders have no displayable date.
+  /// nil if an order is listed, none was asked for, or the orders have no displayable date.
   init?(
     _ plan: AuditPlan, _ sales: SalesRows, in zone: TimeZone, on shop: borrowing BlockingConnection
   ) throws(PostgresError) {

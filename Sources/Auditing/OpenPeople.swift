@@ -1,7 +1,7 @@
 import Reconciliation
 
-/// People with an unanswered receipt that could still prove a payment, so that their purchases may change owners.
-/// Memory grows with users.
+/// People with an unanswered receipt that could still prove a payment. Their purchases may change owners. Memory grows
+/// with users.
 struct OpenPeople: Sendable {
   private let rules: Rules
   private var open: Set<Identifier> = []

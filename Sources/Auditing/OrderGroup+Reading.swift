@@ -38,7 +38,7 @@ extension OrderGroup {
 }
 
 extension OrderRow {
-  /// The rows of some orders, for each ID the row that counts first; orders that do not exist are left out.
+  /// The rows of existing orders among these, for each ID the row that counts first.
   static func rows(
     of orderIds: Set<Identifier>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> [Identifier: [OrderRow]] {
@@ -78,7 +78,7 @@ extension OrderRow {
     }
   }
 
-  /// Orders that may have one of these account tokens on file: a superset, to be filtered by the decoded rows.
+  /// Orders that may have one of these account tokens on file. A superset, to be filtered by the decoded rows.
   static func holding(
     _ tokens: Set<String>, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> [Order] {
@@ -93,8 +93,7 @@ extension OrderRow {
 }
 
 extension Proof {
-  /// Receipts (alias `r`) with checks and transactions, and all rows of their IDs, because those decide which row
-  /// counts.
+  /// Receipts (alias `r`) with checks and transactions. Includes all rows of their IDs, which decide which row counts.
   static func proofs(
     _ restriction: String, _ ids: Set<Identifier>, shop: borrowing BlockingConnection,
     own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules

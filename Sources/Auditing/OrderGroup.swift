@@ -54,7 +54,7 @@ struct OrderGroup: Hashable {
     proofs.contains { $0.brought.contains(key) } || lookup?.brought.contains(key) ?? false
   }
 
-  /// True if only app receipts without an answer contain the transaction, and no evidence could tell of its refund.
+  /// True if only unanswered app receipts contain the transaction, and no evidence shows refunds.
   func awaitsDetails(of record: TransactionRecord) -> Bool {
     guard !record.tellsRefund, !(lookup?.brought.contains(record.key) ?? false) else { return false }
     let bringers = proofs.filter { $0.receipt.defect == nil && $0.brought.contains(record.key) }

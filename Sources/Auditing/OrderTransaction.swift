@@ -8,7 +8,7 @@ enum OrderTransaction {
   case transaction(TransactionRecord, isClaimable: Bool, newestProof: CheckSubject?)
   /// A transaction that no order claims, of a purchase that only this order could own.
   case sibling(TransactionRecord, userId: Identifier?, newestProof: CheckSubject?)
-  /// A user with the account token of a transaction that the order itself lacks, preferably of the order's own person.
+  /// A user with the account token of a transaction that the order lacks. Preferably of the order's own person.
   case tokenUser(token: String, userId: Identifier)
 }
 
@@ -56,7 +56,7 @@ extension OrderTransaction {
 struct OrderTransactions {
   var claimable: [TransactionRecord] = []
   var others: [TransactionRecord] = []
-  /// Transactions that no order claims, of purchases that only this order could own, with the users of their receipts.
+  /// Transactions that no order claims, of purchases that only this order could own. With the users of their receipts.
   var siblings: [(record: TransactionRecord, userId: Identifier?)] = []
   private var proofs: [(key: TransactionKey, subject: CheckSubject)] = []
   /// By account token, a user with it on file, preferably of the order's own person.

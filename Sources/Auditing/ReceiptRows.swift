@@ -15,7 +15,7 @@ struct ReceiptRow {
     """
   }
 
-  /// Sorts rows with the same ID, independent of the server: the row that counts, whose payload is judged, comes first.
+  /// Sorts rows with the same ID, independent of the server. The first row counts, and its payload is judged.
   static func ordered(_ rows: [ReceiptRow]) -> [ReceiptRow] {
     var ordered = rows.sorted { Receipt.counts($0.receipt, before: $1.receipt) }
     for place in ordered.indices.dropFirst() { ordered[place].receipt.defect = "receipt_id is not unique" }

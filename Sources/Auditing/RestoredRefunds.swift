@@ -10,7 +10,7 @@ struct RestoredRefunds {
     var hasOrder: Bool
   }
 
-  /// By purchase ID: the row with an order, otherwise the purchase's own row, otherwise the first restore's.
+  /// By purchase ID: the row with an order, else the purchase's own row, else the first restore's.
   private var telling: [Identifier: Telling] = [:]
 
   init(_ refunds: SpillSorter) throws {

@@ -29,8 +29,7 @@ package struct ShopTable {
 }
 
 extension World {
-  /// Offset of later rows from the as-of: less than the tolerated clock skew, so that their dates are not in the
-  /// future.
+  /// Offset of later rows from the as-of. Less than the tolerated clock skew, so their dates are not in the future.
   package static let moment = Span.minutes(2)
 
   /// The rows of the shop's tables. Invalid rows are invalid in ways that tables allow.

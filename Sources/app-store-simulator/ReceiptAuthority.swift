@@ -4,8 +4,8 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// Signs app receipts and old transaction receipts like Apple: with RSA, app receipts through an intermediate, old ones
-/// with a leaf of 1,024 bits. Keys are created on first use.
+/// Signs app receipts and old transaction receipts with RSA, like Apple. Keys are created on first use. App receipts
+/// are signed through an intermediate, old ones with a leaf of 1,024 bits.
 struct ReceiptAuthority: Sendable {
   private let root: Certificate
   private let intermediate: Certificate
@@ -56,7 +56,7 @@ struct ReceiptAuthority: Sendable {
     return DER.sequence(DER.contentType(2), DER.context(0, signed))
   }
 
-  /// The `signature` of an old transaction receipt: version, signature over version and purchase information, length,
+  /// The `signature` of an old transaction receipt. Version, signature over version and purchase information, length,
   /// certificate.
   func oldSignature(purchaseInfo: [UInt8]) throws -> [UInt8] {
     let version: UInt8 = 2

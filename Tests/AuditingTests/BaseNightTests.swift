@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// The second report replaced the first and is gone itself; with the same as-of, so are the first run's saved rows.
+  /// The second report replaced the first and is gone. With the same as-of, so are the first run's saved rows.
   @Test(arguments: [24, 30] as [Int64])
   func aNightMadeAgainWhoseSecondRunIsForgottenIsAsIfNeverMade(_ hours: Int64) async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in

@@ -51,7 +51,7 @@ import Testing
     #expect(expected["findings.csv"].map { $0.count > 10_000 } ?? false)
   }
 
-  /// The shop's columns have a case-insensitive collation, which the server refuses for searching in text.
+  /// The shop's columns have a case-insensitive collation, by which the server refuses to search in text.
   @Test func aShopWhoseColumnsCompareOtherwiseIsAuditedAndExplainedAlike() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("columns-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

@@ -88,8 +88,7 @@ import Testing
     }
   }
 
-  /// In each round four orders: the owner, one that also states the purchase, one with a receipt of it, an unrelated
-  /// one.
+  /// In each round four orders: the owner, two that claim its purchase, and an unrelated one.
   private func load() async throws -> String {
     let database = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(database, applicationName: "night-audit tests")

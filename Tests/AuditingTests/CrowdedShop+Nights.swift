@@ -18,7 +18,7 @@ extension CrowdedShop {
     var description: String { "order \(seed) over \(nights) nights" }
   }
 
-  /// Fills a database and returns the settings to audit it; `audit` is called after each night but the last.
+  /// Fills a database and returns the settings to audit it. `audit` is called after each night but the last.
   func load(
     reports: String, database: String? = nil, arrival: Arrival? = nil,
     audit: (Settings, Instant) async throws -> Void = { _, _ in }

@@ -12,7 +12,7 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// The audit passes every fact to the rules: each pair of orders differs in one fact, and so do their findings.
+/// The audit passes every fact to the rules. Each pair of orders differs in one fact, and so do their findings.
 @Suite struct FedFactsTests {
   private static let asOf = CrowdedShop.asOf
   private static let day = asOf - .days(3)

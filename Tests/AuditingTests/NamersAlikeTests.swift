@@ -9,7 +9,7 @@ import Testing
 
 private let asOf = Instant(seconds: 1_795_132_800)
 
-/// Of equivalent orders that only state an ID two are matched, with the same result as matching all of them.
+/// Matching two of many equivalent orders gives the result of matching all of them.
 @Suite struct NamersAlikeTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
 

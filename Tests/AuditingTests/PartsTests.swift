@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  /// A view that joins receipts with order lines repeats receipts; which row counts must depend neither on cuts nor on
+  /// A view that joins receipts with order lines repeats receipts. The row that counts must not depend on cuts or
   /// readers.
   @Test func aReceiptOfSeveralRowsCountsForOneOrderWhereverTheyLie() async throws {
     let folder = try TemporaryFolder()

@@ -256,7 +256,7 @@ import Testing
     }
   }
 
-  /// A run with both clocks ahead starts after its as-of like any other, so it is dated by when it was forgotten.
+  /// A run with both clocks ahead starts after its as-of like any other. It is dated by when it was forgotten.
   @Test func whatClocksThatWereAheadHaveDatedIsPutRight() async throws {
     try await withDatabase { connection in
       let (ahead, run) = (Instant(seconds: 4_922_910_000), "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1f")
@@ -373,7 +373,7 @@ import Testing
     }
   }
 
-  /// A missed night made after later ones: its findings can be decided about, and later results do not change.
+  /// A missed night is made after later ones. Its findings can be decided about, and later results do not change.
   @Test func whatALateNightHasFoundIsKnownToPeople() async throws {
     try await withDatabase { connection in
       try apply(0, [:], isSaved: true, on: connection)
@@ -404,7 +404,7 @@ import Testing
     }
   }
 
-  /// A manual run met one finding first, with the as-of of the last night; another one was closed by then.
+  /// A manual run met one finding first, with the as-of of the last night. Another one was closed by then.
   @Test func onlyWhatANightHasToldStandsAgain() async throws {
     try await withDatabase { connection in
       let findings = ["told", "met", "back"].map { order in

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Nights with signed app receipts and old transaction receipts, while Apple is asked by the App Store Server API.
+/// Nights with signed app receipts and old receipts. Apple is asked by the App Store Server API.
 @Suite struct AppReceiptNightTests {
   private static let sold = "2026-11-18T12:00:00Z"
 

@@ -75,7 +75,7 @@ import Testing
     #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
   }
 
-  /// Tokens of a wrong time are rejected and the newest orders are missing, so the report names the clocks.
+  /// Tokens of a wrong time are rejected, and the newest orders are missing. The report therefore names the clocks.
   @Test func aHostThatIsBehindTheTimeIsToldOf() async throws {
     let stage = try await Stage()
     for (offset, asOf) in [("-7200", []), ("-34560000", []), ("-7200", ["--as-of", Rehearsal.asOf])] {

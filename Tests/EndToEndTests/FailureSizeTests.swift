@@ -63,7 +63,7 @@ import Testing
     #expect(next.dispositions.allSatisfy { $0.value == "settled" }, "\(next.dispositions)")
   }
 
-  /// 21004 for another developer's receipt, 21000 for a damaged request: a customer must not be able to stop the audit.
+  /// Another developer's receipt gets 21004, a damaged request 21000. A customer must not be able to stop the audit.
   @Test(arguments: [21_004, 21_000]) func oneRefusedReceiptEndsNothing(_ status: Int) async throws {
     let shop = try await Rehearsal.sampleShop()
     try await SimulatorControl(port: shop.port).turn(

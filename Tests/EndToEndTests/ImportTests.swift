@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ImportTests {
-  /// The first Python with openpyxl; Debian installs it only for its own, which need not come first in `PATH`.
+  /// The first Python with openpyxl. Debian installs it only for its own, which need not come first in `PATH`.
   private func python(_ program: String, _ arguments: String...) throws {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
@@ -227,7 +227,7 @@ import Testing
     #expect(night.status == 3, "\(night)")
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
-    /// Fills in lines such as `Prepared by|Dana`, as Excel saves them: results of formulas stay in the file.
+    /// Fills in lines such as `Prepared by|Dana`, as Excel saves them. Results of formulas stay in the file.
     func sign(_ lines: String..., isBalanced: Bool = true) throws {
       try python(
         #"""

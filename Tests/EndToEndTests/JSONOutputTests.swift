@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Validates the output of `--json` of every command, errors and `actions.json` against the published schemas.
+/// Validates the output of `--json`, errors and `actions.json` against the published schemas.
 @Suite struct JSONOutputTests {
   private static let schemas =
     URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

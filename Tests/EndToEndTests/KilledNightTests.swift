@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A night is killed or terminated at any instant; one more run completes it with the bytes of an undisturbed night,
-/// and asks no stored question again. A run minutes later, as started by cron, differs only in times.
+/// A night may be killed or terminated at any instant: one more run completes it with the same bytes. It asks no stored
+/// question again. A run minutes later, as started by cron, differs only in times.
 ///
 /// Instants are counted in writes to the database, so no clock is needed. `TEST_EFFORT=17` draws a hundred; `TEST_SEED`
 /// repeats.
@@ -30,8 +30,8 @@ import Testing
     (.terminate, SIGTERM), (.kill, SIGKILL), (.kill, SIGKILL),
   ]
 
-  /// Questions that a run minutes later may ask again: unanswered ones after a minute, and evidence of new critical
-  /// findings.
+  /// Questions that a run minutes later may ask again. Unanswered ones are due after a minute, and evidence of new
+  /// critical findings is requested.
   private static let dueByThen = """
     SELECT string_agg(subject_id, ',') FROM night_audit.receipt_checks c LEFT JOIN sales.receipts r
       ON r.receipt_id::text = c.subject_id

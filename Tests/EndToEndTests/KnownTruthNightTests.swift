@@ -14,8 +14,8 @@ import Testing
     try check(try await shop.night(asOf: Self.text(Scene.asOf), since: "2026-01-01"), told)
   }
 
-  /// Random sequences of nights: late and wrong rows, outages, decisions of people, killed, concurrent and repeated
-  /// runs. No night accuses an innocent order; the last one finds the truth, and the trail verifies.
+  /// Random sequences of nights, with late rows, outages, decisions of people, killed and repeated runs. No night
+  /// accuses an innocent order; the last one finds the truth, and the trail verifies.
   ///
   /// `TEST_EFFORT` multiplies the number; `TEST_SEED` selects others; `TEST_SHOP` repeats the seed that a failure
   /// names.

@@ -178,7 +178,7 @@ import Testing
     #expect(past.findings.map { $0["kind"] ?? "" } == ["future_dated", "future_dated"])
   }
 
-  /// The late order is answered by last night's answer, and its critical finding is asked about in a second round.
+  /// Last night's answer serves the late order. Its critical finding is asked about in a second round.
   @Test func aQuestionThatAnAnswerBringsUpIsPutTheSameNight() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201", purchased: "2026-11-10T12:00:00Z")])
     let proof = try await shop.signed("201")

@@ -53,7 +53,7 @@ import Testing
     #expect(night.dispositions == ["replay": "delivered_not_paid"])
   }
 
-  /// Old receipts decide ownership without being asked about, and without delaying later orders of the customer.
+  /// Old receipts decide ownership. They are not asked about and do not delay later orders of the customer.
   @Test func aReceiptOfLongAgoPaysNoSecondOrder() async throws {
     let shop = try await SignedShop(
       transactions: [

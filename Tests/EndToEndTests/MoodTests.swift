@@ -6,8 +6,8 @@ import Testing
 
 @testable import SampleWorlds
 
-/// A night under each fault profile of Apple: it accuses no order that a night without answers would not, and reports
-/// the problem; the next good night equals an undisturbed one.
+/// A night under each fault profile accuses no order that a night without answers would not accuse. It reports the
+/// problem, and the next good night equals an undisturbed one.
 ///
 /// Five profiles run by default; all with `TEST_EFFORT` above 1, for each channel, in new and in known shops.
 /// `TEST_MOOD` filters by name.

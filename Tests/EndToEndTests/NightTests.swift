@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct NightTests {
-  /// `UPDATE_EXPECTATIONS=1 swift test --filter NightTests` rewrites the expectation; review the difference.
+  /// `UPDATE_EXPECTATIONS=1 swift test --filter NightTests` rewrites the expectation. Review the difference.
   private static let isUpdating = ProcessInfo.processInfo.environment["UPDATE_EXPECTATIONS"] == "1"
 
   private static var expectation: URL {

@@ -2,8 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Every kind of payload in any order of arrival, for two apps: each order ends correctly, and no paid order is accused
-/// on the way.
+/// Every kind of payload in any order of arrival, for two apps. No paid order is accused on the way.
 @Suite struct ProofWorldTests {
   private struct Entry {
     var order: String

@@ -171,8 +171,7 @@ import Testing
     return left
   }
 
-  /// No core file is written for any signal, whatever the limits or the system's core handler, and no other program may
-  /// attach.
+  /// No signal writes a core file, whatever the limits or the system's core handler. No other program may attach.
   @Test func noCoreFileIsWritten() async throws {
     let shop = try await SignedShop(transactions: [])
     let passage = try await Passage(to: shop.conninfo, .stall, at: 1)

@@ -3,10 +3,8 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Faults of the server or of a volume at any instant of a night: the night retries or reports them, and one more run
-/// makes the undisturbed report.
-///
-/// `TEST_EFFORT=n` multiplies the faults; `TEST_SEED=s` repeats the instants.
+/// Faults of the server or of a volume at any instant of a night. The night retries or reports them. One more run makes
+/// the undisturbed report. `TEST_EFFORT=n` multiplies the faults; `TEST_SEED=s` repeats the instants.
 @Suite(.serialized) struct ServerTroubleTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =

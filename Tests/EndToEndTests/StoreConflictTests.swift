@@ -3,8 +3,8 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Conflicts of the shop's store during a night: a single one is retried; a lasting one ends the night, publishes
-/// nothing, and the next night is whole. Our own store is covered by `ServerTroubleTests`.
+/// Conflicts of the shop's store during a night. A single one is retried; a lasting one ends the night. Nothing is
+/// published then, and the next night is whole. Our own store is covered by `ServerTroubleTests`.
 @Suite(.serialized) struct StoreConflictTests {
   private enum Relation: String {
     case orders, receipts, deliveries

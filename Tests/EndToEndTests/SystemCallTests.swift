@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Each file system call of a night fails, or the night is killed before it: the night reports it, the report is whole
-/// or absent, and the next run leaves no trace.
+/// Each file system call of a night fails, or the night is killed before it. The report is whole or absent. The night
+/// reports the problem, and the next run leaves no trace.
 ///
 /// Some calls are drawn; `TEST_EFFORT` draws more, `TEST_SEED` repeats, `TEST_CALLS=169-180` selects calls.
 @Suite(.serialized) struct SystemCallTests {

@@ -7,8 +7,8 @@ package enum Command {
     package let description: String
   }
 
-  /// Searches `PATH` for the first argument, returns standard output, and throws `Failure` unless the program exits
-  /// with 0.
+  /// Searches `PATH` for the first argument and returns standard output. Throws `Failure` unless the program exits with
+  /// 0.
   @discardableResult
   package static func run(_ arguments: [String], input: String = "") throws -> Data {
     let directory = URL(fileURLWithPath: "/tmp/command-\(UUID().uuidString)")

@@ -1,14 +1,13 @@
 import Foundation
 
-/// A relay between libpq and a server that cuts connections after a number of bytes, or before the answer to a
-/// statement. Clients see the end of a connection in the middle of a message, as with a lost network or a killed
-/// backend.
+/// A relay that cuts connections after a number of bytes, or before the answer to a statement. Clients see the end of a
+/// connection in the middle of a message, as with a lost network or a killed backend.
 package final class CuttingRelay: Sendable {
   /// For the parameter `host=`.
   package let directory: String
   private let listener: Int32
 
-  /// `limit` is the bytes that each client receives; `swallowed` is text of the statement whose answer is dropped.
+  /// `limit` is the bytes that each client receives. `swallowed` is text of the statement whose answer is dropped.
   package init(before server: String, limit: Int = .max, swallowed: String? = nil) throws {
     directory = "/tmp/relay-\(UInt32.random(in: 0...UInt32.max))"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)

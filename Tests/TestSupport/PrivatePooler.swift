@@ -11,7 +11,7 @@ package final class PrivatePooler: Sendable {
   private let directory: String
   private let watchdog: Watchdog
 
-  /// `mode` is `session`, `transaction` or `statement`; `size` is the number of connections for each database.
+  /// `mode` is `session`, `transaction` or `statement`. `size` is the number of connections for each database.
   package static func start(
     before cluster: PrivatePostgres, mode: String, size: Int = 20
   ) async throws -> PrivatePooler {

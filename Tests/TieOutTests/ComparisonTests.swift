@@ -235,7 +235,7 @@ struct ComparisonTests {
     #expect(amount?.apple != nil && amount?.ours == nil && amount?.comparison == nil)
   }
 
-  /// One of Apple's two units on the 6th is ours of the 5th without a price, so the price of the other is unknown.
+  /// One of Apple's two units on the 6th is ours of the 5th without a price. The price of the other is unknown.
   @Test func whatWasCountedOnAnotherDayWithoutAPriceHasNoAmount() {
     let comparison = compare([apple("11-06", 2)], [ours("11-05", price: nil)])
     #expect(row(comparison, "11-06")?.comparison?.unexplained == .one)

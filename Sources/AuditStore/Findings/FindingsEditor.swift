@@ -136,7 +136,7 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Records a decision about all of the findings, or about none and throws `FindingsError` if an ID is unknown.
+  /// Records a decision about all of the findings. If an ID is unknown, throws `FindingsError` and changes none.
   package func change(
     _ choice: Choice, to decision: PeopleDecision, by actor: String, isDryRun: Bool = false
   ) async throws -> Outcome {

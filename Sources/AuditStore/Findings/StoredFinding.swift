@@ -23,7 +23,7 @@ package struct StoredFinding: Sendable {
   package var closedAt: Instant?
   package var history: [Event] = []
 
-  /// SQL for the last night that met a finding `f`; an open one was met by the newest run in `findings_met`.
+  /// SQL for the last night that met a finding `f`. An open one was met by the newest run in `findings_met`.
   package static let lastSeen = """
     CASE WHEN f.closed_at IS NULL
       THEN greatest(f.last_seen, (SELECT max(m.as_of) FROM night_audit.findings_met m)) ELSE f.last_seen END AS last_seen

@@ -2,7 +2,7 @@ import AppStore
 import Postgres
 import Reconciliation
 
-/// The table `histories`: customers whose whole transaction history is read, and the position of the last reading.
+/// The table `histories`: customers whose whole history is read, and how far it was read.
 ///
 /// Wanted for unclaimed or double payments, for upgrades without a known successor, and for a sample: one error is
 /// seldom a customer's only one. Get Transaction History includes refunds. Earlier decisions play no part.
@@ -79,8 +79,7 @@ package struct CustomerHistories: Sendable {
       on: connection)
   }
 
-  /// Marks customers with an upgraded transaction without a known successor, and the sample, which depends only on
-  /// customers and day.
+  /// Marks customers with an upgrade without a known successor, and the sample. That depends only on customers and day.
   package func wantUpgradedAndSample(
     asOf: Instant, staleAfter: Span, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {

@@ -92,8 +92,8 @@ extension SweepTable {
 }
 
 extension CustomerHistories {
-  /// Customers with incomplete histories in this run, or with skipped transactions that no report has mentioned.
-  /// Customers unanswered since before `since` are left out: they are stuck, and their finding is open.
+  /// Customers with incomplete histories, or with skipped transactions that no report has mentioned. Customers
+  /// unanswered since before `since` are left out: they are stuck, and their finding is open.
   func shortCount(
     _ night: PublishedReport.Span, since: Instant, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Int {

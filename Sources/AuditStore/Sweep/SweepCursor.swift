@@ -1,8 +1,7 @@
 import AppStore
 import Reconciliation
 
-/// How far notifications of one type are known: a state machine that takes pages and returns the next step. It sends no
-/// requests and reads no clock.
+/// How far notifications of one type are known. Takes pages and returns the next step, without requests or a clock.
 package struct SweepCursor: Hashable, Sendable {
   package struct Window: Hashable, Sendable {
     package var start: Instant
@@ -132,8 +131,8 @@ extension SweepCursor {
   /// An older sweep belongs to another night.
   private static let nightly = RetrySchedule.span(afterAttempt: .max)
 
-  /// True if a night of that as-of is incomplete: its sweep was incomplete, or the last one ended before the as-of.
-  /// `isOfRun`: a run of that as-of must have swept; otherwise a sweep of the same night is enough.
+  /// True if a night of that as-of is incomplete because its sweep was, or ended before the as-of. `isOfRun`: a run of
+  /// that as-of must have swept; otherwise a sweep of the same night is enough.
   package func isShort(of asOf: Instant, isOfRun: Bool) -> Bool {
     if lastAttempt == asOf { return shortfall != nil }
     // An attempt of a later run says nothing about that night.

@@ -1,7 +1,7 @@
 import AppStore
 import Reconciliation
 
-/// A kind of notification about money or access (App Store Server Notifications, `notificationType[/subtype]`).
+/// A kind of notification about money or access: `notificationType[/subtype]`. See App Store Server Notifications.
 package enum SweptType: String, Hashable, CaseIterable, Sendable {
   case refund = "REFUND"
   case refundReversed = "REFUND_REVERSED"

@@ -3,8 +3,8 @@ import Postgres
 /// Verifies that decisions and dates in `findings` follow from the events. The table changes every night; its events
 /// are append-only and covered by the trail.
 enum FindingsTrail {
-  /// The state that follows from the events of each finding, and from those after each `forgotten` event, which may
-  /// have removed the finding with its decisions.
+  /// The state that follows from the events of each finding. Those after a `forgotten` event count alone too, because
+  /// that may have removed the finding with its decisions.
   private static let derived = """
     SELECT e.finding_id, since.event_id,
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'owner'))[1] AS owner,

@@ -1,14 +1,13 @@
 import Postgres
 import Reconciliation
 
-/// The hash chain of entries: each covers the previous entry, the rows appended since, and the state of a run. Only
+/// The hash chain of entries. Each covers the previous entry, the rows appended since, and the state of a run. Only
 /// functions of the schema write entries, in the transaction that they record.
 package enum Trail {
   package enum Kind: String, Sendable, Codable {
     /// The first entry, and one for each run from before it.
     case start, found
-    /// In the life of a run: began; answers stored; committed; folder published, or never; held; ended without report;
-    /// undone.
+    /// Begun, answers stored, committed, published or never, held, ended without report, undone.
     case began, asked, completed, published, notPublished = "not_published", held, ended, forgotten
     /// A month is about to be released, and was released.
     case beforeRelease = "before_release", released
@@ -28,8 +27,8 @@ package enum Trail {
     try connection.execute("SELECT pg_advisory_xact_lock(\(peopleLock))")
   }
 
-  /// Waits for a night that is being recorded and for other decisions, and blocks both until the transaction ends. Rows
-  /// that a decision rests on must be read afterwards.
+  /// Waits for a recording night and for other decisions, and blocks both until the transaction ends. Rows that a
+  /// decision rests on must be read afterwards.
   package static func announcePeople(on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT pg_advisory_xact_lock_shared(\(peopleLock))")
     try connection.execute("SELECT pg_advisory_xact_lock(\(decisionLock))")
@@ -52,7 +51,7 @@ package enum Trail {
       "SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.map { $0 })])
   }
 
-  /// Records report folders, as paths below the report directory, that are about to be removed after their retention.
+  /// Records report folders that are about to be removed after their retention. Paths are below the report directory.
   package static func appendRemoved(_ folders: [String], _ session: PostgresSession) async throws {
     if folders.isEmpty { return }
     try await session.execute(

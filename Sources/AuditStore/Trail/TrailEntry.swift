@@ -30,7 +30,8 @@ package struct TrailEntry: Sendable {
     package var columns: [String: String]
     /// By table, the last covered ID.
     package var marks: [String: Int64]
-    /// Of `released`: the table, the first day after the month, the rows left of all earlier months, and their columns.
+    /// Of `released`: the table. Then the first day after the month, the rows left of all earlier months, and their
+    /// columns.
     package var table: String?
     package var before: String?
     package var kept: Segment?

@@ -254,7 +254,7 @@ struct ExplanationReader: ~Copyable {
 
   // MARK: - Findings
 
-  /// Current findings, and all earlier ones about the order and its proofs: their IDs follow from kind and subject.
+  /// Current and earlier findings about the order and its proofs. Their IDs follow from kind and subject.
   private func history(
     of standing: [Finding], _ group: OrderGroup, _ deliveries: [Delivery]
   ) throws -> [Explanation.Finding] {

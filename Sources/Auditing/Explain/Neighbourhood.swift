@@ -4,7 +4,7 @@ import Reconciliation
 import SalesStore
 import Streams
 
-/// An order and all orders that can affect its claims: the facts of the full audit, read for a few orders.
+/// An order and all orders that can affect its claims: the facts of the full audit for a few orders.
 struct Neighbourhood {
   /// By order; for repeated IDs the row that counts.
   private(set) var groups: [Identifier: OrderGroup] = [:]
@@ -19,8 +19,8 @@ struct Neighbourhood {
   /// False if the limit ended the walk early.
   private(set) var isWhole = true
 
-  /// Follows references from orders and receipts to transactions and back to other orders, until no new ones appear.
-  /// Claims outside cannot affect the matching inside. `limit` bounds the number of orders, and of receipts.
+  /// Follows references from orders and receipts to transactions and back, until no new orders appear. Claims outside
+  /// cannot affect the matching inside. `limit` bounds the number of orders, and of receipts.
   init(
     around orderIds: Set<Identifier>, receipts receiptIds: Set<Identifier> = [], atMost limit: Int = .max,
     shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
@@ -173,7 +173,7 @@ struct Neighbourhood {
     return orders
   }
 
-  /// The orders that state one of these transactions or have a look-up of one, and the receipts that contain one.
+  /// Orders that state one of these transactions or have a look-up of one. Receipts that contain one.
   private static func mentioning(
     _ transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
     _ sales: SalesRows

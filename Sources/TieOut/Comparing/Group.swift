@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The four series of one key without day and class, such as a product in a country, and the rules that explain them.
+/// The four series of a key without day and class, such as a product in a country, and their rules.
 struct Group {
   struct Evidence {
     /// Our units without a price that an offer may have made free.

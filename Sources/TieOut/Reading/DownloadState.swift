@@ -1,14 +1,14 @@
 package enum DownloadState: String, Hashable, CaseIterable, Sendable {
   case reported
   case zero
-  /// Apple answers that nothing was sold, but there are sales: it answers the same when a version is retired.
+  /// Apple answers that nothing was sold, but there are sales. It answers the same when a version is retired.
   case doubtfulZero = "doubtful_zero"
   case pending
   case gone
   /// Apple demands another version twice.
   case drift
   case unreadable
-  /// A finance report without sales, not settled yet, or of a wrong region: Apple's answers do not differ.
+  /// A finance report without sales, not settled yet, or of a wrong region. Apple's answers do not differ.
   case unknown
 
   /// True if the file replaces earlier ones. A reported day stays reported if Apple later has no answer.

@@ -14,8 +14,8 @@ package struct SettlementRow: Hashable, Sendable {
   package var currency: Identifier
 }
 
-/// Reads finance reports: FINANCIAL (a table with totals) and FINANCE_DETAIL (preamble, table, sums by country). Totals
-/// below the table are compared with it, never added.
+/// Reads finance reports. FINANCIAL is a table with totals; FINANCE_DETAIL has a preamble, a table and sums by country.
+/// Totals below the table are compared with it, never added.
 package enum FinanceReport {
   package enum Kind: String, Hashable, Sendable {
     case financial = "FINANCIAL"

@@ -1,4 +1,4 @@
-/// The name of a sales report file: `S_D_80012345_20261119.txt.gz`, or from the server `…_20261119_V1_0.txt.gz`.
+/// The name of a sales report file: `S_D_80012345_20261119.txt.gz`. The server's names end with `_V1_0.txt.gz`.
 package struct ReportFileName: Hashable, Sendable {
   package var vendor: String
   package var frequency: SalesFrequency

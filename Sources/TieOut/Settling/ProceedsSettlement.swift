@@ -43,7 +43,7 @@ package struct SettlementSides: Sendable {
 /// Matches sales reports with finance reports, by fiscal period and currency. Proceeds and shares are Apple's own
 /// values.
 package struct ProceedsSettlement: Sendable {
-  /// Days after which an unsettled sale counts as never collected: a period of 35 days, and 33 until Apple pays.
+  /// Days after which an unsettled sale counts as never collected. A period of 35 days, and 33 until Apple pays.
   package static let patience = 68
   /// In days. A sale is settled in its own period or in one that ends this many days later.
   static let longestPeriod = 35

@@ -15,8 +15,7 @@ enum OurTransactions {
   /// Upgrades may replace a subscription as old as the longest period.
   private static let longestSubscription = Span.days(400)
 
-  /// The query for production transactions that count in these days, or are evidence about them, by product in byte
-  /// order.
+  /// The query for production transactions that concern these days, by product in byte order.
   static func query(_ days: ReportDays) throws(PostgresError) -> String {
     let start = try PostgresLiteral.timestamp(days.start.microseconds)
     let end = try PostgresLiteral.timestamp(days.end.microseconds)

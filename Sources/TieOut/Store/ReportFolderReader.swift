@@ -5,8 +5,7 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Reads files in `tieOut.folder`: sales reports by Apple's names, finance reports and `payments.csv` by their first
-/// line.
+/// Reads the files in `tieOut.folder`. Sales reports have Apple's names; others are known by their first line.
 struct ReportFolderReader {
   /// Two million rows, compressed, are a tenth of it.
   private static let largestFile = 256 << 20
@@ -22,7 +21,7 @@ struct ReportFolderReader {
     var problems: [String] = []
   }
 
-  /// Stores new files in the order of names, so that the result is deterministic; of two files of one report the last
+  /// Stores new files in the order of names, so that the result is deterministic. Of two files of one report the last
   /// counts.
   func read(on connection: borrowing BlockingConnection) throws -> Result {
     var result = Result()

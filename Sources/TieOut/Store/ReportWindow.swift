@@ -71,8 +71,8 @@ struct ReportWindow {
     return isSettled(day) ? .final : .partial
   }
 
-  /// Why days are missing, grouped by state: printed days, and older ones from `first` on that stay missing without a
-  /// person. `isLate`: the report of a printed day should exist by now.
+  /// Why days are missing, grouped by state. Includes older days from `first` on that stay missing without a person.
+  /// `isLate`: the report of a printed day should exist by now.
   func reasons(since first: ReportDay, isLate: (ReportDay) -> Bool) -> [String] {
     var days: [String: [ReportDay]] = [:]
     for day in min(first, compared.lowerBound)...printed.upperBound where !printed.contains(day) || isLate(day) {

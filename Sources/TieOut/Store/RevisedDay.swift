@@ -9,9 +9,8 @@ package struct RevisedDay: Hashable, Sendable {
   package var before: Millionths
   package var now: Millionths
 
-  /// Days with a changed report since the last tie-out that a published report contained, otherwise since the first
-  /// one. Results of a manual tie-out or of a failed night are thus reported by the next night. `day` is the business
-  /// day of the as-of.
+  /// Days with a changed report since the last tie-out in a published report, else since the first. A manual tie-out or
+  /// a failed night does not count, so the next night reports its days. `day` is the business day of the as-of.
   package static func since(
     lastReportedBefore asOf: Instant, day: String, on connection: borrowing BlockingConnection
   ) throws -> [RevisedDay] {

@@ -1,8 +1,7 @@
 import Postgres
 import Reconciliation
 
-/// The finance reports required before a fiscal period is compared: without a vendor's report, its unsettled sales are
-/// unknown.
+/// The finance reports required before a fiscal period is compared. Without one, its unsettled sales are unknown.
 struct SettlementReports {
   /// Days after the period's end from which a missing finance report is late.
   static let due = 14
@@ -37,7 +36,7 @@ struct SettlementReports {
     return age > AskingPlan.longestWait || sales.areNone(of: vendor, on: before) ? .zero : .unknown
   }
 
-  /// True if the reports of all vendors that are configured, have sales in the period or are awaited exist.
+  /// True if the reports of all required vendors exist: configured, awaited, or with sales in the period.
   func areWhole(_ period: FiscalPeriod) -> Bool {
     let reports = known[period.description] ?? [:]
     let awaited = Set(vendors).union(sellers(in: period))
@@ -45,8 +44,7 @@ struct SettlementReports {
     return !awaited.isEmpty && awaited.allSatisfy { isHere($0, period) }
   }
 
-  /// Sentences about late reports, for `periods` from the first one with any report on: without one, nobody may provide
-  /// them.
+  /// Sentences about late reports, from the first period with any report on. Without any, nobody may provide them.
   func reasons(_ periods: [FiscalPeriod]) -> [String] {
     let begun = periods.drop { period in !(known[period.description] ?? [:]).values.contains(where: \.state.isSettled) }
     return begun.filter { today.number - $0.last.number >= Self.due }.flatMap { period in

@@ -104,7 +104,7 @@ package struct TieOutRun: Sendable {
 
   // MARK: - Comparing
 
-  /// Compares stored reports with the judged orders, which `orders` passes unsorted, and stores the result.
+  /// Compares stored reports with the judged orders and stores the result. `orders` passes them unsorted.
   package func compare(
     _ scope: BlockingScope, _ gathered: Gathered, temporaryDirectory: String,
     orders: (_ each: (JudgedOrder) throws -> Void) throws -> Void

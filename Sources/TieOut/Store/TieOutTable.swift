@@ -8,8 +8,7 @@ package enum TieOutTable {
   private static let amountColumns =
     ["apple", "ours", "shop", "difference"] + TieOutExplanation.allCases.map(\.rawValue) + ["unexplained", "awaited"]
 
-  /// SQL for the as-of of the rows that count at `asOf`: the newest that is not later, otherwise the next one, which
-  /// has replaced it.
+  /// SQL for the as-of of the rows that count at `asOf`. It is the newest that is not later, else the next one.
   private static func believed(_ asOf: Instant) throws(PostgresError) -> String {
     "coalesce(max(as_of) FILTER (WHERE as_of <= \(try PostgresLiteral.timestamp(asOf.microseconds))), min(as_of))"
   }

@@ -3,7 +3,7 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// Compares units, countries and amounts: merges three streams by product, one product in memory at a time.
+/// Compares units, countries and amounts. Merges three streams by product, one product in memory at a time.
 struct UnitsComparison {
   /// The key that orders are summed by.
   private struct Booking: Hashable {

@@ -1,4 +1,4 @@
-/// A period of Apple's fiscal calendar: `2026-02` is the second of fiscal 2026, from 2025-11-02 to 2025-11-29.
+/// A period of Apple's fiscal calendar. `2026-02` is the second of fiscal 2026, from 2025-11-02 to 2025-11-29.
 package struct FiscalPeriod: Hashable, Comparable, Sendable, CustomStringConvertible {
   package let year: Int
   package let number: Int

@@ -1,5 +1,5 @@
-/// An exact decimal with up to six fraction digits, for units, prices and shares in Apple's reports. 128 bits: sums of
-/// accepted values cannot overflow.
+/// An exact decimal with up to six fraction digits, for units, prices and shares in Apple's reports. It has 128 bits,
+/// so sums of accepted values cannot overflow.
 package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, CustomStringConvertible {
   package var count: Int128
 
@@ -13,13 +13,13 @@ package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, C
   /// From thousandths of the major unit, Apple's `price`.
   package init(thousandths: Int64) { count = Int128(thousandths) * 1_000 }
 
-  /// Parses an optional minus, up to 18 digits, and an optional point with one to six digits; nil for anything else.
+  /// Parses an optional minus, up to 18 digits, and an optional point with one to six digits. nil for anything else.
   package init?(utf8 bytes: some Collection<UInt8>) {
     guard let count = Self.scaled(bytes, decimals: 6) else { return nil }
     self.count = count
   }
 
-  /// Parses like `init(utf8:)` with up to `decimals` (at most 18) fraction digits; returns the number times
+  /// Parses like `init(utf8:)` with up to `decimals` (at most 18) fraction digits. Returns the number times
   /// 10^decimals.
   static func scaled(_ bytes: some Collection<UInt8>, decimals: Int) -> Int128? {
     var rest = bytes[...]

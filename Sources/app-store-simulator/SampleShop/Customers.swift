@@ -10,18 +10,17 @@ struct Customer {
   var isTester = false
 }
 
-/// Users are identified by position, because Swift compares canonically equivalent names as equal and a database does
-/// not.
+/// Users by position, because Swift compares canonically equivalent names as equal.
 struct Customers {
   private(set) var all: [Customer] = []
   /// Products that can be bought only once, by position of the user.
   private var owned: [Set<Identifier>]
-  /// Users with a scenario: one each, because an open proof keeps all of a user's orders from being called unpaid.
+  /// Users with a scenario. One each, because an open proof keeps all of a user's orders from being called unpaid.
   private var storied: Set<Int> = []
 
   private static let testerCount = 12
 
-  /// Names that have broken spreadsheets, exports and sort orders: other scripts, both forms of an accent, formulas,
+  /// Names that have broken spreadsheets, exports and sort orders. Other scripts, both forms of an accent, formulas,
   /// quotes.
   private static let names = [
     "李雷", "韩梅梅", "山田太郎", "김민수", "Зоя", "مريم", "יעל", "นภา", "सीता", "Łukasz", "Ægir", "José Núñez",

@@ -3,7 +3,7 @@ import Foundation
 import Reconciliation
 import SampleShops
 
-/// The second app of the sample shop, on the App Store Server API: its orders state their transactions, and Apple
+/// The second app of the sample shop, on the App Store Server API. Its orders state their transactions, and Apple
 /// reports prices and storefronts, so reports can be compared exactly.
 enum QuizApp {
   static let bundleId = "com.example.quiz"
@@ -31,8 +31,8 @@ enum QuizApp {
 }
 
 extension SampleShop {
-  /// Adds the second app: three weeks of regular sales, and one of each difference in prices and storefronts. The first
-  /// app does not change.
+  /// Adds three weeks of regular sales, and one of each difference in prices and storefronts. The first app does not
+  /// change.
   mutating func openQuiz() {
     hasQuiz = true
     let users = customers.all.indices.filter { !customers.all[$0].isTester }

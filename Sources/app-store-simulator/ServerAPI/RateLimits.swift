@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Apple's rate limits by endpoint ("Identifying rate limits"): refunds and orders have a fifth, the sandbox a tenth.
+/// Apple's rate limits by endpoint ("Identifying rate limits"). Refunds and orders have a fifth, the sandbox a tenth.
 /// Apple counts by the hour; here it is one second, so that short rehearsals can reach the limits.
 final class RateLimits: Sendable {
   private struct Key: Hashable {

@@ -2,14 +2,14 @@ import Foundation
 
 /// Receipts in the format of clients.
 enum ReceiptPayload {
-  /// An unsigned app receipt: base64 of a PKCS#7 ContentInfo with SignedData in DER (RFC 2315, 7 and 9.1).
+  /// An unsigned app receipt in base64. A PKCS#7 ContentInfo with SignedData in DER (RFC 2315, 7 and 9.1).
   static func app(content: [UInt8]) -> String {
     let data = DER.sequence(DER.contentType(1), DER.context(0, DER.octets(content)))
     let signedData = DER.sequence(DER.integer(1), DER.set([]), data, DER.set([]))
     return Data(DER.sequence(DER.contentType(2), DER.context(0, signedData))).base64EncodedString()
   }
 
-  /// An old (iOS 6) transaction receipt: base64 of a text property list whose `purchase-info` is another one.
+  /// An old (iOS 6) transaction receipt in base64. A text property list whose `purchase-info` is another one.
   static func transaction(_ transaction: World.Transaction, sign: ([UInt8]) throws -> [UInt8]) rethrows -> String {
     var entries = [
       ("original-transaction-id", transaction.originalId), ("transaction-id", transaction.transactionId),

@@ -9,8 +9,8 @@ import Testing
 @testable import Auditing
 @testable import SampleWorlds
 
-/// Simulated sequences of nights without a server, each from one seed: a known shop, outages, killed and repeated
-/// nights. Invariants are checked after each night, the truth after the last one.
+/// Simulated sequences of nights without a server, each from one seed. Outages, killed and repeated nights included.
+/// Invariants are checked after each night, the truth after the last one.
 ///
 /// `TEST_EFFORT` multiplies the number; `TEST_SEED` selects others; `TEST_SHOP` repeats the seed that a failure names.
 @Suite struct DeterministicNightsTests {

@@ -1,7 +1,6 @@
 import Foundation
 
-/// A proxy to the simulated Apple with transport faults: hanging, dripping or broken sockets, endless bodies,
-/// redirects, mixed-up answers, wrong certificates.
+/// A proxy to the simulated Apple with transport faults, mixed-up answers and wrong certificates.
 final class MoodyApple {
   enum Way: String, Sendable {
     case forward

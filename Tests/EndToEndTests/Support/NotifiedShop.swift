@@ -88,7 +88,7 @@ final class NotifiedShop {
       toFile: file, atomically: true, encoding: .utf8)
   }
 
-  /// Adds a delivered order of one user that states a transaction, both at the given time in milliseconds.
+  /// Adds a delivered order that states a transaction, both at the given time in milliseconds.
   func sell(_ orderId: String, naming transactionId: String, at time: Int64, product: String = "gems.100") async throws
   {
     try await execute(

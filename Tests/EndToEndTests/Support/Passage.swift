@@ -3,8 +3,7 @@ import Foundation
 /// A proxy to the database that counts what a program sends. At a given count it kills, signals, pauses or cuts off the
 /// program, or ends one connection at one message; no clock is needed.
 final class Passage {
-  /// A message of the protocol: `>Q` is a query, `<Z` ReadyForQuery, `>` alone the startup (PostgreSQL, "Message
-  /// Formats").
+  /// A message of the protocol (PostgreSQL, "Message Formats"). `>Q` is a query, `<Z` ReadyForQuery, `>` the startup.
   struct Message: CustomStringConvertible {
     var kind: String
     var number: Int

@@ -3,8 +3,8 @@ import Postgres
 import TestSupport
 import Testing
 
-/// A shop whose first night is repeated with faults, each time in a copy of its database, and compared with the
-/// undisturbed night.
+/// A shop whose first night is repeated with faults and compared with the undisturbed night. Each attempt has a copy of
+/// the database.
 struct RepeatedNight {
   let shop: Rehearsal
   /// The report of the undisturbed night, without `run.json`, which differs from run to run.

@@ -5,8 +5,8 @@ import Postgres
 import Reconciliation
 import TestSupport
 
-/// A shop with signed transactions: keys for the App Store Server API, a simulated Apple with its own chain, and orders
-/// written by the test.
+/// A shop with signed transactions and keys for the App Store Server API. Tests write its orders. The simulated Apple
+/// signs with a chain of its own.
 final class SignedShop {
   struct App {
     var name: String

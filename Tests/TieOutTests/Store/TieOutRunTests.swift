@@ -528,7 +528,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(stored) == "49")
   }
 
-  /// A re-run sees its last days as young as they were; later nights have judged them since and no longer look at them.
+  /// A re-run sees its last days as young as they were. Later nights have judged them since and no longer look at them.
   @Test func whatIsMadeAgainTakesNothingFromLaterNights() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-17" ? "3" : "1"), on: date) }
