@@ -110,8 +110,8 @@ public struct BlockingConnection: ~Copyable {
     return PostgresRows(result)
   }
 
-  /// Runs a statement without waiting for its result: in a pipelined transaction together with the next statement,
-  /// otherwise at once. The next statement or the commit throws its error.
+  /// Runs a statement without waiting for its result. It is sent in a pipelined transaction together with the next
+  /// statement, otherwise at once. The next statement or the commit throws its error.
   @discardableResult
   public func postpone(
     _ sql: String, _ parameters: [PostgresValue] = []
@@ -140,7 +140,7 @@ public struct BlockingConnection: ~Copyable {
     _ = try handle.answerTogether(waiting)
   }
 
-  /// Runs several statements without parameters, as one transaction unless the script has transaction commands.
+  /// Runs several statements without parameters. They are one transaction unless the script has transaction commands.
   public func executeScript(_ sql: String) throws(PostgresError) {
     try sendPostponed()
     try handle.beginStatement(sql)

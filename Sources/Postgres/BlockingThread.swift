@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Opens the connections of a `withBlockingThread` body, whose statements are cancelled with the waiting task.
+/// Opens the connections of a `withBlockingThread` body. Their statements are cancelled with the waiting task.
 public struct BlockingScope: Sendable {
   let interruption: Interruption
 

@@ -127,7 +127,7 @@ final class ConnectionHandle {
     }
   }
 
-  /// Reads available input; false if the connection is lost. libpq reports a failed send only to a reader.
+  /// Reads available input, or returns false if the connection is lost. libpq reports a failed send only to a reader.
   func hear() -> Bool { unsafe PQconsumeInput(pointer) == 1 && !isBad }
 
   func flush(_ sql: String) throws(PostgresError) {
@@ -194,9 +194,9 @@ final class ConnectionHandle {
 
   // MARK: - COPY
 
-  /// The next message of a COPY TO, which the caller must free, and its length; -1 at the end and -2 on failure. Throws
-  /// `.connectionLost` if the stream ends within a message, because `PQgetCopyData` would return 0 for ever (libpq,
-  /// chapter "Functions Associated with the COPY Command").
+  /// The next message of a COPY TO, which the caller must free. Returns its length, -1 at the end or -2 on failure.
+  /// Throws `.connectionLost` if the stream ends within a message, because `PQgetCopyData` would return 0 for ever
+  /// (libpq, chapter "Functions Associated with the COPY Command").
   func copyData(into message: inout UnsafeMutablePointer<CChar>?, _ sql: String) throws(PostgresError) -> Int32 {
     while true {
       let received = unsafe PQgetCopyData(pointer, &message, 1)

@@ -1,7 +1,7 @@
 import CLibPQ
 
-/// The keywords and values of a connection, with libpq's usual sources, and timeouts so that a dead network ends a
-/// connection in a minute or two instead of hours.
+/// The keywords and values of a connection. libpq's usual sources apply; timeouts are added, so that a dead network
+/// ends it in a minute or two instead of hours.
 /// https://www.postgresql.org/docs/15/libpq-connect.html#LIBPQ-PARAMKEYWORDS
 public struct ConnectionParameters: Sendable {
   /// libpq's keywords; the last of repeated ones counts.
@@ -10,7 +10,7 @@ public struct ConnectionParameters: Sendable {
   let applicationName: String
   private let string: ConnectionString
 
-  /// Throws `.misconfigured` if the string is invalid; libpq's message, which may quote a password, is in `detail`.
+  /// Throws `.misconfigured` if the string is invalid. libpq's message, which may quote a password, is in `detail`.
   public init(conninfo: String, applicationName: String) throws(PostgresError) {
     if (conninfo + applicationName).utf8.contains(0) { throw .nul(in: "a connection parameter") }
     self.applicationName = applicationName

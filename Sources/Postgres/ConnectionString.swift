@@ -1,6 +1,6 @@
 import CLibPQ
 
-/// Checks a connection string before libpq, whose messages quote parts that after a typing error may be the password.
+/// Checks a connection string before libpq. After a typing error, libpq's messages may quote the password.
 struct ConnectionString {
   private let text: String
   /// Possible parts of the password, longest first.

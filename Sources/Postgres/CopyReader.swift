@@ -45,7 +45,7 @@ public struct CopyReader: ~Copyable {
     unsafe lastTexts.initialize(repeating: "")
   }
 
-  /// Reads rows as `record_send` encodes them instead of a connection's; `next` returns nil after the last.
+  /// Reads rows as `record_send` encodes them instead of a connection's. `next` returns nil after the last.
   public init(records next: @escaping () throws(PostgresError) -> [UInt8]?) {
     handle = nil
     unsafe connection = nil

@@ -1,4 +1,4 @@
-/// A data type by its `oid` in `pg_type`; those of built-in types are fixed (PostgreSQL source, `pg_type.dat`).
+/// A data type by its `oid` in `pg_type`. Those of built-in types are fixed (PostgreSQL source, `pg_type.dat`).
 public struct PostgresType: RawRepresentable, Hashable, Sendable {
   public let rawValue: UInt32
 
@@ -26,8 +26,8 @@ public struct PostgresType: RawRepresentable, Hashable, Sendable {
   static let numericArray = PostgresType(rawValue: 1231)
   static let numeric = PostgresType(rawValue: 1700)
 
-  /// User-defined types count, because enums and `citext` have this form and others mostly fail the check of the
-  /// encoding.
+  /// True if the binary form is the text. User-defined types count: enums and `citext` have it, others mostly are
+  /// invalid UTF-8.
   var isText: Bool {
     switch self {
     case .text, .varchar, .bpchar, .name, .json, .unknown: true

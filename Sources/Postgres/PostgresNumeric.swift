@@ -32,7 +32,7 @@ public struct PostgresNumeric: Hashable, Sendable {
       exponent: -(decimals + missing) / 4, scale: decimals)
   }
 
-  /// As `init(scaled:decimals:)` for large sums; nil for more than 36 digits, up to three of them padding zeros.
+  /// As `init(scaled:decimals:)` for large sums. Nil for more than 36 digits, up to three of them padding zeros.
   public init?(exactly scaled: Int128, decimals: Int) {
     precondition((0...1_000).contains(decimals), "decimals out of range")
     let missing = (4 - decimals % 4) % 4

@@ -42,7 +42,7 @@ extension BlockingConnection {
     }
   }
 
-  /// As `transaction`, in pipeline mode: postponed statements are sent with the next one, the first with BEGIN and the
+  /// As `transaction`, in pipeline mode. Postponed statements are sent with the next one, the first with BEGIN and the
   /// last with COMMIT.
   @discardableResult
   public func pipelinedTransaction<R>(_ body: (borrowing BlockingConnection) throws -> R) throws -> R {

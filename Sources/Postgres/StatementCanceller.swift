@@ -14,8 +14,8 @@ final class StatementCanceller: Sendable {
     var request: DispatchGroup?
   }
 
-  /// nonisolated(unsafe) is sound: nothing changes libpq's copy of address and key until `deinit`, and `PQcancel` only
-  /// reads it.
+  /// libpq's copy of address and key. nonisolated(unsafe) is sound, because it never changes and `PQcancel` only reads
+  /// it.
   private nonisolated(unsafe) let request: OpaquePointer?
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "night-audit.postgres.cancel")

@@ -2,9 +2,9 @@ import CLibPQ
 
 // A pooler in transaction mode loses the night's locks, snapshots and settings, and gives them to other programs.
 extension BlockingConnection {
-  /// Throws `.misconfigured` behind a transaction pooler, which is detected because it invents a process ID. In session
-  /// mode a session keeps its server process. In transaction mode the process returns to the pool after a statement:
-  /// another connection gets it, or the next statement gets another one.
+  /// Throws `.misconfigured` behind a transaction pooler. A pooler is detected because it invents a process ID. In
+  /// session mode a session keeps its server process. In transaction mode the process returns to the pool after a
+  /// statement: another connection gets it, or the next statement gets another one.
   func refuseTransactionPooler(_ parameters: ConnectionParameters) throws(PostgresError) {
     let process = try outlastingTimeouts { () throws(PostgresError) in try servingProcess() }
     if process == backendProcessId { return }

@@ -42,7 +42,7 @@ package struct AuditPlan: Sendable {
     createdAt >= rules.lookbackStart || period.contains(createdAt)
   }
 
-  /// True if findings on an order of this time are stored: no later night would update those before the lookback. A
+  /// True if findings on an order of this time are stored. No later night would update those before the lookback. A
   /// filtered run lists all findings and stores none.
   package func keepsFindings(_ createdAt: Instant) -> Bool {
     createdAt >= rules.lookbackStart || selection.isNarrowing

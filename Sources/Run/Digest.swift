@@ -7,7 +7,7 @@ package enum Digest {
     return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
   }
 
-  /// SHA-256 from the current position, in lower-case hexadecimal; nil, with `errno` set, if the file cannot be read.
+  /// SHA-256 from the current position, in lower-case hexadecimal. Nil, with `errno` set, if the file cannot be read.
   package static func sha256(descriptor: Int32) -> String? {
     var hash = SHA256()
     var buffer = [UInt8](repeating: 0, count: 1 << 18)

@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The threshold of `--fail-on-findings` and `--fail-above`, beyond which a complete night ends with status 2.
+/// The limits of `--fail-on-findings` and `--fail-above`. Above them a complete night ends with status 2.
 package struct FindingsThreshold: Hashable, Sendable {
   /// The maximum number of open critical findings; nil: unlimited.
   package var count: Int?

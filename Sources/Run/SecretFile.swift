@@ -22,7 +22,7 @@ package enum SecretFile {
     return Secret(trimmed)
   }
 
-  /// Returns a path for display, or a placeholder, because a user may have configured the secret instead of its path.
+  /// Returns a path for display, or a placeholder. The configured value may be the secret itself.
   package static func shown(_ path: String) -> String {
     let isPath = ["/", "./", "../", "~"].contains { path.hasPrefix($0) }
     let isPlain = path.utf8.count <= 255 && path.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }

@@ -80,7 +80,7 @@ package struct Settings: Sendable {
   package var verifyReceiptSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
   package var rootCertificates = "/etc/night-audit/apple-roots"
   package var pinRoots = true
-  /// Requests per second for each app and environment; 0 is unlimited, for rehearsals against a simulator.
+  /// Requests per second for each app and environment. 0 is unlimited, for rehearsals against a simulator.
   package var requestsPerSecond = 25.0
   package var concurrency = 256
   package var timeout = Span.seconds(30)
@@ -101,7 +101,7 @@ package struct Settings: Sendable {
   package var testUsers: [String] = []
   /// The share of first answers from which refusals of one kind count as an outage; 1 disables it.
   package var systemicShare = Share(millionths: 250_000)
-  /// The share of new findings of one kind, bad rows or closed findings above which a night is held; 1 disables it.
+  /// The share of new findings of a kind, bad rows or closed findings that makes a night held. 1 disables it.
   package var holdShare = Share(millionths: 200_000)
   /// The days on which App Review bought in the sandbox.
   package var reviewWindows: [Period] = []

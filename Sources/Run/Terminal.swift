@@ -9,8 +9,8 @@ package enum Terminal {
     return Int(size.ws_col)
   }
 
-  /// Escapes characters that control a terminal or change the display order, because IDs come from customers. A
-  /// carriage return before a line feed ends a line of CSV, and stays.
+  /// Escapes characters that control a terminal or change the display order. IDs come from customers. A carriage return
+  /// before a line feed ends a line of CSV, and stays.
   package static func plain(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: isActive) else { return text }
     var plain = ""
@@ -59,7 +59,7 @@ package enum ProcessGuard {
   // With fewer open files the network's event loops cannot start, and trap.
   private static let fewestFiles: UInt = 128
 
-  /// Prepares the process: lost output becomes an error, memory stays out of core files, and the file limit is raised.
+  /// Prepares the process. Lost output becomes an error, memory stays out of core files, and the file limit is raised.
   package static func stand() {
     process_guard_memory()
     streams_guard(ExitStatus.cannotWrite.rawValue)

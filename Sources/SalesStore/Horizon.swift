@@ -2,8 +2,8 @@ import Postgres
 import Reconciliation
 import Run
 
-/// The cut-off of an audit: rows and changes after its as-of belong to the next night, which matters because a night
-/// asks Apple for hours. A date later than the clock is wrong, and its row is read and reported.
+/// The cut-off of an audit: rows and changes after its as-of belong to the next night. A night asks Apple for hours. A
+/// date later than the clock is wrong, and its row is read and reported.
 package struct Horizon: Hashable, Sendable {
   package var asOf: Instant
   package var clock: Instant
@@ -14,7 +14,7 @@ package struct Horizon: Hashable, Sendable {
     (self.asOf, self.clock, self.isOfThePast) = (asOf, clock, isOfThePast)
   }
 
-  /// Creates the horizon of an audit that reads now; the later of the server's and this host's clock counts.
+  /// Creates the horizon of an audit that reads now. The later of the server's and this host's clock counts.
   package init(of plan: AuditPlan, on sales: borrowing BlockingConnection) throws(PostgresError) {
     let server = Instant(microseconds: try sales.execute("SELECT clock_timestamp()").single().timestamp(0))
     self.init(asOf: plan.asOf, clock: max(server, .now), isOfThePast: plan.isOfThePast)

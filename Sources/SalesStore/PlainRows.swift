@@ -38,7 +38,7 @@ extension CopyReader {
 }
 
 extension SalesRows {
-  /// The order in the current row, as `order(_:asOf:)` decodes it; nil if the row may break the contract.
+  /// As `order(_:asOf:)`; nil if the row may break the contract.
   package func plainOrder(_ row: borrowing CopyReader) throws(PostgresError) -> PlainOrder? {
     guard let orderId = try row.plainId(0), let userId = try row.plainId(1), let bundleId = try row.optionalPlainId(2),
       let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
@@ -60,7 +60,7 @@ extension SalesRows {
     return order
   }
 
-  /// The receipt in the current row, as `receipt(_:asOf:)` decodes it; nil if the row may break the contract.
+  /// As `receipt(_:asOf:)`; nil if the row may break the contract.
   package static func plainReceipt(
     _ row: borrowing CopyReader, _ state: PlainReceipt.State
   ) throws(PostgresError) -> PlainReceipt? {
@@ -74,7 +74,7 @@ extension SalesRows {
       state: state)
   }
 
-  /// The delivery in the current row, as `delivery(_:asOf:)` decodes it; nil if the row may break the contract.
+  /// As `delivery(_:asOf:)`; nil if the row may break the contract.
   package func plainDelivery(_ row: borrowing CopyReader) throws(PostgresError) -> PlainDelivery? {
     guard let orderId = try row.optionalPlainId(0), let deliveryId = try row.plainId(1),
       let userId = try row.plainId(2), let productId = try row.plainId(3),

@@ -153,7 +153,7 @@ package struct SalesExamination {
   private static let zone =
     "; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask whoever writes them"
 
-  /// Selects no rows, to detect what the catalogue does not show: the rights of a view's owner, and row-level security.
+  /// Selects no rows, to detect missing rights of a view's owner and row-level security.
   private func refusal(
     _ relation: SalesContract.Relation, _ connection: borrowing BlockingConnection, role: String
   ) throws(PostgresError) -> String? {

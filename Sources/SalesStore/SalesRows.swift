@@ -9,7 +9,7 @@ package struct SalesRows: Sendable {
   package let schema: String
   /// The configured apps. An order of another app, or of none where there are several, is a bad row. nil: any app.
   let bundleIds: [String]?
-  /// Rows after the horizon are not read, and later revocations and verifications are ignored; nil reads everything.
+  /// Rows, revocations and verifications after the horizon are ignored; nil reads everything.
   package let horizon: Horizon?
   package var ordering = SalesOrdering()
 
@@ -354,7 +354,8 @@ package struct SalesRows: Sendable {
 }
 
 extension Receipt {
-  /// True if a row takes precedence over another of its id: valid rows first, then as in `SalesRows.receiptPrecedence`.
+  /// True if a row takes precedence over another of its id. Valid rows are first, then as in
+  /// `SalesRows.receiptPrecedence`.
   package static func counts(_ row: Receipt, before other: Receipt) -> Bool {
     func rank(_ receipt: Receipt) -> Int { (receipt.defect == nil ? 0 : 2) + (receipt.orderId == nil ? 1 : 0) }
     func texts(_ receipt: Receipt) -> (Identifier, Identifier, Identifier, Identifier) {

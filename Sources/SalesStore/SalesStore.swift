@@ -2,7 +2,7 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Connects to the shop's database, which is only read: a hot standby, another server or another cluster than our own.
+/// Connects to the shop's database, which is only read. It may be a hot standby, another server or another cluster.
 package enum SalesStore {
   /// Opens a connection without checking the relations. The error names the configuration key of the database.
   package static func open(

@@ -108,7 +108,7 @@ package struct SalesTotals: Equatable, Sendable {
 
   package var orders: Int { lines.values.reduce(0) { $0 + $1.orders } }
 
-  /// Describes the differences between the server's totals (the receiver) and those read; empty if they agree.
+  /// Describes the differences between the server's totals (the receiver) and those read.
   package func differences(from read: SalesTotals) -> [String] {
     let (counted, read) = (lines, read.lines)
     return Set(counted.keys).union(read.keys).sorted().compactMap { currency in

@@ -60,8 +60,7 @@ extension Selection {
 }
 
 extension SalesRows {
-  /// Compares byte by byte, because the column's own collation may take other spellings for equal, or refuse the
-  /// comparison.
+  /// A condition that a column equals an id byte by byte. Its own collation may accept other spellings, or none.
   package static func equals(_ column: String, _ id: String) throws(PostgresError) -> String {
     "\(column)::text COLLATE \"C\" = \(try PostgresLiteral.text(id))"
   }

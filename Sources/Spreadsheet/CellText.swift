@@ -93,7 +93,7 @@ package enum CellText {
   }
 }
 
-/// Checks the program's own text where the format has no escapes: titles, properties, names, number formats.
+/// Checks the program's own text where the format has no escapes, such as titles and names.
 enum OwnText {
   /// Checks the length in UTF-16 units, and in bytes where the library has a buffer of fixed size.
   static func check(

@@ -1,4 +1,4 @@
-/// Excel's rules for names of ranges and tables, limited to ASCII letters, digits, underscores and full stops.
+/// Excel's rules for names of ranges and tables, limited to ASCII.
 enum DefinedName {
   static func isAllowed(_ name: String) -> Bool {
     guard let first = name.utf8.first, isLetter(first) || first == UInt8(ascii: "_") else { return false }

@@ -5,7 +5,7 @@ package struct DocumentProperties: Sendable {
   package var author: String?
   package var company: String?
   package var comments: String?
-  /// Seconds since 1970, more than 0: the library takes 0 for "now", and the file would differ every time.
+  /// Seconds since 1970, more than 0. The library takes 0 for "now", and the file would differ every time.
   package var created: Int64
   /// The names and texts that Excel lists under "Custom"; names must be unique.
   package var custom: [(name: String, value: String)]

@@ -1,6 +1,6 @@
 import CXLSXWriter
 
-/// An Excel table (ListObject): a named range with header, filter buttons, stripes and an optional totals row.
+/// An Excel table (ListObject): a named range with header, filter buttons and an optional totals row.
 package struct ExcelTable {
   package enum Function: Sendable {
     case average, count, countNumbers, maximum, minimum, sum

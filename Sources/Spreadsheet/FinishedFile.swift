@@ -3,7 +3,7 @@ import CMiniZip
 import CXLSXWriter
 import Glibc
 
-/// Verifies a finished workbook by reading every part back: after a temporarily full disk libxlsxwriter returns 0 for a
+/// Verifies a finished workbook by reading every part back. After a temporarily full disk libxlsxwriter returns 0 for a
 /// truncated file, because it does not check writes to temporary files. Each part must have its checksum and be
 /// well-formed XML. The rows of a streamed sheet are not parsed: their length must equal the number of bytes written.
 struct FinishedFile {

@@ -84,7 +84,7 @@ package struct Sheet {
       operation, row, column)
   }
 
-  /// Writes an array formula, as `Ctrl+Shift+Enter` does: every function evaluates its ranges cell by cell.
+  /// Writes an array formula, as `Ctrl+Shift+Enter` does. Every function evaluates its ranges cell by cell.
   package func writeArrayFormula(
     _ formula: Formula, result: Double, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {

@@ -1,8 +1,8 @@
 import CXLSXWriter
 
 extension Sheet {
-  /// Sets the width in characters (0...255) and the format of cells without one, which on a streamed sheet applies to
-  /// later rows.
+  /// Sets the width in characters (0...255) and the format of cells without one. On a streamed sheet the format applies
+  /// to later rows.
   package func setColumns(
     _ columns: ClosedRange<Int>, width: Double, format: CellFormat? = nil, isHidden: Bool = false
   ) throws(SpreadsheetError) {
@@ -15,7 +15,7 @@ extension Sheet {
       unsafe worksheet_set_column_opt(worksheet, area.firstColumn, area.lastColumn, width, style, &options), operation)
   }
 
-  /// Sets the height in points (above 0, at most 409) and the format of cells without one, before a streamed sheet is
+  /// Sets the height in points (above 0, at most 409) and the format of cells without one. A streamed sheet must not be
   /// past it.
   package func setRow(_ row: Int, height: Double, format: CellFormat? = nil) throws(SpreadsheetError) {
     let operation: StaticString = "set row"

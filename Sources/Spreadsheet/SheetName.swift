@@ -1,4 +1,4 @@
-/// The name of a sheet, from the program's own text only: libxlsxwriter 1.1.4 copies it into buffers of fixed size.
+/// The name of a sheet, from the program's own text only. libxlsxwriter 1.1.4 copies it into buffers of fixed size.
 package struct SheetName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
   package let description: String
 

@@ -1,7 +1,7 @@
 import CXLSXWriter
 
 extension Sheet {
-  /// Adds a note of at most 1,000 characters of the program's own text, before a streamed sheet is past the row.
+  /// Adds a note of at most 1,000 characters of the program's own text. A streamed sheet must not be past the row.
   package func addNote(_ text: String, row: Int, column: Int) throws(SpreadsheetError) {
     let operation: StaticString = "add note"
     let cell = try cell(row, column, operation)

@@ -7,7 +7,7 @@ package struct PrintSetup: Sendable {
 
   package var paper = Paper.a4
   package var isLandscape = false
-  /// Shrinks the sheet to this number of pages in width, with as many pages in height as needed; nil: original size.
+  /// Shrinks the sheet to this number of pages in width, with any number in height; nil: original size.
   package var pagesWide: Int?
   /// Rows with a page break before them; some programs ignore them if `pagesWide` is set.
   package var rowsThatBeginPages: [Int] = []

@@ -56,7 +56,7 @@ package struct Workbook: ~Copyable {
     return unsafe Sheet(name: name, worksheet: worksheet, handle: handle)
   }
 
-  /// Defines a name for a range in the whole workbook, at most 100 bytes because of the library's buffers.
+  /// Defines a name for a range in the whole workbook. It has at most 100 bytes because of the library's buffers.
   package func defineName(_ name: String, for range: SheetRange) throws(SpreadsheetError) {
     let operation: StaticString = "define name"
     let workbook = unsafe try open(operation)

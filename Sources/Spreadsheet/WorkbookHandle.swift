@@ -111,7 +111,7 @@ final class WorkbookHandle {
 
   func add(_ sheet: SheetRecord) { sheets.append(sheet) }
 
-  /// Returns `errno` if no temporary files can be created, because the library would silently use another directory.
+  /// Returns `errno` if no temporary files can be created. The library would silently use another directory.
   func missingDirectory() -> Int32? { unsafe access(temporaryDirectory, W_OK | X_OK) == 0 ? nil : errno }
 
   private static func directory(of path: String) -> String {

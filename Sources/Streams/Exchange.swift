@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// Passes records from the parts of one stage to those of the next by id, sorted and independent of their source.
+/// Passes records by id from the parts of one stage to those of the next, sorted.
 public final class Exchange {
   private let cuts: Cuts
   private let budget: Int

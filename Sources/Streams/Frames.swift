@@ -20,8 +20,8 @@ public struct Frame: Hashable, Sendable {
   }
 }
 
-/// A stream of frames, used by one thread at a time: the length of the rest in four big-endian bytes; the tag in one;
-/// the length of the key in four; the key; the content.
+/// A stream of frames, used by one thread at a time. A frame has the length of the rest in four big-endian bytes; the
+/// tag in one; the length of the key in four; the key; the content.
 public final class FrameStream {
   private let file: UnsafeMutablePointer<FILE>
   private let name: String

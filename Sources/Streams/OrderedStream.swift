@@ -1,7 +1,7 @@
 import Postgres
 import Reconciliation
 
-/// A COPY stream for a merge join by the id in its first column; rows are in byte order of it, NULLs last.
+/// A COPY stream for a merge join by its first column, which is in byte order, NULLs last.
 public struct OrderedStream<Row>: ~Copyable {
   private var reader: CopyReader
   private let decode: (borrowing CopyReader) throws -> Row

@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// Encodes values for `RecordReader`, in one reused block of memory, because a night writes millions of records.
+/// Encodes values for `RecordReader`. The memory is reused, because a night writes millions of records.
 public struct RecordBytes: ~Copyable {
   private var start: UnsafeMutableRawPointer
   private var capacity = 512

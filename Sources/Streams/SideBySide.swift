@@ -1,6 +1,6 @@
 import Foundation
 
-/// Runs `body` for each number below `count` on its own thread, and returns the results in order, or throws the first
+/// Runs `body` for each number below `count` on its own thread. Returns the results in order, or throws the first
 /// error. All run at once, because `body` mostly waits for a server. It must not share mutable state between numbers.
 public func sideBySide<Result>(_ count: Int, _ body: (Int) throws -> Result) throws -> [Result] {
   if count == 1 { return [try body(0)] }

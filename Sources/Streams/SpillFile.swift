@@ -1,7 +1,7 @@
 import CSystemCalls
 import Foundation
 
-/// Records in a temporary file, for rows that a night reads once from the shop's server and uses several times.
+/// Records in a temporary file. A night reads rows once from the shop's server and uses them several times.
 public final class SpillFile {
   private let directory: String
   private let file: TemporaryFile

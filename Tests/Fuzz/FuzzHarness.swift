@@ -122,7 +122,7 @@ struct FuzzHarness {
     JSONFields(bytes).map { json in (try? read(json)) != nil } ?? false
   }
 
-  /// Only what was signed may be genuine, whatever transport damage is undone.
+  /// Only signed data may be genuine, also after transport damage is undone.
   private func payload(asSent text: String) throws(Violation) -> Bool {
     let (kind, judgement) = judge.judge(text)
     guard case .genuine(let proof) = judgement else { return kind != .malformed }

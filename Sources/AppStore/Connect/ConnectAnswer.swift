@@ -1,5 +1,5 @@
 package struct ConnectAnswer: Hashable, Sendable {
-  /// A report file as it arrived: gzip as a rule, but a proxy may have inflated it or compressed it twice.
+  /// A report file as it arrived: gzip, unless a proxy has inflated it or compressed it twice.
   package struct File: Hashable, Sendable {
     package var bytes: [UInt8]
     package var name: String?
@@ -25,7 +25,7 @@ package struct ConnectAnswer: Hashable, Sendable {
   package var warnings: [String] = []
 }
 
-/// A refusal that lasts until a person acts; the description says how.
+/// A refusal that lasts until a person acts. The description contains the remedy.
 package enum ConnectRefusal: Hashable, Sendable, CustomStringConvertible {
   case token
   case role

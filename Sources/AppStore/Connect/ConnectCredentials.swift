@@ -34,7 +34,7 @@ package enum ConnectCredentialsError: Error, Hashable, CaseIterable, Sendable, C
     }
   }
 
-  /// Rejects the file name of an In-App Purchase key, because Apple's 401 does not show which key is wrong.
+  /// Rejects the file name of an In-App Purchase key. Apple's 401 does not show which key is wrong.
   package static func check(keyFile path: String) throws(ConnectCredentialsError) {
     let name = path.split(separator: "/").last ?? ""
     if name.lowercased().hasPrefix("subscriptionkey_") { throw .inAppPurchaseKey }

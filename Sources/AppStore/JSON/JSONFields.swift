@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The fields of a JSON object from outside, decoded with tolerance: any field may be missing, numbers may be strings
+/// The fields of a JSON object from outside, decoded with tolerance. Any field may be missing, numbers may be strings
 /// or fractions, Booleans may be 1 or a word, and a value of a wrong type reads as nil.
 struct JSONFields: Sendable {
   private let bytes: [UInt8]
@@ -36,7 +36,7 @@ struct JSONFields: Sendable {
     }
   }
 
-  /// A string, or the digits of a whole number; nil if it cannot be an Apple identifier (see `plainText`).
+  /// A string, or the digits of a whole number. Nil if it cannot be an Apple identifier (see `plainText`).
   func text(_ key: String) -> String? {
     switch value(key) {
     case .string(let range, let escaped): plainText(string(range, escaped: escaped).map(trimmed))
@@ -211,7 +211,7 @@ struct JSONFields: Sendable {
 
 private func isDigit(_ character: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(character) }
 
-/// Nil for text that is empty, too long or has control characters, which Postgres and terminals do not accept.
+/// Nil for text that is empty, too long or has control characters. Postgres and terminals reject those.
 func plainText(_ text: String?) -> String? {
   guard let text, !text.isEmpty, text.utf8.count <= DecodingLimits.textLength else { return nil }
   var previous: UInt8 = 0

@@ -1,5 +1,5 @@
-/// Limits of the decoders, which also read hostile input in one pass: time and memory are proportional to them. A real
-/// transaction has some 7 KB, a real app receipt some 5 KB plus 350 bytes per purchase.
+/// Limits of the decoders, which also read hostile input. Time and memory are proportional to them. A real transaction
+/// has some 7 KB, a real app receipt some 5 KB plus 350 bytes per purchase.
 enum DecodingLimits {
   /// Characters of a JWS. A notification contains two more signed documents.
   static let jwsLength = 256 * 1_024

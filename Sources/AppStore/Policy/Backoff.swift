@@ -1,4 +1,4 @@
-/// Exponential backoff with a cap and full jitter, so that callers that failed together do not retry together.
+/// Exponential backoff with a cap and full jitter, so that failed callers do not retry together.
 package struct Backoff: Hashable, Sendable {
   package var base: Duration
   package var cap: Duration

@@ -115,7 +115,7 @@ package final class RateGate: Sendable {
   /// Short enough that an unwanted request leaves the line at once, as people see it.
   private static let nap = Duration.milliseconds(250)
 
-  /// Obeys a `Retry-After` as far as it concerns more than its own question; `span` is relative to the answer.
+  /// Obeys a `Retry-After` as far as it concerns more than its own question. `span` is relative to the answer.
   package func obey(retryAfter span: Span, httpStatus: Int?) {
     shut(for: RetryAfter.hold(span, httpStatus: httpStatus, nightLeft: night?.left(clock.uptime())))
   }
@@ -161,7 +161,7 @@ package final class RateGate: Sendable {
     return wait > .zero ? wait : nil
   }
 
-  /// True if a server sent `Retry-After` to this process or another one, so that a caller should not wait.
+  /// True if a `Retry-After` to this process or another one blocks the gate for long.
   package var isHeldUp: Bool {
     let now = clock.uptime()
     return state.withLock { state in

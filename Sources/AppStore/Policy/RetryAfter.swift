@@ -1,7 +1,8 @@
 import Foundation
 import Reconciliation
 
-/// The `Retry-After` header: seconds or a date (RFC 9110, 10.2.3), or UNIX milliseconds from the App Store Server API.
+/// The `Retry-After` header. It is seconds or a date (RFC 9110, 10.2.3), or UNIX milliseconds from the App Store Server
+/// API.
 package enum RetryAfter {
   package static let longest = Span.hours(1)
 
@@ -12,9 +13,8 @@ package enum RetryAfter {
     return min(max(instant, now), now + longest)
   }
 
-  /// Returns how long a host is asked nothing after an answer with `Retry-After`; `span` is relative to the answer.
-  /// Only HTTP 429 concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth
-  /// of `nightLeft`.
+  /// Returns how long a host is asked nothing after a `Retry-After`. `span` is relative to the answer. Only HTTP 429
+  /// concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth of `nightLeft`.
   package static func hold(_ span: Span, httpStatus: Int?, nightLeft: Span?) -> Span {
     if httpStatus == 429 { return max(span, .seconds(0)) }
     guard let nightLeft else { return max(span, .seconds(0)) }

@@ -227,7 +227,7 @@ extension TransactionFact {
 }
 
 extension OldTransactionReceipt {
-  /// From the unsigned outer list, or from the signed ID: without the latter, removing the list would turn a sandbox
+  /// From the unsigned outer list, or from the signed ID. Without the latter, removing the list would turn a sandbox
   /// purchase into a paid one. Sandbox IDs of those years have sixteen digits and begin with 1000000.
   package var environment: AppleEnvironment {
     let isSandboxId = transactionId.utf8.count == 16 && transactionId.hasPrefix("1000000")

@@ -11,8 +11,8 @@ package struct NotificationQuery: Hashable, Sendable {
   /// Apple's subtype, such as `UPGRADE`; nil for all of the type. Apple accepts none without a type.
   package let subtype: String?
 
-  /// Moves a start before Apple's retention forward, once: a pagination token is valid only for exactly the same
-  /// window.
+  /// Moves a start before Apple's retention forward. A pagination token needs exactly the same window, so it is done
+  /// once.
   package init(start: Instant, end: Instant, type: String?, subtype: String? = nil, now: Instant) {
     // One hour inside the limit, because later pages take time and clocks differ.
     self.start = max(start, now - Self.longestReach + .hours(1))
@@ -43,7 +43,7 @@ package struct NotificationAnswer: Hashable, Sendable {
     case complete
     /// The page limit was reached and more pages follow; continue from `paginationToken`.
     case pageLimit
-    /// Apple no longer accepts the pagination token, or the window is too old; make a new query without a token.
+    /// Apple no longer accepts the token, or the window is too old. Make a new query without a token.
     case restartWindow
     case unanswered(Silence)
     case fault(AppleFault)

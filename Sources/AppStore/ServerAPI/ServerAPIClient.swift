@@ -37,9 +37,8 @@ package struct ServerAPIClient: Sendable {
 
   package func isHeldUp(on host: AppleHost) -> Bool { side(host).isHeldUp(.transactionInfo) }
 
-  /// Requests one transaction of any kind, also a finished consumable or a refunded one (Get Transaction Info). The
-  /// other environment is asked only if the first does not know the ID. If its gate is blocked, the result is
-  /// unanswered.
+  /// Requests one transaction of any kind, also finished or refunded (Get Transaction Info). The other environment is
+  /// asked only if the first does not know the ID. If its gate is blocked, the result is unanswered.
   /// - Parameters:
   ///   - first: sandbox only for IDs known to be from there, which saves a request.
   ///   - isWanted: polled before the first request is sent; nil: always wanted.
@@ -64,7 +63,7 @@ package struct ServerAPIClient: Sendable {
     return TransactionAnswer(outcome: .notFound, trail: trail)
   }
 
-  /// Requests a customer's transactions in this app, ordered by last change (Get Transaction History, version 2).
+  /// Requests a customer's transactions in this app by last change (Get Transaction History, version 2).
   /// - Parameters:
   ///   - id: any transaction ID of the customer.
   ///   - revision: the end of an earlier reading; if nil or no longer known to Apple, everything is read.

@@ -6,7 +6,7 @@ import Reconciliation
 package actor ServerAPIToken {
   /// The lifetime of Apple's own libraries, far below the allowed 60 minutes.
   package static let lifetime = Span.minutes(5)
-  /// A token with less than this left is replaced: the request must arrive before it expires by Apple's clock.
+  /// A token with less than this left is replaced, because it must be valid by Apple's clock on arrival.
   package static let reserve = Span.minutes(1)
 
   private struct Claims: JWTPayload {

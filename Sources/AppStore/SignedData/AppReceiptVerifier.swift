@@ -20,7 +20,7 @@ package struct AppReceiptVerifier: Sendable {
     Result { () throws(SignedDataRefusal) in try verify(ReceiptContainer(bytes)) }
   }
 
-  /// No Apple certificate with SHA-1 is valid from 2025-01-24T00:00:00Z; until then apps that were not updated received
+  /// No Apple certificate with SHA-1 is valid from 2025-01-24T00:00:00Z. Until then apps that were not updated received
   /// SHA-1 (TN3138).
   private static let endOfSHA1 = Instant(seconds: 1_737_676_800)
 

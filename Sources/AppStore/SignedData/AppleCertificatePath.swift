@@ -9,7 +9,7 @@ import X509
 struct AppleCertificatePath: Sendable {
   let leafKey: Certificate.PublicKey
   let usesSHA1: Bool
-  /// The common validity of the three certificates in seconds since the epoch, both ends included (RFC 5280 4.1.2.5).
+  /// The common validity of the certificates in seconds since 1970, inclusive (RFC 5280 4.1.2.5).
   private let notBefore: Int64
   private let notAfter: Int64
 

@@ -1,7 +1,7 @@
 import Reconciliation
 
 extension Instant {
-  /// Parses a date and time such as `2023-08-16T12:34:56Z`, with an optional fraction and offset (RFC 3339).
+  /// Parses a date and time such as `2023-08-16T12:34:56.5+02:00` (RFC 3339).
   package init?(rfc3339 text: some StringProtocol) {
     var reader = RFC3339Reader(rest: Substring(text).utf8)
     guard let year = reader.number(digits: 4), reader.take("-"), let month = reader.number(digits: 2),

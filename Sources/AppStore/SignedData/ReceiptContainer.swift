@@ -1,7 +1,7 @@
 import SwiftASN1
 import X509
 
-/// The CMS `SignedData` of an app receipt (RFC 5652 section 5), reduced to Apple's form: one signer, no signed
+/// The CMS `SignedData` of an app receipt (RFC 5652 section 5), reduced to Apple's form. It has one signer, no signed
 /// attributes, the signature directly over the content.
 struct ReceiptContainer: Sendable {
   let content: ArraySlice<UInt8>

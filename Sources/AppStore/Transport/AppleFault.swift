@@ -1,6 +1,6 @@
-/// A refusal of the credentials or the request itself; nothing follows about the transaction or receipt. It may concern
-/// one question (a receipt of another developer's app gives 21004, an invented ID 4000000) or the whole app, so the
-/// caller compares kinds and credentials.
+/// A refusal of the credentials or the request. Nothing follows about the transaction or receipt. It may concern one
+/// question (a receipt of another developer's app gives 21004, an invented ID 4000000) or the whole app, so the caller
+/// compares kinds and credentials.
 package enum AppleFault: Error, Hashable, Sendable {
   /// HTTP 401 from this environment.
   case tokenRefused(AppleHost)

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A memory limit for all responses being read, except for one that may exceed it, so that reading always progresses. A
-/// caller must not wait for one response while it holds another.
+/// A memory limit for all responses being read. One response may exceed it, so that reading always progresses. A caller
+/// must not wait for one response while it holds another.
 package final class ReplyBudget: Sendable {
   private struct Waiter {
     var share: ObjectIdentifier

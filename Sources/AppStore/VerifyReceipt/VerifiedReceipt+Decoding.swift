@@ -8,9 +8,9 @@ struct MissingContent: Error, Hashable {
 }
 
 extension VerifiedReceipt {
-  /// Decodes the answer to a genuine receipt: the unified form, or the flat form of old transaction receipts, whose
-  /// `receipt` is the transaction (Apple: App Store Receipts, "responseBody"). An answer without its content fields is
-  /// no answer.
+  /// Decodes the answer to a genuine receipt. It has the unified form, or the flat form of old transaction receipts,
+  /// whose `receipt` is the transaction (Apple: App Store Receipts, "responseBody"). An answer without its content
+  /// fields is no answer.
   static func decode(
     _ answer: JSONFields, status: Int, host: AppleHost, receivedAt: Instant
   ) throws(MissingContent) -> VerifiedReceipt {

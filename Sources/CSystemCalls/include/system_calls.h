@@ -14,8 +14,8 @@ int file_rename_exclusively(const char *from, const char *to);
 /// As file_rename_exclusively, relative to two open directories.
 int file_rename_exclusively_at(int from_directory, const char *from, int to_directory, const char *to);
 
-/// Opens an unnamed file in a directory for reading and writing (O_TMPFILE, open(2)), which disappears with the
-/// process. -1 with errno, also if the volume does not support it.
+/// Opens an unnamed file for reading and writing (O_TMPFILE, open(2)). It disappears with the process. -1 with errno,
+/// also if the volume does not support it.
 int file_open_nameless(const char *directory, int mode);
 
 /// Gives an unnamed file a name: -1 with EEXIST if the name exists.
@@ -38,18 +38,17 @@ int file_mode_at(int directory, const char *name);
 /// Kind and mode of an open file.
 int file_mode(int descriptor);
 
-/// Allocates blocks of at least this size, at most 32 MiB, by mmap, so that free returns them to the system. glibc's
-/// own threshold grows to the largest block ever freed (mallopt(3), M_MMAP_THRESHOLD). 1, or 0 if refused.
+/// Makes malloc use mmap from this block size, at most 32 MiB. Then free returns blocks to the system. glibc's own
+/// threshold grows to the largest block ever freed (mallopt(3), M_MMAP_THRESHOLD). 1, or 0 if refused.
 int memory_return_blocks_from(int bytes);
 
-/// Keeps the memory of this process, which contains passwords, out of core files, also of its children, and from other
-/// users' debuggers.
+/// Keeps passwords in memory out of core files and other users' debuggers. Children write no core files either.
 void process_guard_memory(void);
 
-/// Raises the limit of open files to the hard limit and returns it, because sorting uses many temporary files.
+/// Raises the limit of open files to the hard limit and returns it. Sorting uses many temporary files.
 unsigned long process_allow_files(void);
 
-/// Makes lost output an error: a standard stream that is closed at the start becomes an unwritable one instead of the
+/// Makes lost output an error. A standard stream that is closed at the start becomes an unwritable one instead of the
 /// next opened file, and an exit status of a report becomes `status` if output was lost. A pipe whose reader has gone
 /// is no loss.
 void streams_guard(int status);

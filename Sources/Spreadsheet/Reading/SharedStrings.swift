@@ -38,7 +38,7 @@ final class SharedStrings: XMLHandler {
   }
 }
 
-/// Collects the text of one string item: plain or in runs, without phonetic hints (ECMA-376 part 1, 18.4.8).
+/// Collects the text of one string item, without phonetic hints (ECMA-376 part 1, 18.4.8).
 struct TextCollector {
   private(set) var bytes: [UInt8] = []
   private var isText = false

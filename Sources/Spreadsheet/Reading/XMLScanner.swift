@@ -35,9 +35,9 @@ struct XMLAttributes: ~Copyable {
   }
 }
 
-/// Parses the XML of one part incrementally, with limits that no honest workbook reaches. expat keeps open elements,
-/// names and unfinished tokens in memory. A document type is refused, because it can define entities and workbooks have
-/// none (ECMA-376 part 1, 11.2).
+/// Parses the XML of one part incrementally, with limits that no honest workbook reaches. The parser, expat, keeps open
+/// elements, names and unfinished tokens in memory. A document type is refused, because it can define entities and
+/// workbooks have none (ECMA-376 part 1, 11.2).
 @safe
 final class XMLScanner {
   private let parser: XML_Parser

@@ -51,7 +51,7 @@ struct TransactionInfoTests {
     #expect(answer.trail.asked == [.production, .sandbox] && answer.trail.errorCode == code)
   }
 
-  /// A gate that is shut for an hour is not waited for, and the first environment's "not found" is no answer by itself.
+  /// A gate that is shut for an hour is not waited for. "Not found" in the first environment is no answer by itself.
   @Test func aSideThatIsHeldUpIsNotWaitedFor() async throws {
     let tooMany = Script.error(4_290_000, headers: ["Retry-After": "3600"])
     let (answers, server) = try await Script.ask([

@@ -33,8 +33,8 @@ import Testing
     }
   }
 
-  /// Verifies generated payloads, and writes a failing one to a file, because elliptic curve signatures do not follow
-  /// from a seed.
+  /// Verifies generated payloads. Writes a failing one to a file, because elliptic curve signatures do not follow from
+  /// a seed.
   private func forEachPayload(_ kind: Kind, isForbidden: Bool, _ isRight: (OfflineJudgement) -> Bool) throws {
     var keys = try RecordedKeys.rsa.get()
     for number in 0..<150 * Self.effort {

@@ -7,7 +7,7 @@ struct TestJWS {
   var algorithm = "ES256"
   var chain: [[UInt8]]
   var payload: [String: any Sendable]
-  /// The signing key, whatever the chain contains.
+  /// The signing key, independent of the chain.
   var key: Certificate.PrivateKey
 
   init(
