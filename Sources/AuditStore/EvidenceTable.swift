@@ -238,7 +238,7 @@ package enum EvidenceTable {
     return fact
   }
 
-  // MARK: - Evidence beside a transaction
+  // MARK: - Evidence as JSON
 
   /// SQL for the evidence about a transaction as JSON text, for `facts(_:)`. `transaction` is an alias of
   /// `transactions`.

@@ -58,7 +58,7 @@ extension Audit {
     ).single().bool(0)
   }
 
-  // MARK: - Endings
+  // MARK: - Publishing
 
   /// Moves the report to the folder of held nights, records only that, and returns the path.
   func hold(

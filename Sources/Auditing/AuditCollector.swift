@@ -119,7 +119,7 @@ final class AuditCollector {
 
   private var isReporting: Bool { report != nil || waiting != nil }
 
-  // MARK: - Pieces
+  // MARK: - Frames
 
   /// Writes all results as frames for another process. Must not follow a call that takes results out.
   func write(to writer: inout AuditFrameWriter) throws {

@@ -13,7 +13,7 @@ struct Candidates {
   /// The presumed user if no order claims it: of the first order, otherwise of a receipt.
   private(set) var userId: Identifier?
   private(set) var newestProof: CheckSubject?
-  /// True if only app receipts without an answer contain it, and no evidence could tell of its refund.
+  /// True if only app receipts without an answer contain it, and no evidence shows refunds.
   private(set) var awaitsDetails = false
 
   /// An order that states the ID without any proof. Reduced to its identity: a shop may have one per order.

@@ -208,7 +208,7 @@ struct FindingsHistory {
       wasTold: wasOpen != nil)
   }
 
-  // MARK: - Writing back
+  // MARK: - Saving
 
   static let tonightColumns = [
     "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id",

@@ -173,7 +173,7 @@ struct Contest {
       return claims[other.as]
     }
 
-    /// The part of the result that its judgement needs: an owner is judged by what it owns and lost.
+    /// The part of the result that its judgement needs: an owner is judged by its own and its lost claims.
     func decisive(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
       guard claims.owned.first?.environment == .production else { return matched(orderId, claims) }
       let about = claims.owned.map(\.key) + claims.lost.map(\.transaction.key)

@@ -54,7 +54,7 @@ struct NarrowedReading {
     var receipts: Set<Identifier> = []
     /// Orders referenced by deliveries and receipts, existing or not: that decides findings about those.
     var ordersBeside: Set<Identifier> = []
-    /// Deliveries without an order. For repeated IDs the first row counts, whoever received the goods.
+    /// Deliveries without an order. For repeated IDs the first row counts, with any user.
     var deliveries: Set<Identifier> = []
 
     /// nil if the selection has neither an order nor a user, or the user has too many rows.

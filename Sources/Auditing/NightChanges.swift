@@ -50,7 +50,7 @@ final class NightChanges {
     return try ChangeRow(from: &reader)
   }
 
-  // MARK: - Why findings have closed
+  // MARK: - Reasons of closed findings
 
   /// Explains closed findings of an order. Called in ascending order of IDs, after all closed findings were added.
   func meet(_ orderId: Identifier, _ standing: OrderNights.Standing) throws {
@@ -107,7 +107,7 @@ final class NightChanges {
     while let row = try NightChanges.next(closedByUrgency) { try put(row, key: row.sortingKey, in: rows) }
   }
 
-  // MARK: - All of them
+  // MARK: - Writing
 
   func write(to collector: AuditCollector) throws -> ChangesSummary {
     var summary = ChangesSummary(since: base?.asOf, isSinceComplete: base?.isComplete ?? true)

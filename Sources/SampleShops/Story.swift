@@ -41,7 +41,7 @@ package struct Story: Sendable {
     scene.amount = Money(minorUnits: price.minorUnits * Int64(quantity), currency: price.currency)
   }
 
-  // MARK: - What is known
+  // MARK: - Expectations
 
   /// Expects a disposition of an order, and all findings on it.
   package mutating func expect(_ order: Order, _ disposition: Disposition, _ kinds: FindingKind...) {
@@ -62,7 +62,7 @@ package struct Story: Sendable {
     findings.insert(Expected(kind: kind, subject: subject))
   }
 
-  // MARK: - What happens
+  // MARK: - Events
 
   /// A way in which a payment becomes known.
   private enum Way: CaseIterable {
@@ -167,7 +167,7 @@ package struct Story: Sendable {
     return Instant(milliseconds: (time + Span(microseconds: Int64(random.number(span / 4...span / 2)))).milliseconds)
   }
 
-  // MARK: - What Apple says
+  // MARK: - Apple
 
   mutating func silence() -> ProofState {
     let reason = random.pick(PaymentReason.unreachable, .rateLimited, .appleError, .noRoots)

@@ -242,7 +242,7 @@ struct ShopRows {
       """
   }
 
-  /// - Parameter isRenewal: nil if Apple does not tell, as in verifyReceipt.
+  /// - Parameter isRenewal: nil if unknown, as in verifyReceipt.
   mutating func transaction(
     _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
     hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false,

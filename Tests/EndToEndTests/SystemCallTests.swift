@@ -140,7 +140,7 @@ import Testing
     #expect(verified.status == 0, "\(verified)")
   }
 
-  /// The trail tells whether a missing folder was removed after its retention.
+  /// The trail shows if a missing folder was removed after its retention.
   @Test func aNightThatIsKilledWhileItClearsAwayIsMadeWhole() async throws {
     let stage = try await Stage()
     let retention = ["NIGHT_AUDIT_REPORT_RETENTION": "1d"]

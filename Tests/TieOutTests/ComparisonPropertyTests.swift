@@ -158,7 +158,7 @@ struct ComparisonPropertyTests {
     }
     var sides = ProductSides(app: "game", productId: "gems", isKnown: true)
     var lost = 0
-    // Lost orders are far from late sales, because a sale and a loss within days of each other cannot be told apart.
+    // Lost orders are far from late sales, because a sale and a loss within days of each other cannot be distinguished.
     for week in 0..<5 {
       let start = week * 9
       for _ in 0..<random.whole(0...12) {

@@ -1,11 +1,11 @@
--- The schema night_audit: what night-audit stores between nights.
+-- The schema night_audit, the state of night-audit between nights.
 --
--- Tables: runs, receipt checks, evidence, transactions, sweeps, orders and findings of nights, deliveries of reports, Apple's
--- sales and finance reports, the trail. Then functions, triggers, views and the comments that BI tools show.
+-- Tables: runs, receipt checks, evidence, transactions, sweeps, orders and findings of nights, deliveries of reports,
+-- Apple's sales and finance reports, the trail. Then functions, triggers, views and the comments that BI tools show.
 --
 -- Ids have COLLATE "C", which compares bytes: audits merge streams of rows in the order of these indexes.
 
--- Runs ------------------------------------------------------------------------------------------------------------------
+-- Runs ----------------------------------------------------------------------------------------------------------------
 
 -- One row for each run. guard_run allows each column to be filled in once.
 CREATE TABLE night_audit.runs (
@@ -17,7 +17,7 @@ CREATE TABLE night_audit.runs (
   period_since        date NOT NULL,
   period_until        date NOT NULL,
   time_zone           text NOT NULL,
-  -- SHA-256 of the settings that change what a report says.
+  -- SHA-256 of the settings that affect a report.
   configuration       text NOT NULL,
   is_nightly          boolean NOT NULL,
   host                text NOT NULL,
@@ -41,8 +41,8 @@ CREATE TABLE night_audit.runs (
   -- The next night compares its own counts with these before it publishes.
   lookback_orders     bigint,
   lookback_deliveries bigint,
-  -- Identify the report of a returned workbook: the newest finding event that the report contains, and the SHA-256 of its
-  -- summary.json.
+  -- Identify the report of a returned workbook: the newest finding event that the report contains, and the SHA-256 of
+  -- its summary.json.
   newest_event        bigint,
   summary             text
 );
@@ -86,7 +86,8 @@ CREATE TABLE night_audit.run_findings (
   PRIMARY KEY (run_id, kind, severity, currency)
 );
 
--- Orders of a night's period that have a finding of a kind; 'refunds' counts refunds. The nights after it compare their shares.
+-- Orders of a night's period that have a finding of a kind; 'refunds' counts refunds. The nights after it compare their
+-- shares.
 CREATE TABLE night_audit.run_kinds (
   run_id uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   kind   text COLLATE "C" NOT NULL,
@@ -94,8 +95,8 @@ CREATE TABLE night_audit.run_kinds (
   PRIMARY KEY (run_id, kind)
 );
 
--- The days whose totals a nightly report contains: its own day, and each earlier day whose totals had changed. Append-only;
--- later nights compare with it and report prior-period adjustments.
+-- The days whose totals a nightly report contains: its own day, and each earlier day whose totals had changed.
+-- Append-only; later nights compare with it and report prior-period adjustments.
 CREATE TABLE night_audit.reported_days (
   run_id    uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   day       date NOT NULL,
@@ -115,11 +116,11 @@ CREATE TABLE night_audit.reported_totals (
   FOREIGN KEY (run_id, day) REFERENCES night_audit.reported_days ON DELETE CASCADE
 );
 
--- Receipt checks --------------------------------------------------------------------------------------------------------
+-- Receipt checks ------------------------------------------------------------------------------------------------------
 
--- One row for each question to Apple: a receipt, or a look-up of a transaction id that an order states without a receipt.
--- One Swift rule computes when and in which order a check is due; the queue, the count of due checks and explain read its
--- result here (due_from, due_until, due_rank).
+-- One row for each question to Apple: a receipt, or a look-up of a transaction id that an order states without a
+-- receipt. One Swift rule computes when and in which order a check is due; the queue, the count of due checks and
+-- explain read its result here (due_from, due_until, due_rank).
 CREATE TABLE night_audit.receipt_checks (
   subject_kind          text COLLATE "C" NOT NULL CHECK (subject_kind IN ('receipt', 'lookup')),
   -- The shop's receipt id; of a look-up the bundle id, a slash and the transaction id.
@@ -141,7 +142,7 @@ CREATE TABLE night_audit.receipt_checks (
   due_from              timestamptz,
   answered_at           timestamptz,
   signed_transaction_id text COLLATE "C",
-  -- How many transactions the proof contains.
+  -- The number of transactions that the proof contains.
   brought_count         integer NOT NULL DEFAULT 0,
   -- Due before others: the shop's own verification failed or never happened.
   is_urgent             boolean NOT NULL DEFAULT true,
@@ -159,17 +160,17 @@ CREATE TABLE night_audit.receipt_checks (
   critical_since        timestamptz,
   -- Payload, id and app when Apple was asked: the receipt is checked again after the shop corrects one of them.
   fingerprint           text COLLATE "C",
-  -- The kind of a refusal. A refusal is stored as `review` until the share of its kind in the night is known; held_outcome
-  -- and held_reason then become its outcome.
+  -- The kind of a refusal. A refusal is stored as `review` until the share of its kind in the night is known;
+  -- held_outcome and held_reason then become its outcome.
   refusal               text COLLATE "C",
   held_outcome          text,
   held_reason           text,
   -- The number of the worker that is asking. Its session holds the advisory lock of that number while it lives.
   worker                integer,
-  -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a relation
-  -- may be empty while it is loaded.
+  -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a
+  -- relation may be empty while it is loaded.
   gone_at               timestamptz,
-  -- Nobody can verify who signed the receipt; Apple has confirmed the ids in it.
+  -- The signer of the receipt cannot be verified; Apple has confirmed the ids in it.
   is_unproven           boolean NOT NULL DEFAULT false,
   PRIMARY KEY (subject_kind, subject_id)
 ) WITH (fillfactor = 80); -- Taking a check changes no indexed column: with room on its page the row stays there (HOT).
@@ -182,7 +183,7 @@ CREATE INDEX receipt_checks_doubtful ON night_audit.receipt_checks (subject_id)
 CREATE INDEX receipt_checks_held ON night_audit.receipt_checks (last_attempt) WHERE held_outcome IS NOT NULL;
 CREATE INDEX receipt_checks_gone ON night_audit.receipt_checks (gone_at, subject_id) WHERE gone_at IS NOT NULL;
 
--- Which order waits for which look-up. Two orders that state the same transaction id share one row of receipt_checks.
+-- Orders that wait for a look-up. Two orders that state the same transaction id share one row of receipt_checks.
 CREATE TABLE night_audit.lookups (
   order_id   text COLLATE "C" PRIMARY KEY,
   subject_id text COLLATE "C" NOT NULL
@@ -191,7 +192,7 @@ CREATE INDEX lookups_subject ON night_audit.lookups (subject_id);
 
 CREATE SEQUENCE night_audit.worker_numbers AS integer MAXVALUE 2000000000 CYCLE;
 
--- Until when the leases of each worker last, by the server's clock. A worker's session holds the advisory lock of its number.
+-- The end of each worker's leases, by the server's clock. A worker's session holds the advisory lock of its number.
 CREATE TABLE night_audit.workers (
   number       bigint PRIMARY KEY,
   leased_until timestamptz NOT NULL
@@ -206,7 +207,7 @@ CREATE TABLE night_audit.rates (
   PRIMARY KEY (app, side, interface)
 ) WITH (fillfactor = 50);
 
--- How many first answers an app got in a night, and how many of them were refusals of one kind ('' counts all).
+-- First answers of an app in a night, and those that were refusals of one kind ('' counts all).
 CREATE TABLE night_audit.first_answers (
   as_of   timestamptz NOT NULL,
   app     text COLLATE "C" NOT NULL,
@@ -223,19 +224,19 @@ CREATE TABLE night_audit.asking_faults (
   PRIMARY KEY (as_of, app)
 );
 
--- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), and by which policy
--- due dates were computed (`policy`).
+-- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), and by which
+-- policy due dates were computed (`policy`).
 CREATE TABLE night_audit.asking_state (
   key   text COLLATE "C" PRIMARY KEY,
   value text NOT NULL
 );
 
--- Evidence --------------------------------------------------------------------------------------------------------------
+-- Evidence ------------------------------------------------------------------------------------------------------------
 
--- Every fact about a transaction, with its source and time. Append-only. One partition for each month (UTC) of recorded_at:
--- evidence.retention drops whole tables. keep_partitions creates the months ahead; the default partition takes rows of a
--- month without one. The columns follow Apple's JWSTransactionDecodedPayload. The trail covers the columns of a row in their
--- order: a later migration adds columns at the end and without a default.
+-- Every fact about a transaction, with its source and time. Append-only. One partition for each month (UTC) of
+-- recorded_at: evidence.retention drops whole tables. keep_partitions creates the months ahead; the default partition
+-- takes rows of a month without one. The columns follow Apple's JWSTransactionDecodedPayload. The trail covers the
+-- columns of a row in their order: a later migration adds columns at the end and without a default.
 CREATE TABLE night_audit.evidence (
   evidence_id                      bigint GENERATED ALWAYS AS IDENTITY,
   run_id                           uuid NOT NULL,
@@ -322,10 +323,10 @@ BEGIN
     FOR VALUES FROM (MINVALUE) TO (%L)', next_month);
 END $$;
 
--- Transactions ----------------------------------------------------------------------------------------------------------
+-- Transactions --------------------------------------------------------------------------------------------------------
 
--- The fold of the evidence, one row for each transaction; `rebuild` computes it again. Which order owns a transaction is not
--- stored here: each audit derives it from orders and evidence.
+-- The fold of the evidence, one row for each transaction; `rebuild` computes it again. Which order owns a transaction
+-- is not stored here: each audit derives it from orders and evidence.
 CREATE TABLE night_audit.transactions (
   environment                      text COLLATE "C" NOT NULL,
   transaction_id                   text COLLATE "C" NOT NULL,
@@ -385,7 +386,7 @@ CREATE INDEX transactions_revoked ON night_audit.transactions (revoked_at) WHERE
 CREATE INDEX transactions_withdrawn ON night_audit.transactions (revocation_withdrawn_at)
   WHERE revocation_withdrawn_at IS NOT NULL;
 
--- Which proof contains which transaction.
+-- Transactions that each proof contains.
 CREATE TABLE night_audit.receipt_transactions (
   subject_kind   text COLLATE "C" NOT NULL,
   subject_id     text COLLATE "C" NOT NULL,
@@ -395,7 +396,7 @@ CREATE TABLE night_audit.receipt_transactions (
 );
 CREATE INDEX receipt_transactions_transaction ON night_audit.receipt_transactions (transaction_id, environment);
 
--- Which order owns which transaction by the newest run over all orders, for people and BI tools. No audit reads it.
+-- Owners of transactions by the newest run over all orders, for people and BI tools. No audit reads it.
 CREATE TABLE night_audit.claims (
   environment    text COLLATE "C" NOT NULL,
   transaction_id text COLLATE "C" NOT NULL,
@@ -404,7 +405,7 @@ CREATE TABLE night_audit.claims (
 );
 CREATE INDEX claims_order ON night_audit.claims (order_id);
 
--- Sweeps ----------------------------------------------------------------------------------------------------------------
+-- Sweeps --------------------------------------------------------------------------------------------------------------
 
 -- How far Apple's notification history is known, one row for each app, environment and type of notification.
 CREATE TABLE night_audit.sweeps (
@@ -422,7 +423,8 @@ CREATE TABLE night_audit.sweeps (
   PRIMARY KEY (bundle_id, environment, notification_type)
 );
 
--- The unread parts of a window, which are read in parallel, each page by page. A pagination token is valid for one part only.
+-- The unread parts of a window, which are read in parallel, each page by page. A pagination token is valid for one part
+-- only.
 CREATE TABLE night_audit.sweep_slices (
   bundle_id         text COLLATE "C" NOT NULL,
   environment       text COLLATE "C" NOT NULL,
@@ -454,8 +456,8 @@ CREATE TABLE night_audit.disbelieved_notifications (
   as_of             timestamptz NOT NULL,
   reason            text NOT NULL,
   payload           text NOT NULL,
-  -- As-of of the run that skipped the notification. The first report published after it mentions the skip. Null: the whole
-  -- page was rejected, and the sweep did not move.
+  -- As-of of the run that skipped the notification. The first report published after it mentions the skip. Null: the
+  -- whole page was rejected, and the sweep did not move.
   passed_over_at    timestamptz,
   PRIMARY KEY (bundle_id, notification_type, digest)
 );
@@ -477,7 +479,7 @@ CREATE TABLE night_audit.histories (
   PRIMARY KEY (bundle_id, environment, transaction_id)
 );
 
--- Findings --------------------------------------------------------------------------------------------------------------
+-- Findings ------------------------------------------------------------------------------------------------------------
 
 -- Findings continue from night to night. opened_at and closed_at are as-of instants.
 CREATE TABLE night_audit.findings (
@@ -526,7 +528,7 @@ CREATE TABLE night_audit.finding_events (
   event       text NOT NULL CHECK (event IN
     ('opened', 'reopened', 'kept_open', 'closed', 'forgotten', 'status', 'owner', 'remark', 'due')),
   actor       text,
-  -- No row of findings could be what an event with another value says.
+  -- Another value could not be a due date in findings.
   detail      text CHECK (event <> 'due' OR detail = detail::date::text),
   -- Changes with one change_id were made together and are undone together.
   change_id   uuid,
@@ -537,16 +539,16 @@ CREATE INDEX finding_events_finding ON night_audit.finding_events (finding_id, e
 CREATE INDEX finding_events_people ON night_audit.finding_events (as_of) WHERE actor IS NOT NULL;
 CREATE INDEX finding_events_change ON night_audit.finding_events (change_id) WHERE change_id IS NOT NULL;
 
--- The runs that decided which findings are open. The newest of them met every open finding, so that a night does not have to
--- update findings that did not change.
+-- The runs that decided which findings are open. The newest of them met every open finding, so that a night does not
+-- have to update findings that did not change.
 CREATE TABLE night_audit.findings_met (
   run_id uuid PRIMARY KEY REFERENCES night_audit.runs ON DELETE CASCADE,
   as_of  timestamptz NOT NULL
 );
 CREATE INDEX findings_met_as_of ON night_audit.findings_met (as_of);
 
--- Orders and findings as complete nights decided them, for comparing two nights and for bi_orders. No audit reads them as
--- facts. A row is valid from its as-of until the next row of the same id: nights write differences only.
+-- Orders and findings as complete nights decided them, for comparing two nights and for bi_orders. No audit reads them
+-- as facts. A row is valid from its as-of until the next row of the same id: nights write differences only.
 CREATE TABLE night_audit.order_nights (
   order_id    text COLLATE "C" NOT NULL,
   as_of       timestamptz NOT NULL,
@@ -578,16 +580,16 @@ CREATE TABLE night_audit.finding_nights (
 );
 CREATE INDEX finding_nights_run ON night_audit.finding_nights (run_id);
 
--- Deliveries of reports -------------------------------------------------------------------------------------------------
+-- Deliveries of reports -----------------------------------------------------------------------------------------------
 
--- One row for each report and each target of report.deliver. It is written in the transaction of the run, before the report
--- appears: the next night sends what this night could not send.
+-- One row for each report and each target of report.deliver. It is written in the transaction of the run, before the
+-- report appears, so that the next night sends the reports that this night could not send.
 CREATE TABLE night_audit.dispatches (
   dispatch_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   target      text COLLATE "C" NOT NULL,
   directory   text COLLATE "C" NOT NULL,
-  -- withdrawn: there is nothing to send any more; problem gives the reason.
+  -- withdrawn: there is nothing left to send; problem has the reason.
   state       text NOT NULL DEFAULT 'owed' CHECK (state IN ('owed', 'delivered', 'withdrawn')),
   attempts    integer NOT NULL DEFAULT 0,
   problem     text,
@@ -599,7 +601,7 @@ CREATE TABLE night_audit.dispatches (
 CREATE INDEX dispatches_owed ON night_audit.dispatches (dispatch_id) WHERE state = 'owed';
 CREATE INDEX dispatches_place ON night_audit.dispatches (directory, target, dispatch_id);
 
--- Apple's sales and finance reports -------------------------------------------------------------------------------------
+-- Apple's sales and finance reports -----------------------------------------------------------------------------------
 
 -- One row for each download, whatever its result. Append-only, except that raw files are removed after their retention.
 CREATE TABLE night_audit.connect_reports (
@@ -624,7 +626,7 @@ CREATE TABLE night_audit.connect_reports (
 );
 CREATE INDEX connect_reports_name ON night_audit.connect_reports (kind, frequency, name, vendor);
 
--- Rows of sales reports, summed by what the tie-out distinguishes. A sum may lie in several rows. Days count from 1970-01-01.
+-- Rows of sales reports, summed by the keys of the tie-out. A sum may have several rows. Days count from 1970-01-01.
 CREATE TABLE night_audit.connect_sales (
   report_id          bigint NOT NULL REFERENCES night_audit.connect_reports ON DELETE CASCADE,
   day                integer NOT NULL,
@@ -669,8 +671,8 @@ CREATE TABLE night_audit.tie_outs (
   notes              text[] NOT NULL
 );
 
--- The result of the tie-outs by key and as-of; rows of days that have left the window remain. A tie-out of an earlier as-of
--- does not replace the rows of a later one.
+-- The result of the tie-outs by key and as-of; rows of days that have left the window remain. A tie-out of an earlier
+-- as-of does not replace the rows of a later one.
 CREATE TABLE night_audit.tie_out_rows (
   level           text COLLATE "C" NOT NULL,
   app             text COLLATE "C" NOT NULL,
@@ -719,11 +721,11 @@ CREATE TABLE night_audit.tie_out_periods (
   PRIMARY KEY (fiscal_period, currency, as_of)
 );
 
--- The trail -------------------------------------------------------------------------------------------------------------
+-- The trail -----------------------------------------------------------------------------------------------------------
 
--- A chain of entries over everything that is append-only: evidence, answers, finding events, run events, and runs. Each entry
--- covers the entry before it, all rows that were appended since then, and the row of a run; `night-audit verify` computes the
--- whole chain again.
+-- A chain of entries over everything that is append-only: evidence, answers, finding events, run events, and runs. Each
+-- entry covers the entry before it, all rows that were appended since then, and the row of a run; `night-audit verify`
+-- computes the whole chain again.
 CREATE TABLE night_audit.trail (
   entry_id bigint PRIMARY KEY,
   -- The hash of the entry before; empty in the first.
@@ -733,11 +735,11 @@ CREATE TABLE night_audit.trail (
   hash     text COLLATE "C" NOT NULL UNIQUE
 );
 
--- Functions of the trail ------------------------------------------------------------------------------------------------
+-- Functions of the trail ----------------------------------------------------------------------------------------------
 
--- Digests of the rows of a table after one id and through another, in the order of ids: one segment for each sequence of rows
--- with the same month (UTC) of recorded_at, so that the rest can be verified after months are dropped. A row counts as its
--- columns in binary form.
+-- Digests of the rows of a table after one id and through another, in the order of ids: one segment for each sequence
+-- of rows with the same month (UTC) of recorded_at, so that the rest can be verified after months are dropped. A row
+-- counts as its columns in binary form.
 CREATE FUNCTION night_audit.trail_segments(
   relation text, key text, columns text, after_id bigint, through_id bigint, before_month date DEFAULT NULL)
 RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -776,7 +778,7 @@ SET search_path = pg_catalog, pg_temp AS $$
     AND attname NOT LIKE 'heartbeat%'
 $$;
 
--- Digests of what a run left for later nights to compare with, by table; of order_nights one for each day (UTC) of the
+-- Digests of the rows that a run left for later nights, by table; of order_nights one for each day (UTC) of the
 -- orders, because orders that leave the lookback are dropped. A table without rows has none.
 CREATE FUNCTION night_audit.night_digests(run uuid) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -807,12 +809,12 @@ $$;
 
 -- Appends an entry over the rows that were appended since the last one, and over a run as it is now; returns its hash.
 --
--- marks: through which id each table is covered; a table without a mark is left for the next entry. Null: all rows, with
--- locks against unfinished appends. The locks are taken in one order: people's (5), answers' (2), the trail's (6).
--- more: keys of the entry's kind. No key of every entry is taken from it.
+-- marks: through which id each table is covered; a table without a mark is left for the next entry. Null: all rows,
+-- with locks against unfinished appends. The locks are taken in one order: people's (5), answers' (2), the trail's (6).
+-- more: keys of the entry's kind. It cannot replace keys that every entry has.
 --
--- It runs with the caller's rights, and only the schema's owner may insert into the trail: those who run nights append
--- entries by the functions below, which leave them no choice of the content.
+-- It runs with the caller's rights, and only the schema's owner may insert into the trail. Roles that run nights append
+-- entries by the functions below, which determine the content.
 CREATE FUNCTION night_audit.append_trail(
   kind text, run uuid, marks jsonb DEFAULT NULL, more jsonb DEFAULT '{}')
 RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC'
@@ -907,8 +909,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Appends an entry over what Apple answered until now. Others go on asking while it is digested: they wait only until the
--- newest row of everybody is known, which is why that lock is the session's.
+-- Appends an entry over Apple's answers until now. Other workers go on asking meanwhile: they wait only until the
+-- newest row is known, which is why the lock belongs to the session.
 CREATE FUNCTION night_audit.cover_answers(run uuid) RETURNS void LANGUAGE plpgsql STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -926,7 +928,8 @@ BEGIN
   PERFORM night_audit.append_trail('asked', run, marks);
 END $$;
 
--- Records which report folders, by their paths below the report directory, are about to be removed because their time is over.
+-- Records which report folders, by their paths below the report directory, are about to be removed after their
+-- retention.
 CREATE FUNCTION night_audit.record_removed(folders text[]) RETURNS void LANGUAGE plpgsql STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -940,8 +943,8 @@ BEGIN
   PERFORM night_audit.append_trail('adopted', NULL, '{}', jsonb_build_object('runs', array_remove(runs, NULL)));
 END $$;
 
--- Appending transactions hold a lock in shared mode, people's (5) or answers' (2): the entry that covers their rows waits for
--- them.
+-- Appending transactions hold a lock in shared mode, people's (5) or answers' (2), so that the entry over their rows
+-- waits.
 CREATE FUNCTION night_audit.announce_event() RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -955,8 +958,8 @@ BEGIN
     USING ERRCODE = 'restrict_violation';
 END $$;
 
--- Allows each column of a run to be filled in once: the period at its begin, the result when it is committed or held, the
--- folder when it appears. A failure after the end of the night is recorded once, and every run may be forgotten.
+-- Allows each column of a run to be filled in once: the period at its begin, the result when it is committed or held,
+-- the folder when it appears. A failure after the end of the night is recorded once, and every run may be forgotten.
 CREATE FUNCTION night_audit.guard_run() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   tells boolean := OLD.publication IS NULL AND OLD.exit_status IS NULL
@@ -989,7 +992,7 @@ BEGIN
   RETURN NEW;
 END $$;
 
--- Functions of the partitions ------------------------------------------------------------------------------------------
+-- Functions of the partitions -----------------------------------------------------------------------------------------
 
 -- The first instant after a partition; null for the default one.
 CREATE FUNCTION night_audit.partition_end(partition regclass) RETURNS timestamptz LANGUAGE sql STABLE
@@ -1034,9 +1037,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- Removes a month, except for the facts to keep; the trail records what is left of it and of all earlier months. Every writer
--- may call it, so it checks itself: a month that is not over remains, and so do the first fact about a transaction and the last
--- fact of each proof by each channel.
+-- Removes a month, except for the facts to keep; the trail records what is left of it and of all earlier months. Every
+-- writer may call it, so it checks itself: a month that is not over remains, and so do the first fact about a
+-- transaction and the last fact of each proof by each channel.
 CREATE FUNCTION night_audit.release_partition(month_table text, keep bigint[]) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' AS $$
 DECLARE
@@ -1097,7 +1100,7 @@ BEGIN
     'table', parent, 'partition', month_table, 'before', before_month, 'kept', left_over -> 0, 'key_columns', columns));
 END $$;
 
--- Triggers --------------------------------------------------------------------------------------------------------------
+-- Triggers ------------------------------------------------------------------------------------------------------------
 
 CREATE TRIGGER announce BEFORE INSERT ON night_audit.finding_events
   FOR EACH STATEMENT EXECUTE FUNCTION night_audit.announce_event('5');
@@ -1150,7 +1153,7 @@ CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_first
 -- The first entry covers the empty tables.
 SELECT night_audit.append_trail('start', NULL);
 
--- Views -----------------------------------------------------------------------------------------------------------------
+-- Views ---------------------------------------------------------------------------------------------------------------
 
 -- Views for BI tools begin with bi_. Their columns keep their names and places when tables change.
 
@@ -1276,8 +1279,8 @@ COMMENT ON VIEW night_audit.bi_sandbox IS
 CREATE VIEW night_audit.bi_dispatches AS SELECT * FROM night_audit.dispatches;
 COMMENT ON VIEW night_audit.bi_dispatches IS 'Reports that are owed to the places where they are delivered.';
 
--- The download of a report that counts: the one that was stored last, but no absence after a report. Its as-of does not
--- matter: a tie-out by hand may have a later as-of than the next night.
+-- The current download of each report: the last one stored, except that an absence never replaces a report. Its as-of
+-- does not matter, because a manual tie-out may have a later as-of than the next night.
 CREATE VIEW night_audit.connect_reports_current AS
   SELECT DISTINCT ON (kind, frequency, name, vendor)
     report_id, vendor, kind, frequency, name, version, source, file_name, as_of, state, http_status, digest, detail

@@ -135,7 +135,7 @@ extension SweepCursor {
   /// that as-of must have swept; otherwise a sweep of the same night is enough.
   package func isShort(of asOf: Instant, isOfRun: Bool) -> Bool {
     if lastAttempt == asOf { return shortfall != nil }
-    // An attempt of a later run says nothing about that night.
+    // An attempt of a later run does not concern that night.
     if isOfRun || lastAttempt.map({ $0 > asOf }) ?? false { return sweptUntil.map { $0 < asOf } ?? true }
     return sweptUntil.map { $0 <= asOf - Self.nightly } ?? true
   }

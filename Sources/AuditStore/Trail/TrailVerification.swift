@@ -101,7 +101,7 @@ package struct TrailVerification: Sendable {
     return nil
   }
 
-  // MARK: - What is only ever appended to
+  // MARK: - Append-only tables
 
   /// The first mismatch in the chain or in a table that it covers.
   func problem(of table: String, on connection: borrowing BlockingConnection) throws -> String? {

@@ -213,7 +213,7 @@ struct Neighbourhood {
     for record in records { self.records[record.transactionId, default: []].append(record) }
   }
 
-  // MARK: - What follows
+  // MARK: - Matching
 
   struct Matching {
     var transactions = OrderTransactions()

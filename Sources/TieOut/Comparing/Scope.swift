@@ -29,7 +29,7 @@ package struct Scope: Sendable {
   private let bySKU: [Identifier: String]
   private let learned: [Identifier: String]
   private let owners: [Identifier: Set<String>]
-  /// Products of two apps that no SKU tells apart. They are compared together.
+  /// Products of two apps that no SKU distinguishes. They are compared together.
   package private(set) var ambiguous: [Identifier] = []
 
   /// - Parameter known: products of orders and transactions, by bundle ID.

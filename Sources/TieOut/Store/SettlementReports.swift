@@ -44,7 +44,7 @@ struct SettlementReports {
     return !awaited.isEmpty && awaited.allSatisfy { isHere($0, period) }
   }
 
-  /// Sentences about late reports, from the first period with any report on. Without any, nobody may provide them.
+  /// Sentences about late reports, from the first period with any report on. Without any, none may be provided.
   func reasons(_ periods: [FiscalPeriod]) -> [String] {
     let begun = periods.drop { period in !(known[period.description] ?? [:]).values.contains(where: \.state.isSettled) }
     return begun.filter { today.number - $0.last.number >= Self.due }.flatMap { period in

@@ -41,7 +41,7 @@ struct SampleShop {
     listPurchases()
   }
 
-  // MARK: - Telling
+  // MARK: - Scenarios
 
   mutating func story(
     at time: Instant, channel: Story.Channel = .verifyReceipt, currency: String? = nil
@@ -89,7 +89,7 @@ struct SampleShop {
     }
   }
 
-  // MARK: - Dressing
+  // MARK: - Realistic names
 
   /// Adds a story with realistic IDs, names and tokens.
   ///

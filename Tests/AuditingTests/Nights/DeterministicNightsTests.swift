@@ -152,7 +152,7 @@ private struct Nights {
     return partition
   }
 
-  // MARK: - What always holds
+  // MARK: - Invariants
 
   private mutating func check(
     _ audit: SimulatedAudit, _ night: Instant, _ weather: SimulatedStore.Weather

@@ -126,7 +126,7 @@ struct SimulatedStore {
     for fact in facts where !(evidence[key] ?? []).contains(fact) { evidence[key, default: []].append(fact) }
   }
 
-  // MARK: - What an audit reads
+  // MARK: - Reading
 
   func state(of subject: CheckSubject) -> ProofState {
     guard let check = checks[subject] else { return .neverChecked }
