@@ -51,7 +51,7 @@ CREATE INDEX IF NOT EXISTS orders_transaction ON {schema}.orders
 CREATE INDEX IF NOT EXISTS orders_token ON {schema}.orders
   (regexp_replace(translate(lower(app_account_token COLLATE "C"), E'-{} \t\n\x0B\f\r', ''), '^urn:uuid:', ''));
 
--- The page Views has the same texts. A comment of the shop's own stays.
+-- The texts must agree with the page Views. Existing comments of the shop are kept.
 DO $comments$
 DECLARE
   c record;

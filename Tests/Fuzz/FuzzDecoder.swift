@@ -9,7 +9,6 @@ enum FuzzDecoder: Character, CaseIterable {
   case transactionPayload = "T"
   case renewalInfoPayload = "R"
   case notificationPayload = "N"
-  /// A PKCS#7 container in DER or BER.
   case appReceipt = "a"
   /// The attributes of an app receipt, decoded without a signature.
   case appReceiptContent = "A"
@@ -35,9 +34,7 @@ enum FuzzDecoder: Character, CaseIterable {
   case salesReport = "S"
   case financeReport = "F"
   case connectAnswer = "E"
-  /// YAML.
   case configuration = "Y"
-  /// A workbook that people have edited.
   case workbook = "x"
   /// The name of one of its parts, a line feed, and its content.
   case workbookPart = "X"

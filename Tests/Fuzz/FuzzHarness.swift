@@ -10,7 +10,6 @@ import Reconciliation
 /// A decoder may reject anything but must not crash; accepted signed data must be what was signed; and accepted text
 /// must fit the tables.
 struct FuzzHarness {
-  /// A result that must not occur.
   struct Violation: Error, CustomStringConvertible {
     var description: String
     init(_ description: String) { self.description = description }
@@ -49,7 +48,6 @@ struct FuzzHarness {
     for bytes in corpus[.appReceipt] { appReceipts.insert(try receipts.verify(base64: Self.base64(bytes)).get()) }
   }
 
-  /// Decodes one input; its first byte is the decoder's letter. Returns true if the decoder accepts it.
   @discardableResult
   func check(_ input: [UInt8]) throws(Violation) -> Bool {
     guard let decoder = input.first.flatMap(FuzzDecoder.init) else { return false }

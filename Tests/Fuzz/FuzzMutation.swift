@@ -82,7 +82,6 @@ struct FuzzGenerator {
     case 9: bytes.insert(contentsOf: random.element(Self.tokens) ?? [], at: place)
     case 10: bytes[place] = bytes[place] &+ (random.below(2) == 0 ? 1 : 255)
     default:
-      // The beginning of this input and the end of another.
       let other = random.element(corpus[decoder]) ?? []
       bytes.replaceSubrange(place..., with: other.suffix(random.below(other.count + 1)))
     }

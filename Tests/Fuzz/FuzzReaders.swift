@@ -16,7 +16,6 @@ struct FuzzReaders {
   typealias Violation = FuzzHarness.Violation
 
   private let record: [UInt8]
-  /// The name and content of each part of a valid workbook.
   private let parts: [(name: [UInt8], content: [UInt8])]
   private let workbook: Workbook
 
@@ -80,8 +79,7 @@ struct FuzzReaders {
     try report { read in try FinanceReport.read(bytes, period: nil) { _ in read(true) }.rows }
   }
 
-  /// - Parameter read: reads a report, passes to its argument whether each row is valid, and returns the number of
-  ///   rows.
+  /// - Parameter read: reports whether each row is valid, and returns their number.
   private func report(_ read: ((Bool) -> Void) throws -> Int) throws(Violation) -> Bool {
     var (rows, isRight) = (0, true)
     do {
@@ -117,7 +115,6 @@ struct FuzzReaders {
 
   // MARK: The configuration
 
-  // A marker in the corpus in place of a secret.
   private static let secret = "s3cr3t-marker"
 
   private static let keysOfSecrets: Set = ["database.url", "notify.pingUrl"]
@@ -150,7 +147,6 @@ struct FuzzReaders {
     return try workbook.isRead(Self.archive(parts.map { $0.name == changed.name ? changed : $0 }))
   }
 
-  // A file without a name, which the reader opens by its descriptor.
   private final class Workbook {
     private let descriptor: CInt
 
@@ -204,7 +200,6 @@ struct FuzzReaders {
     withUnsafeBytes(of: value.littleEndian) { Array($0) }
   }
 
-  /// The CRC-32 of ZIP.
   private static func checksum(_ bytes: [UInt8]) -> UInt32 {
     ~bytes.reduce(~0) { sum, byte in
       (0..<8).reduce(sum ^ UInt32(byte)) { rest, _ in rest & 1 == 1 ? rest >> 1 ^ 0xEDB8_8320 : rest >> 1 }

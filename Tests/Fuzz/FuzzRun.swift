@@ -1,13 +1,10 @@
-/// Runs a range of generated inputs and counts the results.
 struct FuzzRun {
-  /// The counts of one decoder.
   struct Tally {
     var inputs = 0
     var accepted = 0
     var slowest = Duration.zero
   }
 
-  /// A violation with its input.
   struct Finding: Error, CustomStringConvertible {
     var seed: UInt64
     var number: Int
@@ -21,7 +18,6 @@ struct FuzzRun {
 
   private(set) var tallies: [FuzzDecoder: Tally] = [:]
 
-  /// - Parameter onInput: receives the number of each input before it is decoded.
   init(
     _ numbers: Range<Int>, seed: UInt64, corpus: FuzzCorpus, harness: FuzzHarness, onInput: (Int) -> Void = { _ in }
   ) throws {

@@ -20,7 +20,6 @@ struct PipelinedTransactionTests {
         let counted = try connection.postpone("SELECT count(*) FROM t")
         try connection.postpone("INSERT INTO t VALUES (2)")
         #expect(throws: PostgresError.self) { try counted.get() }
-        // The statement sees the effects of all postponed statements before it.
         #expect(try connection.execute("SELECT sum(n) FROM t").single().int64(0) == 3)
         #expect(try counted.get().single().int64(0) == 1)
         #expect(connection.isInTransaction == true)
@@ -60,7 +59,6 @@ struct PipelinedTransactionTests {
       #expect(error.sqlState == "23505" && error.statement == "INSERT INTO t VALUES (1)")
       #expect(connection.isInTransaction == false)
       #expect(try numbers(connection).isEmpty)
-      // The connection stays usable.
       try connection.pipelinedTransaction { try $0.postpone("INSERT INTO t VALUES (2)") }
       #expect(try numbers(connection) == [2])
     }

@@ -6,7 +6,6 @@ import Testing
 /// A server that neither answers nor closes its connections, as with a dead disk.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct StalledServerTests {
-  /// Suspends processes during `body`.
   private func stopping<R>(_ processes: [Int32], _ body: () async throws -> R) async throws -> R {
     for process in processes { try #require(kill(process, SIGSTOP) == 0) }
     defer { for process in processes { kill(process, SIGCONT) } }

@@ -25,7 +25,6 @@ extension PostgresSession {
     try await execute("SELECT pg_backend_pid()").single().int64(0)
   }
 
-  /// Polls the server until all backends with `processIds` execute a statement.
   func waitUntilActive(_ processIds: [Int64]) async throws {
     let sql = """
       SELECT count(*) FROM pg_stat_activity WHERE pid = ANY($1::int[]) AND state = 'active'
@@ -45,7 +44,6 @@ func postgresError(
     sourceLocation: sourceLocation)
 }
 
-/// As above, for code on a connection's thread.
 func postgresError(
   sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
 ) throws -> PostgresError {

@@ -8,7 +8,6 @@ import Reconciliation
 import Synchronization
 import Testing
 
-/// Every error in Apple's documentation, from a scripted server.
 struct ConnectClientTests {
   private static let now = Instant(seconds: 1_795_212_000)
   private static let key = P256.Signing.PrivateKey()

@@ -54,7 +54,6 @@ struct CircuitBreakerTests {
     #expect(breaker.admit(now: .seconds(12)) == .refused(wait: .seconds(1)))
     breaker.record(.success, permit: second, now: .seconds(13))
     #expect(!breaker.isOpen)
-    // Failures before the pause are forgotten.
     try breaker.call(.failure, .failure, at: .seconds(14))
     #expect(!breaker.isOpen)
   }

@@ -85,7 +85,6 @@ struct RateGateTests {
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  /// An unwanted request leaves at once, and its turn goes to others.
   @Test func whatIsNotWantedAnyMoreTakesNoTurn() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 1, clock: clock.gateClock)
@@ -109,7 +108,6 @@ struct RateGateTests {
     #expect(clock.slept == .seconds(30))
   }
 
-  /// Three processes that reserve turns from one row.
   @Test func gatesThatShareARateKeepItTogether() async throws {
     let clock = StoppedClock()
     let row = SharedRow(interval: .milliseconds(200), clock: clock)
@@ -199,7 +197,6 @@ struct RateGateTests {
   }
 }
 
-/// A row that hands out turns, as the database does.
 private final class SharedRow: Sendable {
   private let next = Mutex(Duration.zero)
   private let interval: Duration

@@ -50,7 +50,6 @@ struct TokenBucketTests {
       var grants: [Duration] = []
       while grants.count < Int(rate) * 5 + 20 {
         if bucket.take(now: now) == .zero { grants.append(now) }
-        // Simultaneous requests, near misses and pauses.
         let longest: [Int64] = [0, 0, 0, 1, 10_000, 1_000_000, 40_000_000, 1_500_000_000]
         now += .nanoseconds(Int64.random(in: 0...(longest.randomElement(using: &random) ?? 0), using: &random))
       }

@@ -77,7 +77,6 @@ struct AppleLibraryTests {
   }
 }
 
-/// The results of our client in the format of the script.
 private struct LearntByUs {
   let client: ServerAPIClient
 

@@ -7,11 +7,9 @@ enum RealParts {
     .deletingLastPathComponent().deletingLastPathComponent()
   private static let python = repository.appending(path: ".build/test-tools/bin/python3").path
 
-  /// True if Apple's server library and the public verifier are installed.
   static let areInstalled =
     (try? Command.run([python, "-c", "import appstoreserverlibrary, apple_purchase_receipt_verifier"])) != nil
 
-  /// Runs a script beside this file and returns its JSON output.
   static func run(_ script: String, _ input: Any) throws -> [String: Any] {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: script).path
     let input = String(decoding: try JSONSerialization.data(withJSONObject: input), as: UTF8.self)
@@ -19,7 +17,6 @@ enum RealParts {
     return try JSONSerialization.jsonObject(with: output) as? [String: Any] ?? [:]
   }
 
-  /// JSON in a canonical form, for comparison.
   static func text(_ value: Any?) throws -> String {
     guard let value else { return "nothing" }
     let data = try JSONSerialization.data(

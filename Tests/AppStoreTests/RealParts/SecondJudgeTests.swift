@@ -6,8 +6,7 @@ import X509
 
 @testable import AppStore
 
-/// Two independent programs verify the same receipts: Apple's server library, and a public verifier that replaces
-/// verifyReceipt. A table explains the differences.
+/// Apple's server library and a public verifier verify the same receipts. A table explains the differences.
 @Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(10)))
 struct SecondJudgeTests {
   private struct Entry {
@@ -46,7 +45,6 @@ struct SecondJudgeTests {
     #expect(Set(Self.explained.keys).subtracting(differences).isEmpty)
   }
 
-  /// The ids that we accept; nil if rejected.
   private static func verdict(_ entry: Entry, roots: TrustedRoots) -> [[String]]? {
     if entry.kind == "signed" {
       let result = JWSVerifier(roots: roots).verifyTransaction(entry.payload, channel: .offline)
@@ -85,8 +83,7 @@ struct SecondJudgeTests {
     return entries
   }
 
-  /// The explanation of each difference, by the verdicts. Ours is the strictest: it accepts nothing that another one
-  /// rejects.
+  /// The explanation of each difference, by the verdicts. Ours accepts nothing that another one rejects.
   private static let explained: [String: String] = {
     let callers = "The public verifier vouches for bytes; what a transaction must have is for its caller to look at."
     let optional =

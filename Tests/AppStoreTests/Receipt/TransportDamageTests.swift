@@ -13,7 +13,6 @@ enum TransportDamage: String, CaseIterable, CustomTestStringConvertible {
 
   var testDescription: String { rawValue }
 
-  /// The damaged text; nil if the damage does not apply to the payload.
   func applied(to payload: String) -> String? {
     let isJWS = payload.contains(".")
     switch self {

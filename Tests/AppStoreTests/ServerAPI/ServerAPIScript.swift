@@ -2,7 +2,6 @@ import AppStore
 import Foundation
 import Reconciliation
 
-/// A client with a scripted server, for one question.
 enum ServerAPIScript {
   static let now = Instant(seconds: 1_795_212_000)
   static let id = "2000000123456789"
@@ -18,7 +17,6 @@ enum ServerAPIScript {
       let transport = HTTPTransport()
       do {
         let side = { (name: String) in
-          // A trailing slash is ignored.
           ServerAPIHost(
             url: try EndpointURL("http://127.0.0.1:\(port)/\(name)/"), requestsPerSecond: rate,
             gate: { RateGate(rate: $1, clock: clock) })
@@ -74,7 +72,6 @@ enum ServerAPIScript {
     return #"{\#(token)"hasMore":\#(hasMore),"notificationHistory":[\#(items.joined(separator: ","))]}"#
   }
 
-  /// The same JWS with an invalid signature.
   static func spoilt(_ jws: String) -> String {
     let parts = jws.split(separator: ".")
     let last = parts[2]

@@ -6,7 +6,6 @@ import NIOHTTP1
 import Reconciliation
 import Testing
 
-/// The client against the simulator, each testing the other.
 @Suite(.timeLimit(.minutes(10)))
 struct ServerAPISimulatorTests {
   private static let day: Int64 = 86_400_000
@@ -46,8 +45,7 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  /// - Parameter count: consumables of one customer, one per hour. The second is refunded after one day, and the refund
-  ///   is reversed after two.
+  /// - Parameter count: consumables, one per hour; the second is refunded after one day and reversed after two.
   private func world(count: Int = 3, apps: String = "", more: String = "") -> String {
     let gems = (1...count).map { number in
       let refund =

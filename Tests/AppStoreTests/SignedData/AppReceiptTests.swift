@@ -158,7 +158,6 @@ struct AppReceiptTests {
   }
 }
 
-/// A broken app receipt and its expected rejection.
 struct ReceiptRefusalCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let refusal: SignedDataRefusal
@@ -363,7 +362,6 @@ private let receiptCases: [Case] = [
 
 private let claim = UnverifiedClaim(transactionId: "1000000000000001", productId: "gems.100")
 
-/// A receipt by a leaf under an intermediate of this kind, under the genuine root.
 @Sendable private func underIntermediate(
   _ template: Authority.Template, leaf leafTemplate: Authority.Template = .leaf
 ) throws -> String {
@@ -376,7 +374,6 @@ private let claim = UnverifiedClaim(transactionId: "1000000000000001", productId
   }
 }
 
-/// An authority with the genuine one's names and other keys.
 @Sendable private func foreign() throws -> Authority {
   try Authority(rootKey: Authority.rsaKey(2), intermediateKey: Authority.rsaKey(0), leafKey: Authority.rsaKey(1))
 }

@@ -7,7 +7,6 @@ import X509
 
 @testable import AppStore
 
-/// A broken signed transaction and its expected rejection.
 struct JWSRefusalCase: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let refusal: SignedDataRefusal
@@ -65,13 +64,11 @@ struct JWSRefusalTests {
   return try TestJWS.signed(header: change(jws.headerText), payload: TestJWS.json(jws.payload), key: jws.key)
 }
 
-/// Another payload under the genuine header, signed.
 @Sendable private func signed(payload: String) throws -> String {
   let jws = try TestJWS()
   return try TestJWS.signed(header: jws.headerText, payload: payload, key: jws.key)
 }
 
-/// A genuine JWS with parts changed after signing.
 @Sendable private func altered(_ change: (inout [String]) throws -> Void) throws -> String {
   var parts = try TestJWS().text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
   try change(&parts)

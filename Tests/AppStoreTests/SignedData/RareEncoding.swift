@@ -3,7 +3,6 @@ import CryptoExtras
 import Foundation
 import TestSupport
 
-/// A key of a chain with its signature algorithm.
 enum RareKey {
   case rsa(_RSA.Signing.PrivateKey)
   case p384(P384.Signing.PrivateKey)
@@ -27,7 +26,6 @@ enum RareKey {
     }
   }
 
-  /// The signature in the form of certificates.
   /// - Parameter isShort: true if `r` or `s` must have leading zero bytes.
   func sign(_ bytes: [UInt8], isShort: Bool = false) throws -> [UInt8] {
     switch self {
@@ -73,7 +71,6 @@ struct RareEncoding {
   struct Identity {
     var key: RareKey
     var name: Name
-    /// The content of its INTEGER.
     var serialNumber: [UInt8]
     var issuer: Name
     var der: [UInt8]
@@ -102,7 +99,6 @@ struct RareEncoding {
 
     var isAuthority: Bool { self == .root || self == .intermediate }
 
-    /// Apple's marker extension.
     var marker: [UInt8]? {
       switch self {
       case .root: nil
@@ -145,7 +141,6 @@ struct RareEncoding {
   // Mostly PrintableString and UTF8String; else IA5String, TeletexString or BMPString.
   private mutating func nameTag() -> UInt8 { random.pick(0x0C, 0x0C, 0x13, 0x13, 0x16, 0x14, 0x1E) }
 
-  /// The content of an INTEGER: short, long, with a high bit after its leading zero byte, or zero.
   private mutating func serialNumber(mayBeForbidden: Bool) -> [UInt8] {
     if isForbidden, mayBeForbidden, random.oneIn(3) {
       return random.pick([0x80], [0xFF, 0x01], [0x00, 0x00, 0x01], [0xFF, 0xFF])
@@ -157,7 +152,6 @@ struct RareEncoding {
     return bytes.first.map { $0 & 0x80 == 0 } == true ? bytes : [0] + bytes
   }
 
-  /// UTCTime, or GeneralizedTime with the century.
   private mutating func time(_ text: String, _ century: String) -> [UInt8] {
     random.oneIn(4) ? TestASN1.element(0x18, Array((century + text).utf8)) : TestASN1.element(0x17, Array(text.utf8))
   }
@@ -268,7 +262,6 @@ struct RareEncoding {
     return TestASN1.indefinite(0x30, signedData + TestASN1.indefinite(0xA0, body))
   }
 
-  /// An old transaction receipt, whose leaf is issued by the root.
   mutating func oldReceipt(_ keys: [_RSA.Signing.PrivateKey], _ small: _RSA.Signing.PrivateKey) throws -> Payload {
     let root = try issue(.root, .rsa(keys[random.number(0...keys.count - 1)]), by: nil)
     let leaf = try issue(.oldLeaf, .rsa(small), by: root)
@@ -277,7 +270,6 @@ struct RareEncoding {
     return Payload(root: root.der, text: try receipt.base64)
   }
 
-  /// Base64 in lines, without padding, or URL-safe.
   private mutating func base64(_ bytes: [UInt8]) -> String {
     let text = Data(bytes).base64EncodedString()
     switch random.number(0...5) {

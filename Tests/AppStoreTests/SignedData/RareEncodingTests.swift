@@ -6,8 +6,7 @@ import Testing
 
 @testable import AppStore
 
-/// Chains and payloads in rare encodings. `TEST_EFFORT` sets their number and adds new RSA keys; `TEST_SEED` sets the
-/// seed.
+/// Payloads in rare encodings. `TEST_EFFORT` sets their number and adds new RSA keys; `TEST_SEED` sets the seed.
 @Suite struct RareEncodingTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let effort = environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
@@ -33,8 +32,7 @@ import Testing
     }
   }
 
-  /// Verifies generated payloads. Writes a failing one to a file, because elliptic curve signatures do not follow from
-  /// a seed.
+  // Writes a failing payload to a file, because elliptic curve signatures do not follow from a seed.
   private func forEachPayload(_ kind: Kind, isForbidden: Bool, _ isRight: (OfflineJudgement) -> Bool) throws {
     var keys = try RecordedKeys.rsa.get()
     for number in 0..<150 * Self.effort {

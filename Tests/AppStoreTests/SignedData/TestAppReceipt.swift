@@ -59,7 +59,6 @@ struct TestAppReceipt {
   /// Signed instead of the content, if set.
   var signedInstead: [UInt8]?
   var signedAttributes: [UInt8] = []
-  /// The number of repetitions of the signer.
   var signers = 1
   /// The identifier of the signature algorithm: rsaEncryption, as Apple writes it.
   var signatureAlgorithm: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]

@@ -32,7 +32,6 @@ struct TestCertificateAuthority: Sendable {
     var notAfter = date(2036, 1)
     var criticalExtension: ASN1ObjectIdentifier?
     var signatureAlgorithm: Certificate.SignatureAlgorithm?
-    /// nil: random.
     var serialNumber: Certificate.SerialNumber?
 
     static let root = Template(
@@ -94,7 +93,6 @@ struct TestCertificateAuthority: Sendable {
     get throws { try TrustedRoots(certificates: [transactions.root.der, receipts.root.der], pinned: false) }
   }
 
-  /// DER of leaf, intermediate and root.
   var chain: [[UInt8]] {
     get throws { [try leaf.der, try intermediate.der, try root.der] }
   }
@@ -103,7 +101,6 @@ struct TestCertificateAuthority: Sendable {
     try Self.issue(template, key: key, by: intermediate)
   }
 
-  /// Issues a certificate from a template, self-signed without an issuer.
   static func issue(_ template: Template, key: Certificate.PrivateKey, by issuer: Identity?) throws -> Identity {
     let name = try DistinguishedName {
       CommonName(template.name)
@@ -142,7 +139,6 @@ struct TestCertificateAuthority: Sendable {
   }
 }
 
-/// The first day of a month, midnight UTC.
 func date(_ year: Int, _ month: Int) -> Date {
   var calendar = Calendar(identifier: .gregorian)
   calendar.timeZone = .gmt

@@ -18,7 +18,6 @@ struct TestJWS {
     self.payload = payload
   }
 
-  /// A transaction with all fields of Apple's real ones.
   static let transaction: [String: any Sendable] = [
     "transactionId": "2000000123456789", "originalTransactionId": "2000000123456780",
     "webOrderLineItemId": "2000000000123", "bundleId": "com.example.game", "productId": "gems.100",

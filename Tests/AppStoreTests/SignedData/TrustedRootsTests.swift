@@ -10,7 +10,6 @@ private typealias Authority = TestCertificateAuthority
 
 @Suite("Root certificates")
 struct TrustedRootsTests {
-  /// Creates a directory with these files and removes it afterwards.
   private func withDirectory(_ files: [String: [UInt8]], _ body: (String) throws -> Void) throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: "roots-\(UUID())")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

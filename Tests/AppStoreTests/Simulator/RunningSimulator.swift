@@ -14,11 +14,9 @@ struct RunningSimulator {
   let port: Int
   let process: Process
   private let output: Pipe
-  /// Finishes when the process exits.
   private let exit: AsyncStream<Never>
   let transport: HTTPTransport
 
-  /// Runs the simulator with a world during the body.
   static func run<Result>(
     world: String, _ arguments: String..., isolation: isolated (any Actor)? = #isolation,
     body: (RunningSimulator) async throws -> Result
@@ -77,7 +75,6 @@ struct RunningSimulator {
     await terminate()
   }
 
-  /// Stops the process and waits for its end.
   func terminate() async {
     process.terminate()
     // Not `waitUntilExit`, which blocks a thread: a simulator started at the same time inherits the socket that signals
@@ -102,7 +99,6 @@ struct RunningSimulator {
     try await client().verify(payload: payload, sharedSecret: secret.map { Secret($0) }, first: first)
   }
 
-  /// Calls the simulator's control interface and returns the fields of its answer.
   @discardableResult
   func control(_ path: String, _ body: String? = nil) async throws -> [String: Any] {
     var request = HTTPClientRequest(url: "http://127.0.0.1:\(port)/simulator/\(path)")

@@ -1,6 +1,5 @@
 import Foundation
 
-/// A small world for the simulator, and its payloads.
 enum SimulatedWorld {
   static let game = payload(1)
   static let sandboxGame = payload(2)
@@ -19,7 +18,6 @@ enum SimulatedWorld {
 
   static func payload(_ number: Int) -> String { payload(UInt8(number)) }
 
-  /// - Parameter refundDate: of the non-consumable, as JSON.
   static func json(refundDate: String = "null") -> String {
     """
     {"apps":[{"bundleId":"com.example.game","appAppleId":1234567890},

@@ -3,14 +3,12 @@ import Foundation
 import Reconciliation
 import Testing
 
-/// The options of a simulated world, as our own clients see them.
 @Suite(.timeLimit(.minutes(10)))
 struct SimulatorOptionsTests {
   /// 2026-11-18T00:00:00Z.
   private static let start: Int64 = 1_795_017_600_000
   private static let hour: Int64 = 3_600_000
 
-  /// A simulator with both of its root certificates.
   struct Setting {
     var client: ServerAPIClient
     var simulator: RunningSimulator

@@ -3,7 +3,6 @@ import Foundation
 import Reconciliation
 import Testing
 
-/// The client against the simulator, each testing the other.
 @Suite(.timeLimit(.minutes(10)))
 struct SimulatorTests {
   private static let token = Statement<String?>.says("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11")

@@ -61,7 +61,6 @@ struct ProxyRulesTests {
     #expect(!text.contains("hunter2"))
   }
 
-  /// The client sends CONNECT to the proxy, and nothing past it.
   @Test(.timeLimit(.minutes(10))) func everyCallGoesThroughTheProxy() async throws {
     try await ScriptedServer.run(["api.storekit.apple.com:443": [.http(502, [])]]) { proxy, port in
       let transport = HTTPTransport(

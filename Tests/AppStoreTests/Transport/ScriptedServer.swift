@@ -6,11 +6,8 @@ import Synchronization
 /// A server on loopback with scripted replies per path, byte by byte.
 final class ScriptedServer: Sendable {
   enum Reply: Sendable {
-    /// Sends the bytes and keeps the connection.
     case bytes([UInt8])
-    /// Sends the bytes and closes the connection.
     case bytesThenEnd([UInt8])
-    /// Sends a response with this body slowly.
     case dripping([UInt8])
     case silence
 
@@ -45,7 +42,6 @@ final class ScriptedServer: Sendable {
 
   var connections: Int { state.withLock { $0.connections } }
 
-  /// Runs the server during the body.
   /// - Parameter script: replies by path, in order; the last one is repeated.
   static func run<Result>(
     _ script: [String: [Reply]], isolation: isolated (any Actor)? = #isolation,

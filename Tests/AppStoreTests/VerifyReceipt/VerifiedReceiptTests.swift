@@ -3,7 +3,6 @@ import Testing
 
 @testable import AppStore
 
-/// Answers to genuine receipts, as literal JSON in Apple's two forms.
 struct VerifiedReceiptTests {
   private static let received = Instant(seconds: 1_795_212_000)
   private static let asked = Instant(milliseconds: 1_795_211_999_123)

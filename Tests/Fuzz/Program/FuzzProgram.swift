@@ -2,7 +2,6 @@
   import ArgumentParser
   import Foundation
 
-  /// Decodes generated inputs until the requested number or a violation.
   @main
   struct FuzzProgram: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -58,7 +57,6 @@
       String(repeating: " ", count: max(1, width - text.count)) + text
     }
 
-    /// The peak of resident memory in megabytes.
     private var peak: Int {
       var usage = rusage()
       getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
