@@ -10,7 +10,6 @@ package struct BaseNight: Hashable, Sendable {
   /// False if no complete night exists.
   package var isComplete: Bool
 
-  /// The base night of a report. A report on several days is compared with the night before its first day.
   package static func before(
     _ asOf: Instant, period: Period, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> BaseNight? {

@@ -11,7 +11,6 @@ package enum CriticalEvidence {
     return finding.evidenceCheckedAt.map { $0 < asOf } ?? true
   }
 
-  /// The identities of critical findings left open by runs of earlier as-ofs.
   package static func open(
     before asOf: Instant, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<Identifier> {
@@ -28,7 +27,7 @@ package enum CriticalEvidence {
   package struct Proof: Sendable {
     package var subject: CheckSubject
     package var receivedAt: Instant
-    /// Outcome, reason and dueness only.
+    /// Only outcome, reason and dueness are set.
     package var state: ProofState
     /// False if this run asked without an answer.
     package var isAskable: Bool

@@ -184,7 +184,6 @@ package enum EvidenceTable {
     return sorted.compactMap { facts[$0].flatMap { TransactionRecord.folding($0) } }
   }
 
-  /// The fact in a row of `columns` without its first four.
   package static func fact(_ row: PostgresRow) throws(PostgresError) -> TransactionFact { try fact(fields: row) }
 
   private static func fact(fields row: some NamedFields) throws(PostgresError) -> TransactionFact {

@@ -28,7 +28,7 @@ package enum ForgottenRun {
     return nil
   }
 
-  /// Undoes the run. Part of the caller's transaction, under the run's lock.
+  /// Runs in the caller's transaction, under the run's lock.
   package static func forget(
     runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Summary {

@@ -16,7 +16,6 @@ package struct Migrator {
     Migration(version: 1, name: "schema", sql: String(decoding: PackageResources._001_schema_sql, as: UTF8.self))
   ]
 
-  /// The advisory lock for schema changes: two numbers that no other program is likely to use.
   package static let lockKey: (Int64, Int64) = (0x6E69_6768, 0x6D69_6772)
 
   /// Applies missing migrations and restores changed definitions. Safe to repeat and to run concurrently. Throws 55P03

@@ -90,7 +90,6 @@ package enum Partitions {
   }
 }
 
-/// Decides which old facts about one transaction are kept.
 package enum EvidenceRetention {
   package struct Statement {
     package var id: Int64

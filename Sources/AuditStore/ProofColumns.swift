@@ -33,7 +33,6 @@ extension Dueness {
 }
 
 extension ProofState {
-  /// The columns of `init(_:from:)`, for `night_audit.receipt_checks` aliased `c`.
   package static let columns = """
     c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, c.attempts, \
     c.last_attempt, c.due_from, c.due_until, c.due_rank, c.unanswered_since, c.answered_at, \

@@ -8,7 +8,6 @@ package struct ProofLink {
   package var id: Identifier
   package var key: TransactionKey
 
-  /// The query for transactions in receipts, in the byte order of receipt IDs.
   package static func ofReceipts(where restriction: String = "TRUE") -> String {
     """
     SELECT l.subject_id, l.environment, l.transaction_id FROM night_audit.receipt_transactions l

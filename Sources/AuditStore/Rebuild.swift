@@ -20,7 +20,6 @@ package struct Rebuild {
     package var isNightNeeded = false
     package var isMended = false
 
-    /// True if the stored rows follow from the evidence.
     package var agrees: Bool {
       missingTransactions + surplusTransactions + differentTransactions + missingLinks + surplusLinks == 0
         && steering.isEmpty

@@ -51,7 +51,6 @@ package struct RunLock: Sendable {
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     """
 
-  /// The holder's host, process and start in words; nil if the lock is free.
   package static func holder(_ session: PostgresSession) async throws -> String? {
     let rows = try await session.execute(
       """

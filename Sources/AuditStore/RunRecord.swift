@@ -142,7 +142,6 @@ package struct RunRecord: Sendable {
       ])
   }
 
-  /// Saves the open findings of a night, by kind and currency.
   package func save(_ findings: FindingsSummary, on connection: borrowing BlockingConnection) throws(PostgresError) {
     var kinds: [String?] = []
     var severities: [String?] = []

@@ -177,7 +177,6 @@ package struct SchemaDefinitions {
 
   // MARK: - Views
 
-  /// Compares the server's form of the view's query with that of the stored view.
   private func viewDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
     // Without this right the comparison is skipped; the doctor reports that.
     let mayCompare = try connection.execute("SELECT has_database_privilege(current_database(), 'TEMPORARY')")

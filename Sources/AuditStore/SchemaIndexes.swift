@@ -5,7 +5,6 @@ package struct SchemaIndex: Hashable, Sendable {
   package var name: String
   package var statement: String
 
-  /// All indexes of the schema, except those of keys.
   package static let all = Migrator.migrations.flatMap { SQLScript.statements($0.sql) }.compactMap { text in
     let statement = SQLScript.onOneLine(text)
     return statement.firstMatch(of: /^CREATE (?:UNIQUE )?INDEX (\w+) ON night_audit\./)

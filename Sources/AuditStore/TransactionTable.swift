@@ -2,7 +2,6 @@ import Postgres
 import Reconciliation
 import Streams
 
-/// Reads and writes the table `transactions`.
 package enum TransactionTable {
   /// The columns of `record(_:)`, without those that no rule uses; `wholeColumns` appends them.
   private static let names = [
@@ -158,7 +157,6 @@ package enum TransactionTable {
     return TransactionRecord(contents)
   }
 
-  /// Stored records with all columns.
   static func stored(
     _ keys: Set<TransactionKey>, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionKey: TransactionRecord] {
@@ -194,7 +192,6 @@ package enum TransactionTable {
       on: connection)
   }
 
-  /// Writes folded records into a table with the columns of `transactions`.
   static func write(
     _ records: [TransactionRecord], into table: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {

@@ -6,7 +6,6 @@ import Run
 /// Business days since the last night that no report of all orders covers. Their refunds are in no file. Their night is
 /// missing, its report is gone, or `report.timeZone` has changed.
 package enum UncoveredDays {
-  /// The days, earliest first.
   package static func before(
     _ period: Period, asOf: Instant, in zone: TimeZone, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {

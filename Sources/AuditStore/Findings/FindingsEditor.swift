@@ -208,12 +208,10 @@ package struct FindingsEditor: Sendable {
     return Set(found.values.flatMap { $0 }).sorted()
   }
 
-  /// Fewer digits are too easily ambiguous.
   fileprivate static let fewestDigits = 4
   private static let digits = Set("0123456789abcdef".utf8)
 }
 
-/// The reason why a command about findings did nothing.
 package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
   case unknown([String])
   case ambiguous([String])

@@ -1,7 +1,6 @@
 import Postgres
 import Reconciliation
 
-/// Selects stored findings for a command.
 package struct FindingsFilter: Sendable {
   package enum State: String, CaseIterable, Sendable {
     case open
@@ -63,7 +62,6 @@ package struct FindingsFilter: Sendable {
     return (terms.isEmpty ? "TRUE" : terms.joined(separator: " AND "), parameters)
   }
 
-  /// True for a decimal number such as `4.99`.
   package static func isAmount(_ text: String) -> Bool {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     return text.utf8.count <= 30 && (1...2).contains(parts.count)

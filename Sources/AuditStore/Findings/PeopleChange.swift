@@ -9,7 +9,6 @@ package enum PeopleDecision: Hashable, Sendable {
   case status(FindingStatus)
   case owner(String?)
   case remark(String?)
-  /// The due date, such as `2026-12-01`.
   case due(String?)
 
   /// The event in `finding_events`, and the name of the column.
@@ -119,7 +118,6 @@ package enum PeopleText {
     try plain(text, "owner", longest: longestOwner, isOneLine: true)
   }
 
-  /// A day such as `2026-12-01`; nil if empty. Throws `Refusal`.
   package static func due(_ text: String) throws(Refusal) -> String? {
     let plain = text.trimmingCharacters(in: .whitespacesAndNewlines)
     if plain.isEmpty { return nil }
@@ -129,7 +127,6 @@ package enum PeopleText {
     return plain
   }
 
-  /// A remark; nil if empty. Throws `Refusal`.
   package static func remark(_ text: String) throws(Refusal) -> String? {
     try plain(text, "remark", longest: longestRemark, isOneLine: false)
   }

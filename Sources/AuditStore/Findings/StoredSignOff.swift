@@ -33,7 +33,7 @@ package struct StoredSignOff: Hashable, Sendable {
     return found
   }
 
-  /// Adds the sign-off to those of the run. `changeId` is a UUID for `findings undo`.
+  /// - Parameter changeId: a UUID for `findings undo`.
   package func record(
     ofRun runId: String, by actor: String, changeId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {

@@ -7,7 +7,6 @@ import Reconciliation
 /// Wanted for unclaimed or double payments, for upgrades without a known successor, and for a sample: one error is
 /// seldom a customer's only one. Get Transaction History includes refunds. Earlier decisions play no part.
 package struct CustomerHistories: Sendable {
-  /// One customer of this number is in a night's sample.
   private static let customersToASample = 256
   private static let largestSample = 50
 

@@ -13,7 +13,6 @@ package struct SweepCursor: Hashable, Sendable {
     }
   }
 
-  /// A time that Apple's notification history no longer covers.
   package struct Gap: Hashable, Sendable {
     package var start: Instant
     package var end: Instant

@@ -11,7 +11,6 @@ package struct SweepTable: Sendable {
 
   package init(bundleId: String) { self.bundleId = bundleId }
 
-  /// The cursors of all types, including new ones.
   package func cursors(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [SweepCursor] {
     let rows = try connection.execute(
       """

@@ -45,7 +45,6 @@ package enum Trail {
     try connection.execute("SELECT night_audit.cover_answers($1::uuid)", [.text(run)])
   }
 
-  /// Records that this database takes over the report folders of another database's runs.
   static func appendAdopted(_ runs: [String], on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute(
       "SELECT night_audit.record_adopted($1::text[]::uuid[])", [.textArray(runs.map { $0 })])

@@ -3,7 +3,6 @@ import Foundation
 import Postgres
 import Run
 
-/// A stored entry of the trail.
 package struct TrailEntry: Sendable {
   /// Rows of a table with consecutive IDs, recorded in one month.
   package struct Segment: Sendable, Decodable, Hashable {

@@ -5,7 +5,6 @@ import Run
 
 /// Verifies that everything the trail covers is unchanged. All digests are computed in this process.
 package struct TrailVerification: Sendable {
-  /// The result for one subject.
   package struct Check: Hashable, Sendable {
     package var subject: String
     /// The first mismatch; nil if there is none.
@@ -21,7 +20,6 @@ package struct TrailVerification: Sendable {
     (name: "finding_events", key: "event_id"), (name: "run_events", key: "event_id"),
   ]
 
-  /// Verifies the chain and all that it covers.
   package static func whole(on connection: borrowing BlockingConnection) throws -> TrailVerification {
     var verification = try TrailVerification(entriesOn: connection)
     guard verification.isProven else { return verification }
@@ -103,7 +101,6 @@ package struct TrailVerification: Sendable {
 
   // MARK: - Append-only tables
 
-  /// The first mismatch in the chain or in a table that it covers.
   func problem(of table: String, on connection: borrowing BlockingConnection) throws -> String? {
     if let problem = checks.first(where: { $0.problem != nil })?.problem { return problem }
     for covered in TrailVerification.tables where covered.name == table {
@@ -255,7 +252,6 @@ package struct TrailVerification: Sendable {
     return Check(subject: "runs (\(newest.count) rows)")
   }
 
-  /// Verifies that a run is as its newest entry left it.
   package func prove(run runId: String, on connection: borrowing BlockingConnection) throws -> Check {
     guard let entry = newest(ofRun: runId) else {
       return Check(subject: "run \(runId)", problem: "is in no entry of the trail; night-audit did not record it")
