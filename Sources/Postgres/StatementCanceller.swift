@@ -14,8 +14,8 @@ final class StatementCanceller: Sendable {
     var request: DispatchGroup?
   }
 
-  /// libpq's copy of address and key. nonisolated(unsafe) is sound, because it never changes and `PQcancel` only reads
-  /// it.
+  /// libpq's copy of address and key, so that no other thread touches the connection. nonisolated(unsafe) is sound,
+  /// because the copy does not change until `deinit` and `PQcancel` only reads it.
   private nonisolated(unsafe) let request: OpaquePointer?
   private let state = Mutex(State())
   private let queue = DispatchQueue(label: "night-audit.postgres.cancel")

@@ -5,7 +5,8 @@ import X509
 
 /// A path of leaf, intermediate and trusted root, the only shape that Apple signs with. A value exists only if every
 /// signature holds, the intermediate is an authority, and both have Apple's marker extensions; without the markers any
-/// developer certificate would pass. `covers` checks the dates, because one path signs data of many.
+/// developer certificate would pass. The root's own signature is not checked, because an installed root is trusted.
+/// `covers` checks the dates, because one path signs data of many.
 struct AppleCertificatePath: Sendable {
   let leafKey: Certificate.PublicKey
   let usesSHA1: Bool

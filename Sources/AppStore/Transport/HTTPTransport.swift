@@ -86,6 +86,7 @@ package struct HTTPTransport: Sendable {
     return transport
   }
 
+  /// Closes the connections. Must be called once, after the last exchange.
   package func shutdown() async {
     // It fails only if it was shut down before.
     for client in clients.values { try? await client.shutdown() }
@@ -98,6 +99,7 @@ package struct HTTPTransport: Sendable {
     let first = await withTaskGroup(of: Result<HTTPReply, HTTPFailure>?.self) { group in
       group.addTask { await exchange(request) }
       group.addTask {
+        // Cancelled as soon as the response is complete.
         do { try await Task.sleep(for: timeout) } catch { return nil }
         return .failure(.unreachable("timeout"))
       }

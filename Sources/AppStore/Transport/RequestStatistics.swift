@@ -39,7 +39,8 @@ package final class RequestStatistics: Sendable {
 
   package struct Counts: Hashable, Sendable {
     package fileprivate(set) var requests: [Group: Int] = [:]
-    /// The number of responses within each bound, cumulative. Requests without a response are excluded.
+    /// The number of responses within each bound, cumulative. Requests without a response are excluded, because their
+    /// duration is the timeout.
     package fileprivate(set) var cumulative = Array(repeating: 0, count: bounds.count)
     package fileprivate(set) var replies = 0
     package fileprivate(set) var seconds = 0.0
