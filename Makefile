@@ -8,12 +8,13 @@ INPUTS ?= 1000000
 SEED ?= 1
 NIGHTS ?= 1000
 SAMPLE ?= 0
+SEEDS ?= 200
 
 # Links Swift's runtime statically, because the program runs on hosts without Swift.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts test-package fuzz torture torture-proof mutation build install install-files deb sbom lint bench clean
+.PHONY: help demo test test-real-parts test-package fuzz torture torture-proof mutation evaluate build install install-files deb sbom lint bench clean
 
 help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
@@ -25,6 +26,7 @@ help:
 	@echo 'make torture   NIGHTS=1000 nights at least of each kind of trouble, and hostile bytes, drawn from SEED=1 (hours)'
 	@echo 'make torture-proof   puts known faults back, one by one, to see that the harness finds them'
 	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
+	@echo 'make evaluate  SEEDS=200 shops with known truth, and 40 slips of a mapping: precision, recall, held nights'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, man pages, completions, documentation, cron examples, below PREFIX=$(PREFIX)'
 	@echo 'make deb       Debian package in .build/deb'
@@ -71,7 +73,13 @@ test-package: deb
 	Tests/RealParts/package.sh .build/deb/night-audit_*.deb
 	Tests/RealParts/image.sh .build/deb/night-audit_*.deb
 
-# Builds an executable that no other target builds. Tests/Fuzz/README.md describes its use with LLVM's libFuzzer.
+# Builds an executable that no other target builds. Tests/Fuzz/README.md describes its use with LLVM's libFuzzer.# The tables of the page Evaluation.
+evaluate:
+	@Tests/Demo/requirements.sh test
+	@Tests/Demo/build.sh $(RELEASE)
+	Tests/Evaluation/evaluate.py --seeds $(SEEDS) --page Sources/night-audit/Documentation.docc/Evaluation.md "$$($(RELEASE) --show-bin-path)"
+
+
 fuzz: export DEVELOPER_TOOLS = 1
 fuzz: export SWIFT_BACKTRACE = enable=no
 fuzz:

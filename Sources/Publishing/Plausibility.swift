@@ -51,9 +51,14 @@ package struct NightFigures: Equatable, Sendable {
   }
 
   package mutating func add(_ finding: Finding, wasOpen: Bool) {
-    if finding.kind == .badRow, finding.subject.kind == .order { badRows.add(finding.example) }
+    let order = finding.orderId ?? (finding.subject.kind == .order ? finding.subject.id : nil)
+    if finding.kind == .badRow, let order,
+      counted[.badRow, default: []].insert(order).inserted
+    {
+      badRows.add(finding.example)
+    }
     if wasOpen {
-      openBefore += finding.kind == .unreportedByShop ? 0 : 1
+      openBefore += finding.kind.closesWithoutTheShop ? 0 : 1
       return
     }
     if let atStake = finding.atStake { add(atStake, of: finding) }
@@ -74,9 +79,9 @@ package struct NightFigures: Equatable, Sendable {
     largest[atStake.currency] = Array(known.prefix(3))
   }
 
-  /// Findings of Apple's sales reports do not count, because Apple's corrections close them.
+  /// Findings that Apple's answers and corrected reports close do not count.
   package mutating func add(closing finding: Finding) {
-    guard finding.kind != .unreportedByShop else { return }
+    guard !finding.kind.closesWithoutTheShop else { return }
     openBefore += 1
     closing.add(finding.example)
   }
@@ -114,8 +119,9 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
       "\(sample.count) of \(total) \(kind == .orphanDelivery ? "deliveries" : "orders") would newly have the finding "
         + "“\(kind.title)”: look \(kind.likelyCause)." + Self.words(sample.examples)
     case .badRows(let sample, let total):
-      "\(sample.count) of \(total) orders have rows that break the contract: look at what changed in the view or table "
-        + "orders; night-audit doctor names columns and types." + Self.words(sample.examples)
+      "\(sample.count) of \(total) orders have rows that break the contract, in orders, receipts or deliveries: look at "
+        + "what changed in these views or tables; night-audit doctor names columns and types."
+        + Self.words(sample.examples)
     case .closings(let sample, let total):
       "\(sample.count) of \(total) open findings would close at once. A mended view does this: if one was mended, release "
         + "the night with --accept; else look whether orders, receipts and deliveries are still there."
@@ -134,6 +140,9 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension FindingKind {
+  /// True if Apple's answers after an outage, or its corrected reports, close findings of this kind in any number.
+  fileprivate var closesWithoutTheShop: Bool { self == .stuckUnconfirmed || self == .unreportedByShop }
+
   /// The first thing to check if many orders have the finding at once.
   fileprivate var likelyCause: String {
     switch self {

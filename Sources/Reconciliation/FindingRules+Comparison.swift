@@ -43,8 +43,9 @@ extension FindingRules {
     }
     considerLapse(of: transaction, isServed: !standing.isEmpty)
     if let sold = transaction.saleDate, !transaction.isLaterPeriod, order.createdAt - sold > rules.matchWindow {
+      let isOld = order.createdAt - sold > .days(30)
       add(
-        .purchasePredatesOrder, on: transaction,
+        .purchasePredatesOrder, atStake: isOld ? order.amount : nil, on: transaction, severity: isOld ? .major : nil,
         "Apple's purchase is \((order.createdAt - sold).words) older than the order.")
       leaveToPeople("Apple's purchase is so much older than the order that it may have paid for another one.")
     } else {

@@ -280,7 +280,7 @@ extension Scenario {
       let expiry = story.scene.time + .days(30)
       // Only for subscriptions do old receipts show that there was no refund.
       story.sells(Ware.vip)
-      let order = story.sell(order: { $0.status = .refunded }, transaction: { $0.expiresDate = expiry })
+      let order = story.sell(tellsAll: true, order: { $0.status = .refunded }, transaction: { $0.expiresDate = expiry })
       story.expect(order, .settled, .refundOnlyHere)
     },
     Scenario(

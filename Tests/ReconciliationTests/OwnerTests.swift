@@ -242,6 +242,17 @@ import Testing
     #expect(finding?.severity == .critical && finding?.atStake == .of(8_910))
   }
 
+  @Test(
+    "A purchase more than 30 days older than its order puts the amount at stake",
+    arguments: [(Int64(29), Severity.minor), (31, .major)])
+  func oldPurchase(days: Int64, severity: Severity) {
+    var scene = Scene()
+    scene.delivery(
+      of: scene.paidOrder(transaction: { $0.purchaseDate = $0.purchaseDate.map { $0 - .days(days) } }))
+    let finding = scene.world.audited().findings.first { $0.kind == .purchasePredatesOrder }
+    #expect(finding?.severity == severity && finding?.atStake == (severity == .major ? .of(990) : nil))
+  }
+
   @Test("An offer is no excuse for another amount where Apple states the price")
   func freeCode() {
     var scene = Scene()

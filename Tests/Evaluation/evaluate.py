@@ -1,0 +1,404 @@
+#!/usr/bin/env python3
+"""Measures the whole program over seeded shops with known truth.
+
+usage: evaluate.py BINARIES [--seeds N] [--page FILE]
+
+1. Healthy shops: recall and precision for each kind of finding, false accusations, nights that were held.
+2. Slips: one column of a shop is mapped wrong in each of 40 ways. Is the night held or refused?
+
+--page replaces the table between the two marker lines of a page.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import copy
+import csv
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Benchmarks"))
+import cluster as postgres  # noqa: E402
+
+from slips import SLIPS  # noqa: E402
+
+AS_OF = "2026-11-20T03:00:00Z"
+NEXT = "2026-11-21T03:00:00Z"
+ORDERS = 600
+HELD, INCOMPLETE, REFUSED = 4, 3, 78
+
+
+class Shop:
+    """A sample shop with its database and its simulated Apple."""
+
+    def __init__(self, evaluation, name, seed, with_key=False):
+        self.evaluation, self.name, self.credentials = evaluation, name, None
+        self.directory = os.path.join(evaluation.work, name)
+        self.reports = os.path.join(self.directory, "reports")
+        self.simulator = None
+        subprocess.run(
+            [evaluation.program("app-store-simulator"), "sample-shop", "--directory", self.directory]
+            + ["--orders", str(ORDERS), "--seed", str(seed), "--as-of", AS_OF] + ["--quiz"] * with_key,
+            check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+        if with_key:
+            self.world(self.give_key)
+        with open(os.path.join(self.directory, "expected.json"), encoding="utf-8") as file:
+            self.expected = json.load(file)
+
+    def give_key(self, world):
+        """All apps are asked through the App Store Server API, with the key of the sample's second app."""
+        key = next(app for app in world["apps"] if "keyId" in app and "publicKey" in app)
+        for app in world["apps"]:
+            app.update({name: key[name] for name in ("issuerId", "keyId", "publicKey")})
+        file = os.path.join(self.directory, "SubscriptionKey_QUIZKEY.p8")
+        self.credentials = f"issuerId: {key['issuerId']}, keyId: {key['keyId']}, privateKeyFile: {file}"
+
+    def world(self, change):
+        """Changes Apple's side before the simulator starts."""
+        path = os.path.join(self.directory, "world.json")
+        with open(path, encoding="utf-8") as file:
+            world = json.load(file)
+        change(world)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(world, file)
+
+    def __enter__(self):
+        directory = self.directory
+        port = os.path.join(directory, "port")
+        self.log = open(os.path.join(directory, "simulator.log"), "wb")
+        self.simulator = subprocess.Popen(
+            [self.evaluation.program("app-store-simulator"), "--world", os.path.join(directory, "world.json")]
+            + ["--port-file", port, "--root-certificate", os.path.join(directory, "root.pem")],
+            stdout=self.log, stderr=self.log, preexec_fn=postgres.die_with_parent(9))  # fmt: skip
+        while not (os.path.exists(port) and os.path.getsize(port)):
+            if self.simulator.poll() is not None:
+                raise SystemExit(f"The simulator of {self.name} ended. See {directory}/simulator.log.")
+            time.sleep(0.02)
+        with open(port, encoding="utf-8") as file:
+            self.apple = f"http://127.0.0.1:{file.read().strip()}"
+        self.evaluation.psql("postgres", f'CREATE DATABASE "{self.name}" TEMPLATE plain')
+        self.configure(self.name)
+        self.psql("".join(
+            f"\\copy sales.{name} from '{directory}/{name}.csv' (format csv, header)\n"
+            for name in ("orders", "receipts", "deliveries")) + "ANALYZE;")  # fmt: skip
+        if self.credentials:
+            self.sign_receipts()
+        return self
+
+    def sign_receipts(self):
+        """Replaces each app receipt by the signed transaction that a client of today sends."""
+        with open(os.path.join(self.directory, "world.json"), encoding="utf-8") as file:
+            known = {one["payload"]: one for one in json.load(file)["receipts"]}
+        connection = http.client.HTTPConnection(self.apple.removeprefix("http://"))
+        changes = []
+        with open(os.path.join(self.directory, "orders.csv"), encoding="utf-8", newline="") as file:
+            stated = {row["order_id"]: row["transaction_id"] for row in csv.DictReader(file)}
+        with open(os.path.join(self.directory, "receipts.csv"), encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                one = known.get(row["payload"])
+                if one is None or one["kind"] != "app" or not one["transactions"]:
+                    continue
+                chosen = stated.get(row["order_id"])
+                transaction = chosen if chosen in one["transactions"] else one["transactions"][0]
+                wanted = {"form": "signed", "transactions": [transaction], "environment": one["environment"]}
+                connection.request("POST", "/simulator/payload", json.dumps(wanted))
+                answer = connection.getresponse()
+                text = answer.read().decode()
+                if answer.status != 200:
+                    raise SystemExit(f"The simulator signs no receipt: {text}")
+                changes.append(f"('{row['receipt_id']}', '{json.loads(text)['payload']}')")
+        self.psql(f"UPDATE sales.receipts r SET payload = v.payload FROM (VALUES {', '.join(changes)}) AS v (id, payload) "
+                  "WHERE v.id = r.receipt_id;\nANALYZE;")  # fmt: skip
+
+    def __exit__(self, *_):
+        self.simulator.kill()
+        self.simulator.wait()
+        self.log.close()
+
+    def configure(self, database):
+        os.makedirs(os.path.join(self.directory, "roots"), exist_ok=True)
+        root = os.path.join(self.directory, "root.pem")
+        if os.path.exists(root):
+            os.replace(root, os.path.join(self.directory, "roots", "root.pem"))
+        with open(os.path.join(self.directory, "test-users.txt"), encoding="utf-8") as file:
+            users = json.dumps(file.read().split())
+        self.database = database
+        self.configuration = os.path.join(self.directory, f"{database}.yaml")
+        credentials = self.credentials or f"sharedSecretFile: {self.directory}/shared-secret"
+        apps = {"game": "appAppleId: 1234567890", "quiz": "appAppleId: 1234567892"} if self.credentials else {"game": ""}
+        one = ", ".join(
+            f"{app}: {{bundleId: com.example.{app}, {credentials}{', ' + more if more else ''}}}" for app, more in apps.items())
+        with open(self.configuration, "w", encoding="utf-8") as file:
+            file.write(f"""\
+database: {{url: "{self.evaluation.conninfo(database)}"}}
+appstore:
+  apps: [{", ".join(apps)}]
+  productionUrl: {self.apple}/production
+  sandboxUrl: {self.apple}/sandbox
+  verifyReceiptUrl: {self.apple}/production/verifyReceipt
+  verifyReceiptSandboxUrl: {self.apple}/sandbox/verifyReceipt
+  rootCertificates: {self.directory}/roots
+  pinRoots: false
+  requestsPerSecond: 10000
+app: {{{one}}}
+audit: {{testUsers: {users}}}
+report: {{directory: {self.reports}, formats: csv}}
+""")
+
+    def over(self, database):
+        """The same shop and Apple over a copy of the database, with reports of its own."""
+        shop = copy.copy(self)
+        shop.reports = os.path.join(self.directory, f"reports-{database}")
+        shop.configure(database)
+        return shop
+
+    def psql(self, script):
+        self.evaluation.psql(self.database, script)
+
+    def night_audit(self, *arguments):
+        return subprocess.run(
+            [self.evaluation.program("night-audit"), *arguments, "--config", self.configuration],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.directory)  # fmt: skip
+
+    def findings(self, day="2026-11-19", severe=False):
+        """The open findings of a night as pairs of subject and kind."""
+        with open(os.path.join(self.reports, day, "findings.csv"), encoding="utf-8", newline="") as file:
+            return {
+                (row["delivery_id"] if row["kind"] == "orphan_delivery" else
+                 row["order_id"] or row["transaction_id"] or row["delivery_id"] or row["receipt_id"], row["kind"])
+                for row in csv.DictReader(file)
+                if not severe or row["severity"] != "minor"
+            }  # fmt: skip
+
+    def truth(self):
+        pairs = {(order, kind) for order, one in self.expected["orders"].items() for kind in one["findings"]}
+        return pairs | set(self.expected["unowned"].items())
+
+
+class Evaluation:
+    def __init__(self, binaries, cluster):
+        self.binaries, self.cluster = os.path.abspath(binaries), cluster
+        self.work = os.path.join(cluster.directory, "shops")
+        os.mkdir(self.work)
+        self.psql("postgres", "CREATE DATABASE plain")
+        done = subprocess.run(
+            [self.program("night-audit"), "init", "--with-sales-schema"],
+            env={**os.environ, "NIGHT_AUDIT_DATABASE_URL": self.conninfo("plain"), "NIGHT_AUDIT_APPSTORE_APPS": "game",
+                 "NIGHT_AUDIT_APP_GAME_BUNDLE_ID": "com.example.game"},
+            cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # fmt: skip
+        if done.returncode:
+            raise SystemExit(done.stdout)
+
+    def program(self, name):
+        return os.path.join(self.binaries, name)
+
+    def conninfo(self, database):
+        return f"host={self.cluster.directory} user=benchmark dbname={database}"
+
+    def psql(self, database, script):
+        self.cluster.psql(database, script=script)
+
+    def rows(self, database, query):
+        done = subprocess.run(
+            [f"{self.cluster.programs}/psql", "--no-psqlrc", "--tuples-only", "--no-align", "--command", query],
+            check=True, stdout=subprocess.PIPE, text=True, env=self.cluster.environment(database))  # fmt: skip
+        return done.stdout.split()
+
+
+# Healthy shops. Each shape changes the shop, its truth, or the nights before the one that is measured.
+
+
+def first_night(shop):
+    with shop:
+        return shop.night_audit("run", "--as-of", AS_OF)
+
+
+def fraud(shop):
+    """2 % of the orders are another user's purchase, ordered again five minutes later and delivered."""
+    with shop:
+        healthy = [o for o, one in shop.expected["orders"].items() if one["disposition"] == "settled" and not one["findings"]]
+        victims = healthy[:: max(1, len(healthy) // (ORDERS // 50))][: ORDERS // 50]
+        chosen = ", ".join(f"'{order}'" for order in victims)
+        shop.psql(f"""
+            INSERT INTO sales.orders SELECT 'thief-' || order_id, 'thief-' || order_id, bundle_id, product_id, quantity, amount,
+              currency, 'verified', transaction_id, NULL, created_at + interval '5 min', verified_at + interval '5 min',
+              updated_at + interval '5 min' FROM sales.orders WHERE order_id IN ({chosen}) AND transaction_id IS NOT NULL;
+            INSERT INTO sales.deliveries SELECT 'thief-' || order_id, order_id, user_id, product_id, quantity,
+              created_at + interval '1 min', NULL FROM sales.orders WHERE order_id LIKE 'thief-%';
+            """)
+        for order in shop.evaluation.rows(shop.database, "SELECT order_id FROM sales.orders WHERE order_id LIKE 'thief-%'"):
+            shop.expected["orders"][order] = {"findings": ["delivered_not_paid", "duplicate_claim"]}
+        return shop.night_audit("run", "--as-of", AS_OF)
+
+
+def refund_wave(shop):
+    """Apple refunds 5 % of the orders in the last day; neither the shop nor the goods know."""
+    orders = {}
+    with open(os.path.join(shop.directory, "orders.csv"), encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            one = shop.expected["orders"].get(row["order_id"])
+            if row["transaction_id"] and row["status"] == "verified" and one == {"disposition": "settled", "findings": []}:
+                orders[row["transaction_id"]] = row["order_id"]
+    wave = set(list(orders)[:: max(1, len(orders) // (ORDERS // 20))][: ORDERS // 20])
+
+    def refund(world):
+        for transaction in world["transactions"]:
+            # verifyReceipt never shows the refund of a consumable.
+            if transaction["transactionId"] in wave and transaction["type"] != "Consumable":
+                transaction["revocationDate"] = 1_795_100_400_000
+                transaction["revocationReason"] = 0
+                one = shop.expected["orders"][orders[transaction["transactionId"]]]
+                one["findings"] = ["refund_not_booked", "refunded_still_delivered"]
+
+    shop.world(refund)
+    return first_night(shop)
+
+
+def promotion(shop):
+    """The night has the orders of twenty days."""
+    with shop:
+        earlier = shop.night_audit("run", "--as-of", "2026-10-31T03:00:00Z")
+        if earlier.returncode not in (0, INCOMPLETE):
+            return earlier
+        return shop.night_audit("run", "--as-of", AS_OF)
+
+
+def after_outage(shop):
+    """Apple did not answer in the night before."""
+    with shop:
+        apple = shop.apple
+        shop.apple = "http://127.0.0.1:9"
+        shop.configure(shop.database)
+        shop.night_audit("run", "--as-of", "2026-11-19T03:00:00Z", "--max-duration", "5s")
+        shop.apple = apple
+        shop.configure(shop.database)
+        return shop.night_audit("run", "--as-of", AS_OF)
+
+
+SHAPES = [first_night, fraud, refund_wave, promotion, after_outage]
+
+
+def healthy(evaluation, seed):
+    shape = SHAPES[seed % len(SHAPES)]
+    shop = Shop(evaluation, f"seed-{seed}", seed)
+    done = shape(shop)
+    found = None if done.returncode not in (0, INCOMPLETE) else shop.findings()
+    evaluation.psql("postgres", f'DROP DATABASE "{shop.name}"')
+    return shape.__name__, seed, done, found, shop.truth()
+
+
+def slipped(base, index):
+    """The exit statuses of doctor, of a first night and of a later night with this slip, and orders falsely accused."""
+    evaluation, (name, script) = base.evaluation, SLIPS[index]
+    statuses, accused = [], 0
+    for template, as_of, day in ((base.name, AS_OF, "2026-11-19"), (f"{base.name}-audited", NEXT, "2026-11-20")):
+        database = f"{template}-{index}"
+        evaluation.psql("postgres", f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+        shop = base.over(database)
+        shop.psql(f"{script};\nANALYZE;")
+        if template == base.name:
+            statuses.append(shop.night_audit("doctor").returncode)
+        statuses.append(shop.night_audit("run", "--as-of", as_of).returncode)
+        if statuses[-1] in (0, INCOMPLETE):
+            accused = max(accused, len({one for one, _ in shop.findings(day, severe=True) - base.ordinary}))
+        evaluation.psql("postgres", f'DROP DATABASE "{database}"')
+    return name, statuses, accused
+
+
+def slips(evaluation, pool, with_key):
+    base = Shop(evaluation, "key" if with_key else "secret", 1, with_key)
+    with base:
+        evaluation.psql("postgres", f'CREATE DATABASE "{base.name}-audited" TEMPLATE "{base.name}"')
+        audited = base.over(f"{base.name}-audited")
+        done = audited.night_audit("run", "--as-of", AS_OF)
+        if done.returncode not in (0, INCOMPLETE):
+            raise SystemExit(f"The night before the slips ended with {done.returncode}.\n{done.stdout}")
+        base.ordinary = audited.findings(severe=True)
+        return list(pool.map(lambda index: slipped(base, index), range(len(SLIPS))))
+
+
+def is_caught(one):
+    """Held, refused by the night or by doctor before the first one, or published without a false accusation."""
+    _, (doctor, first, later), accused = one
+    return accused == 0 or (REFUSED in (doctor, first) or first == HELD) and later in (HELD, REFUSED)
+
+
+def percent(part, whole):
+    return "" if not whole else f"{100 * part / whole:.1f} %" if part != whole else "100 %"
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
+
+
+def report(shops, slipped):
+    """The text of the page, and whether every target is met."""
+    counts = collections.defaultdict(lambda: [0, 0, 0])
+    held, by_shape, false_orders = [], collections.Counter(), set()
+    for shape, seed, done, found, truth in shops:
+        by_shape[shape] += 1
+        if found is None:
+            held.append((shape, seed, done.returncode))
+            continue
+        for pair in found | truth:
+            counts[pair[1]][0 if pair in found and pair in truth else 1 if pair in found else 2] += 1
+        false_orders |= {(seed, subject) for subject, _ in found - truth}
+    text = f"## Healthy shops\n\n{len(shops)} shops of {ORDERS} orders: "
+    text += ", ".join(f"{count} {shape.replace('_', ' ')}" for shape, count in sorted(by_shape.items()))
+    text += f". Held or refused: {len(held)}. Orders with a false finding: {len(false_orders)}.\n\n"
+    text += table(
+        ["kind", "true", "found", "false", "missed", "precision", "recall"],
+        [[f"`{kind}`", hit + missed, hit + wrong, wrong, missed, percent(hit, hit + wrong), percent(hit, hit + missed)]
+         for kind, (hit, wrong, missed) in sorted(counts.items())])  # fmt: skip
+    for channel, ones in slipped.items():
+        caught = sum(map(is_caught, ones))
+        text += f"\n## Slips, {channel}\n\n{caught} of {len(ones)} accuse nobody.\n\n"
+        text += table(
+            ["wrong column", "`doctor`", "first night", "later night", "falsely accused"],
+            [[name, *statuses, accused] for name, statuses, accused in ones])  # fmt: skip
+    is_met = not held and all(is_caught(one) for ones in slipped.values() for one in ones)
+    is_met = is_met and not any(wrong or missed for _, wrong, missed in counts.values())
+    return text, is_met, held
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binaries")
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--only-slips", action="store_true")
+    parser.add_argument("--page", help="a Markdown file; the text after its line <!-- figures --> is replaced")
+    options = parser.parse_args()
+    started = time.monotonic()
+    with postgres.Cluster() as cluster, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        evaluation = Evaluation(options.binaries, cluster)
+        slipped = {
+            channel: slips(evaluation, pool, with_key)
+            for channel, with_key in (("App Store Server API", True), ("verifyReceipt", False))
+        }
+        print(f"slips: {time.monotonic() - started:.0f} s", file=sys.stderr)
+        seeds = range(0 if options.only_slips else options.seeds)
+        shops = list(pool.map(lambda seed: healthy(evaluation, seed), seeds))
+    text, is_met, held = report(shops, slipped)
+    print(text)
+    for shape, seed, status in held:
+        print(f"seed {seed} ({shape.replace('_', ' ')}) ended with {status}")
+    for shape, seed, _, found, truth in shops:
+        for sign, pairs in (("false", (found or set()) - truth), ("missed", truth - found if found is not None else set())):
+            for subject, kind in sorted(pairs)[:5]:
+                print(f"seed {seed} ({shape}): {sign} {kind} of {subject}")
+    print(f"{time.monotonic() - started:.0f} s")
+    if options.page:
+        with open(options.page, encoding="utf-8") as file:
+            head = file.read().split("<!-- figures -->")[0]
+        with open(options.page, "w", encoding="utf-8") as file:
+            file.write(f"{head}<!-- figures -->\n\n{text}")
+    sys.exit(0 if is_met else 1)
+
+
+if __name__ == "__main__":
+    main()
