@@ -596,8 +596,8 @@ DAMAGE = """
 """
 
 SCENARIOS = [
-    "commands", "findings", "vacuumed", "closed", "quiet", "restores", "unusual", "offline", "one_user", "users", "one_transaction", "chain",
-    "long_receipt", "bots", "due", "flat",
+    "commands", "findings", "vacuumed", "closed", "quiet", "restores", "unusual", "offline", "one_user", "users",
+    "one_transaction", "chain", "long_receipt", "bots", "due", "flat",
 ]
 
 
