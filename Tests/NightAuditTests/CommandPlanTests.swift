@@ -105,15 +105,6 @@ import Testing
       try await reconcile(settings, change)
       #expect(try steps() == [], "reconcile \(name)")
     }
-    // Batch by batch, decides which orders still wait for an answer.
-    try useServerAPI(&settings, in: server.directory)
-    try await session.execute("DELETE FROM night_audit.receipt_checks")
-    var offline = NightRequest(asOf: .now)
-    offline.isOffline = true
-    _ = try await run(settings).recheck(offline)
-    let judged = try await session.execute("SELECT count(*) FROM night_audit.receipt_checks WHERE outcome <> 'pending'")
-    #expect(try judged.single().int64(0) == Int64(Self.rows))
-    #expect(try steps() == [], "recheck --offline")
     await session.close()
   }
 
@@ -134,27 +125,6 @@ import Testing
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     return NightRun(
       settings: settings, logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true))
-  }
-
-  /// An app that Apple can be asked about by transaction ID, with a key and a root certificate of nobody's.
-  private func useServerAPI(_ settings: inout Settings, in directory: String) throws {
-    let openssl = Process()
-    openssl.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
-    openssl.currentDirectoryURL = URL(fileURLWithPath: directory)
-    openssl.arguments = [
-      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "key.p8",
-      "-subj", "/CN=Test Root", "-days", "9999", "-out", "root.pem",
-    ]
-    openssl.standardError = FileHandle.nullDevice
-    try openssl.run()
-    openssl.waitUntilExit()
-    let roots = "\(directory)/roots"
-    try FileManager.default.createDirectory(atPath: roots, withIntermediateDirectories: false)
-    try FileManager.default.moveItem(atPath: "\(directory)/root.pem", toPath: "\(roots)/root.pem")
-    settings.apps[0].issuerId = "57246542-96fe-1a63-e053-0824d011072a"
-    settings.apps[0].keyId = "2X9R4HXF34"
-    settings.apps[0].privateKeyFile = "\(directory)/key.p8"
-    (settings.rootCertificates, settings.pinRoots, settings.channel) = (roots, false, .auto)
   }
 
   private func log(_ server: PrivatePostgres) throws -> String {
