@@ -48,7 +48,8 @@ GROUP BY kind ORDER BY kind;
 -- name: nights with their completeness and sign-offs
 SELECT r.period_until AS night, r.complete, r.orders_read, r.findings_closing, r.exit_status,
   string_agg(e.event || ': ' || e.detail, ', ' ORDER BY e.event_id) AS signed
-FROM night_audit.bi_runs r LEFT JOIN night_audit.bi_run_events e USING (run_id)
+FROM night_audit.bi_runs r
+LEFT JOIN night_audit.bi_run_events e ON e.run_id = r.run_id AND e.event NOT IN ('delivered', 'withdrawn', 'forgotten')
 WHERE r.is_nightly
 GROUP BY r.run_id, r.period_until, r.complete, r.orders_read, r.findings_closing, r.exit_status
 ORDER BY night DESC;

@@ -67,7 +67,7 @@ package struct AnswerWriter: Sendable {
     return try connection.execute(
       """
       SELECT EXISTS (SELECT 1 FROM night_audit.answers
-        WHERE subject_kind = $1 AND subject_id = $2 AND run_id = $3::uuid AND answer_id > $4)
+        WHERE subject_kind = $1 AND subject_id = $2 AND run_id = $3::uuid AND answer_id > $4 AND outcome <> 'pending')
       """, [.text(answered.subject.kind.rawValue), .text(answered.subject.id.text), .text(runId), .int(newest)]
     ).single().bool(0)
   }
@@ -86,14 +86,16 @@ package struct AnswerWriter: Sendable {
     let answered = results.filter { $0.outcome != .pending }
     let candidates = answered.compactMap(candidate)
     try EvidenceTable.append(facts, runId: runId, asOf: asOf, on: connection)
+    // No fact counts without its answer, so that a part of an answer is recorded, too.
+    let lacking = try lackingPurchases(answered, on: connection)
+    try recordAnswers(
+      results.filter { $0.outcome != .pending || !$0.facts.isEmpty || !$0.told.isEmpty }, on: connection)
     let unsettled = try needs.unsettled(candidates, on: connection)
     let records = try EvidenceTable.fold(facts.map(\.fact), on: connection)
     try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
     try TransactionLink.write(links, on: connection)
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
     if answered.isEmpty { return }
-    let lacking = try lackingPurchases(answered, on: connection)
-    try recordAnswers(answered, on: connection)
     try noteFacts(answered, areAnswers: true, on: connection)
     var first = FirstAnswersTable(asOf: asOf)
     let rows = answered.map { result in
@@ -196,11 +198,13 @@ package struct AnswerWriter: Sendable {
   }
 
   private func recordAnswers(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
+    if results.isEmpty { return }
     try connection.postpone(
       """
       INSERT INTO night_audit.answers
-        (run_id, as_of, subject_kind, subject_id, channel, outcome, reason, environment, apple_status, facts)
-      SELECT $1::uuid, $2, * FROM unnest(
+        (run_id, as_of, subject_kind, subject_id, channel, outcome, reason, environment, apple_status, facts,
+          evidence_through)
+      SELECT $1::uuid, $2, *, \(EvidenceTable.newest) FROM unnest(
         $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::int[])
       """,
       [

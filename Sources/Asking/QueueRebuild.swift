@@ -1,7 +1,6 @@
 import AuditStore
 import Postgres
 import Reconciliation
-import Streams
 
 /// Derives anew what the queue keeps for speed, and compares: what the last answer about each proof was, when it is due, by the
 /// one rule of it, and whether it has brought anything.
@@ -29,9 +28,8 @@ package enum QueueRebuild {
     let rows = try connection.execute("SELECT value FROM night_audit.asking_state WHERE key = 'times'")
     // Where no run has asked yet, none has reckoned.
     guard let row = rows.first, let policy = Dueness.Policy(try row.text(0)) else { return outcome }
-    let linked = try broughtAnything(connection)
+    let doubtful = try differentlyBrought(connection)
     let answers = try otherAnswers(connection)
-    var doubtful: [CheckSubject] = []
     try CheckTable(policy: policy).change(where: "TRUE", on: connection) { row in
       outcome.proofs += 1
       let answer = answers[row.subject]
@@ -41,16 +39,13 @@ package enum QueueRebuild {
         row.held = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
       }
       let isDifferent = answer != nil || row.due != Dueness(of: row.history, policy: policy)
-      let isBrought = (row.broughtCount > 0) == linked.contains(row.subject)
+      let isDoubtful = doubtful.contains(row.subject)
       if isDifferent, answer == nil { outcome.differentDueness += 1 }
-      if !isBrought {
-        outcome.differentBrought += 1
-        doubtful.append(row.subject)
-      }
-      if isDifferent || !isBrought, outcome.examples.count < 20 { outcome.examples.append(row.subject.id.text) }
+      if isDoubtful { outcome.differentBrought += 1 }
+      if isDifferent || isDoubtful, outcome.examples.count < 20 { outcome.examples.append(row.subject.id.text) }
       return isDifferent && isMending
     }
-    if isMending { try count(doubtful, on: connection) }
+    if isMending, !doubtful.isEmpty { try count(doubtful.sorted { $0.id < $1.id }, on: connection) }
     return outcome
   }
 
@@ -67,7 +62,8 @@ package enum QueueRebuild {
           SELECT subject_kind, subject_id, outcome, reason, answer_id,
             rank() OVER (PARTITION BY subject_kind, subject_id ORDER BY as_of DESC) AS by_as_of,
             row_number() OVER (PARTITION BY subject_kind, subject_id ORDER BY answer_id DESC) AS by_id
-          FROM night_audit.answers WHERE outcome <> 'unanswered') answered
+          FROM night_audit.answers
+          WHERE outcome NOT IN ('unanswered', 'pending') AND subject_kind IN ('receipt', 'lookup')) answered
         WHERE by_as_of = 1 OR by_id = 1)
       SELECT DISTINCT ON (subject_kind, subject_id) subject_kind, subject_id, outcome, reason FROM (
         SELECT c.subject_kind, c.subject_id, l.outcome, l.reason, l.by_as_of, l.answer_id,
@@ -88,14 +84,19 @@ package enum QueueRebuild {
     }
   }
 
-  /// Proofs of which a transaction is known to have come. As many as there are proofs: a rebuild is made once in a while.
-  private static func broughtAnything(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
-    var found: Set<CheckSubject> = []
-    var links = try connection.copyOut("SELECT DISTINCT subject_id, subject_kind FROM night_audit.receipt_transactions")
-    while try links.advance() {
-      found.insert(CheckSubject(kind: CheckSubject.Kind(rawValue: try links.text(1)) ?? .receipt, id: try links.id(0)))
-    }
-    return found
+  /// Proofs that the queue counts transactions of and that have none, or the other way round.
+  private static func differentlyBrought(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
+    let rows = try connection.execute(
+      """
+      SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
+      LEFT JOIN (SELECT DISTINCT subject_kind, subject_id FROM night_audit.receipt_transactions) l
+        USING (subject_kind, subject_id)
+      WHERE (c.brought_count > 0) <> (l.subject_id IS NOT NULL)
+      """)
+    return Set(
+      try rows.map { row in
+        CheckSubject(kind: CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt, id: Identifier(try row.text(1)))
+      })
   }
 
   private static func count(_ subjects: [CheckSubject], on connection: borrowing BlockingConnection) throws {

@@ -15,25 +15,43 @@ package enum EvidenceTable {
     "billing_plan_type", "previous_original_transaction_id", "reverses_refund",
   ]
 
-  /// SQL: a run can have received the fact `fact`. It is neither signed in the future nor recorded after the run's end.
-  /// Other facts are reported and never folded.
+  /// SQL: the fact `fact` is not signed in the future, and its run recorded an answer after it.
+  ///
+  /// Other facts are reported and never folded. Facts from before the first answer count: months of answers are released
+  /// before those of evidence, and no role can add a fact with an earlier time.
   package static func isCredible(_ fact: String) -> String {
-    // A day covers clocks that differ.
-    """
-    (\(fact).signed_at <= greatest(\(fact).recorded_at, coalesce((SELECT r.as_of FROM night_audit.runs r
-        WHERE r.run_id = \(fact).run_id), \(fact).as_of)) + interval '1 day'
-      AND NOT EXISTS (SELECT FROM night_audit.runs r
-        WHERE r.run_id = \(fact).run_id AND r.finished_at < \(fact).recorded_at))
-    """
+    // A day covers clocks that differ. The times of answers name the partition, however a clock was set back meanwhile.
+    let day = "interval '1 day'"
+    let sameTime = "a.recorded_at BETWEEN \(fact).recorded_at - \(day) AND \(fact).recorded_at + \(day)"
+    return """
+      (\(fact).signed_at <= greatest(\(fact).recorded_at, coalesce((SELECT r.as_of FROM night_audit.runs r
+          WHERE r.run_id = \(fact).run_id), \(fact).as_of)) + interval '1 day'
+        AND ((\(fact).recorded_at < (SELECT recorded_at FROM night_audit.answers ORDER BY answer_id LIMIT 1)) IS NOT FALSE
+          OR CASE WHEN \(fact).subject_id IS NULL
+            THEN EXISTS (SELECT FROM night_audit.answers a
+              WHERE a.run_id = \(fact).run_id AND a.evidence_through >= \(fact).evidence_id AND \(sameTime))
+            ELSE EXISTS (SELECT FROM night_audit.answers a
+              WHERE a.subject_kind = \(fact).subject_kind AND a.subject_id = \(fact).subject_id
+                AND a.run_id = \(fact).run_id AND a.evidence_through >= \(fact).evidence_id AND \(sameTime)) END))
+      """
   }
 
-  static func firstIncredible(on connection: borrowing BlockingConnection) throws(PostgresError) -> String? {
+  /// SQL: the ID of the newest fact.
+  package static let newest = "(SELECT max(evidence_id) FROM night_audit.evidence)"
+
+  /// SQL: the facts that do not count.
+  static let incredible = """
+    SELECT e.evidence_id, e.transaction_id FROM night_audit.evidence e WHERE NOT \(isCredible("e"))
+    """
+
+  static func firstIncredible(
+    in facts: String = "(\(incredible))", on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> String? {
     try connection.execute(
       """
-      SELECT format('fact %s about transaction %s is signed later than all clocks, or was recorded after its run ended; it does \
-      not count', e.evidence_id, e.transaction_id)
-      FROM night_audit.evidence e WHERE NOT \(isCredible("e"))
-      ORDER BY e.evidence_id LIMIT 1
+      SELECT format('fact %s about transaction %s is signed later than all clocks, or its run recorded no answer for it; it \
+      does not count', e.evidence_id, e.transaction_id)
+      FROM \(facts) e ORDER BY e.evidence_id LIMIT 1
       """
     ).first.map { row throws(PostgresError) in try row.text(0) }
   }

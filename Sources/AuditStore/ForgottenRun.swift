@@ -101,10 +101,8 @@ package enum ForgottenRun {
       """, run
     ).single().optionalText(0)
     try connection.execute(
-      """
-      UPDATE night_audit.dispatches SET state = 'withdrawn', problem = 'its run was forgotten',
-        settled_at = clock_timestamp() WHERE run_id = $1::uuid AND state = 'owed'
-      """, run)
+      SteeringState.settling(
+        "state = 'withdrawn', problem = 'its run was forgotten'", where: "run_id = $1::uuid AND state = 'owed'"), run)
     let uncovered = try connection.execute(
       """
       SELECT DISTINCT r.period_until::text FROM night_audit.runs b JOIN night_audit.runs r USING (directory)

@@ -29,6 +29,11 @@ package struct Rebuild {
   private static let batchSize = 5_000
   private static let derived = "pg_temp.derived"
   private static let derivedLinks = "pg_temp.derived_links"
+  private static let uncounted = "pg_temp.uncounted"
+
+  private static func isCounted(_ fact: String) -> String {
+    "NOT EXISTS (SELECT FROM \(uncounted) u WHERE u.evidence_id = \(fact).evidence_id)"
+  }
 
   /// Compares, and mends all or nothing if asked to.
   package static func run(isMending: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
@@ -37,14 +42,15 @@ package struct Rebuild {
       try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
       try connection.executeScript(
         """
-        CREATE TEMPORARY TABLE derived (LIKE night_audit.transactions INCLUDING INDEXES) ON COMMIT DROP
+        CREATE TEMPORARY TABLE derived (LIKE night_audit.transactions INCLUDING INDEXES) ON COMMIT DROP;
+        CREATE TEMPORARY TABLE uncounted ON COMMIT DROP AS \(EvidenceTable.incredible); ANALYZE \(uncounted)
         """)
       try derive(connection)
       try deriveLinks(connection)
       var outcome = try compare(connection)
       let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
       let differences = try NightsTrail.differences(by: entries, on: connection)
-      if let fact = try EvidenceTable.firstIncredible(on: connection) { outcome.uncounted = fact }
+      outcome.uncounted = try EvidenceTable.firstIncredible(in: uncounted, on: connection)
       outcome.steering = differences.map { "\($0)" } + (try SteeringState.problems(on: connection)).map { "\($0)" }
       if isMending, !outcome.agrees {
         try mend(connection)
@@ -60,7 +66,7 @@ package struct Rebuild {
   private static func derive(_ connection: borrowing BlockingConnection) throws {
     let columns = EvidenceTable.columns.dropFirst().joined(separator: ", ")
     let told = ForgottenRun.told(
-      "evidence", EvidenceTable.columns.filter { $0 != "as_of" }, where: EvidenceTable.isCredible("t"))
+      "evidence", EvidenceTable.columns.filter { $0 != "as_of" }, where: isCounted("t"))
     try connection.executeScript(
       """
       DECLARE facts NO SCROLL CURSOR FOR SELECT \(columns) FROM \(told) e ORDER BY transaction_id, environment
@@ -112,7 +118,7 @@ package struct Rebuild {
       LEFT JOIN (
         SELECT DISTINCT subject_kind, subject_id, transaction_id FROM night_audit.evidence WHERE channel <> 'serverApi'
       ) o ON o.subject_kind = e.subject_kind AND o.subject_id = e.subject_id AND o.transaction_id = e.transaction_id
-      WHERE \(EvidenceTable.isCredible("e")) AND e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR o.subject_id IS NOT NULL);
+      WHERE \(isCounted("e")) AND e.subject_id IS NOT NULL AND (c.subject_id IS NULL OR o.subject_id IS NOT NULL);
       ANALYZE \(derivedLinks)
       """)
   }

@@ -1,37 +1,52 @@
 import Postgres
 
-/// State between nights that no run can have left: future cursors, reports settled without a reason.
+/// State between nights that no run left: cursors later than what was read, reports that no run settled.
+///
+/// `answers` and `run_events`, which are only appended to, record what was read and settled.
 package struct SteeringState {
   package struct Problem: Hashable, Sendable, CustomStringConvertible {
     package var description: String
   }
 
-  /// The latest instant that history can have been read to. A re-check has no row in `runs` and reads up to now.
-  private static let newest = """
-    greatest(clock_timestamp(), (
-      SELECT max(CASE WHEN publication = 'forgotten' THEN least(as_of, started_at) ELSE as_of END) FROM night_audit.runs))
+  /// SQL: the instant up to which a run read the subject. Answers of released months are not kept.
+  private static func readUntil(_ kind: String, _ subject: String) -> String {
     """
-  private static let isUnread = "swept_until > \(newest)"
-  private static let isUnreadCustomer = "read_at > \(newest)"
+    greatest(
+      (SELECT max(a.read_until) FROM night_audit.answers a WHERE a.subject_kind = '\(kind)' AND a.subject_id = \(subject)),
+      (SELECT max((t.content::jsonb ->> 'before')::timestamp AT TIME ZONE 'UTC') FROM night_audit.trail t
+        WHERE t.content LIKE '%"released"%'), '-infinity')
+    """
+  }
+  private static let isUnread = "swept_until > \(readUntil("sweep", "bundle_id || '/' || notification_type"))"
+  private static let isUnreadCustomer = "read_at > \(readUntil("history", "bundle_id || '/' || transaction_id"))"
   private static let isUnsettled = """
-    (state = 'delivered' AND (content IS NULL OR settled_at IS NULL)
-      OR state = 'withdrawn' AND (problem IS NULL OR settled_at IS NULL)
-      OR state = 'withdrawn' AND problem = 'its run was forgotten' AND EXISTS (
-        SELECT FROM night_audit.runs r WHERE r.run_id = d.run_id AND r.publication IS DISTINCT FROM 'forgotten'))
+    (state <> 'owed' AND NOT EXISTS (SELECT FROM night_audit.run_events e
+      WHERE e.run_id = d.run_id AND e.event = d.state AND e.detail = d.target))
     """
+
+  /// SQL: settles owed reports, and records that.
+  package static func settling(_ changes: String, where condition: String) -> String {
+    """
+    WITH settled AS (
+      UPDATE night_audit.dispatches SET \(changes), settled_at = clock_timestamp() WHERE \(condition)
+      RETURNING run_id, state, target)
+    INSERT INTO night_audit.run_events (run_id, event, actor, detail)
+    SELECT run_id, state, 'night-audit', target FROM settled
+    """
+  }
 
   package static func problems(on connection: borrowing BlockingConnection) throws(PostgresError) -> [Problem] {
     try connection.execute(
       """
-      SELECT format('the cursor of %s of %s is in the future; notifications before it may be unread',
+      SELECT format('the cursor of %s of %s is later than what runs read; notifications before it may be unread',
         notification_type, bundle_id)
       FROM night_audit.sweeps WHERE \(isUnread)
       UNION ALL
-      SELECT format('the history of transaction %s of %s is said to be read in the future',
+      SELECT format('the history of transaction %s of %s was last read earlier than its row says',
         transaction_id, bundle_id)
       FROM night_audit.histories WHERE \(isUnreadCustomer)
       UNION ALL
-      SELECT format('the report of run %s for %s is %s without what settles it; it may not have been sent', run_id, target, state)
+      SELECT format('the report of run %s for %s is %s, and no run recorded that; it may not have been sent', run_id, target, state)
       FROM night_audit.dispatches d WHERE \(isUnsettled)
       ORDER BY 1
       """

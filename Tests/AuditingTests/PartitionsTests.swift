@@ -73,7 +73,12 @@ import Testing
           EXECUTE format('INSERT INTO night_audit.evidence (%1$s, signed_at, recorded_at)
             SELECT %1$s, signed_at + n * interval ''1 second'', now() + (CASE n WHEN 1 THEN 0 ELSE 32 END) * interval ''1 day''
             FROM night_audit.evidence, generate_series(1, 2) n WHERE transaction_id <> ''t1''', (SELECT list FROM pg_temp.names));
-        END $$
+        END $$;
+        INSERT INTO night_audit.answers (run_id, as_of, recorded_at, subject_kind, subject_id, channel, outcome, facts,
+          evidence_through)
+        SELECT run_id, as_of, recorded_at, coalesce(subject_kind, 'sweep'), coalesce(subject_id, ''), channel, 'verified', 1,
+          evidence_id
+        FROM night_audit.evidence WHERE recorded_at >= now()
         """)
       #expect(try Rebuild.run(isMending: true, on: connection).transactions > 0)
       let cutoff = try connection.execute(

@@ -45,8 +45,8 @@ class Cliffs(Benchmark):
                 for key, side in [("verifyReceiptUrl", "production"), ("verifyReceiptSandboxUrl", "sandbox")]:
                     file.write(f"appstore.{key}: {self.apple.url}/{side}/verifyReceipt\n")
 
-    def audit(self):
-        run, _ = self.run(OURS, "csv")
+    def audit(self, *further):
+        run, _ = self.run(OURS, "csv", *further)
         if run is None:
             raise SystemExit(1)
         print(f"  {run.cpu:.2f} CPU s (client {run.client:.2f}), {run.wall:.1f} s, {run.peak:.0f} MB", flush=True)
@@ -121,6 +121,8 @@ class Cliffs(Benchmark):
             self.shop(orders, orders // 6)
             self.cluster.psql(self.database, script=EVIDENCE)
             self.night(0)
+            # The shop's transactions were not folded from evidence.
+            self.cost("rebuild", "--write")
             for statistics in ("as the night left it", "after VACUUM ANALYZE"):
                 if statistics.startswith("after"):
                     self.cluster.psql(self.database, script="VACUUM ANALYZE")
@@ -164,6 +166,7 @@ class Cliffs(Benchmark):
             "findings list --csv": ["findings", "list", "--csv"],
             "findings list --json": ["findings", "list", "--json"],
             "findings list of a kind": ["findings", "list", "--kind", kind],
+            "verify": ["verify"],
             "rebuild": ["rebuild"],
             "rebuild --write": ["rebuild", "--write"],
         }.items():
@@ -237,6 +240,43 @@ class Cliffs(Benchmark):
         restored = self.audit()
         self.verdict(f"{orders:,} restored purchases: CPU, of as many that were not", restored.cpu / usual.cpu, 2.5)
         self.verdict(f"{orders:,} restored purchases: MB more", restored.peak - usual.peak, 60)
+
+    def unusual(self, size):
+        """Audits that differ in one thing from the usual one over the same shop."""
+        self.shop(size, size // 6)
+        usual = self.audit()
+        past = AS_OF.replace(day=AS_OF.day - 7).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for name, further in {
+            "of one app": ["--app", "game"], "of two products": ["--product", "gems.100", "--product", "gems.500"],
+            "by six readers": ["--readers", "6"], "of a past as-of": ["--as-of", past, "--until", past[:10]],
+        }.items():
+            self.verdict(f"an audit {name}: CPU of the usual one", self.audit(*further).cpu / usual.cpu, 1.25)
+        self.cluster.psql(self.database, script="""
+          ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
+          CREATE INDEX ON sales.deliveries (delivery_id);
+          INSERT INTO sales.deliveries SELECT * FROM sales.deliveries ORDER BY delivery_id LIMIT 1; ANALYZE sales.deliveries""")
+        self.verdict("an audit with a repeated delivery ID: CPU of the usual one", self.audit().cpu / usual.cpu, 1.25)
+
+    def offline(self, size):
+        """Receipts that are judged by themselves, in an app whose orders could be looked up by ID."""
+        costs, key, roots = [], os.path.join(self.work, "key.p8"), os.path.join(self.work, "roots")
+        os.mkdir(roots)
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9999",
+             "-subj", "/CN=Root", "-keyout", key, "-out", os.path.join(roots, "root.pem")], check=True, capture_output=True)
+        for orders in (size // 120, size // 40):
+            self.shop(orders, orders // 6, troubled=0, script="""
+              TRUNCATE night_audit.receipt_checks, night_audit.receipt_transactions; VACUUM ANALYZE""")
+            self.configure("csv")
+            with open(self.config) as file:
+                text = file.read().replace("  channel: verifyReceipt\n", f"  rootCertificates: {roots}\n  pinRoots: false\n")
+            with open(self.config, "w") as file:
+                file.write(text.replace(
+                    "    bundleId", f"    issuerId: issuer\n    keyId: key\n    privateKeyFile: {key}\n    bundleId"))
+            costs.append(self.cost("recheck", "--quiet", "--offline", "--as-of", AS_OF.strftime("%Y-%m-%dT%H:%M:%SZ")))
+            print(f"  {orders:,} receipts: {costs[-1].cpu:.2f} CPU s", flush=True)
+        ratio = costs[1].cpu / costs[0].cpu
+        self.verdict(f"{size // 40:,} receipts judged offline: CPU of a third as many", ratio, 3.5)
 
     def one_user(self, size):
         orders = size * 3 // 10
@@ -385,13 +425,13 @@ class Cliffs(Benchmark):
           JOIN sales.receipts r ON r.receipt_id = a.subject_id JOIN sales.orders o ON o.order_id = r.order_id
           WHERE c.subject_kind = 'receipt' AND c.subject_id = a.subject_id;
           INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, environment,
-            apple_status, facts)
-          SELECT gen_random_uuid(), c.answered_at, c.subject_kind, c.subject_id, c.channel, c.outcome, c.environment, 0, 1
+            apple_status, facts, evidence_through)
+          SELECT '{RUN}', c.answered_at, c.subject_kind, c.subject_id, c.channel, c.outcome, c.environment, 0, 1, 1000000000
           FROM night_audit.receipt_checks c;
           INSERT INTO night_audit.evidence (run_id, as_of, subject_kind, subject_id, channel, signed_at, environment,
             transaction_id, original_transaction_id, bundle_id, product_id, product_type, quantity, purchased_at,
             original_purchased_at, tells_revocation, tells_account_token, ownership)
-          SELECT gen_random_uuid(), c.answered_at, c.subject_kind, c.subject_id, c.channel, c.answered_at, t.environment,
+          SELECT '{RUN}', c.answered_at, c.subject_kind, c.subject_id, c.channel, c.answered_at, t.environment,
             t.transaction_id, t.original_transaction_id, t.bundle_id, t.product_id, t.product_type, t.quantity,
             t.purchased_at, t.original_purchased_at, true, false, t.ownership
           FROM night_audit.receipt_checks c JOIN night_audit.receipt_transactions l USING (subject_kind, subject_id)
@@ -526,24 +566,26 @@ AT_MOST = {
 }
 LINEAR = [
     "doctor", "findings list", "findings list --csv", "findings list --json", "reconcile --product", "reconcile --app",
-    "rebuild", "rebuild --write",
+    "verify", "rebuild", "rebuild --write",
 ]
 
-# The evidence that earlier nights would have stored.
-EVIDENCE = """
+# The run of the evidence below.
+RUN = "00000000-0000-4000-8000-000000000000"
+# The evidence that earlier nights would have stored, after their answers.
+EVIDENCE = f"""
+  INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts, evidence_through)
+  SELECT '{RUN}', answered_at, subject_kind, subject_id, 'verifyReceipt', outcome, 1, 1000000000
+  FROM night_audit.receipt_checks WHERE answered_at IS NOT NULL;
   INSERT INTO night_audit.evidence (run_id, as_of, subject_kind, subject_id, channel, signed_at, environment, transaction_id,
     original_transaction_id, web_order_line_item_id, bundle_id, product_id, product_type, quantity, purchased_at,
     original_purchased_at, expires_at, tells_revocation, revoked_at, revocation_percentage, revocation_type, revocation_reason,
     price_milliunits, currency, tells_account_token, app_account_token, ownership, is_renewal, has_offer, is_upgraded)
-  SELECT gen_random_uuid(), t.checked_at, l.subject_kind, l.subject_id, t.channel, t.signed_at, t.environment,
+  SELECT '{RUN}', t.checked_at, l.subject_kind, l.subject_id, t.channel, t.signed_at, t.environment,
     t.transaction_id, t.original_transaction_id, t.web_order_line_item_id, t.bundle_id, t.product_id, t.product_type, t.quantity,
     t.purchased_at, t.original_purchased_at, t.expires_at, true, t.revoked_at, t.revocation_percentage, t.revocation_type,
     t.revocation_reason, t.price_milliunits, t.currency, t.tells_account_token, t.app_account_token, t.ownership, t.is_renewal,
     t.has_offer, t.is_upgraded
-  FROM night_audit.transactions t LEFT JOIN night_audit.receipt_transactions l USING (transaction_id, environment);
-  INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts)
-  SELECT gen_random_uuid(), answered_at, subject_kind, subject_id, 'verifyReceipt', outcome, 1
-  FROM night_audit.receipt_checks WHERE answered_at IS NOT NULL
+  FROM night_audit.transactions t LEFT JOIN night_audit.receipt_transactions l USING (transaction_id, environment)
 """
 # Deletes a tenth of the links, and adds as many links of receipts that do not exist.
 DAMAGE = """
@@ -554,8 +596,8 @@ DAMAGE = """
 """
 
 SCENARIOS = [
-    "commands", "findings", "vacuumed", "closed", "quiet", "restores", "one_user", "users", "one_transaction", "chain",
-    "long_receipt", "bots", "due", "flat",
+    "commands", "findings", "vacuumed", "closed", "quiet", "restores", "unusual", "offline", "one_user", "users",
+    "one_transaction", "chain", "long_receipt", "bots", "due", "flat",
 ]
 
 

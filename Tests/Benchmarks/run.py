@@ -140,11 +140,11 @@ class Benchmark:
         program = [f"{BUILD}/floor"] if contender == FLOOR else [f"{BUILD}/venv/bin/python", f"{HERE}/with_pandas.py"]
         return [*program, directory, formats, str(int(AS_OF.timestamp()))]
 
-    def run(self, contender, formats):
-        """One run of one contender, and where it left its files; None when it failed."""
+    def run(self, contender, formats, *further):
+        """One run of one contender, with further options, and where it left its files; None when it failed."""
         directory = os.path.join(self.work, re.sub(r"\W+", "", contender) + "-" + formats)
         shutil.rmtree(directory, ignore_errors=True)
-        run, status, said = self.measure(self.command(contender, formats, directory))
+        run, status, said = self.measure([*self.command(contender, formats, directory), *further])
         # 3: complete except for receipts that Apple was not asked about.
         if status not in ((0, 3) if contender == OURS else (0,)):
             self.fails(contender, status, said)

@@ -101,6 +101,21 @@ import TestSupport
     }
     #expect(try FileManager.default.contentsOfDirectory(atPath: mail.got).filter { $0.hasSuffix(".eml") } == ["0.eml"])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_dispatches WHERE state = 'withdrawn'") == "4")
+
+    // A state that no run recorded is not believed, whatever reason it has.
+    #expect(try await shop.nightAudit("verify").status == 0)
+    try await shop.execute(
+      """
+      UPDATE night_audit.dispatches SET state = 'withdrawn', problem = 'its folder is gone', content = NULL
+      WHERE state = 'delivered' AND target = 'finance'
+      """)
+    for command in ["verify", "rebuild", "doctor"] {
+      let found = try await shop.nightAudit(command)
+      #expect(found.output.contains(" for finance is withdrawn, and no run recorded that"), "\(command): \(found)")
+    }
+    #expect(try await shop.nightAudit("rebuild", more: ["--write"]).status == 0)
+    #expect(try await states(shop).contains("2026-11-19 finance owed"))
+    #expect(try await shop.nightAudit("verify").status == 0)
   }
 
   /// Recipients of mail also learn that a night is held or has failed.

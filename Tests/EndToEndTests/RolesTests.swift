@@ -105,11 +105,15 @@ import Testing
     let transactions = "SELECT md5(string_agg(t::text, '' ORDER BY transaction_id)) FROM night_audit.transactions t"
     let before = try await shop.value(transactions)
     let columns = try await shop.value(
-      "SELECT string_agg(attname, ', ') FROM pg_attribute WHERE attrelid = 'night_audit.evidence'::regclass AND attnum > 0 AND attname NOT IN ('evidence_id', 'recorded_at', 'signed_at', 'revoked_at')"
+      "SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'night_audit.evidence'::regclass AND attnum > 0 AND attname NOT IN ('evidence_id', 'recorded_at', 'signed_at', 'revoked_at')"
     )
-    for later in ["400 days", "1 second"] {
+    let unknown = columns.replacing("run_id", with: "gen_random_uuid()")
+    for (later, copied) in [
+      ("400 days", columns), ("1 second", columns), ("2 seconds", unknown),
+      ("3 seconds", unknown.replacing("subject_kind, subject_id", with: "NULL, NULL")),
+    ] {
       try await shop.execute(
-        "INSERT INTO night_audit.evidence (signed_at, \(columns)) SELECT signed_at + interval '\(later)', \(columns) FROM night_audit.evidence WHERE revoked_at IS NOT NULL LIMIT 1",
+        "INSERT INTO night_audit.evidence (signed_at, \(columns)) SELECT signed_at + interval '\(later)', \(copied) FROM night_audit.evidence WHERE revoked_at IS NOT NULL LIMIT 1",
         as: .writer)
     }
     let verified = try await shop.nightAudit("verify")
@@ -120,6 +124,7 @@ import Testing
     #expect(try await shop.value(transactions) == before)
   }
 
+  /// A cursor counts as read up to the instant that a run recorded, and no later one, whether or not it has passed.
   @Test func whatSteersTheNextNightIsComparedAndMended() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
@@ -127,15 +132,25 @@ import Testing
       """
       DELETE FROM night_audit.findings_met;
       INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
-      VALUES ('game', 'Production', 'REFUND', now() + interval '1 year', '2026-11-20Z')
+      VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z'),
+        ('game', 'Production', 'REVOKE', now() + interval '1 year', '2026-11-20Z');
+      INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, read_at, last_attempt)
+      VALUES ('game', 'Production', '1', '2026-11-19Z', '2026-11-20Z')
       """, as: .writer)
-    let said = ["findings_met of run", "the cursor of REFUND of game is in the future"]
-    for command in ["verify", "rebuild"] {
-      let found = try await shop.nightAudit(command)
-      #expect(found.status == 70 && said.allSatisfy { found.output.contains($0) }, "\(command): \(found)")
-    }
+    let later = "is later than what runs read"
+    let state = [
+      "the cursor of REFUND of game \(later)", "the cursor of REVOKE of game \(later)",
+      "the history of transaction 1 of game was last read earlier than its row says",
+    ]
+    let found = try await shop.nightAudit("verify")
+    #expect(found.status == 70 && found.output.contains("findings_met of run"), "\(found)")
+    #expect(found.output.contains(state[0]), "\(found)")
+    let compared = try await shop.nightAudit("rebuild")
+    #expect(compared.status == 70 && compared.output.contains("findings_met of run"), "\(compared)")
     let doctor = try await shop.nightAudit("doctor")
-    #expect(doctor.output.contains(said[1]), "\(doctor)")
+    for said in state {
+      #expect(compared.output.contains(said) && doctor.output.contains(said), "\(compared)\(doctor)")
+    }
     let mended = try await shop.nightAudit("rebuild", "--write")
     #expect(mended.status == 0 && mended.output.contains("All of it was mended."), "\(mended)")
     for command in ["verify", "rebuild"] {

@@ -144,8 +144,8 @@ import Testing
       "INSERT INTO night_audit.dispatches (run_id, target, directory, state) SELECT run_id, 'x', '/x', 'withdrawn' FROM night_audit.runs"
     ),
     Tampering(
-      "a cursor is moved into the future", "the cursor of REFUND of game is in the future",
-      "INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', now() + interval '1 year', '2026-11-20Z')"
+      "a cursor is moved", "the cursor of REFUND of game is later than what runs read",
+      "INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z')"
     ),
     Tampering(
       "a view hides findings", "view night_audit.bi_findings_by_night: was defined otherwise",

@@ -42,8 +42,10 @@ import Testing
         'com.example.game', product_id, 1, created_at, true, false FROM sales.orders;
     INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, payload_kind, outcome, received_at)
       SELECT 'receipt', receipt_id, 'app', 'verified', received_at FROM sales.receipts;
-    INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts)
-      SELECT gen_random_uuid(), now(), 'receipt', receipt_id, 'verifyReceipt', 'verified', 1 FROM sales.receipts;
+    INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts,
+        evidence_through)
+      SELECT e.run_id, now(), 'receipt', e.subject_id, 'verifyReceipt', 'verified', 1, e.evidence_id
+      FROM night_audit.evidence e;
     INSERT INTO night_audit.asking_state (key, value) VALUES ('times', '604800000000 10368000000000 10368000000000');
     INSERT INTO night_audit.receipt_transactions (subject_kind, subject_id, environment, transaction_id)
       SELECT 'receipt', 'r' || order_id, 'Production', transaction_id || CASE WHEN md5(order_id) < '8' THEN '' ELSE 'x' END
@@ -72,10 +74,11 @@ import Testing
     }
     var seen = try log(server).endIndex
 
+    /// The steps of statements since the last call that looked at too many rows, however often each statement was run.
     func steps() throws -> [String] {
       let text = try log(server)
       defer { seen = text.endIndex }
-      return try Self.plans(in: text[seen...]).flatMap { try Self.repeating(in: $0) }
+      return Self.repeating(in: try Self.plans(in: text[seen...]))
     }
 
     // A known fault: an IN inside an expression, which is scanned for each row.
@@ -111,14 +114,17 @@ import Testing
   ]
 
   private func reconcile(_ settings: Settings, _ change: (inout Selection) -> Void) async throws {
-    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     var request = NightRequest(asOf: .now)
     request.readers = 1
     change(&request.selection)
     request.selection.isOnlyApp = request.selection.bundleId != nil
-    _ = try await NightRun(
-      settings: settings, logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true)
-    ).reconcile(request)
+    _ = try await run(settings).reconcile(request)
+  }
+
+  private func run(_ settings: Settings) -> NightRun {
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    return NightRun(
+      settings: settings, logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true))
   }
 
   private func log(_ server: PrivatePostgres) throws -> String {
@@ -134,18 +140,21 @@ import Testing
     }
   }
 
-  private static func repeating(in plan: [String: Any]) throws -> [String] {
-    var found: [String] = []
-    func walk(_ node: [String: Any]) {
+  /// The steps that look at rows too often, over all plans of a statement, each with its statement.
+  private static func repeating(in plans: [[String: Any]]) -> [String] {
+    var looked: [String: Double] = [:]
+    func walk(_ node: [String: Any], _ statement: String, _ place: String) {
       func number(_ key: String) -> Double { (node[key] as? NSNumber)?.doubleValue ?? 0 }
       let each = ["Actual Rows", "Rows Removed by Filter", "Rows Removed by Join Filter"].map(number).reduce(0, +)
-      let looked = each * number("Actual Loops")
-      if looked > Double(rows * most) {
-        found.append("\(node["Node Type"] ?? "") looks at \(Int(looked)) rows: \(plan["Query Text"] ?? "")")
+      let step = "\(place) \(node["Node Type"] ?? "")"
+      looked["\(step): \(statement)", default: 0] += each * number("Actual Loops")
+      for (number, child) in (node["Plans"] as? [[String: Any]] ?? []).enumerated() {
+        walk(child, statement, "\(place).\(number)")
       }
-      for child in node["Plans"] as? [[String: Any]] ?? [] { walk(child) }
     }
-    if let root = plan["Plan"] as? [String: Any] { walk(root) }
-    return found
+    for plan in plans {
+      if let root = plan["Plan"] as? [String: Any] { walk(root, plan["Query Text"] as? String ?? "", "0") }
+    }
+    return looked.filter { $0.value > Double(rows * most) }.map { "\(Int($0.value)) rows by \($0.key)" }.sorted()
   }
 }

@@ -33,6 +33,7 @@ say "Install"
 inside apt-get install --quiet --quiet --yes --no-install-recommends /night-audit.deb
 inside night-audit --version
 inside night-audit help run >/dev/null
+[ -s "$root/usr/share/doc/night-audit/Sources/night-audit/Documentation.docc/Operations.md" ] || fail "no documentation"
 inside getent passwd night-audit
 [ "$(inside stat -c '%U:%G %a' /var/lib/night-audit)" = "night-audit:night-audit 750" ] || fail "wrong rights of /var/lib/night-audit"
 [ "$(inside stat -c '%U:%G %a' /etc/night-audit/night-audit.yaml)" = "root:night-audit 640" ] || fail "wrong rights of the configuration"

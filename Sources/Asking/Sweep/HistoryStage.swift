@@ -114,7 +114,8 @@ package struct HistoryStage: Sendable {
       let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
       let hasPassedOver = answer.refused > 0 && answer.revision != customer.revision
       customer.revision = answer.revision
-      let count = try await facts.store(answer.transactions.map(\.fact)) { [customer, asOf] in
+      let reading = SweptFacts.Reading.history(of: customer, readUntil: outcome == .read ? asOf : nil)
+      let count = try await facts.store(answer.transactions.map(\.fact), of: reading) { [customer, asOf] in
         try histories.save(customer, asOf: asOf, outcome, hasPassedOver: hasPassedOver, on: $0)
       }
       shared.values.withLock { $0.summary.facts += count }

@@ -265,7 +265,8 @@ package struct SweepStage: Sendable {
   private func store(
     _ found: [TransactionFact], _ cursor: SweepCursor, over stored: SweepCursor, in table: SweepTable
   ) async throws {
-    let count = try await facts.store(found) { try table.save(cursor, over: stored, on: $0) }
+    let reading = SweptFacts.Reading.sweep(of: table.bundleId, cursor, after: stored)
+    let count = try await facts.store(found, of: reading) { try table.save(cursor, over: stored, on: $0) }
     shared.values.withLock { $0.summary.facts += count }
   }
 

@@ -15,12 +15,31 @@ package struct SweptFacts: Sendable {
     self.runId = runId
   }
 
+  /// A type of notification of an app, or the history of a customer, as `night_audit.answers` names it.
+  package struct Reading: Sendable {
+    var kind: String
+    var id: String
+    /// The instant up to which it is read from now on; nil when that does not change.
+    var readUntil: Instant?
+
+    static func sweep(of bundleId: String, _ cursor: SweepCursor, after stored: SweepCursor) -> Reading {
+      Reading(
+        kind: "sweep", id: "\(bundleId)/\(cursor.type.rawValue)",
+        readUntil: cursor.sweptUntil == stored.sweptUntil ? nil : cursor.sweptUntil)
+    }
+
+    static func history(of customer: CustomerHistories.Customer, readUntil: Instant?) -> Reading {
+      Reading(kind: "history", id: "\(customer.bundleId)/\(customer.transactionId)", readUntil: readUntil)
+    }
+  }
+
   /// Stores a page and moves the cursor behind it: both or nothing.
   ///
   /// - Returns: how many of the facts were new.
   @discardableResult
   package func store(
-    _ facts: [TransactionFact], moving move: @Sendable (borrowing BlockingConnection) throws -> Void
+    _ facts: [TransactionFact], of reading: Reading,
+    moving move: @Sendable (borrowing BlockingConnection) throws -> Void
   ) async throws -> Int {
     let (asOf, runId) = (asOf, runId)
     return try await session.run { session, _ in
@@ -29,12 +48,32 @@ package struct SweptFacts: Sendable {
         try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
         let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
         try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
+        if !unknown.isEmpty || reading.readUntil != nil {
+          try record(reading, facts: unknown.count, on: connection)
+        }
         let records = try EvidenceTable.fold(unknown, on: connection)
         try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
         try move(connection)
         return unknown.count
       }
     }
+  }
+
+  /// Records the answer, without which no fact counts and no cursor is believed.
+  private func record(
+    _ reading: Reading, facts: Int, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) {
+    try connection.postpone(
+      """
+      INSERT INTO night_audit.answers
+        (run_id, as_of, subject_kind, subject_id, channel, outcome, environment, facts, read_until, evidence_through)
+      VALUES ($1::uuid, $2, $3, $4, '\(EvidenceChannel.notification.rawValue)', 'verified', \
+        '\(SweepTable.environment.rawValue)', $5::int, $6, \(EvidenceTable.newest))
+      """,
+      [
+        .text(runId), .timestamp(asOf.microseconds), .text(reading.kind), .text(reading.id), .int(Int64(facts)),
+        .timestamp(reading.readUntil?.microseconds),
+      ])
   }
 
   /// Keeps what is not believed, each once.

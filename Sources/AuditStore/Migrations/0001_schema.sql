@@ -49,14 +49,15 @@ CREATE TABLE night_audit.runs (
 CREATE INDEX runs_as_of ON night_audit.runs (as_of);
 CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'publishing';
 
--- Who prepared and reviewed the report of a run, remarks, and when the run was forgotten. Append-only. The lines of one
+-- Who prepared and reviewed the report of a run, remarks, when the run was forgotten, and to which target (detail) its report
+-- was delivered or is no longer owed. Append-only. The lines of one
 -- sign-off have the change_id of the import that recorded them; undone names the sign-off that it takes back.
 CREATE TABLE night_audit.run_events (
   event_id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_id      uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
   recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   event       text NOT NULL CHECK (event IN
-    ('prepared_by', 'reviewed_by', 'signed_on', 'remark', 'undone', 'forgotten')),
+    ('prepared_by', 'reviewed_by', 'signed_on', 'remark', 'undone', 'forgotten', 'delivered', 'withdrawn')),
   actor       text NOT NULL,
   detail      text,
   change_id   uuid,
@@ -293,7 +294,8 @@ CREATE TABLE night_audit.evidence (
 CREATE INDEX evidence_transaction ON night_audit.evidence (transaction_id, environment);
 CREATE TABLE night_audit.evidence_default PARTITION OF night_audit.evidence DEFAULT;
 
--- One row for each answer of Apple, with or without facts. Append-only, with partitions as in evidence.
+-- One row for each answer of Apple, with or without facts. Append-only, with partitions as in evidence. Subjects are proofs,
+-- a type of notification of an app (sweep), and the history of a customer (history).
 CREATE TABLE night_audit.answers (
   answer_id    bigint GENERATED ALWAYS AS IDENTITY,
   run_id       uuid NOT NULL,
@@ -307,8 +309,13 @@ CREATE TABLE night_audit.answers (
   environment  text,
   apple_status integer,
   facts        integer NOT NULL,
+  -- The newest row of evidence: facts of the answer have no later one.
+  evidence_through bigint,
+  -- Of a sweep or history: the instant up to which it is read from now on.
+  read_until   timestamptz,
   PRIMARY KEY (answer_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
+CREATE INDEX answers_run ON night_audit.answers (run_id, evidence_through);
 CREATE INDEX answers_subject ON night_audit.answers (subject_kind, subject_id);
 CREATE TABLE night_audit.answers_default PARTITION OF night_audit.answers DEFAULT;
 
@@ -1167,7 +1174,7 @@ COMMENT ON VIEW night_audit.bi_runs IS 'One row for each run of the program, com
 
 CREATE VIEW night_audit.bi_run_events AS SELECT * FROM night_audit.run_events;
 COMMENT ON VIEW night_audit.bi_run_events IS
-  'Who prepared and reviewed the report of a run, remarks, sign-offs that were taken back, and that the run was forgotten.';
+  'Who prepared and reviewed the report of a run, remarks, sign-offs that were taken back, deliveries, and that the run was forgotten.';
 
 CREATE VIEW night_audit.bi_run_totals AS SELECT * FROM night_audit.run_totals;
 COMMENT ON VIEW night_audit.bi_run_totals IS

@@ -156,7 +156,7 @@ struct ExplanationReader: ~Copyable {
       SELECT subject_kind, subject_id, as_of, channel, outcome, reason, environment, apple_status, facts
       FROM night_audit.answers
       JOIN unnest($1::text[], $2::text[]) AS wanted (subject_kind, subject_id) USING (subject_kind, subject_id)
-      ORDER BY answer_id
+      WHERE outcome <> 'pending' ORDER BY answer_id
       """, subjects.parameters)
     for row in rows {
       found[try CheckSubject(row), default: []].append(

@@ -1,3 +1,4 @@
+import AuditStore
 import Postgres
 
 /// `night_audit.dispatches`: the reports that are owed to targets.
@@ -13,11 +14,9 @@ package struct DispatchTable {
     _ targets: [String], directory: String, runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute(
-      """
-      UPDATE night_audit.dispatches
-      SET state = 'withdrawn', problem = 'made again by a later run', settled_at = clock_timestamp()
-      WHERE directory = $1 AND state = 'owed'
-      """, [.text(directory)])
+      SteeringState.settling(
+        "state = 'withdrawn', problem = 'made again by a later run'", where: "directory = $1 AND state = 'owed'"),
+      [.text(directory)])
     try connection.execute(
       """
       INSERT INTO night_audit.dispatches (run_id, target, directory)
@@ -60,12 +59,9 @@ package struct DispatchTable {
     _ owed: Owed, content: String, attempts: Int, _ session: PostgresSession
   ) async throws(PostgresError) {
     try await session.execute(
-      """
-      UPDATE night_audit.dispatches
-      SET state = 'delivered', content = $2, attempts = attempts + $3::int, problem = NULL,
-          settled_at = clock_timestamp()
-      WHERE dispatch_id = $1
-      """, [.int(owed.id), .text(content), .int(Int64(attempts))])
+      SteeringState.settling(
+        "state = 'delivered', content = $2, attempts = attempts + $3::int, problem = NULL", where: "dispatch_id = $1"),
+      [.int(owed.id), .text(content), .int(Int64(attempts))])
   }
 
   package static func note(
@@ -78,9 +74,7 @@ package struct DispatchTable {
 
   static func withdraw(_ owed: Owed, problem: String, _ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
-      """
-      UPDATE night_audit.dispatches SET state = 'withdrawn', problem = $2, settled_at = clock_timestamp()
-      WHERE dispatch_id = $1
-      """, [.int(owed.id), .text(problem)])
+      SteeringState.settling(
+        "state = 'withdrawn', problem = $2", where: "dispatch_id = $1"), [.int(owed.id), .text(problem)])
   }
 }
