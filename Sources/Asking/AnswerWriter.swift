@@ -93,16 +93,14 @@ package struct AnswerWriter: Sendable {
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
     if answered.isEmpty { return }
     let lacking = try lackingPurchases(answered, on: connection)
-    try recordAnswers(answered, on: connection)
-    try noteFacts(answered, areAnswers: true, on: connection)
-    var first = FirstAnswersTable(asOf: asOf)
-    let rows = answered.map { result in
-      var row = row(after: result, &first)
+    let judged = answered.map { result in
+      var (row, count) = row(after: result)
       if lacking.contains(result.subject) { row.history.criticalSince = asOf + RetrySchedule.nightly }
-      return row
+      return (row: row, count: count)
     }
-    try table.save(rows, on: connection)
-    try first.add(on: connection)
+    try recordAnswers(answered, counts: judged.map(\.count), on: connection)
+    try noteFacts(answered, areAnswers: true, on: connection)
+    try table.save(judged.map(\.row), on: connection)
     try needs.decide(LookupNeeds.open(candidates, unsettled), on: connection)
   }
 
@@ -140,29 +138,28 @@ package struct AnswerWriter: Sendable {
     return lacking
   }
 
-  /// What is known of a check by now. A refusal that is news is held until the night is over: it may be one of too many.
-  private func row(after result: CheckResult, _ first: inout FirstAnswersTable) -> CheckRow {
+  /// The state of a check after an answer. A new refusal is not decided before the night is over: it may be one of too many.
+  private func row(after result: CheckResult) -> (CheckRow, AnswerCount) {
     var row = result.context.row
-    let standing = result.context.standing(askedOf: result.app)
-    // What is held about another app is counted in none of this one's runs: its answer is a first one again.
-    if row.isHeld, let asked = result.app, asked != row.app { row.held = nil }
+    // An undecided refusal of another app is counted in none of this app's runs: its answer is a first one again.
+    if row.isPending, let asked = result.app, asked != row.app { row.held = nil }
+    let earlier = EarlierAnswer(row, isOfAnsweredPayload: result.context.isOfAnsweredPayload)
     row.app = result.app ?? row.app
     let isOffline = result.channel == .offline
     // Silence leaves what is held to the answer after it, and says nothing of the payload.
     if result.outcome == .unanswered {
       row.fingerprint = row.fingerprint ?? result.context.fingerprint
       row.history.note(result.outcome, reason: result.reason, isOffline: isOffline, asOf: asOf)
-      return row
+      return (row, AnswerCount(isFirst: false))
     }
     row.fingerprint = result.context.fingerprint ?? row.fingerprint
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
-    let weight = standing.weight(of: result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
-    if weight.isCounted { first.note(app: row.app ?? "", weight.refusal) }
-    if let refusal, let since = weight.heldSince {
+    let count = earlier.count(result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
+    if let refusal, let since = count.pendingSince {
       row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
       row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)
       row.history.outcomeSince = since
-      return row
+      return (row, count)
     }
     row.history.note(
       result.outcome, reason: result.reason, isOffline: isOffline, saidAt: result.answeredAt, asOf: asOf)
@@ -170,11 +167,11 @@ package struct AnswerWriter: Sendable {
       row.held = .decided(refusal)
     } else if result.outcome != .review {
       row.held = nil
-    } else if case .held(_, let since) = standing {
-      // As little an answer to what is held as silence.
+    } else if case .pendingRefusal(_, let since) = earlier {
+      // A review decides a refusal as little as silence.
       row.history.outcomeSince = since
     }
-    return row
+    return (row, count)
   }
 
   /// The order whose named transaction a receipt should have settled.
@@ -186,8 +183,9 @@ package struct AnswerWriter: Sendable {
       let bundleId = result.context.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
     else { return nil }
     let history = result.context.row.history
+    let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
     let isSettled =
-      result.outcome == .verified && result.refusal(bundleIds: settings.apps.map(\.bundleId)) == nil
+      result.outcome == .verified && (refusal == nil || refusal == .productMismatch)
       && result.facts.contains { $0.transactionId == named }
     return LookupNeeds.Candidate(
       orderId: orderId, bundleId: bundleId, transactionId: named,
@@ -195,13 +193,16 @@ package struct AnswerWriter: Sendable {
       settledBy: isSettled ? result.subject.id : nil)
   }
 
-  private func recordAnswers(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
+  private func recordAnswers(
+    _ results: [CheckResult], counts: [AnswerCount], on connection: borrowing BlockingConnection
+  ) throws {
     try connection.postpone(
       """
       INSERT INTO night_audit.answers
-        (run_id, as_of, subject_kind, subject_id, channel, outcome, reason, environment, apple_status, facts)
+        (run_id, as_of, subject_kind, subject_id, channel, outcome, reason, environment, apple_status, facts,
+          counted_as)
       SELECT $1::uuid, $2, * FROM unnest(
-        $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::int[])
+        $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::int[], $11::text[])
       """,
       [
         .text(runId), .timestamp(asOf.microseconds), .textArray(results.map(\.subject.kind.rawValue)),
@@ -210,6 +211,7 @@ package struct AnswerWriter: Sendable {
         .textArray(results.map { $0.environment?.rawValue }),
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .intArray(results.map { Int64($0.facts.count) }),
+        .textArray(counts.map { $0.isFirst ? $0.refusal?.rawValue ?? "" : nil }),
       ])
   }
 
@@ -226,7 +228,7 @@ package struct AnswerWriter: Sendable {
       UPDATE night_audit.receipt_checks c SET
         payload_kind = coalesce(told.payload_kind, c.payload_kind), environment = coalesce(told.environment, c.environment),
         channel = CASE WHEN \(isNewest) THEN told.channel ELSE coalesce(c.channel, told.channel) END,
-        bundle_id = coalesce(told.bundle_id, c.bundle_id),
+        bundle_id = coalesce(told.bundle_id, c.bundle_id), user_id = coalesce(told.user_id, c.user_id),
         apple_status = CASE WHEN \(isNewest) THEN told.apple_status ELSE c.apple_status END,
         signed_transaction_id = CASE WHEN told.payload_kind <> c.payload_kind THEN told.signed_transaction_id
           ELSE coalesce(told.signed_transaction_id, c.signed_transaction_id) END,
@@ -234,9 +236,9 @@ package struct AnswerWriter: Sendable {
         is_unproven = CASE WHEN \(isNewest) THEN told.is_unproven ELSE c.is_unproven END,
         worker = CASE WHEN \(isNewest) THEN NULL ELSE c.worker END
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
-        $11::timestamptz[], $13::bool[])
+        $11::timestamptz[], $13::bool[], $14::text[])
         AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
-          brought_count, apple_status, attempt_when_read, is_unproven)
+          brought_count, apple_status, attempt_when_read, is_unproven, user_id)
       WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
       """,
       [
@@ -248,6 +250,7 @@ package struct AnswerWriter: Sendable {
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .bool(areAnswers), .timestampArray(results.map { $0.context.row.attemptWhenRead?.microseconds }),
         .timestamp(asOf.microseconds), .boolArray(results.map(\.isUnproven)),
+        .textArray(results.map { $0.context.userId?.storable }),
       ])
   }
 }

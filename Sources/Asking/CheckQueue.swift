@@ -399,9 +399,10 @@ package struct CheckQueue: Sendable {
   }
 
   /// What of it may stand for Apple's answer about a check: where a critical finding waits for the answer, only what was
-  /// told in this run.
+  /// told in this run. An undecided refusal is always asked about again.
   package func usable(_ told: [String: ToldTransaction], for row: CheckRow) -> [String: ToldTransaction] {
-    row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
+    if row.isPending { return [:] }
+    return row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
   }
 }
 

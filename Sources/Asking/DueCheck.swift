@@ -78,6 +78,10 @@ package struct CheckContext: Sendable {
   /// The transaction that the order names.
   package var namedTransactionId: String?
   package var orderCreatedAt: Instant?
+  /// The user of the order; of a receipt without an order, its sender.
+  package var userId: String?
+  /// The product of the order.
+  package var productId: String?
   /// As `ProofFingerprint` reads it; nil for a look-up, whose id says it all.
   package var fingerprint: String?
   /// Whether what it says by itself was stored in this run.
@@ -174,6 +178,7 @@ package struct JudgedCheck: Sendable {
     result.signedTransactionId = genuine.signedTransactionId
     result.broughtCount = genuine.facts.count
     result.broughtIds = genuine.facts.reduce(into: []) { $0.formUnion($1.ids) }
+    if genuine.signedTransactionId != nil { result.provenProductId = genuine.facts.first?.productId }
     if !isStored(genuine) { result.facts = genuine.facts }
     return result
   }

@@ -287,7 +287,7 @@ struct QueueIntake: Sendable {
 extension CheckRow {
   /// Forgets what was concluded, but not that it was refused, nor in which run that is counted.
   fileprivate mutating func renew(asOf: Instant) {
-    let since = isHeld ? history.outcomeSince : nil
+    let since = isPending ? history.outcomeSince : nil
     if let refused { held = .decided(refused) }
     history.renew(asOf: asOf)
     history.outcomeSince = since

@@ -71,7 +71,10 @@ package struct VerifyReceiptChannel: AppleChannel {
       result.facts += facts
       result.broughtCount = max(result.broughtCount, facts.count)
       result.broughtIds = facts.reduce(into: result.broughtIds) { $0.formUnion($1.ids) }
-      if check.kind == .transaction { result.signedTransactionId = facts.first?.transactionId }
+      if check.kind == .transaction {
+        result.signedTransactionId = facts.first?.transactionId
+        result.provenProductId = facts.first?.productId
+      }
       return result
     case .forged:
       // Apple says that what it has signed, or accepted before, is none: a wrong shared secret has that effect, too.

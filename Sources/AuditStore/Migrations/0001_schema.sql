@@ -170,6 +170,8 @@ CREATE TABLE night_audit.receipt_checks (
   -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a
   -- relation may be empty while it is loaded.
   gone_at               timestamptz,
+  -- The user of the order, or the sender of the receipt: the share of refusals is counted over persons.
+  user_id               text COLLATE "C",
   -- The signer of the receipt cannot be verified; Apple has confirmed the ids in it.
   is_unproven           boolean NOT NULL DEFAULT false,
   PRIMARY KEY (subject_kind, subject_id)
@@ -206,15 +208,6 @@ CREATE TABLE night_audit.rates (
   next_turn timestamptz NOT NULL,
   PRIMARY KEY (app, side, interface)
 ) WITH (fillfactor = 50);
-
--- First answers of an app in a night, and those that were refusals of one kind ('' counts all).
-CREATE TABLE night_audit.first_answers (
-  as_of   timestamptz NOT NULL,
-  app     text COLLATE "C" NOT NULL,
-  refusal text COLLATE "C" NOT NULL,
-  answers integer NOT NULL,
-  PRIMARY KEY (as_of, app, refusal)
-);
 
 -- Why checks of an app were stopped or disregarded, by as-of: a later audit without requests reports the same.
 CREATE TABLE night_audit.asking_faults (
@@ -307,9 +300,13 @@ CREATE TABLE night_audit.answers (
   environment  text,
   apple_status integer,
   facts        integer NOT NULL,
+  -- Of a first answer the kind of its refusal, empty for an accepted one; null for a repeated answer.
+  counted_as   text COLLATE "C",
   PRIMARY KEY (answer_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX answers_subject ON night_audit.answers (subject_kind, subject_id);
+-- The share of refusals is counted over the first answers of some nights.
+CREATE INDEX answers_counted ON night_audit.answers (as_of) WHERE counted_as IS NOT NULL;
 CREATE TABLE night_audit.answers_default PARTITION OF night_audit.answers DEFAULT;
 
 -- The first partitions end with the month in which the schema is created.
