@@ -234,11 +234,12 @@ package struct AnswerWriter: Sendable {
           ELSE coalesce(told.signed_transaction_id, c.signed_transaction_id) END,
         brought_count = greatest(c.brought_count, told.brought_count),
         is_unproven = CASE WHEN \(isNewest) THEN told.is_unproven ELSE c.is_unproven END,
+        failed_check = CASE WHEN \(isNewest) THEN told.failed_check ELSE c.failed_check END,
         worker = CASE WHEN \(isNewest) THEN NULL ELSE c.worker END
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
-        $11::timestamptz[], $13::bool[], $14::text[])
+        $11::timestamptz[], $13::bool[], $14::text[], $15::text[])
         AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
-          brought_count, apple_status, attempt_when_read, is_unproven, user_id)
+          brought_count, apple_status, attempt_when_read, is_unproven, user_id, failed_check)
       WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
       """,
       [
@@ -250,7 +251,7 @@ package struct AnswerWriter: Sendable {
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .bool(areAnswers), .timestampArray(results.map { $0.context.row.attemptWhenRead?.microseconds }),
         .timestamp(asOf.microseconds), .boolArray(results.map(\.isUnproven)),
-        .textArray(results.map { $0.context.userId?.storable }),
+        .textArray(results.map { $0.context.userId?.storable }), .textArray(results.map { $0.failedCheck?.storable }),
       ])
   }
 }

@@ -23,6 +23,8 @@ package struct CheckResult: Sendable {
   package var told: [TransactionFact] = []
   /// As ``ProofState/isUnproven``.
   package var isUnproven = false
+  /// The check of the signature or the content that failed.
+  package var failedCheck: String?
   /// How many transactions it brings, those included that were stored before.
   package var broughtCount = 0
   /// Those transactions, by their own and their original ids.

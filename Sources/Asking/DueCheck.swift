@@ -170,8 +170,17 @@ package struct JudgedCheck: Sendable {
     _ outcome: CheckOutcome, _ reason: PaymentReason? = nil, channel: EvidenceChannel
   ) -> CheckResult {
     var result = CheckResult(context: due.context, kind: kind, outcome: outcome, reason: reason, channel: channel)
-    // What verifyReceipt answers it answers about the payload itself.
-    if case .claim = judgement, channel != .verifyReceipt { result.isUnproven = true }
+    switch judgement {
+    case .claim(let claim):
+      // What verifyReceipt answers it answers about the payload itself.
+      result.isUnproven = channel != .verifyReceipt && !claim.isExpired
+      result.failedCheck = claim.why
+      if claim.isExpired, kind == .signed, outcome == .verified {
+        result.signedTransactionId = claim.transactionIds.first
+      }
+    case .refused(_, let failedCheck): result.failedCheck = failedCheck
+    case .genuine, .noRoots, nil: break
+    }
     guard let genuine else { return result }
     result.environment = genuine.environment
     result.bundleId = genuine.bundleId
@@ -195,9 +204,11 @@ package struct JudgedCheck: Sendable {
   package var offlineResult: CheckResult {
     switch judgement {
     case .genuine: result(.verified, channel: .offline)
-    case .refused(let reason): result(.rejected, reason, channel: .offline)
+    case .refused(let reason, _): result(.rejected, reason, channel: .offline)
     case .noRoots: result(.unanswered, .noRoots, channel: .offline)
-    case .claim, nil: result(.review, .appleError, channel: .offline)
+    case .claim(let claim):
+      result(.review, claim.isExpired ? .certificateExpired : .appleError, channel: .offline)
+    case nil: result(.review, .appleError, channel: .offline)
     }
   }
 

@@ -99,7 +99,8 @@ package struct RecheckStage: Sendable {
   private func work(
     deadline: ContinuousClock.Instant, critical: Set<CheckSubject>, unknownFrom: Instant?
   ) async throws {
-    try await queue.enqueue(from: unknownFrom)
+    try await queue.enqueue(from: unknownFrom, judge: preparation.judge.identity)
+    try await queue.askAboutOrder()
     if !critical.isEmpty { try await queue.ask(about: critical) }
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }

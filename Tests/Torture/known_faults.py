@@ -102,7 +102,7 @@ FAULTS = [
      "Sources/Reconciliation/VerdictRule.swift", "if facts.awaitsAnswer {", "if false {", "OpenClaimsTests"),
     ("one word of Apple's accuses for ever",
      "Sources/Reconciliation/Dueness.swift",
-     "return check.isOffline ? nil : Dueness(from: stale, until: likely, rank: .stale)", "return nil", "DuenessTests"),
+     "return check.isOffline ? nil : accusation(check, policy)", "return nil", "DuenessTests"),
     ("a payload that was cut off takes the payment from its buyer",
      "Sources/Reconciliation/Claim.swift",
      "case .unreadableButNameKnown: (isFalse, self.token) = (false,", "case .unreadableButNameKnown: (isFalse, self.token) = (true,",

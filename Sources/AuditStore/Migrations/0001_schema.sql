@@ -142,6 +142,8 @@ CREATE TABLE night_audit.receipt_checks (
   due_from              timestamptz,
   answered_at           timestamptz,
   signed_transaction_id text COLLATE "C",
+  -- The check of the signature or the content that failed.
+  failed_check          text,
   -- The number of transactions that the proof contains.
   brought_count         integer NOT NULL DEFAULT 0,
   -- Due before others: the shop's own verification failed or never happened.
@@ -217,8 +219,8 @@ CREATE TABLE night_audit.asking_faults (
   PRIMARY KEY (as_of, app)
 );
 
--- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), and by which
--- policy due dates were computed (`policy`).
+-- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), by which policy due
+-- dates were computed (`policy`), and by which root certificates and program version receipts were judged (`judge`).
 CREATE TABLE night_audit.asking_state (
   key   text COLLATE "C" PRIMARY KEY,
   value text NOT NULL
