@@ -88,8 +88,14 @@ package struct AnswerWriter: Sendable {
     try EvidenceTable.append(facts, runId: runId, asOf: asOf, on: connection)
     // No fact counts without its answer, so that a part of an answer is recorded, too.
     let lacking = try lackingPurchases(answered, on: connection)
+    let judged = answered.map { result in
+      var (row, count) = row(after: result)
+      if lacking.contains(result.subject) { row.history.criticalSince = asOf + RetrySchedule.nightly }
+      return (row: row, count: count)
+    }
+    let parts = results.filter { $0.outcome == .pending && !($0.facts.isEmpty && $0.told.isEmpty) }
     try recordAnswers(
-      results.filter { $0.outcome != .pending || !$0.facts.isEmpty || !$0.told.isEmpty }, on: connection)
+      parts.map { ($0, nil) } + zip(answered, judged).map { ($0, $1.count) }, on: connection)
     let unsettled = try needs.unsettled(candidates, on: connection)
     let records = try EvidenceTable.fold(facts.map(\.fact), on: connection)
     try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
@@ -97,14 +103,7 @@ package struct AnswerWriter: Sendable {
     try noteFacts(results.filter { $0.outcome == .pending }, areAnswers: false, on: connection)
     if answered.isEmpty { return }
     try noteFacts(answered, areAnswers: true, on: connection)
-    var first = FirstAnswersTable(asOf: asOf)
-    let rows = answered.map { result in
-      var row = row(after: result, &first)
-      if lacking.contains(result.subject) { row.history.criticalSince = asOf + RetrySchedule.nightly }
-      return row
-    }
-    try table.save(rows, on: connection)
-    try first.add(on: connection)
+    try table.save(judged.map(\.row), on: connection)
     try needs.decide(LookupNeeds.open(candidates, unsettled), on: connection)
   }
 
@@ -142,29 +141,28 @@ package struct AnswerWriter: Sendable {
     return lacking
   }
 
-  /// What is known of a check by now. A refusal that is news is held until the night is over: it may be one of too many.
-  private func row(after result: CheckResult, _ first: inout FirstAnswersTable) -> CheckRow {
+  /// The state of a check after an answer. A new refusal is not decided before the night is over: it may be one of too many.
+  private func row(after result: CheckResult) -> (CheckRow, AnswerCount) {
     var row = result.context.row
-    let standing = result.context.standing(askedOf: result.app)
-    // What is held about another app is counted in none of this one's runs: its answer is a first one again.
-    if row.isHeld, let asked = result.app, asked != row.app { row.held = nil }
+    // An undecided refusal of another app is counted in none of this app's runs: its answer is a first one again.
+    if row.isPending, let asked = result.app, asked != row.app { row.held = nil }
+    let earlier = EarlierAnswer(row, isOfAnsweredPayload: result.context.isOfAnsweredPayload)
     row.app = result.app ?? row.app
     let isOffline = result.channel == .offline
     // Silence leaves what is held to the answer after it, and says nothing of the payload.
     if result.outcome == .unanswered {
       row.fingerprint = row.fingerprint ?? result.context.fingerprint
       row.history.note(result.outcome, reason: result.reason, isOffline: isOffline, asOf: asOf)
-      return row
+      return (row, AnswerCount(isFirst: false))
     }
     row.fingerprint = result.context.fingerprint ?? row.fingerprint
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
-    let weight = standing.weight(of: result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
-    if weight.isCounted { first.note(app: row.app ?? "", weight.refusal) }
-    if let refusal, let since = weight.heldSince {
+    let count = earlier.count(result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
+    if let refusal, let since = count.pendingSince {
       row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
       row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)
       row.history.outcomeSince = since
-      return row
+      return (row, count)
     }
     row.history.note(
       result.outcome, reason: result.reason, isOffline: isOffline, saidAt: result.answeredAt, asOf: asOf)
@@ -172,11 +170,11 @@ package struct AnswerWriter: Sendable {
       row.held = .decided(refusal)
     } else if result.outcome != .review {
       row.held = nil
-    } else if case .held(_, let since) = standing {
-      // As little an answer to what is held as silence.
+    } else if case .pendingRefusal(_, let since) = earlier {
+      // A review decides a refusal as little as silence.
       row.history.outcomeSince = since
     }
-    return row
+    return (row, count)
   }
 
   /// The order whose named transaction a receipt should have settled.
@@ -188,8 +186,9 @@ package struct AnswerWriter: Sendable {
       let bundleId = result.context.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
     else { return nil }
     let history = result.context.row.history
+    let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
     let isSettled =
-      result.outcome == .verified && result.refusal(bundleIds: settings.apps.map(\.bundleId)) == nil
+      result.outcome == .verified && (refusal == nil || refusal == .productMismatch)
       && result.facts.contains { $0.transactionId == named }
     return LookupNeeds.Candidate(
       orderId: orderId, bundleId: bundleId, transactionId: named,
@@ -197,15 +196,19 @@ package struct AnswerWriter: Sendable {
       settledBy: isSettled ? result.subject.id : nil)
   }
 
-  private func recordAnswers(_ results: [CheckResult], on connection: borrowing BlockingConnection) throws {
-    if results.isEmpty { return }
+  /// - Parameter answers: results, each with its count; nil for a part of an answer.
+  private func recordAnswers(
+    _ answers: [(result: CheckResult, count: AnswerCount?)], on connection: borrowing BlockingConnection
+  ) throws {
+    if answers.isEmpty { return }
+    let results = answers.map(\.result)
     try connection.postpone(
       """
       INSERT INTO night_audit.answers
         (run_id, as_of, subject_kind, subject_id, channel, outcome, reason, environment, apple_status, facts,
-          evidence_through)
+          counted_as, evidence_through)
       SELECT $1::uuid, $2, *, \(EvidenceTable.newest) FROM unnest(
-        $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::int[])
+        $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::int[], $10::int[], $11::text[])
       """,
       [
         .text(runId), .timestamp(asOf.microseconds), .textArray(results.map(\.subject.kind.rawValue)),
@@ -214,6 +217,7 @@ package struct AnswerWriter: Sendable {
         .textArray(results.map { $0.environment?.rawValue }),
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .intArray(results.map { Int64($0.facts.count) }),
+        .textArray(answers.map { $0.count.flatMap { $0.isFirst ? $0.refusal?.rawValue ?? "" : nil } }),
       ])
   }
 
@@ -230,17 +234,18 @@ package struct AnswerWriter: Sendable {
       UPDATE night_audit.receipt_checks c SET
         payload_kind = coalesce(told.payload_kind, c.payload_kind), environment = coalesce(told.environment, c.environment),
         channel = CASE WHEN \(isNewest) THEN told.channel ELSE coalesce(c.channel, told.channel) END,
-        bundle_id = coalesce(told.bundle_id, c.bundle_id),
+        bundle_id = coalesce(told.bundle_id, c.bundle_id), user_id = coalesce(told.user_id, c.user_id),
         apple_status = CASE WHEN \(isNewest) THEN told.apple_status ELSE c.apple_status END,
         signed_transaction_id = CASE WHEN told.payload_kind <> c.payload_kind THEN told.signed_transaction_id
           ELSE coalesce(told.signed_transaction_id, c.signed_transaction_id) END,
         brought_count = greatest(c.brought_count, told.brought_count),
         is_unproven = CASE WHEN \(isNewest) THEN told.is_unproven ELSE c.is_unproven END,
+        failed_check = CASE WHEN \(isNewest) THEN told.failed_check ELSE c.failed_check END,
         worker = CASE WHEN \(isNewest) THEN NULL ELSE c.worker END
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
-        $11::timestamptz[], $13::bool[])
+        $11::timestamptz[], $13::bool[], $14::text[], $15::text[])
         AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
-          brought_count, apple_status, attempt_when_read, is_unproven)
+          brought_count, apple_status, attempt_when_read, is_unproven, user_id, failed_check)
       WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
       """,
       [
@@ -252,6 +257,7 @@ package struct AnswerWriter: Sendable {
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .bool(areAnswers), .timestampArray(results.map { $0.context.row.attemptWhenRead?.microseconds }),
         .timestamp(asOf.microseconds), .boolArray(results.map(\.isUnproven)),
+        .textArray(results.map { $0.context.userId?.storable }), .textArray(results.map { $0.failedCheck?.storable }),
       ])
   }
 }

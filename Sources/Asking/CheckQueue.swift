@@ -98,10 +98,14 @@ package struct CheckQueue: Sendable {
 
   /// Takes in what the shop's relations have that the queue does not know.
   ///
-  /// - Parameter unknownFrom: when the oldest receipt or order was made that came to light late; nil: none is known to have.
+  /// - Parameters:
+  ///   - unknownFrom: when the oldest receipt or order was made that came to light late; nil: none is known to have.
+  ///   - judge: identifies the root certificates; after a change refusals are judged again. nil: no judge is known.
   /// - Returns: how many rows were new, had moved, or are to be judged anew.
   @discardableResult
-  package func enqueue(from unknownFrom: Instant? = nil) async throws -> Int { try await intake.run(from: unknownFrom) }
+  package func enqueue(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
+    try await intake.run(from: unknownFrom, judge: judge)
+  }
 
   /// Lets proofs be asked about once more before a critical finding that rests on them is reported for the first time.
   package func ask(about critical: Set<CheckSubject>) async throws {
@@ -113,10 +117,27 @@ package struct CheckQueue: Sendable {
           [.text(kind.rawValue), .textArray(critical.filter { $0.kind == kind }.map(\.id.text).sorted())],
           on: connection
         ) { row in
-          guard row.history.answeredAt.map({ $0 < asOf }) ?? false else { return false }
+          // Nobody can say more about a conclusion of our own.
+          guard !row.history.isOffline, row.history.answeredAt.map({ $0 < asOf }) ?? false else { return false }
           row.history.criticalSince = asOf
           return true
         }
+      }
+    }
+  }
+
+  /// Makes everything about one order due: whoever asks for it by its id wants an answer now.
+  func askAboutOrder() async throws {
+    guard selection.orderId != nil, let subjects = try await subjects() else { return }
+    let (table, asOf) = (table, asOf)
+    try await store.withConnection { connection in
+      try table.change(
+        where: Self.isListed("$1", "$2"),
+        [.textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))], on: connection
+      ) { row in
+        guard row.history.lastAttempt.map({ $0 < asOf }) ?? false else { return false }
+        row.history.criticalSince = asOf
+        return true
       }
     }
   }
@@ -399,9 +420,10 @@ package struct CheckQueue: Sendable {
   }
 
   /// What of it may stand for Apple's answer about a check: where a critical finding waits for the answer, only what was
-  /// told in this run.
+  /// told in this run. An undecided refusal is always asked about again.
   package func usable(_ told: [String: ToldTransaction], for row: CheckRow) -> [String: ToldTransaction] {
-    row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
+    if row.isPending { return [:] }
+    return row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
   }
 }
 

@@ -23,10 +23,14 @@ package struct CheckResult: Sendable {
   package var told: [TransactionFact] = []
   /// As ``ProofState/isUnproven``.
   package var isUnproven = false
+  /// The check of the signature or the content that failed.
+  package var failedCheck: String?
   /// How many transactions it brings, those included that were stored before.
   package var broughtCount = 0
   /// Those transactions, by their own and their original ids.
   package var broughtIds: Set<String> = []
+  /// The product of the one transaction that the proof is about; nil for a list.
+  package var provenProductId: String?
   /// When Apple said it, if that was before this run; nil for now.
   package var answeredAt: Instant?
   /// What Apple refused although it has signed it, or accepted it before. Accuses nobody, and counts among the refusals of its
@@ -54,7 +58,16 @@ package struct CheckResult: Sendable {
     let expected = context.bundleId.map { [$0] } ?? bundleIds
     return Refusal(
       outcome, reason: reason, provenBundleId: bundleId, expectedBundleIds: expected,
-      provenIds: signedTransactionId == nil ? [] : broughtIds.sorted(), namedId: context.namedTransactionId)
+      provenIds: signedTransactionId == nil ? [] : broughtIds.sorted(), namedId: context.namedTransactionId,
+      provenProductId: provenProductId ?? lookedUpProductId, orderedProductId: context.productId)
+  }
+
+  /// The product of the transaction that was looked up; nil for a subscription's original, which has periods of other products.
+  private var lookedUpProductId: String? {
+    guard subject.kind == .lookup else { return nil }
+    let id = subject.lookedUp.transactionId
+    let fact = facts.first { $0.transactionId == id }
+    return fact?.expiresDate != nil && fact?.originalTransactionId == id ? nil : fact?.productId
   }
 
   /// The same without what could not be stored: for a person to look at, and asked about again the next night.

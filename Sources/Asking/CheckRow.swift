@@ -5,6 +5,8 @@ import Reconciliation
 /// A row of `night_audit.receipt_checks`: what is known of asking about one proof.
 package struct CheckRow: Sendable {
   package var subject: CheckSubject
+  /// The order of the receipt, or the first order that waits for the look-up.
+  package var orderId: Identifier?
   package var history: CheckHistory
   /// A refusal of which it is not known yet whether it accuses the customer or ourselves, or one that has accused.
   package var held: Held?
@@ -58,7 +60,7 @@ package struct CheckRow: Sendable {
     c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
     c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
     c.environment, c.brought_count, c.fingerprint, c.refusal, c.held_outcome, c.held_reason, c.due_from, c.due_until, \
-    c.due_rank, c.bundle_id, c.gone_at, c.signed_transaction_id
+    c.due_rank, c.bundle_id, c.gone_at, c.signed_transaction_id, c.order_id
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -98,6 +100,7 @@ package struct CheckRow: Sendable {
     bundleId = try row.optionalText(25)
     goneAt = try instant(26)
     signedTransactionId = try row.optionalText(27)
+    orderId = try row.optionalText(28).map { Identifier($0) }
   }
 }
 

@@ -78,6 +78,10 @@ package struct CheckContext: Sendable {
   /// The transaction that the order names.
   package var namedTransactionId: String?
   package var orderCreatedAt: Instant?
+  /// The user of the order; of a receipt without an order, its sender.
+  package var userId: String?
+  /// The product of the order.
+  package var productId: String?
   /// As `ProofFingerprint` reads it; nil for a look-up, whose id says it all.
   package var fingerprint: String?
   /// Whether what it says by itself was stored in this run.
@@ -166,14 +170,24 @@ package struct JudgedCheck: Sendable {
     _ outcome: CheckOutcome, _ reason: PaymentReason? = nil, channel: EvidenceChannel
   ) -> CheckResult {
     var result = CheckResult(context: due.context, kind: kind, outcome: outcome, reason: reason, channel: channel)
-    // What verifyReceipt answers it answers about the payload itself.
-    if case .claim = judgement, channel != .verifyReceipt { result.isUnproven = true }
+    switch judgement {
+    case .claim(let claim):
+      // What verifyReceipt answers it answers about the payload itself.
+      result.isUnproven = channel != .verifyReceipt && !claim.isExpired
+      result.failedCheck = claim.why
+      if claim.isExpired, kind == .signed, outcome == .verified {
+        result.signedTransactionId = claim.transactionIds.first
+      }
+    case .refused(_, let failedCheck): result.failedCheck = failedCheck
+    case .genuine, .noRoots, nil: break
+    }
     guard let genuine else { return result }
     result.environment = genuine.environment
     result.bundleId = genuine.bundleId
     result.signedTransactionId = genuine.signedTransactionId
     result.broughtCount = genuine.facts.count
     result.broughtIds = genuine.facts.reduce(into: []) { $0.formUnion($1.ids) }
+    if genuine.signedTransactionId != nil { result.provenProductId = genuine.facts.first?.productId }
     if !isStored(genuine) { result.facts = genuine.facts }
     return result
   }
@@ -190,9 +204,11 @@ package struct JudgedCheck: Sendable {
   package var offlineResult: CheckResult {
     switch judgement {
     case .genuine: result(.verified, channel: .offline)
-    case .refused(let reason): result(.rejected, reason, channel: .offline)
+    case .refused(let reason, _): result(.rejected, reason, channel: .offline)
     case .noRoots: result(.unanswered, .noRoots, channel: .offline)
-    case .claim, nil: result(.review, .appleError, channel: .offline)
+    case .claim(let claim):
+      result(.review, claim.isExpired ? .certificateExpired : .appleError, channel: .offline)
+    case nil: result(.review, .appleError, channel: .offline)
     }
   }
 

@@ -46,6 +46,8 @@ struct Preparation: Sendable {
   private func describe(_ rows: [CheckRow]) async throws -> [Taken] {
     let described = try await queue.source.describe(
       rows.filter { $0.subject.kind == .receipt }.map(\.subject.id))
+    let orders = try await queue.source.described(
+      orders: Set(rows.filter { $0.subject.kind == .lookup }.compactMap(\.orderId?.text)))
     var taken: [Taken] = []
     var gone: [CheckRow] = []
     for row in rows {
@@ -53,6 +55,8 @@ struct Preparation: Sendable {
       switch row.subject.kind {
       case .lookup:
         context.bundleId = row.subject.lookedUp.bundleId
+        let order = row.orderId.flatMap { orders[$0.text] }
+        (context.userId, context.productId) = (order?.userId, order?.productId)
         taken.append(Taken(context: context, payloadBytes: 0))
       case .receipt:
         guard let receipt = described[row.subject.id] else {
@@ -63,6 +67,7 @@ struct Preparation: Sendable {
         context.bundleId = receipt.bundleId
         context.namedTransactionId = receipt.namedTransactionId
         context.orderCreatedAt = receipt.orderCreatedAt
+        (context.userId, context.productId) = (receipt.userId, receipt.productId)
         context.fingerprint = receipt.fingerprint
         taken.append(Taken(context: context, payloadBytes: receipt.payloadBytes))
       }

@@ -59,18 +59,23 @@ package struct ProofSource: Sendable {
     /// The transaction that the order names.
     var namedTransactionId: String?
     var orderCreatedAt: Instant?
+    /// The user of the order, else who sent the receipt.
+    var userId: String?
+    /// The product that was ordered.
+    var productId: String?
     var payloadBytes: Int
     /// As `ProofFingerprint` reads it.
     var fingerprint: String
   }
 
   let session: OpenSession
-  private let schema: String
+  private let sales: SalesRows
+  private var schema: String { sales.schema }
 
   /// - Parameter session: on the shop's store, which is only ever read.
   package init(session: OpenSession, sales: SalesRows) {
     self.session = session
-    schema = sales.schema
+    self.sales = sales
   }
 
   /// Years that a report can show.
@@ -184,22 +189,12 @@ package struct ProofSource: Sendable {
       WHERE \(Self.isAmong("$1", "r.receipt_id")) AND r.order_id IS NOT NULL
       """, [.textArray(ids.map(\.text))]
     ).compactMap { try $0.isText(0) ? try $0.text(0) : nil }
-    let orders = try await session.execute(
-      """
-      SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.namedTransaction),
-        CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END
-      FROM \(schema).orders o WHERE \(Self.isAmong("$1", "o.order_id"))
-      """, [.textArray(orderIds)]
-    ).filter { try $0.areTexts(0, 1, 2) }.map {
-      (
-        id: try $0.text(0), bundleId: try $0.optionalText(1), named: try $0.optionalText(2),
-        createdAt: try $0.optionalTimestamp(3)
-      )
-    }
+    let described = try await described(orders: Set(orderIds))
+    let orders = described.values
     let rows = try await session.execute(
       """
       SELECT r.receipt_id::text, r.order_id::text, o.bundle_id, o.transaction_id,
-        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint) AS fingerprint, o.created_at
+        coalesce(octet_length(r.payload::text), 0), \(Self.fingerprint) AS fingerprint, o.created_at, r.user_id::text
       FROM \(schema).receipts r LEFT JOIN unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
         AS o (order_id, bundle_id, transaction_id, created_at) ON o.order_id = r.order_id::text COLLATE "C"
       WHERE \(Self.isAmong("$1", "r.receipt_id")) AND \(Self.isSound)
@@ -214,13 +209,55 @@ package struct ProofSource: Sendable {
     for row in rows where try row.isText(1) {
       let id = Identifier(try row.text(0))
       if found[id] != nil || !asked.contains(id) { continue }
+      let order = try row.optionalText(1).flatMap { described[$0] }
+      let sender = try row.isText(7) ? try row.optionalText(7) : nil
       found[id] = Described(
         id: id, orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
         namedTransactionId: try row.optionalText(3),
         orderCreatedAt: try row.optionalTimestamp(6).map { Instant(microseconds: $0) },
+        userId: order?.userId ?? sender, productId: order?.productId,
         payloadBytes: Int(try row.int32(4)), fingerprint: try row.text(5))
     }
     return found
+  }
+
+  /// What an order says about its proofs.
+  struct DescribedOrder: Sendable {
+    var id: String
+    var bundleId: String?
+    var named: String?
+    var createdAt: Int64?
+    var userId: String?
+    var productId: String?
+  }
+
+  /// Orders by id, those that are gone are missing.
+  func described(orders ids: Set<String>) async throws -> [String: DescribedOrder] {
+    if ids.isEmpty { return [:] }
+    let rows = try await session.execute(
+      """
+      SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.namedTransaction),
+        CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END, o.user_id::text, o.product_id::text
+      FROM \(schema).orders o WHERE \(Self.isAmong("$1", "o.order_id"))
+      """, [.textArray(ids.sorted())])
+    var orders: [String: DescribedOrder] = [:]
+    for row in rows where try row.areTexts(0, 1, 2, 4, 5) {
+      let id = try row.text(0)
+      if orders[id] != nil { continue }
+      orders[id] = DescribedOrder(
+        id: id, bundleId: try row.optionalText(1), named: try row.optionalText(2),
+        createdAt: try row.optionalTimestamp(3), userId: try row.optionalText(4), productId: try row.optionalText(5))
+    }
+    return orders
+  }
+
+  /// Which user ids of the shop belong to one person.
+  func people() async throws -> People {
+    let sales = sales
+    return try await session.withConnection { connection in
+      let exists = try connection.execute("SELECT to_regclass($1) IS NOT NULL", [.text("\(sales.schema).user_aliases")])
+      return try exists.single().bool(0) ? People(aliases: sales.aliases(connection)) : People()
+    }
   }
 
   /// Those of some receipts that are there.

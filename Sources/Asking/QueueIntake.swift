@@ -31,10 +31,12 @@ struct QueueIntake: Sendable {
 
   var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
-  /// - Parameter unknownFrom: when the oldest receipt came, or the oldest order was made, that an audit has met and no run
-  ///   had taken in.
+  /// - Parameters:
+  ///   - unknownFrom: when the oldest receipt came, or the oldest order was made, that an audit has met and no run had taken
+  ///     in.
+  ///   - judge: identifies the root certificates; nil: no judge is known.
   /// - Returns: how many rows are new, have moved or are to be judged anew.
-  func run(from unknownFrom: Instant? = nil) async throws -> Int {
+  func run(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
     var state = try await AskingState.read(store)
     let definition = try await source.definition()
     let policy = PolicyText(settings)
@@ -56,6 +58,10 @@ struct QueueIntake: Sendable {
       count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
     }
     count += try await judgeAnew()
+    if let judge = judge.map({ "\($0) \(Version.current)" }), judge != state.judge {
+      if state.judge != nil { count += try await judgeRefusalsAgain() }
+      state.judge = judge
+    }
     state.policy = policy
     state.definition = definition
     state.hasReadAllReceipts = true
@@ -242,6 +248,22 @@ struct QueueIntake: Sendable {
     }
   }
 
+  /// Judges refusals again that rest on the root certificates or the program, and IDs that Apple did not know.
+  private func judgeRefusalsAgain() async throws -> Int {
+    let (table, asOf) = (table, asOf)
+    return try await store.withConnection { connection in
+      try table.change(
+        where: """
+          c.received_at >= $1 AND (c.outcome = 'not_found' OR c.outcome = 'rejected' AND c.channel = 'offline'
+            OR c.reason IN ('no_roots', 'certificate_expired'))
+          """, [.timestamp(horizon.microseconds)], on: connection
+      ) { row in
+        row.history.judgeAgain(asOf: asOf)
+        return true
+      }
+    }
+  }
+
   /// What was refused, or could not be made sense of, is compared with what the shop's relations say now.
   private func judgeAnew() async throws -> Int {
     var count = 0
@@ -287,7 +309,7 @@ struct QueueIntake: Sendable {
 extension CheckRow {
   /// Forgets what was concluded, but not that it was refused, nor in which run that is counted.
   fileprivate mutating func renew(asOf: Instant) {
-    let since = isHeld ? history.outcomeSince : nil
+    let since = isPending ? history.outcomeSince : nil
     if let refused { held = .decided(refused) }
     history.renew(asOf: asOf)
     history.outcomeSince = since
@@ -318,6 +340,8 @@ struct PolicyText: Hashable, Sendable {
 struct AskingState: Sendable {
   var policy: PolicyText?
   var definition: String?
+  /// The root certificates and the program that judged receipts last.
+  var judge: String?
   var receiptsUntil: Instant?
   var ordersUntil: Instant?
   var readAllAt: Instant?
@@ -335,6 +359,7 @@ struct AskingState: Sendable {
     var state = AskingState()
     if let times = values["times"], let apps = values["apps"] { state.policy = PolicyText(times: times, apps: apps) }
     state.definition = values["definition"]
+    state.judge = values["judge"]
     state.receiptsUntil = instant("receipts")
     state.ordersUntil = instant("orders")
     state.readAllAt = instant("all")
@@ -346,6 +371,7 @@ struct AskingState: Sendable {
   func save(_ store: OpenSession) async throws {
     let values: [(String, String?)] = [
       ("times", policy?.times), ("apps", policy?.apps), ("definition", definition),
+      ("judge", judge),
       ("receipts", receiptsUntil.map { "\($0.microseconds)" }), ("orders", ordersUntil.map { "\($0.microseconds)" }),
       ("all", readAllAt.map { "\($0.microseconds)" }), ("from", readFrom.map { "\($0.microseconds)" }),
       ("all_receipts", hasReadAllReceipts ? "read" : nil),

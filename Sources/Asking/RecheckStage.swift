@@ -99,7 +99,8 @@ package struct RecheckStage: Sendable {
   private func work(
     deadline: ContinuousClock.Instant, critical: Set<CheckSubject>, unknownFrom: Instant?
   ) async throws {
-    try await queue.enqueue(from: unknownFrom)
+    try await queue.enqueue(from: unknownFrom, judge: preparation.judge.identity)
+    try await queue.askAboutOrder()
     if !critical.isEmpty { try await queue.ask(about: critical) }
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }
@@ -107,10 +108,8 @@ package struct RecheckStage: Sendable {
       try await storeAndAsk(deadline: deadline)
     }
     try asking?.get()
-    let (asOf, worker, settings, isWhole) = (queue.asOf, queue.worker, settings, queue.isWhole && !isOffline)
-    let complaints = try await queue.store.withConnection {
-      try FirstAnswersTable.decide(asOf: asOf, worker: worker, settings: settings, isWhole: isWhole, on: $0)
-    }
+    let complaints = try await SystemicGuard(asOf: queue.asOf, settings: settings).decide(
+      worker: queue.worker, isWhole: queue.isWhole && !isOffline, store: queue.store, source: queue.source)
     state.values.withLock { values in
       values.summary.faults = gate.faults.merging(complaints) { "\($0) \($1)" }
     }

@@ -25,7 +25,7 @@ package struct VerifyReceiptChannel: AppleChannel {
     case .app, .transaction:
       // Apple signed whose it is, and our secret is not that developer's; of what Xcode signed Apple knows nothing.
       if let bundleId = check.genuine?.bundleId, bundleId != app.bundleId { return [] }
-      if case .refused(.xcode) = check.judgement { return [] }
+      if case .refused(.xcode, _) = check.judgement { return [] }
       // Whatever else the local check says, Apple can say more: renewals since, and refunds of what is no consumable.
       return [Question(.receipt(payload: payload), first: Question.side(of: check.due.environment))]
     case .signed, .malformed, nil: return []
@@ -71,7 +71,10 @@ package struct VerifyReceiptChannel: AppleChannel {
       result.facts += facts
       result.broughtCount = max(result.broughtCount, facts.count)
       result.broughtIds = facts.reduce(into: result.broughtIds) { $0.formUnion($1.ids) }
-      if check.kind == .transaction { result.signedTransactionId = facts.first?.transactionId }
+      if check.kind == .transaction {
+        result.signedTransactionId = facts.first?.transactionId
+        result.provenProductId = facts.first?.productId
+      }
       return result
     case .forged:
       // Apple says that what it has signed, or accepted before, is none: a wrong shared secret has that effect, too.
@@ -82,7 +85,7 @@ package struct VerifyReceiptChannel: AppleChannel {
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
       let isHopeless = answer.isMadeNothingOf && check.due.attempts >= Self.patience
-      if isHopeless, case .refused(.signatureInvalid) = check.judgement {
+      if isHopeless, case .refused(.signatureInvalid, _) = check.judgement {
         return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
       }
       let isForAPerson = isHopeless && check.genuine != nil

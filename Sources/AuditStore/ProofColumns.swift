@@ -36,7 +36,7 @@ extension ProofState {
   package static let columns = """
     c.payload_kind, c.outcome, c.reason, c.channel, c.environment, c.bundle_id, c.apple_status, c.attempts, \
     c.last_attempt, c.due_from, c.due_until, c.due_rank, c.unanswered_since, c.answered_at, \
-    c.signed_transaction_id, c.brought_count, c.is_unproven
+    c.signed_transaction_id, c.brought_count, c.is_unproven, c.failed_check
     """
 
   /// Reads the state from the column `first` on; nil if there is no check.
@@ -58,5 +58,6 @@ extension ProofState {
     signedTransactionId = try row.optionalId(first + 14)
     broughtCount = try row.int32(first + 15)
     isUnproven = try row.bool(first + 16)
+    failedCheck = try row.optionalText(first + 17)
   }
 }

@@ -109,6 +109,7 @@ extension PlainReceipt {
     record.put(state.signedTransactionId)
     record.put(Int64(state.broughtCount))
     record.put(false)
+    record.put(String?.none)
   }
 
   init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -132,6 +133,7 @@ extension PlainReceipt {
     state.signedTransactionId = try record.optionalBorrowed()
     state.broughtCount = Int32(clamping: try record.int())
     if try record.flag() { throw RecordReader.Mismatch() }
+    _ = try record.optionalBorrowed()
     self.init(
       receiptId: receiptId, orderId: orderId, userId: userId, claimedEnvironment: claimedEnvironment,
       receivedAt: receivedAt, state: state)
@@ -170,6 +172,7 @@ struct WaitingProof {
     proof = PlainProof(
       hasDefect: hasDefect, outcome: outcome, claimedEnvironment: claimedEnvironment, environment: environment,
       lastAttempt: lastAttempt, isUnproven: try record.flag())
+    _ = try record.optionalBorrowed()
     brought = record.rest
     for _ in 0..<(try record.int()) {
       _ = try record.byte()

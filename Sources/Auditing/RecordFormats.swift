@@ -123,6 +123,7 @@ extension ProofState {
     record.put(signedTransactionId)
     record.put(Int64(broughtCount))
     record.put(isUnproven)
+    record.put(failedCheck)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -142,6 +143,7 @@ extension ProofState {
     signedTransactionId = try record.optionalId()
     broughtCount = Int32(clamping: try record.int())
     isUnproven = try record.flag()
+    failedCheck = try record.optionalText()
   }
 }
 

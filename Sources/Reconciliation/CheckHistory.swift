@@ -25,8 +25,10 @@ public struct CheckHistory: Hashable, Sendable {
   public var outcomeSince: Instant?
   /// As-of of the first question since the last answer that stayed without one.
   public var unansweredSince: Instant?
-  /// From when on an answer is wanted however fresh the last one is: the as-of of an audit that would report a critical
-  /// finding for the first time on an older answer, or the night after an answer that lacks purchases of the one before.
+  /// From when on an answer is wanted, however fresh the last one is.
+  ///
+  /// The as-of of an audit that would report a critical finding for the first time on an older answer, the night after an
+  /// answer that lacks purchases of the one before, or the as-of of a run that judges a refusal again.
   public var criticalSince: Instant?
 
   public init(dated: Instant, knownSince: Instant) {
@@ -82,6 +84,11 @@ public struct CheckHistory: Hashable, Sendable {
   /// it was; and what contradicted an acceptance once does not undo it by saying so twice.
   public var tellsOfAcceptance: Bool { reason == .accountGone || reason == .contradiction }
 
+  /// Judges a conclusion again in a run of that as-of: it rests on root certificates or a program that have changed.
+  public mutating func judgeAgain(asOf: Instant) {
+    if outcome == .unanswered { renew(asOf: asOf) } else { criticalSince = asOf }
+  }
+
   /// Whether nothing is left of an earlier row of attempts.
   private var wasFinal: Bool {
     guard unansweredSince == nil else { return false }
@@ -91,8 +98,8 @@ public struct CheckHistory: Hashable, Sendable {
     }
   }
 
-  /// Whether "not found" was said in two runs and so stands.
-  var isNotFoundForGood: Bool {
+  /// Whether Apple has not found it in two runs, so that it accuses somebody.
+  var isNotFoundTwice: Bool {
     guard outcome == .notFound, reason == .notFound, let since = outcomeSince, let last = lastAttempt else {
       return false
     }

@@ -29,11 +29,13 @@ public struct Dueness: Hashable, Sendable {
     /// A critical finding would be reported for the first time on an older answer, or the last answer lacks purchases that
     /// the answer before had.
     case critical = 2
-    /// Answered, and a refund is still likely, or refused by Apple alone.
-    case stale = 3
+    /// Refused by Apple: the refusal accuses somebody until Apple takes it back.
+    case accusation = 3
+    /// Answered, and a refund is still likely.
+    case stale = 4
     /// Judged by itself: nobody can say more, or it was beyond the horizon when it became known, and only says whose a payment
     /// is. To judge it costs no question, and none is owed.
-    case byItself = 4
+    case byItself = 5
   }
 
   /// It is due in every run whose as-of is not earlier.
@@ -65,9 +67,9 @@ public struct Dueness: Hashable, Sendable {
     let isAskedInVain = check.unansweredSince != nil
     let likely = check.dated + policy.refundWindow
     let stale = (check.answeredAt ?? check.knownSince) + policy.staleAfter
-    // What nobody else can say more about stays what it says by itself.
-    if let since = check.criticalSince, !check.isOffline {
-      return Dueness(from: isAskedInVain ? retry : since, rank: .critical)
+    if let since = check.criticalSince {
+      let isTried = isAskedInVain && check.lastAttempt.map { since <= $0 } ?? false
+      return Dueness(from: isTried ? retry : since, rank: check.isOffline ? .byItself : .critical)
     }
     switch check.outcome {
     // A run of an earlier as-of does not see what is dated later.
@@ -75,19 +77,32 @@ public struct Dueness: Hashable, Sendable {
     case .unanswered: return Dueness(from: retry, rank: open)
     case .rejected:
       if isAskedInVain { return Dueness(from: retry, rank: open) }
-      // A word of Apple's that was wrong once, a password that was missing for instance, must not accuse for ever.
-      return check.isOffline ? nil : Dueness(from: stale, until: likely, rank: .stale)
+      // A refusal by the certificates here is repeated only after those, the program or the row have changed.
+      return check.isOffline ? nil : accusation(check, policy)
     case .verified:
       if isAskedInVain { return Dueness(from: retry, until: likely, rank: .stale) }
       return Dueness(from: stale, until: likely, rank: check.isOffline ? .byItself : .stale)
     case .notFound:
       if isAskedInVain { return Dueness(from: retry, rank: open) }
-      return check.isNotFoundForGood ? nil : Dueness(from: nextNight, rank: open)
+      return check.isNotFoundTwice ? accusation(check, policy) : Dueness(from: nextNight, rank: open)
     case .review:
       if isAskedInVain { return Dueness(from: retry, rank: open) }
       guard check.reason == .accountGone else { return Dueness(from: nextNight, rank: open) }
       return Dueness(from: stale, rank: .stale)
     }
+  }
+
+  /// How long an accusation is asked about every night.
+  static let nightlyAccusations = Span.days(14)
+  /// After how long an older accusation is asked about again.
+  static let weekly = Span.hours(7 * 24 - 4)
+
+  /// A refusal of Apple's that was wrong once, for a purchase that Apple learnt of later for instance, must not accuse for ever.
+  private static func accusation(_ check: CheckHistory, _ policy: Policy) -> Dueness {
+    let last = check.lastAttempt ?? check.knownSince
+    let isRecent = last - (check.outcomeSince ?? last) < nightlyAccusations
+    return Dueness(
+      from: last + (isRecent ? RetrySchedule.nightly : weekly), until: check.dated + policy.horizon, rank: .accusation)
   }
 
   /// Whether Apple owes an answer to a run of that as-of.

@@ -1,10 +1,11 @@
-/// The kinds of refusal that accuse a customer when they are few, and ourselves when they are many.
+/// The kinds of refusal that accuse a customer when they are few, and point to a wrong mapping when they are many.
 public enum Refusal: String, Hashable, CaseIterable, Sendable {
   case malformed
   case signatureInvalid = "signature_invalid"
   case wrongBundle = "wrong_bundle"
   case idMismatch = "id_mismatch"
   case notFound = "not_found"
+  case productMismatch = "product_mismatch"
 
   /// What was refused about a proof; nil when nothing was.
   ///
@@ -14,9 +15,11 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
   ///   - provenIds: the transaction inside a signed proof, by its own and its original id; empty for a proof that lists
   ///     many.
   ///   - namedId: the transaction that the order names.
+  ///   - provenProductId: the product of the one transaction that a proof is about.
+  ///   - orderedProductId: the product of the order.
   public init?(
     _ outcome: CheckOutcome, reason: PaymentReason?, provenBundleId: String? = nil, expectedBundleIds: [String] = [],
-    provenIds: [String] = [], namedId: String? = nil
+    provenIds: [String] = [], namedId: String? = nil, provenProductId: String? = nil, orderedProductId: String? = nil
   ) {
     switch outcome {
     case .rejected:
@@ -31,6 +34,8 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
         self = .wrongBundle
       } else if let namedId, !namedId.isEmpty, !provenIds.isEmpty, !provenIds.contains(namedId) {
         self = .idMismatch
+      } else if let provenProductId, let orderedProductId, provenProductId != orderedProductId {
+        self = .productMismatch
       } else {
         return nil
       }
@@ -38,16 +43,15 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// Whether Apple has not accepted the proof: that it is of another app or transaction than its order names is the order's
-  /// matter.
+  /// Whether Apple has not accepted the proof. The other kinds compare an accepted proof with its order.
   public var isOfProof: Bool {
     switch self {
     case .malformed, .signatureInvalid, .notFound: true
-    case .wrongBundle, .idMismatch: false
+    case .wrongBundle, .idMismatch, .productMismatch: false
     }
   }
 
-  /// What is probably wrong with the mapping or the configuration when nearly everything is refused so, and what to do.
+  /// The probable error in the mapping or the configuration when many are refused alike, and its remedy.
   public var remedy: String {
     switch self {
     case .malformed:
@@ -67,44 +71,123 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
       Apple knows none of the ids: transaction_id in sales.orders holds something else, or the key belongs to another \
       app.
       """
+    case .productMismatch:
+      "product_id in sales.orders is not the product ID of App Store Connect: compare it with Apple's transactions."
     }
   }
 }
 
-/// The first answers that one app got in a night, and those that deny what Apple has accepted before: no first ones, but no
-/// other answer says more plainly that refusals of their kind are not the customers' doing.
+/// How many persons got a first answer about an app, and how many of them were refused.
+///
+/// A refusal of a proof that Apple has accepted before counts like a first answer.
 public struct FirstAnswers: Hashable, Sendable {
-  /// Fewer refusals of one kind are never systemic.
+  /// Refusals of fewer persons are never systemic.
   public static let fewest = 20
 
-  /// All of them, refusals and denials included, and what a signature has answered while Apple is silent.
-  public var count: Int
+  /// All persons: refused, accepted, and those whose proof is genuine by its signature while Apple is silent.
+  public var persons: Int
   public var refusals: [Refusal: Int]
 
-  public init(count: Int = 0, refusals: [Refusal: Int] = [:]) {
-    self.count = count
+  public init(persons: Int = 0, refusals: [Refusal: Int] = [:]) {
+    self.persons = persons
     self.refusals = refusals
   }
 
-  /// The kinds of refusal that are too many to be the customers' doing.
+  /// The reasons for which too many persons were refused for the refusals to be theirs.
   ///
-  /// - Parameter share: of the first answers (`audit.systemicShare`); all of them switch it off.
+  /// - Parameter share: of the persons (`audit.systemicShare`); 1 switches the guard off.
   public func systemic(share: Share) -> [Refusal] {
     Refusal.allCases.filter { kind in
       let refused = refusals[kind] ?? 0
-      return refused >= Self.fewest && share.isExceeded(by: refused, of: count)
+      return refused >= Self.fewest && share.isExceeded(by: refused, of: persons)
     }
   }
 
-  /// One sentence for the operator on each kind, and what to do.
-  public func complaint(app: String, share: Share) -> String? {
+  /// One sentence for the operator on each systemic reason, and its remedy; nil when no reason is systemic.
+  ///
+  /// - Parameter subject: the plural of the proofs that were checked.
+  public func complaint(app: String, subject: String, share: Share) -> String? {
     let sentences = systemic(share: share).map { kind in
       """
-      \(refusals[kind] ?? 0) of the \(count) first answers about \(app), and of denials of what was accepted before, are \
-      \(kind.rawValue), which is no accident: they accuse nobody and are asked again the next night. \(kind.remedy) A shop \
-      that is really under such attack sets audit.systemicShare to 1.
+      \(refusals[kind] ?? 0) of the \(persons) customers with first answers about \(subject) of \(app) are refused for \
+      \(kind.rawValue). So many refusals of one kind are an error of the mapping or of the configuration: night-audit \
+      accuses nobody, and asks again the next night. \(kind.remedy) A shop that is really under such attack sets \
+      audit.systemicShare to 1.
       """
     }
     return sentences.isEmpty ? nil : sentences.joined(separator: " ")
+  }
+}
+
+/// The answer that a proof has before it is asked about once more.
+public enum EarlierAnswer: Hashable, Sendable {
+  /// None that accepts or refuses it.
+  case none
+  case verified
+  /// It was refused, and its customer is accused.
+  case refused(Refusal)
+  /// It was refused in the run of that as-of, and the share of that run's refusals is not decided for it.
+  case pendingRefusal(Refusal, since: Instant)
+
+  /// Counts the next answer. A refusal that repeats itself is no first answer: repeated refusals alone would always be too many.
+  ///
+  /// - Parameters:
+  ///   - refusal: the refusal, if it accuses a customer.
+  ///   - denial: a refusal of a proof that Apple has signed or accepted before.
+  ///   - asOf: of the run that asks.
+  public func count(_ outcome: CheckOutcome, refusal: Refusal?, denial: Refusal?, asOf: Instant) -> AnswerCount {
+    switch self {
+    case .pendingRefusal(let before, let since) where refusal == before:
+      return AnswerCount(isFirst: false, pendingSince: since)
+    case .refused(let before) where refusal == before: return AnswerCount(isFirst: false)
+    // The order states another app, ID or product by now; the proof is as good as before.
+    case .verified where outcome == .verified: return AnswerCount(isFirst: false)
+    case .none, .verified, .refused, .pendingRefusal:
+      if let refusal { return AnswerCount(isFirst: true, refusal: refusal, pendingSince: asOf) }
+      return AnswerCount(isFirst: denial != nil || self == .none, refusal: denial)
+    }
+  }
+}
+
+/// How one answer counts in the share of refusals.
+public struct AnswerCount: Hashable, Sendable {
+  public var isFirst: Bool
+  /// The refusal that a first answer counts as; nil: it counts as accepted.
+  public var refusal: Refusal?
+  /// As-of of the run in which a refusal that is not decided yet is counted; nil: nothing waits for a decision.
+  public var pendingSince: Instant?
+
+  public init(isFirst: Bool, refusal: Refusal? = nil, pendingSince: Instant? = nil) {
+    self.isFirst = isFirst
+    self.refusal = refusal
+    self.pendingSince = pendingSince
+  }
+}
+
+/// Undecided refusals of one run about one kind of proof of one app, with the first answers that decide them.
+public struct PendingRefusals: Hashable, Sendable {
+  /// One night: a re-check before it and a second attempt at it count together with it.
+  public static let night = RetrySchedule.nightly
+
+  /// As-of of the run in which they are counted.
+  public var since: Instant
+  /// As-of of the last run that asked about any of them.
+  public var asked: Instant
+  /// The first answers of that run, of its night, and of all nights since then. A proof counts by its newest answer.
+  public var spans: [FirstAnswers]
+
+  public init(since: Instant, asked: Instant, spans: [FirstAnswers]) {
+    self.since = since
+    self.asked = asked
+    self.spans = spans
+  }
+
+  /// The systemic reasons. A reason that goes on from an earlier night is systemic in this one too, however few are new.
+  ///
+  /// - Parameter all: the undecided refusals about the same kind of proof of the same app.
+  public func systemic(among all: [PendingRefusals], share: Share) -> Set<Refusal> {
+    let isNew = asked <= since
+    let goingOn = all.filter { isNew && $0.since < $0.asked && $0.asked > since - Self.night }
+    return Set((goingOn + [self]).flatMap { $0.spans.flatMap { $0.systemic(share: share) } })
   }
 }

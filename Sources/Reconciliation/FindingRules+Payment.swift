@@ -246,7 +246,7 @@ extension FindingRules {
     where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
       add(
         .signatureInvalid, atStake: order.amount, receipt: receipt,
-        "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
+        .unsigned(receipt))
       break
     }
     for receipt in facts.soundReceipts {

@@ -57,6 +57,8 @@ public struct ProofState: Hashable, Sendable {
   /// Whether nobody here can tell who signed it, and Apple was asked about the ids that it names instead: anybody can name an
   /// id, so what it brings supports nobody's claim against another's.
   public var isUnproven = false
+  /// The check of the signature or the content that failed.
+  public var failedCheck: String?
 
   /// A proof that nobody has asked about.
   public static let neverChecked = ProofState()
@@ -169,4 +171,12 @@ public struct Receipt: Hashable, Sendable {
 
   /// What a finding on the row itself stands on.
   var subject: Subject { .row(.receipt, receiptId, orderId: orderId, userId: userId) }
+}
+
+extension Reason {
+  /// The reason of the finding `signature_invalid`, with the check that failed.
+  static func unsigned(_ receipt: Receipt) -> Reason {
+    let check = receipt.state.failedCheck.map { ": \($0)" } ?? ""
+    return "The proof in receipt \(receipt.receiptId) does not carry Apple's signature\(check)."
+  }
 }

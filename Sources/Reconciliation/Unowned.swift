@@ -76,7 +76,7 @@ public enum Unowned {
     }
     if receipt.orderId != nil, rules.mayAwaitOrder(since: receipt.receivedAt) { return [] }
     if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
-      add(.signatureInvalid, "The proof in receipt \(receipt.receiptId) does not carry Apple's signature.")
+      add(.signatureInvalid, .unsigned(receipt))
     }
     // As of an order since it came, whatever runs have asked about it.
     let age = rules.asOf - receipt.receivedAt

@@ -27,6 +27,7 @@ public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   case noRoots = "no_roots"
   case systemic
   case unreadable
+  case certificateExpired = "certificate_expired"
 
   /// Whether this reason proves that no payment of this order exists. Everything else is silence, and silence is not a no.
   public var provesUnpaid: Bool {
@@ -35,7 +36,7 @@ public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
       .idMismatch, .notFound, .familyShared, .noEvidence, .neverPaid:
       true
     case .neverChecked, .awaitingEvidence, .unreachable, .rateLimited, .appleError, .accountGone, .notInReceipt,
-      .notFoundYet, .contradiction, .noRoots, .systemic, .unreadable:
+      .notFoundYet, .contradiction, .noRoots, .systemic, .unreadable, .certificateExpired:
       false
     }
   }
@@ -163,6 +164,8 @@ extension PaymentReason {
     case .noRoots: "Apple's root certificates are not installed, so the signature cannot be checked"
     case .systemic: "so many answers of that night were refusals of one kind that the fault is not the customers'"
     case .unreadable: "its receipts cannot be read, and there is no other answer about it"
+    case .certificateExpired:
+      "Apple signed its proof with a certificate that was not valid then, and has not confirmed the purchase"
     }
   }
 }

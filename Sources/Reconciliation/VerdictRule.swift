@@ -216,7 +216,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     // Several open proofs: the reason that says most about what to do next.
     let telling: [PaymentReason] = [
-      .contradiction, .systemic, .accountGone, .noRoots, .appleError, .rateLimited, .unreachable, .neverChecked,
+      .contradiction, .systemic, .accountGone, .noRoots, .certificateExpired, .appleError, .rateLimited, .unreachable,
+      .neverChecked,
     ]
     guard let reason = telling.first(where: reasons.contains) ?? reasons.first else {
       return because.noting(nil, "Every receipt has its answer.")

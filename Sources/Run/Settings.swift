@@ -99,7 +99,7 @@ package struct Settings: Sendable {
   /// Millionths of a major unit.
   package var amountToleranceMillionths: Int64 = 0
   package var testUsers: [String] = []
-  /// The share of first answers from which refusals of one kind count as an outage; 1 disables it.
+  /// Above this share of persons with first answers, refusals for one reason are systemic; 1 switches the guard off.
   package var systemicShare = Share(millionths: 250_000)
   /// The share of new findings of a kind, bad rows or closed findings that makes a night held. 1 disables it.
   package var holdShare = Share(millionths: 200_000)

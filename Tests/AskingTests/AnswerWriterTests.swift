@@ -312,7 +312,7 @@ import Testing
       let queue = try await queue(session, settings)
       try await queue.enqueue()
       try await session.execute(
-        "UPDATE night_audit.receipt_checks SET due_rank = 3, due_from = due_from + interval '9 days' WHERE subject_id > 'r2'"
+        "UPDATE night_audit.receipt_checks SET due_rank = 4, due_from = due_from + interval '9 days' WHERE subject_id > 'r2'"
       )
       try await session.executeScript("ANALYZE night_audit.receipt_checks")
       let sql = CheckQueue.statement().replacing("$2::int", with: "0").replacing("$3", with: "1000")

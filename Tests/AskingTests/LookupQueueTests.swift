@@ -182,7 +182,7 @@ import Testing
       #expect(try await CheckQueue.questionCount(at: Self.asOf - .days(3), shop.session) == 0)
       try await shop.session.executeScript(
         """
-        UPDATE night_audit.receipt_checks SET due_rank = 4 WHERE subject_id LIKE '%/1';
+        UPDATE night_audit.receipt_checks SET due_rank = 5 WHERE subject_id LIKE '%/1';
         UPDATE night_audit.receipt_checks SET due_until = due_from + interval '1 hour' WHERE subject_id LIKE '%/2'
         """)
       #expect(try await CheckQueue.questionCount(at: Self.asOf, shop.session) == 1)

@@ -43,19 +43,21 @@ struct RecheckRehearsal {
   ) async throws {
     try await session.execute(
       """
-      INSERT INTO sales.orders VALUES ($1, 'u', $2, 'gems', 1, 9.90, 'USD', 'verified', $3, NULL, $4, NULL, $4)
+      INSERT INTO sales.orders VALUES ($1, 'user of ' || $1, $2, 'gems', 1, 9.90, 'USD', 'verified', $3, NULL, $4, NULL, $4)
       """,
       [
         .text(id), .text(bundleId), .text(transaction), .timestamp((RecheckRehearsal.asOf - age).microseconds),
       ])
   }
 
-  func receipt(_ id: String, for order: String, status: String = "timeout") async throws {
+  func receipt(
+    _ id: String, for order: String?, user: String? = "u", status: String = "timeout"
+  ) async throws {
     try await session.execute(
-      "INSERT INTO sales.receipts VALUES ($1, $2, 'u', $3, NULL, $4, NULL, $5)",
+      "INSERT INTO sales.receipts VALUES ($1, $2, $6, $3, NULL, $4, NULL, $5)",
       [
         .text(id), .text(order), .text("payload of \(id)"), .text(status),
-        .timestamp((RecheckRehearsal.asOf - .days(1)).microseconds),
+        .timestamp((RecheckRehearsal.asOf - .days(1)).microseconds), .text(user),
       ])
   }
 

@@ -83,9 +83,8 @@ extension CrowdedShop {
       for start in stride(from: share.startIndex, to: share.endIndex, by: 20 * shops.count) {
         try await writer.write(Array(share[start..<min(start + 20 * shops.count, share.endIndex)]))
       }
-      _ = try await store.withConnection { [settings] in
-        try FirstAnswersTable.decide(asOf: asOf, worker: queue.worker, settings: settings, isWhole: true, on: $0)
-      }
+      _ = try await SystemicGuard(asOf: asOf, settings: settings).decide(
+        worker: queue.worker, isWhole: true, store: store, source: queue.source)
       if night < nights { try await audit(settings, asOf) }
     }
     await store.close()

@@ -88,6 +88,41 @@ import Testing
     #expect(night.dispositions.allSatisfy { $0.value == "settled" }, "\(night.dispositions)")
   }
 
+  /// A customer who sends false receipts without orders every night stops no night and hides no order of his own.
+  @Test func strayReceiptsOfOneCustomerHideNothing() async throws {
+    let ids = (100..<140).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    try await shop.order("m")
+    try await shop.receipt("junk", for: "m")
+    try await shop.execute(
+      """
+      INSERT INTO sales.receipts SELECT 'stray' || n, NULL, 'user of m', 'junk' || n, NULL, 'timeout', NULL,
+        '2026-11-18T12:00:01Z' FROM generate_series(1, 24) n
+      """)
+    let night = try await shop.night()
+    #expect(night.result.status == 0, "\(night.result)")
+    #expect(night.dispositions["m"] == "delivered_not_paid" && night.payments["m"] == "unpaid malformed")
+    #expect(night.dispositions.filter { $0.value == "settled" }.count == ids.count)
+  }
+
+  /// A column of renamed products beside genuine proofs.
+  @Test func productsThatAreOtherThanApplesAccuseNobody() async throws {
+    let ids = (100..<160).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids {
+      try await shop.order("o\(id)")
+      try await shop.receipt(shop.payload("signed", [id], at: "2026-11-18T12:00:00Z"), for: "o\(id)")
+    }
+    try await shop.execute("UPDATE sales.orders SET product_id = 'renamed' WHERE order_id < 'o125'")
+    let night = try await shop.night()
+    #expect(night.result.status == 78, "\(night.result)")
+    #expect(night.result.errors.contains("product_id"), "\(night.result.errors)")
+    #expect(night.payments.filter { $0.value == "unconfirmed systemic" }.count == 25, "\(night.payments)")
+    let accusing = night.findings.filter { ["delivered_not_paid", "product_mismatch"].contains($0["kind"]) }
+    #expect(accusing.isEmpty, "\(accusing)")
+  }
+
   /// With a wrong bundle ID, every genuine receipt belongs to an unknown app.
   @Test func aSlipInTheBundleIdAccusesNobody() async throws {
     let slip = SignedShop.App(name: "game", bundleId: "com.example.gmae")

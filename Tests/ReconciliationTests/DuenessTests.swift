@@ -82,8 +82,34 @@ import Testing
     Row("rejected by itself: for good", nil) { check in
       check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
     },
-    Row("rejected by Apple: again when that is stale", due(night + .days(7), until: likely, .stale)) { check in
+    Row("rejected by Apple: every night", due(night + .hours(20), until: likely, .accusation)) { check in
       check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night)
+    },
+    Row("rejected by Apple for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) {
+      check in
+      for day in [0, 7, 14] as [Int64] {
+        check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night + .days(day))
+      }
+    },
+    Row("rejected by Apple, and beyond the horizon", nil) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night + .days(120))
+    },
+    Row("rejected by itself, and judged again", due(night + .days(2), .byItself)) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
+      check.judgeAgain(asOf: night + .days(2))
+    },
+    Row("rejected by itself twice", nil) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
+      check.judgeAgain(asOf: night + .days(2))
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night + .days(2))
+    },
+    Row("without roots, and judged again: at once", due(received, .urgent)) { check in
+      check.note(.unanswered, reason: .noRoots, isOffline: true, asOf: night)
+      check.judgeAgain(asOf: night + .minutes(1))
+    },
+    Row("asked in vain, and then by its order", due(night + .minutes(1), .critical)) { check in
+      check.fail(night)
+      check.criticalSince = night + .minutes(1)
     },
     Row("not found yet: the next night", due(night + .hours(20), .urgent)) { check in
       check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
@@ -95,9 +121,15 @@ import Testing
     Row("not found: once more the next night", due(night + .hours(20), .urgent)) { check in
       check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
     },
-    Row("not found in two nights: for good", nil) { check in
+    Row("not found in two nights: every night", due(night + .days(1) + .hours(20), until: likely, .accusation)) {
+      check in
       check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
       check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(1))
+    },
+    Row("not found for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) {
+      check in
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(14))
     },
     Row("not found twice in one night is once", due(night + .hours(20), .urgent)) { check in
       check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
@@ -118,7 +150,7 @@ import Testing
       check.verify(night)
       check.criticalSince = night + .days(2)
     },
-    Row("a critical on what is not found for good", due(night + .days(2), .critical)) { check in
+    Row("a critical on an ID that is not found in two nights", due(night + .days(2), .critical)) { check in
       check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
       check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(1))
       check.criticalSince = night + .days(2)
@@ -133,10 +165,6 @@ import Testing
       check.verify(night)
       check.criticalSince = night + .days(2)
       check.verify(night + .days(2))
-    },
-    Row("a critical on a signature that we refuse ourselves", nil) { check in
-      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
-      check.criticalSince = night + .days(2)
     },
     Row("rejected, and then the payload is another", due(received, .urgent)) { check in
       check.note(.rejected, reason: .malformed, isOffline: true, asOf: night)

@@ -82,18 +82,19 @@ import Testing
     // The nearest fraction of two is a little less than 0.29.
     (100, 29, "0.29", false), (100, 30, "0.29", true),
   ])
-  func tooManyRefusalsOfOneKindAreOurs(count: Int, refused: Int, share: String, isSystemic: Bool) throws {
+  func tooManyRefusalsOfOneKindAreOurs(persons: Int, refused: Int, share: String, isSystemic: Bool) throws {
     let share = try #require(Share(share))
     for kind in Refusal.allCases {
-      let answers = FirstAnswers(count: count, refusals: [kind: refused])
+      let answers = FirstAnswers(persons: persons, refusals: [kind: refused])
       #expect(answers.systemic(share: share) == (isSystemic ? [kind] : []))
-      #expect((answers.complaint(app: "game", share: share)?.contains(kind.remedy) ?? false) == isSystemic)
+      let complaint = answers.complaint(app: "game", subject: "receipts", share: share)
+      #expect((complaint?.contains(kind.remedy) ?? false) == isSystemic)
     }
   }
 
   /// Each kind is counted for itself: a shop has some of every kind.
   @Test func kindsAreNotAddedUp() {
-    let answers = FirstAnswers(count: 100, refusals: [.malformed: 24, .notFound: 24, .idMismatch: 30])
+    let answers = FirstAnswers(persons: 100, refusals: [.malformed: 24, .notFound: 24, .idMismatch: 30])
     #expect(answers.systemic(share: Share(millionths: 250_000)) == [.idMismatch])
   }
 
@@ -102,120 +103,59 @@ import Testing
   private static let night = Instant(seconds: 1_800_000_000)
   private static let earlier = night - .days(1)
 
-  @Test(
-    arguments: [
-      (.pending, nil, nil, .first), (.unanswered, nil, nil, .first),
-      (.review, nil, nil, .undecided), (.verified, nil, nil, .verified),
-      // Of another payload, or for what no kind counts.
-      (.rejected, nil, nil, .refused(nil)), (.notFound, nil, nil, .refused(nil)),
-      (.rejected, .malformed, nil, .refused(.malformed)), (.notFound, .notFound, nil, .refused(.notFound)),
-      // Judged anew, silent, or for a person: it was refused all the same.
-      (.pending, .malformed, nil, .refused(.malformed)), (.unanswered, .malformed, nil, .refused(.malformed)),
-      (.review, .malformed, nil, .refused(.malformed)), (.verified, .wrongBundle, nil, .refused(.wrongBundle)),
-      (.review, nil, earlier, .held(.malformed, since: earlier)),
-      (.unanswered, nil, earlier, .held(.malformed, since: earlier)),
-      (.pending, nil, earlier, .held(.malformed, since: earlier)),
-    ] as [(CheckOutcome, Refusal?, Instant?, AnswerStanding)])
-  func whatAnAnswerIsToTheGuard(
-    outcome: CheckOutcome, refused: Refusal?, heldSince: Instant?, expected: AnswerStanding
-  ) {
-    let held = heldSince.map { (refusal: Refusal.malformed, since: $0) }
-    #expect(AnswerStanding(after: outcome, refused: refused, held: held) == expected)
-  }
-
   /// What an answer may be: verified, refused, verified of another app, for a person, and denied.
   private static let answers: [(outcome: CheckOutcome, refusal: Refusal?, denial: Refusal?)] = [
     (.verified, nil, nil), (.rejected, .malformed, nil), (.verified, .wrongBundle, nil), (.review, nil, nil),
     (.review, nil, .notFound),
   ]
 
-  @Test func whatAnAnswerCountsFor() {
-    let none = AnswerWeight(isCounted: false, refusal: nil, heldSince: nil)
-    let one = AnswerWeight(isCounted: true, refusal: nil, heldSince: nil)
-    let denied = AnswerWeight(isCounted: true, refusal: .notFound, heldSince: nil)
-    func held(_ kind: Refusal) -> AnswerWeight {
-      AnswerWeight(isCounted: true, refusal: kind, heldSince: Self.night)
-    }
-    let heldStill = AnswerWeight(isCounted: false, refusal: nil, heldSince: Self.earlier)
-    let table: [(standing: AnswerStanding, weights: [AnswerWeight])] = [
-      (.first, [one, held(.malformed), held(.wrongBundle), one, denied]),
-      (.undecided, [one, held(.malformed), held(.wrongBundle), none, denied]),
-      // What repeats itself is no news, what is refused otherwise is.
-      (.held(.malformed, since: Self.earlier), [none, heldStill, held(.wrongBundle), none, denied]),
-      (.held(.wrongBundle, since: Self.earlier), [none, held(.malformed), heldStill, none, denied]),
-      (.refused(.malformed), [none, none, held(.wrongBundle), none, denied]),
-      (.refused(.wrongBundle), [none, held(.malformed), none, none, denied]),
-      (.refused(nil), [none, held(.malformed), held(.wrongBundle), none, denied]),
-      (.verified, [none, held(.malformed), none, none, denied]),
+  @Test func repeatedRefusalsAreNoFirstAnswers() {
+    let none = AnswerCount(isFirst: false)
+    let one = AnswerCount(isFirst: true)
+    let denied = AnswerCount(isFirst: true, refusal: .notFound)
+    func pending(_ kind: Refusal) -> AnswerCount { AnswerCount(isFirst: true, refusal: kind, pendingSince: Self.night) }
+    let pendingStill = AnswerCount(isFirst: false, pendingSince: Self.earlier)
+    let table: [(earlier: EarlierAnswer, counts: [AnswerCount])] = [
+      (.none, [one, pending(.malformed), pending(.wrongBundle), one, denied]),
+      (.pendingRefusal(.malformed, since: Self.earlier), [none, pendingStill, pending(.wrongBundle), none, denied]),
+      (.pendingRefusal(.wrongBundle, since: Self.earlier), [none, pending(.malformed), pendingStill, none, denied]),
+      (.refused(.malformed), [none, none, pending(.wrongBundle), none, denied]),
+      (.refused(.wrongBundle), [none, pending(.malformed), none, none, denied]),
+      (.verified, [none, pending(.malformed), none, none, denied]),
     ]
-    for (standing, weights) in table {
-      for (answer, weight) in zip(Self.answers, weights) {
-        let counted = standing.weight(
-          of: answer.outcome, refusal: answer.refusal, denial: answer.denial, asOf: Self.night)
-        #expect(counted == weight, "\(standing), \(answer)")
+    for (earlier, counts) in table {
+      for (answer, expected) in zip(Self.answers, counts) {
+        let count = earlier.count(
+          answer.outcome, refusal: answer.refusal, denial: answer.denial, asOf: Self.night)
+        #expect(count == expected, "\(earlier), \(answer)")
       }
     }
   }
 
-  /// The nights of one app: how many first answers, how many of them refusals, and how many of those still. All are of
-  /// one kind.
-  private func runs(
-    _ told: [(Instant, Int, Int, Int)], held: [AnsweredRuns.Held]
-  ) -> AnsweredRuns {
-    var runs = AnsweredRuns(asOf: Self.night, share: Share(millionths: 250_000))
-    for (run, count, refused, still) in told {
-      runs.told[run] = FirstAnswers(count: count, refusals: [.notFound: refused])
-      runs.stillRefused[run] = [.notFound: still]
-    }
-    runs.held = Set(held)
-    return runs
+  /// Persons with first answers, and how many of them are refused.
+  private func refused(_ refused: Int, of persons: Int) -> FirstAnswers {
+    FirstAnswers(persons: persons, refusals: [.notFound: refused])
   }
 
-  @Test func whatIsHeldIsDecidedByItsNight() {
-    let (night, earlier) = (Self.night, Self.earlier)
-    let now = AnsweredRuns.Held(since: night, asked: night)
-    let left = AnsweredRuns.Held(since: earlier, asked: earlier)
-    let again = AnsweredRuns.Held(since: earlier, asked: night)
-    for (told, held, isSystemic) in [
-      // A night by itself, and one in two pieces.
-      ([(night, 132, 22, 22)], now, false), ([(night, 80, 22, 22)], now, true),
-      ([(night - .hours(1), 13, 12, 12), (night, 12, 12, 12)], now, true),
-      ([(earlier, 13, 12, 12), (night, 12, 12, 12)], now, false),
-      // Asked about again: by what is refused still, and before that by what was told.
-      ([(earlier, 132, 52, 22)], again, false), ([(earlier, 132, 52, 52)], again, true),
-      ([(earlier, 132, 52, 22)], left, true),
-      // With what came tonight.
-      ([(earlier, 132, 52, 22), (night, 22, 22, 22)], again, true),
-    ] as [([(Instant, Int, Int, Int)], AnsweredRuns.Held, Bool)] {
-      let nights = runs(told, held: [held])
-      #expect(nights.systemic(held) == (isSystemic ? [.notFound] : []), "\(told), \(held)")
-      #expect((nights.complaint(app: "game", about: held) != nil) == isSystemic, "\(told), \(held)")
+  @Test func refusalsAreSystemicWhenAnySpanHasTooMany() {
+    let share = Share(millionths: 250_000)
+    for (spans, isSystemic) in [
+      ([refused(22, of: 132)], false), ([refused(22, of: 80)], true), ([refused(12, of: 12)], false),
+      ([refused(12, of: 12), refused(24, of: 25)], true),
+      ([refused(22, of: 132), refused(22, of: 132), refused(44, of: 154)], true),
+    ] {
+      let pending = PendingRefusals(since: Self.night, asked: Self.night, spans: spans)
+      #expect(pending.systemic(among: [pending], share: share) == (isSystemic ? [.notFound] : []), "\(spans)")
     }
-  }
-
-  /// In an outage only what is false by itself has an answer of anybody's but its own.
-  @Test(arguments: [(0, true), (65, true), (66, false)])
-  func whatIsGenuineByItselfCountsWhileAppleIsSilent(waiting: Int, isSystemic: Bool) {
-    let held = AnsweredRuns.Held(since: Self.night, asked: Self.night)
-    var nights = runs([(Self.night, 22, 22, 22)], held: [held])
-    nights.waiting = waiting
-    #expect(nights.systemic(held) == (isSystemic ? [.notFound] : []))
-    #expect((nights.complaint(app: "game") != nil) == isSystemic)
-    // Tonight they say nothing about another night.
-    let left = AnsweredRuns.Held(since: Self.earlier, asked: Self.earlier)
-    nights = runs([(Self.earlier, 22, 22, 22)], held: [left])
-    nights.waiting = waiting
-    #expect(nights.systemic(left) == [.notFound])
   }
 
   /// A few new refusals of the kind that goes on from the night before are no more their customers' doing than the others.
-  @Test func whatGoesOnIsTonightsToo() {
-    let now = AnsweredRuns.Held(since: Self.night, asked: Self.night)
-    let again = AnsweredRuns.Held(since: Self.earlier, asked: Self.night)
+  @Test func fewNewRefusalsOfAReasonThatGoesOnAreSystemic() {
+    let now = PendingRefusals(since: Self.night, asked: Self.night, spans: [refused(5, of: 5)])
     for (still, isSystemic) in [(30, true), (5, false)] {
-      let nights = runs([(Self.earlier, 40, 30, still), (Self.night, 5, 5, 5)], held: [now, again])
-      #expect(nights.systemic(now) == (isSystemic ? [.notFound] : []))
-      #expect(nights.complaint(app: "game") == nil)
+      let again = PendingRefusals(since: Self.earlier, asked: Self.night, spans: [refused(still, of: 40)])
+      let systemic = now.systemic(among: [now, again], share: Share(millionths: 250_000))
+      #expect(systemic == (isSystemic ? [.notFound] : []))
     }
   }
 
@@ -231,6 +171,9 @@ import Testing
     // The original id is never a mismatch, and an app receipt is about no single transaction.
     #expect(Refusal(.verified, reason: nil, provenIds: ["1", "2"], namedId: "2") == nil)
     #expect(Refusal(.verified, reason: nil, provenIds: [], namedId: "2") == nil)
+    #expect(Refusal(.verified, reason: nil, provenProductId: "gems", orderedProductId: "gold") == .productMismatch)
+    #expect(Refusal(.verified, reason: nil, provenProductId: "gems", orderedProductId: "gems") == nil)
+    #expect(Refusal(.verified, reason: nil, provenProductId: nil, orderedProductId: "gems") == nil)
     for outcome in [CheckOutcome.pending, .unanswered, .review] { #expect(Refusal(outcome, reason: .malformed) == nil) }
     #expect(Refusal.allCases.filter(\.isOfProof) == [.malformed, .signatureInvalid, .notFound])
   }

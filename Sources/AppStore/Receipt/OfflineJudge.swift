@@ -2,12 +2,20 @@ import Reconciliation
 
 package enum OfflineJudgement: Hashable, Sendable {
   case genuine(GenuineProof)
-  /// The receipt is rejected: `signature_invalid`, `malformed` or `xcode`.
-  case refused(PaymentReason)
+  /// The receipt is rejected: `signature_invalid`, `malformed` or `xcode`, with the check that failed.
+  case refused(PaymentReason, failedCheck: String? = nil)
   /// The receipt cannot be verified offline; Apple must be asked about the IDs in it.
   case claim(UnprovenClaim)
   /// No root certificates are installed. Contains the unverified content, if it is readable.
   case noRoots(WrittenContent?)
+}
+
+extension OfflineJudgement {
+  /// The reason of a rejection.
+  package var refusal: PaymentReason? {
+    if case .refused(let reason, _) = self { return reason }
+    return nil
+  }
 }
 
 package struct GenuineProof: Hashable, Sendable {
@@ -40,9 +48,15 @@ package struct UnprovenClaim: Hashable, Sendable {
   package var transactionIds: [String]
   package var bundleId: String?
   package var content: WrittenContent?
+  /// True if Apple signed it with a certificate that was not valid at that time. An ID that Apple confirms is verified.
+  package var isExpired: Bool
 
-  package init(why: String, transactionIds: [String], bundleId: String? = nil, content: WrittenContent? = nil) {
+  package init(
+    why: String, transactionIds: [String], bundleId: String? = nil, content: WrittenContent? = nil,
+    isExpired: Bool = false
+  ) {
     self.why = why
+    self.isExpired = isExpired
     self.transactionIds = transactionIds
     self.bundleId = bundleId
     self.content = content
@@ -52,19 +66,24 @@ package struct UnprovenClaim: Hashable, Sendable {
 /// Checks receipts offline, also while Apple is down.
 package struct OfflineJudge: Sendable {
   package let hasRoots: Bool
+  /// Identifies the root certificates.
+  package let identity: String
   /// Returns the kind of a payload and the result of its offline check.
   package let judge: @Sendable (_ payload: String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
 
   package init(
-    hasRoots: Bool, judge: @escaping @Sendable (String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
+    hasRoots: Bool, identity: String = "",
+    judge: @escaping @Sendable (String) -> (kind: ReceiptKind, judgement: OfflineJudgement)
   ) {
     self.hasRoots = hasRoots
+    self.identity = identity
     self.judge = judge
   }
 
   package init(roots: TrustedRoots?) {
     let verifiers = roots.map(Verifiers.init)
-    self.init(hasRoots: roots != nil) { payload in
+    let identity = roots?.entries.map(\.fingerprint).sorted().joined(separator: " ")
+    self.init(hasRoots: roots != nil, identity: identity ?? "none") { payload in
       let payload = ReceivedPayload(payload)
       return (payload.kind, verifiers?.judge(payload.content) ?? OfflineJudgement(withoutRoots: payload.content))
     }
@@ -84,7 +103,7 @@ private struct Verifiers: Sendable {
 
   func judge(_ content: ReceivedPayload.Content) -> OfflineJudgement {
     switch content {
-    case .unreadable: .refused(.malformed)
+    case .unreadable(let why): .refused(.malformed, failedCheck: why.words)
     case .signed(let jws): judge(documents.verifyDocument(jws, channel: .offline), content)
     case .app(let bytes):
       switch appReceipts.verify(bytes) {
@@ -119,7 +138,7 @@ private struct Verifiers: Sendable {
       let receipt = try OldTransactionReceipt(bytes)
       switch oldReceipts.verify(receipt) {
       case .authentic: return .genuine(GenuineProof(TransactionFact(receipt)))
-      case .forged: return .refused(.signatureInvalid)
+      case .forged: return .refused(.signatureInvalid, failedCheck: "\(SignedDataRefusal.signatureMismatch)")
       case .undecided: return .claim(UnprovenClaim(receipt))
       }
     } catch {
@@ -131,7 +150,7 @@ private struct Verifiers: Sendable {
 extension OfflineJudgement {
   fileprivate init(withoutRoots content: ReceivedPayload.Content) {
     switch content {
-    case .unreadable: self = .refused(.malformed)
+    case .unreadable(let why): self = .refused(.malformed, failedCheck: why.words)
     case .signed: self = .noRoots(nil)
     case .app(let bytes): self = .noRoots(WrittenContent(app: bytes))
     case .transaction(let bytes):
@@ -145,9 +164,10 @@ extension OfflineJudgement {
 
   fileprivate init(_ refusal: SignedDataRefusal, of content: ReceivedPayload.Content) {
     switch refusal.meaning {
-    case .signatureInvalid: self = .refused(.signatureInvalid)
-    case .malformed: self = .refused(.malformed)
+    case .signatureInvalid: self = .refused(.signatureInvalid, failedCheck: "\(refusal)")
+    case .malformed: self = .refused(.malformed, failedCheck: "\(refusal)")
     case .xcode: self = .refused(.xcode)
+    case .expired: self = .claim(UnprovenClaim(why: "\(refusal)", content: content, isExpired: true))
     case .noRoots: self.init(withoutRoots: content)
     case .undecided: self = .claim(UnprovenClaim(why: "\(refusal)", content: content))
     }
@@ -176,8 +196,8 @@ extension UnprovenClaim {
       transactionIds: [receipt.transactionId], bundleId: receipt.bundleId, content: WrittenContent(receipt))
   }
 
-  fileprivate init(why: String, content: ReceivedPayload.Content) {
-    self.init(why: why, transactionIds: [])
+  fileprivate init(why: String, content: ReceivedPayload.Content, isExpired: Bool = false) {
+    self.init(why: why, transactionIds: [], isExpired: isExpired)
     switch content {
     case .signed(let jws):
       let payload = jws.split(separator: ".").dropFirst().first.flatMap { JSONFields(signedPart: $0) }

@@ -24,6 +24,16 @@ package struct ReceivedPayload: Sendable {
     /// The end of the payload is missing, as when a column is too short.
     case truncated
     case unknown
+
+    /// The reason for display.
+    package var words: String {
+      switch self {
+      case .empty: "it is empty"
+      case .tooLong: "it is longer than any receipt"
+      case .truncated: "its end is missing"
+      case .unknown: "it is none of the three kinds of receipt"
+      }
+    }
   }
 
   let content: Content

@@ -62,6 +62,8 @@ extension SignedDataRefusal {
     case xcode
     /// Unknown until root certificates are installed: the reason `no_roots`.
     case noRoots
+    /// Apple's chain is right except for its dates: the reason `certificate_expired`. Apple must be asked.
+    case expired
     /// Cannot be verified offline; Apple must be asked.
     case undecided
   }
@@ -70,8 +72,9 @@ extension SignedDataRefusal {
   package var meaning: Meaning {
     switch self {
     case .algorithm, .chainLength, .certificateUnreadable, .chainNotTrusted, .intermediateNotAuthority,
-      .certificateNotUsable, .markerMissing, .notValidAtSignedDate, .leafKeyKind, .digestTooWeak, .signatureMismatch:
+      .certificateNotUsable, .markerMissing, .leafKeyKind, .digestTooWeak, .signatureMismatch:
       .signatureInvalid
+    case .notValidAtSignedDate: .expired
     case .notThreeParts, .headerUnreadable, .signatureUnreadable, .truncated, .payloadUnreadable:
       .malformed
     case .notSignedByApple: .xcode

@@ -143,6 +143,8 @@ CREATE TABLE night_audit.receipt_checks (
   due_from              timestamptz,
   answered_at           timestamptz,
   signed_transaction_id text COLLATE "C",
+  -- The check of the signature or the content that failed.
+  failed_check          text,
   -- The number of transactions that the proof contains.
   brought_count         integer NOT NULL DEFAULT 0,
   -- Due before others: the shop's own verification failed or never happened.
@@ -171,6 +173,8 @@ CREATE TABLE night_audit.receipt_checks (
   -- As-of of the run that missed the receipt in the shop's relation. Some later nights look for it again, because a
   -- relation may be empty while it is loaded.
   gone_at               timestamptz,
+  -- The user of the order, or the sender of the receipt: the share of refusals is counted over persons.
+  user_id               text COLLATE "C",
   -- The signer of the receipt cannot be verified; Apple has confirmed the ids in it.
   is_unproven           boolean NOT NULL DEFAULT false,
   PRIMARY KEY (subject_kind, subject_id)
@@ -208,15 +212,6 @@ CREATE TABLE night_audit.rates (
   PRIMARY KEY (app, side, interface)
 ) WITH (fillfactor = 50);
 
--- First answers of an app in a night, and those that were refusals of one kind ('' counts all).
-CREATE TABLE night_audit.first_answers (
-  as_of   timestamptz NOT NULL,
-  app     text COLLATE "C" NOT NULL,
-  refusal text COLLATE "C" NOT NULL,
-  answers integer NOT NULL,
-  PRIMARY KEY (as_of, app, refusal)
-);
-
 -- Why checks of an app were stopped or disregarded, by as-of: a later audit without requests reports the same.
 CREATE TABLE night_audit.asking_faults (
   as_of  timestamptz NOT NULL,
@@ -225,8 +220,8 @@ CREATE TABLE night_audit.asking_faults (
   PRIMARY KEY (as_of, app)
 );
 
--- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), and by which
--- policy due dates were computed (`policy`).
+-- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), by which policy due
+-- dates were computed (`policy`), and by which root certificates and program version receipts were judged (`judge`).
 CREATE TABLE night_audit.asking_state (
   key   text COLLATE "C" PRIMARY KEY,
   value text NOT NULL
@@ -313,10 +308,14 @@ CREATE TABLE night_audit.answers (
   evidence_through bigint,
   -- Of a sweep or history: the instant up to which it is read from now on.
   read_until   timestamptz,
+  -- Of a first answer the kind of its refusal, empty for an accepted one; null for a repeated answer.
+  counted_as   text COLLATE "C",
   PRIMARY KEY (answer_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX answers_run ON night_audit.answers (run_id, evidence_through);
 CREATE INDEX answers_subject ON night_audit.answers (subject_kind, subject_id);
+-- The share of refusals is counted over the first answers of some nights.
+CREATE INDEX answers_counted ON night_audit.answers (as_of) WHERE counted_as IS NOT NULL;
 CREATE TABLE night_audit.answers_default PARTITION OF night_audit.answers DEFAULT;
 
 -- The first partitions end with the month in which the schema is created.

@@ -100,7 +100,7 @@ extension Explanation.Proof {
       subjectKind: subject.kind.rawValue, subjectId: subject.id, receivedAt: receipt?.receivedAt,
       userId: receipt?.userId, kind: state.kind, claimedEnvironment: receipt?.claimedEnvironment,
       environment: state.environment, outcome: state.outcome, reason: state.reason,
-      isUnproven: state.isUnproven ? true : nil, attempts: state.attempts,
+      isUnproven: state.isUnproven ? true : nil, failedCheck: state.failedCheck, attempts: state.attempts,
       lastAttempt: state.lastAttempt, nextAttempt: state.nextAttempt, defect: receipt?.defect,
       transactions: brought.sorted(), answers: [])
   }

@@ -178,6 +178,8 @@ package struct Explanation: Encodable, Sendable {
     package var reason: PaymentReason?
     /// True if the signer cannot be verified; nil if it can.
     package var isUnproven: Bool?
+    /// The check of the signature or the content that failed.
+    package var failedCheck: String?
     package var attempts: Int32
     package var lastAttempt: Instant?
     package var nextAttempt: Instant?

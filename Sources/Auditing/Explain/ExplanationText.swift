@@ -222,6 +222,7 @@ package struct ExplanationText {
       case .review: "A person has to look: \(proof.reason?.explanation ?? "Apple's answer is unusual")."
       case .notFound: "Apple does not know it."
       }
+    if let check = proof.failedCheck { text += " The check that failed: \(check)." }
     if proof.attempts > 0 { text += " Attempts in a row: \(proof.attempts)." }
     if let last = proof.lastAttempt { text += " Last asked \(time.text(last))." }
     if let next = proof.nextAttempt { text += " Next \(time.text(next))." }

@@ -51,7 +51,7 @@ struct OfflineJudgeTests {
       "data": ["bundleId": "com.example.game", "environment": "Production", "signedTransactionInfo": inner]
         as [String: any Sendable],
     ]).text
-    #expect(try judgement(payload) == .refused(.signatureInvalid))
+    #expect(try judgement(payload).refusal == .signatureInvalid)
   }
 
   @Test(
@@ -77,7 +77,7 @@ struct OfflineJudgeTests {
   @Test("and forged it is forged")
   func otherThingsForged() throws {
     let payload = ServerAPIScript.spoilt(try TestJWS(payload: TestJWS.renewalInfo).text)
-    #expect(try judgement(payload) == .refused(.signatureInvalid))
+    #expect(try judgement(payload).refusal == .signatureInvalid)
   }
 
   @Test("what Xcode made is Xcode's, whatever it is")
@@ -135,7 +135,7 @@ struct OfflineJudgeTests {
     let judge = OfflineJudge(roots: nil)
     #expect(!judge.hasRoots)
     #expect(judge.judge(try TestJWS().text).judgement == .noRoots(nil))
-    #expect(judge.judge("junk").judgement == .refused(.malformed))
+    #expect(judge.judge("junk").judgement.refusal == .malformed)
   }
 
   @Test("what a receipt says in itself is the same whether or not its signature can be judged")

@@ -96,7 +96,7 @@ struct SignedDataRefusalTests {
     arguments: [
       (.signatureMismatch, .signatureInvalid), (.algorithm("none"), .signatureInvalid),
       (.chainNotTrusted, .signatureInvalid),
-      (.markerMissing(.leaf), .signatureInvalid), (.notValidAtSignedDate, .signatureInvalid),
+      (.markerMissing(.leaf), .signatureInvalid), (.notValidAtSignedDate, .expired),
       (.digestTooWeak, .signatureInvalid), (.notThreeParts, .malformed), (.payloadUnreadable, .malformed),
       (.payloadIncomplete("productId"), .undecided), (.notSignedByApple(.xcode, UnverifiedClaim()), .xcode),
       (.noRoots, .noRoots), (.tooLarge, .undecided), (.environmentUnknown(nil), .undecided),

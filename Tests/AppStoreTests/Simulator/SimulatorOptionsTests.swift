@@ -111,7 +111,7 @@ struct SimulatorOptionsTests {
           if case .genuine = judgement {
             #expect(damage != "truncated")
           } else {
-            #expect(damage == "truncated" && kind == .malformed && judgement == .refused(.malformed))
+            #expect(damage == "truncated" && kind == .malformed && judgement.refusal == .malformed)
           }
         }
       }

@@ -235,5 +235,6 @@ extension RowBytes {
     put(state.signedTransactionId)
     put(state.broughtCount)
     put(state.isUnproven)
+    put(state.failedCheck)
   }
 }

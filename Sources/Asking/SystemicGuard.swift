@@ -1,0 +1,226 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import Run
+
+/// Decides whether refusals accuse customers, or are too many of one kind to be theirs.
+///
+/// One query counts the persons of the stored first answers, separately by app and for receipts and look-ups.
+package struct SystemicGuard: Sendable {
+  private let asOf: Instant
+  private let settings: Settings
+
+  package init(asOf: Instant, settings: Settings) {
+    self.asOf = asOf
+    self.settings = settings
+  }
+
+  /// Undecided refusals that are decided together.
+  private struct Group: Hashable, Comparable {
+    var app: String
+    var kind: CheckSubject.Kind
+    var since: Instant
+
+    static func < (left: Group, right: Group) -> Bool {
+      (right.since, left.app, left.kind.rawValue) < (left.since, right.app, right.kind.rawValue)
+    }
+  }
+
+  private struct Pending {
+    var refusals: PendingRefusals
+    /// Whether any of them is asked about again.
+    var isDue: Bool
+  }
+
+  /// Undecided refusals, on `receipt_checks` aliased `c`.
+  private static let isPending = """
+    c.held_outcome <> '\(CheckOutcome.review.rawValue)' AND c.outcome = '\(CheckOutcome.review.rawValue)'
+      AND c.reason = '\(PaymentReason.systemic.rawValue)'
+    """
+
+  /// Receipts that are genuine by their signature while Apple is silent. They are first answers too: in an outage the false
+  /// receipts, which need no answer of Apple's, would be alone otherwise.
+  private static let isWaiting = """
+    c.due_rank IN (\(Dueness.Rank.urgent.rawValue), \(Dueness.Rank.open.rawValue)) AND c.due_from IS NOT NULL
+      AND c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count > 0
+      AND c.held_outcome IS NULL
+    """
+
+  private static let night = "interval '\(PendingRefusals.night.microseconds) microseconds'"
+
+  /// The persons with first answers in each span of each group, in all and by the refusal that still stands. Parameters: as-of;
+  /// names and bundle IDs of the apps; user IDs and the persons behind them.
+  private static let statement = """
+    WITH apps AS (SELECT * FROM unnest($2::text[], $3::text[]) AS a (app, bundle_id)),
+    persons AS (SELECT * FROM unnest($4::text[], $5::text[]) AS p (user_id, person)),
+    pending AS (
+      SELECT c.app, c.subject_kind, coalesce(c.outcome_since, c.last_attempt) AS since, max(c.last_attempt) AS asked,
+        bool_or(c.due_from IS NOT NULL) AS is_due
+      FROM night_audit.receipt_checks c WHERE \(isPending) AND c.app IS NOT NULL AND c.last_attempt IS NOT NULL
+      GROUP BY 1, 2, 3),
+    groups AS (
+      SELECT * FROM pending
+      UNION ALL
+      SELECT a.app, k.kind, $1::timestamptz, $1::timestamptz, false
+      FROM apps a CROSS JOIN (VALUES ('receipt'), ('lookup')) AS k (kind)
+      WHERE NOT EXISTS (SELECT FROM pending p WHERE p.app = a.app AND p.subject_kind = k.kind AND p.since = $1)),
+    spans AS (
+      SELECT DISTINCT g.*, s.starts, s.ends FROM groups g CROSS JOIN LATERAL (
+        VALUES (g.since, g.since), (g.since - \(night), g.since), (g.since - \(night), greatest(g.since, $1)))
+        AS s (starts, ends)),
+    counted AS (
+      SELECT c.app, c.subject_kind, a.as_of, c.user_id,
+        CASE WHEN a.counted_as = c.refusal OR c.refusal IS NULL AND c.outcome <> 'verified'
+          THEN nullif(a.counted_as, '') END AS refusal
+      FROM night_audit.answers a JOIN night_audit.receipt_checks c USING (subject_kind, subject_id)
+      WHERE a.counted_as IS NOT NULL AND a.as_of <= $1
+        AND a.as_of > (SELECT least(min(p.since), $1) FROM pending p) - \(night)
+      UNION ALL
+      SELECT coalesce(c.app, a.app), c.subject_kind, NULL, c.user_id, NULL
+      FROM night_audit.receipt_checks c LEFT JOIN apps a ON a.bundle_id = c.bundle_id WHERE \(isWaiting))
+    SELECT s.app, s.subject_kind, s.since, s.asked, s.is_due, s.starts, s.ends, n.refusal, grouping(n.refusal) = 1,
+      count(DISTINCT coalesce(p.person, n.user_id))
+    FROM spans s JOIN counted n ON n.app = s.app AND n.subject_kind = s.subject_kind
+      AND (n.as_of = s.since OR n.as_of > s.starts AND n.as_of <= s.ends OR n.as_of IS NULL AND s.ends > $1 - \(night))
+    LEFT JOIN persons p ON p.user_id = n.user_id
+    GROUP BY s.app, s.subject_kind, s.since, s.asked, s.is_due, s.starts, s.ends, GROUPING SETS ((), (n.refusal))
+    """
+
+  /// A group is missing when no stored answer counts for it: a run of the future was forgotten.
+  private func read(
+    _ people: People, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> [Group: Pending] {
+    let aliases = people.aliases
+    var groups: [Group: Pending] = [:]
+    var spans: [Group: [ClosedRange<Instant>: FirstAnswers]] = [:]
+    for row in try connection.execute(
+      Self.statement,
+      [
+        .timestamp(asOf.microseconds), .textArray(settings.apps.map(\.name)), .textArray(settings.apps.map(\.bundleId)),
+        .textArray(aliases.map(\.0.text)), .textArray(aliases.map(\.1.text)),
+      ])
+    {
+      func instant(_ column: Int) throws(PostgresError) -> Instant { Instant(microseconds: try row.timestamp(column)) }
+      let group = Group(
+        app: try row.text(0), kind: CheckSubject.Kind(rawValue: try row.text(1)) ?? .receipt, since: try instant(2))
+      let span = try instant(5)...instant(6)
+      let persons = Int(try row.int64(9))
+      if try row.bool(8) {
+        spans[group, default: [:]][span, default: FirstAnswers()].persons = persons
+      } else if let refusal = try row.optionalText(7).flatMap(Refusal.init) {
+        spans[group, default: [:]][span, default: FirstAnswers()].refusals[refusal] = persons
+      }
+      groups[group] = Pending(
+        refusals: PendingRefusals(since: group.since, asked: try instant(3), spans: []), isDue: try row.bool(4))
+    }
+    for (group, found) in spans {
+      groups[group]?.refusals.spans = found.sorted {
+        ($1.key.lowerBound, $0.key.upperBound) < ($0.key.lowerBound, $1.key.upperBound)
+      }.map(\.value)
+    }
+    return groups
+  }
+
+  private func systemic(_ groups: [Group: Pending]) -> [Group: Set<Refusal>] {
+    groups.reduce(into: [:]) { systemic, entry in
+      let alike = groups.filter { $0.key.app == entry.key.app && $0.key.kind == entry.key.kind }.map(\.value.refusals)
+      systemic[entry.key] = entry.value.refusals.systemic(among: alike, share: settings.systemicShare)
+    }
+  }
+
+  private func complaint(_ group: Group, _ pending: Pending) -> String? {
+    let subject = group.kind == .receipt ? "receipts" : "stated transaction IDs"
+    return pending.refusals.spans.lazy
+      .compactMap { $0.complaint(app: group.app, subject: subject, share: settings.systemicShare) }.first
+  }
+
+  /// Decides the undecided refusals of this night: each gets its outcome, unless it is one of too many of its kind. Refusals of
+  /// an earlier night stay undecided until they are asked about again.
+  ///
+  /// Answers of other workers may still come: the last worker decides for all. To decide twice is safe, because the answers
+  /// are stored. The worker asks no more.
+  ///
+  /// - Parameters:
+  ///   - isWhole: whether the run is about everything, and repeats the complaints about earlier nights.
+  ///   - source: tells which user ids are one person.
+  /// - Returns: by app the complaint and its remedy for the operator.
+  package func decide(
+    worker: Worker, isWhole: Bool, store: OpenSession, source: ProofSource
+  ) async throws -> [String: String] {
+    var (groups, isLast) = try await store.withConnection { connection in
+      // Of two that end at once one must see that nobody asks any more, and then read both workers' answers.
+      try worker.retire(connection)
+      let isLast = try !connection.execute("SELECT \(Worker.othersLive)", [.int(worker.number)]).single().bool(0)
+      return (try read(People(), on: connection), isLast)
+    }
+    var systemic = systemic(groups)
+    if systemic.contains(where: { !$0.value.isEmpty }) {
+      // One person with several ids counts once. Without aliases no count is smaller, so that others need none.
+      let people = try await source.people()
+      if !people.aliases.isEmpty {
+        groups = try await store.withConnection { try read(people, on: $0) }
+        systemic = self.systemic(groups)
+      }
+    }
+    if isLast {
+      let decided = systemic
+      try await store.withConnection { try release(decided, worker: worker, on: $0) }
+    }
+    var complaints: [String: String] = [:]
+    for (group, pending) in groups.sorted(by: { $0.key < $1.key })
+    where group.since == asOf || isWhole && pending.isDue {
+      complaints[group.app] = complaints[group.app] ?? complaint(group, pending)
+    }
+    return complaints
+  }
+
+  private func release(
+    _ systemic: [Group: Set<Refusal>], worker: Worker, on connection: borrowing BlockingConnection
+  ) throws {
+    try CheckTable(policy: settings.duenessPolicy).change(
+      where: "\(Self.isPending) AND NOT \(Worker.othersLive) AND c.last_attempt > $2::timestamptz - \(Self.night)",
+      [.int(worker.number), .timestamp(asOf.microseconds)], on: connection
+    ) { row in
+      guard let held = row.held, let app = row.app, let asked = row.history.lastAttempt else { return false }
+      let group = Group(app: app, kind: row.subject.kind, since: row.history.outcomeSince ?? asked)
+      guard let kinds = systemic[group] else {
+        // Its answer was counted in a run of the future that was forgotten: the next one is a first answer.
+        if group.since < asked { row.held = nil }
+        return group.since < asked
+      }
+      if kinds.contains(held.refusal) { return false }
+      row.history.outcome = held.outcome
+      row.history.reason = held.reason
+      row.history.unansweredSince = nil
+      row.held = .decided(held.refusal)
+      return true
+    }
+  }
+}
+
+extension CheckRow {
+  /// Whether its refusal is not decided yet.
+  var isPending: Bool { held.map { !$0.isDecided } ?? false }
+}
+
+extension EarlierAnswer {
+  /// - Parameter isOfAnsweredPayload: whether the payload is the one of the last answer.
+  init(_ row: CheckRow, isOfAnsweredPayload: Bool) {
+    if row.isPending, let held = row.held, let since = row.history.outcomeSince {
+      self = .pendingRefusal(held.refusal, since: since)
+    } else if isOfAnsweredPayload, let refused = row.refused {
+      self = .refused(refused)
+    } else {
+      self = row.history.outcome == .verified ? .verified : .none
+    }
+  }
+}
+
+extension CheckRow.Held {
+  /// A refusal that has accused its customer. It is kept until the proof is verified, to tell repeated refusals from new ones.
+  static func decided(_ refusal: Refusal) -> CheckRow.Held {
+    CheckRow.Held(refusal: refusal, outcome: .review, reason: nil)
+  }
+
+  var isDecided: Bool { outcome == .review }
+}
