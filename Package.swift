@@ -88,7 +88,7 @@ let package = Package(
     .target(
       name: "Reporting",
       dependencies: [
-        "Reconciliation", "Spreadsheet",
+        "CSystemCalls", "Reconciliation", "Spreadsheet",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Mustache", package: "swift-mustache"),
       ],
