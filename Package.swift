@@ -88,7 +88,7 @@ let package = Package(
     .target(
       name: "Reporting",
       dependencies: [
-        "Reconciliation", "Spreadsheet",
+        "CSystemCalls", "Reconciliation", "Spreadsheet",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "Mustache", package: "swift-mustache"),
       ],
@@ -167,8 +167,9 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
-    // Shops of which everything is known, told to their own tables and to Apple: for the simulator and for tests.
-    .target(name: "SampleShops", dependencies: ["Reconciliation"], swiftSettings: strict),
+    // Shops with known purchases, as their own tables and as Apple's answers: for the simulator and for tests.
+    .target(
+      name: "SampleShops", dependencies: ["Reconciliation"], path: "Tests/SampleShops", swiftSettings: strict),
     .executableTarget(
       name: "app-store-simulator",
       dependencies: [
@@ -184,7 +185,7 @@ let package = Package(
         .product(name: "SwiftASN1", package: "swift-asn1"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "X509", package: "swift-certificates"),
-      ], swiftSettings: strict),
+      ], path: "Tests/app-store-simulator", swiftSettings: strict),
     .target(name: "TestSupport", dependencies: ["Postgres"], path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "PostgresTests", dependencies: ["Postgres", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "SpreadsheetTests", dependencies: ["Spreadsheet", "TestSupport"], swiftSettings: strict),

@@ -80,8 +80,7 @@ package struct RecheckStage: Sendable {
           return false
         }
         group.addTask {
-          // Short naps for the signal.
-          while stop.stopped == nil { try await Task.sleep(for: .milliseconds(100)) }
+          try await stop.wait()
           // Then as long as a statement may take to end by itself.
           try await Task.sleep(for: Self.cutOff)
           return false

@@ -19,6 +19,33 @@ int file_open_nameless(const char *directory, int mode) {
   return open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 }
 
+int file_write_all(int descriptor, const void *bytes, size_t count) {
+  const char *rest = bytes;
+  while (count > 0) {
+    ssize_t written = write(descriptor, rest, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return -1;
+    rest += written;
+    count -= (size_t)written;
+  }
+  return 0;
+}
+
+int file_write_durably(int descriptor, const void *bytes, size_t count, int mode) {
+  if (file_write_all(descriptor, bytes, count) != 0 || fchmod(descriptor, mode) != 0) return -1;
+  return fsync(descriptor);
+}
+
+int directory_synchronize(const char *path) {
+  int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  int result = fsync(descriptor);
+  int code = errno;
+  close(descriptor);
+  errno = code;
+  return result;
+}
+
 int file_open_temporary(const char *directory) {
   int descriptor = file_open_nameless(directory, 0600);
   if (descriptor >= 0) return descriptor;

@@ -24,10 +24,7 @@ package struct WholeFile {
 
   package func write(_ content: [UInt8]) throws(Failure) {
     if try !writeNameless(content) { try writeNamed(content) }
-    let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard folder >= 0 else { throw Failure(path: directory, code: errno) }
-    defer { close(folder) }
-    guard fsync(folder) == 0 else { throw Failure(path: directory, code: errno) }
+    guard directory_synchronize(directory) == 0 else { throw Failure(path: directory, code: errno) }
   }
 
   /// Writes an unnamed file. Returns false, without any change, if the volume does not support one.
@@ -35,7 +32,9 @@ package struct WholeFile {
     let descriptor = file_open_nameless(directory, 0o644)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }
-    guard fill(descriptor, content) else { throw Failure(path: path, code: errno) }
+    guard file_write_durably(descriptor, content, content.count, 0o644) == 0 else {
+      throw Failure(path: path, code: errno)
+    }
     while true {
       if file_name_nameless(descriptor, draft) == 0 {
         if rename(draft, path) == 0 { return true }
@@ -57,15 +56,10 @@ package struct WholeFile {
     let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw Failure(path: path, code: errno) }
     defer { close(descriptor) }
-    guard fill(descriptor, content), rename(temporary, path) == 0 else {
+    guard file_write_durably(descriptor, content, content.count, 0o644) == 0, rename(temporary, path) == 0 else {
       let code = errno
       unlink(temporary)
       throw Failure(path: path, code: code)
     }
-  }
-
-  private func fill(_ descriptor: Int32, _ content: [UInt8]) -> Bool {
-    Glibc.write(descriptor, content, content.count) == content.count && fchmod(descriptor, 0o644) == 0
-      && fsync(descriptor) == 0
   }
 }

@@ -7,13 +7,36 @@ package final class StopSignal: Sendable {
     case terminated = 143
   }
 
-  private let reason = Mutex<Reason?>(nil)
+  private struct State {
+    var reason: Reason?
+    var listeners: [AsyncStream<Reason>.Continuation] = []
+  }
+
+  private let state = Mutex(State())
 
   package init() {}
 
-  package func stop(_ why: Reason) { reason.withLock { $0 = $0 ?? why } }
+  package func stop(_ why: Reason) {
+    let listeners = state.withLock { state in
+      state.reason = state.reason ?? why
+      defer { state.listeners = [] }
+      return state.listeners
+    }
+    for listener in listeners { listener.finish() }
+  }
 
-  package var stopped: Reason? { reason.withLock { $0 } }
+  package var stopped: Reason? { state.withLock { $0.reason } }
+
+  /// Suspends until the work is to stop. Throws if the task is cancelled first.
+  package func wait() async throws(CancellationError) {
+    let (signals, listener) = AsyncStream.makeStream(of: Reason.self)
+    let isStopped = state.withLock { state in
+      if state.reason == nil { state.listeners.append(listener) }
+      return state.reason != nil
+    }
+    if !isStopped { for await _ in signals {} }
+    if Task.isCancelled { throw CancellationError() }
+  }
 
   /// The work was ended by a signal, and nothing was published.
   package struct Stopped: Error {

@@ -18,15 +18,7 @@ package struct Formula: Hashable, Sendable, ExpressibleByStringInterpolation {
 
   /// A function call such as `COUNTIFS(A1:A9,"open")`.
   package static func call(_ function: StaticString, _ arguments: [Formula]) -> Formula {
-    Formula(text: "\(function)(\(Formula.arguments(arguments).text))")
-  }
-
-  package static func joined(_ formulas: [Formula]) -> Formula {
-    Formula(text: formulas.map(\.text).joined(separator: "&"))
-  }
-
-  package static func arguments(_ formulas: [Formula]) -> Formula {
-    Formula(text: formulas.map(\.text).joined(separator: ","))
+    Formula(text: "\(function)(\(arguments.map(\.text).joined(separator: ",")))")
   }
 
   package init(word: StaticString) {

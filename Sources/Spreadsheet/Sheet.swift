@@ -84,21 +84,6 @@ package struct Sheet {
       operation, row, column)
   }
 
-  /// Writes an array formula, as `Ctrl+Shift+Enter` does. Every function evaluates its ranges cell by cell.
-  package func writeArrayFormula(
-    _ formula: Formula, result: Double, row: Int, column: Int, format: CellFormat? = nil
-  ) throws(SpreadsheetError) {
-    let operation: StaticString = "write array formula"
-    let cell = try cell(row, column, operation)
-    let style = unsafe try pointer(format, operation)
-    guard result.isFinite else { throw failure(.notFinite, operation, row, column) }
-    try check(formula, operation, row, column)
-    try check(
-      unsafe worksheet_write_array_formula_num(
-        worksheet, cell.row, cell.column, cell.row, cell.column, "{=\(formula.text)}", style, result),
-      operation, row, column)
-  }
-
   package func writeFormula(
     _ formula: Formula, result: String, row: Int, column: Int, format: CellFormat? = nil
   ) throws(SpreadsheetError) {

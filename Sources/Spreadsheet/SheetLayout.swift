@@ -4,15 +4,14 @@ extension Sheet {
   /// Sets the width in characters (0...255) and the format of cells without one. On a streamed sheet the format applies
   /// to later rows.
   package func setColumns(
-    _ columns: ClosedRange<Int>, width: Double, format: CellFormat? = nil, isHidden: Bool = false
+    _ columns: ClosedRange<Int>, width: Double, format: CellFormat? = nil
   ) throws(SpreadsheetError) {
     let operation: StaticString = "set columns"
     let area = try area(CellRange(rows: 0...0, columns: columns), operation)
     let style = unsafe try pointer(format, operation)
     guard (0...255).contains(width) else { throw failure(.parameterNotAllowed, operation) }
-    var options = lxw_row_col_options(hidden: isHidden ? 1 : 0, level: 0, collapsed: 0)
     try check(
-      unsafe worksheet_set_column_opt(worksheet, area.firstColumn, area.lastColumn, width, style, &options), operation)
+      unsafe worksheet_set_column(worksheet, area.firstColumn, area.lastColumn, width, style), operation)
   }
 
   /// Sets the height in points (above 0, at most 409) and the format of cells without one. A streamed sheet must not be

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / ".build" / "mutation"
 CORE = ROOT / "Sources" / "Reconciliation"
 TESTS = ROOT / "Tests" / "ReconciliationTests"
-SHOPS = ROOT / "Sources" / "SampleShops"
+SHOPS = ROOT / "Tests" / "SampleShops"
 GENERATOR = ROOT / "Tests" / "TestSupport" / "SeededGenerator.swift"
 EXPLAINED = Path(__file__).with_name("SURVIVORS.md")
 

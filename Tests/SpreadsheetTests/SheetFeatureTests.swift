@@ -14,7 +14,6 @@ struct SheetFeatureTests {
       let money = try workbook.addFormat(CellStyle { $0.numberFormat = "#,##0.00" })
       try sheet.setColumns(0...1, width: 20)
       try sheet.setColumns(2...2, width: 12, format: money)
-      try sheet.setColumns(3...3, width: 9, isHidden: true)
       try sheet.setRow(0, height: 30)
       try sheet.mergeCells(
         CellRange(rows: 0...0, columns: 0...1), text: "Title & _x0041_", format: try workbook.addFormat(CellStyle()))

@@ -93,12 +93,10 @@ package struct OfflineJudge: Sendable {
 private struct Verifiers: Sendable {
   let documents: JWSVerifier
   let appReceipts: AppReceiptVerifier
-  let oldReceipts: OldReceiptVerifier
 
   init(_ roots: TrustedRoots) {
     documents = JWSVerifier(roots: roots)
     appReceipts = AppReceiptVerifier(roots: roots)
-    oldReceipts = OldReceiptVerifier(roots: roots)
   }
 
   func judge(_ content: ReceivedPayload.Content) -> OfflineJudgement {
@@ -110,7 +108,7 @@ private struct Verifiers: Sendable {
       case .success(let receipt): .genuine(GenuineProof(receipt))
       case .failure(let refusal): OfflineJudgement(refusal, of: content)
       }
-    case .transaction(let bytes): judge(oldReceipt: bytes)
+    case .transaction: OfflineJudgement(withoutRoots: content)
     }
   }
 
@@ -132,22 +130,10 @@ private struct Verifiers: Sendable {
       .genuine(GenuineProof(environment: paper.environment, bundleId: paper.bundleId, facts: []))
     }
   }
-
-  private func judge(oldReceipt bytes: [UInt8]) -> OfflineJudgement {
-    do throws(SignedDataRefusal) {
-      let receipt = try OldTransactionReceipt(bytes)
-      switch oldReceipts.verify(receipt) {
-      case .authentic: return .genuine(GenuineProof(TransactionFact(receipt)))
-      case .forged: return .refused(.signatureInvalid, failedCheck: "\(SignedDataRefusal.signatureMismatch)")
-      case .undecided: return .claim(UnprovenClaim(receipt))
-      }
-    } catch {
-      return OfflineJudgement(error, of: .transaction(bytes))
-    }
-  }
 }
 
 extension OfflineJudgement {
+  /// The judgement of a payload whose signature cannot be checked.
   fileprivate init(withoutRoots content: ReceivedPayload.Content) {
     switch content {
     case .unreadable(let why): self = .refused(.malformed, failedCheck: why.words)
@@ -192,7 +178,7 @@ extension UnprovenClaim {
 
   fileprivate init(_ receipt: OldTransactionReceipt) {
     self.init(
-      why: "an old transaction receipt whose certificate leads to no root here",
+      why: "an old transaction receipt, which only Apple can verify",
       transactionIds: [receipt.transactionId], bundleId: receipt.bundleId, content: WrittenContent(receipt))
   }
 
@@ -224,33 +210,5 @@ extension JSONFields {
   fileprivate init?(signedPart text: Substring) {
     guard let bytes = Base64Text.decodeURLSafe(Array(text.utf8)[...]) else { return nil }
     self.init(bytes)
-  }
-}
-
-extension TransactionFact {
-  // Dated by the purchase because an old receipt has no signing date.
-  fileprivate init(_ receipt: OldTransactionReceipt) {
-    let date = receipt.purchaseDate ?? Instant(seconds: 0)
-    self.init(
-      environment: receipt.environment, transactionId: receipt.transactionId, productId: receipt.productId,
-      channel: .offline, signedDate: date)
-    bundleId = receipt.bundleId
-    originalTransactionId = receipt.originalTransactionId
-    webOrderLineItemId = receipt.webOrderLineItemId
-    productType = receipt.expiresDate == nil ? nil : .autoRenewable
-    quantity = receipt.quantity
-    purchaseDate = receipt.purchaseDate
-    originalPurchaseDate = receipt.originalPurchaseDate
-    expiresDate = receipt.expiresDate
-    if receipt.isTrial == true { hasOffer = true }
-  }
-}
-
-extension OldTransactionReceipt {
-  /// From the unsigned outer list, or from the signed ID. Without the latter, removing the list would turn a sandbox
-  /// purchase into a paid one. Sandbox IDs of those years have sixteen digits and begin with 1000000.
-  package var environment: AppleEnvironment {
-    let isSandboxId = transactionId.utf8.count == 16 && transactionId.hasPrefix("1000000")
-    return claimedEnvironment == "Sandbox" || isSandboxId ? .sandbox : .production
   }
 }

@@ -2,36 +2,16 @@ import Reconciliation
 
 /// The receipt of one purchase as iOS 6 made it: a property list whose `purchase-info` is a property list in turn.
 ///
-/// What it says is a claim until `OldReceiptVerifier` finds that Apple signed it.
+/// Its content is a claim: its signature is not checked, and Apple is asked about it.
 package struct OldTransactionReceipt: Hashable, Sendable {
   /// `transaction-id` of the inner list.
   package let transactionId: String
   /// `product-id` of the inner list.
   package let productId: String
-  /// `original-transaction-id` of the inner list.
-  package let originalTransactionId: String?
   /// `bid` of the inner list.
   package let bundleId: String?
-  /// `purchase-date-ms` of the inner list.
-  package let purchaseDate: Instant?
-  /// `original-purchase-date-ms` of the inner list.
-  package let originalPurchaseDate: Instant?
-  /// `expires-date` of the inner list, milliseconds: subscriptions alone have it.
-  package let expiresDate: Instant?
-  /// `web-order-line-item-id` of the inner list.
-  package let webOrderLineItemId: String?
-  /// `is-trial-period` of the inner list.
-  package let isTrial: Bool?
-  /// `quantity` of the inner list.
-  package let quantity: Int32?
-  /// `environment` of the outer list, `Sandbox` for instance; production's has none. Apple does not sign the outer list.
-  package let claimedEnvironment: String?
-  /// The inner list as it was signed.
-  let purchaseInfo: [UInt8]
-  /// `signature` of the outer list, decoded; nil where there is none.
-  let signature: [UInt8]?
 
-  /// Reads both lists, without judging the signature.
+  /// Reads both lists.
   package static func parse(base64 text: String) -> Result<OldTransactionReceipt, SignedDataRefusal> {
     Result { () throws(SignedDataRefusal) in
       guard text.utf8.count <= DecodingLimits.receiptLength else { throw .tooLarge }
@@ -40,7 +20,7 @@ package struct OldTransactionReceipt: Hashable, Sendable {
     }
   }
 
-  /// Reads both lists of a receipt's bytes, without judging the signature.
+  /// Reads both lists of a receipt's bytes.
   init(_ bytes: [UInt8]) throws(SignedDataRefusal) {
     guard let outer = OldPropertyList.parse(bytes) else { throw .payloadUnreadable }
     guard let text = outer["purchase-info"] else { throw .payloadUnreadable }
@@ -51,21 +31,7 @@ package struct OldTransactionReceipt: Hashable, Sendable {
     guard let productId = plainText(inner["product-id"]) else { throw .payloadUnreadable }
     self.transactionId = transactionId
     self.productId = productId
-    originalTransactionId = plainText(inner["original-transaction-id"])
     bundleId = plainText(inner["bid"])
-    purchaseDate = Self.integer(inner["purchase-date-ms"]).flatMap(Instant.init(appleMilliseconds:))
-    originalPurchaseDate = Self.integer(inner["original-purchase-date-ms"]).flatMap(Instant.init(appleMilliseconds:))
-    expiresDate = Self.integer(inner["expires-date"]).flatMap(Instant.init(appleMilliseconds:))
-    webOrderLineItemId = plainText(inner["web-order-line-item-id"])
-    isTrial = inner["is-trial-period"].map { $0 == "true" || $0 == "1" }
-    quantity = Self.integer(inner["quantity"]).flatMap { $0 > 0 ? Int32(exactly: $0) : nil }
-    claimedEnvironment = plainText(outer["environment"])
-    self.purchaseInfo = purchaseInfo
-    signature = outer["signature"].flatMap { Base64Text.decodeReceipt($0.utf8) }
-  }
-
-  private static func integer(_ text: String?) -> Int64? {
-    text.flatMap { Int64(asciiDigits: Array($0.utf8)[...]) }
   }
 }
 

@@ -21,6 +21,15 @@ int file_open_nameless(const char *directory, int mode);
 /// Gives an unnamed file a name: -1 with EEXIST if the name exists.
 int file_name_nameless(int descriptor, const char *path);
 
+/// Writes all bytes. -1 with errno.
+int file_write_all(int descriptor, const void *bytes, size_t count);
+
+/// Writes all bytes, sets the mode whatever the umask, and synchronizes the file with its volume. -1 with errno.
+int file_write_durably(int descriptor, const void *bytes, size_t count, int mode);
+
+/// Synchronizes the entries of a directory with its volume. -1 with errno.
+int directory_synchronize(const char *path);
+
 /// Opens an empty private file for reading and writing, also on volumes without O_TMPFILE. -1 with errno.
 int file_open_temporary(const char *directory);
 

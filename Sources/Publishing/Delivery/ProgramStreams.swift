@@ -19,16 +19,11 @@ enum ProgramStreams {
     let setPipeSize: Int32 = 1031
     _ = fcntl(writing, setPipeSize, Int32(1 << 20))
     _ = fcntl(writing, F_SETFL, O_NONBLOCK)
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(writing, $0.baseAddress, $0.count) }
-      if count < 0 {
-        if errno == EINTR { continue }
-        let error = Errno(rawValue: errno)
-        close(reading)
-        throw error
-      }
-      rest = rest.dropFirst(count)
+    let bytes = Array(text.utf8)
+    guard file_write_all(writing, bytes, bytes.count) == 0 else {
+      let error = Errno(rawValue: errno)
+      close(reading)
+      throw error
     }
     return reading
   }

@@ -190,12 +190,11 @@ package struct ReportSender: Sendable {
           return .ended(Ended(status: result.terminationStatus, errors: ProgramStreams.tail(of: stderr)))
         }
         group.addTask {
-          let deadline = ContinuousClock.now + limit
-          while ContinuousClock.now < deadline {
-            if stop.stopped != nil { return .stopped }
-            // Polls, because a stop signal or the limit must not wait for a program that does not end.
-            try await Task.sleep(for: .milliseconds(100))
-          }
+          try await stop.wait()
+          return .stopped
+        }
+        group.addTask {
+          try await Task.sleep(for: limit)
           return .late
         }
         defer { group.cancelAll() }

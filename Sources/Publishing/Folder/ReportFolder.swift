@@ -238,17 +238,8 @@ package struct ReportFolder: Sendable {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o640)
     guard descriptor >= 0 else { throw PublishingFailure(path: path, code: errno) }
     defer { close(descriptor) }
-    let isWritten = content.withUnsafeBytes { bytes in
-      var rest = bytes
-      while !rest.isEmpty {
-        let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
-        if count < 0, errno == EINTR { continue }
-        if count <= 0 { return false }
-        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-      }
-      return fchmod(descriptor, 0o640) == 0 && fsync(descriptor) == 0
-    }
-    guard isWritten else { throw PublishingFailure(path: path, code: errno) }
+    let result = content.withUnsafeBytes { file_write_durably(descriptor, $0.baseAddress, $0.count, 0o640) }
+    guard result == 0 else { throw PublishingFailure(path: path, code: errno) }
   }
 
   package var digest: String? { ReportContents(directory: staging)?.digest }
@@ -357,17 +348,9 @@ package struct ReportFolder: Sendable {
   }
 
   private func synchronizeParent() throws(PublishingFailure) {
-    guard let folder = OpenDirectory(names.directory) else {
-      // The path may lead through a link, which operators may use.
-      let descriptor = open(names.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-      defer { if descriptor >= 0 { close(descriptor) } }
-      guard descriptor >= 0, fsync(descriptor) == 0 else {
-        throw PublishingFailure(path: names.directory, code: errno)
-      }
-      return
+    guard directory_synchronize(names.directory) == 0 else {
+      throw PublishingFailure(path: names.directory, code: errno)
     }
-    let code = folder.synchronize()
-    if code != 0 { throw PublishingFailure(path: names.directory, code: code) }
   }
 }
 

@@ -99,8 +99,7 @@ final class StagingLease: Sendable {
     // The result is ignored: without locks, host, process and age decide.
     _ = flock(descriptor, LOCK_EX | LOCK_NB)
     let bytes = Array((try? JSONEncoder().encode(content)) ?? Data())
-    return Glibc.write(descriptor, bytes, bytes.count) == bytes.count && fchmod(descriptor, 0o640) == 0
-      && fsync(descriptor) == 0
+    return file_write_durably(descriptor, bytes, bytes.count, 0o640) == 0
   }
 
   deinit { close(descriptor) }

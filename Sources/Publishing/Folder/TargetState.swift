@@ -1,4 +1,5 @@
 import AuditStore
+import CSystemCalls
 import Foundation
 import Glibc
 import Reconciliation
@@ -97,8 +98,6 @@ struct LatestLink {
     guard symlink(night, temporary) == 0, rename(temporary, path) == 0 else {
       throw PublishingFailure(path: path, code: errno)
     }
-    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    defer { if descriptor >= 0 { close(descriptor) } }
-    guard descriptor >= 0, fsync(descriptor) == 0 else { throw PublishingFailure(path: directory, code: errno) }
+    guard directory_synchronize(directory) == 0 else { throw PublishingFailure(path: directory, code: errno) }
   }
 }

@@ -1,3 +1,4 @@
+import CSystemCalls
 import Crypto
 import Glibc
 
@@ -42,15 +43,7 @@ struct OutputFile: ~Copyable {
 
   private mutating func append(_ content: UnsafeRawBufferPointer) -> Int32? {
     hash.update(bufferPointer: content)
-    var rest = content
-    while !rest.isEmpty {
-      let written = Glibc.write(descriptor, rest.baseAddress, rest.count)
-      if written < 0 {
-        if errno == EINTR { continue }
-        return errno
-      }
-      rest = UnsafeRawBufferPointer(rebasing: rest[written...])
-    }
+    guard file_write_all(descriptor, content.baseAddress, content.count) == 0 else { return errno }
     bytes += content.count
     return nil
   }
@@ -81,9 +74,8 @@ struct OutputFile: ~Copyable {
   }
 
   static func synchronize(directory: String) throws(ReportError) {
-    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw ReportError.cannotWrite(file: directory, systemError: errno) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw ReportError.cannotWrite(file: directory, systemError: errno) }
+    guard directory_synchronize(directory) == 0 else {
+      throw ReportError.cannotWrite(file: directory, systemError: errno)
+    }
   }
 }

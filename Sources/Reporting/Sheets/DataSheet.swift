@@ -14,7 +14,6 @@ struct DataSheet {
   struct Part {
     var name: SheetName
     var rows = 0
-    var lastRow = 0
   }
 
   let table: ReportTable
@@ -35,8 +34,6 @@ struct DataSheet {
   var totals = SheetTotals()
   var totalsBefore = SheetTotals()
   var rowCount: Int { parts.reduce(0) { $0 + $1.rows } }
-  /// The fingerprint of each column, without headers and people's columns; empty for an unchecked table.
-  var fingerprints: [Fingerprint]
   var widths: ColumnWidths
   private var orderPlaces: [Identifier: RowPlace] = [:]
   /// The first row of each kind, as targets of links.
@@ -54,7 +51,6 @@ struct DataSheet {
     let fileColumns = table.columns
     columns = places.map { fileColumns[$0] }
     currencyColumn = columns.firstIndex { $0.type == .currency }
-    fingerprints = Array(repeating: Fingerprint(), count: columns.count)
     widths = ColumnWidths(least: columns.map(\.width))
     pseudonyms = options.pseudonyms
     zoneName = options.zoneName
@@ -126,31 +122,12 @@ struct DataSheet {
     }
   }
 
-  /// True if the controls fingerprint every column. Tables of evidence are long, and only counted.
-  var isChecked: Bool {
-    switch table {
-    case .findings, .periodFindings, .changes, .days, .settlement, .products, .users, .amounts, .refunds, .sandbox,
-      .orders:
-      true
-    case .tieOut, .receipts: false
-    }
-  }
-
-  /// All cells of a column, including sums, on every sheet; one cell below the header if there are none.
-  func areas(ofColumn position: Int) -> [SheetRange] {
-    parts.map { part in
-      SheetRange(
-        sheet: part.name, range: CellRange(rows: 1...max(1, part.lastRow), columns: position...position))
-    }
-  }
-
   // MARK: - Cells
 
   func isOpen(_ type: ColumnType) -> Bool { type.isForPeople && table.shape.takesEntries }
 
   private mutating func write(_ text: String, _ position: Int, _ format: CellFormat) throws(SpreadsheetError) {
     let text = CellText.fitting(text, marker: " … [cut]")
-    if isChecked { fingerprints[position].add(text) }
     try sheet.writeText(text, row: row, column: position, format: format)
   }
 
@@ -164,13 +141,11 @@ struct DataSheet {
     case .id(let id): try write(text: id.text, position, type)
     case .count(let number):
       if type == .tally { totals.add(Int128(number), digits: nil, column: position) }
-      if isChecked { fingerprints[position].add(Int128(number), digits: 0) }
       widths.fit(Int128(number), digits: 0, column: position)
       try sheet.writeNumber(
         Double(number), row: row, column: position, format: type == .code ? formats.code : formats.count)
     case .decimal(let units, let digits):
       if type == .amount || type == .share { totals.add(units, digits: digits, column: position) }
-      if isChecked { fingerprints[position].add(units, digits: digits) }
       widths.fit(units, digits: digits, column: position)
       try sheet.writeNumber(
         Money.number(units, digits: digits), row: row, column: position,
@@ -190,9 +165,6 @@ struct DataSheet {
   ) throws(SpreadsheetError) {
     do {
       try sheet.writeDateTime(localSecondsSince1970: localSeconds, row: row, column: position, format: format)
-      if isChecked, let serial = ExcelDate.serial(secondsSince1970: localSeconds) {
-        fingerprints[position].add(serial: serial)
-      }
     } catch {
       guard error.code == .dateOutOfRange else { throw error }
       // Excel supports no such year; a bad row is shown as text.
@@ -210,7 +182,6 @@ struct DataSheet {
         return try write(text, position, formats.text)
       }
       let text = CellText.fitting(text)
-      if isChecked { fingerprints[position].add(text) }
       try sheet.writeLink(
         to: CellReference(row: Int(place.row), column: 0), on: ReportTable.orders.sheetName(part: Int(place.part)),
         text: text, row: row, column: position, format: formats.link)

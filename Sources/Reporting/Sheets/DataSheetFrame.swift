@@ -29,8 +29,6 @@ extension DataSheet {
       style: .medium(2))
   }
 
-  func title(ofColumn position: Int) -> String { title(of: columns[position]) }
-
   private func title(of column: ColumnHead) -> String {
     column.type == .instant ? "\(column.title) (\(zoneName))" : column.title
   }
@@ -48,7 +46,6 @@ extension DataSheet {
 
   mutating func finish(isLast: Bool) throws(SpreadsheetError) {
     let lastRow = row - 1
-    parts[parts.count - 1].lastRow = lastRow
     try setUpPrinting(lastRow: lastRow)
     guard lastRow > 0 else { return try sheet.setAutofilter(area(rows: 0...0)) }
     if table.shape.totalLabelColumn != nil { try writeTotals(lastRow: lastRow, isLast: isLast) }
@@ -87,15 +84,12 @@ extension DataSheet {
       })
   }
 
-  /// Makes unlocked cells of the audit refuse entries by validation.
-  ///
-  /// They are unlocked because a protected sheet is sortable only with unlocked cells. A pasted value turns a control
-  /// red.
+  /// Opens the cells, because a protected sheet sorts only open ones, and refuses typing into the audit's own columns.
   private func refuseEntries(lastRow: Int) throws(SpreadsheetError) {
     let message: StaticString =
       table.shape.takesEntries
       ? "The audit wrote this column. Status, Owner, Due and Remark are for you; sorting and filtering are open."
-      : "The audit wrote this sheet. Sorting and filtering are open; what is changed here turns a control on Summary red."
+      : "The audit wrote this sheet. Sorting and filtering are open; a changed amount turns a control on Summary red."
     for (position, column) in columns.enumerated() {
       let rows = isOpen(column.type) ? 0...0 : 0...lastRow
       try sheet.refuseEntry(
@@ -143,14 +137,11 @@ extension DataSheet {
       }
     for (offset, line) in lines.sorted.enumerated() {
       let totalRow = lastRow + 2 + offset
-      parts[parts.count - 1].lastRow = totalRow
       let name = CellReference(row: totalRow, column: currencyColumn)
       for (position, column) in columns.enumerated() {
         if position == currencyColumn {
-          if isChecked { fingerprints[position].add(line.currency) }
           try sheet.writeText(line.currency, row: totalRow, column: position, format: formats.totalLabel)
         } else if let sum = line.sums[position] {
-          if isChecked { fingerprints[position].add(sum.units, digits: sum.digits ?? 0) }
           widths.fit(sum.units, digits: sum.digits ?? 0, column: position, isBold: true)
           try sheet.writeFormula(
             isLast && parts.count > 1
@@ -159,7 +150,6 @@ extension DataSheet {
             result: Money.number(sum.units, digits: sum.digits ?? 0), row: totalRow, column: position,
             format: sum.digits.map { formats.total(digits: $0) } ?? formats.totalCount)
         } else if column.name == table.shape.totalLabelColumn {
-          if isChecked { fingerprints[position].add(label) }
           try sheet.writeText(label, row: totalRow, column: position, format: formats.totalLabel)
         } else {
           try sheet.writeBlank(row: totalRow, column: position, format: formats.totalLabel)

@@ -26,8 +26,6 @@ struct LiveControl {
   /// Decimal digits that must agree.
   var digits: UInt8 = 0
   var note: String?
-  /// Replaces the note if the control does not balance; empty text otherwise.
-  var remark: Formula?
 
   var isBalanced: Bool {
     let unit = 0.5 / Double(Money.powersOfTen[min(Int(digits), Money.powersOfTen.count - 1)])
@@ -80,7 +78,6 @@ struct LiveControls {
           facts.findings.atStake.minorUnits[currency] ?? 0, currency),
         LiveFigure("\(closing)", facts.findings.rollForward.closing(currency), currency), digits: currency.digits)
     }
-    addColumns(sheets)
     addRows(options, sheets)
   }
 
@@ -137,6 +134,7 @@ struct LiveControls {
     line("users = products", users, sum(.products, "ordered"))
     line("users = their dispositions", users, overDispositions(.users))
     line("amounts = their dispositions", sum(.amounts, "ordered"), overDispositions(.amounts))
+    line("products = their dispositions", sum(.products, "ordered"), overDispositions(.products))
     if options.listsAllOrders {
       let ofOrders = sheets.sum(
         .orders, "amount",
@@ -151,16 +149,17 @@ struct LiveControls {
     for disposition in Disposition.inMoneyTotals {
       let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0
       if units == 0 { continue }
-      let right =
-        options.listsAllOrders
-        ? sheets.sum(
-          .orders, "amount",
-          where: [("currency", code), ("disposition", .cell(money.cell(disposition, row: money.header)))])
-        : sum(.amounts, disposition.rawValue)
-      add(
-        "\(disposition.title) \(currency): users = \(options.listsAllOrders ? "orders" : "amounts")",
-        LiveFigure(sum(.users, disposition.rawValue), units, currency), LiveFigure(right, units, currency),
-        digits: currency.digits)
+      func column(_ table: ReportTable, _ formula: Formula) {
+        add(
+          "\(disposition.title) \(currency): users = \(table.shape.title.description.lowercased())",
+          LiveFigure(sum(.users, disposition.rawValue), units, currency), LiveFigure(formula, units, currency),
+          digits: currency.digits)
+      }
+      column(.amounts, sum(.amounts, disposition.rawValue))
+      column(.products, sum(.products, disposition.rawValue))
+      guard options.listsAllOrders else { continue }
+      let title = Criterion.cell(money.cell(disposition, row: money.header))
+      column(.orders, sheets.sum(.orders, "amount", where: [("currency", code), ("disposition", title)]))
     }
     if let first = cells.firstDay, let last = cells.lastDay,
       facts.dayLines.contains(where: { $0.day == facts.until || $0.day == facts.since })
@@ -206,18 +205,6 @@ struct LiveControls {
   }
 
   // MARK: - Rows of files
-
-  /// Controls for changes that sums do not detect, such as text.
-  private mutating func addColumns(_ sheets: TableFormulas) {
-    for sheet in sheets.sheets {
-      guard let columns = sheets.checked[sheet.table] else { continue }
-      controls.append(
-        LiveControl(
-          name: "\(sheet.table.shape.title): columns that are as written",
-          left: LiveFigure(columns.formula, columns.count), right: LiveFigure(nil, columns.count), note: nil,
-          remark: columns.changed))
-    }
-  }
 
   private mutating func addRows(_ options: ReportOptions, _ sheets: TableFormulas) {
     if let tieOut = sheets[.tieOut] {

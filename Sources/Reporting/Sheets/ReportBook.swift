@@ -76,10 +76,8 @@ struct ReportBook: ~Copyable {
   ) throws(ReportError) {
     do {
       try sheets.finish()
-      let checked = try ChecksPage(about, in: workbook).write(sheets.all)
       let page = try SummaryPage(summary, in: workbook, options: options, summaryDigest: summaryDigest)
-      try page.write(
-        totals: totals, facts: facts, sheets: TableFormulas(sheets.all, checked: checked), in: workbook)
+      try page.write(totals: totals, facts: facts, sheets: TableFormulas(sheets.all), in: workbook)
       try AboutPage(about, in: workbook, options: options).write(facts)
       try workbook.close()
     } catch {

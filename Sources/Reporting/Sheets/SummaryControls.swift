@@ -6,8 +6,8 @@ extension SummaryPage {
   mutating func writeControls(_ live: LiveControls) throws(SpreadsheetError) {
     try heading("Controls")
     try line(
-      "Two ways to the same number. Both are calculated from the sheets: change a cell there, and its line turns red here "
-        + "and so does the banner.", formats.label, height: nil)
+      "Two ways to the same number. Both are calculated from the sheets: change an amount there, and its line turns red "
+        + "here and so does the banner.", formats.label, height: nil)
     try header(["Two ways to the same number", "Left", "Right", "Difference"])
     try sheet.writeText("Result", row: row - 1, column: 4, format: formats.tableHeaderCentre)
     let first = row
@@ -30,11 +30,7 @@ extension SummaryPage {
         "IF(ISNUMBER(\(difference)),IF(\(difference)=0,\"balanced\",\"NOT BALANCED\"),\"NOT BALANCED\")",
         result: isBalanced ? "balanced" : "NOT BALANCED", row: row,
         column: 4, format: formats.balanced)
-      if let remark = control.remark {
-        try sheet.mergeCells(
-          CellRange(rows: row...row, columns: 5...SummaryPage.lastColumn), text: "", format: formats.label)
-        try sheet.writeFormula(remark, result: "", row: row, column: 5, format: formats.label)
-      } else if let note = control.note {
+      if let note = control.note {
         try sheet.mergeCells(
           CellRange(rows: row...row, columns: 5...SummaryPage.lastColumn), text: note, format: formats.label)
       }

@@ -22,12 +22,10 @@ enum Criterion {
 /// Sums and counts over the data sheets, each over all sheets of a table.
 struct TableFormulas {
   let sheets: [DataSheet]
-  let checked: [ReportTable: CheckedColumns]
   private let byTable: [ReportTable: DataSheet]
 
-  init(_ sheets: [DataSheet], checked: [ReportTable: CheckedColumns]) {
+  init(_ sheets: [DataSheet]) {
     self.sheets = sheets
-    self.checked = checked
     byTable = Dictionary(uniqueKeysWithValues: sheets.map { ($0.table, $0) })
   }
 

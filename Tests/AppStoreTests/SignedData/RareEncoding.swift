@@ -95,7 +95,7 @@ struct RareEncoding {
   // MARK: Certificates
 
   enum Role {
-    case root, intermediate, leaf, oldLeaf
+    case root, intermediate, leaf
 
     var isAuthority: Bool { self == .root || self == .intermediate }
 
@@ -104,7 +104,6 @@ struct RareEncoding {
       case .root: nil
       case .intermediate: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x06, 0x02, 0x01]
       case .leaf: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x06, 0x0B, 0x01]
-      case .oldLeaf: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x63, 0x64, 0x06, 0x05, 0x01]
       }
     }
   }
@@ -120,21 +119,13 @@ struct RareEncoding {
     // The root stays valid, because an operator installs it.
     let serialNumber = serialNumber(mayBeForbidden: role != .root)
     let signer = issuer?.key ?? key
-    let isOld = role == .oldLeaf
-    let algorithm =
-      isOld ? Self.algorithm([0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x05], hasNull: true) : signer.algorithm
     let signed = TestASN1.sequence(
-      TestASN1.element(0xA0, TestASN1.integer(2)), TestASN1.element(0x02, serialNumber), algorithm, issuerName.der,
+      TestASN1.element(0xA0, TestASN1.integer(2)), TestASN1.element(0x02, serialNumber), signer.algorithm,
+      issuerName.der,
       TestASN1.sequence(time("150101000000Z", "20"), time("400101000000Z", "20")), name.der, publicKey(key),
       TestASN1.element(0xA3, TestASN1.sequence(extensions(role, key, issuer?.key ?? key))))
-    let signature: [UInt8]
-    if isOld, case .rsa(let issuerKey) = signer {
-      let digest = Insecure.SHA1.hash(data: signed)
-      signature = Array(try issuerKey.signature(for: digest, padding: .insecurePKCS1v1_5).rawRepresentation)
-    } else {
-      signature = try signer.sign(signed, isShort: random.oneIn(16))
-    }
-    let der = TestASN1.sequence(signed, algorithm, TestASN1.element(0x03, [0] + signature))
+    let signature = try signer.sign(signed, isShort: random.oneIn(16))
+    let der = TestASN1.sequence(signed, signer.algorithm, TestASN1.element(0x03, [0] + signature))
     return Identity(key: key, name: name, serialNumber: serialNumber, issuer: issuerName, der: der)
   }
 
@@ -262,14 +253,7 @@ struct RareEncoding {
     return TestASN1.indefinite(0x30, signedData + TestASN1.indefinite(0xA0, body))
   }
 
-  mutating func oldReceipt(_ keys: [_RSA.Signing.PrivateKey], _ small: _RSA.Signing.PrivateKey) throws -> Payload {
-    let root = try issue(.root, .rsa(keys[random.number(0...keys.count - 1)]), by: nil)
-    let leaf = try issue(.oldLeaf, .rsa(small), by: root)
-    var receipt = TestOldReceipt(signer: TestOldReceipt.Signer(certificate: leaf.der, key: small))
-    receipt.info[5].value = "\(random.next())"
-    return Payload(root: root.der, text: try receipt.base64)
-  }
-
+  /// Base64 in lines, without padding, or URL-safe.
   private mutating func base64(_ bytes: [UInt8]) -> String {
     let text = Data(bytes).base64EncodedString()
     switch random.number(0...5) {

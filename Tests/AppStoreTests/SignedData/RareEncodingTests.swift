@@ -12,7 +12,7 @@ import Testing
   private static let effort = environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed = environment["TEST_SEED"].flatMap { UInt64($0) } ?? 1
 
-  enum Kind: CaseIterable { case signedTransaction, appReceipt, oldReceipt }
+  enum Kind: CaseIterable { case signedTransaction, appReceipt }
 
   @Test("What Apple may sign is genuine, in all encodings that DER allows", arguments: Kind.allCases)
   func allowed(kind: Kind) throws {
@@ -44,7 +44,6 @@ import Testing
         switch kind {
         case .signedTransaction: try encoding.signedTransaction()
         case .appReceipt: try encoding.appReceipt(keys)
-        case .oldReceipt: try encoding.oldReceipt(keys, RecordedKeys.small.get())
         }
       let judge = OfflineJudge(roots: try TrustedRoots(certificates: [payload.root], pinned: false))
       let (judgedKind, judgement) = judge.judge(payload.text)

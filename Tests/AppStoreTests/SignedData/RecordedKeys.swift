@@ -9,9 +9,6 @@ enum RecordedKeys {
   /// Two keys of 2,048 bits, and one of 3,072 bits with the public exponent 3.
   static let rsa = Result { try texts.map { try _RSA.Signing.PrivateKey(derRepresentation: bytes($0)) } }
 
-  /// A key of 1,024 bits, as leaves of old transaction receipts have.
-  static let small = Result { try _RSA.Signing.PrivateKey(unsafeDERRepresentation: bytes(smallText)) }
-
   private static func bytes(_ text: String) -> Data { Data(Base64Text.decodeReceipt(text.utf8) ?? []) }
 
   private static let texts = [
@@ -74,15 +71,4 @@ enum RecordedKeys {
     iSfV
     """,
   ]
-
-  private static let smallText = """
-    MIICWwIBAAKBgQDmPg4zqi6MI4V2fsKZQ349rUiBfKoEW3Q2vToTsvJGtmqV8aC2pgyXKs0WNc3IIE51xpAbA2c9O1ga0F8J6kJ2JodbP2wj1urZ
-    M4xJAV7U/AuFDM8cWdtGop+2IKfHlYJ78Rr2yJD/T1FcOHskQqZx5MTXB32grqYHjIZPDYgcEQIDAQABAoGARCUXxPjYoAefZ8vqwrv0MEMKU7DX
-    DUUYJ19oQg5ToNQ6xbhnTcflsBQt8SXpixLsxfUID8a5Fqlq0Tzc9C1Oj+PurT0dsnvAlxq3UFwI+FkTpcgOD+GWSw9VKEYaH6Az9qbf24oosJvV
-    tUFzjQlKsHJooWjnEiA45PMXnNj7NbUCQQDzXUVb4d5/MNMCFS99UXUe6wg62Tj1jvNPtNQe43o05zAwtWXYnJ1ZsQUEPK/AzAGbdDupMcoIHvHp
-    Qw2zsRGfAkEA8jJfHRV5frL6eCyVTsSVOOshWW0NlxTYmfWDKcp0wXH2QfDWm+F/30qQ8V9nY/1xZMq6yRnD5HO4jZI0vTTUTwJAJfJ2PTSECBsp
-    29pH1GeeNpr5Zou2iPuoTtZoeQSJarRd3Ep8vgD1vCWRHa8EzLBC0+WU4/YCha+lkvTEry8+CwJAVau3tUP5W/XXX1b14Yzr89xISaennP+EtsD/
-    inLQ5fR31U9pum4Dm2p25sqGefoWeD6135i7kD3W1E0ZVqwvRQJAOVbSiCyfmgwDNZOhmLz2aX79miQXIgvvrR5tNkS56b3w/ZWnia42A6o/8Zrp
-    SXZJ+ZcB8lCvMQBdDBJQAuRbGA==
-    """
 }

@@ -9,8 +9,10 @@ enum ReceiptPayload {
     return Data(DER.sequence(DER.contentType(2), DER.context(0, signedData))).base64EncodedString()
   }
 
-  /// An old (iOS 6) transaction receipt in base64. A text property list whose `purchase-info` is another one.
-  static func transaction(_ transaction: World.Transaction, sign: ([UInt8]) throws -> [UInt8]) rethrows -> String {
+  /// An old transaction receipt: base64 of a text property list whose `purchase-info` is one in turn (as iOS 6 made it).
+  ///
+  /// - Parameter sign: returns the signature of the purchase information, which only Apple verifies.
+  static func transaction(_ transaction: World.Transaction, sign: ([UInt8]) -> [UInt8]) -> String {
     var entries = [
       ("original-transaction-id", transaction.originalId), ("transaction-id", transaction.transactionId),
       ("product-id", transaction.productId), ("quantity", "\(transaction.quantity ?? 1)"),
@@ -20,7 +22,7 @@ enum ReceiptPayload {
     if let expiry = transaction.expiresDate { entries.append(("expires-date", "\(expiry)")) }
     let information = Data(list(entries).utf8)
     let receipt = list([
-      ("signature", Data(try sign(Array(information))).base64EncodedString()),
+      ("signature", Data(sign(Array(information))).base64EncodedString()),
       ("purchase-info", information.base64EncodedString()), ("environment", transaction.environment.rawValue),
       ("pod", "17"), ("signing-status", "0"),
     ])

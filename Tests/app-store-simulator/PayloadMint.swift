@@ -73,7 +73,7 @@ struct PayloadMint: Sendable {
         payload: payload, kind: .app, environment: environment, bundleId: bundleId,
         transactions: listed.map(\.transactionId), creationDate: signedDate)
     case .transaction:
-      payload = try ReceiptPayload.transaction(first(), sign: receipts.oldSignature)
+      payload = ReceiptPayload.transaction(try first()) { _ in [2] }
       receipt = World.Receipt(
         payload: payload, kind: .transaction, environment: environment, bundleId: bundleId,
         transactions: [try first().transactionId])

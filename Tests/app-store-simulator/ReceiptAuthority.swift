@@ -4,35 +4,27 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// Signs app receipts and old transaction receipts with RSA, like Apple. Keys are created on first use. App receipts
-/// are signed through an intermediate, old ones with a leaf of 1,024 bits.
+/// Signs app receipts with RSA through an intermediate, like Apple. Keys are created on first use.
 struct ReceiptAuthority: Sendable {
   private let root: Certificate
   private let intermediate: Certificate
   private let leaf: Certificate
   private let leafKey: _RSA.Signing.PrivateKey
-  private let oldLeaf: Certificate
-  private let oldLeafKey: _RSA.Signing.PrivateKey
 
   init() throws {
     let rootKey = try _RSA.Signing.PrivateKey(keySize: .bits2048)
     let intermediateKey = try _RSA.Signing.PrivateKey(keySize: .bits2048)
     leafKey = try _RSA.Signing.PrivateKey(keySize: .bits2048)
-    oldLeafKey = try _RSA.Signing.PrivateKey(unsafeKeySize: .init(bitCount: 1_024))
     let rootName = try Self.name("Simulated Receipt Root CA")
     let intermediateName = try Self.name("Simulated Worldwide Developer Relations")
     root = try Self.issue(
-      rootName, rootKey.publicKey, by: rootName, rootKey, isAuthority: true, marker: nil,
-      algorithm: .sha256WithRSAEncryption)
+      rootName, rootKey.publicKey, by: rootName, rootKey, isAuthority: true, marker: nil)
     intermediate = try Self.issue(
       intermediateName, intermediateKey.publicKey, by: rootName, rootKey, isAuthority: true,
-      marker: [1, 2, 840, 113_635, 100, 6, 2, 1], algorithm: .sha256WithRSAEncryption)
+      marker: [1, 2, 840, 113_635, 100, 6, 2, 1])
     leaf = try Self.issue(
       Self.name("Simulated App Receipt Signing"), leafKey.publicKey, by: intermediateName, intermediateKey,
-      isAuthority: false, marker: [1, 2, 840, 113_635, 100, 6, 11, 1], algorithm: .sha256WithRSAEncryption)
-    oldLeaf = try Self.issue(
-      Self.name("Simulated Old Receipt Signing"), oldLeafKey.publicKey, by: rootName, rootKey, isAuthority: false,
-      marker: [1, 2, 840, 113_635, 100, 6, 5, 1], algorithm: .sha1WithRSAEncryption)
+      isAuthority: false, marker: [1, 2, 840, 113_635, 100, 6, 11, 1])
   }
 
   var rootPEM: String {
@@ -56,17 +48,6 @@ struct ReceiptAuthority: Sendable {
     return DER.sequence(DER.contentType(2), DER.context(0, signed))
   }
 
-  /// The `signature` of an old transaction receipt. Version, signature over version and purchase information, length,
-  /// certificate.
-  func oldSignature(purchaseInfo: [UInt8]) throws -> [UInt8] {
-    let version: UInt8 = 2
-    let signature = try oldLeafKey.signature(
-      for: Insecure.SHA1.hash(data: [version] + purchaseInfo), padding: .insecurePKCS1v1_5)
-    let certificate = try oldLeaf.serializeAsPEM().derBytes
-    let length = (0..<4).map { UInt8(truncatingIfNeeded: certificate.count >> (24 - 8 * $0)) }
-    return [version] + Array(signature.rawRepresentation) + length + certificate
-  }
-
   private static func name(_ commonName: String) throws -> DistinguishedName {
     try DistinguishedName {
       CommonName(commonName)
@@ -77,8 +58,7 @@ struct ReceiptAuthority: Sendable {
   /// Valid at any date of the simulated clock.
   private static func issue(
     _ subject: DistinguishedName, _ key: _RSA.Signing.PublicKey, by issuer: DistinguishedName,
-    _ issuerKey: _RSA.Signing.PrivateKey, isAuthority: Bool, marker: ASN1ObjectIdentifier?,
-    algorithm: Certificate.SignatureAlgorithm
+    _ issuerKey: _RSA.Signing.PrivateKey, isAuthority: Bool, marker: ASN1ObjectIdentifier?
   ) throws -> Certificate {
     var extensions = try Certificate.Extensions {
       Critical(
@@ -95,6 +75,7 @@ struct ReceiptAuthority: Sendable {
       publicKey: publicKey,
       notValidBefore: Date(timeIntervalSince1970: 946_684_800),
       notValidAfter: Date(timeIntervalSince1970: 2_524_608_000), issuer: issuer, subject: subject,
-      signatureAlgorithm: algorithm, extensions: extensions, issuerPrivateKey: Certificate.PrivateKey(issuerKey))
+      signatureAlgorithm: .sha256WithRSAEncryption, extensions: extensions,
+      issuerPrivateKey: Certificate.PrivateKey(issuerKey))
   }
 }
