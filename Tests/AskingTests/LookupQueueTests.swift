@@ -165,7 +165,8 @@ import Testing
         let summary = try await shop.recheck([ScriptedChannel(script, asOf: asOf)], asOf: asOf)
         #expect(summary.outcomes == [.notFound: 1] && script.asked == ["1"])
       }
-      let later = Self.asOf + .days(2)
+      // An answer that accuses is asked for again the next night.
+      let later = Self.asOf + .days(1) + .hours(1)
       #expect(try await shop.queue(asOf: later).dueCount() == 0)
       try await shop.order("b", transaction: "1", age: .days(-1))
       try await shop.queue(asOf: later).enqueue()
