@@ -86,13 +86,13 @@ package struct AnswerWriter: Sendable {
     let answered = results.filter { $0.outcome != .pending }
     let candidates = answered.compactMap(candidate)
     try EvidenceTable.append(facts, runId: runId, asOf: asOf, on: connection)
-    // No fact counts without its answer, so that a part of an answer is recorded, too.
     let lacking = try lackingPurchases(answered, on: connection)
     let judged = answered.map { result in
       var (row, count) = row(after: result)
       if lacking.contains(result.subject) { row.history.criticalSince = asOf + RetrySchedule.nightly }
       return (row: row, count: count)
     }
+    // A fact counts only with its answer, so parts of answers are recorded too.
     let parts = results.filter { $0.outcome == .pending && !($0.facts.isEmpty && $0.told.isEmpty) }
     try recordAnswers(
       parts.map { ($0, nil) } + zip(answered, judged).map { ($0, $1.count) }, on: connection)

@@ -117,7 +117,7 @@ package struct CheckQueue: Sendable {
           [.text(kind.rawValue), .textArray(critical.filter { $0.kind == kind }.map(\.id.text).sorted())],
           on: connection
         ) { row in
-          // Nobody can say more about a conclusion of our own.
+          // Apple is not asked about an offline conclusion.
           guard !row.history.isOffline, row.history.answeredAt.map({ $0 < asOf }) ?? false else { return false }
           row.history.criticalSince = asOf
           return true
@@ -126,7 +126,7 @@ package struct CheckQueue: Sendable {
     }
   }
 
-  /// Makes everything about one order due: whoever asks for it by its id wants an answer now.
+  /// Makes all checks of the selected order due. A run with `--order` always asks.
   func askAboutOrder() async throws {
     guard selection.orderId != nil, let subjects = try await subjects() else { return }
     let (table, asOf) = (table, asOf)

@@ -221,7 +221,7 @@ package struct ProofSource: Sendable {
     return found
   }
 
-  /// What an order says about its proofs.
+  /// The columns of an order that a check of its proofs needs.
   struct DescribedOrder: Sendable {
     var id: String
     var bundleId: String?
@@ -231,7 +231,7 @@ package struct ProofSource: Sendable {
     var productId: String?
   }
 
-  /// Orders by id, those that are gone are missing.
+  /// Orders by ID, without deleted ones.
   func described(orders ids: Set<String>) async throws -> [String: DescribedOrder] {
     if ids.isEmpty { return [:] }
     let rows = try await session.execute(
@@ -251,7 +251,7 @@ package struct ProofSource: Sendable {
     return orders
   }
 
-  /// Which user ids of the shop belong to one person.
+  /// The persons behind the user IDs of the shop.
   func people() async throws -> People {
     let sales = sales
     return try await session.withConnection { connection in

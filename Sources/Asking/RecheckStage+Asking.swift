@@ -125,7 +125,7 @@ extension RecheckStage {
       }
       let pause = Backoff(base: .milliseconds(200), cap: .seconds(2)).delay(
         attempt: max(attempt.trials.count, 1), random: .random(in: 0..<1))
-      // A server in trouble needs a moment; cancelled in it, the answer that there is stands.
+      // Backs off from a server in trouble. A cancelled wait keeps the answer.
       guard (try? await Task.sleep(for: pause)) != nil else { return .answer(answer) }
       // While Apple is silent it waits with all others.
       if isOutage { return .waits(lane) }

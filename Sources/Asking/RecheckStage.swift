@@ -72,7 +72,7 @@ package struct RecheckStage: Sendable {
           return true
         }
         group.addTask {
-          // Two renewals of the lease may fail. Who is stopped renews nothing, and others ask in its place.
+          // Renews four times per lease, so that two renewals may fail. A stopped process loses its lease.
           while (try? await Task.sleep(for: .microseconds(queue.worker.lease.microseconds / 4))) != nil {
             // A database that is gone ends the asking elsewhere.
             try? await queue.renew()
@@ -81,7 +81,7 @@ package struct RecheckStage: Sendable {
         }
         group.addTask {
           try await stop.wait()
-          // Then as long as a statement may take to end by itself.
+          // Gives a running statement time to end by itself.
           try await Task.sleep(for: Self.cutOff)
           return false
         }
@@ -144,7 +144,7 @@ package struct RecheckStage: Sendable {
     try await withThrowingTaskGroup(of: Event.self) { group in
       // Without it nobody would notice a signal, the deadline, or that Apple may be asked again.
       let tick: @Sendable () async -> Event = {
-        // Cancelled, it ticks at once, and the group is at its end.
+        // Wakes the loop for a signal, the deadline and the end of a rate limit. A cancelled sleep ends the group.
         try? await Task.sleep(for: .milliseconds(250))
         return .tick
       }
@@ -182,9 +182,9 @@ package struct RecheckStage: Sendable {
           taken = []
           isDrained = true
           let farewell = stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal
-          // Answers that are on their way are worth waiting for, but not for ever.
+          // Waits a limited time for answers under way.
           group.addTask {
-            // Cancelled when the answers came sooner.
+            // Cancelled if the answers arrive sooner.
             try? await Task.sleep(for: farewell)
             return .patience
           }

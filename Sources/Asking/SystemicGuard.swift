@@ -142,20 +142,20 @@ package struct SystemicGuard: Sendable {
   ///
   /// - Parameters:
   ///   - isWhole: whether the run is about everything, and repeats the complaints about earlier nights.
-  ///   - source: tells which user ids are one person.
+  ///   - source: provides the persons behind user IDs.
   /// - Returns: by app the complaint and its remedy for the operator.
   package func decide(
     worker: Worker, isWhole: Bool, store: OpenSession, source: ProofSource
   ) async throws -> [String: String] {
     var (groups, isLast) = try await store.withConnection { connection in
-      // Of two that end at once one must see that nobody asks any more, and then read both workers' answers.
+      // A worker retires before it reads: of two that end at once, the last one reads the answers of both.
       try worker.retire(connection)
       let isLast = try !connection.execute("SELECT \(Worker.othersLive)", [.int(worker.number)]).single().bool(0)
       return (try read(People(), on: connection), isLast)
     }
     var systemic = systemic(groups)
     if systemic.contains(where: { !$0.value.isEmpty }) {
-      // One person with several ids counts once. Without aliases no count is smaller, so that others need none.
+      // One person with several IDs counts once. Aliases only make counts smaller, so they are read only now.
       let people = try await source.people()
       if !people.aliases.isEmpty {
         groups = try await store.withConnection { try read(people, on: $0) }

@@ -33,6 +33,7 @@ package final class WorkProgress: Sendable {
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask {
         while !Task.isCancelled {
+          // Redraws the progress once a second.
           try? await Task.sleep(for: .seconds(1))
           self.show { $0.isWaiting(.now) }
         }

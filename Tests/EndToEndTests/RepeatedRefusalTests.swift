@@ -33,7 +33,7 @@ import Testing
     for day in [20, 21] {
       let night = try await shop.night(asOf: Self.night(day))
       #expect(night.payments["o"] == "unpaid signature_invalid", "\(day)")
-      #expect(night.receipts.allSatisfy { $0["reason"] == "signature_invalid: \(check)" }, "\(night.receipts)")
+      #expect(night.receipts.allSatisfy { $0["reason"] == "signature_invalid" }, "\(night.receipts)")
       #expect(night.findings.contains { $0["kind"] == "signature_invalid" && $0["reason"]?.contains(check) == true })
     }
     let explained = try await shop.nightAudit("explain", "o")

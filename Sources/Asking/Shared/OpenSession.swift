@@ -75,7 +75,7 @@ package actor OpenSession {
           if .now - since >= patience { throw error }
         case .report, .park, .postpone, .endApp, .endNight: throw error
         }
-        // A server that has just gone away needs a moment, and every time a longer one.
+        // Backs off, because a server that restarts takes a moment.
         try await Task.sleep(for: Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)))
       }
     }

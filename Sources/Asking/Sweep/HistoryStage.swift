@@ -142,7 +142,7 @@ package struct HistoryStage: Sendable {
       guard case .unanswered(let silence) = answer.end, silence.retryAfter == nil, attempt < Self.tries else {
         return answer
       }
-      // Cancelled, the time is over.
+      // Backs off before the next attempt. A cancelled sleep means that the time is over.
       try? await Task.sleep(for: Self.backoff.delay(attempt: attempt, random: .random(in: 0..<1)))
     }
     return nil

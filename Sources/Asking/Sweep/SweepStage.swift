@@ -279,7 +279,7 @@ package struct SweepStage: Sendable {
     isOver || Task.isCancelled || gate.faults[app.name] != nil
   }
 
-  /// Short naps: a signal or the deadline must not wait for a long pause.
+  /// Sleeps in short steps, so that a signal or the deadline ends a long pause.
   private func pause(_ span: Duration, for app: SweptApp) async {
     let end = ContinuousClock.now + span
     while !isOver(for: app), .now < end { try? await Task.sleep(for: min(end - .now, .milliseconds(250))) }

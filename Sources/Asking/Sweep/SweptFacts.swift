@@ -121,7 +121,7 @@ package struct SweptFacts: Sendable {
       guard isWorthWaiting() else { return nil }
       if isFirst { isWaiting() }
       isFirst = false
-      // The session serves other apps meanwhile: nobody waits inside of a statement.
+      // Sleeps outside of a statement, because other apps use the session meanwhile.
       try await Task.sleep(for: Self.lookInterval)
     }
     let result: Result<Value, any Error>

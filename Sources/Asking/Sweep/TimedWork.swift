@@ -11,7 +11,7 @@ func withTimeLimit(
   try await withThrowingTaskGroup(of: Void.self) { group in
     group.addTask(operation: work)
     group.addTask {
-      // Short naps for the signal or the deadline.
+      // Sleeps in short steps to notice the signal or the deadline; then gives the work time to end.
       while !isOver() { try await Task.sleep(for: .milliseconds(250)) }
       try await Task.sleep(for: stop.stopped == nil ? afterDeadline : afterSignal)
     }

@@ -194,6 +194,7 @@ package struct ReportSender: Sendable {
           return .stopped
         }
         group.addTask {
+          // The time limit of the transfer; cancelled if the transfer ends sooner.
           try await Task.sleep(for: limit)
           return .late
         }

@@ -35,10 +35,8 @@ struct ReceiptLine: TableRow {
     Column("received_at", .instant, 20, "When the shop received it.") {
       Cell($0.receipt.isUndated ? nil : $0.receipt.receivedAt)
     },
-    Column("reason", .text, 20, "Why it is not verified, and the check that failed.") { line in
-      let reason = line.state.reason?.rawValue
-      return line.state.outcome == .verified
-        ? .blank : Cell(line.state.failedCheck.map { "\(reason ?? ""): \($0)" } ?? reason)
+    Column("reason", .text, 20, "Why it is not verified.") {
+      $0.state.outcome == .verified ? .blank : Cell($0.state.reason?.rawValue)
     },
   ]
 }
