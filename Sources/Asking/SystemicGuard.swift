@@ -46,7 +46,7 @@ package struct SystemicGuard: Sendable {
       AND c.held_outcome IS NULL
     """
 
-  private static let night = "interval '\(PendingRefusals.night.microseconds) microseconds'"
+  private static let night = "interval '\(PendingRefusals.night.wholeSeconds) seconds'"
 
   /// The persons with first answers in each span of each group, in all and by the refusal that still stands. Parameters: as-of;
   /// names and bundle IDs of the apps; user IDs and the persons behind them.

@@ -104,7 +104,12 @@ while [ ${#had[@]} -gt 0 ]; do
     cat "$work/$version.log"
   done
   for version in "${pair[@]}"; do
-    [ ! -e "$work/$version.failed" ] || exit 1
+    if [ -e "$work/$version.failed" ]; then
+      echo "postgres: tests failed on PostgreSQL $version" >&2
+      # Again, because thousands of lines can follow the first failure.
+      grep -aE '^(✘|↳)|: error: |Fatal error|unexpected signal| error [0-9A-Z]{5}: ' "$work/$version.log" | cut -c 1-300 | tail -n 14 >&2
+      exit 1
+    fi
     # A filter without matching tests must fail.
     grep -q 'Test run with [1-9]' "$work/$version.log" || { echo "postgres: no test ran on $version" >&2; exit 1; }
   done
