@@ -26,12 +26,22 @@ ORDER BY due, finding_id;
 
 -- name: what became of each day's orders
 -- Days are counted in the report's time zone, so that the sums match the sheet Days.
-SELECT (o.created_at AT TIME ZONE n.time_zone)::date AS business_day, o.currency, o.disposition,
-  count(*) AS orders, sum(o.amount) AS amount
-FROM night_audit.bi_orders o CROSS JOIN (
-  SELECT time_zone FROM night_audit.bi_runs WHERE is_nightly AND complete IS NOT NULL
-  ORDER BY as_of DESC LIMIT 1) n
+SELECT business_day, currency, disposition, count(*) AS orders, sum(amount) AS amount
+FROM night_audit.bi_orders
 GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3;
+
+-- name: sales by app, product and country
+-- Of one day these are the sums of products.csv.
+SELECT business_day, app, product_id, country, currency, count(*) AS orders, sum(amount) AS ordered,
+  sum(amount) FILTER (WHERE disposition = 'settled') AS settled
+FROM night_audit.bi_orders
+WHERE disposition NOT IN ('sandbox', 'bad_row')
+GROUP BY 1, 2, 3, 4, 5 ORDER BY 1 DESC, 2, 3, 4, 5;
+
+-- name: the journal by kind and day
+SELECT posted_for, app, kind, currency, sum(amount) AS amount
+FROM night_audit.bi_journal
+GROUP BY 1, 2, 3, 4 ORDER BY 1 DESC, 2, 3, 4;
 
 -- name: users with the largest amounts paid and not delivered
 SELECT user_id, currency, count(*) AS orders, sum(amount) AS amount

@@ -146,7 +146,7 @@ package struct ProofSource: Sendable {
     try await read(
       """
       SELECT o.order_id::text, coalesce(\(Self.bundleId), $4),
-        CASE WHEN octet_length(o.transaction_id::text) <= 1000 THEN nullif(\(SalesRows.namedTransaction), '') END,
+        \(SalesRows.statedTransaction),
         o.created_at, o.status::text COLLATE "C" IS DISTINCT FROM 'verified'
       FROM \(schema).orders o
       WHERE o.updated_at >= $1 AND o.created_at >= $2 AND o.created_at <= $3 AND o.created_at \(Self.calendar)
@@ -236,7 +236,7 @@ package struct ProofSource: Sendable {
     if ids.isEmpty { return [:] }
     let rows = try await session.execute(
       """
-      SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.namedTransaction),
+      SELECT o.order_id::text, \(Self.bundleId), \(SalesRows.statedTransaction),
         CASE WHEN o.created_at \(Self.calendar) THEN o.created_at END, o.user_id::text, o.product_id::text
       FROM \(schema).orders o WHERE \(Self.isAmong("$1", "o.order_id"))
       """, [.textArray(ids.sorted())])

@@ -12,7 +12,7 @@ package enum EvidenceTable {
     "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer", "is_upgraded",
     "renewal_at", "subscription_status", "consumption_request_reason", "revocation_of_some_items", "storefront",
     "app_transaction_id", "offer_type", "offer_identifier", "subscription_group_identifier", "commitment_info",
-    "billing_plan_type", "previous_original_transaction_id", "reverses_refund",
+    "billing_plan_type", "previous_original_transaction_id", "reverses_refund", "refund_request",
   ]
 
   /// SQL: the fact `fact` is not signed in the future, and its run recorded an answer after it.
@@ -84,7 +84,7 @@ package enum EvidenceTable {
         $22::text[], $23::int[], $24::bigint[], $25::text[], $26::boolean[], $27::text[], $28::text[], $29::boolean[],
         $30::boolean[], $31::boolean[], $32::timestamptz[], $33::int[], $34::text[], $35::boolean[], $36::text[],
         $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[], $43::text[],
-        $44::boolean[])
+        $44::boolean[], $45::text[])
       """,
       [
         .textArray(Array(repeating: runId, count: count)),
@@ -106,12 +106,13 @@ package enum EvidenceTable {
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
-        texts(\.consumptionRequestReason), bools { revocation($0)?.isOfSomeItems }, texts(\.details.storefront),
+        texts(\.refundRequest?.reason), bools { revocation($0)?.isOfSomeItems }, texts(\.details.storefront),
         texts(\.details.appTransactionId), ints { $0.details.offerType.map(Int64.init) },
         texts(\.details.offerIdentifier), texts(\.details.subscriptionGroupIdentifier),
         texts(\.details.commitmentInfo), texts(\.details.billingPlanType),
         texts(\.details.previousOriginalTransactionId),
         bools { $0.reversesRefund ? true : $0.hasNoPlaceForRefunds ? false : nil },
+        texts(\.refundRequest?.word),
       ])
   }
 
@@ -241,7 +242,8 @@ package enum EvidenceTable {
     fact.isUpgraded = try row.optionalBool("is_upgraded")
     fact.renewalDate = try instant("renewal_at")
     fact.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
-    fact.consumptionRequestReason = try row.optionalText("consumption_request_reason")
+    fact.refundRequest = RefundRequestNotice(
+      word: try row.optionalText("refund_request"), reason: try row.optionalText("consumption_request_reason"))
     let reversesRefund = try row.optionalBool("reverses_refund")
     (fact.reversesRefund, fact.hasNoPlaceForRefunds) = (reversesRefund == true, reversesRefund == false)
     fact.details.storefront = try row.optionalText("storefront")

@@ -11,13 +11,12 @@ package enum TransactionTable {
     "currency", "tells_account_token", "app_account_token", "ownership", "is_renewal", "has_offer",
     "is_contradictory", "checked_at", "subscription_status", "subscription_status_at", "renewal_at",
     "consumption_request_reason", "revocation_of_some_items", "is_upgraded", "signed_at", "first_signed_at",
-    "channel", "storefront",
+    "channel", "storefront", "web_order_line_item_id", "commitment_info", "refund_requested_at", "refund_declined_at",
   ]
 
   private static let wholeColumns = """
-    \(names.map { "t.\($0)" }.joined(separator: ", ")), t.product_type, t.web_order_line_item_id, \
-    t.app_transaction_id, t.offer_type, t.offer_identifier, t.subscription_group_identifier, \
-    t.commitment_info, t.billing_plan_type, t.previous_original_transaction_id
+    \(names.map { "t.\($0)" }.joined(separator: ", ")), t.product_type, t.app_transaction_id, t.offer_type, t.offer_identifier, t.subscription_group_identifier, \
+    t.billing_plan_type, t.previous_original_transaction_id
     """
 
   /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. A row holds only the
@@ -28,6 +27,7 @@ package enum TransactionTable {
     """
     SELECT \(names.map { "t.\($0)" }.joined(separator: ", ")),
       CASE WHEN (\(try isHidden("t.revoked_at"))) OR (\(try isHidden("t.revocation_withdrawn_at")))
+          OR (\(try isHidden("t.refund_requested_at"))) OR (\(try isHidden("t.refund_declined_at")))
         THEN \(EvidenceTable.facts(about: "t")) END AS facts
     FROM night_audit.transactions t WHERE \(restriction) ORDER BY t.transaction_id, t.environment
     """
@@ -38,26 +38,52 @@ package enum TransactionTable {
     "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NOT TRUE AND \(alias).expires_at IS NULL)"
   }
 
-  /// Purchases with more than one transaction, such as a purchase and its restores. They are few.
-  package static func sharedSales(
+  /// The condition that two rows are periods of subscriptions and of one purchase, as `PurchaseKey` has it.
+  package static func areOnePeriod(_ one: String, _ other: String) -> String {
+    """
+    \(one).expires_at IS NOT NULL AND \(other).expires_at IS NOT NULL AND \(one).environment = \(other).environment
+      AND \(one).original_transaction_id = \(other).original_transaction_id
+      AND (\(one).web_order_line_item_id = \(other).web_order_line_item_id
+        OR \(one).web_order_line_item_id IS NULL AND \(other).web_order_line_item_id IS NULL
+          AND \(one).product_id = \(other).product_id
+          AND \(one).purchased_at IS NOT DISTINCT FROM \(other).purchased_at)
+    """
+  }
+
+  /// The purchases that several transactions are of: purchases with their restores, and periods with several IDs. They are few.
+  package static func sharedPurchases(
     on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Set<TransactionKey> {
+  ) throws(PostgresError) -> Set<PurchaseKey> {
     var rows = try connection.copyOut(
       """
-      SELECT r.environment, r.original_transaction_id FROM night_audit.transactions r
+      SELECT r.environment, r.original_transaction_id, '' AS period, NULL::timestamptz AS purchased_at
+      FROM night_audit.transactions r
       WHERE \(restoresOther("r"))
       GROUP BY r.environment, r.original_transaction_id
       HAVING count(*) > 1 OR EXISTS (
         SELECT FROM night_audit.transactions t
         WHERE t.transaction_id = r.original_transaction_id AND t.environment = r.environment
           AND \(restoresOther("t")) IS NOT TRUE)
+      UNION ALL
+      SELECT t.environment, t.original_transaction_id, t.web_order_line_item_id, NULL
+      FROM night_audit.transactions t
+      WHERE t.expires_at IS NOT NULL AND t.original_transaction_id IS NOT NULL AND t.web_order_line_item_id IS NOT NULL
+      GROUP BY t.original_transaction_id, t.environment, t.web_order_line_item_id HAVING count(*) > 1
+      UNION ALL
+      SELECT t.environment, t.original_transaction_id, t.product_id, t.purchased_at
+      FROM night_audit.transactions t
+      WHERE t.expires_at IS NOT NULL AND t.original_transaction_id IS NOT NULL AND t.web_order_line_item_id IS NULL
+      GROUP BY t.original_transaction_id, t.environment, t.product_id, t.purchased_at HAVING count(*) > 1
       """)
-    var sales: Set<TransactionKey> = []
+    var purchases: Set<PurchaseKey> = []
     while try rows.advance() {
       guard let environment = try rows.word(0, of: Vocabularies.environment) else { continue }
-      sales.insert(TransactionKey(environment: environment, transactionId: try rows.id(1)))
+      purchases.insert(
+        PurchaseKey(
+          environment: environment, transactionId: try rows.id(1), period: try rows.id(2),
+          purchasedAt: try rows.optionalInstant(3)))
     }
-    return sales
+    return purchases
   }
 
   /// The transaction in the current row, in its state before a hidden refund.
@@ -71,7 +97,7 @@ package enum TransactionTable {
 
   /// The transaction in the current row, with texts in place; nil if refunded or with rare columns.
   package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> PlainTransaction? {
-    guard try row.isNull(10), try row.isNull(25), try row.isNull(names.count),
+    guard try row.isNull(10), try row.isNull(25), try row.isNull(36), try row.isNull(37), try row.isNull(names.count),
       let environment = try row.word(1, of: Vocabularies.environment)
     else {
       return nil
@@ -94,11 +120,12 @@ package enum TransactionTable {
     payment.isContradictory = try row.bool(23)
     payment.checkedAt = try row.optionalInstant(24)
     payment.storefront = try row.optionalBorrowed(34)
+    payment.webOrderLineItemId = try row.optionalBorrowed(35)
     return PlainTransaction(
       payment: payment, subscriptionExpiresDate: try row.optionalInstant(9),
       revocationWithdrawnDate: try row.optionalInstant(14), revocationToldDate: try row.optionalInstant(15),
       subscriptionStatusDate: try row.optionalInstant(26), renewalDate: try row.optionalInstant(27),
-      consumptionRequestReason: try row.optionalBorrowed(28), isUpgraded: try row.optionalBool(30),
+      isUpgraded: try row.optionalBool(30),
       signedDate: Instant(microseconds: try row.timestamp(31)), firstSignedDate: try row.optionalInstant(32),
       channel: try row.word(33, of: Vocabularies.channel) ?? .verifyReceipt)
   }
@@ -134,26 +161,29 @@ package enum TransactionTable {
     contents.subscriptionStatus = try row.optionalInt32(25).flatMap(SubscriptionState.init)
     contents.subscriptionStatusDate = try row.optionalInstant(26)
     contents.renewalDate = try row.optionalInstant(27)
-    contents.consumptionRequestReason = try row.optionalText(28)
+    if let date = try row.optionalInstant(37) {
+      contents.refundRequest = RefundRequest(
+        date: date, reason: try row.optionalText(28), declinedDate: try row.optionalInstant(38))
+    }
     contents.isUpgraded = try row.optionalBool(30)
     contents.signedDate = Instant(microseconds: try row.timestamp(31))
     contents.firstSignedDate = try row.optionalInstant(32)
     contents.channel = try row.word(33, of: Vocabularies.channel) ?? .verifyReceipt
     contents.details.storefront = try row.optionalText(34)
+    contents.webOrderLineItemId = try row.optionalId(35)
+    contents.details.commitmentInfo = try row.optionalText(36)
     return contents
   }
 
   private static func whole(_ row: PostgresRow) throws(PostgresError) -> TransactionRecord {
     var contents = try contents(row)
-    contents.productType = try row.optionalText(35).flatMap(ProductType.init)
-    contents.webOrderLineItemId = try row.optionalText(36)
-    contents.details.appTransactionId = try row.optionalText(37)
-    contents.details.offerType = try row.optionalInt32(38)
-    contents.details.offerIdentifier = try row.optionalText(39)
-    contents.details.subscriptionGroupIdentifier = try row.optionalText(40)
-    contents.details.commitmentInfo = try row.optionalText(41)
-    contents.details.billingPlanType = try row.optionalText(42)
-    contents.details.previousOriginalTransactionId = try row.optionalText(43)
+    contents.productType = try row.optionalText(39).flatMap(ProductType.init)
+    contents.details.appTransactionId = try row.optionalText(40)
+    contents.details.offerType = try row.optionalInt32(41)
+    contents.details.offerIdentifier = try row.optionalText(42)
+    contents.details.subscriptionGroupIdentifier = try row.optionalText(43)
+    contents.details.billingPlanType = try row.optionalText(44)
+    contents.details.previousOriginalTransactionId = try row.optionalText(45)
     return TransactionRecord(contents)
   }
 
@@ -212,7 +242,7 @@ package enum TransactionTable {
         signed_at, checked_at, revocation_told_at, renewal_at, subscription_status, subscription_status_at,
         consumption_request_reason, revocation_of_some_items, storefront, app_transaction_id, offer_type,
         offer_identifier, subscription_group_identifier, commitment_info, billing_plan_type,
-        previous_original_transaction_id, first_signed_at)
+        previous_original_transaction_id, first_signed_at, refund_requested_at, refund_declined_at)
       SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[],
         $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::int[],
@@ -220,7 +250,7 @@ package enum TransactionTable {
         $22::text[], $23::boolean[], $24::boolean[], $25::boolean[], $26::boolean[], $27::text[], $28::timestamptz[],
         $29::timestamptz[], $30::timestamptz[], $31::timestamptz[], $32::int[], $33::timestamptz[], $34::text[],
         $35::boolean[], $36::text[], $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[],
-        $43::text[], $44::timestamptz[])
+        $43::text[], $44::timestamptz[], $45::timestamptz[], $46::timestamptz[])
       ON CONFLICT (transaction_id, environment) DO UPDATE SET
         original_transaction_id = excluded.original_transaction_id,
         web_order_line_item_id = excluded.web_order_line_item_id, bundle_id = excluded.bundle_id,
@@ -244,11 +274,12 @@ package enum TransactionTable {
         subscription_group_identifier = excluded.subscription_group_identifier,
         billing_plan_type = excluded.billing_plan_type,
         previous_original_transaction_id = excluded.previous_original_transaction_id,
-        first_signed_at = excluded.first_signed_at
+        first_signed_at = excluded.first_signed_at, refund_requested_at = excluded.refund_requested_at,
+        refund_declined_at = excluded.refund_declined_at
       """,
       [
         texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text),
-        texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId.text),
+        texts(\.webOrderLineItemId?.text), texts(\.bundleId), texts(\.productId.text),
         texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
         instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.subscriptionExpiresDate),
         instants(\.revocation?.date), ints { $0.revocation?.percentage.map(Int64.init) }, texts(\.revocation?.type),
@@ -264,12 +295,12 @@ package enum TransactionTable {
         bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
         instants(\.checkedAt), instants(\.revocationToldDate),
         instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
-        instants(\.subscriptionStatusDate), texts(\.consumptionRequestReason), bools { $0.revocation?.isOfSomeItems },
+        instants(\.subscriptionStatusDate), texts(\.refundRequest?.reason), bools { $0.revocation?.isOfSomeItems },
         texts(\.details.storefront), texts(\.details.appTransactionId),
         ints { $0.details.offerType.map(Int64.init) }, texts(\.details.offerIdentifier),
         texts(\.details.subscriptionGroupIdentifier), texts(\.details.commitmentInfo),
         texts(\.details.billingPlanType), texts(\.details.previousOriginalTransactionId),
-        instants(\.firstSignedDate),
+        instants(\.firstSignedDate), instants(\.refundRequest?.date), instants(\.refundRequest?.declinedDate),
       ])
   }
 

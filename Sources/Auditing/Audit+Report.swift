@@ -19,6 +19,7 @@ extension Audit {
       receiptsInScope: rows.receipts, workbookOrders: settings.workbookOrders)
     options.appNames = settings.appNames
     options.hasTieOut = supplement != nil
+    options.hasJournal = !settings.journalAccounts.isEmpty
     options.excelLocale = settings.excelLocale
     options.pseudonyms = settings.pseudonyms
     return options

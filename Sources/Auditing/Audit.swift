@@ -213,7 +213,7 @@ package struct Audit {
     var further = try stores.further(partition.readers - 1)
     // Too few connections are released at once, because other programs may need them.
     if further.count < partition.readers - 1 { (partition, further) = (AuditPartition(), []) }
-    let sharedSales = try TransactionTable.sharedSales(on: stores.rows.own)
+    let sharedPurchases = try TransactionTable.sharedPurchases(on: stores.rows.own)
     let readers = try ([stores.rows] + further).enumerated().map { part, rows in
       rows.query = { [completed, partition] in try $0.query(completed, sales, partition, part: part) }
       rows.contestedDeliveries = { [partition] in
@@ -222,7 +222,7 @@ package struct Audit {
       return AuditPass(
         plan: completed, sales: sales, rows: rows,
         collector: part == 0 ? collector : try AuditCollector(behind: collector), temporaryDirectory: temporary,
-        stop: stop, progress: progress, sharedSales: sharedSales)
+        stop: stop, progress: progress, sharedPurchases: sharedPurchases)
     }
     var stages = AuditStages(
       readers: readers, partition: partition, contestBatchSize: settings.contestBatchSize,
@@ -241,7 +241,7 @@ package struct Audit {
     stores.rows.query = { [completed] in try narrowed.query($0, completed, sales) }
     let reader = AuditPass(
       plan: completed, sales: sales, rows: stores.rows, collector: collector, temporaryDirectory: temporary,
-      stop: stop, progress: progress, sharedSales: narrowed.sharedSales)
+      stop: stop, progress: progress, sharedPurchases: narrowed.sharedPurchases)
     var stages = AuditStages(
       readers: [reader], partition: AuditPartition(), contestBatchSize: settings.contestBatchSize,
       temporaryDirectory: temporary)
@@ -285,9 +285,10 @@ package struct Audit {
     let (findings, first) = try reportFindings(collector, changes, &figures, rows.own, recording)
     try collector.nights.compare(
       with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,
-      createdBefore: plan.period.start, on: rows.own, each: changes.meet
+      createdBefore: plan.period.start, in: dimensions, on: rows.own, each: changes.meet
     ) { try changes.add($0) }
     try changes.explainClosed(on: rows.own)
+    let journal = try journal(collector, record, supplement, rows.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)
     let decisions = try DecisionCounts(since: base?.asOf, until: plan.asOf, on: rows.own)
     let nightsBefore = try RunRecord.precedent(before: plan.asOf, day: plan.period.until, on: rows.own)
@@ -330,6 +331,7 @@ package struct Audit {
     }
     if var report = collector.takeReport() {
       try supplement?.write(&report)
+      try journal?.write(to: &report, isComplete: summary.isComplete && causes.isEmpty)
       let files = try report.finish(totals: totals, summary: summary)
       mark.summary = files.first { $0.name == SummaryDocument.fileName }?.sha256
     }
@@ -341,7 +343,7 @@ package struct Audit {
     }
     try finishing(status, folder)
     if let record {
-      try save(collector, claims, record, summary, mark, status, figures, folder: folder, on: recording)
+      try save(collector, claims, journal, record, summary, mark, status, figures, folder: folder, on: recording)
     }
     let published = try folder.publish()
     if let record { try settle(record, as: published.path, on: recording) }
@@ -353,6 +355,23 @@ package struct Audit {
   private func requireWhole(_ collector: AuditCollector) throws {
     let unread = collector.control.filter { !$0.isBalanced }
     if !unread.isEmpty { throw ReportError.unbalanced(unread) }
+  }
+
+  private var dimensions: ReportDimensions {
+    ReportDimensions(apps: settings.appNames, timeZone: settings.timeZone)
+  }
+
+  /// The journal; nil where none is configured, and of a run that lists only some orders.
+  private func journal(
+    _ collector: AuditCollector, _ record: RunRecord?, _ supplement: ReportSupplement?,
+    _ own: borrowing BlockingConnection
+  ) throws -> NightJournal? {
+    guard settings.hasJournal, !plan.selection.isNarrowing else { return nil }
+    var isPosting = false
+    if let record { isPosting = try isNewestNight(record, on: own) }
+    let journal = NightJournal(plan, settings, isPosting: isPosting, directory: collector.temporaryDirectory)
+    try journal.prepare(collector.nights, supplement?.postings ?? [], on: own)
+    return journal
   }
 
   // MARK: - Findings
@@ -379,11 +398,12 @@ package struct Audit {
     switch recording {
     case .some(let connection):
       var compared: FindingsSummary?
+      var zone = dimensions
       let table = try PostgresIdentifier("tonight")
       try connection.copyIn(into: table, columns: FindingsHistory.tonightColumns) { writer in
         compared = try comparison.compare(collector.findings, on: coordinator, figures: &figures) { reported in
           try keep(reported)
-          try FindingsHistory.write(reported, to: &writer)
+          try FindingsHistory.write(reported, in: &zone, to: &writer)
         }
       }
       guard let compared else { throw RecordReader.Mismatch() }
@@ -413,20 +433,20 @@ package struct Audit {
   }
 
   private func save(
-    _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
+    _ collector: AuditCollector, _ claims: SpillFile?, _ journal: NightJournal?, _ record: RunRecord,
+    _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
     on recording: borrowing BlockingConnection?
   ) throws {
     switch recording {
     case .none: return
     case .some(let connection):
-      try save(collector, claims, record, summary, mark, status, figures, folder: folder, in: connection)
+      try save(collector, claims, journal, record, summary, mark, status, figures, folder: folder, in: connection)
     }
   }
 
   private func save(
-    _ collector: AuditCollector, _ claims: SpillFile?, _ record: RunRecord, _ summary: SummaryFacts,
-    _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
+    _ collector: AuditCollector, _ claims: SpillFile?, _ journal: NightJournal?, _ record: RunRecord,
+    _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
     in recording: borrowing BlockingConnection
   ) throws {
     // Taken before any finding changes: waits for people who are writing, then makes them wait.
@@ -438,10 +458,12 @@ package struct Audit {
     // A manual report of a later as-of updates the open findings, but the next night is compared with this one.
     if try isNewestNight(record, on: recording) {
       try FindingsHistory.saveNight(record, on: recording)
-      try collector.nights.save(record, lookbackStart: plan.rules.lookbackStart, on: recording)
+      try collector.nights.save(
+        record, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: recording)
     } else if record.isNightly {
       try FindingsHistory.keepOwn(record, on: recording)
     }
+    if let journal, journal.isPosting, summary.isComplete { try journal.save(record, on: recording) }
     if record.isNightly {
       try record.save(summary.findings, on: recording)
       try record.save(collector.totals, on: recording)

@@ -17,6 +17,7 @@ final class AuditCollector {
   private let users: SpillSorter
   let findings: SpillSorter
   private let refunds: SpillSorter
+  private let refundRequests: RefundRequests
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
   /// Owners by transaction ID; nil if claims are not saved.
   let claims: SpillSorter?
@@ -58,6 +59,7 @@ final class AuditCollector {
     users = SpillSorter(directory: temporaryDirectory)
     findings = SpillSorter(directory: temporaryDirectory)
     refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
+    refundRequests = RefundRequests(directory: temporaryDirectory)
     nights = OrderNights(isWanted: comparesNights, testUsers: testUsers, temporaryDirectory: temporaryDirectory)
     claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
     self.testUsers = testUsers
@@ -98,6 +100,7 @@ final class AuditCollector {
     days.join(next.days)
     try findings.absorb(next.findings)
     try refunds.absorb(next.refunds)
+    try refundRequests.join(next.refundRequests)
     try nights.join(next.nights)
     if let theirs = next.claims { try claims?.absorb(theirs) }
     for (key, sum) in next.sandbox { add(sum, to: key) }
@@ -126,6 +129,8 @@ final class AuditCollector {
     try waiting?.write(to: &writer)
     try writer.write(.finding, all: findings)
     try writer.write(.refund, all: refunds)
+    try writer.write(.refundRequest, all: refundRequests.requests)
+    try writer.write(.personRefund, all: refundRequests.refunds)
     if let claims { try writer.write(.claim, all: claims) }
     try nights.write(to: writer)
     for (key, sum) in sandbox {
@@ -200,6 +205,8 @@ final class AuditCollector {
     case .receiptLine: try list(try Receipt(from: &reader))
     case .finding: try findings.add(key: key, content: content.content)
     case .refund: try refunds.add(key: key, content: content.content)
+    case .refundRequest: try refundRequests.requests.add(key: key, content: content.content)
+    case .personRefund: try refundRequests.refunds.add(key: key, content: content.content)
     case .claim: try claims?.add(key: key, content: content.content)
     case .night: try nights.take(key: key, content: content.content)
     case .sandbox:
@@ -395,47 +402,63 @@ final class AuditCollector {
 
   // MARK: - Refunds
 
-  func addRefunds(
-    of owned: [TransactionRecord], order: Order, judgement: Judgement, plan: AuditPlan, isListed: Bool
-  ) throws {
-    guard isListed else { return }
-    for place in owned.indices where owned[place].revocation != nil {
-      try addRefund(of: owned[place], order: order, judgement: judgement, plan: plan)
+  /// Adds the refunds of an order that are dated in the period, and its open refund requests.
+  func addRefunds(of facts: OrderFacts, judgement: Judgement, plan: AuditPlan) throws {
+    guard isReporting else { return }
+    let order = facts.order
+    let person = plan.rules.people.person(order.userId)
+    for transaction in facts.claims.owned where transaction.hasRefundableMoney {
+      let isFurther = judgement.verdict?.transaction.map { $0.key != transaction.key } ?? false
+      if let refund = transaction.revocation {
+        try refundRequests.add(refundOf: transaction, at: refund.date, person: person)
+        if !facts.awaitsShare(of: transaction) {
+          let row = RefundRow(
+            transaction, order: order, isFurther: isFurther, disposition: judgement.disposition)
+          try add(row, plan: plan)
+        }
+      }
+      if let row = RefundRequestRow(transaction, facts: facts, isFurther: isFurther, userId: nil) {
+        try refundRequests.add(row, person: person)
+      }
     }
   }
 
-  /// Adds a refund dated in the period, whatever the date of its order. Sandbox refunds move no money.
-  func addRefund(of transaction: TransactionRecord, order: Order?, judgement: Judgement?, plan: AuditPlan) throws {
-    guard isReporting, transaction.environment == .production, let revocation = transaction.revocation,
-      plan.period.contains(revocation.date), !transaction.isFamilyShared
+  /// Adds the refund and the open refund request of a transaction without an owner.
+  func addRefund(of transaction: TransactionRecord, userId: Identifier?, plan: AuditPlan) throws {
+    // Each purchase has one row, whatever IDs it has.
+    guard isReporting, transaction.hasRefundableMoney, transaction.transactionId == transaction.smallestId,
+      let bundle = transaction.bundleId, plan.rules.bundleIds.contains(bundle),
+      plan.selection.includes(
+        orderId: nil, userId: nil, productId: transaction.productId, bundleId: transaction.bundleId)
     else { return }
-    if order == nil {
-      guard let bundle = transaction.bundleId, plan.rules.bundleIds.contains(bundle),
-        plan.selection.includes(
-          orderId: nil, userId: nil, productId: transaction.productId, bundleId: transaction.bundleId)
-      else { return }
+    try add(RefundRow(transaction, order: nil, disposition: nil), plan: plan)
+    let person = userId.map(plan.rules.people.person)
+    if let person, let refund = transaction.revocation {
+      try refundRequests.add(refundOf: transaction, at: refund.date, person: person)
     }
-    let isFurther = judgement?.verdict?.transaction.map { $0.key != transaction.key } ?? false
-    guard
-      let row = RefundRow(transaction, order: order, isFurther: isFurther, disposition: judgement?.disposition)
-    else { return }
+    if let row = RefundRequestRow(transaction, facts: nil, userId: userId) {
+      try refundRequests.add(row, person: person)
+    }
+  }
+
+  private func add(_ row: RefundRow?, plan: AuditPlan) throws {
+    guard let row, plan.period.contains(row.refundedAt) else { return }
     record.clear()
     row.write(to: &record)
-    try refunds.add(transaction.transactionId, record)
+    try refunds.add(row.transactionId, record)
   }
 
   // MARK: - The end of the pass
 
   func writeRemainder() throws {
     try passUsers { try report?.write(user: $0, $1) }
-    let restored = try RestoredRefunds(refunds)
     while let refund = try refunds.next() {
       var reader = RecordReader(refund.content)
       let row = try RefundRow(from: &reader)
-      if restored.isToldElsewhere(row) { continue }
       totals.refunds += 1
       try report?.write(refund: row)
     }
+    try refundRequests.passRows { try report?.write(refundRequest: $0) }
     for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
       try report?.write(
         sandbox: SandboxRow(
@@ -451,4 +474,9 @@ final class AuditCollector {
   func writeToSheet(finding: ReportedFinding) throws { try report?.writeToSheet(finding: finding) }
 
   var hasSheets: Bool { report?.hasSheets ?? false }
+}
+
+extension TransactionRecord {
+  /// True if a refund of it moves money: sandbox money is no money, and a family member paid nothing.
+  fileprivate var hasRefundableMoney: Bool { self.environment == .production && !isFamilyShared }
 }

@@ -14,19 +14,19 @@ package struct AuditContext {
   var horizon: Horizon
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
-  /// Purchases with more than one transaction.
-  var sharedSales: Set<TransactionKey>
+  /// Sales that more than one transaction is of.
+  var sharedPurchases: Set<PurchaseKey>
 
   init(
     _ plan: AuditPlan, _ horizon: Horizon, days: [DayTotals.Day], openCriticals: Set<Identifier>,
-    sharedSales: Set<TransactionKey>
+    sharedPurchases: Set<PurchaseKey>
   ) {
     rules = plan.rules
     (period, staleAfter, refundWindow) = (plan.period, plan.staleAfter, plan.refundWindow)
     self.horizon = horizon
     self.days = days
     self.openCriticals = openCriticals
-    self.sharedSales = sharedSales
+    self.sharedPurchases = sharedPurchases
   }
 
   /// Reads a file written by `encoded`.
@@ -95,7 +95,7 @@ extension AuditContext {
       $1.put($0.end.microseconds)
     }
     record.put(openCriticals.sorted()) { $1.put($0) }
-    record.put(sharedSales.sorted()) { $0.write(to: &$1) }
+    record.put(sharedPurchases.sorted()) { $0.write(to: &$1) }
     return Data(record.bytes)
   }
 
@@ -132,8 +132,8 @@ extension AuditContext {
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())
     }
     openCriticals = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.id() })
-    sharedSales = Set(
-      try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
+    sharedPurchases = Set(
+      try record.list { (record) throws(RecordReader.Mismatch) in try PurchaseKey(from: &record) })
     for (span, grace) in zip(spans, graces) { rules[keyPath: span] = grace }
     rules.amountToleranceMillionths = tolerance
   }

@@ -18,8 +18,9 @@ enum AuditFrame: UInt8, CaseIterable {
   /// A transaction with several possible owners or several IDs of one purchase, by transaction ID.
   case contested
   case contestant
-  /// An order without the account token that its transaction carries, by token.
+  /// A transaction that no receipt of an order contains, or an order without its account token, by link.
   case tokenQuestion
+  /// An order, by what could link it to a transaction without a receipt.
   case tokenHolder
   case openPerson
   case matched
@@ -51,6 +52,10 @@ enum AuditFrame: UInt8, CaseIterable {
   case beyondAsking
   case lookedAgain
   case productLine
+  /// An open refund request, by the user ID of the person.
+  case refundRequest
+  /// A refund of a person, by the user ID.
+  case personRefund
 
   var isPiece: Bool { rawValue >= AuditFrame.orderLine.rawValue }
 }

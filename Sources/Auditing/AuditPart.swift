@@ -16,7 +16,7 @@ package struct AuditPart {
     case orders
     /// Input: transactions and mentions by transaction ID.
     case transactions
-    /// Once. Input: token questions, and holders of the same tokens.
+    /// Once. Input: token questions, and holders of the same tokens. Contested transactions go to `contests`.
     case tokens
     /// Once. Input: contested transactions; the contestants' groups, order transactions and deliveries by order ID.
     case contests
@@ -99,7 +99,7 @@ package struct AuditPart {
     pass = AuditPass(
       plan: context.plan, sales: try context.sales, rows: FramedRows(rows),
       collector: try AuditCollector(waitingIn: directory, days: context.days, keepsClaims: true),
-      temporaryDirectory: directory, stop: stop, progress: progress, sharedSales: context.sharedSales)
+      temporaryDirectory: directory, stop: stop, progress: progress, sharedPurchases: context.sharedPurchases)
     pass.collector.openCriticals = context.openCriticals
   }
 
@@ -123,8 +123,11 @@ package struct AuditPart {
     case .orders: try readOrders(&writer)
     case .transactions: try readTransactions(&writer)
     case .tokens:
-      try TokenQuestions(directory: directory, people: context.rules.people, questions: sorter(.tokenQuestion))
-        .answer(among: sorter(.tokenHolder), into: writer.outlet(.told))
+      let contests = try Contests(directory: directory)
+      try pass.answer(
+        TokenQuestions(directory: directory, questions: sorter(.tokenQuestion)), among: sorter(.tokenHolder),
+        into: writer.outlet(.told), contests)
+      try write(contests, &writer)
     case .contests:
       let contests = try Contests(directory: directory)
       let contested = sorter(.contested)
@@ -184,8 +187,9 @@ package struct AuditPart {
       _ = try reader.flag()
       try writer.write(.group, try reader.id(), [UInt8](content))
       reader = RecordReader(content)
-      guard let holder = try OrderGroup.tokenHolder(&reader) else { continue }
-      try writer.write(.tokenHolder, Identifier(AccountToken.spelling(holder.token)), holder.userId.bytes)
+      try LinkHolder.forEach(inGroup: &reader) { link, holder in
+        try writer.write(.tokenHolder, Identifier(String(decoding: link.key, as: UTF8.self))) { holder.write(to: &$0) }
+      }
     }
     try reading.open.forEach { person, orders in
       try writer.write(.openPerson, person) { record in
@@ -200,13 +204,17 @@ package struct AuditPart {
 
   private func readTransactions(_ writer: inout AuditFrameWriter) throws {
     let reading = try pass.readTransactions(sorter(.mention), into: writer.outlet(.told))
+    try write(reading.contests, &writer)
+    try writer.write(.tokenQuestion, all: reading.tokens.questions)
+  }
+
+  private func write(_ contests: Contests, _ writer: inout AuditFrameWriter) throws {
     func write(_ contested: ContestedTransaction) throws {
       try writer.write(.contested, contested.record.transactionId) { contested.write(to: &$0) }
       for order in contested.claimants { try writer.write(.contestant, order, []) }
     }
-    try reading.contests.forEach(write)
-    try reading.contests.forEachSharing(write)
-    try writer.write(.tokenQuestion, all: reading.tokens.questions)
+    try contests.forEach(write)
+    try contests.forEachSharing(write)
   }
 
   private func findRepeated(_ writer: inout AuditFrameWriter) throws {

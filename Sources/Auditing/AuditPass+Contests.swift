@@ -8,7 +8,7 @@ extension AuditPass {
   /// Settles purchases with several transactions and at most one possible owner. `told` receives those with one.
   func settle(_ contests: Contests, into told: Exchange.Outlet) throws {
     var writer = OrderTransactionWriter(told)
-    try contests.settle { transaction, only in
+    try contests.settle(hiding: sales.hides) { transaction, only in
       guard let only else { return try addUnowned(transaction) }
       if !transaction.claimants.isEmpty {
         try writer.write(
@@ -20,10 +20,10 @@ extension AuditPass {
     }
   }
 
-  private func addUnowned(_ transaction: ContestedTransaction) throws {
+  func addUnowned(_ transaction: ContestedTransaction) throws {
     if transaction.awaitsDetails { return }
     try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
-    try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
+    try collector.addRefund(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
   func contestants(of batches: Contests.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
@@ -85,7 +85,7 @@ extension AuditPass {
         try addUnclaimed(transaction.record, userId: transaction.userId, newestProof: transaction.newestProof)
       }
       for transaction in outcome.unowned where !transaction.awaitsDetails {
-        try collector.addRefund(of: transaction.record, order: nil, judgement: nil, plan: plan)
+        try collector.addRefund(of: transaction.record, userId: transaction.userId, plan: plan)
       }
       try outcome.forEach { orderId, claims in
         record.clear()

@@ -139,9 +139,7 @@ extension AuditPass {
       let isExplained =
         collector.isExplaining && isJudged && isListed && judgement.findings.contains { $0.severity == .critical }
       let explanation = isExplained ? Judgement.explained(facts, rules: plan.rules).reasoning.sentences : []
-      try collector.addRefunds(
-        of: facts.claims.owned.filter { !facts.awaitsShare(of: $0) }, order: order, judgement: judgement, plan: plan,
-        isListed: isListed)
+      if isListed { try collector.addRefunds(of: facts, judgement: judgement, plan: plan) }
       try report(
         judgement, explanation, of: order, group, transactions, matched, facts.claims,
         isListed: isListed, isJudged: isJudged)
@@ -190,7 +188,7 @@ extension AuditPass {
     _ transactions: OrderTransactions,
     _ matched: Matched?, _ claims: OrderClaims, isListed: Bool, isJudged: Bool
   ) throws {
-    for record in claims.owned { try collector.note(owner: order.orderId, of: record.key) }
+    for key in claims.owned.flatMap(\.keys) { try collector.note(owner: order.orderId, of: key) }
     let newestProofs = transactions.newestProofs
     if isJudged, isListed {
       var subjects = group.subjects
@@ -209,8 +207,8 @@ extension AuditPass {
       if !claims.areAbout(record) {
         try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }
-      if !claims.owned.contains(where: { $0.key == record.key }) {
-        try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
+      if !claims.owned.contains(where: { $0.purchaseKey == record.purchaseKey }) {
+        try collector.addRefund(of: record, userId: userId, plan: plan)
       }
     }
   }

@@ -17,7 +17,7 @@ extension AuditPass {
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
     let reading = TransactionsReading(
       contests: try Contests(directory: temporaryDirectory),
-      tokens: TokenQuestions(directory: temporaryDirectory, people: plan.rules.people))
+      tokens: TokenQuestions(directory: temporaryDirectory))
     var ofOne = try MentionsOfOne(mentions)
     var writer = OrderTransactionWriter(told)
     var count = 0
@@ -25,35 +25,55 @@ extension AuditPass {
       try ofOne.gather(id)
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
-      if try writer.writePlain(transactions.front, ofOne, sharedSales, rules: plan.rules) {
+      if try writer.writePlain(transactions.front, ofOne, sharedPurchases, rules: plan.rules) {
         try transactions.skip()
         continue
       }
       guard let record = try transactions.next() else { break }
-      let sharesSale = sharedSales.contains(record.saleKey)
+      let sharesPurchase = sharedPurchases.contains(record.purchaseKey)
       let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
-      try hand(record, candidates, sharesSale: sharesSale, to: &writer, reading.contests)
+      let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
+      if let link = candidates.awaitedLink(record) {
+        try reading.tokens.putOff(contested, until: link)
+      } else {
+        try hand(contested, to: &writer, reading.contests)
+      }
+      for witness in candidates.witnesses {
+        try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
+      }
       for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
     }
     return reading
   }
 
   private func hand(
-    _ record: TransactionRecord, _ candidates: Candidates, sharesSale: Bool,
-    to writer: inout OrderTransactionWriter, _ contests: Contests
+    _ contested: ContestedTransaction, to writer: inout OrderTransactionWriter, _ contests: Contests
   ) throws {
-    if sharesSale || candidates.claimants.count > 1 {
-      try contests.add(ContestedTransaction(record, candidates, sharesSale: sharesSale))
-    } else if let only = candidates.claimants.first {
-      try writer.write(.transaction(record, isClaimable: true, newestProof: candidates.newestProof), for: only)
+    if contested.sharesPurchase || contested.claimants.count > 1 {
+      try contests.add(contested)
+    } else if let only = contested.claimants.first {
+      try writer.write(
+        .transaction(contested.record, isClaimable: true, newestProof: contested.newestProof), for: only)
     } else {
-      if !candidates.awaitsDetails {
-        try addUnclaimed(record, userId: candidates.userId, newestProof: candidates.newestProof)
-        try collector.addRefund(of: record, order: nil, judgement: nil, plan: plan)
-      }
+      try addUnowned(contested)
     }
-    for witness in candidates.witnesses {
-      try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
+  }
+
+  /// Answers which orders without a receipt are linked to transactions, and which users have their account tokens.
+  ///
+  /// - Parameters:
+  ///   - holders: orders by what could link them.
+  ///   - told: gets the users, and transactions that one order alone could own.
+  ///   - contests: gets all other transactions that orders could own.
+  func answer(
+    _ tokens: TokenQuestions, among holders: SpillSorter, into told: Exchange.Outlet, _ contests: Contests
+  ) throws {
+    var transactions = OrderTransactionWriter(told)
+    var users = OrderTransactionWriter(told)
+    try tokens.answer(among: holders, rules: plan.rules) { contested in
+      try hand(contested, to: &transactions, contests)
+    } telling: { orderId, token, userId in
+      try users.write(.tokenUser(token: token, userId: userId), for: orderId)
     }
   }
 
@@ -126,11 +146,11 @@ struct OrderTransactionWriter: ~Copyable {
 
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
-    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ sharedSales: Set<TransactionKey>, rules: Rules
+    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ sharedPurchases: Set<PurchaseKey>, rules: Rules
   ) throws -> Bool {
     guard let only = mentions.only, let mention = try PlainMention(only),
       let transaction = try TransactionTable.plain(row),
-      sharedSales.isEmpty || !sharedSales.contains(transaction.payment.saleKey)
+      sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey)
     else { return false }
     record.clear()
     guard transaction.write(told: mention, to: &record) else { return false }
@@ -165,71 +185,167 @@ struct OrderTransactionWriter: ~Copyable {
   }
 }
 
-extension OrderGroup {
-  /// The user with an account token on file, from an encoded group. Invalid and repeated rows hold no token.
-  static func tokenHolder(_ record: inout RecordReader) throws -> (token: String, userId: Identifier)? {
-    let row = try OrderRow(from: &record)
-    guard try !record.flag(), case .valid(let order) = row, let token = order.appAccountToken else { return nil }
-    return (token: token, userId: order.userId)
+/// What links an order to a transaction that no receipt of the order contains.
+enum UnprovenLink: Hashable {
+  /// The account token, as `AccountToken.spelling` has it.
+  case token(String)
+  /// The original transaction ID of a subscription.
+  case subscription(Identifier)
+
+  /// What questions and holders are sorted by.
+  var key: [UInt8] {
+    switch self {
+    case .token(let token): [UInt8(ascii: "t")] + token.utf8
+    case .subscription(let original): [UInt8(ascii: "s")] + original.bytes
+    }
   }
 }
 
-/// Finds users for account tokens that a transaction carries and its order lacks. Shops that store the tokens they pass
-/// to StoreKit have no such orders, and nothing is read for them.
+/// An order with what could link it to a transaction that no receipt of it contains.
+struct LinkHolder {
+  var orderId: Identifier
+  var userId: Identifier
+  var productId: Identifier
+  var createdAt: Instant
+
+  init(_ order: Order) {
+    (orderId, userId) = (order.orderId, order.userId)
+    (productId, createdAt) = (order.productId, order.createdAt)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    orderId = try record.id()
+    userId = try record.id()
+    productId = try record.id()
+    createdAt = Instant(microseconds: try record.int())
+  }
+
+  /// Hands on an order, from its group as it writes itself, once for each link that it could have.
+  ///
+  /// A row that breaks the contract has none, and a further row of an ID breaks it.
+  static func forEach(inGroup record: inout RecordReader, _ body: (UnprovenLink, LinkHolder) throws -> Void) throws {
+    let row = try OrderRow(from: &record)
+    if try record.flag() { return }
+    try forEach(of: row, hasReceipts: record.int() > 0, body)
+  }
+
+  /// A stated ID links an order without a receipt to its subscription.
+  static func forEach(
+    of row: OrderRow, hasReceipts: Bool, _ body: (UnprovenLink, LinkHolder) throws -> Void
+  ) rethrows {
+    guard case .valid(let order) = row else { return }
+    if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), LinkHolder(order)) }
+    if let stated = order.transactionId, !hasReceipts { try body(.subscription(stated), LinkHolder(order)) }
+  }
+
+  func write(to record: inout RecordBytes) {
+    record.put(orderId)
+    record.put(userId)
+    record.put(productId)
+    record.put(createdAt.microseconds)
+  }
+
+  /// Whether the order is of the transaction's product, and near it in time.
+  func isLinked(to transaction: TransactionRecord, rules: Rules) -> Bool {
+    guard let sold = transaction.saleDate, productId == transaction.productId else { return false }
+    return (sold - createdAt).magnitude <= rules.matchWindow
+  }
+}
+
+extension ContestedTransaction {
+  /// Takes orders that its account token or its subscription links to it, without a receipt.
+  mutating func take(_ holders: [LinkHolder], rules: Rules) {
+    let linked = holders.filter { $0.isLinked(to: record, rules: rules) }
+    claimants = Set(claimants).union(linked.map(\.orderId)).sorted()
+    userId = userId ?? holders.lazy.map(\.userId).min()
+  }
+}
+
+/// Transactions that no receipt of an order contains: which orders do their account tokens and subscriptions link to them?
+///
+/// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
 final class TokenQuestions {
   private let directory: String
-  private let people: People
+  /// By link: transactions that were put off, and orders to which a user with their token is told.
   let questions: SpillSorter
+  private var record = RecordBytes()
 
-  init(directory: String, people: People, questions: SpillSorter? = nil) {
+  /// - Parameter questions: what another one was asked.
+  init(directory: String, questions: SpillSorter? = nil) {
     self.directory = directory
-    self.people = people
     self.questions = questions ?? SpillSorter(directory: directory, budget: 1 << 20)
   }
 
-  func ask(_ order: (orderId: Identifier, userId: Identifier), about record: TransactionRecord) throws {
-    guard case .says(.some(let token)) = record.appAccountToken else { return }
-    var content = RecordBytes()
-    content.put(order.orderId)
-    content.put(order.userId)
-    try questions.add(key: Array(AccountToken.spelling(token).utf8), content: content.content)
+  func ask(_ order: (orderId: Identifier, userId: Identifier), about transaction: TransactionRecord) throws {
+    record.clear()
+    record.put(true)
+    record.put(order.orderId)
+    record.put(order.userId)
+    guard case .says(.some(let token)) = transaction.appAccountToken else { return }
+    try questions.add(key: UnprovenLink.token(AccountToken.spelling(token)).key, content: record.content)
   }
 
+  /// Puts a transaction off until it is known which orders the link is of.
+  func putOff(_ contested: ContestedTransaction, until link: UnprovenLink) throws {
+    record.clear()
+    record.put(false)
+    contested.write(to: &record)
+    try questions.add(key: link.key, content: record.content)
+  }
+
+  /// Takes over the questions of another part.
   func join(_ other: TokenQuestions) throws { try questions.absorb(other.questions) }
 
-  /// Answers from the tokens of all orders.
-  func answer(from groups: [SpillFile], into told: Exchange.Outlet) throws {
-    if questions.count == 0 { return }
+  /// All orders by what could link them.
+  ///
+  /// - Parameter groups: all orders, in any order.
+  func holders(in groups: [SpillFile]) throws -> SpillSorter {
     let holders = SpillSorter(directory: directory, budget: 4 << 20)
+    if questions.count == 0 { return holders }
     for groups in groups {
       try groups.restart()
       while let content = try groups.next() {
         var reader = RecordReader(content)
-        guard let holder = try OrderGroup.tokenHolder(&reader) else { continue }
-        try holders.add(key: Array(AccountToken.spelling(holder.token).utf8), content: holder.userId.bytes)
+        try LinkHolder.forEach(inGroup: &reader) { link, holder in
+          record.clear()
+          holder.write(to: &record)
+          try holders.add(key: link.key, content: record.content)
+        }
       }
     }
-    try answer(among: holders, into: told)
+    return holders
   }
 
-  /// Writes for each question a user with that token on file, preferably of the order's own person.
-  func answer(among holders: SpillSorter, into told: Exchange.Outlet) throws {
-    var writer = OrderTransactionWriter(told)
-    var holder = try SpillCursor(holders) { $0 }
-    var (token, users) = ([UInt8](), Set<Identifier>())
+  /// - Parameters:
+  ///   - handing: gets each transaction that was put off, with the orders that are linked to it.
+  ///   - telling: gets each order with a user who has the token: one of its own person, or else another.
+  func answer(
+    among holders: SpillSorter, rules: Rules, handing: (ContestedTransaction) throws -> Void,
+    telling: (_ orderId: Identifier, _ token: String, _ userId: Identifier) throws -> Void
+  ) throws {
+    var waiting = try SpillCursor(holders) { $0 }
+    var (link, known) = ([UInt8](), [LinkHolder]())
     while let question = try questions.next() {
-      if !question.key.elementsEqual(token) {
-        (token, users) = ([UInt8](question.key), [])
-        while let head = holder.head, head.key.lexicographicallyPrecedes(token) { try holder.advance() }
-        while let head = holder.head, head.key.elementsEqual(token) {
-          users.insert(Identifier(utf8: head.content))
-          try holder.advance()
+      if !question.key.elementsEqual(link) {
+        (link, known) = ([UInt8](question.key), [])
+        while let head = waiting.head, head.key.lexicographicallyPrecedes(link) { try waiting.advance() }
+        while let head = waiting.head, head.key.elementsEqual(link) {
+          var holder = RecordReader(head.content)
+          known.append(try LinkHolder(from: &holder))
+          try waiting.advance()
         }
       }
       var reader = RecordReader(question.content)
+      guard try reader.flag() else {
+        var contested = try ContestedTransaction(from: &reader)
+        contested.take(known, rules: rules)
+        try handing(contested)
+        continue
+      }
       let (orderId, userId) = (try reader.id(), try reader.id())
-      guard let holder = users.filter({ people.isSame($0, userId) }).min() ?? users.min() else { continue }
-      try writer.write(.tokenUser(token: String(decoding: token, as: UTF8.self), userId: holder), for: orderId)
+      let users = known.map(\.userId)
+      guard let holder = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { continue }
+      try telling(orderId, String(decoding: link.dropFirst(), as: UTF8.self), holder)
     }
   }
 }

@@ -23,14 +23,14 @@ struct AuditPass {
   let temporaryDirectory: String
   let stop: StopSignal
   let progress: WorkProgress
-  /// Purchases with more than one transaction, in any part.
-  var sharedSales: Set<TransactionKey> = []
+  /// Sales that more than one transaction is of, in whatever part.
+  var sharedPurchases: Set<PurchaseKey> = []
 
   /// A copy of this pass whose findings are not reported.
   func rehearsal() throws -> AuditPass {
     AuditPass(
       plan: plan, sales: sales, rows: rows, collector: try AuditCollector(behind: collector),
-      temporaryDirectory: temporaryDirectory, stop: stop, progress: progress, sharedSales: sharedSales)
+      temporaryDirectory: temporaryDirectory, stop: stop, progress: progress, sharedPurchases: sharedPurchases)
   }
 
   func endIfStopped() throws {

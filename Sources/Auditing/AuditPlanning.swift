@@ -137,7 +137,7 @@ extension Audit {
       context: AuditContext(
         completed, horizon, days: ReportedDays.days(plan, in: settings.timeZone),
         openCriticals: try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own),
-        sharedSales: try TransactionTable.sharedSales(on: stores.rows.own)
+        sharedPurchases: try TransactionTable.sharedPurchases(on: stores.rows.own)
       ).encoded)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -54,8 +54,8 @@ struct AuditStages {
       try contests.join(further.contests)
       try tokens.join(further.tokens)
     }
+    try readers[0].answer(tokens, among: tokens.holders(in: groups), into: told.outlet(0), contests)
     try readers[0].settle(contests, into: told.outlet(0))
-    try tokens.answer(from: groups, into: told.outlet(0))
     let toldByOrder = try told.gathered()
     func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], toldByOrder[part]) }
 

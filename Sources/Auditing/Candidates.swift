@@ -10,6 +10,8 @@ struct Candidates {
   private(set) var witnesses: [Identifier] = []
   /// Claimants without an account token, or with another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
+  /// Whether an order that states it, or whose receipts contain it, has its account token.
+  private var isWithToken = false
   /// The presumed user if no order claims it: of the first order, otherwise of a receipt.
   private(set) var userId: Identifier?
   private(set) var newestProof: CheckSubject?
@@ -94,6 +96,18 @@ struct Candidates {
     }
   }
 
+  /// What links orders without a receipt to the transaction; nil where its own mentions say which orders could own it.
+  func awaitedLink(_ record: TransactionRecord) -> UnprovenLink? {
+    guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return nil }
+    if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
+      return isWithToken ? nil : .token(AccountToken.spelling(token))
+    }
+    guard claimants.isEmpty, record.expiresDate != nil, let original = record.originalTransactionId,
+      original != record.transactionId
+    else { return nil }
+    return .subscription(original)
+  }
+
   init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules) {
     self.init(for: record, mentions, namers: [], rules)
   }
@@ -118,6 +132,7 @@ struct Candidates {
     userId = order.userId
     claimants = [order.orderId]
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
+    isWithToken = withOtherToken.isEmpty
   }
 
   private init(
@@ -147,6 +162,9 @@ struct Candidates {
     awaitsDetails = newest != nil && !isAnswered
     let sorted = stakes.byOrder()
     userId = Self.firstUser(sorted, namers) ?? senders.min()
+    isWithToken =
+      sorted.contains { !$0.order.isBad && !record.hasOtherToken(than: $0.order.appAccountToken) }
+      || namers.contains { !record.hasOtherToken(than: $0.appAccountToken) }
     let (count, namer) = Self.whoStandsOut(among: sorted, of: record)
     let isAlone = count + namers.count == 1
     var further = namers[...]

@@ -10,8 +10,9 @@ struct ContestedTransaction {
   var newestProof: CheckSubject?
   /// True if only app receipts without an answer contain it.
   var awaitsDetails = false
-  /// True if the purchase has another transaction. Possible owners of either then compete; this one may have none.
-  var sharesSale = false
+  /// Whether another transaction is of the same purchase: then who could own the one competes with who could own the other, and
+  /// nobody at all need have to do with this one.
+  var sharesPurchase = false
 }
 
 /// Groups orders that must be matched together. Only IDs of competing orders stay in memory. Used by one thread at a
@@ -20,8 +21,8 @@ final class Contests {
   private var places: [Identifier: Int32] = [:]
   /// By place, another order of the same contest. A root is its own parent (disjoint sets, Tarjan 1975).
   private var parents: [Int32] = []
-  /// By purchase with several transactions, a possible owner of one of them.
-  private var sales: [TransactionKey: Int32] = [:]
+  /// By purchase that has several IDs, an order that could own it by one of them.
+  private var purchases: [PurchaseKey: Int32] = [:]
   private let transactions: SpillFile
   private let directory: String
   private var sharing: SpillSorter
@@ -37,36 +38,46 @@ final class Contests {
   }
 
   func add(_ contested: ContestedTransaction) throws {
-    if !contested.sharesSale { return try contest(contested) }
+    if !contested.sharesPurchase { return try contest(contested) }
     var key = RecordBytes()
-    contested.record.saleKey.write(to: &key)
+    contested.record.purchaseKey.write(to: &key)
     record.clear()
     contested.write(to: &record)
     try sharing.add(key: key.bytes, content: record.content)
   }
 
-  /// Separates purchases with at most one possible owner, such as most restores, from contested ones.
-  func settle(_ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void) throws {
+  /// Separates purchases that one order alone could own from contested ones. Most shared purchases are of the first kind.
+  ///
+  /// - Parameters:
+  ///   - isHidden: whether a date is later than the as-of.
+  ///   - uncontested: gets each transaction of a purchase that at most one order could own, with that order.
+  func settle(
+    hiding isHidden: (Instant) -> Bool, _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
+  ) throws {
     let shared = sharing
     sharing = SpillSorter(directory: directory)
     var (purchase, transactions) = ([UInt8](), [ContestedTransaction]())
-    func settlePurchase() throws {
-      let claimants = transactions.reduce(into: Set<Identifier>()) { $0.formUnion($1.claimants) }
-      for var transaction in transactions {
-        transaction.sharesSale = transactions.count > 1
-        if claimants.count > 1 { try contest(transaction) } else { try uncontested(transaction, claimants.first) }
-      }
-      transactions.removeAll(keepingCapacity: true)
-    }
     while let next = try shared.next() {
       if !next.key.elementsEqual(purchase) {
-        try settlePurchase()
+        try settle(transactions.asPurchases(hiding: isHidden), uncontested)
+        transactions.removeAll(keepingCapacity: true)
         purchase = [UInt8](next.key)
       }
       var reader = RecordReader(next.content)
       transactions.append(try ContestedTransaction(from: &reader))
     }
-    try settlePurchase()
+    try settle(transactions.asPurchases(hiding: isHidden), uncontested)
+  }
+
+  private func settle(
+    _ purchases: [[ContestedTransaction]], _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
+  ) throws {
+    for transactions in purchases {
+      let claimants = transactions.reduce(into: Set<Identifier>()) { $0.formUnion($1.claimants) }
+      for transaction in transactions {
+        if claimants.count > 1 { try contest(transaction) } else { try uncontested(transaction, claimants.first) }
+      }
+    }
   }
 
   private func contest(_ contested: ContestedTransaction) throws {
@@ -91,12 +102,12 @@ final class Contests {
       }
       parents[Int(self.root(of: place(of: other)))] = root
     }
-    guard contested.sharesSale else { return }
-    let sale = contested.record.saleKey
-    if let other = sales[sale] {
+    guard contested.sharesPurchase else { return }
+    let purchase = contested.record.purchaseKey
+    if let other = purchases[purchase] {
       parents[Int(self.root(of: other))] = root
     } else {
-      sales[sale] = root
+      purchases[purchase] = root
     }
   }
 
@@ -136,20 +147,20 @@ final class Contests {
       filled += sizes[root] ?? 0
     }
     let byPlace = parents.indices.map { batchByRoot[root(of: Int32($0))] ?? 0 }
-    return Batches(places: places, sales: sales, batches: byPlace, count: parents.isEmpty ? 0 : Int(batch) + 1)
+    return Batches(places: places, purchases: purchases, batches: byPlace, count: parents.isEmpty ? 0 : Int(batch) + 1)
   }
 
   struct Batches {
     fileprivate var places: [Identifier: Int32]
-    fileprivate var sales: [TransactionKey: Int32]
+    fileprivate var purchases: [PurchaseKey: Int32]
     fileprivate var batches: [UInt32]
     private(set) var count: Int
 
     fileprivate init(
-      places: [Identifier: Int32], sales: [TransactionKey: Int32], batches: [UInt32], count: Int
+      places: [Identifier: Int32], purchases: [PurchaseKey: Int32], batches: [UInt32], count: Int
     ) {
       self.places = places
-      self.sales = sales
+      self.purchases = purchases
       self.batches = batches
       self.count = count
     }
@@ -161,7 +172,7 @@ final class Contests {
     /// nil for a transaction whose purchase no order could own.
     func batch(of contested: ContestedTransaction) -> UInt32? {
       if let first = contested.claimants.first { return batch(of: first) }
-      return sales[contested.record.saleKey].map { batches[Int($0)] }
+      return purchases[contested.record.purchaseKey].map { batches[Int($0)] }
     }
   }
 
@@ -182,11 +193,31 @@ final class Contests {
   }
 }
 
+extension [ContestedTransaction] {
+  /// All transactions with one key, by purchase, each with what is known of its purchase.
+  func asPurchases(hiding isHidden: (Instant) -> Bool) -> [[ContestedTransaction]] {
+    if isEmpty { return [] }
+    let records = TransactionRecord.foldingPurchases(map(\.record), hiding: isHidden)
+    let purchases = Dictionary(grouping: indices) { records[$0].purchaseKey }
+    return purchases.sorted { $0.key < $1.key }.map { _, places in
+      places.map { place in
+        var transaction = self[place]
+        transaction.record = records[place]
+        transaction.sharesPurchase = places.count > 1
+        // Evidence about one of the IDs is evidence about the purchase.
+        transaction.awaitsDetails = places.allSatisfy { self[$0].awaitsDetails }
+        transaction.userId = transaction.userId ?? places.lazy.compactMap { self[$0].userId }.min()
+        return transaction
+      }
+    }
+  }
+}
+
 extension ContestedTransaction {
-  init(_ record: TransactionRecord, _ candidates: Candidates, sharesSale: Bool) {
+  init(_ record: TransactionRecord, _ candidates: Candidates, sharesPurchase: Bool) {
     self.init(
       record: record, claimants: candidates.claimants, userId: candidates.userId,
-      newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesSale: sharesSale)
+      newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesPurchase: sharesPurchase)
   }
 
   func write(to bytes: inout RecordBytes) {
@@ -196,7 +227,7 @@ extension ContestedTransaction {
     bytes.put(newestProof != nil)
     newestProof?.write(to: &bytes)
     bytes.put(awaitsDetails)
-    bytes.put(sharesSale)
+    bytes.put(sharesPurchase)
   }
 
   init(from reader: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -204,6 +235,6 @@ extension ContestedTransaction {
       record: try TransactionRecord(from: &reader),
       claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
-      awaitsDetails: try reader.flag(), sharesSale: try reader.flag())
+      awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag())
   }
 }

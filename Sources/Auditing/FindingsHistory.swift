@@ -18,6 +18,7 @@ struct FindingsHistory {
     var owner: String?
     var remark: String?
     var due: String?
+    var acceptance: Acceptance?
     var finding: Finding
     var statusBefore: String?
     var atStake: Money?
@@ -92,6 +93,9 @@ struct FindingsHistory {
         reported.owner = head.owner
         reported.remark = head.remark
         reported.due = head.due
+        if let acceptance = head.acceptance, acceptance.isExceeded(by: finding, today: today) {
+          (reported.status, reported.endedAcceptance) = ("open", acceptance.text)
+        }
         summary.count(finding, openBefore: head.wasOpen, atStakeBefore: head.atStake)
         figures.add(finding, wasOpen: head.wasOpen)
         try note(reported, head)
@@ -139,7 +143,8 @@ struct FindingsHistory {
     """
     SELECT f.finding_id, f.first_seen, f.closed_at, f.status, f.owner, f.remark, f.order_id, f.user_id, f.product_id,
       f.bundle_id, f.due::text, f.kind, f.severity, n.is_open, n.status, n.currency, n.at_stake,
-      p.finding_id IS NOT NULL, p.currency, p.at_stake, f.currency, f.amount, f.occurred_at
+      p.finding_id IS NOT NULL, p.currency, p.at_stake, f.currency, f.amount, f.occurred_at,
+      CASE f.status WHEN 'accepted' THEN f.acceptance END
     FROM night_audit.findings f LEFT JOIN LATERAL (
       SELECT b.is_open, b.status, b.currency, b.at_stake FROM night_audit.finding_nights b
       WHERE b.finding_id = f.finding_id AND b.as_of <= \(baseInstant) ORDER BY b.as_of DESC LIMIT 1) n ON true
@@ -159,7 +164,10 @@ struct FindingsHistory {
           ? ChangeRow(.reopened, finding: finding, findingId: id, before: "closed", after: "open")
           : ChangeRow(.new, finding: finding, findingId: id, before: nil, after: "open"))
     } else if let before = known.statusBefore, before != reported.status {
-      try changes.add(ChangeRow(.status, finding: finding, findingId: id, before: before, after: reported.status))
+      try changes.add(
+        ChangeRow(
+          .status, finding: finding, findingId: id, before: before, after: reported.status,
+          because: reported.endedAcceptance.map { "The acceptance has ended: \($0)." }))
     }
   }
 
@@ -203,7 +211,9 @@ struct FindingsHistory {
     return Known(
       id: try row.id(0), firstSeen: firstSeen, wasOpen: wasOpen ?? false, isListed: isListed,
       status: isReopened ? "open" : try row.text(3), owner: try row.optionalText(4), remark: try row.optionalText(5),
-      due: try row.optionalText(10), finding: finding, statusBefore: try row.optionalText(14),
+      due: try row.optionalText(10),
+      acceptance: isReopened ? nil : try row.optionalText(23).flatMap { Acceptance(text: $0) }, finding: finding,
+      statusBefore: try row.optionalText(14),
       atStake: try row.optionalMoney(15), wasOpenBetween: try row.bool(17), atStakeBetween: try row.optionalMoney(18),
       wasTold: wasOpen != nil)
   }
@@ -213,11 +223,11 @@ struct FindingsHistory {
   static let tonightColumns = [
     "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id",
     "transaction_id", "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
-    "delivered_at", "occurred_at", "at_stake_unknown", "owner",
-    "told_status",
+    "delivered_at", "occurred_at", "at_stake_unknown", "app", "country", "business_day", "owner",
+    "told_status", "ended_acceptance",
   ]
 
-  private static let storedColumns = tonightColumns.filter { $0 != "told_status" }
+  private static let storedColumns = tonightColumns.filter { $0 != "told_status" && $0 != "ended_acceptance" }
 
   /// Holds tonight's findings until the run is published.
   static let tonightTable = """
@@ -227,11 +237,17 @@ struct FindingsHistory {
       order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
       environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
       paid_at timestamptz, delivered_at timestamptz, occurred_at timestamptz,
-      at_stake_unknown boolean NOT NULL, owner text, told_status text NOT NULL) ON COMMIT DROP
+      at_stake_unknown boolean NOT NULL, app text, country text, business_day text, owner text, told_status text NOT NULL,
+      ended_acceptance text) ON COMMIT DROP
     """
 
-  static func write(_ reported: ReportedFinding, to writer: inout CopyWriter) throws(PostgresError) {
+  static func write(
+    _ reported: ReportedFinding, in dimensions: inout ReportDimensions, to writer: inout CopyWriter
+  ) throws(PostgresError) {
     let finding = reported.finding
+    let (app, day) = (
+      dimensions.app(finding.bundleId), finding.occurredAt.map { dimensions.businessDay(of: $0) }
+    )
     try writer.row { row throws(PostgresError) in
       try row.text(reported.findingId)
       try row.text(finding.kind.rawValue)
@@ -254,8 +270,12 @@ struct FindingsHistory {
       try row.timestamp(finding.deliveredAt?.microseconds)
       try row.timestamp(finding.occurredAt?.microseconds)
       try row.bool(finding.isStakeUnknown)
+      try row.text(app)
+      try row.text(finding.country?.code)
+      try row.text(day)
       try row.text(reported.owner)
       try row.text(reported.status)
+      try row.text(reported.endedAcceptance)
     }
   }
 
@@ -285,6 +305,16 @@ struct FindingsHistory {
       UPDATE night_audit.findings f SET closed_at = $1, last_seen = greatest(f.last_seen, (
         SELECT max(m.as_of) FROM night_audit.findings_met m WHERE m.as_of <= $1 AND m.run_id <> $2::uuid))
       WHERE f.closed_at IS NULL AND NOT EXISTS (SELECT 1 FROM tonight WHERE tonight.finding_id = f.finding_id)
+      """, parameters)
+    // An acceptance that a person has renewed since the snapshot stays.
+    try connection.execute(
+      """
+      WITH returned AS (
+        UPDATE night_audit.findings f SET status = 'open' FROM tonight t
+        WHERE t.finding_id = f.finding_id AND f.closed_at IS NULL AND f.status = 'accepted'
+          AND f.acceptance = t.ended_acceptance RETURNING f.finding_id, f.acceptance)
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail)
+      SELECT finding_id, $1, $2::uuid, 'returned', acceptance FROM returned ORDER BY finding_id
       """, parameters)
     // The owner of a new finding is an event, like the decisions of people.
     try connection.execute(

@@ -58,18 +58,6 @@ private struct ContestedByOrder {
     }
   }
 
-  /// Separates restores after a full refund into purchases of their own.
-  mutating func separateRepurchases() {
-    let separated = TransactionRecord.separatingRepurchases(transactions.flatMap(\.self))
-    var place = 0
-    for list in transactions.indices {
-      for record in transactions[list].indices {
-        transactions[list][record] = separated[place]
-        place += 1
-      }
-    }
-  }
-
   func of(_ orderId: Identifier) -> [TransactionRecord] {
     guard let place = placeByOrder[orderId] else { return [] }
     let own = transactions[Int(place)]
@@ -94,7 +82,6 @@ struct Contest {
   private let rules: Rules
   private var transactions: [ContestedTransaction] = []
   private var contested = ContestedByOrder()
-  private var isSeparated = false
   private var claimants: [Claimant] = []
   /// Places in `best`: for equivalent orders that contest only their stated ID, the two best are kept.
   private var kinds: [EquivalentClaimants: Int] = [:]
@@ -121,8 +108,6 @@ struct Contest {
 
   mutating func add(_ contestant: Contestant) {
     guard case .valid(let order) = contestant.group.row else { return }
-    if !isSeparated { contested.separateRepurchases() }
-    isSeparated = true
     var facts = OrderFacts(
       order, contestant.group, claimable: contestant.claimable, others: contested.of(order.orderId))
     facts.hasGoods = contestant.hasGoods
@@ -196,13 +181,13 @@ struct Contest {
     }
     for kind in best { claimants += [kind.first] + [kind.second].compactMap(\.self) }
     let matching = Matching(of: claimants, rules: rules)
-    var owned: Set<TransactionKey> = []
-    for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.key)) }
+    var owned: Set<PurchaseKey> = []
+    for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.purchaseKey)) }
     return Outcome(
       claims: matching.claims, alike: alike, contested: contested,
       newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
       unclaimed: transactions.filter { !matching.isClaimed($0.record) },
-      unowned: transactions.filter { !owned.contains($0.record.key) })
+      unowned: transactions.filter { !owned.contains($0.record.purchaseKey) })
   }
 }
 

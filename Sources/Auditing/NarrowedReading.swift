@@ -14,7 +14,8 @@ struct NarrowedReading {
   private let deliveries: Set<Identifier>
   /// The user whose rows without an ID are read too; nil for a report on an order.
   private let userId: Identifier?
-  let sharedSales: Set<TransactionKey>
+  /// Purchases that more than one of the transactions is of.
+  let sharedPurchases: Set<PurchaseKey>
   let repeated: RepeatedDeliveries
 
   private static let storedOrders = StoredIds(name: "orders")
@@ -38,8 +39,7 @@ struct NarrowedReading {
     userId = plan.selection.orderId == nil ? plan.selection.userId : nil
     receipts = around.receiptIds.union(beginning.receipts)
     transactions = Set(around.mentions.keys)
-    let bySale = Dictionary(grouping: around.records.values.joined()) { $0.saleKey }
-    sharedSales = Set(bySale.filter { $0.value.count > 1 }.keys)
+    sharedPurchases = around.sharedPurchases
     orders = try around.ordersBeside.union(around.groups.keys).union(beginning.orders).union(beginning.ordersBeside)
       .union(Self.tokenHolders(around, shop: shop, sales, rules: rules))
     deliveries = beginning.deliveries
@@ -121,7 +121,9 @@ struct NarrowedReading {
       guard case .says(.some(let token)) = record.appAccountToken else { continue }
       let candidates = Candidates(
         for: record, mentions: around.mentions[record.transactionId] ?? [], rules: rules)
-      if !candidates.withOtherToken.isEmpty { tokens.insert(AccountToken.spelling(token)) }
+      if !candidates.withOtherToken.isEmpty || candidates.awaitedLink(record) != nil {
+        tokens.insert(AccountToken.spelling(token))
+      }
     }
     if tokens.isEmpty { return [] }
     return Set(try OrderRow.holding(tokens, shop: shop, sales, rules: rules).map(\.orderId))

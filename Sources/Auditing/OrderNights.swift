@@ -22,6 +22,12 @@ final class OrderNights {
     var createdAt: Instant
     var disposition: Disposition
     var environment: AppleEnvironment?
+    /// nil: the only app.
+    var bundleId: String?
+    /// Of the App Store; nil when Apple has not said.
+    var country: Country?
+    /// For the journal; nil for an order without a confirmed payment.
+    var sale: JournalSale?
     var standing: OrderStanding
 
     /// For a sandbox purchase, whether its user is a test user; otherwise nil.
@@ -40,12 +46,18 @@ final class OrderNights {
     var disposition: String
     var environment: String?
     var isAllowed: Bool?
+    var app: String?
+    var country: String?
+    /// As `createdAt`.
+    var businessDay: String?
 
-    init(_ now: Standing, testUsers: Set<Identifier>) {
+    init(_ now: Standing, testUsers: Set<Identifier>, in dimensions: inout ReportDimensions) {
       (userId, productId, amount) = (now.userId, now.productId, now.amount)
       createdAt = now.amount == nil ? nil : now.createdAt
       (disposition, environment) = (now.disposition.rawValue, now.environment?.rawValue)
       isAllowed = now.isAllowed(among: testUsers)
+      (app, country) = (dimensions.app(now.bundleId), now.country?.code)
+      businessDay = createdAt.map { dimensions.businessDay(of: $0) }
     }
 
     /// - Parameter row: has the order ID and the base disposition in its first two columns.
@@ -53,6 +65,8 @@ final class OrderNights {
       (userId, productId, amount) = (try row.optionalId(2), try row.optionalId(3), try row.optionalMoney(4))
       createdAt = amount == nil ? nil : Instant(microseconds: try row.timestamp(6))
       (disposition, environment, isAllowed) = (try row.text(7), try row.optionalText(8), try row.optionalBool(9))
+      (app, country) = (try row.optionalText(10), try row.optionalText(11))
+      businessDay = amount == nil ? nil : try row.optionalText(12)
     }
   }
 
@@ -83,6 +97,12 @@ final class OrderNights {
     record.put(Optional(sale.order.createdAt))
     record.put(Disposition.settled.rawValue)
     record.put(Optional(AppleEnvironment.production.rawValue))
+    record.put(sale.order.bundleId)
+    record.put(sale.country?.code)
+    record.put(true)
+    record.put(Optional(sale.transactionId))
+    // Neither a refund nor a service period.
+    for _ in 0..<4 { record.put(false) }
     OrderStanding(ground: .paid, paidAt: sale.paidAt, refundedAt: nil, deliveredAt: sale.deliveredAt).write(to: &record)
     record.put(true)
     sale.writeJudgedOrder(to: &record)
@@ -106,14 +126,29 @@ final class OrderNights {
     }
   }
 
+  /// Passes each order of tonight once, sorted by order ID.
+  func forEachSale(_ body: (Identifier, Standing) throws -> Void) throws {
+    try tonight.restart()
+    var last: Identifier?
+    while let found = try tonight.next() {
+      let orderId = Identifier(utf8: found.key)
+      // Further rows of an ID are bad rows.
+      if orderId == last { continue }
+      last = orderId
+      var reader = RecordReader(found.content)
+      try body(orderId, try Standing(from: &reader))
+    }
+  }
+
   /// Compares with the last complete night, both sorted by order ID. `adjusted` receives changed orders from before
   /// `period`.
   func compare(
     with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
-    on connection: borrowing BlockingConnection, each: (Identifier, Standing) throws -> Void,
-    adjusted: (ChangeRow) throws -> Void
+    in dimensions: ReportDimensions, on connection: borrowing BlockingConnection,
+    each: (Identifier, Standing) throws -> Void, adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
+    var dimensions = dimensions
     var few: Set<Identifier> = []
     if isOfFew {
       try tonight.restart()
@@ -128,7 +163,8 @@ final class OrderNights {
         SELECT DISTINCT ON (o.order_id) o.order_id, CASE WHEN o.as_of <= \(instant) THEN o.disposition ELSE (
           SELECT b.disposition FROM night_audit.order_nights b
           WHERE b.order_id = o.order_id AND b.as_of <= \(instant) ORDER BY b.as_of DESC LIMIT 1) END,
-          o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment, o.is_allowed
+          o.user_id, o.product_id, o.currency, o.amount, o.created_at, o.disposition, o.environment, o.is_allowed,
+          o.app, o.country, o.business_day::text
         FROM night_audit.order_nights o
         WHERE o.as_of < \(asOf.sqlText) \(isOfFew ? "AND o.order_id IN (SELECT id FROM ids)" : "")
         ORDER BY o.order_id, o.as_of DESC
@@ -144,7 +180,9 @@ final class OrderNights {
       var reader = RecordReader(found.content)
       let now = try Standing(from: &reader)
       try each(orderId, now)
-      if known?.last != Kept(now, testUsers: testUsers) { try differing.add(key: found.key, content: found.content) }
+      if known?.last != Kept(now, testUsers: testUsers, in: &dimensions) {
+        try differing.add(key: found.key, content: found.content)
+      }
       guard let before = known?.base.flatMap({ Disposition(rawValue: $0) }), before != now.disposition,
         now.createdAt < period
       else { continue }
@@ -160,14 +198,19 @@ final class OrderNights {
 
   private static let columns = [
     "order_id", "user_id", "product_id", "currency", "amount", "created_at", "disposition", "environment",
-    "is_allowed",
+    "is_allowed", "app", "country", "business_day",
   ]
 
-  func save(_ record: RunRecord, lookbackStart: Instant, on connection: borrowing BlockingConnection) throws {
+  func save(
+    _ record: RunRecord, lookbackStart: Instant, in dimensions: ReportDimensions,
+    on connection: borrowing BlockingConnection
+  ) throws {
+    var dimensions = dimensions
     try connection.executeScript(
       """
       CREATE TEMPORARY TABLE differing (order_id text, user_id text, product_id text, currency text, amount numeric,
-        created_at timestamptz, disposition text, environment text, is_allowed boolean) ON COMMIT DROP
+        created_at timestamptz, disposition text, environment text, is_allowed boolean,
+        app text, country text, business_day text) ON COMMIT DROP
       """)
     _ = try connection.copyIn(into: try PostgresIdentifier("differing"), columns: Self.columns) { writer in
       while let found = try differing.next() {
@@ -184,6 +227,9 @@ final class OrderNights {
           try row.text(now.disposition.rawValue)
           try row.text(now.environment?.rawValue)
           try row.bool(isAllowed)
+          try row.text(dimensions.app(now.bundleId))
+          try row.text(now.country?.code)
+          try row.text(dimensions.businessDay(of: now.createdAt))
         }
       }
     }
@@ -197,8 +243,10 @@ final class OrderNights {
     try connection.execute(
       """
       INSERT INTO night_audit.order_nights
-        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed)
-      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed
+        (order_id, as_of, run_id, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed,
+        app, country, business_day)
+      SELECT order_id, $1, $2::uuid, user_id, product_id, currency, amount, created_at, disposition, environment, is_allowed,
+        app, country, business_day::date
       FROM differing
       """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
   }
@@ -211,10 +259,12 @@ extension OrderNights.Standing {
     createdAt = judgement.row.createdAt
     disposition = judgement.disposition
     environment = judgement.environment
+    country = judgement.country
+    sale = JournalSale(judgement)
     standing = judgement.standing
     switch judgement.row {
-    case .valid(let order): amount = order.amount
-    case .bad: amount = nil
+    case .valid(let order): (amount, bundleId) = (order.amount, order.bundleId)
+    case .bad(let bad): (amount, bundleId) = (nil, bad.bundleId)
     }
   }
 }
@@ -229,6 +279,16 @@ extension OrderNights.Standing {
     record.put(Optional(createdAt))
     record.put(disposition.rawValue)
     record.put(environment?.rawValue)
+    record.put(bundleId)
+    record.put(country?.code)
+    record.put(sale != nil)
+    if let sale {
+      record.put(sale.transactionId)
+      record.put(sale.refund?.amount)
+      record.put(sale.refund?.date)
+      record.put(sale.service?.lowerBound)
+      record.put(sale.service?.upperBound)
+    }
     standing.write(to: &record)
   }
 
@@ -241,6 +301,16 @@ extension OrderNights.Standing {
     guard let word = Disposition(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
     disposition = word
     environment = try record.optionalText().flatMap(AppleEnvironment.init)
+    bundleId = try record.optionalText()
+    country = Country(code: try record.optionalText())
+    if try record.flag() {
+      var found = JournalSale(transactionId: try record.optionalId())
+      let (amount, date) = (try record.optionalMoney(), try record.optionalInstant())
+      if let amount, let date { found.refund = JournalSale.Refund(amount: amount, date: date) }
+      let (start, end) = (try record.optionalInstant(), try record.optionalInstant())
+      if let start, let end { found.service = start...end }
+      sale = found
+    }
     standing = try OrderStanding(from: &record)
   }
 }
@@ -251,6 +321,7 @@ extension OrderStanding {
     case .broken: record.put(UInt8(0))
     case .paid: record.put(UInt8(1))
     case .reversed: record.put(UInt8(2))
+    case .nothingToPay: record.put(UInt8(5))
     case .unpaid(let reason):
       record.put(UInt8(3))
       record.put(reason.rawValue)
@@ -269,6 +340,7 @@ extension OrderStanding {
     case 0: ground = .broken
     case 1: ground = .paid
     case 2: ground = .reversed
+    case 5: ground = .nothingToPay
     case 3: ground = .unpaid(try record.paymentReason())
     case 4: ground = .unconfirmed(try record.paymentReason())
     default: throw RecordReader.Mismatch()

@@ -272,7 +272,7 @@ extension PlainTransaction {
     record.put(payment.environment, of: Vocabularies.environment)
     record.put(payment.transactionId)
     record.put(payment.originalTransactionId)
-    record.put(false)
+    record.put(payment.webOrderLineItemId)
     record.put(payment.bundleId)
     record.put(payment.productId)
     record.put(false)
@@ -299,7 +299,10 @@ extension PlainTransaction {
     record.put(payment.isRenewal)
     record.put(payment.hasOffer)
     record.put(isUpgraded)
-    record.put(consumptionRequestReason)
+    // No refund request: date, reason, date of refusal.
+    record.put(nothing)
+    record.put(false)
+    record.put(nothing)
     record.put(payment.storefront)
     // The remaining details, which no rule uses.
     for _ in 0..<7 { record.put(false) }
@@ -308,27 +311,38 @@ extension PlainTransaction {
     record.put(signedDate.microseconds)
     record.put(firstSignedDate)
     record.put(payment.checkedAt)
+    // Further IDs of the purchase.
+    record.put(Int64(0))
   }
 }
 
 extension PlainPayment {
-  /// Equals `TransactionRecord.saleKey`.
-  var saleKey: TransactionKey {
-    let restored = isRenewal != true && expiresDate == nil ? originalTransactionId : nil
-    return TransactionKey(environment: environment, transactionId: (restored ?? transactionId).id)
+  /// As that of a `TransactionRecord`.
+  var purchaseKey: PurchaseKey {
+    guard expiresDate == nil else {
+      guard let originalTransactionId else {
+        return PurchaseKey(environment: environment, transactionId: transactionId.id)
+      }
+      return PurchaseKey(
+        environment: environment, transactionId: originalTransactionId.id,
+        period: (webOrderLineItemId ?? productId).id, purchasedAt: webOrderLineItemId == nil ? purchaseDate : nil)
+    }
+    let restored = isRenewal != true ? originalTransactionId : nil
+    return PurchaseKey(environment: environment, transactionId: (restored ?? transactionId).id)
   }
 
   /// - Parameter record: an encoded `OrderTransaction`.
-  /// - Returns: nil if it is not a transaction, or other orders could own it.
+  /// - Returns: nil if it is not a transaction, other orders could own it, or it has a refund request.
   init?(told record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else { return nil }
     guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
     let transactionId = try record.borrowed()
     let originalTransactionId = try record.optionalBorrowed()
-    _ = try record.optionalBorrowed()
+    let webOrderLineItemId = try record.optionalBorrowed()
     let bundleId = try record.optionalBorrowed()
     self.init(environment: environment, transactionId: transactionId, productId: try record.borrowed())
     (self.originalTransactionId, self.bundleId) = (originalTransactionId, bundleId)
+    self.webOrderLineItemId = webOrderLineItemId
     _ = try record.optionalBorrowed()
     quantity = try record.optionalInt32()
     purchaseDate = try record.optionalInstant()
@@ -350,7 +364,9 @@ extension PlainPayment {
     isRenewal = try record.optionalFlag()
     hasOffer = try record.optionalFlag()
     _ = try record.byte()
+    let isRefundRequested = try record.optionalInt() != nil
     _ = try record.optionalBorrowed()
+    _ = try record.optionalInt()
     storefront = try record.optionalBorrowed()
     _ = try record.optionalBorrowed()
     _ = try record.optionalInt()
@@ -360,6 +376,7 @@ extension PlainPayment {
     _ = try record.int()
     _ = try record.optionalInt()
     checkedAt = try record.optionalInstant()
-    guard try record.flag() else { return nil }
+    // A purchase with several IDs is left to the rules.
+    guard try record.int() == 0, try record.flag(), !isRefundRequested else { return nil }
   }
 }

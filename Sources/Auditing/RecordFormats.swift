@@ -169,7 +169,6 @@ extension RefundRow {
     record.put(refundedAt.microseconds)
     record.put(reason)
     record.put(disposition?.rawValue)
-    record.put(restoredId)
     record.put(bundleId)
   }
 
@@ -180,7 +179,6 @@ extension RefundRow {
       milliPercent: try record.optionalInt32(), purchasedAt: try record.optionalInstant(),
       refundedAt: Instant(microseconds: try record.int()), reason: try record.optionalText(),
       disposition: try record.optionalText().flatMap(Disposition.init))
-    restoredId = try record.optionalId()
     bundleId = try record.optionalText()
   }
 }
@@ -245,6 +243,23 @@ extension OrderLine {
   }
 }
 
+extension PurchaseKey {
+  func write(to record: inout RecordBytes) {
+    record.put(transactionId)
+    record.put(environment, of: Vocabularies.environment)
+    record.put(period)
+    record.put(purchasedAt)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    let transactionId = try record.id()
+    guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
+    self.init(
+      environment: environment, transactionId: transactionId, period: try record.id(),
+      purchasedAt: try record.optionalInstant())
+  }
+}
+
 extension TransactionRecord {
   package func write(to record: inout RecordBytes) {
     record.put(self.environment, of: Vocabularies.environment)
@@ -281,7 +296,9 @@ extension TransactionRecord {
     record.put(self.isRenewal)
     record.put(self.hasOffer)
     record.put(self.isUpgraded)
-    record.put(self.consumptionRequestReason)
+    record.put(self.refundRequest?.date)
+    record.put(self.refundRequest?.reason)
+    record.put(self.refundRequest?.declinedDate)
     record.put(self.details.storefront)
     record.put(self.details.appTransactionId)
     record.put(self.details.offerType)
@@ -295,13 +312,14 @@ extension TransactionRecord {
     record.put(self.signedDate.microseconds)
     record.put(self.firstSignedDate)
     record.put(self.checkedAt)
+    record.put(self.otherIds) { $1.put($0) }
   }
 
   package init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
     let transactionId = try record.id()
     let originalTransactionId = try record.optionalId()
-    let webOrderLineItemId = try record.optionalText()
+    let webOrderLineItemId = try record.optionalId()
     let bundleId = try record.optionalText()
     var contents = Contents(environment: environment, transactionId: transactionId, productId: try record.id())
     contents.originalTransactionId = originalTransactionId
@@ -333,7 +351,12 @@ extension TransactionRecord {
     contents.isRenewal = try record.optionalFlag()
     contents.hasOffer = try record.optionalFlag()
     contents.isUpgraded = try record.optionalFlag()
-    contents.consumptionRequestReason = try record.optionalText()
+    let requested = try record.optionalInstant()
+    let requestReason = try record.optionalText()
+    let declined = try record.optionalInstant()
+    contents.refundRequest = requested.map {
+      RefundRequest(date: $0, reason: requestReason, declinedDate: declined)
+    }
     contents.details.storefront = try record.optionalText()
     contents.details.appTransactionId = try record.optionalText()
     contents.details.offerType = try record.optionalInt32()
@@ -347,6 +370,7 @@ extension TransactionRecord {
     contents.signedDate = Instant(microseconds: try record.int())
     contents.firstSignedDate = try record.optionalInstant()
     contents.checkedAt = try record.optionalInstant()
+    contents.otherIds = try record.list { (record) throws(RecordReader.Mismatch) in try record.id() }
     self.init(contents)
   }
 }

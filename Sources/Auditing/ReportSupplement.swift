@@ -7,6 +7,8 @@ import Reporting
 package struct ReportSupplement: Sendable {
   package var facts: TieOutFacts
   package var findings: [Finding]
+  /// Apple's amounts by fiscal period, for the journal.
+  package var postings: [(JournalEvent, JournalPosting)] = []
   /// True if an open finding can be neither confirmed nor closed, because Apple's report cannot be read.
   package var isUndecided: @Sendable (Finding) -> Bool
   package var write: @Sendable (inout ReportWriter) throws -> Void

@@ -71,7 +71,7 @@ package struct NightRun: Sendable {
     let began = ContinuousClock.now
     var stages = StageClock()
     if let out = request.out { try ReportFolder.requireUnreserved(out, reports: settings.reportDirectory) }
-    let sender = try ReportSender(settings.deliver, stop: stop)
+    let sender = try ReportSender(settings.deliver, link: settings.reportLink, stop: stop)
     let deadline = deadline(request)
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }

@@ -160,9 +160,9 @@ extension FindingKind {
     case .orphanDelivery: "whether deliveries of other stores are left out, and order_id is that of orders"
     case .amountMismatch, .currencyMismatch:
       "whether amount is what the customer paid, in units of currency and not cents"
-    case .orphanPayment, .renewalWithoutOrder:
+    case .orphanPayment, .unclaimedRedemption, .renewalWithoutOrder:
       "whether the view shows all orders, subscriptions included, with their receipts or transaction IDs"
-    case .duplicateClaim, .chargedTwice, .boughtTwice:
+    case .duplicateClaim, .chargedTwice, .boughtTwice, .transactionIdMismatch:
       "whether transaction_id is the ID of each order's own purchase, and receipts belong to one order"
     case .cancelledButPaid, .statusMismatch: "whether each status of the shop is mapped to the right word"
     case .refundedStillDelivered, .deliveredAfterRefund, .refundReversedNotReinstated, .lapsedStillServed:

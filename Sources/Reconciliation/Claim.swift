@@ -108,8 +108,9 @@ public struct Claimant: Sendable {
     }
     guard let id = order.transactionId else { return nil }
     var nearest: (record: TransactionRecord, distance: Span)?
-    for record in list.hasPeriods ? proven : [] where record.expiresDate != nil {
-      guard record.transactionId == id || record.originalTransactionId == id, let date = record.purchaseDate,
+    let periods = (list.hasPeriods ? proven : []) + known
+    for record in periods where record.expiresDate != nil {
+      guard record.isOf(id) || record.originalTransactionId == id, let date = record.purchaseDate,
         fitness(of: record, rules: rules) == .eligible
       else { continue }
       let distance = (date - order.createdAt).magnitude
@@ -131,7 +132,7 @@ public struct Claimant: Sendable {
   /// Whether the id that the order names is not the one in its own signed payload, nor the first purchase behind it.
   public var contradictsOwnPayload: Bool {
     guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id) else { return false }
-    return !proven.contains { $0.transactionId == id || $0.originalTransactionId == id }
+    return !proven.contains { $0.isOf(id) || $0.originalTransactionId == id }
   }
 
   /// How the order stands towards the transaction that it names.

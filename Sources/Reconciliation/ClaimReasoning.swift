@@ -35,15 +35,16 @@ public struct ClaimReasoning: Sendable {
   public init(of transaction: TransactionRecord, among claimants: [Claimant], owner: Identifier?, rules: Rules) {
     for claimant in claimants {
       let isProven = claimants.contains {
-        $0.order.orderId != claimant.order.orderId && $0.list.contains(transaction.key)
+        $0.order.orderId != claimant.order.orderId && transaction.keys.contains(where: $0.list.contains)
       }
       let stated = claimant.stated(rules: rules)
       let links = claimant.links(
         stated: stated, isRefuted: { _ in claimant.isRefuted(whereOthersProve: isProven) }, rules: rules)
-      guard let link = links.first(where: { $0.transaction.isSame(as: transaction) }) else { continue }
+      guard let link = links.first(where: { $0.transaction.purchaseKey == transaction.purchaseKey }) else { continue }
       claims.append(
         Claim(
-          order: claimant.order, kind: link.kind, isNamed: stated.map { $0.isSame(as: transaction) } ?? false,
+          order: claimant.order, kind: link.kind,
+          isNamed: stated.map { $0.purchaseKey == transaction.purchaseKey } ?? false,
           isFalse: claimant.worth != .notFalse, person: rules.people.person(claimant.order.userId), rank: link.rank))
     }
     claims.sort { $0.rank.precedes($1.rank, isSamePerson: false) }

@@ -211,7 +211,7 @@ extension Claimant {
     var claimable: [(transaction: TransactionRecord, time: Int64)] = []
     for transaction in proven where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {
       guard let sold = transaction.saleDate else { continue }
-      guard transaction.environment == .production, !transaction.restoresOther,
+      guard transaction.environment == .production, !transaction.restoresOther, transaction.otherIds.isEmpty,
         AccountToken.relation(of: order, to: transaction) != .other
       else { return nil }
       claimable.append((transaction, sold.microseconds))

@@ -78,9 +78,11 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case lapsedStillServed = "lapsed_still_served"
   case unreportedByShop = "unreported_by_shop"
   case stuckUnconfirmed = "stuck_unconfirmed"
+  case unclaimedRedemption = "unclaimed_redemption"
   case renewalWithoutOrder = "renewal_without_order"
   case statusMismatch = "status_mismatch"
   case environmentMislabelled = "environment_mislabelled"
+  case transactionIdMismatch = "transaction_id_mismatch"
   case deliveredBeforePaid = "delivered_before_paid"
   case futureDated = "future_dated"
   case purchasePredatesOrder = "purchase_predates_order"
@@ -110,8 +112,9 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
       .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale, .restoredAsSale, .lapsedStillServed,
       .unreportedByShop, .stuckUnconfirmed:
       .major
-    case .renewalWithoutOrder, .statusMismatch, .environmentMislabelled, .deliveredBeforePaid, .futureDated,
-      .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice, .accountTokenMissing, .badRow:
+    case .unclaimedRedemption, .renewalWithoutOrder, .statusMismatch, .environmentMislabelled, .transactionIdMismatch,
+      .deliveredBeforePaid, .futureDated, .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice,
+      .accountTokenMissing, .badRow:
       .minor
     }
   }
@@ -124,7 +127,8 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
       .chargedTwice, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid, .sandboxDelivered,
       .refundReversedNotReinstated, .refundOnlyHere, .deliveredTwice, .orphanDelivery, .quantityMismatch,
       .amountMismatch, .currencyMismatch, .familySharedSale, .restoredAsSale, .lapsedStillServed, .unreportedByShop,
-      .stuckUnconfirmed, .renewalWithoutOrder, .statusMismatch, .environmentMislabelled, .deliveredBeforePaid,
+      .stuckUnconfirmed, .unclaimedRedemption, .renewalWithoutOrder, .statusMismatch, .environmentMislabelled,
+      .transactionIdMismatch, .deliveredBeforePaid,
       .futureDated, .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice, .accountTokenMissing,
       .badRow:
       false
@@ -144,8 +148,9 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     case .refundOnlyHere, .statusMismatch: .correctStatus
     case .cancelledButPaid, .orphanPayment, .duplicateClaim, .chargedTwice, .wrongUser, .productMismatch, .wrongBundle,
       .signatureInvalid, .orphanDelivery, .quantityMismatch, .amountMismatch, .currencyMismatch, .familySharedSale,
-      .restoredAsSale, .unreportedByShop, .stuckUnconfirmed, .renewalWithoutOrder, .environmentMislabelled,
-      .deliveredBeforePaid, .futureDated, .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice,
+      .restoredAsSale, .unreportedByShop, .stuckUnconfirmed, .unclaimedRedemption, .renewalWithoutOrder,
+      .environmentMislabelled, .transactionIdMismatch, .deliveredBeforePaid, .futureDated, .purchasePredatesOrder,
+      .unknownProduct, .soldOutsideCatalogue, .boughtTwice,
       .accountTokenMissing, .badRow:
       .look
     }
@@ -186,9 +191,12 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     case .lapsedStillServed: "End the access, or find the renewal that is missing."
     case .unreportedByShop: "Find the sales that never reached the shop, starting with the app's logs."
     case .stuckUnconfirmed: "Read the last reason. If it persists, have the client send a fresh receipt."
+    case .unclaimedRedemption: "Book an order for the redeemed code if free orders are booked."
     case .renewalWithoutOrder: "Book an order for this renewal if renewals are booked as orders."
     case .statusMismatch: "Correct the order's status in the shop."
     case .environmentMislabelled: "Correct the client: it reports the wrong environment."
+    case .transactionIdMismatch:
+      "Correct the order's transaction ID, and the client or the mapping that wrote it."
     case .deliveredBeforePaid: "Check the clocks and the delivery path: goods left before the payment."
     case .futureDated: "Check the clock of the system that wrote this date."
     case .purchasePredatesOrder: "Check that the order was not made for an earlier purchase."

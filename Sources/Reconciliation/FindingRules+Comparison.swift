@@ -16,7 +16,10 @@ extension FindingRules {
       [.wrongUser],
       "Its goods are with nobody else, and no account token that both sides have says otherwise for good.")
     guard let transaction = comparable else {
-      decline(
+      if case .unpaid(.familyShared, .some(let shared)) = verdict {
+        considerLapse(of: shared, isServed: !standing.isEmpty)
+      }
+      declineOthers(
         [.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder],
         "It owns no production transaction with a date to compare with.")
       return
@@ -69,38 +72,49 @@ extension FindingRules {
     }
   }
 
-  /// Access that outlasts its subscription. Apple has to have said, after the last period's end, that it gives none.
+  /// Access that outlasts its subscription, or the family membership that gave it.
+  ///
+  /// Apple has to have said, after the last period's end, that it gives none.
   func considerLapse(of transaction: TransactionRecord, isServed: Bool) {
+    let revoked = transaction.isFamilyShared ? transaction.revocation?.date : nil
     let newest = [transaction.subscriptionExpiresDate, transaction.expiresDate, transaction.renewalDate]
       .compactMap { $0 }.max()
-    guard transaction.expiresDate != nil, let newest else {
+    guard let end = revoked ?? newest, revoked != nil || transaction.expiresDate != nil else {
       decline([.lapsedStillServed], "It is no subscription.")
       return
     }
-    guard case .paid = verdict, isServed, rules.asOf - newest > rules.subscriptionGrace else {
+    guard disposition == .settled || transaction.isFamilyShared || disposition == .partlyDelivered, isServed,
+      rules.asOf - end > rules.subscriptionGrace
+    else {
       decline(
         [.lapsedStillServed],
         "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
       return
     }
+    if revoked == nil, let open = stillOpen(transaction, since: end) {
+      decline([.lapsedStillServed], open)
+      return
+    }
+    let ended = revoked == nil ? "The subscription ended" : "Apple ended the family's access"
+    // The orders of all periods of one subscription have one finding.
+    let subject = transaction.originalTransactionId.map { Subject.transaction($0) }
+    add(
+      .lapsedStillServed, atStake: order.amount, on: transaction,
+      subject: transaction.expiresDate == nil ? nil : subject,
+      "\(ended) \((rules.asOf - end).wholeDays) days ago and access was not taken back.")
+  }
+
+  /// Why Apple does not say that a subscription gives no access; nil where Apple says so.
+  private func stillOpen(_ transaction: TransactionRecord, since end: Instant) -> String? {
     // What Apple said before a question that it has not answered may be otherwise by now.
     let silentSince = (facts.soundReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
       \.unansweredSince)
     let told = transaction.subscriptionStatusDate
-    let isTold = told.map { told in told >= newest && silentSince.allSatisfy { $0 <= told } } ?? silentSince.isEmpty
+    let isTold = told.map { told in told >= end && silentSince.allSatisfy { $0 <= told } } ?? silentSince.isEmpty
     guard let status = transaction.subscriptionStatus, isTold else {
-      decline(
-        [.lapsedStillServed],
-        "Apple was not asked about the subscription since its newest period ended, or has not answered.")
-      return
+      return "Apple was not asked about the subscription since its newest period ended, or has not answered."
     }
-    if status.givesAccess {
-      decline([.lapsedStillServed], "Apple says that the subscription gives access.")
-      return
-    }
-    add(
-      .lapsedStillServed, atStake: order.amount,
-      "The subscription ended \((rules.asOf - newest).wholeDays) days ago and access was not taken back.")
+    return status.givesAccess ? "Apple says that the subscription gives access." : nil
   }
 
   // MARK: - The order against Apple's record
@@ -154,7 +168,10 @@ extension FindingRules {
       decline([.amountMismatch], "Apple told no price.")
       return
     }
-    guard !rules.tolerates(order.amount, charged: milliunits) else {
+    let whole = transaction.details.commitmentPrice
+    guard !rules.tolerates(order.amount, charged: milliunits),
+      whole.map({ !rules.tolerates(order.amount, charged: $0) }) ?? true
+    else {
       decline([.amountMismatch], "Apple's price is the order's amount, or within the tolerance.")
       return
     }
@@ -167,7 +184,8 @@ extension FindingRules {
       ?? Money.decimalText(Int128(milliunits), digits: 3)
     add(
       .amountMismatch, atStake: difference, on: transaction,
-      "Ordered for \(order.amount.decimalText), Apple charged the customer \(price) \(code).")
+      "Ordered for \(order.amount.decimalText), Apple charged the customer \(price) \(code)\(transaction.details.commitmentMonth)."
+    )
   }
 
   // MARK: - Dates

@@ -4,7 +4,7 @@ extension FindingRules {
     switch disposition {
     case .paidNotDelivered:
       let word =
-        comparable?.consumptionRequestReason == "FULFILLMENT_ISSUE"
+        comparable?.refundRequest?.reason == "FULFILLMENT_ISSUE"
         ? " The customer has told Apple so, too, and asked for a refund (FULFILLMENT_ISSUE)." : ""
       add(
         .paidNotDelivered,
@@ -18,7 +18,7 @@ extension FindingRules {
         paid == order.quantity
           ? "Paid for \(order.quantity), delivered \(units)." : "Ordered \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
-      let why = verdict?.reason.map(explanation) ?? ""
+      let why = verdict?.reason?.explanation ?? ""
       let mark = isOfAppReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
       let goods: Reason =
         if let strangers {
@@ -101,7 +101,7 @@ extension FindingRules {
   /// What a void order is, as the beginning of a sentence. What Family Sharing and restores bring is void whatever was
   /// delivered.
   private var voidness: String {
-    if !facts.standingDeliveries.isEmpty { return "Not paid (\(verdict?.reason.map(explanation) ?? "it is no sale"))" }
+    if !facts.standingDeliveries.isEmpty { return "Not paid (\(verdict?.reason?.explanation ?? "it is no sale"))" }
     return facts.deliveries.isEmpty ? "Neither paid nor delivered" : "Not paid, and no goods are with a user"
   }
 
@@ -186,13 +186,14 @@ extension FindingRules {
       decline([.chargedTwice], "Its \(live.count) payments are together for the \(order.quantity) units ordered.")
     } else if live.count > 1 {
       let further = live.dropFirst()
-      let others = further.map(\.transactionId.text).joined(separator: ", ")
+      let others = further.map { $0.shownId(stated: order.transactionId).text }.joined(separator: ", ")
       // Every charge behind the first is the customer's; in two currencies they have no sum.
       let left = further.compactMap { $0.left(of: $0.price ?? order.amount) }
       let atStake = left.count == further.count ? Money.sum(left) : nil
       add(
         .chargedTwice, atStake: atStake, on: live[1], isStakeUnknown: atStake == nil,
-        "Apple charged \(live.count) times for one order; besides \(live[0].transactionId): \(others).")
+        "Apple charged \(live.count) times for one order; besides \(live[0].shownId(stated: order.transactionId)): \(others)."
+      )
     } else {
       decline([.chargedTwice], live.isEmpty ? "It owns no payment that stands." : "It owns one payment that stands.")
     }
@@ -222,7 +223,7 @@ extension FindingRules {
           .wrongBundle, atStake: order.amount, receipt: foreign,
           "The proof belongs to \(foreign.state.bundleId ?? "another app"), not to the order's app.")
       }
-    case .paid, .reversed, .unpaid, .unconfirmed, .none: break
+    case .paid, .reversed, .unpaid, .unconfirmed, .nothingToPay, .none: break
     }
     declineOthers(
       [.productMismatch, .wrongBundle, .familySharedSale, .restoredAsSale],
@@ -269,9 +270,24 @@ extension FindingRules {
         .badRow, delivery: delivery, subject: delivery.subject,
         "The delivery row breaks the contract: \(defect).")
     }
+    if comparable != nil, provisionally == nil, let stated = order.transactionId, isStatedIdOfAnotherPurchase(stated) {
+      let owned = facts.claims.owned[0]
+      add(
+        .transactionIdMismatch, on: owned,
+        "The order states transaction \(stated). Its own proof contains \(owned.smallestId), which pays it.")
+    } else {
+      decline([.transactionIdMismatch], "The order states no other ID than that of the purchase that it owns.")
+    }
     declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")
     declineOthers([.environmentMislabelled], "No receipt of it was called by another environment than Apple's.")
     declineOthers([.badRow], "Its rows keep the contract of the sales schema.")
+  }
+
+  /// Whether the order owns a purchase by its own proof, and the ID that it states is of none that it owns.
+  private func isStatedIdOfAnotherPurchase(_ stated: Identifier) -> Bool {
+    let owned = facts.claims.owned
+    return owned.allSatisfy { !$0.isOf(stated) && $0.originalTransactionId != stated }
+      && owned[0].keys.contains { facts.list.contains($0) }
   }
 
   // MARK: - Refunds
@@ -346,7 +362,7 @@ extension FindingRules {
               : "Apple took a refund back, and no goods are still taken back for it.")
       }
       decline([.refundNotBooked, .deliveredAfterRefund], "Apple has not refunded the purchase in full.")
-    case .unpaid, .unconfirmed, .none:
+    case .unpaid, .unconfirmed, .nothingToPay, .none:
       decline(
         [.refundNotBooked, .deliveredAfterRefund, .partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
         "It has no payment that could be refunded: \(payment).")

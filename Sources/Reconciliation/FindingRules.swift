@@ -36,7 +36,7 @@ final class FindingRules {
     comparable =
       switch judgement.verdict {
       case .paid, .reversed: facts.comparable
-      case .unpaid, .unconfirmed, .none: nil
+      case .unpaid, .unconfirmed, .nothingToPay, .none: nil
       }
     provisionally =
       facts.isOwnershipFinal(rules) ? nil : "An answer that is missing could still give the payment to another order."
@@ -68,7 +68,7 @@ final class FindingRules {
       }
     }
     decline(
-      [.orphanPayment, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
+      [.orphanPayment, .unclaimedRedemption, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
       "It stands on things that no order stands behind, never on an order.")
     decline([.boughtTwice], "It is looked for among all orders of a person, after they are judged.")
     if isOfAppReview {
@@ -108,9 +108,9 @@ final class FindingRules {
     finding.orderId = order.orderId
     finding.userId = order.userId
     finding.productId = order.productId
-    finding.transactionId = transaction?.transactionId ?? transactionId
+    finding.transactionId = transaction?.shownId(stated: order.transactionId) ?? transactionId
     finding.environment = transaction?.environment ?? environment
-    finding.receiptId = (receipt ?? proof(of: finding.transactionId))?.receiptId
+    finding.receiptId = (receipt ?? proof(of: transaction ?? named))?.receiptId
     finding.deliveryId = delivery?.deliveryId
     finding.bundleId = rules.bundleId(of: order)
     finding.country = (transaction ?? named)?.country
@@ -160,7 +160,7 @@ final class FindingRules {
   private var isDecidedByPayment: Bool {
     switch verdict {
     case .paid, .reversed: true
-    case .unpaid, .unconfirmed, .none: false
+    case .unpaid, .unconfirmed, .nothingToPay, .none: false
     }
   }
 
@@ -177,21 +177,22 @@ final class FindingRules {
   private var named: TransactionRecord? {
     facts.claims.owned.first
       ?? (facts.claims.lost.map(\.transaction) + [verdict?.transaction].compactMap(\.self) + facts.known)
-      .first { $0.transactionId == transactionId }
+      .first { $0.isOf(transactionId) }
   }
 
   /// The receipt that speaks for a transaction, or where none does, for the order. A refused one speaks where the verdict
   /// rests on its being refused, and nowhere else.
-  private func proof(of transactionId: Identifier?) -> Receipt? {
+  private func proof(of transaction: TransactionRecord?) -> Receipt? {
     let speaking = facts.soundReceipts.filter { receipt in
       receipt.state.outcome != .rejected || receipt.state.reason == verdict?.reason
         || verdict?.reason == .unreadable && receipt.state.isUnreadable
     }
-    guard let transactionId else { return speaking.first }
-    let bringer = facts.bringers.first { $0.key.transactionId == transactionId }?.value
-    return speaking.first { $0.state.signedTransactionId == transactionId }
+    let ids = transaction.map { $0.keys.map(\.transactionId) } ?? [transactionId].compactMap(\.self)
+    if ids.isEmpty { return speaking.first }
+    let bringer = facts.bringers.first { ids.contains($0.key.transactionId) }?.value
+    return speaking.first { $0.state.signedTransactionId.map(ids.contains) ?? false }
       ?? bringer.flatMap { id in speaking.first { $0.receiptId == id } }
-      ?? (facts.list.named(transactionId).isEmpty
+      ?? (ids.allSatisfy { facts.list.named($0).isEmpty }
         ? nil : speaking.first { $0.state.signedTransactionId == nil && $0.state.broughtCount > 0 })
       ?? speaking.first
   }
@@ -233,15 +234,13 @@ final class FindingRules {
     for kind in kinds() where !found.contains(where: { $0.kind == kind }) { reasonsAgainst[kind] = because() }
   }
 
-  /// Why it is called what it is, as a clause.
-  func explanation(of reason: PaymentReason) -> String { reason.explanation(of: order.transactionId) }
-
   /// The verdict as a clause.
   var payment: String {
     switch verdict {
     case .paid: "it is paid"
+    case .nothingToPay: "nothing was to be paid"
     case .reversed: "Apple has refunded it in full"
-    case .unpaid(let reason, _): "it is unpaid, because \(explanation(of: reason))"
+    case .unpaid(let reason, _): "it is unpaid, because \(reason.explanation)"
     case .unconfirmed(let reason): "whether it is paid is not known, because \(reason.explanation)"
     case .none: "nothing is said about its payment"
     }

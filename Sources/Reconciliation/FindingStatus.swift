@@ -7,6 +7,8 @@ public enum FindingStatus: String, Hashable, CaseIterable, Sendable {
   case open
   /// Somebody knows.
   case acknowledged
+  /// People accept it until a day or up to an amount (`Acceptance`), and it comes back after that.
+  case accepted
   /// For people it is dealt with. While the facts stand it stays in the reports and counts as open.
   case closed
 }

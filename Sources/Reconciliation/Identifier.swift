@@ -97,20 +97,26 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian, fifth.bigEndian)
   }
 
-  /// Whether a transaction of Apple's could have it: up to 64 of ASCII's letters and digits, `-` and `_`. Others come from
-  /// clients, and nobody is asked about them.
-  public var canBeApples: Bool {
-    withUTF8 { bytes in
-      (1...64).contains(bytes.count)
-        && bytes.allSatisfy { byte in
-          switch byte {
-          case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-            true
-          default: false
-          }
-        }
+  /// Whether it can be a transaction ID of Apple's.
+  ///
+  /// Up to 64 of ASCII's letters and digits, `-` and `_`, with a digit other than 0 among them: `null`, `(null)`, `0` and
+  /// `Optional("2000…")` are no IDs.
+  public var canBeApples: Bool { withUTF8(Identifier.canBeApples) }
+
+  /// Whether bytes can be a transaction ID of Apple's.
+  public static func canBeApples(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard (1...64).contains(bytes.count) else { return false }
+    var hasDigit = false
+    for byte in bytes {
+      switch byte {
+      case UInt8(ascii: "1")...UInt8(ascii: "9"): hasDigit = true
+      case UInt8(ascii: "0"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "-"), UInt8(ascii: "_"):
+        break
+      default: return false
+      }
     }
+    return hasDigit
   }
 
   /// Lends the bytes of the id to `body` for its own duration.

@@ -35,12 +35,13 @@ public struct JudgedOrder: Hashable, Sendable {
     let isAwaited =
       switch verdict {
       case .unconfirmed: true
-      case .paid, .reversed, .unpaid: false
+      case .paid, .reversed, .unpaid, .nothingToPay: false
       }
     self.init(
       bundleId: order.bundleId, productId: order.productId, quantity: order.quantity, amount: order.amount,
       bookedAt: order.verifiedAt ?? order.createdAt,
-      isBooked: order.status == .verified && (judgement.environment ?? .production) == .production,
+      isBooked: order.status == .verified && verdict != .nothingToPay
+        && (judgement.environment ?? .production) == .production,
       isAwaited: isAwaited, renewals: judgement.renewals)
   }
 }

@@ -51,17 +51,17 @@ public struct Judgement: Hashable, Sendable {
       checkedAt = proof?.checkedAt
       environment = proof?.environment
       country = proof?.country
-      transactionId = facts.order.transactionId ?? proof?.transactionId
+      transactionId = facts.order.transactionId ?? proof?.smallestId
     } else {
       for record in facts.claims.owned where record.environment == .production && record.isLaterPeriod {
-        renewals.append(record.transactionId)
+        renewals += record.keys.map(\.transactionId)
       }
       paidAt = facts.claims.owned[0].saleDate
       refundedAt = facts.claims.owned[0].revocation?.date
       checkedAt = facts.claims.owned[0].checkedAt
       environment = facts.claims.owned[0].environment
       country = facts.claims.owned[0].country
-      transactionId = facts.claims.owned[0].transactionId
+      transactionId = facts.claims.owned[0].shownId(stated: facts.order.transactionId)
     }
     deliveredAt = facts.standingDeliveries.lazy.map { $0.deliveredAt }.max()
     findings = []

@@ -87,14 +87,10 @@ extension Claimant {
     }
     let isListed = list.contains(transaction.key)
     if isListed, proofIds.contains(transaction.transactionId) { return .proof }
-    let isStated = stated.map { $0.isSame(as: transaction) } ?? false
+    let isStated = stated.map { $0.isSame(as: transaction) || $0.purchaseKey == transaction.purchaseKey } ?? false
     let isNear = isInWindow(transaction, rules: rules)
-    if isNear, !transaction.isLaterPeriod, isListed || isStated,
-      AccountToken.relation(of: order, to: transaction) == .same
-    {
-      return .token
-    }
-    if isStated { return order.transactionId == transaction.transactionId ? .id : .subscription }
+    if isNear, !transaction.isLaterPeriod, AccountToken.relation(of: order, to: transaction) == .same { return .token }
+    if isStated { return transaction.isOf(order.transactionId) ? .id : .subscription }
     guard isListed, isNear, !transaction.isLaterPeriod || isNameUnknown else { return nil }
     return .list
   }
@@ -115,7 +111,7 @@ extension Claimant {
     }
   }
 
-  /// Links to all purchases, the preferred first; of a purchase and its restores the preferred one.
+  /// Links to all purchases, the preferred first; of each purchase the preferred one.
   ///
   /// - Parameters:
   ///   - index: place of the order among the claimants.
@@ -131,10 +127,13 @@ extension Claimant {
       links.append(Link(index: index, transaction: transaction, kind: kind, rank: rank))
     }
     for transaction in proven { add(transaction) }
-    if let stated, !list.contains(stated.key) { add(stated) }
+    // Without a receipt the account token is a link, and the stated ID.
+    for transaction in known where order.appAccountToken != nil || stated?.isSame(as: transaction) ?? false {
+      if !list.contains(transaction.key) { add(transaction) }
+    }
     guard links.count > 1 else { return links }
     links.sort { $0.isPreferred(to: $1) }
-    var sales: Set<TransactionKey> = []
-    return links.filter { sales.insert($0.transaction.saleKey).inserted }
+    var purchases: Set<PurchaseKey> = []
+    return links.filter { purchases.insert($0.transaction.purchaseKey).inserted }
   }
 }

@@ -3,7 +3,7 @@ extension Matching {
   mutating func take(_ crowd: Crowd) {
     self.crowd = crowd
     for sale in crowd.sales { claimed.insert(sale.transaction.key) }
-    for sale in crowd.sales where sale.isOpen { provisional.insert(sale.transaction.saleKey) }
+    for sale in crowd.sales where sale.isOpen { provisional.insert(sale.transaction.purchaseKey) }
     for isFurther in [false, true] {
       for sale in crowd.sales where sale.isFurther == isFurther {
         if let owner = sale.owner { own(sale.transaction, by: owner) }
@@ -32,28 +32,28 @@ extension Matching {
         token: order.appAccountToken.map(AccountToken.spelling))
       groups[kind, default: []].append(index)
     }
-    var holders: [TransactionKey: Int] = [:]
-    for (index, link) in held.enumerated() { if let link { holders[link.transaction.saleKey] = index } }
+    var holders: [PurchaseKey: Int] = [:]
+    for (index, link) in held.enumerated() { if let link { holders[link.transaction.purchaseKey] = index } }
     for members in groups.values.filter({ $0.count > 1 }).sorted(by: { $0[0] < $1[0] }) {
       let own = Set(members)
       let free = members.flatMap { links[$0] }.filter { link in
-        let sale = link.transaction.saleKey
+        let sale = link.transaction.purchaseKey
         return link.transaction.environment == environment && link.rank.token != .other && owners[sale] == nil
           && holders[sale].map(own.contains) ?? true
       }
       for index in members {
-        if let link = held[index] { holders[link.transaction.saleKey] = nil }
+        if let link = held[index] { holders[link.transaction.purchaseKey] = nil }
         held[index] = nil
       }
       for component in Matching.groups(free) { arrange(component) }
-      for index in members { if let link = held[index] { holders[link.transaction.saleKey] = index } }
+      for index in members { if let link = held[index] { holders[link.transaction.purchaseKey] = index } }
     }
   }
 
   /// Assigns the purchases of these links to their orders.
   private mutating func arrange(_ links: [Link]) {
     let orders = Set(links.map(\.index)).sorted()
-    let dates = Dictionary(links.map { ($0.transaction.saleKey, $0.transaction.saleDate) }) { first, _ in first }
+    let dates = Dictionary(links.map { ($0.transaction.purchaseKey, $0.transaction.saleDate) }) { first, _ in first }
     let sales = dates.keys.sorted { left, right in
       guard let one = dates[left].flatMap(\.self), let other = dates[right].flatMap(\.self), one != other else {
         return left < right
@@ -66,7 +66,7 @@ extension Matching {
     var pairs: [Pair] = []
     pairs.reserveCapacity(links.count)
     for link in links {
-      guard let order = orderPlaces[link.index], let sale = salePlaces[link.transaction.saleKey] else { continue }
+      guard let order = orderPlaces[link.index], let sale = salePlaces[link.transaction.purchaseKey] else { continue }
       pairs.append(Pair(order: order, sale: sale, transaction: link.transaction))
       byPair[order * sales.count + sale] = link
     }
@@ -137,7 +137,7 @@ extension Matching {
 
   /// Links that share orders or purchases, each group by itself: claims in one depend on none in another.
   static func groups(_ candidates: [Link]) -> [[Link]] {
-    var places: [TransactionKey: Int] = [:]
+    var places: [PurchaseKey: Int] = [:]
     var nodes: [Int: Int] = [:]
     var parents: [Int] = []
     func root(_ start: Int) -> Int {
@@ -155,8 +155,8 @@ extension Matching {
     for candidate in candidates {
       let order = nodes[candidate.index] ?? added()
       nodes[candidate.index] = order
-      let sale = places[candidate.transaction.saleKey] ?? added()
-      places[candidate.transaction.saleKey] = sale
+      let sale = places[candidate.transaction.purchaseKey] ?? added()
+      places[candidate.transaction.purchaseKey] = sale
       parents[root(order)] = root(sale)
     }
     var groups: [[Link]] = []

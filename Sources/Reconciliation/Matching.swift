@@ -13,9 +13,9 @@ public struct Matching {
   /// By place among the claimants.
   let isAbsent: [Bool]
   /// Place of the owner among the claimants, by purchase.
-  var owners: [TransactionKey: Int] = [:]
+  var owners: [PurchaseKey: Int] = [:]
   /// Purchases whose owner may change when a missing answer comes.
-  var provisional: Set<TransactionKey> = []
+  var provisional: Set<PurchaseKey> = []
   /// Places of orders that would own a live purchase if the orders without an answer owned others.
   var waiting: Set<Int> = []
   /// By place of the order, the preferred first.
@@ -61,7 +61,7 @@ public struct Matching {
 
   /// Whether some order is linked to the transaction or states it, or owns its purchase: it is no orphan then.
   public func isClaimed(_ record: TransactionRecord) -> Bool {
-    claimed.contains(record.key) || owners[record.saleKey] != nil
+    owners[record.purchaseKey] != nil || record.keys.contains(where: claimed.contains)
   }
 
   private mutating func findLinks() {
@@ -104,10 +104,10 @@ public struct Matching {
   /// - Parameter isExchanging: whether an order may take the purchase that another one holds.
   private mutating func match(in environment: AppleEnvironment, isExchanging: Bool) {
     var next = [Int](repeating: 0, count: claimants.count)
-    var holders: [TransactionKey: Link] = [:]
-    for case let link? in held { holders[link.transaction.saleKey] = link }
+    var holders: [PurchaseKey: Link] = [:]
+    for case let link? in held { holders[link.transaction.purchaseKey] = link }
     // All orders that have asked for a purchase: a later one of the same person may change which of them is the best.
-    var askers: [TransactionKey: [Link]] = [:]
+    var askers: [PurchaseKey: [Link]] = [:]
     var asking = claimants.indices.filter { index in
       held[index] == nil && !links[index].isEmpty
         && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
@@ -116,7 +116,7 @@ public struct Matching {
       while held[index] == nil, next[index] < links[index].count {
         let link = links[index][next[index]]
         next[index] += 1
-        let sale = link.transaction.saleKey
+        let sale = link.transaction.purchaseKey
         guard link.transaction.environment == environment, owners[sale] == nil else { continue }
         guard isExchanging else {
           if holders[sale] == nil { (holders[sale], held[index]) = (link, link) }
@@ -127,7 +127,7 @@ public struct Matching {
         while let sale = open.popLast() {
           // An order that has a purchase which it prefers would not have this one.
           let willing = (askers[sale] ?? []).filter { link in
-            held[link.index].map { $0.transaction.saleKey == sale || link.isPreferred(to: $0) } ?? true
+            held[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
           }
           guard !willing.isEmpty else { continue }
           let winner = best(of: willing)
@@ -137,7 +137,7 @@ public struct Matching {
             asking.append(holder.index)
           }
           // An order that was turned down before leaves the purchase that it has instead.
-          if let left = held[winner.index]?.transaction.saleKey {
+          if let left = held[winner.index]?.transaction.purchaseKey {
             holders[left] = nil
             open.append(left)
           }
@@ -169,10 +169,10 @@ public struct Matching {
   /// A live purchase that is left over belongs to the nearest order that is linked to it: somebody paid twice. A renewal is
   /// no further charge.
   private mutating func takeFurther() {
-    var wanted: [TransactionKey: Link] = [:]
+    var wanted: [PurchaseKey: Link] = [:]
     for own in links {
       for link in own where link.transaction.isLive && !link.transaction.isLaterPeriod {
-        let sale = link.transaction.saleKey
+        let sale = link.transaction.purchaseKey
         guard owners[sale] == nil else { continue }
         if let best = wanted[sale], !precedes(link, best) { continue }
         wanted[sale] = link
@@ -184,8 +184,8 @@ public struct Matching {
   mutating func own(_ link: Link) { own(link.transaction, by: link.index) }
 
   mutating func own(_ transaction: TransactionRecord, by index: Int) {
-    guard owners[transaction.saleKey] == nil else { return }
-    owners[transaction.saleKey] = index
+    guard owners[transaction.purchaseKey] == nil else { return }
+    owners[transaction.purchaseKey] = index
     claimed.insert(transaction.key)
     claims[claimants[index].order.orderId]?.owned.append(transaction)
   }
@@ -203,7 +203,7 @@ public struct Matching {
     if isUnsettled.contains(true) {
       for (index, claimant) in claimants.enumerated() where !isUnsettled[index] {
         let gained = settled.claims[claimant.order.orderId]?.owned ?? []
-        if gained.contains(where: { $0.isLive && owners[$0.saleKey] != index }) { waiting.insert(index) }
+        if gained.contains(where: { $0.isLive && owners[$0.purchaseKey] != index }) { waiting.insert(index) }
       }
     }
     for loss in crowd?.losses ?? [] {
@@ -213,7 +213,7 @@ public struct Matching {
     }
     for own in links {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
-        if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.saleKey) }
+        if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.purchaseKey) }
         // A proof that is read one day may show more than the ID.
         if claimants[link.index].worth == .unreadableButNameKnown { continue }
         lose(link.transaction, by: link.index, settled)
@@ -223,8 +223,8 @@ public struct Matching {
 
   /// Whether the order of a link, once it has a proof of the purchase, would come before the owner.
   private func couldOutrank(_ link: Link) -> Bool {
-    guard let owner = owners[link.transaction.saleKey], owner != link.index,
-      let own = links[owner].first(where: { $0.transaction.saleKey == link.transaction.saleKey })
+    guard let owner = owners[link.transaction.purchaseKey], owner != link.index,
+      let own = links[owner].first(where: { $0.transaction.purchaseKey == link.transaction.purchaseKey })
     else { return false }
     var answered = link
     answered.rank.isProof = true
@@ -232,7 +232,7 @@ public struct Matching {
   }
 
   private mutating func lose(_ transaction: TransactionRecord, by index: Int, _ settled: Matching) {
-    guard let owner = owners[transaction.saleKey], owner != index else { return }
+    guard let owner = owners[transaction.purchaseKey], owner != index else { return }
     let orderId = claimants[index].order.orderId
     // An order with a payment of its own has lost nothing.
     guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
@@ -257,7 +257,7 @@ public struct Matching {
     guard var own = claims[claimant.order.orderId] else { return }
     own.putLiveFirst()
     own.lost.sort { $0.transaction.key < $1.transaction.key }
-    let mayChange = own.owned.first.map { provisional.contains($0.saleKey) } ?? false
+    let mayChange = own.owned.first.map { provisional.contains($0.purchaseKey) } ?? false
     let mayGain = waiting.contains(index) && !(own.owned.first?.isLive ?? false)
     own.isFinal = !claimant.isOpen && !mayChange && !mayGain
     claims[claimant.order.orderId] = own
@@ -279,7 +279,8 @@ public struct Matching {
       own.owned.append(first.transaction)
     }
     let further = links.filter {
-      $0.transaction.isLive && !$0.transaction.isLaterPeriod && $0.transaction.key != own.owned.first?.key
+      $0.transaction.isLive && !$0.transaction.isLaterPeriod
+        && $0.transaction.purchaseKey != own.owned.first?.purchaseKey
     }
     own.owned += further.map(\.transaction).sorted { $0.key < $1.key }
     if own.owned.isEmpty, let sandbox = links.first(where: { $0.transaction.environment == .sandbox }) {

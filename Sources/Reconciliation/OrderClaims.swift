@@ -34,8 +34,9 @@ public struct OrderClaims: Hashable, Sendable {
   /// Whether the order names the transaction, or claims or owns the sale behind it: it is no orphan then. Who owns a restore
   /// owns the purchase that it gives again.
   public func areAbout(_ record: TransactionRecord) -> Bool {
-    named == record.key || owned.contains { $0.saleKey == record.saleKey }
-      || lost.contains { $0.transaction.saleKey == record.saleKey }
+    named.map { $0.environment == record.environment && record.isOf($0.transactionId) } ?? false
+      || owned.contains { $0.purchaseKey == record.purchaseKey }
+      || lost.contains { $0.transaction.purchaseKey == record.purchaseKey }
   }
 
   /// Those of its own that stand.

@@ -71,6 +71,10 @@ extension OrderFacts {
         ? because.noting(.inFlight, "Paid within the last \(rules.deliveryGrace.words); the goods may be on their way.")
         : because.noting(
           .paidNotDelivered, "Paid more than \(rules.deliveryGrace.words) ago, and no user has the goods.")
+    case (.nothingToPay, .inFull), (.nothingToPay, .partly):
+      return because.noting(.settled, "Nothing was to be paid, and goods were delivered.")
+    case (.nothingToPay, .none):
+      return because.noting(.void, "Nothing was to be paid, and no goods are with a user.")
     case (.reversed, .inFull), (.reversed, .partly):
       return because.noting(.refundedStillDelivered, "Refunded in full, and the goods were not taken back.")
     case (.reversed, .none): return because.noting(.refunded, "Refunded in full, and no goods are with a user.")

@@ -1,4 +1,4 @@
-/// A transaction where it lies, not taken back, with what is stored of it beside the payment.
+/// A transaction where it lies, not taken back and without a refund request, with what is stored of it beside the payment.
 public struct PlainTransaction {
   public let payment: PlainPayment
   public let subscriptionExpiresDate: Instant?
@@ -6,7 +6,6 @@ public struct PlainTransaction {
   public let revocationToldDate: Instant?
   public let subscriptionStatusDate: Instant?
   public let renewalDate: Instant?
-  public let consumptionRequestReason: BorrowedText?
   public let isUpgraded: Bool?
   public let signedDate: Instant
   public let firstSignedDate: Instant?
@@ -15,7 +14,7 @@ public struct PlainTransaction {
   public init(
     payment: PlainPayment, subscriptionExpiresDate: Instant?, revocationWithdrawnDate: Instant?,
     revocationToldDate: Instant?, subscriptionStatusDate: Instant?, renewalDate: Instant?,
-    consumptionRequestReason: BorrowedText?, isUpgraded: Bool?, signedDate: Instant, firstSignedDate: Instant?,
+    isUpgraded: Bool?, signedDate: Instant, firstSignedDate: Instant?,
     channel: EvidenceChannel
   ) {
     self.payment = payment
@@ -24,7 +23,6 @@ public struct PlainTransaction {
     self.revocationToldDate = revocationToldDate
     self.subscriptionStatusDate = subscriptionStatusDate
     self.renewalDate = renewalDate
-    self.consumptionRequestReason = consumptionRequestReason
     self.isUpgraded = isUpgraded
     (self.signedDate, self.firstSignedDate) = (signedDate, firstSignedDate)
     self.channel = channel

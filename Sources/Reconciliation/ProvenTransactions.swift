@@ -7,15 +7,12 @@ public final class ProvenTransactions: Sendable {
   public let records: [TransactionRecord]
   /// Whether one of them is a period of a subscription.
   let hasPeriods: Bool
-  /// Whether one of them restores a purchase with another id, so that two of them may be one sale.
-  let hasRestores: Bool
 
   /// - Parameter records: in any order.
   public init(_ records: [TransactionRecord]) {
     let believed = records.allSatisfy { $0.bundleId != nil } ? records : records.filter { $0.bundleId != nil }
     self.records = believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
     hasPeriods = believed.contains { $0.expiresDate != nil }
-    hasRestores = believed.contains { $0.restoresOther }
   }
 
   /// Those of one id, production first.

@@ -24,7 +24,7 @@ public struct Rules: Hashable, Sendable {
   /// order.
   public var evidenceGrace: Span = .hours(1)
   /// How long Apple may not know a transaction id.
-  public var notFoundGrace: Span = .hours(24)
+  public var notFoundGrace: Span = .hours(72)
   /// How far a purchase date may lie from the order that claims it without naming it.
   public var matchWindow: Span = .hours(72)
   /// How long an order may stay unconfirmed.

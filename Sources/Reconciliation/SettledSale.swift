@@ -170,6 +170,7 @@ public struct PlainPayment {
   public var environment: AppleEnvironment
   public var transactionId: BorrowedText
   public var originalTransactionId: BorrowedText?
+  public var webOrderLineItemId: BorrowedText?
   public var bundleId: BorrowedText?
   public var productId: BorrowedText
   public var quantity: Int32?

@@ -159,6 +159,23 @@ public struct TransactionDetails: Hashable, Sendable {
 
   public init() {}
 
+  /// Milliunits of the whole commitment, of which a monthly plan charges one month.
+  var commitmentPrice: Int64? { commitmentField("commitmentPrice") }
+
+  /// Which month of the commitment it is, as the end of a sentence; empty for all other purchases.
+  var commitmentMonth: String {
+    guard let month = commitmentField("billingPeriodNumber"), let count = commitmentField("totalBillingPeriods") else {
+      return ""
+    }
+    return " (month \(month) of \(count))"
+  }
+
+  /// A whole number in Apple's `commitmentInfo`, which is stored as compact JSON.
+  private func commitmentField(_ name: String) -> Int64? {
+    let parts = commitmentInfo?.split(separator: "\"\(name)\":", maxSplits: 1, omittingEmptySubsequences: false) ?? []
+    return parts.count == 2 ? Int64(parts[1].prefix { $0.isASCII && $0.isNumber }) : nil
+  }
+
   /// Takes what a newer statement says; its silence undoes nothing.
   mutating func take(_ newer: TransactionDetails) {
     storefront = newer.storefront ?? storefront
@@ -209,8 +226,8 @@ public struct TransactionFact: Hashable, Sendable {
   /// Apple's answer about the subscription's status; nil where it was not asked for, or did not come. verifyReceipt says as
   /// much in `pending_renewal_info`.
   public var subscriptionStatus: SubscriptionState?
-  /// The customer's own word in a request for a refund (Apple: `consumptionRequestReason`): `FULFILLMENT_ISSUE` and others.
-  public var consumptionRequestReason: String?
+  /// Apple's notice of a refund request, where the fact came with one.
+  public var refundRequest: RefundRequestNotice?
   /// Whether this is Apple's notice that a refund was reversed: there was one, whether or not anybody told of it.
   public var reversesRefund = false
   /// Whether what said this has no place for a refund, so that its silence takes none back: verifyReceipt's answers about old
@@ -291,7 +308,8 @@ extension TransactionFact {
       TieBreaker(refund.revocation?.isOfSomeItems), TieBreaker(priceMilliunits), TieBreaker(currency),
       TieBreaker(token.rank), TieBreaker(token.text), TieBreaker(ownership?.rawValue), TieBreaker(isRenewal),
       TieBreaker(hasOffer), TieBreaker(isUpgraded), TieBreaker(gracePeriodExpiresDate), TieBreaker(renewalDate),
-      TieBreaker(subscriptionStatus?.rawValue), TieBreaker(consumptionRequestReason), TieBreaker(reversesRefund),
+      TieBreaker(subscriptionStatus?.rawValue), TieBreaker(refundRequest?.word), TieBreaker(refundRequest?.reason),
+      TieBreaker(reversesRefund),
       TieBreaker(hasNoPlaceForRefunds), TieBreaker(details.storefront), TieBreaker(details.appTransactionId),
       TieBreaker(details.offerType), TieBreaker(details.offerIdentifier),
       TieBreaker(details.subscriptionGroupIdentifier), TieBreaker(details.commitmentInfo),

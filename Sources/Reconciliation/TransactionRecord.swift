@@ -16,7 +16,7 @@ public struct TransactionRecord: Hashable, Sendable {
     public var environment: AppleEnvironment
     public var transactionId: Identifier
     public var originalTransactionId: Identifier?
-    public var webOrderLineItemId: String?
+    public var webOrderLineItemId: Identifier?
     public var bundleId: String?
     public var productId: Identifier
     public var productType: ProductType?
@@ -49,8 +49,8 @@ public struct TransactionRecord: Hashable, Sendable {
     public var isRenewal: Bool?
     public var hasOffer: Bool?
     public var isUpgraded: Bool?
-    /// The customer's own word in a request for a refund, told last.
-    public var consumptionRequestReason: String?
+    /// The customer's newest request for a refund.
+    public var refundRequest: RefundRequest?
     public var details = TransactionDetails()
     /// Facts that cannot both be true: another product or app under the same id.
     public var isContradictory: Bool
@@ -61,6 +61,8 @@ public struct TransactionRecord: Hashable, Sendable {
     public var firstSignedDate: Instant?
     /// As-of of the run that last asked.
     public var checkedAt: Instant?
+    /// Further transaction IDs of the same purchase, sorted.
+    public var otherIds: [Identifier] = []
 
     public init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
       self.environment = environment
@@ -132,8 +134,10 @@ public struct TransactionRecord: Hashable, Sendable {
   public func beforeHiddenRefunds(_ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> TransactionRecord {
     var (contents, folded) = (box.contents, box.contents)
     (folded.revocation, folded.revocationWithdrawnDate, folded.isUpgraded) = (nil, nil, nil)
+    folded.refundRequest = nil
     let refunds = folded.take(facts.sorted(by: TransactionRecord.isToldBefore), hiding: isHidden)
     (contents.revocation, contents.revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
+    contents.refundRequest = refunds.request
     if refunds.revocation != nil, refunds.withdrawnDate == nil, !refunds.isReplaced, self.revocation == nil {
       contents.revocationWithdrawnDate = self.revocationWithdrawnDate
     }
@@ -224,23 +228,16 @@ public struct TransactionRecord: Hashable, Sendable {
     return first < purchased
   }
 
-  /// The same transactions, where a restore after the full refund of its original purchase is a purchase of its own.
-  ///
-  /// - Parameter records: all transactions of the purchases that they are of.
-  public static func separatingRepurchases(_ records: [TransactionRecord]) -> [TransactionRecord] {
-    var refunds: [TransactionKey: Instant] = [:]
-    for record in records where record.isReversed { refunds[record.key] = record.revocation?.date }
-    if refunds.isEmpty { return records }
-    return records.map { record in
-      guard record.restoresOther, let refunded = refunds[record.saleKey], let bought = record.purchaseDate,
-        refunded < bought
-      else { return record }
-      var contents = record.box.contents
-      contents.originalTransactionId = record.transactionId
-      contents.originalPurchaseDate = bought
-      return TransactionRecord(contents)
-    }
+  /// The same transaction as a purchase of its own, where it looks like a restore.
+  func asPurchase(on date: Instant) -> TransactionRecord {
+    var contents = box.contents
+    contents.originalTransactionId = contents.transactionId
+    contents.originalPurchaseDate = date
+    return TransactionRecord(contents)
   }
+
+  /// All fields.
+  var contents: Contents { box.contents }
 
   /// Whether the sale that it restores has another id.
   public var restoresOther: Bool { isRestore && hasOtherOriginal }
@@ -250,24 +247,20 @@ public struct TransactionRecord: Hashable, Sendable {
 
   /// Of the App Store that sold it; nil when Apple has not said.
   public var country: Country? { Country(storefront: self.details.storefront) }
-
-  /// The sale that money moved for: a restore's is the purchase that it restores.
-  public var saleKey: TransactionKey {
-    guard restoresOther, let original = self.originalTransactionId else { return key }
-    return TransactionKey(environment: self.environment, transactionId: original)
-  }
 }
 
 extension TransactionRecord.Contents {
   /// Takes facts, the newest last.
   @discardableResult
   fileprivate mutating func take(_ ordered: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> RefundHistory {
-    var refunds = RefundHistory(revocation: revocation, withdrawnDate: revocationWithdrawnDate)
+    var refunds = RefundHistory(
+      revocation: revocation, withdrawnDate: revocationWithdrawnDate, request: refundRequest)
     for fact in ordered {
       take(fact)
       refunds.take(fact, isUpgraded: isUpgraded ?? false, hiding: isHidden)
     }
     (revocation, revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
+    refundRequest = refunds.request
     // Receipts date a restore by themselves and cannot tell every offer: of what Apple has signed they fill gaps alone.
     for fact in ordered where !fact.isSigned { takePurchase(fact) }
     for fact in ordered where fact.isSigned { takePurchase(fact) }
@@ -298,7 +291,8 @@ extension TransactionRecord.Contents {
       bundleId = bundle
     }
     originalTransactionId = fact.originalTransactionId.map { Identifier($0) } ?? originalTransactionId
-    webOrderLineItemId = fact.webOrderLineItemId ?? webOrderLineItemId
+    // Receipts write 0 where there is none.
+    webOrderLineItemId = fact.webOrderLineItemId.flatMap { $0 == "0" ? nil : Identifier($0) } ?? webOrderLineItemId
     productType = fact.productType ?? productType
     quantity = fact.quantity ?? quantity
     expiresDate = fact.expiresDate ?? expiresDate
@@ -310,7 +304,6 @@ extension TransactionRecord.Contents {
       subscriptionStatusDate = fact.signedDate
     }
     renewalDate = fact.renewalDate ?? renewalDate
-    consumptionRequestReason = fact.consumptionRequestReason ?? consumptionRequestReason
     details.take(fact.details)
     priceMilliunits = fact.priceMilliunits ?? priceMilliunits
     currency = fact.currency ?? currency
@@ -336,13 +329,19 @@ private struct RefundHistory {
   private var channel: EvidenceChannel?
   /// Whether a hidden refund has come after the one in force. Later withdrawals are of the hidden one.
   private(set) var isReplaced = false
+  /// The newest request for a refund that is not hidden.
+  private(set) var request: RefundRequest?
 
-  init(revocation: Revocation?, withdrawnDate: Instant?) {
+  init(revocation: Revocation?, withdrawnDate: Instant?, request: RefundRequest?) {
     (self.revocation, self.withdrawnDate, newest) = (revocation, withdrawnDate, revocation)
+    self.request = request
   }
 
   /// Takes a fact that is newer than all facts before.
   mutating func take(_ fact: TransactionFact, isUpgraded: Bool, hiding isHidden: (Instant) -> Bool) {
+    if let notice = fact.refundRequest, !isHidden(fact.signedDate) {
+      request = RefundRequest.after(request, notice, at: fact.signedDate)
+    }
     // verifyReceipt takes back by silence only a refund that verifyReceipt has shown.
     let showsGone = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {

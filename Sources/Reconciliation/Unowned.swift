@@ -1,23 +1,34 @@
 /// Findings about things that no order stands behind: payments, deliveries and receipts on their own.
 public enum Unowned {
-  /// What a transaction that no order claims means: a lost payment, a renewal that nobody booked, or nothing; nothing yet, as
+  /// What a transaction that no order claims means: a lost payment, a free
+  /// redemption, a renewal that no order books, or nothing; nothing yet, as
   /// long as its order may be written.
   ///
   /// - Parameter userId: who sent the receipt that brought it, where that is known.
   public static func finding(
     on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
   ) -> Finding? {
-    guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared, !transaction.restoresOther,
+    guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared,
+      !transaction.isKnownByRestoresAlone, transaction.transactionId == transaction.smallestId,
       let bundle = transaction.bundleId, rules.bundleIds.contains(bundle),
       let purchased = transaction.saleDate, purchased >= rules.lookbackStart,
       !rules.mayAwaitOrder(since: purchased)
     else { return nil }
-    let isRenewal = transaction.isLaterPeriod
-    var finding = Finding(
-      kind: isRenewal ? .renewalWithoutOrder : .orphanPayment, subject: .transaction(transaction.transactionId),
-      reason: isRenewal
-        ? "Apple renewed a subscription to \(transaction.productId) and no order claims the renewal."
-        : "Apple confirms a payment for \(transaction.productId) that no order claims.")
+    let (kind, reason): (FindingKind, Reason) =
+      if transaction.isLaterPeriod {
+        (
+          .renewalWithoutOrder,
+          "Apple renewed a subscription to \(transaction.productId) and no order claims the renewal."
+        )
+      } else if transaction.priceMilliunits == 0 {
+        (
+          .unclaimedRedemption,
+          "A customer got \(transaction.productId) from Apple for nothing, and no order claims it."
+        )
+      } else {
+        (.orphanPayment, "Apple confirms a payment for \(transaction.productId) that no order claims.")
+      }
+    var finding = Finding(kind: kind, subject: .transaction(transaction.transactionId), reason: reason)
     finding.userId = userId
     finding.productId = transaction.productId
     finding.transactionId = transaction.transactionId
@@ -26,8 +37,10 @@ public enum Unowned {
     finding.bundleId = transaction.bundleId
     finding.country = transaction.country
     finding.amount = transaction.price
-    finding.atStake = isRenewal ? nil : transaction.price.flatMap { transaction.left(of: $0) }
-    finding.isStakeUnknown = !isRenewal && finding.atStake == nil
+    if kind == .orphanPayment {
+      finding.atStake = transaction.price.flatMap { transaction.left(of: $0) }
+      finding.isStakeUnknown = finding.atStake == nil
+    }
     finding.occurredAt = transaction.saleDate
     finding.paidAt = transaction.saleDate
     finding.evidenceCheckedAt = transaction.checkedAt

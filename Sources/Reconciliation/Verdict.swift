@@ -14,6 +14,8 @@ public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   case familyShared = "family_shared"
   case noEvidence = "no_evidence"
   case neverPaid = "never_paid"
+  /// Of `paid`: an order of amount 0 without proof and ID.
+  case nothingToPay = "nothing_to_pay"
   // Reasons for `unconfirmed`.
   case neverChecked = "never_checked"
   case awaitingEvidence = "awaiting_evidence"
@@ -36,7 +38,7 @@ public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
       .idMismatch, .notFound, .familyShared, .noEvidence, .neverPaid:
       true
     case .neverChecked, .awaitingEvidence, .unreachable, .rateLimited, .appleError, .accountGone, .notInReceipt,
-      .notFoundYet, .contradiction, .noRoots, .systemic, .unreadable, .certificateExpired:
+      .notFoundYet, .contradiction, .noRoots, .systemic, .unreadable, .certificateExpired, .nothingToPay:
       false
     }
   }
@@ -47,6 +49,8 @@ public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
 /// Indirect, because judgements are handed from rule to rule: a transaction is large to copy.
 public indirect enum Verdict: Hashable, Sendable {
   case paid(TransactionRecord)
+  /// Paid, because nothing was to be paid.
+  case nothingToPay
   case reversed(TransactionRecord)
   /// Proven unpaid. The transaction is the one that proves it, where there is one.
   case unpaid(PaymentReason, TransactionRecord?)
@@ -55,17 +59,18 @@ public indirect enum Verdict: Hashable, Sendable {
   /// The word of the column `payment`.
   public var name: String {
     switch self {
-    case .paid: "paid"
+    case .paid, .nothingToPay: "paid"
     case .reversed: "reversed"
     case .unpaid: "unpaid"
     case .unconfirmed: "unconfirmed"
     }
   }
 
-  /// The word of the column `payment_reason`; nil for `paid` and `reversed`.
+  /// The word of the column `payment_reason`; nil for `reversed` and for what a purchase pays.
   public var reason: PaymentReason? {
     switch self {
     case .paid, .reversed: nil
+    case .nothingToPay: .nothingToPay
     case .unpaid(let reason, _): reason
     case .unconfirmed(let reason): reason
     }
@@ -76,7 +81,7 @@ public indirect enum Verdict: Hashable, Sendable {
     switch self {
     case .paid(let transaction), .reversed(let transaction): transaction
     case .unpaid(_, let transaction): transaction
-    case .unconfirmed: nil
+    case .unconfirmed, .nothingToPay: nil
     }
   }
 }
@@ -128,14 +133,6 @@ public enum Goods: Hashable, Sendable {
 }
 
 extension PaymentReason {
-  /// The reason in plain words, as a clause about an order: what no request can carry Apple was not asked about.
-  ///
-  /// - Parameter named: the transaction id that the order names.
-  public func explanation(of named: Identifier?) -> String {
-    self == .notFound && named?.canBeApples == false
-      ? "no id of Apple's looks like the one that it names, so nobody was asked about it" : explanation
-  }
-
   /// The reason in plain words, as a clause.
   public var explanation: String {
     switch self {
@@ -152,6 +149,7 @@ extension PaymentReason {
     case .familyShared: "access comes from a family member's purchase"
     case .noEvidence: "there is neither receipt nor transaction id, though the shop says verified"
     case .neverPaid: "there is neither receipt nor transaction id"
+    case .nothingToPay: "nothing was to be paid"
     case .neverChecked: "Apple has not been asked yet"
     case .awaitingEvidence: "evidence that could still decide it has not come yet"
     case .unreachable: "Apple could not be reached"

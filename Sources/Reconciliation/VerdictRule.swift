@@ -165,9 +165,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         .unconfirmed(.neverChecked),
         facts.isBeyondAsking(rules: rules) ? VerdictRule.beyondAsking : "Apple has not been asked about the id yet.")
     case .notFound:
-      // What no request can carry is answered without one.
-      let wasAsked = facts.order.transactionId?.canBeApples != false
-      let known = wasAsked ? "Apple does not know the id" : "No id of Apple's looks like the one that it names"
+      let known = "Apple does not know the id"
       if facts.hasOpenProofs {
         return because.noting(nil, "\(known), but a receipt that is not answered could bring another.")
       }
@@ -185,9 +183,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return isTooOldToBeUnknown(facts, lookup, rules)
         ? because.noting(
           .unpaid(.notFound, nil),
-          wasAsked
-            ? "Apple knows the id neither in production nor in the sandbox, longer than \(rules.notFoundGrace.words) on."
-            : "\(known), so nobody was asked about it, and the order is older than \(rules.notFoundGrace.words).")
+          "Apple knows the id neither in production nor in the sandbox, longer than \(rules.notFoundGrace.words) on.")
         : because.noting(
           .unconfirmed(.notFoundYet),
           "\(known), but the order was not older than \(rules.notFoundGrace.words) then.")
@@ -266,7 +262,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
     if let restored = ofProduct.first, !ofProduct.contains(where: facts.awaitsDetails),
-      Set(ofProduct.map(\.saleKey)).count == 1,
+      Set(ofProduct.map(\.purchaseKey)).count == 1,
       ofProduct.allSatisfy({ claimant.restoresTooEarly($0, rules: rules) })
     {
       return because.noting(
@@ -358,6 +354,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         .unconfirmed(.neverChecked),
         facts.isBeyondAsking(rules: rules)
           ? VerdictRule.beyondAsking : "There is something to ask Apple about, and nobody asked yet.")
+    }
+    if facts.order.amount.minorUnits == 0 {
+      return because.noting(.nothingToPay, "The order is for nothing, and neither receipt nor transaction id came.")
     }
     let age = rules.asOf - facts.order.createdAt
     if age <= rules.evidenceGrace {

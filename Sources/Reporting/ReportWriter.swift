@@ -122,6 +122,26 @@ package struct ReportWriter: ~Copyable {
     try book?.write(refund)
   }
 
+  /// Adds an open refund request, in byte order of transaction IDs.
+  package mutating func write(refundRequest row: RefundRequestRow) throws(ReportError) {
+    var row = row
+    row.place(in: dimensions)
+    try csv?.refundRequests.add(row)
+    try book?.write(row)
+  }
+
+  /// Adds a line of the journal, in order of digests.
+  package mutating func write(journal line: JournalLine) throws(ReportError) {
+    written.add(line)
+    try csv?.journal?.add(line)
+    try book?.write(line)
+  }
+
+  /// Adds a row of `stripe-import.csv`, in order of ``StripeImportLine/sortingKey``.
+  package mutating func write(stripeImport line: StripeImportLine) throws(ReportError) {
+    try csv?.stripeImport?.add(line)
+  }
+
   /// Adds sandbox purchases, in order of user, product and currency.
   package mutating func write(sandbox row: SandboxRow) throws(ReportError) {
     try csv?.sandbox.add(row)
@@ -144,7 +164,8 @@ package struct ReportWriter: ~Copyable {
   package mutating func write(user key: Totals.UserKey, _ sums: Totals.Line) throws(ReportError) {
     let line = UserLine(key, sums)
     try csv?.users.add(line)
-    written.users[key.currency, default: 0] += sums.ordered
+    written.add(
+      user: options.pseudonyms?.pseudonym(of: key.userId) ?? key.userId.text, key.currency, sums)
     try book?.write(line)
   }
 
@@ -152,19 +173,22 @@ package struct ReportWriter: ~Copyable {
   ///
   /// - Throws: ``ReportError/unbalanced(_:)`` before any file is finished if a control total does not balance.
   package consuming func finish(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [ReportFile] {
+    var summary = summary
     try writeSums(totals)
     var control = summary.control(totals)
     control.insert(contentsOf: written.control(totals), at: min(1, control.count))
     let unbalanced = control.filter { !$0.isBalanced }
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
     for day in summary.dayLines { try book?.write(day) }
+    summary.refundRates = written.refundRates
     let options = options
     var files: [ReportFile] = []
     if let actions = actions.take() { files.append(try actions.finish()) }
     if let page {
       files.append(
         try ReportWriter.write(
-          page.encoded(totals: totals, summary: summary), as: ReportPage.fileName, in: options.directory))
+          page.encoded(totals: totals, summary: summary, control: control), as: ReportPage.fileName,
+          in: options.directory))
     }
     if let csv {
       files += try csv.finish()
@@ -213,7 +237,9 @@ package struct ReportWriter: ~Copyable {
     for (app, key, sums) in products {
       let line = ProductLine(key, app: app, sums)
       try csv?.products.add(line)
-      written.products[key.currency, default: 0] += sums.ordered
+      written.add(
+        product: [key.productId.text, key.country?.code].compactMap(\.self).joined(separator: " · "), key.currency, sums
+      )
       try book?.write(line)
     }
     let pricePoints = byApp(totals.pricePoints, \.bundleId).sorted {

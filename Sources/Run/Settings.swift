@@ -91,7 +91,7 @@ package struct Settings: Sendable {
   package var lookback = Span.days(120)
   package var deliveryGrace = Span.hours(1)
   package var evidenceGrace = Span.hours(1)
-  package var notFoundGrace = Span.hours(24)
+  package var notFoundGrace = Span.hours(72)
   package var matchWindow = Span.hours(72)
   package var stuckAfter = Span.hours(48)
   package var subscriptionGrace = Span.days(16)
@@ -115,6 +115,8 @@ package struct Settings: Sendable {
   package var tieOut = TieOut()
   package var appStoreConnect = AppStoreConnect()
   package var reportDirectory = "reports"
+  /// The URL under which that directory can be opened, for mails.
+  package var reportLink: String?
   package var timeZoneName = "UTC"
   package var formats: Set<ReportFormat> = [.csv, .xlsx]
   package var retention: Span?
@@ -122,6 +124,8 @@ package struct Settings: Sendable {
   package var excelLocale = ExcelLocale.unitedStates
   /// The people to whom new findings are assigned.
   package var owners = FindingOwners()
+  /// The ledger's account names; empty: there is no journal.
+  package var journalAccounts: [JournalRole: String] = [:]
   /// The pseudonyms of user IDs in reports; nil: IDs are shown.
   package var pseudonyms: Pseudonyms?
   /// The number of orders with contested claims per batch. It has no key, because it affects only memory.
@@ -143,6 +147,9 @@ package struct Settings: Sendable {
     case .serverApi, .verifyReceipt: channel
     }
   }
+
+  /// True if nights post entries.
+  package var hasJournal: Bool { !journalAccounts.isEmpty || formats.contains(.stripeImport) }
 
   package var appNames: [String: String] {
     Dictionary(apps.map { ($0.bundleId, $0.name) }) { first, _ in first }
@@ -186,6 +193,9 @@ package struct Settings: Sendable {
     let standard = Settings()
     if systemicShare != standard.systemicShare { lines.append("audit.systemicShare=\(systemicShare)") }
     for window in reviewWindows { lines.append("audit.reviewWindows=\(window.since)/\(window.until)") }
+    for (role, account) in journalAccounts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      lines.append("journal.accounts.\(role.rawValue)=\(account)")
+    }
     if formats.contains(.csvExcel) { lines.append("report.excelLocale=\(excelLocale.name)") }
     // A pseudonym of a fixed word identifies the key; a hash of the key would allow guesses to be tested.
     if let pseudonyms { lines.append("report.pseudonymise=\(pseudonyms.pseudonym(of: "night-audit"))") }

@@ -44,12 +44,13 @@ extension SalesRows {
       let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
       quantity >= 1, let currency = try row.plainId(6).flatMap({ Currency($0) }), let statusText = try row.plainId(7),
       let status = Vocabularies.orderStatus.word(statusText),
-      let transactionId = try row.optionalTrimmedId(8), let token = try row.optionalTrimmedId(9),
+      let stated = try row.optionalTrimmedId(8), let token = try row.optionalTrimmedId(9),
       case .finite(let createdAt) = try Self.timestamp(row, 10), let verifiedAt = try row.optionalPlainInstant(11),
       case .finite(let updatedAt) = try Self.timestamp(row, 12),
       let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
       minorUnits >= 0, isPlain(bundleId)
     else { return nil }
+    let transactionId = stated.flatMap { Identifier.canBeApples($0.bytes) ? $0 : nil }
     var order = PlainOrder(
       orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
       amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,

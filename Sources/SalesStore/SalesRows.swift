@@ -65,7 +65,14 @@ package struct SalesRows: Sendable {
 
   package static let orderColumns = SalesColumn.list(order, of: "o")
 
-  /// The transaction ID stated by an order aliased `o`, trimmed and in byte order as in `order(_:asOf:)`.
+  /// The transaction ID that an order states, as `order(_:asOf:)` reads it, for a table aliased `o`.
+  ///
+  /// NULL for text that cannot be an ID of Apple's, as `Identifier.canBeApples` has it.
+  package static let statedTransaction = """
+    CASE WHEN \(namedTransaction) ~ '^[A-Za-z0-9_-]{1,64}$' AND \(namedTransaction) ~ '[1-9]' THEN \(namedTransaction) END
+    """
+
+  /// The text in that column, without the white space at its ends, and compared byte by byte: there is an index on it.
   package static let namedTransaction = #"btrim(o.transaction_id::text COLLATE "C", E' \t\n\x0B\f\r')"#
 
   /// A query in byte order of ids, rows without an id first. No row may fulfil two of the conditions on `o`.
@@ -128,7 +135,7 @@ package struct SalesRows: Sendable {
         orderId: orderId.shown, userId: userId.shown, productId: productId.shown, quantity: units,
         amount: Money(minorUnits: minorUnits, currency: currency), status: status, createdAt: createdAt)
       order.bundleId = bundleId.present?.text
-      order.transactionId = transactionId.present
+      order.transactionId = transactionId.present.flatMap { $0.canBeApples ? $0 : nil }
       order.appAccountToken = token.present?.text
       order.isChangedLater = updated.instant.map { horizon?.hides($0) ?? false } ?? false
       if status == .refunded { order.refundBookedBy = updated.instant }

@@ -9,13 +9,15 @@ struct Findings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Look at findings and record what people decide about them.",
     discussion: """
-      A finding closes by itself when the facts agree. People can acknowledge it, assign it, leave a remark or close it; \
+      A finding closes by itself when the facts agree. People can acknowledge it, assign it, leave a remark, accept it \
+      until a day or up to an amount, or close it; \
       one that people have closed stays in the reports, and counts as open, as long as the facts stand.
 
       Findings are named by id, or by the first digits of one. Or by filters, together with --all.
       """,
     subcommands: [
       ListFindings.self, AcknowledgeFindings.self, AssignFindings.self, RemarkFindings.self, CloseFindings.self,
+      AcceptFindings.self,
       ReopenFindings.self, DueFindings.self, UndoFindings.self, ImportFindings.self,
     ],
     defaultSubcommand: ListFindings.self)
@@ -34,7 +36,7 @@ struct FindingsFilterOptions: ParsableArguments {
   @Option(help: "critical, major or minor. May be repeated.")
   var severity: [Severity] = []
 
-  @Option(help: "What people made of it: open, acknowledged or closed. May be repeated.")
+  @Option(help: "What people made of it: open, acknowledged, accepted or closed. May be repeated.")
   var status: [FindingStatus] = []
 
   @Option(help: "Whether the facts stand: open, closed (by itself) or any.")
@@ -54,9 +56,6 @@ struct FindingsFilterOptions: ParsableArguments {
 
   @Option(help: ArgumentHelp("Findings in this currency.", valueName: "code"))
   var currency: String?
-
-  @Option(help: ArgumentHelp("Findings of exactly this amount, in major units such as 4.99.", valueName: "amount"))
-  var amount: String?
 
   @Option(
     name: .customLong("min-amount"),
@@ -101,11 +100,8 @@ struct FindingsFilterOptions: ParsableArguments {
           "\(name) \(age) is no duration of at most 365000d; write a number and s, m, h or d, such as 3d.")
       }
     }
-    for (name, amount) in [("--amount", amount), ("--min-amount", minAmount), ("--max-amount", maxAmount)] {
-      if let amount, !FindingsFilter.isAmount(amount) {
-        throw ValidationError("\(name) \(amount) is no amount; write major units with a point, such as 4.99.")
-      }
-    }
+    try Self.requireAmount(minAmount, "--min-amount")
+    try Self.requireAmount(maxAmount, "--max-amount")
     if let currency, Currency(code: currency.uppercased()) == nil {
       throw ValidationError("--currency \(currency) is no currency of ISO 4217; write a code such as USD.")
     }
@@ -113,6 +109,12 @@ struct FindingsFilterOptions: ParsableArguments {
       throw ValidationError("Amounts of different currencies are never compared; give --currency too.")
     }
     if owner != nil, unassigned { throw ValidationError("--owner and --unassigned exclude each other.") }
+  }
+
+  static func requireAmount(_ amount: String?, _ name: String) throws {
+    if let amount, !FindingsFilter.isAmount(amount) {
+      throw ValidationError("\(name) \(amount) is no amount; write major units with a point, such as 4.99.")
+    }
   }
 
   var filter: FindingsFilter {
@@ -126,7 +128,6 @@ struct FindingsFilterOptions: ParsableArguments {
     filter.owner = owner
     filter.isUnassigned = unassigned
     filter.currency = currency.flatMap { Currency(code: $0.uppercased()) }
-    filter.amount = amount
     filter.minAmount = minAmount
     filter.maxAmount = maxAmount
     filter.minAge = minAge.flatMap(DurationText.parse)
@@ -138,7 +139,7 @@ struct FindingsFilterOptions: ParsableArguments {
 
   var isEmpty: Bool {
     kind.isEmpty && severity.isEmpty && status.isEmpty && state == .open && user == nil && order == nil && owner == nil
-      && !unassigned && currency == nil && amount == nil && minAmount == nil && maxAmount == nil && minAge == nil
+      && !unassigned && currency == nil && minAmount == nil && maxAmount == nil && minAge == nil
       && maxAge == nil && minDaysSince == nil && maxDaysSince == nil
   }
 }
@@ -164,6 +165,9 @@ struct ListFindings: AsyncParsableCommand {
     help: ArgumentHelp("Count ages to this instant, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
   var asOf: String?
 
+  @Option(help: ArgumentHelp("Findings of exactly this amount, in major units such as 4.99.", valueName: "amount"))
+  var amount: String?
+
   @Flag(help: "Print JSON, with the history of each finding.")
   var json = false
 
@@ -173,13 +177,15 @@ struct ListFindings: AsyncParsableCommand {
   func validate() throws {
     if json, csv { throw ValidationError("--json and --csv exclude each other.") }
     try AuditOptions.requireInstant(asOf)
+    try FindingsFilterOptions.requireAmount(amount, "--amount")
   }
 
   func run() async throws {
     try await common.reporting { settings, _ in
       var filter = options.filter
+      filter.amount = amount
       // A finding that is named by its ID is listed in any state.
-      if !ids.isEmpty, options.isEmpty { filter.state = .any }
+      if !ids.isEmpty, options.isEmpty, amount == nil { filter.state = .any }
       let now = asOf.flatMap(AuditOptions.instant) ?? .now
       let editor = FindingsEditor(settings: settings, now: now)
       let named = ids.isEmpty ? nil : ids
@@ -226,7 +232,7 @@ struct DecisionOptions: ParsableArguments {
     }
   }
 
-  func decide(_ decision: () throws -> PeopleDecision) async throws {
+  func decide(_ decision: () throws -> [PeopleDecision]) async throws {
     try await common.reporting { settings, _ in
       let outcome = try await FindingsEditor(settings: settings, now: .now).change(
         all ? .all(options.filter) : .ids(ids), to: try decision(), by: try recording.actor, isDryRun: recording.dryRun)
@@ -275,7 +281,7 @@ struct AcknowledgeFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  func run() async throws { try await options.decide { .status(.acknowledged) } }
+  func run() async throws { try await options.decide { [.status(.acknowledged)] } }
 }
 
 struct CloseFindings: AsyncParsableCommand {
@@ -291,7 +297,43 @@ struct CloseFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  func run() async throws { try await options.decide { .status(.closed) } }
+  func run() async throws { try await options.decide { [.status(.closed)] } }
+}
+
+struct AcceptFindings: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "accept", abstract: "Accept findings until a day, or up to an amount at stake.",
+    discussion: """
+      An accepted finding stays in the reports with the status accepted. The first night after the day, or with more money \
+      at stake than the amount, gives it the status open again. An unknown amount at stake is more than any amount.
+
+      Examples:
+        night-audit findings accept 4f2a91c3 --until 2026-12-31
+        night-audit findings accept --all --kind amount_mismatch --amount 5.00
+      """)
+
+  @OptionGroup var options: DecisionOptions
+
+  @Option(help: ArgumentHelp("The last day of the acceptance, in the report's time zone.", valueName: "yyyy-mm-dd"))
+  var until: String?
+
+  @Option(help: ArgumentHelp("The largest amount at stake, in the finding's currency.", valueName: "amount"))
+  var amount: String?
+
+  func validate() throws {
+    try FindingsFilterOptions.requireAmount(amount, "--amount")
+    if let amount, amount.utf8.count > Acceptance.longestAmount {
+      throw ValidationError("--amount \(amount) has more than \(Acceptance.longestAmount) characters; shorten it.")
+    }
+    if until == nil, amount == nil {
+      throw ValidationError("An acceptance needs a limit: --until, --amount, or both.")
+    }
+  }
+
+  func run() async throws {
+    let acceptance = Acceptance(until: try until.flatMap(PeopleText.due), amount: amount)
+    try await options.decide { [.status(.accepted), .acceptance(acceptance)] }
+  }
 }
 
 struct ReopenFindings: AsyncParsableCommand {
@@ -304,7 +346,7 @@ struct ReopenFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  func run() async throws { try await options.decide { .status(.open) } }
+  func run() async throws { try await options.decide { [.status(.open)] } }
 }
 
 struct AssignFindings: AsyncParsableCommand {
@@ -323,7 +365,7 @@ struct AssignFindings: AsyncParsableCommand {
 
   func run() async throws {
     let name = to
-    try await options.decide { .owner(try PeopleText.owner(name)) }
+    try await options.decide { [.owner(try PeopleText.owner(name))] }
   }
 }
 
@@ -342,7 +384,7 @@ struct RemarkFindings: AsyncParsableCommand {
 
   func run() async throws {
     let remark = text
-    try await options.decide { .remark(try PeopleText.remark(remark)) }
+    try await options.decide { [.remark(try PeopleText.remark(remark))] }
   }
 }
 
@@ -361,7 +403,7 @@ struct DueFindings: AsyncParsableCommand {
 
   func run() async throws {
     let day = on
-    try await options.decide { .due(try PeopleText.due(day)) }
+    try await options.decide { [.due(try PeopleText.due(day))] }
   }
 }
 

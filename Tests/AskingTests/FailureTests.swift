@@ -42,9 +42,9 @@ import Testing
       """)
   }
 
-  private func found(_ count: Int) -> ScriptedChannel.Script {
+  private func found(_ count: Int, id: String = "ggenuine r") -> ScriptedChannel.Script {
     ScriptedChannel.Script(
-      Dictionary(uniqueKeysWithValues: (0..<count).map { ("ggenuine r\($0)", [.found("ggenuine r\($0)")]) }))
+      Dictionary(uniqueKeysWithValues: (0..<count).map { ("\(id)\($0)", [.found("\(id)\($0)")]) }))
   }
 
   // MARK: - Refusals that are too many
@@ -182,19 +182,21 @@ import Testing
       if isSigned {
         try await fill(shop, damaged: 0, genuine: 60)
       } else {
-        for number in 0..<60 { try await shop.order("o\(number)", transaction: "ggenuine r\(number)") }
+        for number in 0..<60 { try await shop.order("o\(number)", transaction: "1000\(number)") }
       }
       try await shop.session.execute(
         "UPDATE sales.orders SET product_id = 'renamed' WHERE substr(order_id, 2)::int < 25")
       for night in [0, 1] as [Int64] {
         let asOf = Self.asOf + .days(night)
-        let next = try await shop.recheck([ScriptedChannel(found(60), asOf: asOf)], asOf: asOf, judge: judge)
+        let next = try await shop.recheck(
+          [ScriptedChannel(found(60, id: isSigned ? "ggenuine r" : "1000"), asOf: asOf)], asOf: asOf, judge: judge)
         #expect(next.faults["com.example.game"]?.contains("25 of the 60 customers") == true, "\(night), \(next.faults)")
         #expect(try await states(shop) == ["review systemic 25", "verified 35"], "\(night)")
       }
       try await shop.session.execute("UPDATE sales.orders SET product_id = 'gems'")
       let mended = Self.asOf + .days(2)
-      let last = try await shop.recheck([ScriptedChannel(found(60), asOf: mended)], asOf: mended, judge: judge)
+      let last = try await shop.recheck(
+        [ScriptedChannel(found(60, id: isSigned ? "ggenuine r" : "1000"), asOf: mended)], asOf: mended, judge: judge)
       #expect(last.faults.isEmpty, "\(last.faults)")
       #expect(try await states(shop) == ["verified 60"])
     }

@@ -28,8 +28,8 @@ import Testing
       try await shop.order("with a long id", transaction: String(repeating: "\u{E9}", count: 300))
       try await shop.order("with an endless id", transaction: String(repeating: "\u{E9}", count: 5_000))
       let queue = try await shop.queue()
-      #expect(try await queue.unknownCount() == 6)
-      #expect(try await queue.enqueue() == 6)
+      #expect(try await queue.unknownCount() == 4)
+      #expect(try await queue.enqueue() == 4)
       #expect(try await queue.enqueue() == 0)
       let waiting = try await shop.rows(
         "order_id, left(subject_id, 20), length(subject_id)::text] ) FROM night_audit.lookups ORDER BY order_id")
@@ -37,11 +37,9 @@ import Testing
         waiting == [
           "a com.example.game/1 18", "b com.example.game/1 18",
           "has a receipt that breaks the contract com.example.game/3 18", "of the only app com.example.game/4 18",
-          "with a long id com.example.game/\u{E9}\u{E9}\u{E9} 50", "with a slash com.example.game/7/8 20",
         ])
       let lookups = try await queue.claim().filter { $0.subject.kind == .lookup }.map(\.subject.lookedUp)
-      #expect(
-        lookups.map(\.transactionId).sorted() == ["1", "3", "4", "7/8", String(repeating: "\u{E9}", count: 32) + "…"])
+      #expect(lookups.map(\.transactionId).sorted() == ["1", "3", "4"])
       #expect(lookups.allSatisfy { $0.bundleId == "com.example.game" })
       #expect(try await queue.claim().isEmpty)
     }

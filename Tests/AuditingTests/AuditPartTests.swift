@@ -288,13 +288,15 @@ import Testing
         .tokens, of(transactions, .tokenQuestion) + of(orders, .tokenHolder).filter { tokens.contains($0.key) },
         cuts: nil)
       #expect(!of(answers, .told).isEmpty, "a token is asked for")
+      try keep("tokens", answers)
       var groups = of(orders, .group) + of(transactions, .told) + of(answers, .told)
-      let contestants = Set(of(transactions, .contestant).map(\.key))
+      let contestants = Set(of(transactions + answers, .contestant).map(\.key))
       #expect(contestants.count > 3)
       let deliveries = try rows("deliveries")
       let outcome = try stage(
         .contests,
-        of(transactions, .contested) + (groups + deliveries).filter { contestants.contains($0.key) }, cuts: nil)
+        of(transactions + answers, .contested) + (groups + deliveries).filter { contestants.contains($0.key) },
+        cuts: nil)
       try keep("contests", outcome)
       groups += of(outcome, .told) + of(outcome, .matched)
       let byId = of(try stage(.deliveries, deliveries, cuts: "orders"), .delivery)

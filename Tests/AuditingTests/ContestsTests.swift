@@ -59,12 +59,12 @@ import Testing
       return record
     }
     let shared = [
-      ContestedTransaction(record: Self.sale("T"), claimants: ["a"], sharesSale: true),
-      ContestedTransaction(record: restore("R", of: "T"), claimants: ["b", "c"], sharesSale: true),
-      ContestedTransaction(record: restore("Q", of: "T"), claimants: [], sharesSale: true),
-      ContestedTransaction(record: Self.sale("U"), claimants: ["d"], sharesSale: true),
+      ContestedTransaction(record: Self.sale("T"), claimants: ["a"], sharesPurchase: true),
+      ContestedTransaction(record: restore("R", of: "T"), claimants: ["b", "c"], sharesPurchase: true),
+      ContestedTransaction(record: restore("Q", of: "T"), claimants: [], sharesPurchase: true),
+      ContestedTransaction(record: Self.sale("U"), claimants: ["d"], sharesPurchase: true),
     ]
-    let nobodys = ContestedTransaction(record: restore("V", of: "W"), claimants: [], sharesSale: true)
+    let nobodys = ContestedTransaction(record: restore("V", of: "W"), claimants: [], sharesPurchase: true)
     for order in [shared + [nobodys], [nobodys] + Array(shared.reversed())] {
       let (contests, other) = (
         try Contests(directory: NSTemporaryDirectory()), try Contests(directory: NSTemporaryDirectory())
@@ -73,7 +73,7 @@ import Testing
       for (place, contested) in order.enumerated() { try (place < 2 ? contests : other).add(contested) }
       try contests.join(other)
       var uncontested: [Identifier: Identifier?] = [:]
-      try contests.settle { uncontested[$0.record.transactionId] = .some($1) }
+      try contests.settle(hiding: { _ in false }) { uncontested[$0.record.transactionId] = .some($1) }
       #expect(uncontested == ["U": "d", "V": nil])
       #expect(!contests.isEmpty)
       let batches = contests.batches(ofAtLeast: 1)
@@ -83,7 +83,7 @@ import Testing
       #expect((["a", "b", "c"] as [Identifier]).allSatisfy { batches.batch(of: $0) == together[0] })
       #expect(batches.batch(of: "d") == nil)
       var seen: [Identifier: Bool] = [:]
-      try contests.forEach { seen[$0.record.transactionId] = $0.sharesSale }
+      try contests.forEach { seen[$0.record.transactionId] = $0.sharesPurchase }
       #expect(seen == ["T": true, "R": true, "Q": true])
     }
   }

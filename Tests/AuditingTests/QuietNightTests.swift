@@ -58,10 +58,11 @@ import Testing
       try connection.executeScript(FindingsHistory.tonightTable)
       _ = try connection.copyIn(into: try PostgresIdentifier("tonight"), columns: FindingsHistory.tonightColumns) {
         writer in
+        var dimensions = ReportDimensions(apps: [:], timeZone: .gmt)
         for (order, reason) in found {
           let finding = Finding(kind: .paidNotDelivered, subject: .order(Identifier(order)), reason: Reason(reason))
           try FindingsHistory.write(
-            ReportedFinding(finding, findingId: order, firstSeen: Self.asOf(night)), to: &writer)
+            ReportedFinding(finding, findingId: order, firstSeen: Self.asOf(night)), in: &dimensions, to: &writer)
         }
       }
       if isNews { try FindingsHistory.apply(asOf: Self.asOf(night), runId: runId ?? Self.runs[night], on: connection) }
@@ -468,10 +469,13 @@ import Testing
     var adjusted: [ChangeRow] = []
     try connection.transaction { connection in
       try orders.compare(
-        with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf, on: connection,
+        with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf,
+        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection,
         each: { _, _ in }
       ) { adjusted.append($0) }
-      try orders.save(Self.record(night), lookbackStart: asOf - .days(120), on: connection)
+      try orders.save(
+        Self.record(night), lookbackStart: asOf - .days(120),
+        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection)
     }
     return adjusted
   }
@@ -511,7 +515,8 @@ import Testing
       #expect(throws: Failure.self) { try orders.forEachOrder { _ in throw Failure() } }
       var compared: [Identifier] = []
       try orders.compare(
-        with: nil, isKept: true, isOfFew: false, asOf: Self.asOf, createdBefore: Self.asOf, on: connection,
+        with: nil, isKept: true, isOfFew: false, asOf: Self.asOf, createdBefore: Self.asOf,
+        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection,
         each: { id, _ in compared.append(id) }
       ) { _ in }
       #expect(compared == ["order"])

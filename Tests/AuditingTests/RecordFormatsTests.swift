@@ -46,7 +46,8 @@ import Testing
     contents.isRenewal = true
     contents.hasOffer = false
     contents.isUpgraded = true
-    contents.consumptionRequestReason = "FULFILLMENT_ISSUE"
+    contents.refundRequest = RefundRequest(
+      date: Instant(seconds: 6), reason: "FULFILLMENT_ISSUE", declinedDate: Instant(seconds: 7))
     contents.details.storefront = "DEU"
     contents.details.appTransactionId = "app"
     contents.details.offerType = 2

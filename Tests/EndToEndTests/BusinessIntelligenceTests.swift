@@ -39,7 +39,7 @@ import Testing
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().appendingPathComponent("cron/bi-queries.sql")
     let queries = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "-- name: ").dropFirst()
-    #expect(queries.count == 8)
+    #expect(queries.count == 10)
     for query in queries {
       let lines = query.split(separator: "\n", maxSplits: 1)
       let statement = lines[1].trimmingCharacters(in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: ";")))
@@ -73,6 +73,23 @@ import Testing
         WHERE q.business_day = '\(day)' AND q.disposition = '\(disposition)'
         """, as: .reader)
       #expect(sum == String(group.count), "\(disposition)")
+    }
+    // So do the columns by which both are grouped.
+    for order in orders where order["disposition"] != "bad_row" {
+      let told = try await shop.value(
+        """
+        SELECT concat_ws(',', app, coalesce(country, ''), business_day) FROM night_audit.bi_orders
+        WHERE order_id = '\(order["order_id"] ?? "")'
+        """, as: .reader)
+      #expect(told == ["app", "country", "business_day"].map { order[$0] ?? "" }.joined(separator: ","))
+    }
+    for finding in rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data()) {
+      let told = try await shop.value(
+        """
+        SELECT concat_ws(',', coalesce(app, ''), coalesce(country, ''), coalesce(business_day::text, ''))
+        FROM night_audit.bi_findings WHERE finding_id = '\(finding["finding_id"] ?? "")'
+        """, as: .reader)
+      #expect(told == ["app", "country", "business_day"].map { finding[$0] ?? "" }.joined(separator: ","))
     }
   }
 }

@@ -255,7 +255,41 @@ import Testing
     #expect(runs.first?["directory"] as? String == shop.reports + "/2026-11-19")
   }
 
+  @Test func anAcceptedFindingComesBackAfterItsDayOrAboveItsAmount() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await night(shop, Self.nights[0])
+    let found = try await list(shop, "--kind", "paid_not_delivered", "--currency", "USD").filter { finding in
+      (finding["product_id"] as? String)?.hasPrefix("gems") ?? false
+    }
+    let ids = found.compactMap { $0["finding_id"] as? String }
+    let (byDay, byAmount, kept) = (try #require(ids.first), try #require(ids.dropFirst().first), try #require(ids.last))
+    try #require(Set([byDay, byAmount, kept]).count == 3)
+    for arguments in [
+      [byDay, "--until", "2026-11-19", "--by", "anna"], [byAmount, "--amount", "0.01", "--by", "anna"],
+      [kept, "--until", "2026-12-31", "--amount", "100000", "--by", "anna"],
+    ] {
+      let result = try await shop.nightAudit("findings", more: ["accept"] + arguments)
+      #expect(result.status == 0, "\(result.errors)")
+    }
+    func statuses(_ day: String) throws -> [String?] {
+      try [byDay, byAmount, kept].map { try row(shop, day, $0)?["status"] }
+    }
+    try await night(shop, Self.nights[1])
+    #expect(try statuses("2026-11-18") == ["accepted", "open", "accepted"])
+    try await night(shop, Self.nights[2])
+    #expect(try statuses("2026-11-19") == ["open", "open", "accepted"])
+    let back = try changes(shop, "2026-11-19").first { $0["finding_id"] == byDay }
+    #expect(back?["before"] == "accepted" && back?["after"] == "open", "\(back ?? [:])")
+    #expect(back?["because"]?.contains("until 2026-11-19") == true)
+    let history = try #require(try await list(shop, byDay).first?["history"] as? [[String: Any]])
+    #expect(history.compactMap { $0["event"] as? String } == ["opened", "acceptance", "status", "returned"])
+    let proven = try await shop.nightAudit("verify")
+    #expect(proven.status == 0, "\(proven.output) \(proven.errors)")
+  }
+
   @Test(arguments: [
+    (["findings", "accept", "abcd"], 64, "--until"),
+    (["findings", "accept", "abcd", "--amount", "-1"], 64, "--amount"),
     (["findings", "acknowledge", "ffffffff", "eeee"], 1, "ffffffff, eeee"),
     (["findings", "list", "ffffffff"], 1, "ffffffff"),
     (["findings", "acknowledge"], 64, "--all"), (["findings", "close", "abcd", "--all"], 64, "without ids"),

@@ -31,6 +31,68 @@ import Testing
     #expect(found["closed"] as? Int ?? 0 > 0)
   }
 
+  /// A refund and an order that comes to light late: new lines and adjustments, never edited ones.
+  @Test func theJournalsOfNightsAddUpToTheJournalOfTheMonth() async throws {
+    let (start, hour) = (NotifiedShop.start, Int64(3_600_000))
+    let shop = try await NotifiedShop(transactions: [
+      ["transactionId": "1001", "purchaseDate": start - 15 * hour, "revocationDate": start + 12 * hour],
+      ["transactionId": "1002", "purchaseDate": start + 9 * hour],
+      [
+        "transactionId": "1003", "purchaseDate": start + 33 * hour, "productId": "gold",
+        "type": "Auto-Renewable Subscription", "expiresDate": start + 33 * hour + 30 * NotifiedShop.day,
+      ],
+    ])
+    let accounts = ["sale", "refund", "adjustment", "commission", "tax", "payout", "receivable"]
+    try shop.configure(
+      "journal:\n  accounts:\n" + accounts.map { "    \($0): \"4-\($0)\"" }.joined(separator: "\n")
+        + "\nreport.formats: [csv, xlsx, stripe-import]\n")
+    try await shop.sell("o1", naming: "1001", at: start - 15 * hour)
+    #expect(try await shop.night(0).status == 0)
+    #expect(try await shop.night(1).status == 0)
+    try await shop.sell("o2", naming: "1002", at: start + 9 * hour)
+    try await shop.sell("o3", naming: "1003", at: start + 33 * hour, product: "gold")
+    #expect(try await shop.night(2).status == 0)
+
+    let days = ["2026-11-19", "2026-11-20", "2026-11-21"]
+    let nights = try days.map { rows(try shop.file("journal.csv", night: $0)) }
+    let told = nights.map { lines in
+      lines.map { "\($0["source"] ?? "") \($0["account"] ?? "") \($0["debit"] ?? "")/\($0["credit"] ?? "")" }.sorted()
+    }
+    #expect(told[0] == ["o1 4-receivable 1.99/", "o1 4-sale /1.99"])
+    #expect(told[1] == ["o1 4-receivable /1.99", "o1 4-refund 1.99/"])
+    #expect(
+      told[2] == ["o2 4-adjustment /1.99", "o2 4-receivable 1.99/", "o3 4-receivable 1.99/", "o3 4-sale /1.99"])
+    #expect(zip(nights, days).allSatisfy { lines, day in lines.allSatisfy { $0["posted_for"] == day } })
+
+    let month = shop.directory.file("month")
+    let made = try await shop.nightAudit(
+      "reconcile", "--as-of", NotifiedShop.asOf(2), "--since", days[0], "--until", days[2], "--out", month)
+    #expect(made.status == 0, "\(made.errors)")
+    func file(_ name: String) throws -> [[String: String]] {
+      rows(try Data(contentsOf: URL(fileURLWithPath: month + "/" + name)))
+    }
+    func sorted(_ lines: [[String: String]]) -> [[String: String]] {
+      lines.sorted { ($0["line_id"] ?? "") < ($1["line_id"] ?? "") }
+    }
+    #expect(try file("journal.csv") == sorted(nights.flatMap { $0 }))
+
+    // The general import: dates of the calendar, decimal amounts, a service period of its own for a subscription.
+    let imported = try file("stripe-import.csv")
+    for row in imported {
+      #expect(row["source"] == "App Store" && row["currency"] == "USD")
+      for column in ["booked_date", "recognition_start_date", "recognition_end_date"] {
+        #expect(row[column]?.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil, "\(row)")
+      }
+    }
+    #expect(
+      imported.map { "\($0["transaction_id"] ?? "") \($0["amount"] ?? "") \($0["recognition_end_date"] ?? "")" } == [
+        "1001 1.99 2026-11-19", "1001 -1.99 2026-11-20", "1002 1.99 2026-11-20", "1003 1.99 2026-12-21",
+      ])
+    #expect(Set(imported.map { "\($0["transaction_id"] ?? "") \($0["split_transaction_id"] ?? "")" }).count == 4)
+    let proven = try await shop.nightAudit("verify")
+    #expect(proven.status == 0, "\(proven.output) \(proven.errors)")
+  }
+
   private static let program = #"""
     import csv, json, sys
     from collections import defaultdict

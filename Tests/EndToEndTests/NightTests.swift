@@ -21,7 +21,7 @@ import Testing
         "SHA256SUMS", "actions.json", "amounts.csv", "changes.csv", "datapackage.json", "findings.csv",
         "night-audit-2026-09-20_2026-11-20.xlsx", "orders.csv",
         "products.csv", "receipts.csv",
-        "refunds.csv", "report.html", "run.json", "sandbox.csv", "summary.json", "users.csv",
+        "refund-requests.csv", "refunds.csv", "report.html", "run.json", "sandbox.csv", "summary.json", "users.csv",
       ])
     for (name, content) in files where name.hasSuffix(".csv") || name == "summary.json" {
       let expected = Self.expectation.appendingPathComponent(name)

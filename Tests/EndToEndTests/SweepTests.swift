@@ -7,13 +7,60 @@ import Testing
   private static let start = NotifiedShop.start
   private static let day = NotifiedShop.day
   private static let hour: Int64 = 3_600_000
-  private static let sweptTypes = 13
+  private static let sweptTypes = 14
 
   private func findings(_ shop: NotifiedShop, night: String) throws -> Set<String> {
     Set(
       rows(try shop.file("findings.csv", night: night)).map {
         "\($0["kind"] ?? "") \($0["transaction_id"] ?? "") \($0["order_id"] ?? "")"
       })
+  }
+
+  @Test func ownersAreFoundByAccountTokenAndByAnyTransactionID() async throws {
+    let (token, sold) = ("0A000000-0000-4000-8000-000000000001", Self.start - 20 * Self.hour)
+    let period: [String: Any] = [
+      "productId": "gold", "type": "Auto-Renewable Subscription", "originalTransactionId": "3001",
+      "webOrderLineItemId": "77", "purchaseDate": sold, "originalPurchaseDate": sold,
+      "expiresDate": Self.start + 20 * Self.day,
+    ]
+    let shop = try await NotifiedShop(transactions: [
+      ["transactionId": "2001", "purchaseDate": sold, "appAccountToken": token],
+      period.merging(["transactionId": "3001"]) { $1 },
+      period.merging(["transactionId": "3002", "revocationDate": Self.start - 5 * Self.hour]) { $1 },
+      ["transactionId": "4001", "purchaseDate": sold, "price": 0],
+    ])
+    try await shop.sell("monthly", naming: "3001", at: sold, product: "gold")
+    for (id, naming) in [("crashed", ""), ("present", "(null)"), ("abandoned", "null")] {
+      try await shop.sell(id, naming: naming, at: sold)
+    }
+    try await shop.execute(
+      """
+      DELETE FROM sales.deliveries WHERE order_id IN ('crashed', 'abandoned');
+      UPDATE sales.orders SET status = 'pending', verified_at = NULL WHERE order_id IN ('crashed', 'abandoned');
+      UPDATE sales.orders SET app_account_token = '\(token.lowercased())' WHERE order_id = 'crashed';
+      UPDATE sales.orders SET amount = 0 WHERE order_id = 'present';
+      """)
+    let night = try await shop.night(0)
+    #expect(night.status == 0, "\(night.errors)")
+    let orders = try rows(shop.file("orders.csv", night: "2026-11-19")).map {
+      "\($0["order_id"] ?? "") \($0["disposition"] ?? "") \($0["payment_reason"] ?? "") \($0["transaction_id"] ?? "")"
+    }
+    #expect(
+      Set(orders) == [
+        "crashed paid_not_delivered  2001", "monthly refunded_still_delivered  3001", "present settled nothing_to_pay ",
+        "abandoned void never_paid ",
+      ])
+    #expect(
+      try findings(shop, night: "2026-11-19") == [
+        "paid_not_delivered 2001 crashed", "refunded_still_delivered 3001 monthly", "refund_not_booked 3001 monthly",
+        "unclaimed_redemption 4001 ",
+      ])
+    #expect(
+      try await shop.value(
+        "SELECT string_agg(transaction_id || ' ' || order_id, ', ' ORDER BY transaction_id) FROM night_audit.claims")
+        == "2001 crashed, 3001 monthly, 3002 monthly")
+    let explained = try await shop.nightAudit("explain", "crashed", "--as-of", NotifiedShop.asOf(0))
+    #expect(explained.status == 0 && !explained.output.contains("No transaction is known"), "\(explained)")
   }
 
   @Test func whatOnlyANotificationTellsIsFound() async throws {
@@ -89,6 +136,46 @@ import Testing
     #expect(try findings(shop, night: "2026-11-21") == ["orphan_payment 1003 ", "renewal_without_order 1005 "])
     #expect(try shop.requests(history, about: "1003") == 1)
     #expect(try shop.requests("/sandbox/inApps/v1/notifications") == 0)
+  }
+
+  @Test func refundRequestsAreListedUntilAppleDecidesThem() async throws {
+    func sale(_ id: String, _ more: [String: Any]) -> [String: Any] {
+      ["transactionId": id, "purchaseDate": Self.start - 5 * Self.day].merging(more) { $1 }
+    }
+    let asked = Self.start - 2 * Self.hour
+    let shop = try await NotifiedShop(transactions: [
+      sale("1001", ["consumptionRequestDate": asked, "consumptionRequestReason": "FULFILLMENT_ISSUE"]),
+      sale("1002", ["consumptionRequestDate": asked, "revocationDate": Self.start + Self.hour]),
+      sale("1003", ["consumptionRequestDate": asked, "refundDeclinedDate": Self.start + 2 * Self.hour]),
+      sale("1004", ["consumptionRequestDate": Self.start + Self.hour]),
+      sale("1005", ["revocationDate": Self.start - Self.day]),
+    ])
+    for id in ["1001", "1002", "1003", "1005"] {
+      try await shop.sell("o\(id)", naming: id, at: Self.start - 5 * Self.day)
+    }
+    try await shop.execute("DELETE FROM sales.deliveries WHERE order_id = 'o1001'")
+    func requests(_ content: Data) -> [String] {
+      rows(content).map { row in
+        ["transaction_id", "order_id", "deadline", "reason", "delivery_status", "refunds_before"].map { row[$0] ?? "" }
+          .joined(separator: " ")
+      }
+    }
+    let deadline = Date(timeIntervalSince1970: Double((asked + 12 * Self.hour) / 1_000)).ISO8601Format()
+    let first = [
+      "1001 o1001 \(deadline) FULFILLMENT_ISSUE UNDELIVERED_OTHER 1", "1002 o1002 \(deadline)  DELIVERED 1",
+      "1003 o1003 \(deadline)  DELIVERED 1",
+    ]
+    #expect(try await shop.night(0).status == 0)
+    #expect(requests(try shop.file("refund-requests.csv", night: "2026-11-19")) == first)
+    #expect(try await shop.night(1).status == 0)
+    #expect(
+      requests(try shop.file("refund-requests.csv", night: "2026-11-20")).map { String($0.prefix(11)) } == [
+        "1001 o1001 ", "1004  2026-",
+      ])
+    // The first night knows as little of the decisions when it is made again.
+    let again = shop.directory.file("again")
+    #expect(try await shop.nightAudit("reconcile", "--as-of", NotifiedShop.asOf(0), "--out", again).status == 0)
+    #expect(requests(try Data(contentsOf: URL(fileURLWithPath: again + "/refund-requests.csv"))) == first)
   }
 
   @Test func whenAppleDoesNotTellTheNightIsIncomplete() async throws {

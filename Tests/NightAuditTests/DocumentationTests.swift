@@ -14,7 +14,7 @@ import Testing
 
   private static let keys =
     SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
-    + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" } + ["findings.owners"]
+    + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" } + ["findings.owners", "journal.accounts"]
 
   @Test("the page about the configuration has every key, with its default, and none that there is not")
   func keys() throws {
@@ -45,6 +45,7 @@ import Testing
         switch parts[0] {
         case "app", "deliver": return "\(parts[0]).<name>.\(parts[2])"
         case "findings": return "findings.owners"
+        case "journal": return "journal.accounts"
         default: return key
         }
       })

@@ -85,14 +85,14 @@ import Testing
 
   @Test func aDecisionIsRecordedOnceWithWhoAndWhen() async throws {
     try await withFindings { session, editor in
-      let first = try await editor.change(.ids(["a2000", id(4)]), to: .status(.acknowledged), by: "anna")
+      let first = try await editor.change(.ids(["a2000", id(4)]), to: [.status(.acknowledged)], by: "anna")
       #expect(first.changed == [id(2), id(4)])
-      let second = try await editor.change(.ids(["A2000", id(4), id(6)]), to: .status(.acknowledged), by: "bob")
+      let second = try await editor.change(.ids(["A2000", id(4), id(6)]), to: [.status(.acknowledged)], by: "bob")
       #expect(second.changed == [id(6)])
       #expect(second.unchanged == [id(2), id(4)])
-      _ = try await editor.change(.ids([id(2)]), to: .owner("carl"), by: "anna")
-      _ = try await editor.change(.ids([id(2)]), to: .owner(nil), by: "anna")
-      _ = try await editor.change(.ids([id(2)]), to: .remark("called"), by: "anna")
+      _ = try await editor.change(.ids([id(2)]), to: [.owner("carl")], by: "anna")
+      _ = try await editor.change(.ids([id(2)]), to: [.owner(nil)], by: "anna")
+      _ = try await editor.change(.ids([id(2)]), to: [.remark("called")], by: "anna")
       let found = try await editor.list(FindingsFilter(), ids: ["a2000"])
       let history = try #require(found.first?.history)
       #expect(history.map(\.event) == ["status", "owner", "owner", "remark"])
@@ -109,7 +109,7 @@ import Testing
   @Test func oneUnknownIdChangesNothingAndAllOfThemAreNamed() async throws {
     try await withFindings { session, editor in
       let unknown = await #expect(throws: FindingsError.self) {
-        try await editor.change(.ids([id(1), "ffff", "a", "'; DROP"]), to: .status(.closed), by: "anna")
+        try await editor.change(.ids([id(1), "ffff", "a", "'; DROP"]), to: [.status(.closed)], by: "anna")
       }
       #expect(unknown == .unknown(["ffff", "a", "'; DROP"]))
       #expect(unknown?.description.contains("At least 4 digits") == true)
@@ -120,7 +120,7 @@ import Testing
         SELECT (jsonb_populate_record(f, '{"finding_id": "a100ff"}')).* FROM night_audit.findings f WHERE subject = 'o1'
         """)
       let ambiguous = await #expect(throws: FindingsError.self) {
-        try await editor.change(.ids(["a100"]), to: .status(.closed), by: "anna")
+        try await editor.change(.ids(["a100"]), to: [.status(.closed)], by: "anna")
       }
       #expect(ambiguous == .ambiguous(["a100"]))
       #expect(try await session.execute("SELECT count(*) FROM night_audit.finding_events").single().int64(0) == 0)
@@ -131,10 +131,10 @@ import Testing
     try await withFindings { _, editor in
       var filter = FindingsFilter()
       filter.kinds = [.statusMismatch]
-      let tried = try await editor.change(.all(filter), to: .status(.closed), by: "anna", isDryRun: true)
+      let tried = try await editor.change(.all(filter), to: [.status(.closed)], by: "anna", isDryRun: true)
       #expect(tried.changed == [id(1), id(3), id(5), id(7)])
       #expect(try await editor.list(filter).allSatisfy { $0.reported.status == "open" && $0.history.isEmpty })
-      #expect(try await editor.change(.all(filter), to: .status(.closed), by: "anna").changed == tried.changed)
+      #expect(try await editor.change(.all(filter), to: [.status(.closed)], by: "anna").changed == tried.changed)
       // A closed finding stays in the list, because its facts have not changed.
       #expect(numbers(try await editor.list(filter)) == [1, 3, 5, 7])
     }
@@ -143,9 +143,9 @@ import Testing
   /// A change of which nothing is left is skipped.
   @Test func theLastChangeOfWhichAnythingIsLeftIsTakenBack() async throws {
     try await withFindings { _, editor in
-      let first = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
-      _ = try await editor.change(.ids([id(3), id(4)]), to: .owner("carl"), by: "anna")
-      for number in 3...4 { _ = try await editor.change(.ids([id(number)]), to: .owner("dana"), by: "anna") }
+      let first = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
+      _ = try await editor.change(.ids([id(3), id(4)]), to: [.owner("carl")], by: "anna")
+      for number in 3...4 { _ = try await editor.change(.ids([id(number)]), to: [.owner("dana")], by: "anna") }
       for number in [4, 3] {
         #expect(try await editor.undo(nil, by: "anna").outcome.changed == [id(number)])
       }
@@ -158,8 +158,8 @@ import Testing
 
   @Test func whatAFindingWasBeforeItWasOpenedAnewIsNotBroughtBack() async throws {
     try await withFindings { session, editor in
-      _ = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
-      let second = try await editor.change(.ids([id(1), id(2)]), to: .owner("carl"), by: "anna")
+      _ = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
+      let second = try await editor.change(.ids([id(1), id(2)]), to: [.owner("carl")], by: "anna")
       // The run was forgotten, and another run opened the finding again.
       try await session.executeScript(
         """
@@ -176,7 +176,7 @@ import Testing
 
   @Test func whatSomebodyIsChangingIsNotTakenBack() async throws {
     try await withFindings { session, editor in
-      let change = try await editor.change(.ids([id(1), id(2)]), to: .owner("bob"), by: "anna")
+      let change = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
       try await session.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")
       async let undoing = editor.undo(change.changeId, by: "anna")
       let waits = """

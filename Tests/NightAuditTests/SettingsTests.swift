@@ -97,6 +97,7 @@ import Testing
     ("report: {retention: always}", "report.retention"), ("database: [a]", "database"),
     ("report: {directory: ''}", "report.directory"), ("database: {salesSchema: ' '}", "database.salesSchema"),
     ("metrics: {textfile: ''}", "metrics.textfile"), ("findings: {owners: anna}", "findings.owners"),
+    ("journal: {accounts: ledger}", "journal.accounts"), ("journal: {accounts: {sale: '4000'}}", "journal.accounts"),
     ("appstore: {requestsPerSecond: 1e-15}", "appstore.requestsPerSecond"),
   ])
   func whatCannotBeUsedIsNamed(_ yaml: String, _ key: String) throws {

@@ -632,4 +632,24 @@ import Testing
     let environments: [AppleEnvironment] = [.localTesting, .xcode, .sandbox, .production]
     #expect(environments.sorted() == [.production, .sandbox, .xcode, .localTesting])
   }
+
+  @Test("An acceptance ends after its day, above its amount, and where the amount at stake is unknown")
+  func acceptance() throws {
+    func isExceeded(_ text: String, _ minorUnits: Int64?, _ today: String, isUnknown: Bool = false) throws -> Bool {
+      var finding = Finding(kind: .paidNotDelivered, subject: .order("o"), reason: "")
+      finding.atStake = minorUnits.map { .of($0, "USD") }
+      finding.isStakeUnknown = isUnknown
+      return try #require(Acceptance(text: text)).isExceeded(by: finding, today: today)
+    }
+    #expect(try !isExceeded("until 2026-12-31", 500, "2026-12-31"))
+    #expect(try isExceeded("until 2026-12-31", 500, "2027-01-01"))
+    #expect(try !isExceeded("amount 5.00", 500, "2027-01-01") && !isExceeded("amount 5.001", 500, "2027-01-01"))
+    #expect(try isExceeded("amount 5", 501, "2026-01-01") && isExceeded("amount 4.999", 500, "2026-01-01"))
+    #expect(
+      try isExceeded("amount 5", nil, "2026-01-01", isUnknown: true) && !isExceeded("amount 0", nil, "2026-01-01"))
+    #expect(try isExceeded("until 2026-12-31 amount 5.00", 501, "2026-01-01"))
+    let both = Acceptance(until: "2026-12-31", amount: "5.00")
+    #expect(both?.text == "until 2026-12-31 amount 5.00" && Acceptance(text: both?.text ?? "") == both)
+    #expect(Acceptance(until: nil, amount: nil) == nil && Acceptance(text: "") == nil)
+  }
 }

@@ -6,13 +6,41 @@ import Testing
 
 /// Facts about one transaction, folded into what is known of it.
 @Suite struct FoldingTests {
+  @Test("A refund request is open until Apple declines or refunds, and hidden facts do neither")
+  func refundRequests() throws {
+    func fact(_ hours: Int64, _ change: (inout TransactionFact) -> Void) -> TransactionFact {
+      var fact = TransactionFact(
+        environment: .production, transactionId: "T", productId: "gems", channel: .notification,
+        signedDate: Scene.asOf + .hours(hours))
+      change(&fact)
+      return fact
+    }
+    let asked = fact(1) { $0.refundRequest = .requested(reason: "OTHER") }
+    let declined = fact(2) { $0.refundRequest = .declined }
+    let refunded = fact(3) { $0.revocation = .says(Revocation(date: Scene.asOf + .hours(3))) }
+    let reversed = fact(4) { ($0.revocation, $0.reversesRefund) = (.says(nil), true) }
+    let askedAgain = fact(5) { $0.refundRequest = .requested(reason: nil) }
+    let cases: [(facts: [TransactionFact], open: Int64?)] = [
+      ([asked], 1), ([asked, declined], nil), ([declined, asked], nil), ([declined], nil), ([asked, refunded], nil),
+      ([asked, refunded, reversed], nil), ([asked, declined, askedAgain], 5),
+      ([asked, refunded, reversed, askedAgain], 5),
+    ]
+    for (facts, open) in cases {
+      let record = try #require(TransactionRecord.folding(facts.reversed()))
+      #expect(record.openRefundRequest?.date == open.map { Scene.asOf + .hours($0) }, "\(facts.map(\.signedDate))")
+    }
+    let all = [asked, declined, askedAgain]
+    let past = try #require(TransactionRecord.folding(all)).beforeHiddenRefunds(all) { $0 > Scene.asOf + .hours(1) }
+    #expect(past.openRefundRequest == RefundRequest(date: Scene.asOf + .hours(1), reason: "OTHER"))
+  }
+
   @Test("What was told once stays told, whatever the newer facts are silent about, and a newer word replaces it")
   func everyField() throws {
     func fact(_ text: String, _ number: Int32, _ signed: Instant) -> TransactionFact {
       var fact = TransactionFact(
         environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: signed)
       (fact.webOrderLineItemId, fact.originalTransactionId, fact.currency) = (text, text, text)
-      (fact.quantity, fact.details.offerType, fact.consumptionRequestReason) = (number, number, text)
+      (fact.quantity, fact.details.offerType, fact.refundRequest) = (number, number, .requested(reason: text))
       (fact.details.storefront, fact.details.appTransactionId, fact.details.offerIdentifier) = (text, text, text)
       (fact.details.subscriptionGroupIdentifier, fact.details.commitmentInfo) = (text, text)
       (fact.details.billingPlanType, fact.details.previousOriginalTransactionId) = (text, text)
@@ -32,9 +60,9 @@ import Testing
       ([old, silent], old, SubscriptionState.active), ([silent, new, old], new, .expired),
     ] {
       let record = try #require(TransactionRecord.folding(facts))
-      #expect(record.details == last.details && record.webOrderLineItemId == last.webOrderLineItemId)
+      #expect(record.details == last.details && record.webOrderLineItemId?.text == last.webOrderLineItemId)
       #expect(record.originalTransactionId?.text == last.originalTransactionId && record.quantity == last.quantity)
-      #expect(record.currency == last.currency && record.consumptionRequestReason == last.consumptionRequestReason)
+      #expect(record.currency == last.currency && record.refundRequest?.reason == last.refundRequest?.reason)
       #expect(record.subscriptionStatus == status && record.subscriptionStatusDate == last.signedDate)
       #expect(record.productType == last.productType && record.ownership == last.ownership)
       #expect(record.hasOffer == last.hasOffer && record.isUpgraded == last.isUpgraded)
@@ -416,7 +444,7 @@ import Testing
       fact { $0.ownership = .purchased }, fact { $0.isRenewal = false }, fact { $0.hasOffer = false },
       fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = Scene.asOf },
       fact { $0.renewalDate = Scene.asOf }, fact { $0.subscriptionStatus = .active },
-      fact { $0.consumptionRequestReason = "OTHER" }, fact { $0.reversesRefund = true },
+      fact { $0.refundRequest = .requested(reason: "OTHER") }, fact { $0.reversesRefund = true },
       fact { $0.hasNoPlaceForRefunds = true }, fact { $0.details.offerType = 1 }, fact { $0.channel = .offline },
       fact { $0.signedDate = Scene.asOf + .seconds(1) },
     ]

@@ -144,12 +144,12 @@ import Testing
       let claimants = RandomWorld.make(using: &random).claimants
       let rules = RandomWorld.rules
       let matching = Matching(of: claimants, rules: rules)
-      let owned = matching.claims.values.flatMap { $0.owned.map(\.saleKey) }
+      let owned = matching.claims.values.flatMap { $0.owned.map(\.purchaseKey) }
       #expect(Set(owned).count == owned.count)
       #expect(matching.claimed.isSuperset(of: matching.claims.values.flatMap { $0.owned.map(\.key) }))
       for claims in matching.claims.values {
         #expect(matching.claimed.isSuperset(of: claims.lost.map(\.transaction.key)))
-        #expect(Set(owned).isSuperset(of: claims.lost.map(\.transaction.saleKey)))
+        #expect(Set(owned).isSuperset(of: claims.lost.map(\.transaction.purchaseKey)))
       }
       let handedInAnew = claimants.shuffled(using: &random).map { claimant in
         Claimant(

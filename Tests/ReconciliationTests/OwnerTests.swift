@@ -150,6 +150,51 @@ import Testing
       }
       scene.signedProof("r", for: scene.order("order", by: "ann", hours: 30 * 24), of: renewal)
     },
+    Case("a client that crashed after paying, found by the account token", "crashed") { scene in
+      scene.transaction { $0.appAccountToken = .says("0A000000-0000-4000-8000-000000000001") }
+      scene.order("crashed", by: "ann", hours: 0) { order in
+        order.appAccountToken = "0a000000000040008000000000000001"
+        order.status = .pending
+      }
+      scene.order("other", by: "bob", hours: 0)
+    },
+    Case("a copied proof of a purchase whose account token an order without a receipt has", "payer") { scene in
+      let record = scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.order("payer", by: "payer", hours: 20) { $0.appAccountToken = "a1" }
+      scene.signedProof("r", for: scene.stating("thief", by: "thief"), of: record)
+    },
+    Case("an account token of another product, or outside the window, is no link", "") { scene in
+      scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.order("other", by: "ann", hours: 0) { order in
+        (order.appAccountToken, order.productId) = ("a1", "chest")
+      }
+      scene.order("late", by: "ann", hours: 73) { $0.appAccountToken = "a1" }
+    },
+    Case("an order for each period, each stating the original ID, without receipts", "first,second,third") { scene in
+      scene.time = Scene.asOf - .days(70)
+      let start = scene.time
+      for (month, name) in ["first", "second", "third"].enumerated() {
+        let from = start + .days(30 * Int64(month))
+        scene.transaction("T\(month + 1)") { record in
+          (record.originalTransactionId, record.isRenewal) = ("T1", month > 0)
+          (record.purchaseDate, record.originalPurchaseDate) = (from, start)
+          record.expiresDate = from + .days(30)
+        }
+        scene.stating(name, by: "ann", hours: Int64(month) * 30 * 24)
+      }
+    },
+    Case("an upgrade that states the original ID pays the order of its product", "first,better") { scene in
+      scene.time = Scene.asOf - .days(40)
+      let upgraded = scene.time + .days(10)
+      scene.transaction("T1") { $0.expiresDate = upgraded + .days(20) }
+      scene.stating("first", by: "ann")
+      scene.product = "gold"
+      scene.transaction("T2") { record in
+        (record.originalTransactionId, record.isRenewal) = ("T1", false)
+        (record.purchaseDate, record.expiresDate) = (upgraded, upgraded + .days(30))
+      }
+      scene.stating("better", by: "ann", hours: 240)
+    },
     Case("two purchases of two orders on one receipt are paired in the order of time", "first,second") { scene in
       let time = scene.time
       let records = [("T1", 9), ("T2", 30)].map { id, minutes in

@@ -153,13 +153,14 @@ import Testing
       }
       let matching = Matching(
         deciding: claimants, Scene().world.rules, without: Array(repeating: false, count: claimants.count))
-      let sales = records.map(\.saleKey).sorted()
+      let sales = records.map(\.purchaseKey).sorted()
       let orders = claimants.indices.sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
       for members in Matching.groups(Array(matching.links.joined())) {
         let own = orders.filter { order in members.contains { $0.index == order } }
-        let keys = sales.filter { sale in members.contains { $0.transaction.saleKey == sale } }
+        let keys = sales.filter { sale in members.contains { $0.transaction.purchaseKey == sale } }
         let pairs = members.compactMap { member -> Matching.Pair? in
-          guard let order = own.firstIndex(of: member.index), let sale = keys.firstIndex(of: member.transaction.saleKey)
+          guard let order = own.firstIndex(of: member.index),
+            let sale = keys.firstIndex(of: member.transaction.purchaseKey)
           else { return nil }
           return Matching.Pair(order: order, sale: sale, transaction: member.transaction)
         }

@@ -15,7 +15,7 @@ import Testing
   func customersWord() {
     for (word, isTold) in [("FULFILLMENT_ISSUE", true), ("UNINTENDED_PURCHASE", false)] {
       var scene = Scene()
-      scene.paidOrder(transaction: { $0.consumptionRequestReason = word })
+      scene.paidOrder(transaction: { $0.refundRequest = RefundRequest(date: Scene.asOf, reason: word) })
       let finding = scene.world.audited().findings.first { $0.kind == .paidNotDelivered }
       #expect(finding?.reason.text.contains("The customer has told Apple so") == isTold, "\(finding?.reason ?? "-")")
     }

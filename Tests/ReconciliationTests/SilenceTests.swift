@@ -221,7 +221,9 @@ extension RandomWorld.Withheld {
     var reached: Set<TransactionKey> = [TransactionKey(environment: environment, transactionId: transactionId)]
     func keys(_ facts: OrderFacts) -> Set<TransactionKey> {
       let records = facts.proven + facts.known + facts.claims.owned
-      return Set(records.map(\.key) + records.map(\.saleKey))
+      return Set(
+        records.flatMap(\.keys)
+          + records.map { TransactionKey(environment: $0.environment, transactionId: $0.purchaseKey.transactionId) })
     }
     // Orders that share purchases are matched together: what one of them gets moves the others.
     var left = Array(facts.values)

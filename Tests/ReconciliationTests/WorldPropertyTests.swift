@@ -46,6 +46,7 @@ import Testing
         case .unconfirmed(let reason): #expect(!reason.provesUnpaid)
         case .paid(let record): #expect(record.isLive && !record.isFamilyShared && !record.isContradictory)
         case .reversed(let record): #expect(record.environment == .production && record.isReversed)
+        case .nothingToPay: #expect(judgement.disposition == .settled || judgement.disposition == .void)
         case .none: #expect(judgement.disposition == .badRow)
         }
       }

@@ -221,6 +221,27 @@ struct CSVFileTests {
           "T3,,,gems.100,,,,,2026-11-19T11:00:00Z,,,game"))
   }
 
+  @Test("refund-requests.csv: the facts that Apple asks for, 12 hours to answer, with and without an order")
+  func refundRequests() throws {
+    var report = try SampleReport()
+    let request = RefundRequest(date: try instant("2026-11-19T12:00:00Z"), reason: "FULFILLMENT_ISSUE")
+    report.refundRequests = [
+      RefundRequestRow(
+        transactionId: "T1", orderId: "o1", userId: "u1", productId: "gems.100", paid: try money(199, "USD"),
+        request: request, goods: .init(status: .undelivered, delivered: 1, ordered: 2), refundsBefore: 3),
+      RefundRequestRow(
+        transactionId: "T2", productId: "gems.100", paid: nil, request: RefundRequest(date: request.date)),
+    ]
+    #expect(
+      try report.file("refund-requests.csv")
+        == lines(
+          "transaction_id,order_id,user_id,product_id,currency,amount,requested_at,deadline,reason,delivery_status,"
+            + "units_delivered,units_ordered,refunds_before,app",
+          "T1,o1,u1,gems.100,USD,1.99,2026-11-19T12:00:00Z,2026-11-20T00:00:00Z,FULFILLMENT_ISSUE,"
+            + "UNDELIVERED_OTHER,1,2,3,game",
+          "T2,,,gems.100,,,2026-11-19T12:00:00Z,2026-11-20T00:00:00Z,,,,,,game"))
+  }
+
   @Test("A refund's row by its transaction: part of the order's amount, or of Apple's price")
   func refundRow() throws {
     var transaction = TransactionRecord(environment: .production, transactionId: "T1", productId: "gems.100")

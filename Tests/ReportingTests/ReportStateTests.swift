@@ -33,6 +33,10 @@ import Testing
     let document = SummaryDocument(totals: report.totals, summary: facts, control: [], asOf: SampleReport.asOf)
     #expect(document.period.ended == (missing == 0) && document.period.missingDays == missing)
     let mail = SummaryMail(document, folder: "reports", attachment: nil)
+    let linked = SummaryMail(
+      document, folder: "reports", attachment: nil, link: "https://reports.example.com/2026-11-30/")
+    #expect(linked.body.text.contains("Open the report: https://reports.example.com/2026-11-30/"))
+    #expect(linked.body.text.contains("What to do first"))
     #expect(mail.subject.contains(heading == "COMPLETE" ? "complete" : heading), "\(mail.subject)")
     #expect(mail.body.state == "\(heading): \(text)")
     #expect((mail.body.tone == .good) == (heading == "COMPLETE"))

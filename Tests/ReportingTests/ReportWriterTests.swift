@@ -27,7 +27,7 @@ struct ReportWriterTests {
     "actions.json", "amounts.csv", "changes.csv", "datapackage.json", "findings.csv", "night-audit-2026-11-19.xlsx",
     "orders.csv", "products.csv",
     "receipts.csv",
-    "refunds.csv",
+    "refund-requests.csv", "refunds.csv",
     "report.html", "sandbox.csv", "summary.json", "users.csv",
   ]
 
@@ -73,6 +73,9 @@ struct ReportWriterTests {
         let plain = names.filter { !$0.hasSuffix(".xlsx") }
         let twins = plain.filter { $0.hasSuffix(".csv") }.map { String($0.dropLast(4)) + ".excel.csv" }
         #expect(files == (plain + twins).sorted())
+      case .stripeImport:
+        let plain = names.filter { !$0.hasSuffix(".xlsx") && $0 != "report.html" }
+        #expect(files == (plain + ["stripe-import.csv"]).sorted())
       case .xlsx: #expect(files == ["actions.json", "night-audit-2026-11-19.xlsx", "report.html", "summary.json"])
       }
     }

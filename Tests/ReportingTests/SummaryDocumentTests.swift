@@ -30,7 +30,7 @@ struct SummaryDocumentTests {
     #expect(
       Set(document.keys) == [
         "complete", "incomplete_reasons", "as_of", "period", "configuration", "orders", "dispositions", "findings",
-        "control", "adjustments", "not_checked", "changes", "unusual",
+        "control", "adjustments", "not_checked", "changes", "unusual", "first",
       ])
     #expect(document["complete"] as? Bool == false)
     #expect(document["incomplete_reasons"] as? [String] == ["3 receipts were not answered."])

@@ -31,6 +31,7 @@ struct SampleReport {
   var findings: [ReportedFinding] = []
   var receipts: [Receipt] = []
   var refunds: [RefundRow] = []
+  var refundRequests: [RefundRequestRow] = []
   var changes: [ChangeRow] = []
   var sandbox: [SandboxRow] = []
   var totals = Totals()
@@ -103,6 +104,7 @@ struct SampleReport {
     }
     for receipt in receipts { try writer.write(receipt: receipt) }
     for refund in refunds { try writer.write(refund: refund) }
+    for request in refundRequests { try writer.write(refundRequest: request) }
     for row in sandbox { try writer.write(sandbox: row) }
     return try writer.finish(totals: totals, summary: summary)
   }

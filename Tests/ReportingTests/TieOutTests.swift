@@ -46,7 +46,7 @@ struct TieOutReportTests {
     try report.write(
       settlement: SettlementLine(
         period: "2026-02", currency: "USD",
-        figures: [figure(910, 2), figure(210, 2), figure(0, 2), figure(0, 2), figure(700, 2), figure(0, 2)]))
+        figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) }))
     var summary = try SampleReport().summary
     summary.tieOut = facts
     _ = try report.finish(totals: Totals(), summary: summary)
@@ -84,8 +84,9 @@ struct TieOutReportTests {
       let settlement = try contents("settlement.csv", in: directory).split(separator: "\r\n")
       #expect(
         settlement == [
-          "fiscal_period,currency,sales_proceeds,open_at_end,settled_from_before,never_collected,settled,difference",
-          "2026-02,USD,9.10,2.10,0.00,0.00,7.00,0.00",
+          "fiscal_period,currency,sales_proceeds,open_at_end,settled_from_before,never_collected,settled,difference,"
+            + "gross,commission,tax",
+          "2026-02,USD,9.10,2.10,0.00,0.00,7.00,0.00,13.00,3.90,0.00",
         ])
       let package = try contents("datapackage.json", in: directory)
       #expect(package.contains("\"path\" : \"tie-out.csv\"") && package.contains("no revenue recognition"))

@@ -92,8 +92,13 @@ struct SalesRowsTests {
 
   @Test("white space around a transaction id or an account token is no part of it, however it is read")
   func whiteSpace() async throws {
-    let texts = ["'17'", "' 17'", #"E'17\r\n'"#, #"E'\t17\x0B\f '"#, "'1 7'", "'  '", "''"]
-    let expected: [Identifier?] = ["17", "17", "17", "17", "1 7", nil, nil]
+    let texts = [
+      "'17'", "' 17'", #"E'17\r\n'"#, #"E'\t17\x0B\f '"#, "'1 7'", "'  '", "''", "'null'", "'(null)'", "'0'",
+      "'Optional(\"2000\")'", "'\"2000\"'", "'20é'",
+    ]
+    let ids: [Identifier?] = ["17", "17", "17", "17"]
+    let tokens: [Identifier?] = ids + ["1 7", nil, nil, "null", "(null)", "0", "Optional(\"2000\")", "\"2000\"", "20é"]
+    let expected = ids + Array(repeating: nil, count: texts.count - ids.count)
     let shop = try await TestShop.make(
       texts.enumerated().map {
         insertOrder(["order_id": "'o\($0)'", "transaction_id": $1, "app_account_token": $1])
@@ -101,7 +106,7 @@ struct SalesRowsTests {
     var orders: [Order] = []
     for case .valid(let order) in try await shop.orders() { orders.append(order) }
     #expect(orders.map(\.transactionId) == expected)
-    #expect(orders.map(\.appAccountToken) == expected.map { $0?.text })
+    #expect(orders.map(\.appAccountToken) == tokens.map { $0?.text })
     let sales = try SalesRows(shop.settings)
     let plain = try await shop.reading { connection in
       var found: [[Identifier?]] = []
@@ -112,10 +117,10 @@ struct SalesRowsTests {
       }
       return found
     }
-    #expect(plain == expected.map { [$0, $0] })
+    #expect(plain == zip(expected, tokens).map { [$0, $1] })
     let asked = try await shop.reading { connection in
       try connection.execute(
-        "SELECT nullif(\(SalesRows.namedTransaction), '') FROM sales.orders o ORDER BY o.order_id COLLATE \"C\""
+        "SELECT \(SalesRows.statedTransaction) FROM sales.orders o ORDER BY o.order_id COLLATE \"C\""
       ).map { try $0.optionalText(0) }
     }
     #expect(asked == expected.map { $0?.text })

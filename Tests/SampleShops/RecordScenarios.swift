@@ -49,7 +49,9 @@ extension Scenario {
         record.expiresDate = expiry
         record.subscriptionStatus = status
       })
-      story.expect(order, .settled, .lapsedStillServed)
+      story.expect(order, .settled)
+      // One finding for all orders of the subscription.
+      story.expect(.lapsedStillServed, on: story.scene.id("T"))
     },
     Scenario("lapsed, and the customer has other subscriptions", 2) { story in
       story.sells(Ware.vip)
@@ -58,7 +60,8 @@ extension Scenario {
       let expiry = story.scene.time + period
       // Apple's answer about one subscription includes the other, which proves no order's payment.
       for other in ["T2", "T3"] { story.scene.world.customers[story.scene.id(other)] = story.scene.id("T1") }
-      story.expect(story.sell("1", transaction: { $0.expiresDate = expiry }), .settled, .lapsedStillServed)
+      story.expect(story.sell("1", transaction: { $0.expiresDate = expiry }), .settled)
+      story.expect(.lapsedStillServed, on: story.scene.id("T1"))
       story.scene.time = story.scene.time + .days(10)
       let otherExpiry = story.scene.time + period
       // With verifyReceipt it is the customer's own, because receipts of subscriptions identify the person.
@@ -214,6 +217,39 @@ extension Scenario {
   ]
 
   static let strays: [Scenario] = [
+    Scenario("a code that was redeemed, without an order", impossible: [.verifyReceipt: noPrice]) { story in
+      let record = story.scene.transaction { record in
+        record.priceMilliunits = 0
+        record.hasOffer = true
+      }
+      story.scene.signedProof(for: nil, of: record)
+      story.expect(.unclaimedRedemption, on: record.transactionId)
+    },
+    Scenario("a present for which nothing is to be paid") { story in
+      let order = story.scene.order { $0.amount = .of(0) }
+      story.deliver(of: order)
+      story.expect(order, .settled)
+    },
+    Scenario("the client writes another transaction ID than its proof contains", impossible: [.verifyReceipt: noLookup])
+    {
+      story in
+      let other = story.scene.id("9")
+      let order = story.scene.order { $0.transactionId = other }
+      story.scene.signedProof(for: order, of: story.scene.transaction("T"))
+      story.scene.world.lookups[order.orderId] = .notFound()
+      story.deliver(of: order)
+      story.expect(order, .settled, .transactionIdMismatch)
+    },
+    Scenario("the client crashed after paying", impossible: [.verifyReceipt: noToken]) { story in
+      story.scene.time = story.asOf - .days(3)
+      let token = story.token("5")
+      let order = story.scene.order { order in
+        order.appAccountToken = token
+        order.status = .pending
+      }
+      story.scene.transaction("T") { $0.appAccountToken = .says(token.uppercased()) }
+      story.expect(order, .paidNotDelivered, .paidNotDelivered)
+    },
     Scenario("a payment without an order", 4) { story in
       let record = story.scene.transaction()
       let isSent = story.channel == .verifyReceipt || story.random.oneIn(2)

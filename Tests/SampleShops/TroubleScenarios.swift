@@ -3,7 +3,12 @@ import Reconciliation
 extension Scenario {
   static let payments: [Scenario] = [
     Scenario("paid, not delivered", 19, onLastDay: 3) { story in
-      let order = story.buy()
+      // Every other customer asks Apple for the money back.
+      let asks = story.scene.time.seconds / 60 % 2 == 0
+      let date = story.asOf - .minutes(30)
+      let order = story.buy(transaction: { record in
+        if asks { record.refundRequest = RefundRequest(date: date, reason: "FULFILLMENT_ISSUE") }
+      })
       let takenBack = story.later(than: order.createdAt + .minutes(2))
       if story.random.oneIn(4) { story.deliver(of: order) { $0.revokedAt = takenBack } }
       story.expect(order, .paidNotDelivered, .paidNotDelivered)

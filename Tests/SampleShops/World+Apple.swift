@@ -36,6 +36,9 @@ extension World {
     if let expiresDate = record.expiresDate, expiresDate <= rules.asOf {
       told["subscriptionStatus"] = Int((record.subscriptionStatus ?? .active).rawValue)
     }
+    tell("consumptionRequestDate", record.refundRequest?.date)
+    told["consumptionRequestReason"] = record.refundRequest?.reason
+    tell("refundDeclinedDate", record.refundRequest?.declinedDate)
     if let revocation = record.revocation {
       tell("revocationDate", revocation.date)
       told["revocationType"] = revocation.type ?? "REFUND_FULL"

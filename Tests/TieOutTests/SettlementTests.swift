@@ -31,6 +31,26 @@ struct SettlementTests {
     settlement.lines[.init(period: period, currency: "USD")] ?? .init()
   }
 
+  @Test func grossCommissionAndTaxAreTheReportsOrUnknown() {
+    typealias Gross = SettlementSides.Gross
+    let cases: [(sold: [Gross], isGrossKnown: Bool, isTaxKnown: Bool)] = [
+      ([.init(number("9.99"), country: "US"), .init(number("1.00"), country: "US")], true, true),
+      ([.init(number("9.99"), country: "US"), .init(number("1.00"), country: "DE")], true, false),
+      ([.init(number("9.99"), country: "US"), .inOtherCurrency], false, false),
+    ]
+    for (sold, isGrossKnown, isTaxKnown) in cases {
+      var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
+      for gross in sold {
+        var sides = SettlementSides(currency: "USD")
+        sides.sold = [.init(day: day("2025-10-15"), units: .one, share: number("3.00"), gross: gross)]
+        settlement.add(sides)
+      }
+      let found = line(Self.first, settlement)
+      #expect(found.isGrossKnown == isGrossKnown && found.isTaxKnown == isTaxKnown)
+      if isTaxKnown { #expect(found.gross == number("10.99") && found.commission == number("4.99")) }
+    }
+  }
+
   @Test func whatIsSettledLateMovesFromOnePeriodToTheNext() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(

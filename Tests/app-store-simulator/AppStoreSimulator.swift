@@ -43,7 +43,8 @@ struct Serve: AsyncParsableCommand {
                        isInBillingRetryPeriod, isUpgrade, isUpgraded,
                        redeemsOffer, offerType, offerIdentifier,
                        offerDiscountType, consumptionRequestDate,
-                       consumptionRequestReason, appTransactionId,
+                       consumptionRequestReason, refundDeclinedDate,
+                       appTransactionId,
                        billingPlanType, previousOriginalTransactionId,
                        commitmentInfo, advancedCommerceInfo, orderId: of
                        Apple's mail, and customer: whose history it is in,

@@ -73,7 +73,7 @@ struct PayloadMint: Sendable {
         payload: payload, kind: .app, environment: environment, bundleId: bundleId,
         transactions: listed.map(\.transactionId), creationDate: signedDate)
     case .transaction:
-      payload = ReceiptPayload.transaction(try first()) { _ in [2] }
+      payload = ReceiptPayload.transaction(try first())
       receipt = World.Receipt(
         payload: payload, kind: .transaction, environment: environment, bundleId: bundleId,
         transactions: [try first().transactionId])

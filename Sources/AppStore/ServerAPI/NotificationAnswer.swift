@@ -30,8 +30,6 @@ package struct AppleNotification: Hashable, Sendable {
   package var signedDate: Instant
   /// The subscription status at that time; nil if missing or unknown.
   package var status: SubscriptionState?
-  /// The reason of a `CONSUMPTION_REQUEST`: `FULFILLMENT_ISSUE` means "paid, not delivered".
-  package var consumptionRequestReason: String?
   /// The transaction when Apple sent the notification, or why it is rejected; nil if there is none.
   package var transaction: Result<SignedTransaction, AnswerRefusal>?
   package var jws: String

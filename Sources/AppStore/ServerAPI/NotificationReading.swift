@@ -83,7 +83,7 @@ struct NotificationReading {
       AppleNotification(
         uuid: notification.notificationUUID, type: notification.notificationType, subtype: notification.subtype,
         signedDate: notification.signedDate, status: notification.status,
-        consumptionRequestReason: notification.consumptionRequestReason, transaction: transaction, jws: jws))
+        transaction: transaction, jws: jws))
   }
 
   private mutating func refuse(_ reason: String, _ jws: String) {

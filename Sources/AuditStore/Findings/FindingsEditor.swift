@@ -33,7 +33,7 @@ package struct FindingsEditor: Sendable {
           WHERE c.change_id IS NOT NULL AND c.undoes IS NULL
             AND CASE WHEN $1::text IS NULL THEN NOT EXISTS (SELECT 1 FROM night_audit.finding_events n
                 WHERE n.finding_id = c.finding_id AND n.event_id > c.event_id
-                  AND (n.event IN (c.event, 'opened') OR n.event = 'reopened' AND c.event = 'status'))
+                  AND (n.event IN (c.event, 'opened') OR n.event IN ('reopened', 'returned') AND c.event = 'status'))
               ELSE starts_with(c.change_id::text, $1::text) END
           UNION ALL
           SELECT s.change_id, s.recorded_at FROM night_audit.run_events s
@@ -52,7 +52,7 @@ package struct FindingsEditor: Sendable {
         SELECT DISTINCT ON (e.finding_id, e.event) e.finding_id, e.event, e.before,
           e.event_id = (SELECT max(n.event_id) FROM night_audit.finding_events n
             WHERE n.finding_id = e.finding_id
-              AND (n.event IN (e.event, 'opened') OR n.event = 'reopened' AND e.event = 'status'))
+              AND (n.event IN (e.event, 'opened') OR n.event IN ('reopened', 'returned') AND e.event = 'status'))
         FROM night_audit.finding_events e WHERE e.change_id = $1::uuid ORDER BY e.finding_id, e.event, e.event_id DESC
         """, parameters)
       var changes: [PeopleChange] = []
@@ -136,9 +136,9 @@ package struct FindingsEditor: Sendable {
     }
   }
 
-  /// Records a decision about all of the findings. If an ID is unknown, throws `FindingsError` and changes none.
+  /// Records decisions about all of the findings. If an ID is unknown, throws `FindingsError` and changes none.
   package func change(
-    _ choice: Choice, to decision: PeopleDecision, by actor: String, isDryRun: Bool = false
+    _ choice: Choice, to decisions: [PeopleDecision], by actor: String, isDryRun: Bool = false
   ) async throws -> Outcome {
     try await withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let ids: [String]
@@ -150,12 +150,12 @@ package struct FindingsEditor: Sendable {
           "SELECT f.finding_id FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id", parameters
         ).map { row throws(PostgresError) in try row.text(0) }
       }
-      let changes = ids.map { PeopleChange(findingId: $0, decision: decision) }
+      let changes = ids.flatMap { id in decisions.map { PeopleChange(findingId: id, decision: $0) } }
       let changeId = UUID().uuidString.lowercased()
-      let changed =
+      let changed = Set(
         isDryRun
-        ? try PeopleChange.effective(changes, on: connection)
-        : try PeopleChange.apply(changes, by: actor, at: now, changeId: changeId, on: connection)
+          ? try PeopleChange.effective(changes, on: connection)
+          : try PeopleChange.apply(changes, by: actor, at: now, changeId: changeId, on: connection))
       return Outcome(
         changed: changed.sorted(), unchanged: Set(ids).subtracting(changed).sorted(),
         changeId: isDryRun || changed.isEmpty ? nil : changeId)

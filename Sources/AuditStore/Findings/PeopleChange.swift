@@ -10,6 +10,8 @@ package enum PeopleDecision: Hashable, Sendable {
   case owner(String?)
   case remark(String?)
   case due(String?)
+  /// How far an accepted finding is accepted.
+  case acceptance(Acceptance?)
 
   /// The event in `finding_events`, and the name of the column.
   package var word: String {
@@ -18,6 +20,7 @@ package enum PeopleDecision: Hashable, Sendable {
     case .owner: "owner"
     case .remark: "remark"
     case .due: "due"
+    case .acceptance: "acceptance"
     }
   }
 
@@ -27,6 +30,7 @@ package enum PeopleDecision: Hashable, Sendable {
     case .owner(let owner): owner
     case .remark(let remark): remark
     case .due(let day): day
+    case .acceptance(let acceptance): acceptance?.text
     }
   }
 }
@@ -41,6 +45,7 @@ extension PeopleDecision {
     case "owner": self = .owner(value)
     case "remark": self = .remark(value)
     case "due": self = .due(value)
+    case "acceptance": self = .acceptance(value.flatMap { Acceptance(text: $0) })
     default: return nil
     }
   }

@@ -8,8 +8,8 @@ package struct StoredFinding: Sendable {
   package struct Event: Sendable {
     /// The as-of of the night, or the time of the decision.
     package var at: Instant
-    /// Of a night: `opened`, `reopened`, `closed`, `kept_open` (closed by an earlier run of the night). `forgotten`: a
-    /// run was undone. Of a person: `status`, `owner`, `remark`, `due`.
+    /// Of a night: `opened`, `reopened`, `closed`, `kept_open` (closed by an earlier run of the night), `returned` (an
+    /// acceptance ended). `forgotten`: a run was undone. Of a person: `status`, `owner`, `remark`, `due`, `acceptance`.
     package var event: String
     package var actor: String?
     /// The new value; nil: cleared.

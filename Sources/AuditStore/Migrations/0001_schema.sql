@@ -284,6 +284,8 @@ CREATE TABLE night_audit.evidence (
   previous_original_transaction_id text,
   -- Apple's notice of a reversed refund implies that there was a refund.
   reverses_refund                  boolean,
+  -- requested or declined, where Apple's notice is of a refund request.
+  refund_request                   text,
   PRIMARY KEY (evidence_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX evidence_transaction ON night_audit.evidence (transaction_id, environment);
@@ -379,9 +381,14 @@ CREATE TABLE night_audit.transactions (
   previous_original_transaction_id text,
   -- When Apple last stated whether the purchase was refunded; null: no channel could show it.
   revocation_told_at               timestamptz,
+  -- The newest refund request of the customer.
+  refund_requested_at              timestamptz,
+  refund_declined_at               timestamptz,
   PRIMARY KEY (transaction_id, environment)
 );
-CREATE INDEX transactions_subscription ON night_audit.transactions (original_transaction_id) WHERE expires_at IS NOT NULL;
+-- Periods of subscriptions: those with one web_order_line_item_id are one purchase.
+CREATE INDEX transactions_subscription
+  ON night_audit.transactions (original_transaction_id, environment, web_order_line_item_id) WHERE expires_at IS NOT NULL;
 -- Restores by the original purchase: an order that claims one claims the other.
 CREATE INDEX transactions_restores ON night_audit.transactions (original_transaction_id, environment)
   WHERE original_transaction_id <> transaction_id AND is_renewal IS NULL AND expires_at IS NULL;
@@ -519,7 +526,13 @@ CREATE TABLE night_audit.findings (
   subject_kind     text NOT NULL,
   occurred_at      timestamptz,
   at_stake_unknown boolean NOT NULL DEFAULT false,
-  due              date
+  due              date,
+  -- How far the status accepted goes: until YYYY-MM-DD, amount 50.00, or both.
+  acceptance       text,
+  -- The configured name of the app, the country of the App Store, and the day of occurred_at in report.timeZone.
+  app              text,
+  country          text,
+  business_day     text
 );
 CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL;
 CREATE INDEX findings_closed ON night_audit.findings (closed_at) WHERE closed_at IS NOT NULL;
@@ -532,7 +545,8 @@ CREATE TABLE night_audit.finding_events (
   recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   run_id      uuid,
   event       text NOT NULL CHECK (event IN
-    ('opened', 'reopened', 'kept_open', 'closed', 'forgotten', 'status', 'owner', 'remark', 'due')),
+    ('opened', 'reopened', 'kept_open', 'closed', 'forgotten', 'status', 'owner', 'remark', 'due',
+     'acceptance', 'returned')),
   actor       text,
   -- Another value could not be a due date in findings.
   detail      text CHECK (event <> 'due' OR detail = detail::date::text),
@@ -569,6 +583,10 @@ CREATE TABLE night_audit.order_nights (
   environment text,
   -- Whether the buyer in the sandbox is on audit.testUsers; null outside of the sandbox.
   is_allowed  boolean,
+  -- The configured name of the app, the country of the App Store, and the day in report.timeZone.
+  app          text,
+  country      text,
+  business_day date,
   PRIMARY KEY (order_id, as_of)
 );
 CREATE INDEX order_nights_run ON night_audit.order_nights (run_id);
@@ -586,7 +604,32 @@ CREATE TABLE night_audit.finding_nights (
 );
 CREATE INDEX finding_nights_run ON night_audit.finding_nights (run_id);
 
--- Deliveries of reports -----------------------------------------------------------------------------------------------
+-- The journal: entries for the ledger, posted by nights and never edited. A fact that changes posts a reversal and a new
+-- entry. A night that is made again for the same as-of posts its entries again.
+CREATE TABLE night_audit.journal_entries (
+  -- The order's ID; of Apple's amounts fiscal period and currency.
+  subject        text COLLATE "C" NOT NULL,
+  kind           text COLLATE "C" NOT NULL CHECK (kind IN ('sale', 'refund', 'commission', 'tax', 'payout')),
+  -- Counts the postings of an event.
+  version        integer NOT NULL,
+  is_reversal    boolean NOT NULL,
+  run_id         uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  as_of          timestamptz NOT NULL,
+  posted_for     date NOT NULL,
+  event_day      date NOT NULL,
+  currency       text NOT NULL,
+  amount         numeric NOT NULL,
+  app            text,
+  transaction_id text COLLATE "C",
+  service_from   date,
+  service_until  date,
+  PRIMARY KEY (subject, kind, version, is_reversal)
+);
+CREATE INDEX journal_entries_posted ON night_audit.journal_entries (posted_for);
+CREATE INDEX journal_entries_day ON night_audit.journal_entries (event_day);
+CREATE INDEX journal_entries_run ON night_audit.journal_entries (run_id);
+
+-- Deliveries of reports -------------------------------------------------------------------------------------------------
 
 -- One row for each report and each target of report.deliver. It is written in the transaction of the run, before the
 -- report appears, so that the next night sends the reports that this night could not send.
@@ -723,6 +766,9 @@ CREATE TABLE night_audit.tie_out_periods (
   never_collected     numeric,
   settled             numeric,
   difference          numeric,
+  gross               numeric,
+  commission          numeric,
+  tax                 numeric,
   as_of               timestamptz NOT NULL,
   PRIMARY KEY (fiscal_period, currency, as_of)
 );
@@ -797,6 +843,8 @@ SET search_path = pg_catalog, pg_temp AS $$
       SELECT 'findings_met' AS name, sha256(record_send(t)) AS image FROM night_audit.findings_met t WHERE t.run_id = run
       UNION ALL
       SELECT 'finding_nights', sha256(record_send(t)) FROM night_audit.finding_nights t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'journal_entries', sha256(record_send(t)) FROM night_audit.journal_entries t WHERE t.run_id = run
       UNION ALL
       SELECT 'run_totals', sha256(record_send(t)) FROM night_audit.run_totals t WHERE t.run_id = run
       UNION ALL
@@ -1221,7 +1269,7 @@ CREATE VIEW night_audit.bi_transactions AS
     has_offer, is_upgraded, is_contradictory, channel, signed_at, checked_at, first_signed_at, renewal_at,
     subscription_status, subscription_status_at, consumption_request_reason, revocation_of_some_items, storefront,
     app_transaction_id, offer_type, offer_identifier, subscription_group_identifier, commitment_info,
-    billing_plan_type, previous_original_transaction_id, revocation_told_at
+    billing_plan_type, previous_original_transaction_id, revocation_told_at, refund_requested_at, refund_declined_at
   FROM night_audit.transactions;
 COMMENT ON VIEW night_audit.bi_transactions IS 'What all evidence about a transaction comes to, one row each.';
 
@@ -1255,18 +1303,18 @@ CREATE VIEW night_audit.bi_findings AS
     CASE WHEN f.closed_at IS NULL THEN greatest(f.last_seen, (SELECT max(m.as_of) FROM night_audit.findings_met m))
       ELSE f.last_seen END AS last_seen,
    f.closed_at, f.status, f.owner, f.remark, f.paid_at, f.delivered_at, f.subject_kind, f.occurred_at,
-    f.at_stake_unknown, f.due
+    f.at_stake_unknown, f.due, f.acceptance, f.app, f.country, f.business_day::date AS business_day
   FROM night_audit.findings f;
 COMMENT ON VIEW night_audit.bi_findings IS
   'Every discrepancy that was ever met, open or closed, with what people made of it.';
 
 CREATE VIEW night_audit.bi_finding_events AS SELECT * FROM night_audit.finding_events;
 COMMENT ON VIEW night_audit.bi_finding_events IS
-  'What happened to findings: opened, reopened and closed by nights, kept_open by a night made again that had closed them, forgotten with a run; the rest by people.';
+  'What happened to findings: opened, reopened and closed by nights, kept_open by a night made again that had closed them, returned when an acceptance ended, forgotten with a run; the rest by people.';
 
 CREATE VIEW night_audit.bi_orders AS
   SELECT DISTINCT ON (order_id) order_id, user_id, product_id, currency, amount, created_at, disposition,
-    as_of AS decided_as_of, run_id
+    as_of AS decided_as_of, run_id, app, country, business_day
   FROM night_audit.order_nights ORDER BY order_id, as_of DESC;
 COMMENT ON VIEW night_audit.bi_orders IS
   'The one bucket that each order of the lookback ended in, by the newest complete night.';
@@ -1311,11 +1359,19 @@ CREATE VIEW night_audit.bi_tie_out_days AS
 COMMENT ON VIEW night_audit.bi_tie_out_days IS 'What Apple counted and what is known here, by key of the tie-out.';
 
 CREATE VIEW night_audit.bi_tie_out_periods AS
-  SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled, difference
+  SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled, difference, gross,
+    commission, tax
   FROM night_audit.tie_out_periods JOIN (
     SELECT fiscal_period, coalesce(max(as_of) FILTER (WHERE as_of <= now()), min(as_of)) AS as_of
     FROM night_audit.tie_out_periods GROUP BY fiscal_period) newest USING (fiscal_period, as_of);
 COMMENT ON VIEW night_audit.bi_tie_out_periods IS 'What Apple sold and what it settled, by fiscal period and currency.';
+
+CREATE VIEW night_audit.bi_journal AS
+  SELECT posted_for, kind, subject, version, is_reversal, event_day, currency,
+    CASE WHEN is_reversal THEN -amount ELSE amount END AS amount, app, transaction_id, service_from, service_until, as_of,
+    run_id
+  FROM night_audit.journal_entries;
+COMMENT ON VIEW night_audit.bi_journal IS 'What nights have posted for the ledger, reversals with the opposite sign.';
 
 CREATE VIEW night_audit.bi_trail AS
   SELECT entry_id, (content::jsonb ->> 'at')::timestamptz AS recorded_at, content::jsonb ->> 'kind' AS kind,
@@ -1470,6 +1526,9 @@ BEGIN
         (NULL::text, 'subscription_status', 'Apple''s status of the subscription as its number.'),
         (NULL::text, 'subscription_status_at', 'When Apple said so.'),
         (NULL::text, 'consumption_request_reason', 'Why the customer asked for a refund.'),
+        (NULL::text, 'refund_request', 'requested or declined, where Apple''s notice is of a refund request.'),
+        (NULL::text, 'refund_requested_at', 'When Apple signed the newest refund request of the customer.'),
+        (NULL::text, 'refund_declined_at', 'When Apple declined that request.'),
         (NULL::text, 'revocation_of_some_items', 'Whether only some of several items were taken back.'),
         (NULL::text, 'reverses_refund', 'Whether it is Apple''s notice that a refund was taken back; false: it has no place for a refund.'),
         (NULL::text, 'storefront', 'The customer''s App Store, as a country.'),
@@ -1511,7 +1570,22 @@ BEGIN
         (NULL::text, 'open_at_end', 'Not settled yet at the end of the period.'),
         (NULL::text, 'settled_from_before', 'Settled in it, sold before.'),
         (NULL::text, 'never_collected', 'Never collected by Apple.'),
-        (NULL::text, 'settled', 'Settled by the finance reports.')
+        (NULL::text, 'settled', 'Settled by the finance reports.'),
+        ('bi_findings', 'business_day', 'The day of occurred_at in report.timeZone, as in findings.csv.'),
+        (NULL::text, 'business_day', 'The day in report.timeZone, as in the report.'),
+        ('bi_journal', 'kind', 'sale, refund, commission, tax or payout.'),
+        ('bi_journal', 'subject', 'The order''s ID; of Apple''s amounts fiscal period and currency.'),
+        ('bi_journal', 'amount', 'In major units; the opposite of what a reversal takes back.'),
+        (NULL::text, 'posted_for', 'The business day that the entry is posted for.'),
+        (NULL::text, 'version', 'Counts the postings of an event.'),
+        (NULL::text, 'is_reversal', 'Whether the entry takes back the posting of this version.'),
+        (NULL::text, 'event_day', 'The business day of the sale or refund; of Apple''s amounts the day they are due.'),
+        (NULL::text, 'service_from', 'First day of a subscription period.'),
+        (NULL::text, 'service_until', 'Last day of a subscription period.'),
+        (NULL::text, 'gross', 'Customer amounts of these sales; null: a price is in another currency.'),
+        (NULL::text, 'commission', 'gross less tax less sales_proceeds; null: the tax is not known.'),
+        (NULL::text, 'tax', 'Tax in gross; null: Apple''s reports do not state it.'),
+        (NULL::text, 'acceptance', 'How far the status accepted goes: until a day, up to an amount.')
       ) AS words (view_name, column_name, meaning)
       WHERE words.column_name = c.column_name AND (words.view_name IS NULL OR words.view_name = c.table_name)
       ORDER BY words.view_name NULLS LAST LIMIT 1) w ON true

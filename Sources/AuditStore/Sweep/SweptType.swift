@@ -8,6 +8,7 @@ package enum SweptType: String, Hashable, CaseIterable, Sendable {
   case revoke = "REVOKE"
   /// Carries the customer's reason for a refund request, such as an undelivered purchase.
   case consumptionRequest = "CONSUMPTION_REQUEST"
+  case refundDeclined = "REFUND_DECLINED"
   case oneTimeCharge = "ONE_TIME_CHARGE"
   case didRenew = "DID_RENEW"
   case subscribed = "SUBSCRIBED"
@@ -27,7 +28,7 @@ package enum SweptType: String, Hashable, CaseIterable, Sendable {
   /// an hour.
   package var overlap: Span {
     switch self {
-    case .refund, .refundReversed, .revoke, .consumptionRequest, .renewalExtended: .days(7)
+    case .refund, .refundReversed, .revoke, .consumptionRequest, .refundDeclined, .renewalExtended: .days(7)
     case .oneTimeCharge, .didRenew, .subscribed, .upgraded, .offerRedeemed: .hours(12)
     case .failedToRenew, .gracePeriodExpired, .expired: .hours(12)
     }

@@ -10,8 +10,9 @@ enum FindingsTrail {
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'owner'))[1] AS owner,
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'remark'))[1] AS remark,
       (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'due'))[1] AS due,
+      (array_agg(e.detail ORDER BY e.event_id DESC) FILTER (WHERE e.event = 'acceptance'))[1] AS acceptance,
       coalesce((array_agg(CASE e.event WHEN 'status' THEN e.detail END ORDER BY e.event_id DESC)
-        FILTER (WHERE e.event IN ('status', 'reopened')))[1], 'open') AS status
+        FILTER (WHERE e.event IN ('status', 'reopened', 'returned')))[1], 'open') AS status
     FROM night_audit.finding_events e JOIN (
       SELECT finding_id, event_id FROM night_audit.finding_events WHERE event = 'forgotten'
       UNION ALL SELECT DISTINCT finding_id, 0 FROM night_audit.finding_events) since
@@ -27,7 +28,8 @@ enum FindingsTrail {
         WHERE e.event IN ('opened', 'closed') AND r.publication IS DISTINCT FROM 'forgotten')
       SELECT f.finding_id FROM night_audit.findings f
       LEFT JOIN derived d ON d.finding_id = f.finding_id
-        AND (d.owner, d.remark, d.due, d.status) IS NOT DISTINCT FROM (f.owner, f.remark, f.due::text, f.status)
+        AND (d.owner, d.remark, d.due, d.acceptance, d.status)
+          IS NOT DISTINCT FROM (f.owner, f.remark, f.due::text, f.acceptance, f.status)
       LEFT JOIN told opened ON opened.finding_id = f.finding_id AND opened.event = 'opened' AND opened.as_of = f.first_seen
       LEFT JOIN told closed ON closed.finding_id = f.finding_id AND closed.event = 'closed' AND closed.as_of = f.closed_at
       WHERE d.finding_id IS NULL OR opened.finding_id IS NULL OR f.closed_at IS NOT NULL AND closed.finding_id IS NULL

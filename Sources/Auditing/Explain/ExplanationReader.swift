@@ -177,7 +177,9 @@ struct ExplanationReader: ~Copyable {
   ) throws -> ([Explanation.Transaction], [Finding]) {
     let claims = facts?.claims ?? OrderClaims()
     let orderId = group.row.orderId
-    let own = Set(group.mentions.map(\.transactionId))
+    // An account token or a subscription links orders to transactions that nothing of theirs mentions.
+    let linked = matching.claimants.lazy.filter { $0.value.contains(orderId) }.map(\.key.transactionId)
+    let own = Set(group.mentions.map(\.transactionId)).union(linked)
     let records = own.flatMap { around.records[$0] ?? [] }.filter { record in
       group.brings(record.key) || matching.claimants[record.key]?.contains(orderId) ?? false
     }
@@ -315,7 +317,7 @@ extension OrderFacts {
         ? "This order names it and owns it."
         : "This order owns it. \(claimant(rules).reasonAboutUnnamed(record, rules: rules))"
     }
-    if let same = claims.owned.first(where: { $0.saleKey == record.saleKey }) {
+    if let same = claims.owned.first(where: { $0.purchaseKey == record.purchaseKey }) {
       return "This order owns \(same.transactionId), which is the same sale."
     }
     if let lost = claims.lost.first(where: { $0.transaction.key == record.key }) {

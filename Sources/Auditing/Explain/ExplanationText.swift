@@ -83,7 +83,7 @@ package struct ExplanationText {
         lines.append("  Look-up of transaction id \(proof.subjectId)")
       }
       lines.append("    \(sentence(about: proof))")
-      lines += proof.answers.map { "    \(answer($0, to: proof))" }
+      lines += proof.answers.map { "    \(answer($0))" }
       if !proof.transactions.isEmpty {
         let brought = proof.transactions.map { "\($0.transactionId) (\($0.environment.rawValue))" }
         lines.append("    Brought \(brought.joined(separator: ", ")).")
@@ -209,9 +209,6 @@ package struct ExplanationText {
   }
 
   private func sentence(about proof: Explanation.Proof) -> String {
-    if proof.receivedAt == nil, proof.outcome == .notFound, explanation.order.transactionId?.canBeApples == false {
-      return "No id of Apple's looks like that, so nobody was asked."
-    }
     var text =
       switch proof.outcome {
       case .pending: "Nobody has asked Apple about it yet."
@@ -229,10 +226,9 @@ package struct ExplanationText {
     return text
   }
 
-  private func answer(_ answer: Explanation.Answer, to question: Explanation.Proof) -> String {
-    let named = question.receivedAt == nil ? explanation.order.transactionId : nil
+  private func answer(_ answer: Explanation.Answer) -> String {
     var text = "\(time.text(answer.asOf))  \(answer.channel): \(answer.outcome.rawValue)"
-    if let reason = answer.reason { text += ", \(reason.explanation(of: named))" }
+    if let reason = answer.reason { text += ", \(reason.explanation)" }
     if let status = answer.appleStatus { text += " (Apple's status \(status))" }
     if let environment = answer.environment { text += ", \(environment)" }
     let count = answer.transactions

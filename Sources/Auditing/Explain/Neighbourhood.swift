@@ -10,10 +10,14 @@ struct Neighbourhood {
   private(set) var groups: [Identifier: OrderGroup] = [:]
   private(set) var repeatedRows: [Identifier: Int] = [:]
   private(set) var records: [Identifier: [TransactionRecord]] = [:]
+  /// Purchases that several of the transactions are of.
+  private(set) var sharedPurchases: Set<PurchaseKey> = []
+  /// By transaction id.
   private(set) var mentions: [Identifier: [Mention]] = [:]
   private(set) var open: OpenPeople
   /// Other orders of these users, and orders that their receipts were sent for.
   private(set) var ordersBeside: Set<Identifier> = []
+  private var linkHolders: [UnprovenLink: [LinkHolder]] = [:]
   private(set) var ordersWithGoods: Set<Identifier> = []
   private(set) var receiptIds: Set<Identifier> = []
   /// False if the limit ended the walk early.
@@ -46,7 +50,12 @@ struct Neighbourhood {
     }
     while !newOrders.isEmpty || !newIds.isEmpty {
       let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
+      for id in try Self.linked(to: groups, own: own) where knownIds.insert(id).inserted {
+        newIds.insert(id)
+        mentions[id] = []
+      }
       for group in groups {
+        takeLinks(of: group)
         self.groups[group.row.orderId] = group
         // Of a repeated receipt ID, the row that counts may belong to another order.
         for proof in group.proofs where proof.receipt.defect == nil { knownReceipts.insert(proof.receipt.receiptId) }
@@ -57,7 +66,7 @@ struct Neighbourhood {
       }
       newOrders = []
       if newIds.isEmpty { break }
-      for id in try Self.ofSameSales(newIds, own: own) where knownIds.insert(id).inserted {
+      for id in try Self.ofSamePurchases(newIds, own: own) where knownIds.insert(id).inserted {
         newIds.insert(id)
         mentions[id] = []
       }
@@ -70,6 +79,8 @@ struct Neighbourhood {
       }
       _ = consume transactions
       var (candidates, newReceipts) = try Self.mentioning(newIds, shop: shop, own: own, sales)
+      candidates.formUnion(
+        try Self.orders(linkedTo: newIds.flatMap { records[$0] ?? [] }, shop: shop, sales, rules))
       newIds = []
       newReceipts.subtract(knownReceipts)
       candidates.subtract(self.groups.keys)
@@ -87,7 +98,8 @@ struct Neighbourhood {
       }
       newOrders = candidates.filter { self.groups[$0] == nil }
     }
-    // Only after the walk is it known which orders exist.
+    foldPurchases(hiding: sales.hides)
+    // Only now it is known which orders are there.
     for proof in further where proof.receipt.defect == nil && proof.receipt.orderId.flatMap({ groups[$0] }) == nil {
       for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
     }
@@ -105,12 +117,82 @@ struct Neighbourhood {
     try takeOpenReceipts(atMost: limit, shop: shop, own: own, sales, rules: rules)
   }
 
+  /// Gives each transaction what is known of its purchase.
+  private mutating func foldPurchases(hiding isHidden: (Instant) -> Bool = { _ in false }) {
+    let known = records.values.flatMap(\.self)
+    sharedPurchases = Set(Dictionary(grouping: known) { $0.purchaseKey }.lazy.filter { $1.count > 1 }.map(\.key))
+    if sharedPurchases.isEmpty { return }
+    let folded = TransactionRecord.foldingPurchases(known, hiding: isHidden)
+    records = Dictionary(grouping: folded) { $0.transactionId }
+  }
+
+  /// Notes which receipts were read, and which orders they were sent for.
   private mutating func note(_ proofs: [Proof]) {
     receiptIds.formUnion(proofs.lazy.map(\.receipt.receiptId).filter { !$0.isEmpty })
     ordersBeside.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
   }
 
-  private static func ofSameSales(
+  /// Notes what could link orders to transactions without a receipt.
+  private mutating func takeLinks(of group: OrderGroup) {
+    if group.isRepeated { return }
+    LinkHolder.forEach(of: group.row, hasReceipts: !group.proofs.isEmpty) { link, holder in
+      linkHolders[link, default: []].append(holder)
+    }
+  }
+
+  /// IDs of transactions that orders could be linked to without a receipt.
+  private static func linked(
+    to groups: [OrderGroup], own: borrowing BlockingConnection
+  ) throws -> Set<Identifier> {
+    var (tokens, originals): (Set<Identifier>, Set<Identifier>) = ([], [])
+    for group in groups where !group.isRepeated {
+      LinkHolder.forEach(of: group.row, hasReceipts: !group.proofs.isEmpty) { link, _ in
+        switch link {
+        case .token(let token): tokens.insert(Identifier(token))
+        case .subscription(let original): originals.insert(original)
+        }
+      }
+    }
+    var ids: Set<Identifier> = []
+    func take(_ condition: String, _ keys: Set<Identifier>) throws {
+      if keys.isEmpty { return }
+      var rows = try own.copyOut(
+        "SELECT t.transaction_id FROM night_audit.transactions t WHERE \(condition) IN (SELECT id FROM ids)", ids: keys)
+      while try rows.advance() { ids.insert(try rows.id(0)) }
+    }
+    try take("replace(lower(t.app_account_token), '-', '') COLLATE \"C\"", tokens)
+    try take("t.expires_at IS NOT NULL AND t.original_transaction_id", originals)
+    return ids
+  }
+
+  /// Orders that could be linked to some transactions without a receipt.
+  private static func orders(
+    linkedTo records: [TransactionRecord], shop: borrowing BlockingConnection, _ sales: SalesRows, _ rules: Rules
+  ) throws -> Set<Identifier> {
+    var (tokens, originals): (Set<String>, Set<Identifier>) = ([], [])
+    for record in records {
+      if case .says(.some(let token)) = record.appAccountToken { tokens.insert(AccountToken.spelling(token)) }
+      if record.expiresDate != nil, let original = record.originalTransactionId { originals.insert(original) }
+    }
+    var ids: Set<Identifier> = []
+    if !originals.isEmpty {
+      var stating = try shop.copyOut(
+        """
+        SELECT o.order_id::text FROM \(sales.schema).orders o
+        WHERE \(SalesRows.statedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+          AND \(try sales.isKnown("o.created_at"))
+        """, ids: originals)
+      while try stating.advance() { ids.insert(try stating.id(0)) }
+    }
+    if tokens.isEmpty { return ids }
+    let holders = try OrderRow.holding(tokens, shop: shop, sales, rules: rules)
+    return ids.union(
+      holders.filter { holder in records.contains { LinkHolder(holder).isLinked(to: $0, rules: rules) } }
+        .map(\.orderId))
+  }
+
+  /// Transactions of the same purchases as some are, themselves included.
+  private static func ofSamePurchases(
     _ transactionIds: Set<Identifier>, own: borrowing BlockingConnection
   ) throws -> Set<Identifier> {
     var ids = transactionIds
@@ -127,6 +209,14 @@ struct Neighbourhood {
       WHERE r.original_transaction_id IN (SELECT id FROM ids) AND \(isRestore)
       """, ids: ids)
     while try restores.advance() { ids.insert(try restores.id(0)) }
+    _ = consume restores
+    var periods = try own.copyOut(
+      """
+      SELECT s.transaction_id FROM night_audit.transactions r
+      JOIN night_audit.transactions s ON \(TransactionTable.areOnePeriod("r", "s"))
+      WHERE r.transaction_id IN (SELECT id FROM ids)
+      """, ids: transactionIds)
+    while try periods.advance() { ids.insert(try periods.id(0)) }
     return ids
   }
 
@@ -182,7 +272,7 @@ struct Neighbourhood {
     var named = try shop.copyOut(
       """
       SELECT o.order_id::text FROM \(sales.schema).orders o
-      WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+      WHERE \(SalesRows.statedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
         AND \(try sales.isKnown("o.created_at"))
       """, ids: transactionIds)
     while try named.advance() { orders.insert(try named.id(0)) }
@@ -207,10 +297,12 @@ struct Neighbourhood {
     ordersWithGoods = withGoods
     for group in groups {
       open.take(group)
+      takeLinks(of: group)
       self.groups[group.row.orderId] = group
       for mention in group.mentions { mentions[mention.transactionId, default: []].append(mention) }
     }
     for record in records { self.records[record.transactionId, default: []].append(record) }
+    foldPurchases()
   }
 
   // MARK: - Matching
@@ -230,21 +322,24 @@ struct Neighbourhood {
     var claimable: [Identifier: [TransactionRecord]] = [:]
     var contest = Contest(rules: rules)
     var isContestant: Set<Identifier> = []
-    let purchases = Dictionary(grouping: records.values.joined()) { $0.saleKey }
-    var found: [(record: TransactionRecord, candidates: Candidates, sharesSale: Bool)] = []
-    var claimants: [TransactionKey: Set<Identifier>] = [:]
+    let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
+    var found: [(transaction: ContestedTransaction, witnesses: [Identifier])] = []
+    var claimants: [PurchaseKey: Set<Identifier>] = [:]
     for record in records.values.joined() {
-      let sharesSale = (purchases[record.saleKey]?.count ?? 0) > 1
+      let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
       let candidates = Candidates(
         for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
-      found.append((record, candidates, sharesSale))
-      claimants[record.saleKey, default: []].formUnion(candidates.claimants)
+      var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
+      if let link = candidates.awaitedLink(record) { contested.take(linkHolders[link] ?? [], rules: rules) }
+      found.append((contested, candidates.witnesses))
+      claimants[record.purchaseKey, default: []].formUnion(contested.claimants)
     }
-    for (record, candidates, sharesSale) in found {
+    for (candidates, witnesses) in found {
+      let (record, sharesPurchase) = (candidates.record, candidates.sharesPurchase)
       result.claimants[record.key] = candidates.claimants
-      let ofPurchase = claimants[record.saleKey] ?? []
-      if ofPurchase.count > 1, sharesSale || candidates.claimants.count > 1 {
-        contest.add(ContestedTransaction(record, candidates, sharesSale: sharesSale))
+      let ofPurchase = claimants[record.purchaseKey] ?? []
+      if ofPurchase.count > 1, sharesPurchase || candidates.claimants.count > 1 {
+        contest.add(candidates)
         isContestant.formUnion(candidates.claimants)
         result.contested.insert(record.key)
       } else if let only = candidates.claimants.first {
@@ -256,7 +351,7 @@ struct Neighbourhood {
       } else if !candidates.awaitsDetails, ofPurchase.isEmpty {
         result.unclaimed[record.key] = .some(candidates.userId)
       }
-      if candidates.witnesses.contains(orderId) {
+      if witnesses.contains(orderId) {
         result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
       }
     }
@@ -282,9 +377,11 @@ struct Neighbourhood {
     about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
   ) -> ClaimReasoning {
     let ids = Set((mentions[record.transactionId] ?? []).compactMap { $0.order?.orderId })
+      .union(matching.claimants[record.key] ?? [])
     let claimants = ids.compactMap { id -> Claimant? in
       guard let group = groups[id], case .valid(let order) = group.row else { return nil }
-      let mentioned = Set(group.mentions.map(\.transactionId)).flatMap { records[$0] ?? [] }
+      let byToken = matching.claimants.lazy.filter { $0.value.contains(id) }.map(\.key.transactionId)
+      let mentioned = Set(group.mentions.map(\.transactionId)).union(byToken).flatMap { records[$0] ?? [] }
       var facts = OrderFacts(
         order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
         others: mentioned.filter { matching.contested.contains($0.key) })

@@ -26,6 +26,7 @@ extension SettingsLoader {
     }
     if let path = text("report.pseudonymise") { settings.pseudonyms = try pseudonyms(path) }
     settings.owners = try owners()
+    settings.journalAccounts = try journalAccounts()
   }
 
   private func pseudonyms(_ path: String) throws -> Pseudonyms {
@@ -39,6 +40,25 @@ extension SettingsLoader {
           """)
     }
     return pseudonyms
+  }
+
+  /// The ledger's account of every role: an entry has two of them.
+  private func journalAccounts() throws -> [JournalRole: String] {
+    var accounts: [JournalRole: String] = [:]
+    for role in JournalRole.allCases {
+      let key = SettingKey.journalPrefix + role.rawValue
+      guard list(key) != nil else { continue }
+      guard let text = text(key), let name = try? PeopleText.owner(text) else {
+        throw ConfigurationError(key: key, problem: "must be the name of an account on one line")
+      }
+      accounts[role] = name
+    }
+    let missing = JournalRole.allCases.filter { accounts[$0] == nil }.map(\.rawValue)
+    guard accounts.isEmpty || missing.isEmpty else {
+      throw ConfigurationError(
+        key: "journal.accounts", problem: "lacks \(missing.joined(separator: ", ")); name an account for each")
+    }
+    return accounts
   }
 
   static let ownersPrefix = "findings.owners."

@@ -48,13 +48,14 @@ package struct SettingKey: Sendable {
     SettingKey("recheck.refundWindow", "120d"), SettingKey("recheck.maxDuration", "2h"),
     SettingKey("recheck.batchSize", "1000"), SettingKey("audit.lookback", "120d"),
     SettingKey("audit.deliveryGrace", "1h"), SettingKey("audit.evidenceGrace", "1h"),
-    SettingKey("audit.notFoundGrace", "24h"), SettingKey("audit.matchWindow", "72h"),
+    SettingKey("audit.notFoundGrace", "72h"), SettingKey("audit.matchWindow", "72h"),
     SettingKey("audit.stuckAfter", "48h"), SettingKey("audit.subscriptionGrace", "16d"),
     SettingKey("audit.clockSkew", "5m"), SettingKey("audit.amountTolerance", "0"),
     SettingKey("audit.testUsers", isList: true),
     SettingKey("audit.systemicShare", "0.25"), SettingKey("audit.holdShare", "0.2"),
     SettingKey("audit.reviewWindows", isList: true), SettingKey("evidence.retention", "forever"),
-    SettingKey("report.directory", "reports"), SettingKey("report.timeZone", "UTC"),
+    SettingKey("report.directory", "reports"), SettingKey("report.link", "", .url),
+    SettingKey("report.timeZone", "UTC"),
     SettingKey("report.formats", "csv,xlsx", isList: true), SettingKey("report.retention", "forever"),
     SettingKey("report.workbookOrders", "100000"), SettingKey("report.excelLocale", "en-US"),
     SettingKey("report.pseudonymise", "", .file), SettingKey("report.deliver", isList: true),
@@ -84,8 +85,13 @@ package struct SettingKey: Sendable {
   static let ofOwners: [SettingKey] = (FindingKind.allCases.map(\.rawValue) + Severity.allCases.map(\.rawValue))
     .map { SettingKey(SettingsLoader.ownersPrefix + $0) }
 
+  static let journalPrefix = "journal.accounts."
+
+  /// The ledger's account of a role.
+  static let ofJournal: [SettingKey] = JournalRole.allCases.map { SettingKey(journalPrefix + $0.rawValue) }
+
   static func named(_ key: String) -> SettingKey? {
-    if let single = all.first(where: { $0.name == key }) { return single }
+    if let single = (all + ofJournal).first(where: { $0.name == key }) { return single }
     let parts = key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard parts.count == 3, !parts[1].isEmpty else { return nil }
     let section: [SettingKey]

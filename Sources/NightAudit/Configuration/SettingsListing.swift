@@ -16,6 +16,8 @@ package struct SettingsListing: Sendable {
     var keys = SettingKey.all + loader.ofSections()
     let owned = SettingKey.ofOwners.filter { loader.origin(of: $0) != nil }
     keys += owned.isEmpty ? [SettingKey("findings.owners")] : owned
+    let accounts = SettingKey.ofJournal.filter { loader.origin(of: $0) != nil }
+    keys += accounts.isEmpty ? [SettingKey("journal.accounts")] : accounts
     lines = keys.map { key in
       guard let origin = loader.origin(of: key), let values = loader.list(key.name) else {
         return Line(key: key.name, value: key.standard.isEmpty ? nil : key.standard, origin: "default")

@@ -130,6 +130,14 @@ package struct SettingsLoader {
   }
 
   private func refuseUnknownKeys(in name: String) throws {
+    if list("journal.accounts") != nil {
+      throw ConfigurationError(
+        key: "journal.accounts",
+        problem: """
+          is a map from \(JournalRole.allCases.map(\.rawValue).joined(separator: ", ")) to accounts; write \
+          journal.accounts.sale: "4000"
+          """)
+    }
     if list("findings.owners") != nil {
       throw ConfigurationError(
         key: "findings.owners",
@@ -226,6 +234,11 @@ package struct SettingsLoader {
     settings.clockSkew = try span("audit.clockSkew", settings.clockSkew)
     settings.amountToleranceMillionths = try millionths("audit.amountTolerance")
     settings.testUsers = list("audit.testUsers") ?? []
+    settings.reportLink = text("report.link")
+    if let link = settings.reportLink, !["http", "https"].contains(URL(string: link)?.scheme ?? "") {
+      throw ConfigurationError(
+        key: "report.link", problem: "is not a URL; write one such as https://reports.example.com/audit/")
+    }
     settings.reportDirectory = try words("report.directory") ?? settings.reportDirectory
     settings.timeZoneName = text("report.timeZone") ?? settings.timeZoneName
     guard TimeZone(identifier: settings.timeZoneName) != nil else {

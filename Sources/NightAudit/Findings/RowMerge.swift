@@ -205,6 +205,9 @@ struct RowMerge {
       let known = FindingStatus.allCases.map(\.rawValue).joined(separator: ", ")
       return refuse(row, "the status is none of \(known); choose one from the list")
     }
+    if status == .accepted, now.status != FindingStatus.accepted.rawValue {
+      return refuse(row, "an acceptance needs a limit; use night-audit findings accept --until DATE or --amount AMOUNT")
+    }
     let merged = RowMerge.merged(
       sheet: status.rawValue, now: now.status, before: before.map(\.status), isEmpty: false)
     apply(merged, row, "status", now: now.status) { _ in .status(status) }
@@ -289,10 +292,10 @@ struct RowMerge {
 
   /// Columns as a run's report shows them, from events before it and its own. An opened finding starts over.
   private static let before: String = {
-    func newest(_ column: String, or other: String = "opened") -> String {
+    func newest(_ column: String, or other: [String] = ["opened"]) -> String {
       """
       (SELECT CASE e.event WHEN '\(column)' THEN e.detail END FROM night_audit.finding_events e
-       WHERE e.finding_id = f.finding_id AND e.event IN ('\(column)', '\(other)', 'opened')
+       WHERE e.finding_id = f.finding_id AND e.event IN ('\(column)', \(other.map { "'\($0)'" }.joined(separator: ", ")), 'opened')
          AND CASE WHEN $3::bigint IS NULL
            THEN e.recorded_at < $4::timestamptz OR e.run_id IS NOT NULL AND e.as_of <= $5::timestamptz
            ELSE e.event_id <= $3::bigint OR e.run_id = $2::uuid END
@@ -300,7 +303,7 @@ struct RowMerge {
       """
     }
     return """
-      SELECT f.finding_id, coalesce(\(newest("status", or: "reopened")), 'open'), \(newest("owner")),
+      SELECT f.finding_id, coalesce(\(newest("status", or: ["reopened", "returned"])), 'open'), \(newest("owner")),
         \(newest("remark")), \(newest("due"))
       FROM night_audit.findings f WHERE f.finding_id = ANY ($1)
       """

@@ -9,7 +9,7 @@ extension TieOutReport {
   /// Rows are read while they are written, so that memory does not grow with them.
   func supplement(databaseURL: String) -> ReportSupplement {
     let (record, periods, undecided) = (record, periods, undecidedWeeks)
-    return ReportSupplement(facts: facts, findings: findings) { finding in
+    var supplement = ReportSupplement(facts: facts, findings: findings) { finding in
       guard let undecided, let product = finding.productId else { return true }
       return undecided.contains { Subject.product(product, weekOf: $0.description) == finding.subject }
     } write: { report in
@@ -27,6 +27,26 @@ extension TieOutReport {
       }
       for period in periods { try report.write(settlement: SettlementLine(period)) }
     }
+    supplement.postings = periods.flatMap(\.postings)
+    return supplement
+  }
+}
+
+extension TieOutTable.Period {
+  /// Apple's amounts for the journal: what is whole minor units and known.
+  fileprivate var postings: [(JournalEvent, JournalPosting)] {
+    guard let currency = Currency(currency), let period = FiscalCalendar.period(named: name) else { return [] }
+    let subject = Identifier("\(name) \(currency)")
+    func posting(
+      _ kind: JournalEvent.Kind, _ amount: Millionths, _ isKnown: Bool, _ day: ReportDay
+    ) -> (JournalEvent, JournalPosting)? {
+      guard isKnown, let money = amount.money(in: currency) else { return nil }
+      return (JournalEvent(kind, subject), JournalPosting(amount: money, day: day.description))
+    }
+    return [
+      posting(.commission, line.commission, hasSales && line.isTaxKnown, period.last),
+      posting(.payout, line.settled, true, period.paymentDay),
+    ].compactMap(\.self)
   }
 }
 
@@ -53,6 +73,8 @@ extension SettlementLine {
       figures: [
         told(line.salesProceeds), told(line.openAtEnd), line.settledFromBefore.figure(digits: digits),
         told(line.neverCollected), line.settled.figure(digits: digits), told(line.difference),
+        line.isGrossKnown ? told(line.gross) : nil, line.isTaxKnown ? told(line.commission) : nil,
+        line.isTaxKnown ? told(.zero) : nil,
       ])
   }
 }

@@ -19,6 +19,8 @@ package struct ReportSender: Sendable {
 
   private let passwords: [String: Secret]
   private let stop: StopSignal
+  /// The URL under which the report directory can be opened.
+  private let link: String?
 
   private static let commandLimit = Duration.seconds(600)
   /// Limit for all transfers to one target; curl's configuration limits each of them.
@@ -27,7 +29,8 @@ package struct ReportSender: Sendable {
   static let largestAttachment = 18_000_000
 
   /// Reads the secrets of all targets, before a run starts. Throws `ConfigurationError`.
-  package init(_ targets: [DispatchTarget], stop: StopSignal) throws {
+  package init(_ targets: [DispatchTarget], link: String? = nil, stop: StopSignal) throws {
+    self.link = link
     var passwords: [String: Secret] = [:]
     for target in targets {
       for (key, path) in target.secretFiles {
@@ -87,7 +90,10 @@ package struct ReportSender: Sendable {
       (report.size(of: name) ?? .max) <= ReportSender.largestAttachment ? name : nil
     }
     let place = "\(ProcessInfo.processInfo.hostName):\(report.directory)"
-    let mail = SummaryMail(summary, folder: place, attachment: workbook)
+    let folder = report.directory.split(separator: "/").last.map(String.init) ?? ""
+    let mail = SummaryMail(
+      summary, folder: place, attachment: workbook,
+      link: link.map { "\($0)\($0.hasSuffix("/") ? "" : "/")\(folder)/" })
     return CurlConfiguration.Message(
       subject: mail.subject, text: mail.body.text, html: mail.body.html, date: ReportSender.mailDate(now),
       messageId: ReportSender.messageId(String(report.digest.prefix(32)), from: from, to: target),

@@ -28,6 +28,8 @@ enum Glossary {
     case .orphanDelivery: "A delivery without an order, or for one that does not exist."
     case .quantityMismatch: "The payment is for another number of units than the order's."
     case .amountMismatch: "Apple's recorded price is not the order's, and no offer explains it."
+    case .unclaimedRedemption: "Apple gave a product for nothing, for an offer or a code, and no order claims it."
+    case .transactionIdMismatch: "The order states another transaction ID than its own proof contains."
     case .currencyMismatch: "The payment and the order are in different currencies. Amounts are not converted."
     case .familySharedSale: "Access through Family Sharing booked as a sale: nobody paid for it here."
     case .restoredAsSale: "A restored purchase booked as a new sale: no money moved."

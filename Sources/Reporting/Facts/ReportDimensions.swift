@@ -1,20 +1,21 @@
 import Foundation
 import Reconciliation
 
-struct ReportDimensions {
+/// Derives the app name and the business day of a row.
+package struct ReportDimensions {
   private let apps: [String: String]
   private let onlyApp: String?
   private var clock: LocalClock
   private var last: (day: Int64, text: String)?
 
-  init(apps: [String: String], timeZone: TimeZone) {
+  package init(apps: [String: String], timeZone: TimeZone) {
     self.apps = apps
     onlyApp = apps.count == 1 ? apps.values.first : nil
     clock = LocalClock(timeZone: timeZone)
   }
 
-  /// Without a bundle ID the only configured app counts.
-  func app(_ bundleId: String?) -> String? { bundleId.map { apps[$0] } ?? onlyApp }
+  /// The configured name; without a bundle ID that of the only configured app.
+  package func app(_ bundleId: String?) -> String? { bundleId.map { apps[$0] } ?? onlyApp }
 
   func app(_ bundleId: BorrowedText?) -> String? {
     guard let bundleId else { return onlyApp }
@@ -22,7 +23,8 @@ struct ReportDimensions {
     return nil
   }
 
-  mutating func businessDay(of instant: Instant) -> String {
+  /// The day in the zone, `2026-11-19`.
+  package mutating func businessDay(of instant: Instant) -> String {
     let day = CivilTime(seconds: clock.localSeconds(instant)).day
     if let last, last.day == day { return last.text }
     let text = CivilDate(daysSince1970: day).text

@@ -22,12 +22,14 @@ package struct ReportedFinding: Sendable {
   package var finding: Finding
   /// As-of of the run that found it first.
   package var firstSeen: Instant
-  /// `open`, `acknowledged` or `closed`.
+  /// `open`, `acknowledged`, `accepted` or `closed`.
   package var status: String
   package var owner: String?
   package var remark: String?
   /// The day by which people want it settled, such as `2026-12-01`.
   package var due: String?
+  /// The acceptance that has ended with this run.
+  package var endedAcceptance: String?
   /// The steps of the decision in the sentences of `explain`; only for critical findings.
   package var explanation: [String] = []
 
@@ -46,6 +48,16 @@ package struct ReportedFinding: Sendable {
 }
 
 extension ReportedFinding {
+  /// One line for people: `Paid, not delivered, order o1, 4.99 USD: Deliver the goods …`.
+  package var line: String {
+    let subject = finding.orderId.map { "order \($0)" } ?? finding.subject.id.text
+    let money =
+      finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
+      ?? (finding.isStakeUnknown ? "amount unknown" : nil)
+    return [finding.kind.title, subject, money].compactMap(\.self).joined(separator: ", ") + ": "
+      + finding.suggestedAction
+  }
+
   /// Replaces a remark that names a user where users are pseudonyms. An import ignores it unchanged.
   package static let withheldRemark = "(not shown: it names a user)"
 

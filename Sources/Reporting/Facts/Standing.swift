@@ -5,6 +5,7 @@ package struct OrderStanding: Hashable, Sendable {
   package enum Ground: Hashable, Sendable {
     case broken
     case paid
+    case nothingToPay
     case reversed
     case unpaid(PaymentReason)
     case unconfirmed(PaymentReason)
@@ -27,6 +28,7 @@ package struct OrderStanding: Hashable, Sendable {
     let goods = deliveredAt.map { ", delivered \($0.text)" } ?? ", and no goods are with the user"
     switch ground {
     case .broken: return "its row breaks the contract of the sales tables"
+    case .nothingToPay: return "nothing was to be paid\(goods)"
     case .paid: return "Apple confirms the payment\(at(paidAt))\(goods)"
     case .reversed: return "Apple refunded it\(at(refundedAt))\(goods)"
     case .unpaid(let reason): return "it is unpaid, because \(reason.explanation)\(goods)"
@@ -41,6 +43,7 @@ extension Judgement {
       switch verdict {
       case .none: .broken
       case .paid: .paid
+      case .nothingToPay: .nothingToPay
       case .reversed: .reversed
       case .unpaid(let reason, _): .unpaid(reason)
       case .unconfirmed(let reason): .unconfirmed(reason)

@@ -27,6 +27,8 @@ extension FindingKind {
     case .orphanDelivery: "Delivery without order"
     case .quantityMismatch: "Quantity mismatch"
     case .amountMismatch: "Amount mismatch"
+    case .unclaimedRedemption: "Redeemed code without order"
+    case .transactionIdMismatch: "Transaction ID mismatch"
     case .currencyMismatch: "Currency mismatch"
     case .familySharedSale: "Family Sharing booked as sale"
     case .restoredAsSale: "Restore booked as sale"

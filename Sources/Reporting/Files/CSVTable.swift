@@ -132,6 +132,9 @@ struct CSVFiles {
   let users: CSVTable<UserLine>
   let amounts: CSVTable<PricePointLine>
   let refunds: CSVTable<RefundRow>
+  let refundRequests: CSVTable<RefundRequestRow>
+  let journal: CSVTable<JournalLine>?
+  let stripeImport: CSVTable<StripeImportLine>?
   let sandbox: CSVTable<SandboxRow>
   let receipts: CSVTable<ReceiptLine>
   let orders: CSVTable<OrderLine>
@@ -145,6 +148,9 @@ struct CSVFiles {
     users = try CSVTable(options)
     amounts = try CSVTable(options)
     refunds = try CSVTable(options)
+    refundRequests = try CSVTable(options)
+    journal = options.hasJournal ? try CSVTable(options) : nil
+    stripeImport = options.formats.contains(.stripeImport) ? try CSVTable(options) : nil
     sandbox = try CSVTable(options)
     receipts = try CSVTable(options)
     orders = try CSVTable(options)
@@ -152,8 +158,9 @@ struct CSVFiles {
 
   func finish() throws(ReportError) -> [ReportFile] {
     try findings.finish() + changes.finish() + (tieOut?.finish() ?? []) + (settlement?.finish() ?? [])
-      + products.finish() + users.finish() + amounts.finish() + refunds.finish() + sandbox.finish()
-      + receipts.finish() + orders.finish()
+      + products.finish() + users.finish() + amounts.finish() + refunds.finish() + refundRequests.finish()
+      + (journal?.finish() ?? []) + (stripeImport?.finish() ?? [])
+      + sandbox.finish() + receipts.finish() + orders.finish()
   }
 }
 

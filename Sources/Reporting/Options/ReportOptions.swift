@@ -7,6 +7,8 @@ package enum ReportFormat: String, Hashable, CaseIterable, Sendable {
   /// Second files for a double click in Excel, `orders.excel.csv`. Implies ``csv``.
   case csvExcel = "csv-excel"
   case xlsx
+  /// The general import of Stripe Revenue Recognition, `stripe-import.csv`. It implies ``csv``.
+  case stripeImport = "stripe-import"
 }
 
 /// The place of a report, and the facts that are known before its first row.
@@ -34,6 +36,9 @@ package struct ReportOptions: Sendable {
 
   package var hasTieOut = false
 
+  /// True if `journal.accounts` is configured.
+  package var hasJournal = false
+
   package init(
     directory: String, period: ReportPeriod, formats: Set<ReportFormat>, timeZone: TimeZone, asOf: Instant,
     apps: [String],
@@ -55,10 +60,10 @@ package struct ReportOptions: Sendable {
 
   var dimensions: ReportDimensions { ReportDimensions(apps: appNames, timeZone: timeZone) }
 
-  var hasFiles: Bool { formats.contains(.csv) || formats.contains(.csvExcel) }
+  var hasFiles: Bool { !formats.isDisjoint(with: [.csv, .csvExcel, .stripeImport]) }
 
   /// True if there is an HTML page: always, unless only CSV is wanted.
-  var hasPage: Bool { formats != [.csv] }
+  var hasPage: Bool { !formats.isSubset(of: [.csv, .stripeImport]) }
 
   /// True if the sheet of orders has all of them, false if only those with findings.
   var listsAllOrders: Bool { ordersInPeriod <= workbookOrders }

@@ -22,8 +22,8 @@ struct ReportPage {
     rows.append(Row(finding, pseudonyms: options.pseudonyms))
   }
 
-  func encoded(totals: Totals, summary: SummaryFacts) throws(ReportError) -> [UInt8] {
-    try Template.page.render(Page(self, totals, summary))
+  func encoded(totals: Totals, summary: SummaryFacts, control: [ControlTotal]) throws(ReportError) -> [UInt8] {
+    try Template.page.render(Page(self, totals, summary, control))
   }
 
   // MARK: - Content of the template
@@ -92,6 +92,23 @@ struct ReportPage {
     var word: String
     var name: String
     var count: Int
+    var severity: String
+    var money: [String]
+  }
+
+  private struct Adjusted {
+    var name: String
+    var day: String
+    var currency: String
+    var reported: String
+    var now: String
+  }
+
+  private struct Control {
+    var name: String
+    var left: String
+    var right: String
+    var result: String
   }
 
   /// Returns its values by name, because reflection is too slow for two thousand rows of twenty values.
@@ -106,6 +123,10 @@ struct ReportPage {
     var stake: String
     var stakeNumber: String
     var days: String
+    var status: String
+    var owner: String
+    var due: String
+    var isNew: Bool
     var reason: String
     var action: String
     var hasDetails: Bool
@@ -117,7 +138,8 @@ struct ReportPage {
       "severity": { $0.severity }, "severityRank": { $0.severityRank }, "kind": { $0.kind },
       "kindName": { $0.kindName },
       "order": { $0.order }, "user": { $0.user }, "currency": { $0.currency }, "stake": { $0.stake },
-      "stakeNumber": { $0.stakeNumber }, "days": { $0.days }, "reason": { $0.reason }, "action": { $0.action },
+      "stakeNumber": { $0.stakeNumber }, "days": { $0.days }, "status": { $0.status }, "owner": { $0.owner },
+      "due": { $0.due }, "isNew": { $0.isNew }, "reason": { $0.reason }, "action": { $0.action },
       "hasDetails": { $0.hasDetails }, "hasExplanation": { $0.hasExplanation }, "explanation": { $0.explanation },
       "facts": { $0.facts },
     ]
@@ -138,6 +160,8 @@ struct ReportPage {
         finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
         ?? (finding.isStakeUnknown ? "unknown" : "")
       days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
+      (status, owner, due) = (reported.status, reported.owner ?? "", reported.due ?? "")
+      isNew = reported.firstSeen >= line.asOf
       reason = finding.reason.text
       action = finding.suggestedAction
       explanation = reported.explanation
@@ -149,7 +173,7 @@ struct ReportPage {
         ("Amount", finding.amount.map { "\($0.decimalText) \($0.currency)" }),
         ("Date", finding.occurredAt?.text), ("Paid", finding.paidAt?.text),
         ("Delivered", finding.deliveredAt?.text), ("First seen", reported.firstSeen.text),
-        ("Status", reported.status), ("Owner", reported.owner), ("Due", reported.due), ("Remark", reported.remark),
+        ("Remark", reported.remark),
         ("Finding", reported.findingId),
       ]
       facts = all.compactMap { name, value in value.map { ["name": name, "value": $0] } }
@@ -182,6 +206,17 @@ struct ReportPage {
     let hasUnknown: Bool
     let unknown: Int
     let tieOut: TieOut?
+    let hasKinds: Bool
+    let hasAdjustments: Bool
+    let adjustments: [Adjusted]
+    let hasSettlement: Bool
+    let settlement: [TieOutFacts.Proceeds]
+    let controlText: String
+    let controls: [Control]
+    let hasNotChecked: Bool
+    let notChecked: [String]
+    let owners: [String]
+    let statuses: [String]
     let hasChanges: Bool
     let changes: [String]
     let ages: [Age]
@@ -193,9 +228,8 @@ struct ReportPage {
     let stakeCurrencies: [String]
     let shownText: String
     let findings: [Row]
-    let notChecked: String
 
-    init(_ page: ReportPage, _ totals: Totals, _ summary: SummaryFacts) {
+    init(_ page: ReportPage, _ totals: Totals, _ summary: SummaryFacts, _ control: [ControlTotal]) {
       let options = page.options
       days = summary.days
       title = "App Store night audit \(days)"
@@ -253,8 +287,28 @@ struct ReportPage {
       hasFindings = !findings.isEmpty
       severities = Severity.allCases.map(\.rawValue).filter { word in page.rows.contains { $0.severity == word } }
       kinds = open.openKinds.map { kind in
-        Kind(word: kind.rawValue, name: kind.title, count: open.byKind[kind]?.findings ?? 0)
+        let stake = open.byKind[kind] ?? Stake()
+        return Kind(
+          word: kind.rawValue, name: kind.title, count: stake.findings, severity: open.severityWords(of: kind),
+          money: stake.shown)
       }
+      hasKinds = !kinds.isEmpty
+      adjustments = summary.adjustments.prefix(60).map { adjustment in
+        let currency = adjustment.bucket.currency
+        func words(_ sum: DayTotals.Sum) -> String { "\(sum.orders) · \(currency.shown(sum.minorUnits))" }
+        return Adjusted(
+          name: adjustment.bucket.disposition.title, day: adjustment.day, currency: currency.code,
+          reported: words(adjustment.reported), now: words(adjustment.now))
+      }
+      hasAdjustments = !adjustments.isEmpty
+      settlement = summary.tieOut?.proceeds ?? []
+      hasSettlement = !settlement.isEmpty
+      controls = control.map {
+        Control(name: $0.name, left: $0.left, right: $0.right, result: $0.isBalanced ? "balanced" : "NOT BALANCED")
+      }
+      controlText = "\(control.filter(\.isBalanced).count) of \(control.count) controls agree."
+      owners = Set(page.rows.map(\.owner)).subtracting([""]).sorted()
+      statuses = FindingStatus.allCases.map(\.rawValue).filter { word in page.rows.contains { $0.status == word } }
       stakeCurrencies = Set(page.rows.map(\.currency)).subtracting([""]).sorted()
       shownText =
         open.closing > findings.count
@@ -264,7 +318,8 @@ struct ReportPage {
       let unseen = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
         "Not checked for \(app) (not available through its channel): \(kinds.map(\.title).joined(separator: ", "))."
       }
-      notChecked = (summary.unusual.map(\.words) + unseen + summary.notAskedWords).joined(separator: " ")
+      notChecked = summary.unusual.map(\.words) + unseen + summary.notAskedWords
+      hasNotChecked = !notChecked.isEmpty
     }
 
     private static func hash(_ content: [UInt8]) -> String {

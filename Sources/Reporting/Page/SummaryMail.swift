@@ -5,9 +5,13 @@ package struct SummaryMail {
   private let summary: SummaryDocument
   private let folder: String
   private let attachment: String?
+  private let link: String?
 
-  /// - Parameter attachment: the workbook's name; nil if it is not attached.
-  package init(_ summary: SummaryDocument, folder: String, attachment: String?) {
+  /// - Parameters:
+  ///   - attachment: the workbook's name; nil if it is not attached.
+  ///   - link: the URL of the report's folder (`report.link`).
+  package init(_ summary: SummaryDocument, folder: String, attachment: String?, link: String? = nil) {
+    self.link = link
     self.summary = summary
     self.folder = folder
     self.attachment = attachment
@@ -51,6 +55,7 @@ package struct SummaryMail {
       return (kind.title, severities.count == 1 ? "\(count) \(words)" : words)
     }
     return [
+      Section(title: "What to do first", lines: summary.first.isEmpty ? ["No finding is open."] : summary.first),
       Section(
         title: "Orders",
         rows: [
@@ -105,7 +110,7 @@ package struct SummaryMail {
   private var closing: [String] {
     [
       attachment.map { "The workbook is attached: \($0)." } ?? "The workbook is not attached; it is with the report.",
-      "The whole report is in \(folder).",
+      link.map { "Open the report: \($0)" } ?? "The whole report is in \(folder).",
       "Amounts are customer amounts as the shop recorded them: not Apple's proceeds, and not for revenue recognition.",
     ]
   }

@@ -12,12 +12,14 @@
   const filter = () => {
     const words = field("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     const severity = field("severity").value, kind = field("kind").value, currency = field("currency").value;
+    const status = field("status").value, owner = field("owner").value, fresh = field("new").value;
     const least = field("amount").value === "" ? null : Number(field("amount").value);
     let shown = 0;
     for (const row of rows) {
       const data = row.dataset;
       const fits = (!severity || data.word === severity) && (!kind || data.kind === kind)
-        && (!currency || data.currency === currency)
+        && (!currency || data.currency === currency) && (!status || data.status === status)
+        && (!owner || data.owner === (owner === "-" ? "" : owner)) && (!fresh || data.new === fresh)
         && (least === null || (data.stake !== "" && Number(data.stake) >= least))
         && words.every(word => texts.get(row).includes(word));
       row.hidden = !fits;
@@ -25,9 +27,10 @@
     }
     count.textContent = shown === rows.length ? whole : shown + " of " + rows.length + " shown. " + whole;
   };
-  const order = { severity: 1, kind: 1, user: 1, stake: -1, days: -1 };
+  const order = { severity: 1, kind: 1, user: 1, stake: -1, days: -1, due: 1 };
   const value = (row, key) => {
     const text = row.dataset[key];
+    if (key === "due") return text === "" ? null : text;
     return key === "kind" || key === "user" ? text : text === "" ? null : Number(text);
   };
   const sort = button => {

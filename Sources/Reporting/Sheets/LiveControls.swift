@@ -41,6 +41,16 @@ struct SummaryCells {
   var firstDay: CellReference?
   var lastDay: CellReference?
   var closing: [Currency: CellReference] = [:]
+  /// The currencies of the journal.
+  var journal: [Currency: CellReference] = [:]
+}
+
+extension TableFormulas {
+  /// The sum of a column of the journal in the currency that a cell names.
+  func journal(_ column: String, _ currency: Currency, _ code: CellReference) -> LiveFigure {
+    let units = self[.journal].map { $0.totals.units(of: currency.code, column: $0.position(of: column)) }
+    return LiveFigure(sum(.journal, column, where: [("currency", .cell(code))]), units ?? 0, currency)
+  }
 }
 
 struct MoneyTable {
@@ -77,6 +87,11 @@ struct LiveControls {
           sheets.sum(.findings, "at_stake", where: [("currency", code)]),
           facts.findings.atStake.minorUnits[currency] ?? 0, currency),
         LiveFigure("\(closing)", facts.findings.rollForward.closing(currency), currency), digits: currency.digits)
+    }
+    for (currency, code) in cells.journal.sorted(by: { $0.key < $1.key }) {
+      add(
+        "Journal \(currency): debits = credits", sheets.journal("debit", currency, code),
+        sheets.journal("credit", currency, code), digits: currency.digits)
     }
     addRows(options, sheets)
   }

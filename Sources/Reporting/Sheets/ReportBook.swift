@@ -55,6 +55,12 @@ struct ReportBook: ~Copyable {
 
   mutating func write(_ refund: RefundRow) throws(ReportError) { try sheets.refunds.add(refund, in: workbook) }
 
+  mutating func write(_ request: RefundRequestRow) throws(ReportError) {
+    try sheets.refundRequests.add(request, in: workbook)
+  }
+
+  mutating func write(_ line: JournalLine) throws(ReportError) { try sheets.journal?.add(line, in: workbook) }
+
   mutating func write(_ row: SandboxRow) throws(ReportError) { try sheets.sandbox.add(row, in: workbook) }
 
   mutating func write(_ change: ChangeRow) throws(ReportError) { try sheets.changes.add(change, in: workbook) }
@@ -97,6 +103,8 @@ private struct DataSheets {
   var users: DataSheet
   var amounts: DataSheet
   var refunds: DataSheet
+  var refundRequests: DataSheet
+  var journal: DataSheet?
   var sandbox: DataSheet
   var receipts: DataSheet
   var orders: DataSheet
@@ -116,6 +124,8 @@ private struct DataSheets {
     users = try sheet(.users, workbook)
     amounts = try sheet(.amounts, workbook)
     refunds = try sheet(.refunds, workbook)
+    refundRequests = try sheet(.refundRequests, workbook)
+    journal = options.hasJournal ? try sheet(.journal, workbook) : nil
     sandbox = try sheet(.sandbox, workbook)
     receipts = try sheet(.receipts, workbook)
     orders = try sheet(.orders, workbook)
@@ -123,7 +133,8 @@ private struct DataSheets {
 
   var all: [DataSheet] {
     [findings] + [periodFindings].compactMap(\.self) + [changes, days] + [tieOut, settlement].compactMap(\.self)
-      + [products, users, amounts, refunds, sandbox, receipts, orders]
+      + [products, users, amounts, refunds, refundRequests] + [journal].compactMap(\.self)
+      + [sandbox, receipts, orders]
   }
 
   mutating func finish() throws(SpreadsheetError) {
@@ -137,6 +148,8 @@ private struct DataSheets {
     try users.finish()
     try amounts.finish()
     try refunds.finish()
+    try refundRequests.finish()
+    try journal?.finish()
     try sandbox.finish()
     try receipts.finish()
     try orders.finish()

@@ -51,6 +51,104 @@ extension SummaryPage {
     return table
   }
 
+  /// Kinds of finding whose money at stake the shop owes to customers.
+  private static let owed: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .chargedTwice]
+
+  /// By currency: what was ordered and refunded, Apple's proceeds, and what the shop owes to customers, with its parts.
+  mutating func writeStanding(
+    _ totals: Totals, _ facts: SummaryFacts, _ sheets: TableFormulas
+  ) throws(SpreadsheetError) {
+    let (refunds, proceeds) = (sheets[.refunds], facts.tieOut?.proceeds ?? [])
+    var owed: [Currency: [FindingKind: Int128]] = [:]
+    for line in facts.findings.lines where SummaryPage.owed.contains(line.kind) {
+      if let currency = line.currency { owed[currency, default: [:]][line.kind, default: 0] += line.minorUnits }
+    }
+    let codes = Set(totals.ordered.sorted.map(\.currency.code) + proceeds.map(\.currency) + owed.keys.map(\.code))
+      .sorted()
+    if codes.isEmpty { return }
+    try heading("Sales, proceeds, and what is owed to customers")
+    let period = proceeds.first.map { "Proceeds are of Apple's fiscal period \($0.period). " }
+    try line(
+      "\(period ?? "")Owed to customers: the money at stake in open findings of these kinds; amounts unknown are not in it.",
+      formats.label, height: nil)
+    try sheet.setRow(row, height: 32)
+    try header(
+      ["", "Ordered", "Refunded", "Proceeds expected", "Proceeds paid", "Owed to customers"]
+        + SummaryPage.owed.map(\.title))
+    for code in codes {
+      let currency = Currency(code: code)
+      let digits = currency?.digits ?? 2
+      let format = formats.amount(digits: digits)
+      let word = Criterion.cell(CellReference(row: row, column: 0))
+      func number(_ units: Int128) -> Double { Money.number(units, digits: digits) }
+      try sheet.writeText(code, row: row, column: 0, format: formats.tableText)
+      let ordered = currency.flatMap { totals.ordered.minorUnits[$0] } ?? 0
+      try sheet.writeNumber(number(ordered), row: row, column: 1, format: format)
+      let refunded = refunds.map { $0.totals.units(of: code, column: $0.position(of: "amount")) } ?? 0
+      try write(
+        LiveFigure(sheets.sum(.refunds, "amount", where: [("currency", word)]), number(refunded)), column: 2, format)
+      if let line = proceeds.first(where: { $0.currency == code }) {
+        for (offset, figure) in [line.expected, line.paid].enumerated() {
+          guard let figure else { continue }
+          try sheet.writeNumber(
+            Money.number(figure.scaled, digits: figure.digits), row: row, column: 3 + offset, format: format)
+        }
+      }
+      let parts = SummaryPage.owed.map { kind in currency.flatMap { owed[$0]?[kind] } ?? 0 }
+      let cells = CellRange(rows: row...row, columns: 6...5 + parts.count)
+      try sheet.writeFormula(
+        "SUM(\(cells))", result: number(parts.reduce(0, +)), row: row, column: 5, format: format)
+      for (offset, units) in parts.enumerated() {
+        try sheet.writeNumber(number(units), row: row, column: 6 + offset, format: formats.share(digits: digits))
+      }
+      row += 1
+    }
+    row += 1
+  }
+
+  /// The highest refund rates by product and by user.
+  mutating func writeRefundRates(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    let (products, users) = facts.refundRates
+    if products.isEmpty { return }
+    try heading("Refund rates")
+    try line(
+      "Refunded share of the amounts ordered in the period, the highest first. A wave of refunds is listed above as unusual.",
+      formats.label, height: nil)
+    for (title, rates) in [("Product", products), ("User", users)] where !rates.isEmpty {
+      try header([title, "Currency", "Ordered", "Refunded", "Rate"], texts: 2)
+      for rate in rates {
+        let format = formats.amount(digits: rate.currency.digits)
+        try sheet.writeText(CellText.fitting(rate.name), row: row, column: 0, format: formats.tableText)
+        try sheet.writeText(rate.currency.code, row: row, column: 1, format: formats.tableText)
+        for (offset, units) in [rate.ordered, rate.refunded].enumerated() {
+          try sheet.writeNumber(
+            Money.number(units, digits: rate.currency.digits), row: row, column: 2 + offset, format: format)
+        }
+        try sheet.writeText(rate.words, row: row, column: 4, format: formats.tableText)
+        row += 1
+      }
+    }
+    row += 1
+  }
+
+  /// Debits and credits of the journal by currency.
+  mutating func writeJournal(_ sheets: TableFormulas) throws(SpreadsheetError) {
+    guard let journal = sheets[.journal], journal.rowCount > 0 else { return }
+    try heading("Journal")
+    try header(["", "Debits", "Credits"])
+    for currency in journal.totals.sorted.compactMap({ Currency(code: $0.currency) }) {
+      let code = CellReference(row: row, column: 0)
+      try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
+      for (offset, column) in ["debit", "credit"].enumerated() {
+        try write(
+          sheets.journal(column, currency, code), column: 1 + offset, formats.amount(digits: currency.digits))
+      }
+      figures.journal[currency] = code
+      row += 1
+    }
+    row += 1
+  }
+
   private mutating func writeRowSum(result: Double, format: CellFormat) throws(SpreadsheetError) {
     let cells = CellRange(rows: row...row, columns: 2...1 + Disposition.inMoneyTotals.count)
     try sheet.writeFormula("SUM(\(cells))", result: result, row: row, column: 1, format: format)

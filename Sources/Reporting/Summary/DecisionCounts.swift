@@ -1,13 +1,14 @@
 /// Counts of findings that people changed since the previous report, by type of change.
 package struct DecisionCounts: Hashable, Sendable {
-  /// Keys: `acknowledged`, `closed`, `open`, `owner`, `due`, `remark`.
+  /// Keys: `acknowledged`, `accepted`, `closed`, `open`, `owner`, `due`, `remark`.
   package var counts: [String: Int] = [:]
 
   package init(_ counts: [String: Int] = [:]) { self.counts = counts }
 
   package var words: String {
     let titles = [
-      ("acknowledged", "acknowledged"), ("closed", "closed"), ("open", "reopened"), ("owner", "assigned"),
+      ("acknowledged", "acknowledged"), ("accepted", "accepted"), ("closed", "closed"), ("open", "reopened"),
+      ("owner", "assigned"),
       ("due", "given a due day"), ("remark", "given a remark"),
     ]
     let parts = titles.compactMap { code, title in

@@ -95,12 +95,14 @@ package struct SummaryDocument: Codable {
   var changes: Changes
   var notChecked: [String: [String]]
   var unusual: [String]
+  /// The five most urgent findings, one line each.
+  var first: [String]
   /// nil if no tie-out is configured.
   var tieOut: TieOutBlock?
 
   enum CodingKeys: String, CodingKey {
     case complete, period, configuration, orders, dispositions, findings, control, adjustments
-    case changes, unusual
+    case changes, unusual, first
     case notChecked = "not_checked"
     case tieOut = "tie_out"
     case incompleteReasons = "incomplete_reasons"
@@ -127,6 +129,7 @@ package struct SummaryDocument: Codable {
     tieOut = summary.tieOut.map { TieOutBlock($0) }
     notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
     unusual = summary.unusual.map(\.words)
+    first = summary.first.map(\.line)
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
     changes = Changes(
       since: summary.changes.since?.text, sinceComplete: summary.changes.isSinceComplete,

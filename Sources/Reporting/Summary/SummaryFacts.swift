@@ -27,6 +27,8 @@ package struct SummaryFacts: Sendable {
   package var notAsked: [String: Int] = [:]
   /// Findings and refunds with an unusually large share of the orders.
   package var unusual: [UnusualShare] = []
+  /// The highest refund rates, set by the report's writer.
+  var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
   /// The settings of the audit, for readers who have only the workbook.
   package var settings: [SettingWords] = []
 

@@ -39,6 +39,20 @@ package struct TieOutFacts: Sendable {
     }
   }
 
+  /// Apple's proceeds of the newest fiscal period in one currency.
+  package struct Proceeds: Hashable, Sendable {
+    package var period: String
+    package var currency: String
+    /// By the sales reports; nil: some of them are missing.
+    package var expected: Figure?
+    /// By the finance report.
+    package var paid: Figure?
+
+    package init(period: String, currency: String, expected: Figure?, paid: Figure?) {
+      (self.period, self.currency, self.expected, self.paid) = (period, currency, expected, paid)
+    }
+  }
+
   /// Apart from the night's own completeness, because reports arrive hours to weeks late.
   package var isComplete: Bool { incompleteReasons.isEmpty }
   package var incompleteReasons: [String]
@@ -51,6 +65,8 @@ package struct TieOutFacts: Sendable {
   package var unexplained: Figure
   package var days: [Day] = []
   package var revisions: [Revision] = []
+  /// By currency.
+  package var proceeds: [Proceeds] = []
   package var notes: [String] = []
 
   package init(

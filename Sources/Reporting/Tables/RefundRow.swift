@@ -17,9 +17,7 @@ package struct RefundRow: Hashable, Sendable {
   package var reason: String?
   /// nil without an order.
   package var disposition: Disposition?
-  /// The refunded purchase, if a restore contains the same payment under an ID of its own.
-  package var restoredId: Identifier?
-  /// nil for the only app.
+  /// nil: the only app.
   package var bundleId: String?
   private(set) var app: String?
 
@@ -48,20 +46,26 @@ package struct RefundRow: Hashable, Sendable {
   package init?(_ transaction: TransactionRecord, order: Order?, isFurther: Bool = false, disposition: Disposition?) {
     guard let revocation = transaction.revocation else { return nil }
     let milliPercent = revocation.isFull ? 100_000 : revocation.percentage
-    let paid = isFurther ? transaction.price ?? order?.amount : order?.amount ?? transaction.price
+    let paid = transaction.paid(order, isFurther: isFurther)
     self.init(
-      transactionId: transaction.transactionId, orderId: order?.orderId, userId: order?.userId,
+      transactionId: transaction.shownId(stated: order?.transactionId), orderId: order?.orderId, userId: order?.userId,
       productId: order?.productId ?? transaction.productId,
       refunded: paid.flatMap { paid in milliPercent.map { paid.share(milliPercent: $0) } },
       milliPercent: milliPercent, purchasedAt: transaction.purchaseDate, refundedAt: revocation.date,
       reason: revocation.reasonWord, disposition: disposition)
     bundleId = transaction.bundleId ?? order?.bundleId
-    if transaction.restoresOther { restoredId = transaction.saleKey.transactionId }
   }
 }
 
 extension RefundRow {
   mutating func place(in dimensions: ReportDimensions) { app = dimensions.app(bundleId) }
+}
+
+extension TransactionRecord {
+  /// The amount paid: Apple's price of a further payment of the order, else the order's amount where there is one.
+  func paid(_ order: Order?, isFurther: Bool) -> Money? {
+    isFurther ? price ?? order?.amount : order?.amount ?? price
+  }
 }
 
 extension Revocation {

@@ -1,9 +1,11 @@
 import Spreadsheet
 
 /// The tables of a report, in the order of their sheets. Macros and imports depend on the names.
+///
+/// `stripeImport` has a file and no sheet.
 enum ReportTable: CaseIterable {
-  case findings, periodFindings, changes, days, tieOut, settlement, products, users, amounts, refunds, sandbox,
-    receipts, orders
+  case findings, periodFindings, changes, days, tieOut, settlement, products, users, amounts, refunds, refundRequests,
+    journal, sandbox, receipts, orders, stripeImport
 
   /// The fixed properties of a table.
   struct Shape: Sendable {
@@ -54,6 +56,9 @@ enum ReportTable: CaseIterable {
     case .users: UserLine.shape
     case .amounts: PricePointLine.shape
     case .refunds: RefundRow.shape
+    case .refundRequests: RefundRequestRow.shape
+    case .journal: JournalLine.shape
+    case .stripeImport: StripeImportLine.shape
     case .sandbox: SandboxRow.shape
     case .receipts: ReceiptLine.shape
     case .orders: OrderLine.shape
@@ -71,6 +76,9 @@ enum ReportTable: CaseIterable {
     case .users: UserLine.columns.map(\.head)
     case .amounts: PricePointLine.columns.map(\.head)
     case .refunds: RefundRow.columns.map(\.head)
+    case .refundRequests: RefundRequestRow.columns.map(\.head)
+    case .journal: JournalLine.columns.map(\.head)
+    case .stripeImport: StripeImportLine.columns.map(\.head)
     case .sandbox: SandboxRow.columns.map(\.head)
     case .receipts: ReceiptLine.columns.map(\.head)
     case .orders: OrderLine.columns.map(\.head)

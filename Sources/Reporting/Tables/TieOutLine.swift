@@ -95,7 +95,8 @@ package struct SettlementLine: Sendable {
   /// Such as `2026-02`.
   package var period: String
   package var currency: String
-  /// Sales proceeds, open at end, settled from before, never collected, settled, difference; nil if unknown.
+  /// Sales proceeds, open at the end, settled from before, never collected, settled, difference, gross, commission, tax;
+  /// nil: unknown.
   package var figures: [Figure?]
 
   package init(period: String, currency: String, figures: [Figure?]) {
@@ -112,7 +113,7 @@ extension SettlementLine: TableRow {
     title: "Settlement", formulaName: "SettlementTable", fileName: "settlement.csv",
     meaning: """
       Apple's sales reports beside its finance reports, per fiscal period: sales_proceeds - open_at_end + \
-      settled_from_before - never_collected = settled + difference. Proceeds are Apple's for the fiscal period; this is no \
+      settled_from_before - never_collected = settled + difference; gross - commission - tax = sales_proceeds. Proceeds are Apple's for the fiscal period; this is no \
       revenue recognition.
       """,
     sheetNote:
@@ -127,6 +128,9 @@ extension SettlementLine: TableRow {
     ("never_collected", "In no finance report after 68 days."),
     ("settled", "What Apple settled in the period, by FINANCE_DETAIL."),
     ("difference", "What is left."),
+    ("gross", "Customer amounts of these sales. Empty: some were paid in another currency."),
+    ("commission", "gross - tax - sales_proceeds. Empty: the tax is not known."),
+    ("tax", "Tax in the customer amounts. Empty: Apple's reports do not state it."),
   ]
 
   private static let rule = " Apple's proceeds for the fiscal period, no revenue recognition."

@@ -102,7 +102,7 @@ extension ProductSides {
           price: record.priceMilliunits.map { Millionths(thousandths: $0).magnitude }, units: record.countedUnits))
     }
     guard let told = RestoredSale(record, country: country, withdrawn: withdrawn, days: days) else { return }
-    let purchase = record.saleKey.transactionId
+    let purchase = record.purchaseKey.transactionId
     if restored[purchase].map(told.isBetter) ?? true { restored[purchase] = told }
   }
 

@@ -6,11 +6,31 @@ package struct SettlementSides: Sendable {
     /// Negative for returns.
     package var units: Millionths
     package var share: Millionths
+    /// The customer amount of the units.
+    package var gross: Gross
 
-    package init(day: ReportDay, units: Millionths, share: Millionths) {
+    package init(day: ReportDay, units: Millionths, share: Millionths, gross: Gross = .inOtherCurrency) {
       self.day = day
       self.units = units
       self.share = share
+      self.gross = gross
+    }
+  }
+
+  /// The customer amount of sold units as far as a sales report states it in the currency of the proceeds.
+  package enum Gross: Hashable, Sendable {
+    /// Customers paid in another currency than Apple pays.
+    case inOtherCurrency
+    /// The price includes a tax that no report states.
+    case withTax(Millionths)
+    /// Apple's price has no tax in it.
+    case withoutTax(Millionths)
+
+    /// Storefronts whose prices are without tax: Apple adds sales tax to them.
+    private static let untaxed: Set<Identifier> = ["US"]
+
+    package init(_ amount: Millionths, country: Identifier) {
+      self = Gross.untaxed.contains(country) ? .withoutTax(amount) : .withTax(amount)
     }
   }
 
@@ -65,6 +85,25 @@ package struct ProceedsSettlement: Sendable {
     package var settledFromBefore = Millionths.zero
     package var neverCollected = Millionths.zero
     package var settled = Millionths.zero
+    /// What customers paid, as far as it is stated in this currency.
+    package var gross = Millionths.zero
+    /// Indicates that all of `gross` is stated.
+    package var isGrossKnown = true
+    /// Indicates that the tax in all of `gross` is known. It is nothing then: no report states any other tax.
+    package var isTaxKnown = true
+
+    /// `gross` less tax less proceeds. Meaningful only if `isGrossKnown` and `isTaxKnown`.
+    package var commission: Millionths { gross - salesProceeds }
+
+    fileprivate mutating func add(_ gross: SettlementSides.Gross) {
+      switch gross {
+      case .inOtherCurrency: (isGrossKnown, isTaxKnown) = (false, false)
+      case .withTax(let amount):
+        self.gross += amount
+        isTaxKnown = false
+      case .withoutTax(let amount): self.gross += amount
+      }
+    }
 
     /// `salesProceeds` - `openAtEnd` + `settledFromBefore` - `neverCollected` = `settled` + this.
     package var difference: Millionths {
@@ -90,7 +129,12 @@ package struct ProceedsSettlement: Sendable {
     var settled = sides.settled.sorted {
       ($0.transactionDay, $0.period, $0.share) < ($1.transactionDay, $1.period, $1.share)
     }
-    for sale in sold { add(worth(sale.units, sale.share), to: \.salesProceeds, of: sale.day, sides.currency) }
+    for sale in sold {
+      add(worth(sale.units, sale.share), to: \.salesProceeds, of: sale.day, sides.currency)
+      if let period = FiscalCalendar.period(containing: sale.day) {
+        lines[Key(period: period, currency: sides.currency), default: Line()].add(sale.gross)
+      }
+    }
     for row in settled {
       lines[Key(period: row.period, currency: sides.currency), default: Line()].settled += row.extended
     }

@@ -8,7 +8,7 @@ enum OurTransactions {
   struct Row {
     var bundleId: String?
     var record: TransactionRecord
-    var storefront: String?
+    /// The revocation that was taken back since.
     var withdrawn: Revocation?
   }
 
@@ -26,7 +26,8 @@ enum OurTransactions {
         t.original_purchased_at, t.expires_at, t.revocation_withdrawn_at, t.price_milliunits, t.currency, t.ownership,
         t.is_renewal, t.has_offer, t.is_upgraded, t.storefront,
         t.revoked_at, t.revocation_percentage, t.revocation_type, t.revocation_of_some_items,
-        w.revoked_at, w.revocation_percentage, w.revocation_type, w.revocation_of_some_items
+        w.revoked_at, w.revocation_percentage, w.revocation_type, w.revocation_of_some_items,
+        t.web_order_line_item_id, t.revocation_told_at, t.signed_at
       FROM night_audit.transactions t
       LEFT JOIN LATERAL (
         SELECT e.revoked_at, e.revocation_percentage, e.revocation_type, e.revocation_of_some_items
@@ -61,11 +62,32 @@ enum OurTransactions {
     contents.hasOffer = try row.optionalBool(13)
     contents.isUpgraded = try row.optionalBool(14)
     contents.revocation = try revocation(row, from: 16)
+    contents.webOrderLineItemId = try row.optionalId(24)
+    contents.revocationToldDate = try row.optionalInstant(25)
+    contents.signedDate = Instant(microseconds: try row.timestamp(26))
+    contents.details.storefront = try row.optionalText(15)
     return Row(
-      bundleId: try row.optionalText(2), record: TransactionRecord(contents), storefront: try row.optionalText(15),
+      bundleId: try row.optionalText(2), record: TransactionRecord(contents),
       withdrawn: try revocation(row, from: 20))
   }
 
+  /// Of subscription periods with several IDs one row each, with what all of its rows state.
+  static func purchases(_ rows: [Row]) -> [Row] {
+    if rows.isEmpty { return [] }
+    let folded = TransactionRecord.foldingPurchases(rows.map(\.record))
+    return rows.indices.compactMap { place in
+      let record = folded[place]
+      guard record.transactionId == record.smallestId else { return nil }
+      var row = rows[place]
+      row.record = record
+      let revocations = rows.lazy.filter { record.isOf($0.record.transactionId) }
+        .compactMap { $0.withdrawn ?? $0.record.revocation }
+      row.withdrawn = record.revocation == nil ? revocations.max { $0.date < $1.date } : nil
+      return row
+    }
+  }
+
+  /// The revocation in four columns in a row; nil: none.
   private static func revocation(
     _ row: borrowing CopyReader, from first: Int
   ) throws(PostgresError) -> Revocation? {

@@ -55,7 +55,8 @@ enum SettlementComparison {
     var settlement = ProceedsSettlement(today: reports.today, whole: whole)
     var sold = try sales.copyOut(
       """
-      SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units)
+      SELECT s.sku, s.country, s.proceeds_currency, s.sign, s.day, s.developer_proceeds, sum(s.units),
+        CASE WHEN bool_and(s.customer_currency = s.proceeds_currency) THEN sum(s.units * abs(s.customer_price)) END
       FROM night_audit.connect_sales s JOIN night_audit.connect_reports_current r USING (report_id)
       WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state = 'reported' AND \(try isProceeds)
         AND s.day >= \(first.first.number)
@@ -76,10 +77,14 @@ enum SettlementComparison {
       guard let key = keys.min() else { break }
       var sides = SettlementSides(currency: key.currency)
       while hasSold, try self.key(sold) == key {
+        var gross = SettlementSides.Gross.inOtherCurrency
+        if let amount = try sold.optionalNumeric(7) {
+          gross = SettlementSides.Gross(try Millionths(amount), country: key.country)
+        }
         sides.sold.append(
           .init(
             day: ReportDay(number: Int(try sold.int32(4))), units: try Millionths(sold.numeric(6)),
-            share: try Millionths(sold.numeric(5))))
+            share: try Millionths(sold.numeric(5)), gross: gross))
         hasSold = try sold.advance()
       }
       while hasSettled, try self.key(settled) == key {

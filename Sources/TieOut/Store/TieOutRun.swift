@@ -245,6 +245,12 @@ package struct TieOutRun: Sendable {
     for period in Set(settlement.periods.filter { !$0.hasSales }.map(\.name)).sorted() {
       notes.append("What was sold in fiscal period \(period) is not told: some of its days have no sales report")
     }
+    let untaxed = settlement.periods.filter { $0.hasSales && !$0.line.isTaxKnown }.count
+    if untaxed > 0 {
+      notes.append(
+        "\(untaxed) of \(settlement.periods.count) lines of the settlement have no commission and no tax: Apple's reports do "
+          + "not state the tax in the prices")
+    }
     if settlement.movedUnits != .zero {
       notes.append("\(settlement.movedUnits) settled units have the day before or after that of the sales report")
     }

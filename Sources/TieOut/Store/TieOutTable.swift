@@ -115,11 +115,13 @@ package enum TieOutTable {
         .numeric(isTold ? PostgresNumeric(amount) : nil)
       }
       try connection.execute(
-        "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         [
           .text(row.name), .text(row.currency.text), value(line.salesProceeds, told), value(line.openAtEnd, told),
           value(line.settledFromBefore, true), value(line.neverCollected, told), value(line.settled, true),
-          value(line.difference, told), .timestamp(asOf.microseconds),
+          value(line.difference, told), value(line.gross, told && line.isGrossKnown),
+          value(line.commission, told && line.isTaxKnown), value(.zero, told && line.isTaxKnown),
+          .timestamp(asOf.microseconds),
         ])
     }
   }
@@ -130,7 +132,8 @@ package enum TieOutTable {
   ) throws(PostgresError) -> [Period] {
     let rows = try connection.execute(
       """
-      SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled
+      SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled,
+        gross, tax
       FROM night_audit.tie_out_periods JOIN (
         SELECT fiscal_period, \(try believed(asOf)) AS as_of FROM night_audit.tie_out_periods
         GROUP BY fiscal_period) believed USING (fiscal_period, as_of)
@@ -149,6 +152,8 @@ package enum TieOutTable {
       line.settledFromBefore = try amount(4)
       line.neverCollected = try amount(5)
       line.settled = try amount(6)
+      line.gross = try amount(7)
+      (line.isGrossKnown, line.isTaxKnown) = (try !row.isNull(7), try !row.isNull(8))
       periods.append(
         Period(
           name: try row.text(0), currency: Identifier(try row.text(1)), line: line, hasSales: try !row.isNull(2)))

@@ -1,3 +1,4 @@
+import AuditStore
 import Foundation
 import Postgres
 import Reconciliation
@@ -48,6 +49,7 @@ struct UnitsComparison {
     append: (TieOutRow) throws -> Void
   ) throws -> Seen {
     var seen = Seen()
+    let shared = try TransactionTable.sharedPurchases(on: ours)
     var reports = try apple.copyOut(Self.appleQuery(coverage.days))
     var transactions = try ours.copyOut(OurTransactions.query(days))
     var hasReport = try reports.advance()
@@ -79,16 +81,26 @@ struct UnitsComparison {
         add(row, of: product, to: &sides, &strangers, &seen)
         hasReport = try reports.advance()
       }
+      var withSeveralIds: [OurTransactions.Row] = []
+      func count(_ row: OurTransactions.Row) {
+        guard let app = app(row.bundleId, product) else { return }
+        let isClaimed = claimed.contains(row.record.transactionId)
+        side(app, product, &sides) {
+          $0.add(
+            row.record, storefront: row.record.details.storefront, isClaimed: isClaimed, withdrawn: row.withdrawn,
+            days: days)
+        }
+      }
       while hasTransaction, try transactions.id(0) == product {
         let row = try OurTransactions.row(transactions)
-        let isClaimed = claimed.contains(row.record.transactionId)
-        if let app = app(row.bundleId, product) {
-          side(app, product, &sides) {
-            $0.add(row.record, storefront: row.storefront, isClaimed: isClaimed, withdrawn: row.withdrawn, days: days)
-          }
+        if row.record.expiresDate != nil, shared.contains(row.record.purchaseKey) {
+          withSeveralIds.append(row)
+        } else {
+          count(row)
         }
         hasTransaction = try transactions.advance()
       }
+      for row in OurTransactions.purchases(withSeveralIds) { count(row) }
       for (app, side) in sides.sorted(by: { $0.key < $1.key }) {
         var comparison = ProductComparison(side, coverage: coverage)
         if side.ours.contains(where: { $0.kind == .sale && coverage.isFinal($0.day) }) { seen.sellers.insert(app) }

@@ -137,7 +137,11 @@ class Job:
         if questions:
             tokens = self._spark.broadcast({row[0] for row in questions})
             holders = of(orders, frames.TOKEN_HOLDER).filter(lambda row: row[0] in tokens.value).collect()
-            told = told.union(self._spark.parallelize(of_list(self._once("tokens", questions + holders), frames.TOLD)))
+            answers = self._once("tokens", questions + holders)
+            self._keep("tokens", frames.pieces(answers))
+            told = told.union(self._spark.parallelize(of_list(answers, frames.TOLD)))
+            transactions = transactions.union(
+                self._spark.parallelize(of_list(answers, frames.CONTESTED, frames.CONTESTANT)))
         groups = of(orders, frames.GROUP).union(told)
         deliveries = stores.rows("deliveries").persist(StorageLevel.DISK_ONLY)
         matched = self._match(of, groups.union(deliveries), transactions)

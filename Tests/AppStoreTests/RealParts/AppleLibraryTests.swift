@@ -172,7 +172,7 @@ private struct LearntByUs {
     return answer.notifications.map { notification -> [String: Any] in
       [
         "uuid": notification.uuid, "type": notification.type, "subtype": notification.subtype as Any? ?? NSNull(),
-        "reason": notification.consumptionRequestReason as Any? ?? NSNull(),
+        "reason": (try? notification.transaction?.get().fact.refundRequest?.reason) as Any? ?? NSNull(),
         "transactionId": (try? notification.transaction?.get().fact.transactionId) as Any? ?? NSNull(),
       ]
     }

@@ -51,7 +51,7 @@ struct SimulatorOptionsTests {
       {"transactionId":"1","environment":"Production","bundleId":"com.example.game","productId":"gems.100",
        "type":"Consumable","quantity":2,"purchaseDate":\(start - hour),"price":1990,"currency":"EUR","orderId":"MINVOICE1",
        "storefront":"DEU","storefrontId":"143443","appTransactionId":"704897469903783919",
-       "consumptionRequestDate":\(start - 60_000),"consumptionRequestReason":"FULFILLMENT_ISSUE"},
+       "consumptionRequestDate":\(start - 60_000),"consumptionRequestReason":"FULFILLMENT_ISSUE","refundDeclinedDate":\(start - 30_000)},
       {"transactionId":"2","environment":"Production","bundleId":"com.example.game","productId":"remove.ads",
        "type":"Non-Consumable","purchaseDate":\(start - 2 * hour),"orderId":"MINVOICE1",
        "revocationDate":\(start - hour),"revocationReason":1},
@@ -274,7 +274,7 @@ struct SimulatorOptionsTests {
   @Test(
     arguments: [
       ("DID_CHANGE_RENEWAL_PREF", "UPGRADE", "4"), ("OFFER_REDEEMED", "INITIAL_BUY", "5"), ("SUBSCRIBED", nil, "3"),
-      ("CONSUMPTION_REQUEST", nil, "1"),
+      ("CONSUMPTION_REQUEST", nil, "1"), ("REFUND_DECLINED", nil, "1"),
     ] as [(String, String?, String)])
   func salesAreAnnouncedInEveryWay(type: String, subtype: String?, id: String) async throws {
     try await Self.run(Self.world()) { setting in
@@ -286,8 +286,10 @@ struct SimulatorOptionsTests {
       #expect(answer.notifications.count == 1 && answer.end == .complete)
       let fact = try #require(try notification.transaction?.get().fact)
       #expect(fact.transactionId == id)
-      let reason = type == "CONSUMPTION_REQUEST" ? "FULFILLMENT_ISSUE" : nil
-      #expect(notification.consumptionRequestReason == reason && fact.consumptionRequestReason == reason)
+      let notices: [String: RefundRequestNotice] = [
+        "CONSUMPTION_REQUEST": .requested(reason: "FULFILLMENT_ISSUE"), "REFUND_DECLINED": .declined,
+      ]
+      #expect(fact.refundRequest == notices[type])
     }
   }
 

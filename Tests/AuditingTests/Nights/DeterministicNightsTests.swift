@@ -163,7 +163,7 @@ private struct Nights {
       violate("not every order has one disposition at \(night)")
     }
     if Set(claims.map(\.key)).count != claims.count { violate("a transaction has two owners at \(night)") }
-    var paid: [TransactionKey: Identifier] = [:]
+    var paid: [PurchaseKey: Identifier] = [:]
     for order in orders where order.payment == "paid" {
       guard let sale = order.transactionId.flatMap({ shop.sale(behind: $0) }) else { continue }
       if let other = paid.updateValue(order.orderId, forKey: sale) {

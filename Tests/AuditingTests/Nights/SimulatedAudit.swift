@@ -27,15 +27,15 @@ struct SimulatedAudit {
       selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
     let horizon = Horizon(asOf: rules.asOf, clock: rules.asOf + World.moment, isOfThePast: false)
     let rows = StoredRows(world)
-    let sales = Dictionary(grouping: world.transactions) { $0.saleKey }
-    let sharedSales = Set(sales.keys.filter { sales[$0].map { $0.count > 1 } ?? false })
+    let sales = Dictionary(grouping: world.transactions) { $0.purchaseKey }
+    let sharedPurchases = Set(sales.keys.filter { sales[$0].map { $0.count > 1 } ?? false })
     let readers = try (0..<partition.readers).map { part in
       let collector = try AuditCollector(waitingIn: folder, days: [], keepsClaims: true)
       collector.openCriticals = openCriticals
       return AuditPass(
         plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [Scene.bundle], horizon: horizon),
         rows: rows.part(part, of: partition), collector: collector, temporaryDirectory: folder, stop: StopSignal(),
-        progress: PartsTests.quiet, sharedSales: sharedSales)
+        progress: PartsTests.quiet, sharedPurchases: sharedPurchases)
     }
     var counted = SalesTotals()
     for row in world.orders { counted.add(row) }
@@ -206,13 +206,15 @@ extension RowBytes {
     put(record.subscriptionStatus?.rawValue)
     put(record.subscriptionStatusDate)
     put(record.renewalDate)
-    put(record.consumptionRequestReason)
+    put(record.refundRequest?.reason)
     put(record.revocation?.isOfSomeItems)
     put(record.isUpgraded)
     put(record.signedDate)
     put(record.firstSignedDate)
     put(record.channel.rawValue)
     put(record.details.storefront)
+    put(record.refundRequest?.date)
+    put(record.refundRequest?.declinedDate)
     put(String?.none)
   }
 

@@ -16,8 +16,10 @@ extension FindingKind {
       true
     case .paidNotDelivered, .partlyDelivered, .cancelledButPaid, .orphanPayment, .chargedTwice, .deliveredAfterRefund,
       .refundReversedNotReinstated, .refundedStillDelivered, .partialRefund, .refundNotBooked, .refundOnlyHere,
-      .deliveredTwice, .orphanDelivery, .unreportedByShop, .stuckUnconfirmed, .renewalWithoutOrder, .statusMismatch,
-      .environmentMislabelled, .futureDated, .unknownProduct, .soldOutsideCatalogue, .badRow:
+      .deliveredTwice, .orphanDelivery, .unreportedByShop, .stuckUnconfirmed, .unclaimedRedemption,
+      .renewalWithoutOrder,
+      .statusMismatch, .environmentMislabelled, .transactionIdMismatch, .futureDated, .unknownProduct,
+      .soldOutsideCatalogue, .badRow:
       false
     }
   }

@@ -71,8 +71,8 @@ struct SimulatedShop {
   }
 
   /// The sale that a transaction is, or restores; nil where its id stands for several.
-  func sale(behind id: Identifier) -> TransactionKey? {
-    let sales = Set(known.world.transactions.filter { $0.transactionId == id }.map(\.saleKey))
+  func sale(behind id: Identifier) -> PurchaseKey? {
+    let sales = Set(known.world.transactions.filter { $0.transactionId == id }.map(\.purchaseKey))
     return sales.count == 1 ? sales.first : nil
   }
 

@@ -56,7 +56,8 @@ extension World {
       facts[order.orderId] = OrderFacts(
         order: order, deliveries: deliveriesByOrder[order.orderId] ?? [], receipts: own,
         lookup: lookups[order.orderId], proven: keys.compactMap { recordsByKey[$0] },
-        known: order.transactionId.flatMap { recordsById[$0] } ?? [])
+        known: (order.transactionId.flatMap { recordsById[$0] } ?? [])
+          + linkedWithoutReceipt(to: order, recordsByKey.values))
       let (awaiting, answered) = (
         own.filter { $0.isGenuine && $0.state.awaitsDetails }, own.filter { !$0.state.awaitsDetails }
       )
@@ -79,6 +80,36 @@ extension World {
         users.filter { rules.people.isSame($0, one.order.userId) }.min() ?? users.min()
     }
     return (facts, matching.claimed.union(recordsByKey.values.filter { matching.isClaimed($0) }.map(\.key)))
+  }
+
+  /// What the account token of an order or the subscription that it states links to it, without a receipt.
+  private func linkedWithoutReceipt(
+    to order: Order, _ records: some Sequence<TransactionRecord>
+  ) -> [TransactionRecord] {
+    let hasReceipts = receipts.contains { $0.orderId == order.orderId }
+    return records.filter { record in
+      guard let sold = record.saleDate, !record.isContradictory, !record.isFamilyShared,
+        record.productId == order.productId, (sold - order.createdAt).magnitude <= rules.matchWindow
+      else { return false }
+      if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
+        // Another order of the account that mentions it has a better link.
+        return order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
+          && !mentioning(record).contains { $0.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false }
+      }
+      return !hasReceipts && record.expiresDate != nil && record.originalTransactionId == order.transactionId
+        && record.transactionId != order.transactionId && mentioning(record).isEmpty
+    }
+  }
+
+  /// Orders that state the transaction, or that a receipt with it was sent for.
+  private func mentioning(_ record: TransactionRecord) -> [Order] {
+    orders.compactMap { row in
+      guard case .valid(let order) = row else { return nil }
+      let isSent = receipts.contains {
+        $0.orderId == order.orderId && $0.defect == nil && (brings[$0.receiptId] ?? []).contains(record.key)
+      }
+      return order.transactionId == record.transactionId || isSent ? order : nil
+    }
   }
 
   /// The orders as claimants, in the order of their rows.
@@ -115,7 +146,7 @@ extension World {
       guard let expiry = record.subscriptionExpiresDate ?? record.expiresDate else { continue }
       newest[subscription(record)] = max(newest[subscription(record)] ?? expiry, expiry)
     }
-    return TransactionRecord.separatingRepurchases(
+    return TransactionRecord.foldingPurchases(
       transactions.map { record in
         var record = record
         record.subscriptionExpiresDate = newest[subscription(record)]

@@ -37,7 +37,7 @@ extension SampleShop {
   var appleTransactions: [[String: Any]] {
     let unbooked = Set(known.findings.filter { $0.kind == .renewalWithoutOrder }.map(\.subject))
     let records = known.world.transactions + known.world.unseen
-    let keys = Set(records.map(\.key))
+    let purchases = Set(records.lazy.filter { !$0.restoresOther }.map(\.purchaseKey))
     let told = zip(records, known.world.appleTransactions(name: name, isFinished: false)).enumerated()
     return told.map { index, sold in
       var (record, transaction) = sold
@@ -53,7 +53,7 @@ extension SampleShop {
       // A restore is not a sale, but its original was one and may be known only from it. Unbooked renewals are missing
       // too.
       let isRestore = record.isRenewal != true && record.originalPurchaseDate != record.purchaseDate
-      let isAlone = record.isRestore && (!record.restoresOther || !keys.contains(record.saleKey))
+      let isAlone = record.isRestore && (!record.restoresOther || !purchases.contains(record.purchaseKey))
       if isRestore, isAlone, let first = record.originalPurchaseDate {
         transaction["reportedDate"] = first.milliseconds
       } else if isRestore || unbooked.contains(record.transactionId) {

@@ -82,8 +82,8 @@ extension SampleShopFiles {
         case _ where isOld:
           ReceiptPayload.transaction(
             try JSONDecoder().decode(
-              World.Transaction.self, from: JSONSerialization.data(withJSONObject: told[brought.first ?? ""] ?? [:]))
-          ) { _ in random.bytes(96) }
+              World.Transaction.self, from: JSONSerialization.data(withJSONObject: told[brought.first ?? ""] ?? [:])),
+            signature: Array(random.bytes(96)))
         case .rejected, .verified, .pending, .unanswered, .review, .notFound:
           ReceiptPayload.app(content: random.bytes(64 + 12 * brought.count))
         }

@@ -98,6 +98,7 @@ struct NotificationFeed: Sendable {
       }
     }
     if let date = transaction.consumptionRequestDate { items.append(item("CONSUMPTION_REQUEST", at: date)) }
+    if let date = transaction.refundDeclinedDate { items.append(item("REFUND_DECLINED", at: date)) }
     if let date = transaction.revocationDate {
       items.append(item(transaction.isFamilyRevocation ? "REVOKE" : "REFUND", at: date))
       if let reversed = transaction.refundReversedDate { items.append(item("REFUND_REVERSED", at: reversed)) }

@@ -89,6 +89,8 @@ struct World: Sendable {
     /// When Apple sent a consumption request, and the customer's reason.
     var consumptionRequestDate: Int64?
     var consumptionRequestReason: String?
+    /// When Apple declined the refund.
+    var refundDeclinedDate: Int64?
     var storefrontId: String?
     var appTransactionId: String?
     var billingPlanType: String?

@@ -1,0 +1,119 @@
+import Postgres
+import Reconciliation
+import Run
+import Streams
+
+/// The only reader and writer of `night_audit.journal_entries`, to which nights append.
+package enum JournalTable {
+  private static let columns = [
+    "subject", "kind", "version", "is_reversal", "posted_for", "event_day", "currency", "amount", "app",
+    "transaction_id", "service_from", "service_until",
+  ]
+
+  private static let selected = """
+    subject, kind, version, is_reversal, posted_for::text, event_day::text, currency, amount, app, transaction_id,
+    service_from::text, service_until::text
+    """
+
+  /// The first business day of the journal; nil: no earlier night has posted.
+  package static func firstDay(
+    before asOf: Instant, on connection: borrowing BlockingConnection
+  ) throws(PostgresError) -> String? {
+    try connection.execute(
+      "SELECT min(posted_for)::text FROM night_audit.journal_entries WHERE as_of < $1",
+      [.timestamp(asOf.microseconds)]
+    ).single().optionalText(0)
+  }
+
+  /// The newest entry of each event of the kinds, in the order of events.
+  ///
+  /// - Parameter day: events of earlier days are left out.
+  package static func newest(
+    of kinds: [JournalEvent.Kind], since day: String, before asOf: Instant
+  ) throws(PostgresError) -> String {
+    var words: [String] = []
+    for kind in kinds { words.append(try PostgresLiteral.text(kind.rawValue)) }
+    return """
+      SELECT DISTINCT ON (subject, kind) \(selected) FROM night_audit.journal_entries
+      WHERE kind IN (\(words.joined(separator: ", "))) AND event_day >= \(try PostgresLiteral.text(day))::date
+        AND as_of < \(asOf.sqlText)
+      ORDER BY subject, kind, version DESC, is_reversal DESC
+      """
+  }
+
+  /// The entries that are posted for a range of days.
+  ///
+  /// - Parameter isReplacing: whether a night of this as-of posts its own instead of those that are there.
+  package static func posted(
+    for days: ClosedRange<String>, asOf: Instant, isReplacing: Bool
+  ) throws(PostgresError) -> String {
+    """
+    SELECT \(selected) FROM night_audit.journal_entries
+    WHERE posted_for BETWEEN \(try PostgresLiteral.text(days.lowerBound))::date
+        AND \(try PostgresLiteral.text(days.upperBound))::date
+      AND as_of \(isReplacing ? "<" : "<=") \(asOf.sqlText)
+    ORDER BY subject, kind, version, is_reversal
+    """
+  }
+
+  /// The entry in a row of these queries; nil for a kind or a currency that this program does not know.
+  package static func entry(_ row: borrowing CopyReader) throws(PostgresError) -> JournalEntry? {
+    guard let kind = JournalEvent.Kind(rawValue: try row.text(1)), let currency = Currency(code: try row.text(6)),
+      let units = try? row.optionalNumeric(7)?.scaledInt64(decimals: Int(currency.digits))
+    else { return nil }
+    var posting = JournalPosting(
+      amount: Money(minorUnits: units, currency: currency), day: try row.text(5), app: try row.optionalText(8),
+      transactionId: try row.optionalId(9))
+    if let from = try row.optionalText(10), let until = try row.optionalText(11), from <= until {
+      posting.service = from...until
+    }
+    return JournalEntry(
+      event: JournalEvent(kind, try row.id(0)), posting: posting, version: try row.int32(2),
+      isReversal: try row.bool(3), postedFor: try row.text(4))
+  }
+
+  /// Appends the entries of a night. Entries of an earlier run of the same as-of give way.
+  ///
+  /// - Parameter next: the next entry; nil after the last.
+  package static func append(
+    _ record: RunRecord, on connection: borrowing BlockingConnection, next: () throws -> JournalEntry?
+  ) throws {
+    try connection.execute(
+      """
+      DELETE FROM night_audit.journal_entries
+      WHERE run_id IN (SELECT run_id FROM night_audit.runs WHERE as_of = $1)
+      """, [.timestamp(record.asOf.microseconds)])
+    // COPY takes dates as text through a table without types of its own.
+    try connection.executeScript(
+      """
+      CREATE TEMPORARY TABLE posting (subject text, kind text, version text, is_reversal boolean, posted_for text,
+        event_day text, currency text, amount numeric, app text, transaction_id text, service_from text,
+        service_until text) ON COMMIT DROP
+      """)
+    _ = try connection.copyIn(into: try PostgresIdentifier("posting"), columns: columns) { writer in
+      while let entry = try next() {
+        let posting = entry.posting
+        try writer.row { row throws(PostgresError) in
+          try row.text(entry.event.subject.text)
+          try row.text(entry.event.kind.rawValue)
+          try row.text(String(entry.version))
+          try row.bool(entry.isReversal)
+          try row.text(entry.postedFor)
+          try row.text(posting.day)
+          try row.text(posting.amount.currency.code)
+          try row.numeric(posting.amount.minorUnits, decimals: Int(posting.amount.currency.digits))
+          try row.text(posting.app)
+          try row.text(posting.transactionId?.text)
+          try row.text(posting.service?.lowerBound)
+          try row.text(posting.service?.upperBound)
+        }
+      }
+    }
+    try connection.execute(
+      """
+      INSERT INTO night_audit.journal_entries (\(columns.joined(separator: ", ")), run_id, as_of)
+      SELECT subject, kind, version::integer, is_reversal, posted_for::date, event_day::date, currency, amount, app, transaction_id,
+        service_from::date, service_until::date, $2::uuid, $1 FROM posting
+      """, [.timestamp(record.asOf.microseconds), .text(record.runId)])
+  }
+}

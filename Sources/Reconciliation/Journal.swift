@@ -1,0 +1,180 @@
+/// A role in the journal, which `journal.accounts` maps to an account of the ledger.
+public enum JournalRole: String, Hashable, CaseIterable, Sendable {
+  case sale, refund, adjustment, commission, tax, payout, receivable
+}
+
+/// A thing that the ledger holds at most once.
+public struct JournalEvent: Hashable, Comparable, Sendable {
+  public enum Kind: String, Hashable, CaseIterable, Sendable {
+    case sale, refund, commission, tax, payout
+
+    /// The account beside the receivable, on which side it grows.
+    var side: (role: JournalRole, isDebit: Bool) {
+      switch self {
+      case .sale: (.sale, false)
+      case .refund: (.refund, true)
+      case .commission: (.commission, true)
+      case .tax: (.tax, true)
+      case .payout: (.payout, true)
+      }
+    }
+
+    /// True if an entry for a later business day than the event's is a prior-period adjustment.
+    var adjustsPriorPeriods: Bool {
+      switch self {
+      case .sale, .refund: true
+      case .commission, .tax, .payout: false
+      }
+    }
+  }
+
+  public var kind: Kind
+  /// The order's ID; of Apple's amounts the fiscal period and the currency, `2026-02 USD`.
+  public var subject: Identifier
+
+  public init(_ kind: Kind, _ subject: Identifier) { (self.kind, self.subject) = (kind, subject) }
+
+  public static func < (left: JournalEvent, right: JournalEvent) -> Bool {
+    (left.subject, left.kind.rawValue) < (right.subject, right.kind.rawValue)
+  }
+}
+
+/// What the ledger has to hold about an event.
+public struct JournalPosting: Hashable, Sendable {
+  public var amount: Money
+  /// The business day of the event, `2026-11-19`.
+  public var day: String
+  /// The configured name of the app; nil: unknown, or Apple's amount of all apps.
+  public var app: String?
+  /// Apple's transaction ID.
+  public var transactionId: Identifier?
+  /// First and last day of a subscription's service period; nil: the day of the event.
+  public var service: ClosedRange<String>?
+
+  public init(
+    amount: Money, day: String, app: String? = nil, transactionId: Identifier? = nil,
+    service: ClosedRange<String>? = nil
+  ) {
+    (self.amount, self.day, self.app) = (amount, day, app)
+    (self.transactionId, self.service) = (transactionId, service)
+  }
+}
+
+/// A posted entry. It is never edited: a fact that changes posts a reversal and a new entry.
+public struct JournalEntry: Hashable, Sendable {
+  public var event: JournalEvent
+  public var posting: JournalPosting
+  /// Counts the postings of the event, from 1.
+  public var version: Int32
+  public var isReversal: Bool
+  /// The business day of the night that posted it.
+  public var postedFor: String
+
+  public init(
+    event: JournalEvent, posting: JournalPosting, version: Int32, isReversal: Bool = false, postedFor: String
+  ) {
+    (self.event, self.posting, self.version) = (event, posting, version)
+    (self.isReversal, self.postedFor) = (isReversal, postedFor)
+  }
+
+  /// One side of the entry. Exactly one of the amounts is above zero.
+  public struct Line: Hashable, Sendable {
+    public var role: JournalRole
+    public var isDebit: Bool
+    /// Minor units, above zero.
+    public var minorUnits: UInt64
+  }
+
+  /// The debit and the credit.
+  public var lines: [Line] {
+    let (role, growsAsDebit) = event.kind.side
+    let isAdjustment = event.kind.adjustsPriorPeriods && posting.day < postedFor
+    // A reversal and a negative amount change the side.
+    let isDebit = (growsAsDebit != isReversal) != (posting.amount.minorUnits < 0)
+    let minorUnits = posting.amount.minorUnits.magnitude
+    let lines = [
+      Line(role: isAdjustment ? .adjustment : role, isDebit: isDebit, minorUnits: minorUnits),
+      Line(role: .receivable, isDebit: !isDebit, minorUnits: minorUnits),
+    ]
+    return isDebit ? lines : lines.reversed()
+  }
+
+  /// What the entry adds to the event's amount.
+  public var signedUnits: Int128 { Int128(posting.amount.minorUnits) * (isReversal ? -1 : 1) }
+
+  /// What names a line of the entry for good.
+  public func name(of line: Line) -> String {
+    "\(event.kind.rawValue) \(version) \(isReversal ? "reversal" : "entry") \(line.isDebit ? "debit" : "credit") "
+      + event.subject.text
+  }
+}
+
+/// The entries that a night adds.
+public enum Journal {
+  /// The entries that bring the ledger from what is posted about an event to what it has to hold.
+  ///
+  /// - Parameters:
+  ///   - newest: the newest posted entry of the event.
+  ///   - wanted: what the ledger has to hold; nil: nothing.
+  ///   - day: the business day of the night.
+  ///   - firstDay: the first business day of the journal. Earlier events are in the ledger already.
+  public static func entries(
+    _ event: JournalEvent, newest: JournalEntry?, wanted: JournalPosting?, on day: String, firstDay: String
+  ) -> [JournalEntry] {
+    let standing = newest.flatMap { $0.isReversal ? nil : $0 }
+    // An event of a day that has not been reported yet is the next night's.
+    let wanted = wanted.flatMap {
+      $0.amount.minorUnits == 0 || $0.day > day || $0.day < firstDay && newest == nil ? nil : $0
+    }
+    if standing?.posting.amount == wanted?.amount { return [] }
+    var entries: [JournalEntry] = []
+    if var reversal = standing {
+      (reversal.isReversal, reversal.postedFor) = (true, day)
+      entries.append(reversal)
+    }
+    if let wanted {
+      entries.append(
+        JournalEntry(event: event, posting: wanted, version: (newest?.version ?? 0) + 1, postedFor: day))
+    }
+    return entries
+  }
+}
+
+/// The sale that an order is in the ledger, with its refund.
+public struct JournalSale: Hashable, Sendable {
+  /// What Apple refunded of the order's amount, and when; nil: nothing, or a share that no channel states.
+  public var refund: Refund?
+  /// Apple's transaction ID.
+  public var transactionId: Identifier?
+  /// Begin and end of a subscription period.
+  public var service: ClosedRange<Instant>?
+
+  public struct Refund: Hashable, Sendable {
+    public var amount: Money
+    public var date: Instant
+
+    public init(amount: Money, date: Instant) { (self.amount, self.date) = (amount, date) }
+  }
+
+  public init(refund: Refund? = nil, transactionId: Identifier? = nil, service: ClosedRange<Instant>? = nil) {
+    (self.refund, self.transactionId, self.service) = (refund, transactionId, service)
+  }
+
+  /// - Returns: nil for an order without a confirmed payment: sandbox, bad rows and unconfirmed orders are not posted.
+  public init?(_ judgement: Judgement) {
+    guard case .valid(let order) = judgement.row else { return nil }
+    let transaction = judgement.verdict?.transaction
+    switch judgement.disposition {
+    case .settled, .paidNotDelivered, .partlyDelivered, .inFlight:
+      if let revocation = transaction?.revocation, !revocation.isFull, let share = revocation.percentage {
+        refund = Refund(amount: order.amount.share(milliPercent: share), date: revocation.date)
+      }
+    case .refunded, .refundedStillDelivered:
+      let date = transaction?.revocation?.date ?? judgement.refundedAt
+      refund = date.map { Refund(amount: order.amount, date: $0) }
+    case .deliveredNotPaid, .unconfirmed, .void, .sandbox, .badRow: return nil
+    }
+    transactionId = judgement.transactionId
+    if let start = transaction?.purchaseDate, let end = transaction?.expiresDate, start <= end { service = start...end }
+  }
+}

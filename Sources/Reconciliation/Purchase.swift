@@ -1,0 +1,200 @@
+/// The key of a purchase: one payment at Apple, which may have several transaction IDs.
+public struct PurchaseKey: Hashable, Comparable, Sendable {
+  public var environment: AppleEnvironment
+  /// The transaction's ID; of a restore and of a subscription period the original one.
+  public var transactionId: Identifier
+  /// Apple's ID of a subscription period, or the product where Apple states none; empty for all other purchases.
+  public var period: Identifier
+  /// The purchase date of a subscription period without an ID of Apple's.
+  public var purchasedAt: Instant?
+
+  public init(
+    environment: AppleEnvironment, transactionId: Identifier, period: Identifier = "", purchasedAt: Instant? = nil
+  ) {
+    self.environment = environment
+    self.transactionId = transactionId
+    self.period = period
+    self.purchasedAt = purchasedAt
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(transactionId)
+    if !period.isEmpty { hasher.combine(period) }
+  }
+
+  public static func < (left: PurchaseKey, right: PurchaseKey) -> Bool {
+    let order = left.transactionId.compareBytes(right.transactionId)
+    if order != 0 { return order < 0 }
+    if left.environment != right.environment { return left.environment < right.environment }
+    if left.period != right.period { return left.period < right.period }
+    return (left.purchasedAt?.microseconds ?? .min) < (right.purchasedAt?.microseconds ?? .min)
+  }
+}
+
+extension TransactionRecord {
+  /// The purchase that the transaction is of.
+  public var purchaseKey: PurchaseKey {
+    if self.expiresDate != nil, let original = self.originalTransactionId {
+      let period = self.webOrderLineItemId
+      return PurchaseKey(
+        environment: self.environment, transactionId: original, period: period ?? self.productId,
+        purchasedAt: period == nil ? self.purchaseDate : nil)
+    }
+    let restored = restoresOther ? self.originalTransactionId : nil
+    return PurchaseKey(environment: self.environment, transactionId: restored ?? self.transactionId)
+  }
+
+  /// Whether an ID is one of the IDs of its purchase.
+  public func isOf(_ id: Identifier?) -> Bool {
+    guard let id else { return false }
+    return self.transactionId == id || !self.otherIds.isEmpty && self.otherIds.contains(id)
+  }
+
+  /// The smallest ID of its purchase.
+  public var smallestId: Identifier { self.otherIds.first.map { min($0, self.transactionId) } ?? self.transactionId }
+
+  /// The ID that reports show: the one that the order states if it is of this purchase, else the smallest.
+  public func shownId(stated: Identifier?) -> Identifier {
+    if let stated, isOf(stated) { return stated }
+    return smallestId
+  }
+
+  /// All transactions of its purchase.
+  public var keys: [TransactionKey] {
+    self.otherIds.isEmpty
+      ? [key] : [key] + self.otherIds.map { TransactionKey(environment: self.environment, transactionId: $0) }
+  }
+
+  /// Whether its purchase is known through restores alone.
+  var isKnownByRestoresAlone: Bool { restoresOther && !isOf(self.originalTransactionId) }
+
+  /// The same transactions, each with what is known of its purchase from all of the purchase's IDs.
+  ///
+  /// A restore after the full refund of its original purchase is a purchase of its own.
+  ///
+  /// - Parameters:
+  ///   - records: all transactions of the purchases that they are of.
+  ///   - isHidden: whether a date is later than the as-of.
+  public static func foldingPurchases(
+    _ records: [TransactionRecord], hiding isHidden: (Instant) -> Bool = { _ in false }
+  ) -> [TransactionRecord] {
+    var folded = separatingRepurchases(records)
+    for places in Dictionary(grouping: folded.indices, by: { folded[$0].purchaseKey }).values where places.count > 1 {
+      let purchase = PurchaseFold(places.map { folded[$0] }, hiding: isHidden)
+      for place in places { folded[place] = purchase.applied(to: folded[place]) }
+    }
+    return folded
+  }
+
+  private static func separatingRepurchases(_ records: [TransactionRecord]) -> [TransactionRecord] {
+    var refunds: [PurchaseKey: Instant] = [:]
+    for record in records where record.isReversed && !record.restoresOther {
+      refunds[record.purchaseKey] = record.revocation?.date
+    }
+    if refunds.isEmpty { return records }
+    return records.map { record in
+      guard record.restoresOther, let refunded = refunds[record.purchaseKey], let bought = record.purchaseDate,
+        refunded < bought
+      else { return record }
+      return record.asPurchase(on: bought)
+    }
+  }
+}
+
+/// What the transactions of one purchase state together: the newest fact about any of its IDs decides.
+private struct PurchaseFold {
+  private let ids: [Identifier]
+  /// The newest statement about each field of a subscription period.
+  private var period: TransactionRecord.Contents
+  private var revocation: Revocation?
+  private var withdrawnDate: Instant?
+  private var toldDate: Instant?
+  private var checkedAt: Instant?
+  private var isContradictory = false
+  private var price: (milliunits: Int64, currency: String?)?
+
+  /// - Parameter records: all transactions of the purchase, at least one.
+  init(_ records: [TransactionRecord], hiding isHidden: (Instant) -> Bool) {
+    ids = Set(records.map(\.transactionId)).sorted()
+    let bySignature = records.sorted { ($0.signedDate, $0.transactionId) < ($1.signedDate, $1.transactionId) }
+    period = bySignature[0].contents
+    for record in bySignature.dropFirst() { period.take(newer: record) }
+    // The first period of a subscription has the ID that all of its periods go back to.
+    if period.isRenewal == nil, let original = period.originalTransactionId, ids.contains(original) {
+      period.isRenewal = false
+    }
+    for record in bySignature {
+      isContradictory = isContradictory || record.isContradictory
+      checkedAt = [checkedAt, record.checkedAt].compactMap(\.self).max()
+      if !record.restoresOther, let milliunits = record.priceMilliunits { price = (milliunits, record.currency) }
+    }
+    let byRefund = records.compactMap { record in record.revocationToldDate.map { (record: record, told: $0) } }
+      .sorted { ($0.told, $0.record.transactionId) < ($1.told, $1.record.transactionId) }
+    for (record, told) in byRefund { takeRefund(of: record, told: told, hiding: isHidden) }
+  }
+
+  private mutating func takeRefund(of record: TransactionRecord, told: Instant, hiding isHidden: (Instant) -> Bool) {
+    defer { toldDate = told }
+    if let refund = record.revocation {
+      revocation = refund.tellsShare ? refund : refund.yielding(to: revocation)
+      withdrawnDate = record.revocationWithdrawnDate
+      return
+    }
+    guard let known = revocation else {
+      withdrawnDate = record.revocationWithdrawnDate ?? withdrawnDate
+      return
+    }
+    // Of two statements of one instant the refund counts. verifyReceipt shows no partial refund of another channel.
+    guard let before = toldDate, before < told, known.isFull || record.channel != .verifyReceipt else { return }
+    withdrawnDate = withdrawnDate ?? record.revocationWithdrawnDate ?? told
+    if !isHidden(told) { revocation = nil }
+  }
+
+  /// One of the transactions with what is known of the purchase.
+  func applied(to record: TransactionRecord) -> TransactionRecord {
+    var contents = record.contents
+    if record.expiresDate != nil {
+      contents = period
+      contents.transactionId = record.transactionId
+      contents.ownership = record.ownership
+      if case .says = record.appAccountToken { contents.appAccountToken = record.appAccountToken }
+    } else if let price {
+      (contents.priceMilliunits, contents.currency) = (price.milliunits, price.currency)
+    }
+    (contents.revocation, contents.revocationWithdrawnDate) = (revocation, withdrawnDate)
+    (contents.revocationToldDate, contents.checkedAt) = (toldDate, checkedAt)
+    contents.isContradictory = isContradictory
+    contents.otherIds = ids.filter { $0 != record.transactionId }
+    return TransactionRecord(contents)
+  }
+}
+
+extension TransactionRecord.Contents {
+  /// Takes the statements of a newer record of the same subscription period; its silence undoes nothing.
+  fileprivate mutating func take(newer: TransactionRecord) {
+    if newer.productId != productId { isContradictory = true }
+    productId = newer.productId
+    webOrderLineItemId = newer.webOrderLineItemId ?? webOrderLineItemId
+    bundleId = newer.bundleId ?? bundleId
+    productType = newer.productType ?? productType
+    quantity = newer.quantity ?? quantity
+    purchaseDate = newer.purchaseDate ?? purchaseDate
+    originalPurchaseDate = newer.originalPurchaseDate ?? originalPurchaseDate
+    expiresDate = newer.expiresDate ?? expiresDate
+    subscriptionExpiresDate = [subscriptionExpiresDate, newer.subscriptionExpiresDate].compactMap(\.self).max()
+    if let told = newer.subscriptionStatusDate, subscriptionStatusDate.map({ $0 <= told }) ?? true {
+      (subscriptionStatus, subscriptionStatusDate) = (newer.subscriptionStatus, told)
+    }
+    renewalDate = newer.renewalDate ?? renewalDate
+    priceMilliunits = newer.priceMilliunits ?? priceMilliunits
+    currency = newer.currency ?? currency
+    if case .says = newer.appAccountToken { appAccountToken = newer.appAccountToken }
+    isRenewal = newer.isRenewal ?? isRenewal
+    hasOffer = newer.hasOffer ?? hasOffer
+    isUpgraded = newer.isUpgraded ?? isUpgraded
+    refundRequest = newer.refundRequest ?? refundRequest
+    details.take(newer.details)
+    (channel, signedDate) = (newer.channel, newer.signedDate)
+    firstSignedDate = [firstSignedDate, newer.firstSignedDate].compactMap(\.self).min()
+  }
+}

@@ -1,0 +1,38 @@
+import Reconciliation
+
+/// The refunded share of the amounts ordered, of one product or user in one currency.
+package struct RefundRate: Hashable, Sendable {
+  package var name: String
+  package var currency: Currency
+  package var ordered: Int128
+  package var refunded: Int128
+
+  /// - Returns: nil without a refund.
+  init?(_ name: String, _ currency: Currency, _ sums: Totals.Line) {
+    refunded = sums.sum(of: .refunded) + sums.sum(of: .refundedStillDelivered)
+    guard refunded > 0 else { return nil }
+    (self.name, self.currency, ordered) = (name, currency, sums.ordered)
+  }
+
+  /// Thousandths of the amounts ordered.
+  private var permille: Int128 { ordered > 0 ? refunded * 1_000 / ordered : 0 }
+
+  /// `12.5 %`.
+  package var words: String { Money.decimalText(permille, digits: 1) + " %" }
+
+  static let shown = 5
+
+  /// Takes a rate into the highest ones.
+  static func add(_ rate: RefundRate?, to highest: inout [RefundRate]) {
+    guard let rate else { return }
+    let place = highest.firstIndex { $0.isLess(than: rate) } ?? highest.endIndex
+    highest.insert(rate, at: place)
+    if highest.count > shown { highest.removeLast() }
+  }
+
+  private func isLess(than other: RefundRate) -> Bool {
+    if permille != other.permille { return permille < other.permille }
+    if refunded != other.refunded { return refunded < other.refunded }
+    return (other.name, other.currency) < (name, currency)
+  }
+}

@@ -1,0 +1,114 @@
+import TestSupport
+import Testing
+
+@testable import Reconciliation
+@testable import SampleWorlds
+
+/// The journal: entries of nights, for facts that come in any order.
+@Suite struct JournalTests {
+  private static func day(_ number: Int) -> String { "2026-11-\(number < 10 ? "0" : "")\(number)" }
+
+  /// What is posted, by event: the newest entry counts.
+  private struct Ledger {
+    var entries: [JournalEntry] = []
+    private var newest: [JournalEvent: JournalEntry] = [:]
+
+    mutating func post(_ wanted: [(JournalEvent, JournalPosting?)], on day: Int) {
+      for (event, posting) in wanted {
+        let added = Journal.entries(
+          event, newest: newest[event], wanted: posting, on: JournalTests.day(day), firstDay: JournalTests.day(1))
+        entries += added
+        if let last = added.last { newest[event] = last }
+      }
+    }
+
+    func net(_ event: JournalEvent, upTo day: Int) -> Int128 {
+      entries.reduce(0) { sum, entry in
+        entry.event == event && entry.postedFor <= JournalTests.day(day) ? sum + entry.signedUnits : sum
+      }
+    }
+  }
+
+  @Test("A sale, its late change and its refund: new lines, reversals and adjustments")
+  func oneOrder() {
+    var ledger = Ledger()
+    let (sale, refund) = (JournalEvent(.sale, "o"), JournalEvent(.refund, "o"))
+    func posting(_ units: Int64, _ day: Int) -> JournalPosting {
+      JournalPosting(amount: .of(units), day: Self.day(day))
+    }
+    ledger.post([(sale, posting(500, 1))], on: 1)
+    ledger.post([(sale, posting(500, 1))], on: 2)
+    ledger.post([(sale, posting(700, 1)), (refund, posting(700, 3))], on: 3)
+    ledger.post([(sale, nil), (refund, nil)], on: 4)
+    let told = ledger.entries.map { entry in
+      "\(entry.postedFor.suffix(2)) "
+        + entry.lines.map { "\($0.isDebit ? "Dr" : "Cr") \($0.role.rawValue) \($0.minorUnits)" }.joined(separator: ", ")
+    }
+    #expect(
+      told == [
+        "01 Dr receivable 500, Cr sale 500", "03 Dr adjustment 500, Cr receivable 500",
+        "03 Dr receivable 700, Cr adjustment 700", "03 Dr refund 700, Cr receivable 700",
+        "04 Dr adjustment 700, Cr receivable 700", "04 Dr receivable 700, Cr adjustment 700",
+      ])
+  }
+
+  @Test("Nothing is posted of days to come, of days before the journal, and of nothing")
+  func unposted() {
+    let event = JournalEvent(.sale, "o")
+    for (units, day) in [(Int64(500), 4), (500, 1), (0, 3)] {
+      let wanted = JournalPosting(amount: .of(units), day: Self.day(day))
+      #expect(
+        Journal.entries(event, newest: nil, wanted: wanted, on: Self.day(3), firstDay: Self.day(2)).isEmpty)
+    }
+  }
+
+  /// For any order of late facts: debits equal credits per day and currency, no line's name comes twice, every span of nights
+  /// adds up to the change of the facts over it, and neither the order of arrival nor that of rows changes what is posted.
+  @Test(arguments: 1...1_000 as ClosedRange<UInt64>)
+  func nightsAddUpToTheMonth(_ seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let nights = 30
+    // The facts of each order as each night knows them. A sale and a refund become known late, change and go.
+    var facts: [JournalEvent: [JournalPosting?]] = [:]
+    for order in 0..<6 {
+      let currency = ["USD", "EUR", "JPY"][order % 3]
+      for kind in [JournalEvent.Kind.sale, .refund] {
+        let day = Int.random(in: 1...nights, using: &random)
+        var known: JournalPosting?
+        facts[JournalEvent(kind, Identifier("o\(order)"))] = (1...nights).map { night in
+          if night >= day, Int.random(in: 0..<5, using: &random) == 0 {
+            let units = Int64.random(in: -300...900, using: &random)
+            known =
+              Int.random(in: 0..<4, using: &random) == 0
+              ? nil : JournalPosting(amount: .of(units, currency), day: Self.day(day))
+          }
+          return known
+        }
+      }
+    }
+    func ledger(_ events: [JournalEvent]) -> Ledger {
+      var ledger = Ledger()
+      for night in 1...nights { ledger.post(events.map { ($0, facts[$0]?[night - 1] ?? nil) }, on: night) }
+      return ledger
+    }
+    let posted = ledger(facts.keys.sorted())
+    let shuffled = ledger(facts.keys.sorted().shuffled(using: &random))
+    #expect(Set(posted.entries) == Set(shuffled.entries) && posted.entries.count == shuffled.entries.count)
+    var balance: [String: Int128] = [:]
+    var names: Set<String> = []
+    for entry in posted.entries {
+      for line in entry.lines {
+        balance["\(entry.postedFor) \(entry.posting.amount.currency)", default: 0] +=
+          line.isDebit ? Int128(line.minorUnits) : -Int128(line.minorUnits)
+        let isNew = names.insert(entry.name(of: line)).inserted
+        #expect(isNew)
+      }
+    }
+    #expect(balance.values.allSatisfy { $0 == 0 })
+    for (event, known) in facts {
+      for night in 1...nights {
+        #expect(posted.net(event, upTo: night) == Int128((known[night - 1] ?? nil)?.amount.minorUnits ?? 0))
+      }
+    }
+  }
+}

@@ -1,0 +1,241 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// One payment with several transaction IDs is one purchase in owners, refunds, prices, findings and reports.
+@Suite struct PurchaseTests {
+  /// A subscription period under two IDs; the first one is the original ID.
+  private static func period(
+    _ scene: inout Scene, one: (inout TransactionRecord) -> Void = { _ in },
+    other: (inout TransactionRecord) -> Void = { _ in }
+  ) -> (TransactionRecord, TransactionRecord) {
+    let end = scene.time + .days(30)
+    func describe(_ record: inout TransactionRecord) {
+      (record.originalTransactionId, record.webOrderLineItemId) = ("T1", "W1")
+      record.expiresDate = end
+    }
+    let first = scene.transaction("T1") { record in
+      describe(&record)
+      one(&record)
+    }
+    let second = scene.transaction("T2") { record in
+      describe(&record)
+      other(&record)
+    }
+    return (first, second)
+  }
+
+  @Test(
+    "An order that states either ID of a period owns it, and neither ID is an orphan payment", arguments: ["T1", "T2"])
+  func eitherId(id: Identifier) {
+    var scene = Scene()
+    _ = Self.period(&scene)
+    scene.delivery(of: scene.order { $0.transactionId = id })
+    let outcome = scene.world.audited()
+    #expect(outcome.judgements["order"]?.disposition == .settled)
+    #expect(outcome.judgements["order"]?.transactionId == id)
+    #expect(scene.world.findingNames == [])
+  }
+
+  @Test("Two orders that state the two IDs of one period: the second one is a duplicate")
+  func twoOrders() {
+    var scene = Scene()
+    let (first, second) = Self.period(&scene)
+    let payer = scene.order("a", by: "ann")
+    scene.signedProof("r1", for: payer, of: first)
+    scene.delivery("d1", of: payer)
+    let time = scene.time
+    let other = scene.order("b", by: "bob") { order in
+      order.createdAt = time + .hours(3)
+      order.transactionId = "T2"
+    }
+    scene.signedProof("r2", for: other, of: second)
+    scene.delivery("d2", of: other)
+    let outcome = scene.world.audited()
+    #expect(outcome.judgements["a"]?.disposition == .settled)
+    #expect(outcome.judgements["b"]?.payment == "unpaid duplicate")
+    #expect(scene.world.findingNames == ["delivered_not_paid on b", "duplicate_claim on b"])
+  }
+
+  @Test("A receipt that lists both IDs of one period charges its order once, and the report shows the smallest ID")
+  func chargedOnce() {
+    var scene = Scene()
+    let (first, second) = Self.period(&scene)
+    let order = scene.order()
+    scene.receipt(for: order, .verified(.app), bringing: [second, first])
+    scene.delivery(of: order)
+    #expect(scene.world.audited().judgements["order"]?.transactionId == "T1")
+    #expect(scene.world.findingNames == [])
+  }
+
+  @Test("Without an ID of Apple's for the period the product and the purchase date make the key")
+  func withoutWebOrder() {
+    for isSameDate in [true, false] {
+      var scene = Scene()
+      let later = scene.time + .hours(1)
+      let (first, second) = Self.period(
+        &scene, one: { $0.webOrderLineItemId = nil },
+        other: { record in
+          record.webOrderLineItemId = nil
+          if !isSameDate { record.purchaseDate = later }
+        })
+      #expect((first.purchaseKey == second.purchaseKey) == isSameDate)
+    }
+  }
+
+  /// Statements about the two IDs: days before the audit, and whether Apple calls the purchase refunded.
+  @Test(
+    "The newest fact about any ID decides about a refund",
+    arguments: [
+      ((3, true), (5, false), true), ((5, true), (3, false), false), ((3, true), (3, false), true),
+      ((5, false), (3, true), true), ((3, false), (5, true), false), ((5, false), (3, false), false),
+    ] as [((Int64, Bool), (Int64, Bool), Bool)])
+  func refund(one: (Int64, Bool), other: (Int64, Bool), isReversed: Bool) {
+    var scene = Scene(time: Scene.asOf - .days(20))
+    func state(_ fact: (days: Int64, isRefunded: Bool)) -> (inout TransactionRecord) -> Void {
+      { record in
+        record.signedDate = Scene.asOf - .days(fact.days)
+        record.revocationToldDate = record.signedDate
+        if fact.isRefunded { record.revocation = Revocation(date: Scene.asOf - .days(6)) }
+      }
+    }
+    _ = Self.period(&scene, one: state(one), other: state(other))
+    scene.order { $0.transactionId = "T2" }
+    let judgement = scene.world.audited().judgements["order"]
+    #expect(judgement?.verdict?.name == (isReversed ? "reversed" : "paid"))
+  }
+
+  @Test("A refund of the original purchase is a refund of its restore, and the restore's silence undoes nothing")
+  func refundOfRestored() {
+    var scene = Scene()
+    let time = scene.time
+    scene.transaction("T1") { $0.revocation = Revocation(date: time + .hours(5)) }
+    let restore = scene.transaction("T2") { record in
+      record.originalTransactionId = "T1"
+      record.revocationToldDate = nil
+    }
+    let order = scene.order()
+    scene.signedProof(for: order, of: restore)
+    #expect(scene.world.audited().judgements["order"]?.verdict?.name == "reversed")
+  }
+
+  @Test("The newest price of any ID is compared with the order's amount")
+  func price() {
+    var scene = Scene()
+    _ = Self.period(
+      &scene, one: { $0.priceMilliunits = 9_900 },
+      other: { record in
+        record.priceMilliunits = 100
+        record.signedDate = Scene.asOf - .days(1)
+      })
+    scene.delivery(of: scene.order { $0.transactionId = "T2" })
+    #expect(scene.world.findingNames == [])
+  }
+
+  @Test("An unclaimed period under two IDs is one orphan payment, under the smallest ID")
+  func orphan() {
+    var scene = Scene()
+    _ = Self.period(&scene)
+    #expect(scene.world.findingNames == ["orphan_payment on T1"])
+  }
+
+  @Test("The order of the transactions changes nothing")
+  func anyOrder() {
+    var scene = Scene()
+    _ = Self.period(
+      &scene, one: { $0.revocation = Revocation(date: Scene.asOf) }, other: { $0.signedDate = Scene.asOf - .days(9) })
+    let records = scene.world.transactions
+    let folded = TransactionRecord.foldingPurchases(records)
+    #expect(Set(TransactionRecord.foldingPurchases(records.reversed())) == Set(folded))
+    #expect(folded.allSatisfy { $0.revocation != nil } && folded.map(\.otherIds) == [["T2"], ["T1"]])
+  }
+
+  // MARK: - Purchases for nothing, and access without a purchase
+
+  @Test("An order of amount 0 without proof and ID is paid: settled with goods, void without, and no finding")
+  func nothingToPay() {
+    for hasGoods in [true, false] {
+      var scene = Scene()
+      let order = scene.order { order in
+        order.amount = .of(0)
+        order.status = hasGoods ? .verified : .pending
+      }
+      if hasGoods { scene.delivery(of: order) }
+      let judgement = scene.world.audited().judgements["order"]
+      #expect(judgement?.payment == "paid nothing_to_pay")
+      #expect(judgement?.disposition == (hasGoods ? .settled : .void))
+      #expect(scene.world.findingNames == [])
+    }
+  }
+
+  @Test("A purchase of price 0 that no order is linked to is an unclaimed redemption")
+  func redemption() {
+    var scene = Scene()
+    scene.transaction { $0.priceMilliunits = 0 }
+    let finding = scene.world.audited().findings.first
+    #expect(finding?.kind == .unclaimedRedemption && finding?.severity == .minor)
+    #expect(finding?.atStake == nil && finding?.isStakeUnknown == false)
+  }
+
+  @Test("Family access that Apple ended 20 days ago and that is still served has lapsed")
+  func endedFamilyAccess() {
+    for isServed in [true, false] {
+      var scene = Scene(time: Scene.asOf - .days(60))
+      let record = scene.transaction { record in
+        record.ownership = .familyShared
+        record.revocation = Revocation(date: Scene.asOf - .days(20), type: "FAMILY_REVOKE")
+      }
+      let order = scene.order { $0.amount = .of(0) }
+      scene.signedProof(for: order, of: record)
+      if isServed { scene.delivery(of: order) }
+      #expect(scene.world.audited().judgements["order"]?.disposition == .void)
+      #expect(scene.world.audited().findings.contains { $0.kind == .lapsedStillServed } == isServed)
+    }
+  }
+
+  @Test("The orders of two periods of one lapsed subscription have one finding")
+  func lapsedOnce() {
+    var scene = Scene(time: Scene.asOf - .days(90))
+    let first = scene.time
+    for month in 0..<2 as Range<Int64> {
+      let start = first + .days(30 * month)
+      let record = scene.transaction("T\(month)") { record in
+        record.originalTransactionId = "T0"
+        (record.purchaseDate, record.expiresDate) = (start, start + .days(30))
+        (record.isRenewal, record.subscriptionStatusDate) = (month > 0, Scene.asOf)
+      }
+      let order = scene.order("o\(month)") { $0.createdAt = start }
+      scene.signedProof("r\(month)", for: order, of: record)
+      scene.delivery("d\(month)", of: order)
+    }
+    let lapsed = scene.world.audited().findings.filter { $0.kind == .lapsedStillServed }
+    #expect(Set(lapsed.map(\.identity)).count == 1)
+  }
+
+  @Test("An order that states another ID than its own proof contains is paid, with a minor finding")
+  func statedIdOfAnother() {
+    var scene = Scene()
+    let order = scene.order { $0.transactionId = "7000" }
+    scene.signedProof(for: order, of: scene.transaction())
+    scene.world.lookups["order"] = .notFound()
+    scene.delivery(of: order)
+    #expect(scene.world.audited().judgements["order"]?.disposition == .settled)
+    #expect(scene.world.findingNames == ["transaction_id_mismatch on order"])
+  }
+
+  @Test("The price of a month and the price of the whole commitment are both right", arguments: [990, 11_880, 5_000])
+  func commitment(minorUnits: Int64) {
+    var scene = Scene()
+    let order = scene.order { $0.amount = .of(minorUnits) }
+    let record = scene.transaction { record in
+      record.details.commitmentInfo =
+        #"{"billingPeriodNumber":3,"commitmentPrice":118800,"totalBillingPeriods":12}"#
+    }
+    scene.signedProof(for: order, of: record)
+    scene.delivery(of: order)
+    let finding = scene.world.audited().findings.first
+    #expect((finding?.kind == .amountMismatch) == (minorUnits == 5_000))
+    if minorUnits == 5_000 { #expect(finding?.reason.text.contains("month 3 of 12") == true) }
+  }
+}
