@@ -1,28 +1,23 @@
 import AsyncAlgorithms
 import Reconciliation
 
-/// Takes answers in and has them stored, all of half a second in one transaction. Whoever asks waits while a batch
-/// is written, so that no more is asked than can be kept.
+/// Collects answers, and stores those of half a second in one transaction. A task that adds an answer waits while a
+/// batch is written, so that Apple is not asked faster than answers are stored.
 struct AnswerSink: Sendable {
   private enum Item: Sendable {
     case answer(CheckResult)
-    /// Ended when everything before it is stored.
     case mark(AsyncStream<Never>.Continuation)
   }
 
-  /// How long an answer waits for others at most: it is committed within that time.
   private static let interval = Duration.milliseconds(500)
-  /// How many answers are written in one transaction at most.
   private static let longestBatch = 500
 
   private let channel = AsyncChannel<Item>()
-  /// Told when somebody waits for what is stored.
   private let hurry = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
-  /// Takes an answer in. It is stored even when the task that asked was cancelled meanwhile.
+  /// Adds an answer. It is stored even if the asking task was cancelled meanwhile.
   func put(_ result: CheckResult) async { await send(.answer(result)) }
 
-  /// Returns when everything that was taken in so far is stored, or the task is cancelled because nothing is any more.
   func flush() async {
     let (stored, mark) = AsyncStream.makeStream(of: Never.self)
     await send(.mark(mark))
@@ -30,10 +25,9 @@ struct AnswerSink: Sendable {
     for await _ in stored {}
   }
 
-  /// No answer follows.
   func finish() { channel.finish() }
 
-  /// Stores until `finish`. Throws what the writer throws; then nothing is taken in any more.
+  /// Stores answers until `finish`. After an error of the writer, no more answers are accepted.
   func store(with writer: AnswerWriter) async throws {
     defer { channel.finish() }
     let writer = try await writer.inNewRound()
@@ -45,6 +39,6 @@ struct AnswerSink: Sendable {
     }
   }
 
-  /// A channel drops what a cancelled task sends, so that another task does.
+  /// Sends in a new task, because a channel drops values that a cancelled task sends.
   private func send(_ item: Item) async { await Task { await channel.send(item) }.value }
 }

@@ -4,14 +4,13 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Stores answers: evidence, the fold of it, what is known of each check by now and when it is due, in one transaction a
-/// batch.
+/// Stores answers with their evidence, transactions and due dates, one transaction for each batch.
 package struct AnswerWriter: Sendable {
   private let session: OpenSession
   private let asOf: Instant
   private let runId: String
   private let settings: Settings
-  /// The newest answer before this round of questions, in which each is asked once.
+  /// The newest answer before this round of questions, in which each check is asked about once.
   private var newest: Int64 = 0
 
   package init(session: OpenSession, asOf: Instant, runId: String, settings: Settings) {
@@ -21,7 +20,6 @@ package struct AnswerWriter: Sendable {
     self.settings = settings
   }
 
-  /// As a writer of one more round of questions.
   func inNewRound() async throws -> AnswerWriter {
     var writer = self
     writer.newest = try await session.run { session, _ in
@@ -33,16 +31,15 @@ package struct AnswerWriter: Sendable {
   private var table: CheckTable { CheckTable(policy: settings.duenessPolicy) }
   private var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
-  /// Stores a batch: all of it, or of what cannot be stored that it was answered. One value that no column takes costs its
-  /// own answer and no other.
+  /// Stores a batch. If Postgres rejects a value, only the answer with that value is parked for a review.
   package func write(_ results: [CheckResult]) async throws {
     if results.isEmpty { return }
     do {
       try await session.run { session, mayBeStored in
         try await session.pipelinedTransaction { connection in
-          // Folding reads what others may be adding: one writer at a time.
+          // One writer at a time, because folding reads rows that other writers may be adding.
           try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
-          // A connection that was lost at the end leaves open whether the batch was stored.
+          // If the connection was lost at the commit, the batch may be stored already.
           if mayBeStored, try isStored(results, on: connection) { return }
           try store(results, on: connection)
         }
@@ -57,7 +54,7 @@ package struct AnswerWriter: Sendable {
   }
 
   private func park(_ result: CheckResult, because error: any Error) async throws {
-    // What was parked and cannot be stored either is no matter of its values.
+    // A parked answer has no values left to reject, so the error has another cause.
     if result.facts.isEmpty, result.outcome == .review || result.outcome == .pending { throw error }
     try await write([result.parked])
   }
@@ -107,10 +104,8 @@ package struct AnswerWriter: Sendable {
     try needs.decide(LookupNeeds.open(candidates, unsettled), on: connection)
   }
 
-  /// The receipts whose answers lack purchases which the answers before had.
-  ///
-  /// An answer that is not the receipt's, from a cache for instance, may look like that. So does one about a receipt that a
-  /// client has refreshed after a consumable was finished, which is asked about once more and lacks nothing then.
+  /// The receipts whose answer lacks purchases of the answer before. It may belong to another receipt, from a cache for
+  /// instance, or a client refreshed the receipt after a consumable was finished. A second answer tells which.
   private func lackingPurchases(
     _ results: [CheckResult], on connection: borrowing BlockingConnection
   ) throws -> Set<CheckSubject> {
@@ -141,15 +136,15 @@ package struct AnswerWriter: Sendable {
     return lacking
   }
 
-  /// The state of a check after an answer. A new refusal is not decided before the night is over: it may be one of too many.
+  /// The state of a check after an answer. A new refusal is undecided until the night's share of its kind is known.
   private func row(after result: CheckResult) -> (CheckRow, AnswerCount) {
     var row = result.context.row
-    // An undecided refusal of another app is counted in none of this app's runs: its answer is a first one again.
+    // An undecided refusal of another app counts in no run of this app, so the answer is a first one again.
     if row.isPending, let asked = result.app, asked != row.app { row.held = nil }
     let earlier = EarlierAnswer(row, isOfAnsweredPayload: result.context.isOfAnsweredPayload)
     row.app = result.app ?? row.app
     let isOffline = result.channel == .offline
-    // Silence leaves what is held to the answer after it, and says nothing of the payload.
+    // A missing answer leaves the pending refusal undecided, and does not answer for a new payload.
     if result.outcome == .unanswered {
       row.fingerprint = row.fingerprint ?? result.context.fingerprint
       row.history.note(result.outcome, reason: result.reason, isOffline: isOffline, asOf: asOf)
@@ -171,15 +166,14 @@ package struct AnswerWriter: Sendable {
     } else if result.outcome != .review {
       row.held = nil
     } else if case .pendingRefusal(_, let since) = earlier {
-      // A review decides a refusal as little as silence.
+      // A review does not decide a pending refusal, and neither does a missing answer.
       row.history.outcomeSince = since
     }
     return (row, count)
   }
 
-  /// The order whose named transaction a receipt should have settled.
   private func candidate(_ result: CheckResult) -> LookupNeeds.Candidate? {
-    // What a signature has told of a list stands, whether or not Apple has answered about what is in it.
+    // The content of a signed list is known, whether or not Apple has answered about each of its transactions.
     guard result.subject.kind == .receipt, result.outcome != .unanswered || result.broughtCount > 0,
       let orderId = result.orderId,
       let named = result.context.namedTransactionId, !named.isEmpty,
@@ -196,7 +190,6 @@ package struct AnswerWriter: Sendable {
       settledBy: isSettled ? result.subject.id : nil)
   }
 
-  /// - Parameter answers: results, each with its count; nil for a part of an answer.
   private func recordAnswers(
     _ answers: [(result: CheckResult, count: AnswerCount?)], on connection: borrowing BlockingConnection
   ) throws {
@@ -221,8 +214,7 @@ package struct AnswerWriter: Sendable {
       ])
   }
 
-  /// What came before the answer is complete leaves the check as due as it was, and with its worker. So does an answer that is
-  /// late, as `CheckTable.save` has it; what it brought it has brought.
+  /// Stores the facts of answers. Partial or late answers change neither the due date nor the lease.
   private func noteFacts(
     _ results: [CheckResult], areAnswers: Bool, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -262,12 +254,10 @@ package struct AnswerWriter: Sendable {
   }
 }
 
-/// That a proof brought a transaction.
 struct TransactionLink: Sendable {
   var subject: CheckSubject
   var key: TransactionKey
 
-  /// Records which transactions each proof brought.
   static func write(_ links: [TransactionLink], on connection: borrowing BlockingConnection) throws(PostgresError) {
     if links.isEmpty { return }
     try connection.postpone(
@@ -284,7 +274,7 @@ struct TransactionLink: Sendable {
 }
 
 extension TransactionFact {
-  /// The same fact without what no table can hold: NUL characters, and dates outside of the calendar that people use.
+  /// A copy that tables can hold: without NUL characters, and with dates in the years 1 to 9999.
   var storable: TransactionFact {
     var fact = self
     fact.transactionId = transactionId.storable
@@ -300,7 +290,7 @@ extension TransactionFact {
     fact.signedDate = signedDate.storable ?? Instant(microseconds: 0)
     if case .says(.some(let token)) = appAccountToken { fact.appAccountToken = .says(token.storable) }
     if case .says(.some(var told)) = revocation {
-      // A revocation with an impossible date is a revocation all the same.
+      // A revocation with an impossible date still counts, from the date of the statement.
       told.date = told.date.storable ?? fact.signedDate
       told.type = told.type?.storable
       fact.revocation = .says(told)
@@ -310,7 +300,6 @@ extension TransactionFact {
 }
 
 extension Instant {
-  /// Years 1 to 9999.
   fileprivate var storable: Instant? {
     seconds >= -62_135_596_800 && seconds < 253_402_300_800 ? self : nil
   }

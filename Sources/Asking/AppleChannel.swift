@@ -2,33 +2,29 @@ import AppStore
 import Reconciliation
 import Run
 
-/// One of Apple's interfaces, for one app: what it is asked about a check, and what its answers mean. Only `ask` has an
-/// effect.
+/// An interface of Apple for one app: the questions about a check and the meaning of the answers.
 package protocol AppleChannel: Sendable {
   var app: Settings.App { get }
 
-  /// What Apple is to be asked, in order; none when nobody can say more than the receipt itself does.
+  /// The questions for Apple, in order. Empty if Apple can add nothing to the receipt itself.
   func questions(about check: JudgedCheck) -> [Question]
 
-  /// Puts one question. Throws only when the task is cancelled before there is an answer, or when the question is not wanted
-  /// any more once its turn has come: then nothing was sent.
+  /// Asks one question. Throws if the task is cancelled before an answer, or if `isWanted` returns false when the
+  /// question's turn comes. In that case no request was sent.
   func ask(
     _ question: Question, while isWanted: @escaping @Sendable () -> Bool
   ) async throws(CancellationError) -> ChannelAnswer
 
-  /// Whether a side is asked nothing for a while, because Apple has said when to come back.
+  /// True while requests to a side pause because Apple has said when to come back.
   func isHeldUp(on side: AppleHost) -> Bool
 
-  /// Makes the next question with a credential made anew: the one before was refused.
+  /// Makes a new credential for the next question, because the last one was refused.
   func renewCredential() async
 
-  /// What the answers mean for the check.
-  ///
-  /// - Parameter answers: one for each of its questions, in order.
+  /// The result of a check, given one answer for each of its questions, in order.
   func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult
 }
 
-/// What Apple can be asked.
 package struct Question: Hashable, Sendable {
   package enum Matter: Hashable, Sendable {
     /// A receipt, by its payload. Never logged.
@@ -37,7 +33,6 @@ package struct Question: Hashable, Sendable {
   }
 
   package var matter: Matter
-  /// The side to begin with.
   package var first: AppleHost
 
   package init(_ matter: Matter, first: AppleHost) {
@@ -45,7 +40,6 @@ package struct Question: Hashable, Sendable {
     self.first = first
   }
 
-  /// Whether the payload goes along.
   var carriesPayload: Bool {
     switch matter {
     case .receipt: true
@@ -53,46 +47,38 @@ package struct Question: Hashable, Sendable {
     }
   }
 
-  /// Production, unless it is known to be from the sandbox.
+  /// Production, unless the proof is known to be from the sandbox.
   package static func side(of environment: AppleEnvironment?) -> AppleHost {
     environment == .sandbox ? .sandbox : .production
   }
 }
 
-/// Apple's answer to a question, whichever interface gave it.
+/// An answer of Apple to a question, from either interface.
 package struct ChannelAnswer: Hashable, Sendable {
   package enum Meaning: Hashable, Sendable {
-    /// Authentic, with what it brings.
     case genuine(environment: AppleEnvironment, bundleId: String?, facts: [TransactionFact])
-    /// Apple did not sign it.
     case forged
-    /// Neither side knows the id, or it is none.
+    /// Neither side knows the ID, or it cannot be an ID.
     case unknown
-    /// The customer's account does not exist any more.
     case accountGone
-    /// A person must look.
     case review
     case silent(Silence)
-    /// Our credential or our request is refused. Nothing follows about what was asked; whether it is more than one
-    /// question's trouble others tell.
+    /// Apple refuses our credential or request, which proves nothing about the proof.
     case fault(AppleFault)
   }
 
   package var meaning: Meaning
   /// verifyReceipt's `status` or the Server API's error code.
   package var appleStatus: Int?
-  /// nil without a reply.
   package var httpStatus: Int?
-  /// The sides that were asked, in order; none for what needed no request.
   package var asked: [AppleHost] = []
   package var warnings: [String] = []
-  /// When Apple said it, if that was before this run.
+  /// When Apple made the statement, if before this run.
   package var toldAt: Instant?
-  /// The whole of verifyReceipt's answer to a genuine receipt.
   package var receipt: VerifiedReceipt?
-  /// What Apple told besides: evidence, of which nothing was asked and which no proof brings.
+  /// Further facts that Apple sent. They are evidence, but no proof contains them.
   package var told: [TransactionFact] = []
-  /// Why a part of the answer is missing: what there is is evidence, and no answer yet.
+  /// Why a part of the answer is missing. The facts are then evidence, but no answer.
   package var missing: Silence?
 
   package init(_ meaning: Meaning) { self.meaning = meaning }
@@ -130,10 +116,8 @@ package struct ChannelAnswer: Hashable, Sendable {
     warnings = answer.trail.warnings
   }
 
-  /// Takes in what Apple says about the subscription that the transaction belongs to. Without an answer about it the
-  /// transaction is known all the same, and the question stays unanswered.
-  ///
-  /// Apple tells of all subscriptions of the customer: a proof of one is no proof of another, nor of a later period.
+  /// Adds Apple's statement about the transaction's subscription. It may list all subscriptions of the customer: a
+  /// proof of one proves neither another nor a later period.
   package mutating func add(_ answer: SubscriptionAnswer) {
     asked += answer.trail.asked
     warnings += answer.trail.warnings
@@ -153,29 +137,23 @@ package struct ChannelAnswer: Hashable, Sendable {
     }
   }
 
-  /// What the answer says about the health of the side that was asked last. Rate limiting is not an illness: the gate
-  /// deals with it. Nor is it one that Apple makes nothing of what is refused here, too: whoever sends such receipts could
-  /// stop the asking about everybody.
-  ///
-  /// - Parameters:
-  ///   - isRefusedHere: whether the local check refuses what was asked about.
-  ///   - failure: what it says that the question has failed.
+  /// The effect of the answer on the circuit breaker. A rate limit is no failure, because the rate gate handles it.
+  /// Neither is 21002 about a receipt that is also refused here: its sender could otherwise stop all requests.
   func health(isRefusedHere: Bool, failure: CircuitBreaker.CallResult = .failure) -> CircuitBreaker.CallResult {
     guard let silence else { return asked.isEmpty ? .abandoned : .success }
     if isRefusedHere, isMadeNothingOf { return .abandoned }
     return silence.reason == .rateLimited ? .abandoned : failure
   }
 
-  /// Whether Apple says 21002: the receipt is damaged, or its service has a moment's trouble.
+  /// True for status 21002: the receipt is damaged, or Apple's service has a passing fault.
   var isMadeNothingOf: Bool { appleStatus == 21_002 }
 
-  /// Why there is no answer, or no whole one; nil for an answer.
+  /// Why there is no complete answer; nil for an answer.
   var silence: Silence? {
     if case .silent(let silence) = meaning { return silence }
     return missing
   }
 
-  /// What it brings.
   var facts: [TransactionFact] {
     if case .genuine(_, _, let facts) = meaning { return facts }
     return []
@@ -186,8 +164,7 @@ package struct ChannelAnswer: Hashable, Sendable {
     return false
   }
 
-  /// What Apple accepted when it gave the answer, nil standing for the request itself. The secret is looked at only where a
-  /// subscription of the app is concerned.
+  /// The credentials that Apple accepted; nil is the request itself. The secret counts for subscriptions only.
   func accepted(bundleId: String) -> [AppleFault.Credential?] {
     if asked.isEmpty { return [] }
     switch meaning {
@@ -200,10 +177,9 @@ package struct ChannelAnswer: Hashable, Sendable {
     }
   }
 
-  /// Apple's passing troubles are often gone a moment later. A timeout has already cost its time, unless nobody is answered:
-  /// then the question has to wait with all others.
+  /// True if a retry may succeed. A timeout has cost its time already, so it is retried only in an outage.
   func isWorthAnotherTry(inOutage isOutage: Bool) -> Bool {
-    // When Apple says when to come back, that is not now.
+    // With a Retry-After, the question has to wait.
     guard let silence, silence.retryAfter == nil || silence.reason == .rateLimited else { return false }
     switch silence.reason {
     case .appleError, .rateLimited: return true

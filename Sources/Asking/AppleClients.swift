@@ -3,33 +3,26 @@ import Foundation
 import Reconciliation
 import Run
 
-/// How fast Apple is asked, and how long there is for it.
+/// The request rate, and the time that the night has left.
 package struct Pace: Sendable {
   package let night: NightTime
   private let rates: SharedRates?
 
-  /// - Parameter rates: who keeps the rates for all workers; nil: this process alone.
+  /// - Parameter rates: the rates that all workers share; nil for this process alone.
   package init(night: NightTime = NightTime(), rates: SharedRates? = nil) {
     self.night = night
     self.rates = rates
   }
 
-  /// The door of one interface of an app.
   func gate(app: String, side: AppleHost, interface: String, rate: Double?) -> RateGate {
     RateGate(
       rate: rate, night: night, shared: rates?.turns(app: app, side: side, interface: interface, rate: rate))
   }
 }
 
-/// What is made of an app's configuration to speak with Apple. Made once per app and run: a client holds the token and the
-/// rate limits of its app.
+/// Makes the clients for Apple, once per app and run: a client holds its app's token and rate limits.
 package enum AppleClients {
-  /// The channel that an app's receipts are checked through.
-  ///
-  /// - Parameters:
-  ///   - roots: what Apple's signatures are checked against; nil where none are installed.
-  ///   - asOf: the instant of the run.
-  /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.
+  /// The channel that checks the receipts of an app. `roots` is nil if none are installed.
   package static func channel(
     of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots?, asOf: Instant,
     pace: Pace = Pace(), now: @escaping @Sendable () -> Instant
@@ -48,9 +41,7 @@ package enum AppleClients {
     }
   }
 
-  /// The client of verifyReceipt for one app.
-  ///
-  /// - Throws: `ConfigurationError` for a URL that receipts may not travel to.
+  /// The verifyReceipt client of an app.
   package static func verifyReceipt(
     of app: Settings.App, settings: Settings, transport: HTTPTransport, pace: Pace = Pace(),
     now: @escaping @Sendable () -> Instant
@@ -69,11 +60,7 @@ package enum AppleClients {
       version: Version.current, now: now)
   }
 
-  /// The client of the App Store Server API for one app.
-  ///
-  /// - Parameter roots: what Apple's signatures are checked against; without roots no answer would be believed.
-  /// - Throws: `ConfigurationError` for a key that is missing, cannot be read or cannot work, or a URL that tokens may
-  ///   not travel to.
+  /// The App Store Server API client of an app. Without root certificates it believes no answer.
   package static func serverAPI(
     of app: Settings.App, settings: Settings, transport: HTTPTransport, roots: TrustedRoots, pace: Pace = Pace(),
     now: @escaping @Sendable () -> Instant
@@ -97,9 +84,7 @@ package enum AppleClients {
     }
   }
 
-  /// nil without root certificates: signed data then stays unconfirmed, which only verifyReceipt's users can live with.
-  ///
-  /// - Throws: `ConfigurationError` for roots that are missing or cannot be read.
+  /// The root certificates; nil if none are installed and every app uses verifyReceipt.
   package static func roots(_ settings: Settings) throws(ConfigurationError) -> TrustedRoots? {
     do throws(TrustedRootsError) {
       return try TrustedRoots(directory: settings.rootCertificates, pinned: settings.pinRoots)
@@ -111,9 +96,7 @@ package enum AppleClients {
     }
   }
 
-  /// What the App Store Server API knows an app by.
-  ///
-  /// - Throws: `ConfigurationError` for what is missing, cannot be read or cannot work.
+  /// The credentials of an app for the App Store Server API.
   package static func credentials(of app: Settings.App) throws(ConfigurationError) -> ServerAPICredentials {
     let section = "app.\(app.name)"
     guard let file = app.privateKeyFile else {
@@ -154,6 +137,6 @@ package enum AppleClients {
 }
 
 extension Settings {
-  /// Requests a second; nil for as fast as asked.
+  /// Requests per second; nil for no limit.
   fileprivate var rate: Double? { requestsPerSecond > 0 ? requestsPerSecond : nil }
 }

@@ -1,12 +1,7 @@
 import AppStore
 
 extension AskingGate {
-  /// Takes in what an answer says about the lanes that were asked.
-  ///
-  /// - Parameters:
-  ///   - isRefusedHere: whether the local check refuses what was asked about.
-  ///   - failure: what it says that the question has failed.
-  /// - Returns: the lane that holds its requests back from now on, if any.
+  /// Records the effect of an answer, and returns the lane that pauses from now on.
   func note(
     _ answer: ChannelAnswer, _ permit: Permit, isRefusedHere: Bool = false,
     failure: CircuitBreaker.CallResult = .failure, bundleId: String = ""

@@ -7,10 +7,8 @@ import Run
 import SalesStore
 import Synchronization
 
-/// The queue of things to ask Apple about: `night_audit.receipt_checks`, shared by all workers of a database.
-///
-/// What is due stands in one index, in the order in which it is asked about. What a worker has taken is its own while it
-/// lives, as `Worker` says.
+/// The checks in `night_audit.receipt_checks`, a queue shared by all workers of a database. Workers lease due checks in
+/// the order of one index.
 package struct CheckQueue: Sendable {
   let store: OpenSession
   let source: ProofSource
@@ -19,32 +17,22 @@ package struct CheckQueue: Sendable {
   private let isOfThePast: Bool
   package let worker: Worker
   private let selection: Selection
-  /// Whether nothing narrows what is asked about.
+  /// True if no filter narrows the checks.
   package var isWhole: Bool { !selection.isNarrowing }
   private let claims: Claims
 
   private final class Claims: Sendable {
     struct Values {
       var hasBegun = false
-      /// Whether the worker does not count as one that asks, and sessions are not its own.
+      /// True while the worker does not count as asking. New sessions then take no lock.
       var isResting = false
-      /// What filters list, once it was read.
       var listed: [CheckSubject]?
-      /// Where of it the next claim begins.
       var position = 0
     }
     let values = Mutex(Values())
   }
 
-  /// Opens the queue for one worker.
-  ///
-  /// - Parameters:
-  ///   - isOfThePast: whether the as-of was past already when the run began, as the audit of the run has it.
-  ///   - connect: opens a session on our own store.
-  ///   - connectSales: opens one on the shop's.
-  ///   - selection: narrows what is asked about.
-  ///   - isTaking: false to count only. That takes no worker, and changes nothing.
-  ///   - logger: says when a database is waited for.
+  /// Opens the queue for one worker. `isTaking` is false to count only, without a worker and without changes.
   package static func open(
     settings: Settings, asOf: Instant, isOfThePast: Bool, selection: Selection, isTaking: Bool = true,
     logger: Logger? = nil,
@@ -83,7 +71,6 @@ package struct CheckQueue: Sendable {
     self.claims = claims
   }
 
-  /// Ends the worker: what it had taken and not asked about is anybody's.
   package func close() async {
     await store.close()
     await source.session.close()
@@ -96,18 +83,14 @@ package struct CheckQueue: Sendable {
       store: store, source: source, settings: settings, asOf: asOf, isOfThePast: isOfThePast, table: table)
   }
 
-  /// Takes in what the shop's relations have that the queue does not know.
-  ///
-  /// - Parameters:
-  ///   - unknownFrom: when the oldest receipt or order was made that came to light late; nil: none is known to have.
-  ///   - judge: identifies the root certificates; after a change refusals are judged again. nil: no judge is known.
-  /// - Returns: how many rows were new, had moved, or are to be judged anew.
+  /// Adds the shop's new and changed rows. Returns how many checks are new, moved or judged again.
+  /// `judge` identifies the root certificates; after it changes, refusals are judged again.
   @discardableResult
   package func enqueue(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
     try await intake.run(from: unknownFrom, judge: judge)
   }
 
-  /// Lets proofs be asked about once more before a critical finding that rests on them is reported for the first time.
+  /// Makes the proofs of a new critical finding due once more before it is reported.
   package func ask(about critical: Set<CheckSubject>) async throws {
     let (table, asOf) = (table, asOf)
     try await store.withConnection { connection in
@@ -126,7 +109,7 @@ package struct CheckQueue: Sendable {
     }
   }
 
-  /// Makes all checks of the selected order due. A run with `--order` always asks.
+  /// Makes all checks of the selected order due, because a run with `--order` always asks.
   func askAboutOrder() async throws {
     guard selection.orderId != nil, let subjects = try await subjects() else { return }
     let (table, asOf) = (table, asOf)
@@ -142,26 +125,21 @@ package struct CheckQueue: Sendable {
     }
   }
 
-  // MARK: - What is due
+  // MARK: - Due checks
 
-  /// Due in a run of the as-of `$1`, on `receipt_checks` aliased `c`.
+  /// A check that is due at the as-of `$1`, on `receipt_checks` aliased `c`.
   private static let isDue = "c.due_from <= $1 AND (c.due_until IS NULL OR c.due_until > $1)"
-  /// Of the ranks that are counted all are named: the index of what is due begins with them, and is read only where it is due.
+  /// Names every rank, because the index of due checks begins with the rank. Postgres then reads due checks only.
   private static func isRanked(_ ranks: [Dueness.Rank] = Dueness.Rank.allCases) -> String {
     "c.due_rank IN (\(ranks.map { "\($0.rawValue)" }.joined(separator: ", ")))"
   }
-  /// Taken by nobody who lives.
   private static let isFree = "(c.worker IS NULL OR c.worker <> ALL (ARRAY (\(Worker.living))))"
   private static func isListed(_ kinds: String, _ ids: String) -> String {
     "(c.subject_kind, c.subject_id) IN (SELECT * FROM unnest(\(kinds)::text[], \(ids)::text[]))"
   }
 
-  /// How many are due now.
   package func dueCount() async throws -> Int { try await dueCount(and: "TRUE") }
 
-  /// - Parameters:
-  ///   - condition: on `receipt_checks` aliased `c`.
-  ///   - most: nothing is counted beyond so many.
   private func dueCount(and condition: String, atMost most: Int = .max) async throws -> Int {
     func count(_ condition: String, _ values: [PostgresValue] = []) async throws -> Int {
       let due =
@@ -182,7 +160,7 @@ package struct CheckQueue: Sendable {
     return found
   }
 
-  /// How many receipts and look-ups a run of that as-of would ask Apple about. What is judged by itself costs no question.
+  /// The number of checks that a run with this as-of would ask Apple about.
   package static func questionCount(at asOf: Instant, _ session: PostgresSession) async throws -> Int {
     let isAsked = "\(isRanked(Dueness.Rank.allCases.filter { $0 != .byItself })) AND \(isDue)"
     return Int(
@@ -191,7 +169,7 @@ package struct CheckQueue: Sendable {
       ).single().int64(0))
   }
 
-  /// How many receipts and look-ups the queue does not know yet; every one of them will be due.
+  /// The number of receipts and look-ups that the queue does not know yet. All of them will be due.
   package func unknownCount() async throws -> Int {
     try await intake.unknownCount(selection.isNarrowing ? try await listedProofs() : nil)
   }
@@ -201,7 +179,6 @@ package struct CheckQueue: Sendable {
     return try await source.listed(selection, onlyBundleId: onlyBundleId)
   }
 
-  /// What filters list of the queue; nil when nothing is filtered.
   private func subjects() async throws -> [CheckSubject]? {
     if isWhole { return nil }
     if let known = claims.values.withLock({ $0.listed }) { return known }
@@ -216,20 +193,18 @@ package struct CheckQueue: Sendable {
     return found
   }
 
-  /// Looks again at what filters list, from the beginning: answers have brought new questions.
+  /// Reads the filtered checks again from the beginning, because answers have added checks.
   package func startOver() { claims.values.withLock { ($0.listed, $0.position) = (nil, 0) } }
 
-  // MARK: - Taking
+  // MARK: - Claims
 
-  /// What a claim takes.
   package enum Claim: Sendable {
-    /// Everything that is due.
     case due
-    /// Receipts that are due and have brought nothing yet: what they say by themselves may be unknown.
+    /// Due receipts that have given no transaction yet. Their own content may be unread.
     case unread
   }
 
-  /// One claim of one rank, with `$1` the as-of, `$2` the rank, `$3` how many and `$4` the worker.
+  /// One claim of one rank: `$1` is the as-of, `$2` the rank, `$3` the limit and `$4` the worker.
   static func statement(and condition: String = "TRUE") -> String {
     """
     UPDATE night_audit.receipt_checks c SET worker = $4::int
@@ -242,7 +217,7 @@ package struct CheckQueue: Sendable {
     """
   }
 
-  /// Takes the next batch, the most urgent first; empty when nothing is due that no living worker holds.
+  /// Leases the next batch, the most urgent first. The batch is empty if no free check is due.
   package func claim(_ claim: Claim = .due) async throws -> [CheckRow] {
     switch claim {
     case .due:
@@ -256,8 +231,7 @@ package struct CheckQueue: Sendable {
     }
   }
 
-  /// How many are taken at a time: where others ask as well, or may be about to, no more than keeps this one busy for a
-  /// while, so that all have something to do until the end.
+  /// The size of a batch. It is smaller while other workers ask or may start, so that all have work until the end.
   private func share() async throws -> Int {
     let isFirst = claims.values.withLock { values in
       defer { values.hasBegun = true }
@@ -269,7 +243,6 @@ package struct CheckQueue: Sendable {
     return othersAsk ? share : settings.batchSize
   }
 
-  /// Without filters one claim; with them one for each part of what they list, until one brings something.
   private func next(
     _ count: Int, _ take: ([CheckSubject]?) async throws -> [CheckRow]
   ) async throws -> [CheckRow] {
@@ -296,7 +269,7 @@ package struct CheckQueue: Sendable {
       further = [.textArray(part.map(\.kind.rawValue)), .textArray(part.map(\.id.text))]
     }
     let (sql, values, asOf, worker) = (Self.statement(and: condition), further, asOf, worker)
-    // What is read before the commit is known whether or not a session that is lost then has kept it.
+    // Outlives the attempt: if the session is lost at the commit, the retry releases the checks of the first attempt.
     let read = Mutex<[CheckSubject]>([])
     return try await store.run { session, _ in
       try await session.pipelinedTransaction { connection in
@@ -318,7 +291,7 @@ package struct CheckQueue: Sendable {
     }
   }
 
-  /// Gives back what a worker may have taken in a session that was lost: no other claim takes what a living worker holds.
+  /// Releases checks that the worker may have leased in a lost session, because claims skip a living worker's checks.
   private static func release(
     _ subjects: [CheckSubject], of worker: Worker, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -331,7 +304,6 @@ package struct CheckQueue: Sendable {
       [.int(worker.number), .textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
   }
 
-  /// What this worker has taken of those, as it stands now.
   func held(_ subjects: [CheckSubject]) async throws -> [CheckRow] {
     try await store.execute(
       """
@@ -346,19 +318,17 @@ package struct CheckQueue: Sendable {
     ).map { try CheckRow($0) }
   }
 
-  // MARK: - What others have taken
+  // MARK: - Other workers
 
-  /// What is due when this worker has asked about all that it could take.
+  /// The due checks that are left when this worker has asked about all that it could lease.
   package enum Remainder: Sendable {
     case nothing
-    /// All of it is held by others who live: should one of them die, what it held is left to us.
+    /// Other living workers hold all of them. If one dies, this worker can lease its checks.
     case others
-    /// Nobody holds it any more, or nobody has begun to.
     case free
   }
 
-  /// Looks at what is left, of a worker that holds nothing. From here until it resumes it does not count as one that asks:
-  /// nobody need wait for it before refusals are decided.
+  /// Releases this worker's leases. Until it resumes, other workers decide refusals without it.
   package func remainder() async throws -> Remainder {
     try await pause()
     let isOthers = "c.worker IS DISTINCT FROM \(worker.number)"
@@ -366,31 +336,26 @@ package struct CheckQueue: Sendable {
     return try await dueCount(and: "\(isOthers) AND \(Self.isFree)", atMost: 1) > 0 ? .free : .others
   }
 
-  /// Rests until it resumes.
   package func pause() async throws {
     claims.values.withLock { $0.isResting = true }
     try await store.withConnection { [worker] in try worker.retire($0) }
   }
 
-  /// Renews the lease of what this worker has taken, unless it rests.
   func renew() async throws {
     if claims.values.withLock({ $0.isResting }) { return }
     try await store.run { [worker] session, _ in try await worker.renew(session) }
   }
 
-  /// Asks again.
   package func resume() async throws {
     claims.values.withLock { $0.isResting = false }
     try await store.run { [worker] session, _ in try await worker.hold(session) }
   }
 
-  /// The database sessions of those who ask, by the server's numbers of their processes.
   func sessions() async throws -> [Int32] { try await store.execute(Worker.sessions).map { try $0.int32(0) } }
 
-  // MARK: - What is known
+  // MARK: - Recent statements of Apple
 
-  /// What Apple has lately said about transactions, by id: what the sweep of the notifications or another question of
-  /// ours has brought since an answer would be stale need not be asked for again.
+  /// Recent statements of Apple about transactions, by ID. They replace questions until they are stale.
   package func told(about ids: [String]) async throws -> [String: ToldTransaction] {
     if ids.isEmpty { return [:] }
     let rows = try await store.execute(
@@ -419,21 +384,19 @@ package struct CheckQueue: Sendable {
     return told
   }
 
-  /// What of it may stand for Apple's answer about a check: where a critical finding waits for the answer, only what was
-  /// told in this run. An undecided refusal is always asked about again.
+  /// The statements that may replace an answer. If a critical finding waits for it, only statements of this run count.
+  /// An undecided refusal is always asked about again.
   package func usable(_ told: [String: ToldTransaction], for row: CheckRow) -> [String: ToldTransaction] {
     if row.isPending { return [:] }
     return row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
   }
 }
 
-/// What filters list of the shop's relations.
 struct ListedProofs: Sendable {
   var receiptIds: Set<Identifier>
   var orderIds: Set<Identifier>
 }
 
-/// A number that tasks count up together.
 final class Counter: Sendable {
   private let count = Mutex(0)
 
@@ -442,7 +405,7 @@ final class Counter: Sendable {
   func add(_ more: Int) { count.withLock { $0 += more } }
 }
 
-/// What Apple said about a transaction, and when.
+/// A statement of Apple about a transaction, with its channel and time.
 package struct ToldTransaction: Hashable, Sendable {
   package var environment: AppleEnvironment
   package var bundleId: String?
@@ -451,7 +414,6 @@ package struct ToldTransaction: Hashable, Sendable {
 }
 
 extension Settings {
-  /// The configuration's part of the rule of dueness.
   package var duenessPolicy: Dueness.Policy {
     Dueness.Policy(staleAfter: staleAfter, refundWindow: refundWindow, lookback: lookback)
   }

@@ -2,34 +2,29 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// A row of `night_audit.receipt_checks`: what is known of asking about one proof.
+/// A row of `night_audit.receipt_checks`: the state of the check of one proof.
 package struct CheckRow: Sendable {
   package var subject: CheckSubject
   /// The order of the receipt, or the first order that waits for the look-up.
   package var orderId: Identifier?
   package var history: CheckHistory
-  /// A refusal of which it is not known yet whether it accuses the customer or ourselves, or one that has accused.
+  /// A refusal that is undecided, or that has accused the customer.
   package var held: Held?
-  /// The app that was asked about it, by its name in the configuration.
   package var app: String?
-  /// Where an earlier answer found it; saves a request.
   package var environment: AppleEnvironment?
-  /// The app that an earlier answer found it to be of.
   package var bundleId: String?
-  /// The one purchase that it was about when it was read last.
   package var signedTransactionId: String?
-  /// How many transactions it has brought so far.
+  /// The number of transactions that the proof contains, as far as known.
   package var broughtCount: Int
-  /// What payload, id and app were when it was answered about last.
+  /// The fingerprint of payload, ID and app at the last answer.
   package var fingerprint: String?
-  /// As-of of the run that missed its receipt in the shop's relation; nil while that is there.
+  /// As-of of the run that missed the receipt in the shop's relation; nil if it is there.
   package var goneAt: Instant?
-  /// What the rule said when it was stored.
   package private(set) var due: Dueness?
-  /// As-of of the last run that had asked when it was read.
+  /// As-of of the last attempt when the row was read.
   private(set) var attemptWhenRead: Instant?
 
-  /// What a refusal comes to when it is the customer's.
+  /// A refusal, with the outcome and reason that it gets once it is decided.
   package struct Held: Hashable, Sendable {
     package var refusal: Refusal
     package var outcome: CheckOutcome
@@ -42,20 +37,18 @@ package struct CheckRow: Sendable {
     }
   }
 
-  /// A proof that nobody has asked about.
   package init(subject: CheckSubject, history: CheckHistory) {
     self.subject = subject
     self.history = history
     broughtCount = 0
   }
 
-  /// How it was refused, which has accused somebody, and it was not verified since.
+  /// The refusal that has accused the customer; nil if it is undecided or the proof was verified since.
   var refused: Refusal? {
     if let held { return held.isDecided ? held.refusal : nil }
     return Refusal(history.outcome, reason: history.reason)
   }
 
-  /// The columns of `init(_:)`, for `receipt_checks` aliased `c`.
   static let columns = """
     c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
     c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
@@ -104,17 +97,16 @@ package struct CheckRow: Sendable {
   }
 }
 
-/// How the rule of dueness reaches the table: whoever changes what is known of a proof stores with it what the rule says.
+/// Writes `night_audit.receipt_checks`. Each change stores the due date that follows from it.
 package struct CheckTable: Sendable {
   package let policy: Dueness.Policy
 
   package init(policy: Dueness.Policy) { self.policy = policy }
 
-  /// How many rows are read and written at a time.
   private static let page: Int64 = 5_000
 
-  /// Stores what is known of proofs, and when they are due. Of what a run of this as-of or a later one has asked about since
-  /// the row was read, its answer stands: whoever is late lost the lease with a session.
+  /// Stores checks with their due dates. A row that a run of the same or a later as-of has asked about since it was
+  /// read stays as it is, because this worker has lost its lease.
   package func save(_ rows: [CheckRow], on connection: borrowing BlockingConnection) throws(PostgresError) {
     if rows.isEmpty { return }
     let due = rows.map { Dueness(of: $0.history, policy: policy) }
@@ -155,9 +147,7 @@ package struct CheckTable: Sendable {
       ])
   }
 
-  /// Takes proofs in that nobody has asked about; one that is known follows its receipt to another order.
-  ///
-  /// - Returns: how many are new or have moved.
+  /// Adds new checks, and moves known receipts to their present order. Returns the number of both.
   package func insert(
     _ rows: [(row: CheckRow, orderId: Identifier?)], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Int {
@@ -185,13 +175,8 @@ package struct CheckTable: Sendable {
     ).affectedRows
   }
 
-  /// Changes what is known of proofs, page by page, each in a transaction of its own.
-  ///
-  /// - Parameters:
-  ///   - condition: which of them, on `receipt_checks` aliased `c`.
-  ///   - parameters: of the condition, from `$1`.
-  ///   - change: answers whether there was anything to change.
-  /// - Returns: how many were changed.
+  /// Changes the checks that satisfy `condition` (aliased `c`), each page in its own transaction. `change` returns
+  /// false if it has changed nothing. Returns the number of changed checks.
   @discardableResult
   package func change(
     where condition: String, _ parameters: [PostgresValue] = [], on connection: borrowing BlockingConnection,
@@ -209,7 +194,6 @@ package struct CheckTable: Sendable {
     return count
   }
 
-  /// As `change`, in the transaction that is open.
   @discardableResult
   func changeWithin(
     _ condition: String, _ parameters: [PostgresValue], on connection: borrowing BlockingConnection,
@@ -225,7 +209,6 @@ package struct CheckTable: Sendable {
     return count
   }
 
-  /// - Parameter last: where the next page begins; nil at the end.
   private func page(
     _ condition: String, _ parameters: [PostgresValue], after position: CheckSubject?,
     on connection: borrowing BlockingConnection, last: inout CheckSubject?, _ change: (inout CheckRow) -> Bool

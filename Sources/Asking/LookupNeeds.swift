@@ -2,13 +2,11 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// Which orders wait for Apple's word about the transaction that they name: those whose receipts do not settle it, because
-/// there is none, none can be read, or none lists it. That one lists a renewal of it says nothing of the purchase itself, and
-/// what a signature has told of a list no answer about the rest of it changes. `night_audit.lookups` holds them.
-///
-/// A question is an app and an id; several orders may wait for the same one.
+/// Decides which orders wait for a look-up of their stated transaction ID (`night_audit.lookups`). An order waits if
+/// none of its receipts settles the ID: there is none, none can be read, or none contains it. A receipt that lists only
+/// a renewal does not prove the original purchase. Answers about the other entries of a signed list do not change what
+/// it contains. Several orders may wait for one question, which is an app and an ID.
 struct LookupNeeds: Sendable {
-  /// An order that names a transaction.
   struct Candidate: Sendable {
     var orderId: Identifier
     var bundleId: String
@@ -16,19 +14,18 @@ struct LookupNeeds: Sendable {
     /// When the order was made, or its receipt came.
     var dated: Instant
     var isUrgent: Bool
-    /// A receipt whose answer brings the id.
+    /// A receipt whose answer contains the ID.
     var settledBy: Identifier?
 
     var question: CheckSubject { .lookup(transactionId, of: bundleId) }
   }
 
   let table: CheckTable
-  /// The apps that can be asked by id.
   let bundleIds: [String]
   let asOf: Instant
 
-  /// Asks which of some orders have still to be decided about, though an answer brings what they name: they wait for a
-  /// look-up, or the receipt has moved to another order. To be looked at after the next statement.
+  /// Finds settled candidates that must still be decided: the order waits, or the receipt has moved. The rows are
+  /// available after the next statement.
   func unsettled(_ candidates: [Candidate], on connection: borrowing BlockingConnection) throws -> PostponedRows? {
     let settled = candidates.enumerated().filter { $0.element.settledBy != nil }
     if settled.isEmpty { return nil }
@@ -48,16 +45,13 @@ struct LookupNeeds: Sendable {
       ])
   }
 
-  /// Those of some orders that have still to be decided about.
   static func open(_ candidates: [Candidate], _ unsettled: PostponedRows?) throws -> [Candidate] {
     guard let unsettled else { return candidates }
     let places = Set(try unsettled.get().map { Int(try $0.int64(0)) })
     return candidates.enumerated().filter { $0.element.settledBy == nil || places.contains($0.offset) }.map(\.element)
   }
 
-  /// Decides anew which of some orders wait.
-  ///
-  /// - Returns: how many questions are new or are wanted again.
+  /// Decides again which orders wait. Returns the number of questions that are new or wanted again.
   @discardableResult
   func decide(_ all: [Candidate], on connection: borrowing BlockingConnection) throws -> Int {
     var seen: Set<Identifier> = []
@@ -83,7 +77,7 @@ struct LookupNeeds: Sendable {
     var questions: [(orderId: Identifier, question: CheckSubject?)] = []
     for row in rows {
       let candidate = candidates[Int(try row.int64(0)) - 1]
-      // While a receipt is unanswered it may still settle it, unless its signature has told what it lists.
+      // An unanswered receipt may still settle the ID, unless its signed list is known.
       let isDone = try row.bool(1) || row.bool(2)
       if !isDone { waiting.append(candidate) }
       questions.append((candidate.orderId, isDone ? nil : candidate.question))
@@ -92,7 +86,6 @@ struct LookupNeeds: Sendable {
     return try want(waiting, on: connection)
   }
 
-  /// Decides anew about those of some orders that wait.
   func reconsider(_ orderIds: [Identifier], on connection: borrowing BlockingConnection) throws {
     if orderIds.isEmpty { return }
     let rows = try connection.execute(
@@ -109,8 +102,7 @@ struct LookupNeeds: Sendable {
     try decide(candidates, on: connection)
   }
 
-  /// Lets orders wait no more for an answer to anything else than the questions that they have: of an order that is there
-  /// twice, those of both rows.
+  /// Removes waiting orders whose question is not among the given ones. Two rows with one order ID keep both questions.
   func release(
     _ questions: [(orderId: Identifier, question: CheckSubject?)], on connection: borrowing BlockingConnection
   ) throws {
@@ -127,7 +119,6 @@ struct LookupNeeds: Sendable {
     try abandon(Set(freed), on: connection)
   }
 
-  /// Nobody asks what no order waits for any more.
   private func abandon(_ subjectIds: Set<Identifier>, on connection: borrowing BlockingConnection) throws {
     if subjectIds.isEmpty { return }
     try table.changeWithin(
@@ -171,7 +162,7 @@ struct LookupNeeds: Sendable {
       row.history.dated = max(row.history.dated, question.dated)
       row.history.isUrgent = row.history.isUrgent || question.isUrgent
       row.history.isWanted = true
-      // A younger order may name what Apple did not know for an older one.
+      // A newer order may state an ID that Apple did not know for an older one.
       if row.history.outcome == .notFound { row.history.renew(asOf: asOf) }
       return true
     }
@@ -187,7 +178,6 @@ struct LookupNeeds: Sendable {
 }
 
 extension LookupNeeds.Candidate {
-  /// nil for an order that names no transaction, or no app.
   init?(_ order: ProofSource.ChangedOrder) {
     guard let bundleId = order.bundleId, let transactionId = order.transactionId else { return nil }
     self.init(

@@ -3,15 +3,12 @@ import AuditStore
 import Reconciliation
 import Run
 
-/// What was taken from the queue on its way to Apple: described, then read, as much at a time as memory is meant to hold,
-/// then judged by itself.
+/// Describes leased checks, reads their payloads within a byte budget, and judges them offline.
 struct Preparation: Sendable {
-  /// What is held of payloads at a time, in bytes; one that is larger is held alone.
+  /// The payload bytes held at a time. A larger payload is held alone.
   static let budget = 32 << 20
-  /// How many payloads are read at a time at most.
   private static let readAtATime = 250
 
-  /// What was taken and is not read yet.
   struct Taken: Sendable {
     var context: CheckContext
     var payloadBytes: Int
@@ -21,20 +18,17 @@ struct Preparation: Sendable {
   let judge: OfflineJudge
   let channels: [any AppleChannel]
 
-  /// Takes the next batch from the queue.
-  ///
-  /// - Returns: nil when nothing is left to take.
   func take(_ claim: CheckQueue.Claim = .due) async throws -> [Taken]? {
     while true {
       let rows = try await queue.claim(claim)
       if rows.isEmpty { return nil }
-      // Of some rows nothing is left in the shop.
+      // Skips a batch whose receipts have all vanished from the shop.
       let taken = try await describe(rows)
       if !taken.isEmpty { return taken }
     }
   }
 
-  /// Takes what had to wait, and is held since.
+  /// Describes checks again that had to wait and are still leased.
   func take(again subjects: [CheckSubject]) async throws -> [Taken] {
     try await describe(try await queue.held(subjects)).map { taken in
       var taken = taken
@@ -76,7 +70,6 @@ struct Preparation: Sendable {
     return taken
   }
 
-  /// Nobody can ask about what is not there any more.
   private func abandon(_ gone: [CheckRow]) async throws {
     if gone.isEmpty { return }
     let (table, asOf) = (queue.table, queue.asOf)
@@ -89,7 +82,6 @@ struct Preparation: Sendable {
     try await queue.store.withConnection { try table.save(rows, on: $0) }
   }
 
-  /// Reads what comes next, as far as the budget goes, and judges it by itself.
   func read(_ taken: inout [Taken], within budget: ByteBudget) async throws -> [(check: JudgedCheck, bytes: Int)] {
     let count = budget.take(taken.prefix(Self.readAtATime).map(\.payloadBytes))
     let next = Array(taken.prefix(count))
@@ -105,7 +97,7 @@ struct Preparation: Sendable {
       let matter: DueCheck.Matter
       switch subject.kind {
       case .receipt:
-        // It was there when it was described. Nothing follows from a payload that nobody has seen.
+        // The receipt was deleted or changed since it was described. An unread payload proves nothing.
         guard let payload = payloads[subject.id] else {
           gone.append(taken.context.row)
           budget.giveBack(taken.payloadBytes)
@@ -120,8 +112,8 @@ struct Preparation: Sendable {
     return read
   }
 
-  /// The app that a receipt itself names, whoever signed it, else its order, or the only one. A receipt that fits none of
-  /// several apps is asked about with the first: its bundle is in Apple's answer.
+  /// The channel of the receipt's app, else of the order's app, else the first one. A receipt of none of several apps
+  /// is asked about with the first, because Apple's answer contains the bundle ID.
   func channel(for check: JudgedCheck) -> (any AppleChannel)? {
     let named = check.known.map(\.bundleId) + [check.bundleId, check.due.bundleId]
     for bundleId in named {

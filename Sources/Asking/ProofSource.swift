@@ -3,36 +3,32 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// What a proof was when it was asked about, to compare with what it is now.
+/// The fingerprint of a proof when Apple was asked, for comparison with the present one.
 struct ProofFingerprint: Sendable {
   private let whole: Substring
-  /// nil where an earlier program stored the fingerprint, which knew the whole alone.
+  /// nil for a fingerprint of an older version, which covers the whole only.
   private let payload: Substring?
 
-  /// - Parameter text: of payload, app and named transaction; after a space, of the payload alone.
+  /// - Parameter text: digest of payload, app and stated transaction ID; after a space, digest of the payload alone.
   init(_ text: String) {
     let parts = text.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
     whole = parts[0]
     payload = parts.count > 1 ? parts[1] : nil
   }
 
-  /// The payload's alone.
   var payloadText: String? { payload.map(String.init) }
 
-  /// Whether payload, app and named transaction are the same.
   func isSame(as other: ProofFingerprint) -> Bool { whole == other.whole }
 
-  /// Whether the payload is the same, whatever the order says by now. Of what is not known it is believed: a shop fills its
-  /// orders in more often than it changes a payload.
+  /// True if the payload is the same, or unknown: shops change orders more often than payloads.
   func isOfSamePayload(as other: ProofFingerprint) -> Bool {
     guard let payload, let otherPayload = other.payload else { return true }
     return payload == otherPayload
   }
 }
 
-/// What the shop's relations say about proofs. They are read on a connection of their own and joined with nothing of ours.
+/// Reads the shop's receipts and orders on its own connection, without joins to night-audit's tables.
 package struct ProofSource: Sendable {
-  /// A receipt without its payload.
   struct NewReceipt: Sendable {
     var id: Identifier
     var orderId: Identifier?
@@ -40,31 +36,24 @@ package struct ProofSource: Sendable {
     var isUrgent: Bool
   }
 
-  /// An order, and what it names now.
   struct ChangedOrder: Sendable {
     var id: Identifier
-    /// nil where it is not said which of several apps it is for.
     var bundleId: String?
     var transactionId: String?
     var createdAt: Instant
     var isUrgent: Bool
   }
 
-  /// What is known of a receipt before its payload is read.
   struct Described: Sendable {
     var id: Identifier
     var orderId: Identifier?
-    /// The app that the order names.
     var bundleId: String?
-    /// The transaction that the order names.
     var namedTransactionId: String?
     var orderCreatedAt: Instant?
-    /// The user of the order, else who sent the receipt.
+    /// The user of the order, or else the sender of the receipt.
     var userId: String?
-    /// The product that was ordered.
     var productId: String?
     var payloadBytes: Int
-    /// As `ProofFingerprint` reads it.
     var fingerprint: String
   }
 
@@ -72,35 +61,30 @@ package struct ProofSource: Sendable {
   private let sales: SalesRows
   private var schema: String { sales.schema }
 
-  /// - Parameter session: on the shop's store, which is only ever read.
   package init(session: OpenSession, sales: SalesRows) {
     self.session = session
     self.sales = sales
   }
 
-  /// Years that a report can show.
   private static let calendar = "BETWEEN '0001-01-01' AND '9999-12-31'"
 
-  /// Receipts that keep the contract, for a relation aliased `r`. What is written of them into an index is never longer
-  /// than the contract allows.
+  /// Receipts that satisfy the contract, for a relation aliased `r`. Longer IDs would not fit into an index.
   private static let isSound = """
     r.receipt_id::text COLLATE "C" <> '' AND octet_length(r.receipt_id::text) <= 1000 AND r.received_at \(calendar)
       AND r.status::text COLLATE "C" IN ('unverified', 'verified', 'timeout', 'rejected')
     """
 
-  /// The app that an order aliased `o` names. A text without content names none, as in the audit.
+  /// The app stated on an order aliased `o`. An empty text counts as none, as in the audit.
   private static let bundleId = #"nullif(o.bundle_id::text COLLATE "C", '')"#
 
   private static let rowsAtATime = 5_000
 
-  /// A condition that a column is one of the texts of a parameter by its own collation, which is that of its index. Some of
-  /// them take texts for one that differ: whoever reads leaves those out. A second condition, byte by byte, would make the
-  /// planner expect next to nothing, and read through a whole relation for it.
+  /// A condition that a column equals one of the texts by its own collation, which is that of its index. The caller
+  /// drops texts that only the collation takes for equal: with a second, bytewise condition the planner expects almost
+  /// no rows and reads the whole relation.
   private static func isAmong(_ texts: String, _ column: String) -> String { "\(column)::text = ANY (\(texts))" }
 
-  // MARK: - What is new
-
-  /// A text that changes whenever the relations are defined otherwise: a mended view shows other rows.
+  /// A text that changes with the definition of the relations, because a corrected view shows other rows.
   func definition() async throws -> String {
     try await session.execute(
       """
@@ -112,9 +96,6 @@ package struct ProofSource: Sendable {
     ).single().text(0)
   }
 
-  /// Receipts that came at or after an instant, in portions.
-  ///
-  /// - Parameter until: what is dated later is not read.
   func receipts(from: Instant, until: Instant, _ take: @Sendable ([NewReceipt]) async throws -> Void) async throws {
     try await read(
       """
@@ -133,12 +114,7 @@ package struct ProofSource: Sendable {
     }
   }
 
-  /// Orders that were changed at or after an instant, in portions: those that name a transaction, and those that name none
-  /// any more.
-  ///
-  /// - Parameters:
-  ///   - createdFrom: older orders are not looked up.
-  ///   - onlyBundleId: the app of orders that name none, when there is just one.
+  /// Reads the orders that changed since an instant. `onlyBundleId` is the app of orders that state none.
   func orders(
     changedFrom: Instant, createdFrom: Instant, until: Instant, onlyBundleId: String?,
     _ take: @Sendable ([ChangedOrder]) async throws -> Void
@@ -167,20 +143,15 @@ package struct ProofSource: Sendable {
     }
   }
 
-  // MARK: - What is asked about
-
-  /// Of payload, app and named transaction, and of the payload alone, for receipts aliased `r` and orders aliased `o`. Bytes
-  /// are taken as they are, whether or not they are a text.
+  /// Digests of payload, app and stated ID, and of the payload alone, over raw bytes (aliases `r` and `o`).
   private static let fingerprint = "\(SQLDigest.of(fingerprinted)) || ' ' || \(payloadFingerprint)"
   private static let fingerprinted = """
     concat_ws(E'\\x1f', r.payload::text, coalesce(o.bundle_id::text, ''), coalesce(o.transaction_id::text, ''))
     """
   private static let payloadFingerprint = SQLDigest.of("coalesce(r.payload::text, '')")
 
-  /// What is known of receipts before their payloads are read, those that are gone are missing. Of several rows of one id
-  /// it is the one that counts in the audit.
-  ///
-  /// The relations are joined by us: those of a cluster may lie on different hosts.
+  /// Describes receipts by ID; deleted ones are missing. Of several rows with one ID, the audit's choice counts. Orders
+  /// are read first, because the relations of a cluster may lie on different hosts.
   func describe(_ ids: [Identifier]) async throws -> [Identifier: Described] {
     if ids.isEmpty { return [:] }
     let orderIds = try await session.execute(
@@ -221,7 +192,6 @@ package struct ProofSource: Sendable {
     return found
   }
 
-  /// The columns of an order that a check of its proofs needs.
   struct DescribedOrder: Sendable {
     var id: String
     var bundleId: String?
@@ -231,7 +201,6 @@ package struct ProofSource: Sendable {
     var productId: String?
   }
 
-  /// Orders by ID, without deleted ones.
   func described(orders ids: Set<String>) async throws -> [String: DescribedOrder] {
     if ids.isEmpty { return [:] }
     let rows = try await session.execute(
@@ -251,7 +220,6 @@ package struct ProofSource: Sendable {
     return orders
   }
 
-  /// The persons behind the user IDs of the shop.
   func people() async throws -> People {
     let sales = sales
     return try await session.withConnection { connection in
@@ -260,7 +228,6 @@ package struct ProofSource: Sendable {
     }
   }
 
-  /// Those of some receipts that are there.
   func present(_ ids: [Identifier]) async throws -> [Identifier] {
     let rows = try await session.execute(
       """
@@ -270,9 +237,7 @@ package struct ProofSource: Sendable {
     return try rows.map { Identifier(try $0.text(0)) }.filter(Set(ids).contains)
   }
 
-  /// Payloads by receipt id; those that are gone or are others by now are missing.
-  ///
-  /// - Parameter fingerprints: of what was described, by receipt id.
+  /// Payloads by receipt ID. Receipts that were deleted or changed since `fingerprints` were read are missing.
   func payloads(_ fingerprints: [Identifier: String]) async throws -> [Identifier: String] {
     if fingerprints.isEmpty { return [:] }
     let rows = try await session.execute(
@@ -287,12 +252,11 @@ package struct ProofSource: Sendable {
         .textArray(fingerprints.values.map { ProofFingerprint($0).payloadText }),
       ])
     var payloads: [Identifier: String] = [:]
-    // What is no text is none of the three kinds of receipt.
+    // A payload that is not valid text is none of the three kinds of receipt, and counts as empty.
     for row in rows { payloads[Identifier(try row.text(0))] = try row.isText(1) ? try row.optionalText(1) ?? "" : "" }
     return payloads
   }
 
-  /// Those of some orders for which a receipt was sent.
   func ordersWithReceipts(_ ids: [Identifier]) async throws -> Set<Identifier> {
     if ids.isEmpty { return [] }
     let rows = try await session.execute(
@@ -303,9 +267,6 @@ package struct ProofSource: Sendable {
     return Set(try rows.map { Identifier(try $0.text(0)) }).intersection(ids)
   }
 
-  /// The receipts and orders that filters list.
-  ///
-  /// - Parameter onlyBundleId: the app of orders that name none, when there is just one.
   func listed(
     _ selection: Selection, onlyBundleId: String?
   ) async throws -> ListedProofs {
@@ -343,9 +304,7 @@ package struct ProofSource: Sendable {
     return ListedProofs(receiptIds: receiptIds, orderIds: orderIds)
   }
 
-  // MARK: - Portions
-
-  /// Reads a query through a cursor: what is read at a time is all that memory holds.
+  /// Reads a query through a cursor, so that memory holds one portion at a time.
   private func read(
     _ sql: String, _ parameters: [PostgresValue], _ take: @Sendable (PostgresRows) async throws -> Void
   ) async throws {
@@ -360,7 +319,7 @@ package struct ProofSource: Sendable {
         }
         try await session.executeScript("COMMIT")
       } catch {
-        // Where it fails the session is lost, and with it the transaction.
+        // A failed rollback means that the session is lost, and the transaction with it.
         try? await session.executeScript("ROLLBACK")
         throw error
       }
@@ -369,7 +328,6 @@ package struct ProofSource: Sendable {
 }
 
 extension PostgresRow {
-  /// Whether these fields can be read: the audit reports a row whose texts are none.
   fileprivate func areTexts(_ columns: Int...) throws(PostgresError) -> Bool {
     for column in columns where try !isText(column) { return false }
     return true

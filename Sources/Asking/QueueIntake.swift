@@ -3,39 +3,35 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Takes into the queue what the shop's relations have that it does not know. That costs what is new; all there is is read
-/// again only when the relations are defined otherwise, when what is asked whom is configured otherwise, when what is audited
-/// goes further back than it ever did, and, as far as that goes, once a week. What comes to light late in between an audit
-/// meets, and it is read from there. Receipts are taken in whatever their age.
+/// Adds the shop's new and changed rows to the queue. A run reads new rows only. It reads all rows again once a week,
+/// and when the relations' definition or the apps' channels have changed or the horizon has moved back. An older row that
+/// an audit meets makes the next run read from its date. Receipts are added whatever their age.
 struct QueueIntake: Sendable {
   let store: OpenSession
   let source: ProofSource
   let settings: Settings
   let asOf: Instant
-  /// Whether the as-of was past already when the run began.
+  /// True if the as-of was past when the run began.
   let isOfThePast: Bool
   let table: CheckTable
 
-  /// How far behind the newest known row is read again, for rows that come to light late.
+  /// Rows dated this much before the newest known one are read again, because rows may appear late.
   private static let overlap = Span.days(3)
   private static let everything = Span.days(7)
   private static let doubtfulAtATime = 1_000
 
   private var horizon: Instant { asOf - settings.duenessPolicy.horizon }
-  /// Before every date of the shop's relations: claims are decided over all orders, whatever their age.
+  /// Earlier than every date of the shop: claims are decided over all orders, whatever their age.
   private static let beginning = Instant(seconds: -62_135_596_800)
   private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
 
-  /// What is dated later than an as-of in the past was not there; a clock that is ahead is no reason to overlook a row.
+  /// Rows dated after a past as-of did not exist then. Otherwise future dates are read, because a clock may be ahead.
   private var until: Instant { isOfThePast ? asOf : Instant(seconds: 253_402_300_799) }
 
   var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
-  /// - Parameters:
-  ///   - unknownFrom: when the oldest receipt came, or the oldest order was made, that an audit has met and no run had taken
-  ///     in.
-  ///   - judge: identifies the root certificates; nil: no judge is known.
-  /// - Returns: how many rows are new, have moved or are to be judged anew.
+  /// Updates the queue. Returns how many checks are new, moved or judged again. `unknownFrom` is the date of the oldest
+  /// row that an audit met and no run had added.
   func run(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
     var state = try await AskingState.read(store)
     let definition = try await source.definition()
@@ -76,7 +72,6 @@ struct QueueIntake: Sendable {
     return count
   }
 
-  /// How many proofs the queue does not know yet, by looking alone.
   func unknownCount(_ listed: ListedProofs?) async throws -> Int {
     let count = Counter()
     let isUnread = !(try await AskingState.read(store).hasReadAllReceipts)
@@ -109,9 +104,9 @@ struct QueueIntake: Sendable {
 
   private func start(_ seen: Instant?) -> Instant { min(seen ?? horizon, asOf) - Self.overlap }
 
-  // MARK: - What is new
+  // MARK: - New rows
 
-  /// - Parameter comparedFrom: what is dated earlier and verified is compared when it is stale, and asked about again.
+  /// - Parameter comparedFrom: older verified receipts are compared with the shop's payload only once they are stale.
   private func takeReceipts(from: Instant, comparedFrom: Instant) async throws -> Int {
     let count = Counter()
     try await source.receipts(from: from, until: until) { receipts in
@@ -134,7 +129,6 @@ struct QueueIntake: Sendable {
     return count.value
   }
 
-  /// Wants to know of what a shop has put in the place of a payload that was verified: that is another proof.
   private func noteReplaced(_ ids: [Identifier]) async throws -> Int {
     if ids.isEmpty { return 0 }
     let rows = try await store.execute(
@@ -160,9 +154,7 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// Wants again what was gone from the shop's relation and is there: that was being loaded, or a replica was behind.
-  ///
-  /// - Parameter goneFrom: what has been gone for longer is left alone.
+  /// Wants receipts again that vanished since `goneFrom` and are back: a load was running, or a replica was behind.
   private func wantAgain(goneFrom: Instant) async throws {
     var last = (at: goneFrom, id: Identifier())
     while true {
@@ -191,7 +183,6 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// - Parameter changedFrom: nil for whenever they were.
   private func takeOrders(changedFrom: Instant?, createdFrom: Instant) async throws -> Int {
     if settings.serverAPIApps.isEmpty { return 0 }
     let count = Counter()
@@ -212,12 +203,10 @@ struct QueueIntake: Sendable {
     return count.value
   }
 
-  // MARK: - What is otherwise
+  // MARK: - Changed settings and rows
 
-  /// Reckons dueness anew by another policy. What only a proof itself was asked about is judged anew where others can be
-  /// asked now, or where it has come to matter.
-  ///
-  /// - Parameter former: the times of the policy before.
+  /// Computes due dates by a new policy; `former` has the times of the old one. Offline conclusions are judged again if
+  /// a channel has changed, or if the proof has come within the horizon.
   private func adopt(isOtherwiseAsked: Bool, former: String?) async throws -> Int {
     let former = former.flatMap { Dueness.Policy($0) }
     let (table, asOf, bundleIds) = (table, asOf, settings.serverAPIApps)
@@ -248,7 +237,7 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// Judges refusals again that rest on the root certificates or the program, and IDs that Apple did not know.
+  /// Judges refusals again that depend on root certificates or the program version, and IDs unknown to Apple.
   private func judgeRefusalsAgain() async throws -> Int {
     let (table, asOf) = (table, asOf)
     return try await store.withConnection { connection in
@@ -264,7 +253,7 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// What was refused, or could not be made sense of, is compared with what the shop's relations say now.
+  /// Judges refused and doubtful receipts again if the shop has changed their payload, transaction ID or app.
   private func judgeAnew() async throws -> Int {
     var count = 0
     var last = Identifier()
@@ -294,7 +283,7 @@ struct QueueIntake: Sendable {
           var context = CheckContext(row: row)
           context.fingerprint = now[row.subject.id]?.fingerprint
           if row.history.tellsOfAcceptance, context.isOfAnsweredPayload {
-            // What Apple has said of the payload it has, whatever the order says by now.
+            // Apple has already accepted this payload; the changed order does not matter.
             row.fingerprint = context.fingerprint
           } else {
             row.renew(asOf: asOf)
@@ -307,7 +296,7 @@ struct QueueIntake: Sendable {
 }
 
 extension CheckRow {
-  /// Forgets what was concluded, but not that it was refused, nor in which run that is counted.
+  /// Forgets the conclusion, but keeps the refusal and the run in which it counts.
   fileprivate mutating func renew(asOf: Instant) {
     let since = isPending ? history.outcomeSince : nil
     if let refused { held = .decided(refused) }
@@ -316,10 +305,9 @@ extension CheckRow {
   }
 }
 
-/// By what dueness was reckoned, as a text to compare.
+/// The settings that due dates depend on, as texts to compare.
 struct PolicyText: Hashable, Sendable {
   var times: String
-  /// Who is asked through which interface.
   var apps: String
 
   init(_ settings: Settings) {
@@ -336,18 +324,16 @@ struct PolicyText: Hashable, Sendable {
   }
 }
 
-/// `night_audit.asking_state`.
 struct AskingState: Sendable {
   var policy: PolicyText?
   var definition: String?
-  /// The root certificates and the program that judged receipts last.
   var judge: String?
   var receiptsUntil: Instant?
   var ordersUntil: Instant?
   var readAllAt: Instant?
-  /// What is dated from here on was read, by this definition.
+  /// All rows dated later were read with this definition.
   var readFrom: Instant?
-  /// Whether receipts were read whatever their age, by this definition.
+  /// True if receipts of any age were read with this definition.
   var hasReadAllReceipts = false
 
   static func read(_ store: OpenSession) async throws -> AskingState {

@@ -2,31 +2,25 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// Derives anew what the queue keeps for speed, and compares: what the last answer about each proof was, when it is due, by the
-/// one rule of it, and whether it has brought anything.
+/// Derives outcomes, due dates and transaction counts of the queue again, and compares them.
 package enum QueueRebuild {
-  /// What was found, and mended where that was asked for.
   package struct Outcome: Hashable, Sendable, Encodable {
     package var proofs = 0
-    /// Proofs of which the queue says another answer than they had last.
     package var differentOutcomes = 0
-    /// Proofs that are due at another time, or before others, than the rule says.
     package var differentDueness = 0
-    /// Proofs that are said to have brought transactions and have not, or the other way round.
+    /// Proofs whose transaction count is zero although they have transactions, or the other way round.
     package var differentBrought = 0
-    /// Some of the proofs, at most twenty.
+    /// At most twenty of these proofs.
     package var examples: [String] = []
 
     package var agrees: Bool { differentOutcomes + differentDueness + differentBrought == 0 }
   }
 
-  /// Compares, and mends if asked to.
-  ///
-  /// Dueness is reckoned by the policy of the newest run: what the configuration says now is adopted by the next one.
+  /// Compares, and corrects if asked to. Due dates follow the policy of the newest run.
   package static func run(isMending: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
     var outcome = Outcome()
     let rows = try connection.execute("SELECT value FROM night_audit.asking_state WHERE key = 'times'")
-    // Where no run has asked yet, none has reckoned.
+    // No due dates exist before the first run.
     guard let row = rows.first, let policy = Dueness.Policy(try row.text(0)) else { return outcome }
     let doubtful = try differentlyBrought(connection)
     let answers = try otherAnswers(connection)
@@ -49,9 +43,8 @@ package enum QueueRebuild {
     return outcome
   }
 
-  /// The last answers about proofs of which the queue says another one: of the run with the latest as-of, or the one that was
-  /// stored last. What was let go with its month tells nothing, and what is asked about anew, or silence, says nothing of the
-  /// last answer.
+  /// The last answers that differ from the stored outcomes: of the latest as-of, or the last one stored. Pending and
+  /// unanswered checks are skipped, and answers of removed months are missing.
   private static func otherAnswers(
     _ connection: borrowing BlockingConnection
   ) throws -> [CheckSubject: (outcome: CheckOutcome, reason: PaymentReason?)] {
@@ -84,7 +77,6 @@ package enum QueueRebuild {
     }
   }
 
-  /// Proofs that the queue counts transactions of and that have none, or the other way round.
   private static func differentlyBrought(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
     let rows = try connection.execute(
       """
@@ -111,7 +103,6 @@ package enum QueueRebuild {
 }
 
 extension Dueness.Policy {
-  /// As `night_audit.asking_state` holds it.
   init?(_ text: String) {
     let times = text.split(separator: " ").compactMap { Int64($0) }
     guard times.count == 3 else { return nil }

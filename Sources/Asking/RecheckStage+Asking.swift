@@ -5,14 +5,10 @@ import Reconciliation
 import Run
 import Synchronization
 
-/// One check: its questions, their answers, and what they come to.
 extension RecheckStage {
-  /// How a check ends that was begun.
   enum Ending {
     case settled
-    /// Nobody may be asked any more.
     case over
-    /// Its next question waits until the lane may be asked again.
     case waits(Inquiry, AskingGate.Lane)
   }
 
@@ -20,7 +16,7 @@ extension RecheckStage {
     var inquiry = inquiry
     let (check, channel) = (inquiry.check, inquiry.channel)
     let isOne = inquiry.questions.count == 1
-    // What many answers are gathered for is stored as it comes: a killed run asks only for the rest.
+    // Each of several answers is stored as it comes, so that a killed run asks only for the rest.
     if !isOne { await setAside(&inquiry) }
     var isOver = false
     asking: while let question = inquiry.next {
@@ -34,14 +30,14 @@ extension RecheckStage {
         inquiry.answers.append(answer)
         if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
           var part = check.result(.pending, .neverChecked, channel: .serverApi)
-          // Until all that it names is known to be right, it is not known whose it is.
+          // An unsigned receipt is assigned to its order only after Apple has confirmed every ID in it.
           (part.facts, part.told) = part.isUnproven ? ([], answer.facts + answer.told) : (answer.facts, answer.told)
           await sink.put(part)
         }
       case .waits(let lane): return .waits(inquiry, lane)
       case .over:
         isOver = true
-        // What was asked in vain is noted, though there was no time for the rest.
+        // A failed question is recorded, even without time for the remaining ones.
         if inquiry.hasFailed { break asking }
         await setAside(&inquiry)
         return .over
@@ -50,19 +46,17 @@ extension RecheckStage {
     var result = channel.result(of: check, answers: inquiry.answers)
     if !isOne {
       result.told = []
-      // Of what only Apple's answers prove, this is where it is said whose it is.
+      // Other facts were stored answer by answer. Those of an unsigned receipt are assigned to its order here.
       if !result.isUnproven { result.facts = [] }
     }
     await finish(result, of: channel)
     return isOver ? .over : .settled
   }
 
-  /// What becomes of a question.
   private enum Step {
-    /// Apple's answer, or the trouble that it came to when nobody may be asked again.
+    /// Apple's answer, or the last failure if Apple may not be asked again.
     case answer(ChannelAnswer)
     case waits(AskingGate.Lane)
-    /// Nobody is asked any more, and it was never put.
     case over
   }
 
@@ -90,13 +84,13 @@ extension RecheckStage {
       }
       guard let answer = try? await channel.ask(question, while: isWanted) else {
         gate.abandon(permit)
-        // Apple has become silent before its turn came, or nobody is asked any more.
+        // Apple has become silent before the question's turn, or may no longer be asked.
         continue
       }
       let failure = attempt.trials.meaning(on: gate.condition(of: lane))
       note(answer, about: check, failure: failure, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
-        // Another app's secret is another one.
+        // The shared secret of another app may differ.
         if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return .answer(answer) }
         switch gate.refuse(
           fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: attempt.wasRefused)
@@ -127,7 +121,7 @@ extension RecheckStage {
         attempt: max(attempt.trials.count, 1), random: .random(in: 0..<1))
       // Backs off from a server in trouble. A cancelled wait keeps the answer.
       guard (try? await Task.sleep(for: pause)) != nil else { return .answer(answer) }
-      // While Apple is silent it waits with all others.
+      // In an outage the question waits with all others.
       if isOutage { return .waits(lane) }
     }
   }
@@ -152,8 +146,7 @@ extension RecheckStage {
     for warning in news { logger.warning("\(warning)", metadata: ["app": "\(app.name)"]) }
   }
 
-  /// A refusal that counts as one question's trouble may hide a key that was revoked in the middle of the night: each kind
-  /// is told once.
+  /// Warns once per kind, because one refused question may hide a key that was revoked in the night.
   private func warn(of fault: AppleFault, app: Settings.App, about check: JudgedCheck) {
     let isNew = state.values.withLock { $0.warned.insert("\(fault.kind) \(app.name)").inserted }
     guard isNew else { return }
@@ -164,7 +157,7 @@ extension RecheckStage {
       ])
   }
 
-  /// Stores what a receipt says by itself; the check stays due.
+  /// Stores the signed facts of a receipt; the check stays due.
   func setAside(_ check: JudgedCheck) async {
     if let preliminary = check.preliminaryResult { await sink.put(preliminary) }
   }
@@ -181,7 +174,7 @@ extension RecheckStage {
     history.note(
       result.outcome, reason: result.reason, isOffline: result.channel == .offline, saidAt: result.answeredAt,
       asOf: queue.asOf)
-    // As the audit counts it: of what is older than the lookback no answer is awaited.
+    // Counted as in the audit: no answer is owed for a proof older than the lookback.
     let isOwed =
       history.dated >= queue.asOf - settings.lookback
       && Dueness.isOwed(

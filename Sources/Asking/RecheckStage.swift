@@ -5,10 +5,8 @@ import Reconciliation
 import Run
 import Synchronization
 
-/// Asks Apple about everything that is due, many at a time, and stores each answer at once.
-///
-/// What receipts say by themselves is stored even when nobody may be asked any more: Apple's signature is enough for
-/// `paid`, and needs no call.
+/// Asks Apple about all due checks, many at a time, and stores each answer at once. Receipts are judged offline even
+/// after the deadline, because Apple's signature is enough for `paid`.
 package struct RecheckStage: Sendable {
   let queue: CheckQueue
   let settings: Settings
@@ -23,9 +21,6 @@ package struct RecheckStage: Sendable {
   private let preparation: Preparation
   private let budget = ByteBudget(limit: Preparation.budget)
 
-  /// - Parameters:
-  ///   - gate: what is known of the apps' credentials already.
-  ///   - isOffline: judges what can be judged without a call, and asks nobody.
   package init(
     queue: CheckQueue, writer: AnswerWriter, judge: OfflineJudge, channels: [any AppleChannel], settings: Settings,
     logger: Logger, stop: StopSignal, progress: WorkProgress, gate: AskingGate, isOffline: Bool
@@ -41,7 +36,6 @@ package struct RecheckStage: Sendable {
     preparation = Preparation(queue: queue, judge: judge, channels: channels)
   }
 
-  /// What the tasks of one re-check share.
   final class SharedState: Sendable {
     struct Values {
       var summary = RecheckSummary()
@@ -50,18 +44,12 @@ package struct RecheckStage: Sendable {
     let values = Mutex(Values())
   }
 
-  /// How long answers that are on their way are waited for at the deadline, and after a signal.
   private static let farewell = (deadline: Duration.seconds(10), signal: Duration.milliseconds(2_500))
-  /// How long after a signal statements are cancelled, whatever they wait for.
+  /// After this time since a signal, statements are cancelled.
   private static let cutOff = Duration.seconds(4)
 
-  /// Runs until nothing is due, or the deadline or a signal ends it.
-  ///
-  /// - Parameters:
-  ///   - critical: what a critical finding would be reported on for the first time; it is asked about once more.
-  ///   - unknownFrom: when the oldest receipt or order was made that came to light late; nil: none has.
-  /// - Throws: `PostgresError` when answers cannot be stored any more, `StopSignal.Stopped` when a signal had to cut the work
-  ///   off.
+  /// Runs until no check is due, or the deadline or a signal ends it. `critical` subjects are asked about once more.
+  /// Throws `StopSignal.Stopped` if a signal cut the work off.
   package func run(
     deadline: ContinuousClock.Instant, critical: Set<CheckSubject> = [], unknownFrom: Instant? = nil
   ) async throws -> RecheckSummary {
@@ -74,7 +62,7 @@ package struct RecheckStage: Sendable {
         group.addTask {
           // Renews four times per lease, so that two renewals may fail. A stopped process loses its lease.
           while (try? await Task.sleep(for: .microseconds(queue.worker.lease.microseconds / 4))) != nil {
-            // A database that is gone ends the asking elsewhere.
+            // Errors are ignored, because a lost database ends the asking in the other task.
             try? await queue.renew()
           }
           return false
@@ -114,7 +102,6 @@ package struct RecheckStage: Sendable {
     }
   }
 
-  /// Asks, and stores answers as they come; nil when storing has ended the asking.
   private func storeAndAsk(deadline: ContinuousClock.Instant) async throws -> Result<Void, any Error>? {
     try await withThrowingTaskGroup(of: Result<Void, any Error>?.self) { group in
       group.addTask {
@@ -122,18 +109,17 @@ package struct RecheckStage: Sendable {
         return nil
       }
       group.addTask {
-        // Whatever ends the asking, what was answered is stored first.
+        // Answers are stored first, however the asking ends.
         defer { sink.finish() }
         do { return .success(try await askAll(deadline: deadline)) } catch { return .failure(error) }
       }
       var asking: Result<Void, any Error>?
-      // Answers that cannot be stored end the asking: the error cancels it.
       while let ended = try await group.next() { asking = ended ?? asking }
       return asking
     }
   }
 
-  // MARK: - Many at a time
+  // MARK: - The asking loop
 
   private enum Event {
     case check(Ending, payloadBytes: Int)
@@ -142,7 +128,6 @@ package struct RecheckStage: Sendable {
 
   private func askAll(deadline: ContinuousClock.Instant) async throws {
     try await withThrowingTaskGroup(of: Event.self) { group in
-      // Without it nobody would notice a signal, the deadline, or that Apple may be asked again.
       let tick: @Sendable () async -> Event = {
         // Wakes the loop for a signal, the deadline and the end of a rate limit. A cancelled sleep ends the group.
         try? await Task.sleep(for: .milliseconds(250))
@@ -154,9 +139,8 @@ package struct RecheckStage: Sendable {
       var ready: [Inquiry] = []
       var lists = WaitingLists()
       var isDrained = false
-      // When the queue was looked at for what answers have made due.
       var looked = ContinuousClock.now
-      // Whether others hold all that is due. Should one of them die, its share is ours.
+      // Set while other workers hold all due checks. If one dies, this worker takes over its checks.
       var wait: WaitForOthers?
       var hasEnded = false
       var isAllSettled = true
@@ -166,7 +150,7 @@ package struct RecheckStage: Sendable {
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
           let remainder = try await wait == nil || stop.stopped != nil ? nil : queue.remainder()
-          // Others have asked about all that it waited for.
+          // Other workers have asked about all remaining checks.
           if case .nothing = remainder { break }
           state.values.withLock { values in
             values.summary.endedEarly = reason
@@ -182,14 +166,13 @@ package struct RecheckStage: Sendable {
           taken = []
           isDrained = true
           let farewell = stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal
-          // Waits a limited time for answers under way.
           group.addTask {
-            // Cancelled if the answers arrive sooner.
+            // Waits a limited time for answers under way. The wait is cancelled if they arrive sooner.
             try? await Task.sleep(for: farewell)
             return .patience
           }
         }
-        // At the end they need no place: nobody is asked any more, and each notes what was asked in vain.
+        // At the end all inquiries leave the lists, because each one records its failed attempts.
         for inquiry in lists.leave({ hasEnded ? .max : places(on: $0) }) {
           budget.takeBack(inquiry.payloadBytes)
           ready.append(inquiry)
@@ -197,7 +180,7 @@ package struct RecheckStage: Sendable {
         if ready.isEmpty, taken.isEmpty, !hasEnded {
           let recalled = lists.recall(atMost: settings.batchSize, places)
           if !recalled.isEmpty {
-            // What they say by themselves is not to be stored twice.
+            // Flushes first, so that preliminary facts are not stored twice.
             await sink.flush()
             taken = try await preparation.take(again: recalled)
           } else if !isDrained, mayTake(lists) {
@@ -249,47 +232,45 @@ package struct RecheckStage: Sendable {
     }
   }
 
-  /// How many may ask on a lane now. Where nobody asks any more all may: each learns so.
+  /// The number of questions that may start on a lane. Unlimited for an ended app, whose inquiries end themselves.
   private func places(on lane: AskingGate.Lane) -> Int {
     guard !gate.isOver(for: lane.app), let channel = preparation.channels.first(where: { $0.app.name == lane.app })
     else { return .max }
     return channel.isHeldUp(on: lane.side) ? 0 : gate.places(on: lane)
   }
 
-  /// Whether there is a point in taking more from the queue: somebody may be asked, or nobody waits who would try that.
+  /// True if another batch is worth taking: a lane is open, or no inquiry waits that could probe one.
   private func mayTake(_ lists: WaitingLists) -> Bool {
     if lists.isEmpty { return true }
     let apps = preparation.channels.map(\.app.name)
     return !lists.isFull && apps.contains { places(on: AskingGate.Lane(app: $0, side: .production)) > 0 }
   }
 
-  /// What the answers have made due, and what others have left; empty when there is nothing.
   private func takeMore() async throws -> [Preparation.Taken] {
     await sink.flush()
     queue.startOver()
     return try await preparation.take() ?? []
   }
 
-  /// What there is to ask about for a worker that holds nothing: what answers have made due, and what others leave that end
-  /// before they have asked. Empty while there is nothing but what others hold; nil when there is nothing at all, or it has been
-  /// waited for long enough.
+  /// Takes checks for a worker that has none left: newly due ones, or checks that other workers release. Empty while
+  /// other workers hold all due checks; nil if no check is due or the wait is over.
   private func takeRemainder(_ wait: inout WaitForOthers?, isAllSettled: Bool) async throws -> [Preparation.Taken]? {
     if let wait, !wait.isOver { return [] }
     if wait == nil {
       let taken = try await takeMore()
-      // Whoever holds what it does not ask about any more has nothing to do in the others' place.
+      // A worker that has given up on its own checks must not take over other workers' checks.
       if !taken.isEmpty || isOffline || !isAllSettled { return taken.isEmpty ? nil : taken }
     }
     switch try await queue.remainder() {
     case .nothing:
       if wait == nil { return nil }
-      // What others' answers have made due is not in what filters listed before.
+      // Filters are read again, because answers of other workers have made checks due.
       let taken = try await takeAgain()
       return taken.isEmpty ? nil : taken
     case .others: break
     case .free:
       let taken = try await takeAgain()
-      // What nobody holds and nobody can take is locked for a moment.
+      // A free check that could not be leased is locked for a moment.
       if !taken.isEmpty { return taken }
     }
     if wait == nil {
@@ -305,7 +286,6 @@ package struct RecheckStage: Sendable {
     return nil
   }
 
-  /// Takes more for a worker that has rested, which goes on resting when there is nothing.
   private func takeAgain() async throws -> [Preparation.Taken] {
     try await queue.resume()
     let taken = try await takeMore()
@@ -313,10 +293,9 @@ package struct RecheckStage: Sendable {
     return taken
   }
 
-  /// How long nobody looks at the queue while all that is known of it waits.
+  /// The pause between two looks at the queue while all known checks wait.
   private static let lookInterval = Duration.seconds(10)
 
-  /// Settles what nobody need be asked about, and gives what is to be asked about the others.
   private func inquiries(_ taken: inout [Preparation.Taken]) async throws -> [Inquiry] {
     var inquiries: [Inquiry] = []
     var ids: Set<String> = []
@@ -337,7 +316,7 @@ package struct RecheckStage: Sendable {
       }
       var inquiry = Inquiry(check: check, channel: channel, questions: questions, payloadBytes: bytes)
       if !questions.contains(where: \.carriesPayload) {
-        // What it says by itself is known now, and nobody else gets to see it.
+        // The payload is judged and not sent, so memory need not hold it.
         inquiry.check.due.forgetPayload()
         inquiry.payloadBytes = 0
         budget.giveBack(bytes)
@@ -354,13 +333,13 @@ package struct RecheckStage: Sendable {
     return inquiries
   }
 
-  /// What the channel asks about a check. What only says whose a payment is says so by itself, if Apple signed it.
+  /// The channel's questions. None for a signed proof that was already beyond the horizon: it only proves ownership.
   private func questions(about check: JudgedCheck, of channel: any AppleChannel) -> [Question] {
     if check.genuine != nil, check.due.context.row.history.isBeyond(settings.duenessPolicy) { return [] }
     return channel.questions(about: check)
   }
 
-  /// Nobody is asked any more: judges the receipts that nobody has looked at, each by itself.
+  /// Judges unread receipts offline when Apple may no longer be asked.
   private func readTheRest(_ left: [Preparation.Taken]) async throws {
     var left = left.filter { $0.context.row.subject.kind == .receipt && $0.context.row.broughtCount == 0 }
     while preparation.judge.hasRoots, stop.stopped == nil {

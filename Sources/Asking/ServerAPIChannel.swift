@@ -2,16 +2,14 @@ import AppStore
 import Reconciliation
 import Run
 
-/// The App Store Server API for one app: a question is a transaction id. What a receipt is worth its signature says;
-/// Apple is asked what became of the purchases in it.
+/// The App Store Server API for one app, where a question is a transaction ID. The signature proves a receipt; Apple is
+/// asked for the present state of its purchases.
 package struct ServerAPIChannel: AppleChannel {
-  /// How many purchases of one app receipt are asked about at most, the newest first.
+  /// The most purchases of one app receipt that are asked about, the newest first.
   package static let mostQuestions = 100
 
-  /// What decides which ids are asked about, and when again.
   package struct Policy: Sendable {
     package var asOf: Instant
-    /// For how long a refund is likely.
     package var refundWindow: Span
     /// How long Apple may not know a transaction.
     package var notFoundGrace: Span
@@ -33,7 +31,6 @@ package struct ServerAPIChannel: AppleChannel {
     self.policy = policy
   }
 
-  /// The same app for the sweep: one client holds its token and keeps its limits.
   package var swept: SweptApp { SweptApp(app, client: client) }
 
   package func questions(about check: JudgedCheck) -> [Question] {
@@ -47,7 +44,7 @@ package struct ServerAPIChannel: AppleChannel {
     let found = try await client.transactionInfo(id, first: question.first, while: isWanted)
     var answer = ChannelAnswer(found)
     if case .found(let transaction) = found.outcome, transaction.fact.hasLapsed(by: policy.asOf) {
-      // Only there Apple tells of a newer period, and of the grace that it gives while it collects the money.
+      // Only this interface returns a newer period, and the grace period while Apple collects the money.
       answer.add(try await client.subscriptionStatuses(id, on: found.trail.asked.last ?? question.first))
     }
     return answer
@@ -61,19 +58,18 @@ package struct ServerAPIChannel: AppleChannel {
     Self.result(of: check, answers: answers, policy: policy)
   }
 
-  /// What the app is asked about a check.
   package static func questions(about check: JudgedCheck, bundleId: String, policy: Policy) -> [Question] {
     switch (check.due.matter, check.judgement) {
     case (.lookup(let id), _):
       return [Question(.transaction(id: id), first: Question.side(of: check.due.environment))]
     case (.receipt, .genuine(let proof)):
-      // Apple tells us nothing about another app's purchases, and nothing about the sandbox's would be money.
+      // Apple does not answer about another app's purchases, and no money moves in the sandbox.
       guard proof.bundleId == bundleId, proof.environment == .production else { return [] }
       return ids(of: proof, named: check.due.namedTransactionId, policy: policy).map {
         Question(.transaction(id: $0), first: .production)
       }
     case (.receipt, .claim(let claim)):
-      // Nobody here can judge it; about what it names Apple can be asked all the same.
+      // The receipt cannot be verified here, but Apple can be asked about the IDs in it.
       guard claim.bundleId == nil || claim.bundleId == bundleId else { return [] }
       return claim.transactionIds.prefix(mostQuestions).map {
         Question(.transaction(id: $0), first: Question.side(of: check.due.environment))
@@ -82,8 +78,8 @@ package struct ServerAPIChannel: AppleChannel {
     }
   }
 
-  /// The purchases in a genuine receipt that an order could claim or Apple could have refunded: the named one, then the
-  /// newest of those within the refund window.
+  /// The purchases in a receipt that an order could claim or Apple could have refunded. The stated one comes first,
+  /// then those within the refund window, newest first.
   private static func ids(of proof: GenuineProof, named: String?, policy: Policy) -> [String] {
     if let id = proof.signedTransactionId { return [id] }
     let start = policy.asOf - policy.refundWindow
@@ -97,7 +93,7 @@ package struct ServerAPIChannel: AppleChannel {
     return Array(sorted.map(\.transactionId).filter { seen.insert($0).inserted }.prefix(mostQuestions))
   }
 
-  /// What Apple's answers mean for a check: answered is what has every one of its questions answered.
+  /// The result of a check. It is answered only if each of its questions is.
   package static func result(of check: JudgedCheck, answers: [ChannelAnswer], policy: Policy) -> CheckResult {
     guard !answers.isEmpty else { return check.offlineResult }
     var result = conclusion(of: check, answers: answers, policy: policy)
@@ -106,7 +102,7 @@ package struct ServerAPIChannel: AppleChannel {
     for answer in answers {
       result.told += answer.told
       guard case .genuine(let environment, let bundleId, let facts) = answer.meaning else { continue }
-      // Until all that it names is known to be right, it is not known whose it is.
+      // An unsigned receipt is assigned to its order only after Apple has confirmed every ID in it.
       if result.isUnproven, result.outcome != .verified {
         result.told += facts
         continue
@@ -122,12 +118,11 @@ package struct ServerAPIChannel: AppleChannel {
   }
 
   private static func conclusion(of check: JudgedCheck, answers: [ChannelAnswer], policy: Policy) -> CheckResult {
-    // An answer in parts is as good as its worst part.
     if let silence = answers.lazy.compactMap(\.silence).first {
       return check.result(.unanswered, PaymentReason(silence), channel: .serverApi)
     }
-    // Refused for what is ours, though other questions were not: of what is known to Apple nothing is said; of an id that a
-    // client made up it may be all that Apple has to say.
+    // A refused request proves nothing about a transaction that Apple knows. For an ID that a client made up, Apple may
+    // have no better answer.
     if answers.contains(where: \.isFault) {
       return check.result(check.isKnownToApple ? .unanswered : .review, .appleError, channel: .serverApi)
     }
@@ -145,15 +140,14 @@ package struct ServerAPIChannel: AppleChannel {
     return result
   }
 
-  /// Apple does not know the id in production or sandbox.
   private static func unknown(_ check: JudgedCheck, policy: Policy) -> CheckResult {
-    // Apple signed it, and says that it does not know it.
+    // Apple denies an ID that it has signed or accepted before.
     if check.isKnownToApple {
       var denied = check.result(.review, .contradiction, channel: .serverApi)
       denied.denial = .notFound
       return denied
     }
-    // As the verdict counts: a shop may have written the order after its receipt came.
+    // As in the verdict, because a shop may have written the order after its receipt came.
     let claimed = max(check.due.receivedAt, check.due.context.orderCreatedAt ?? check.due.receivedAt)
     let isYoung = policy.asOf - claimed <= policy.notFoundGrace
     return check.result(.notFound, isYoung ? .notFoundYet : .notFound, channel: .serverApi)
@@ -161,7 +155,7 @@ package struct ServerAPIChannel: AppleChannel {
 }
 
 extension TransactionFact {
-  /// Whether it is a period of a subscription that has ended and was not taken back whole.
+  /// True for a subscription period that has ended and was not refunded in full.
   fileprivate func hasLapsed(by asOf: Instant) -> Bool {
     guard productType == .autoRenewable, case .says(let revocation) = revocation, !(revocation?.isFull ?? false),
       let expiresDate

@@ -2,25 +2,24 @@ import AppStore
 import Postgres
 import Reconciliation
 
-/// The rates that all workers of a database keep together: `night_audit.rates`, one row for each app, side and interface.
-///
-/// A turn is taken by moving the row's time on. The server's clock counts, so that hosts need not agree on theirs.
+/// Request rates that all workers of a database share: one row of `night_audit.rates` per interface. A request moves
+/// the row's time forward. The server's clock counts, because the clocks of hosts may differ.
 package struct SharedRates: Sendable {
   private let session: OpenSession
 
-  /// The row's time, null where no rule can have put it: no wait is longer than what is believed of Apple, and a minute's turns
-  /// behind it. Beyond that the server's clock was ahead once, and would have everybody wait until it is that late again.
+  /// The row's time. It is null if it lies beyond the longest Retry-After and a minute of turns: the server's clock was
+  /// ahead once, and all workers would wait until that time.
   private static let believed = """
     CASE WHEN r.next_turn <= clock_timestamp() + interval '\(RetryAfter.longest.wholeSeconds + 60) seconds'
       THEN r.next_turn END
     """
 
-  /// - Parameter connect: opens a session of its own: nothing may hold up the pace.
+  /// - Parameter connect: opens a session of its own, so that nothing delays the turns.
   package init(connect: @escaping @Sendable () async throws -> PostgresSession) {
-    // A database that is gone stops the asking elsewhere; meanwhile each gate keeps its own pace.
+    // A lost database ends the asking elsewhere. Until then each gate keeps its own pace.
     session = OpenSession(patience: .zero) {
       let session = try await connect()
-      // What is lost with the server is a tenth of a second.
+      // A crash of the server loses a tenth of a second of turns at most.
       try await session.executeScript("SET synchronous_commit = off")
       return session
     }
@@ -28,9 +27,7 @@ package struct SharedRates: Sendable {
 
   package func close() async { await session.close() }
 
-  /// The turns of one interface.
-  ///
-  /// - Parameter rate: requests a second; nil, zero or less is unlimited and needs no turns.
+  /// The turns of one interface; nil if the rate is unlimited (nil, zero or less).
   package func turns(app: String, side: AppleHost, interface: String, rate: Double?) -> RateGate.SharedTurns? {
     guard let rate, rate > 0 else { return nil }
     let key: [PostgresValue] = [.text(app), .text("\(side)"), .text(interface)]
@@ -52,7 +49,7 @@ package struct SharedRates: Sendable {
       shut: { hold in
         let microseconds = hold.components.seconds * 1_000_000 + hold.components.attoseconds / 1_000_000_000_000
         Task {
-          // Whoever cannot tell the others obeys all the same.
+          // This worker waits even if it cannot tell the others.
           _ = try? await session.execute(
             """
             INSERT INTO night_audit.rates AS r (app, side, interface, next_turn)

@@ -3,9 +3,8 @@ import Postgres
 import Reconciliation
 import Run
 
-/// Decides whether refusals accuse customers, or are too many of one kind to be theirs.
-///
-/// One query counts the persons of the stored first answers, separately by app and for receipts and look-ups.
+/// Decides whether refusals accuse customers, or are too many of one kind to be theirs. One query counts the persons
+/// with first answers by app, separately for receipts and look-ups.
 package struct SystemicGuard: Sendable {
   private let asOf: Instant
   private let settings: Settings
@@ -15,7 +14,6 @@ package struct SystemicGuard: Sendable {
     self.settings = settings
   }
 
-  /// Undecided refusals that are decided together.
   private struct Group: Hashable, Comparable {
     var app: String
     var kind: CheckSubject.Kind
@@ -28,18 +26,16 @@ package struct SystemicGuard: Sendable {
 
   private struct Pending {
     var refusals: PendingRefusals
-    /// Whether any of them is asked about again.
     var isDue: Bool
   }
 
-  /// Undecided refusals, on `receipt_checks` aliased `c`.
   private static let isPending = """
     c.held_outcome <> '\(CheckOutcome.review.rawValue)' AND c.outcome = '\(CheckOutcome.review.rawValue)'
       AND c.reason = '\(PaymentReason.systemic.rawValue)'
     """
 
-  /// Receipts that are genuine by their signature while Apple is silent. They are first answers too: in an outage the false
-  /// receipts, which need no answer of Apple's, would be alone otherwise.
+  /// Receipts with a valid signature while Apple is silent. They count as first answers: in an outage, false receipts,
+  /// which need no answer of Apple's, would otherwise be counted alone.
   private static let isWaiting = """
     c.due_rank IN (\(Dueness.Rank.urgent.rawValue), \(Dueness.Rank.open.rawValue)) AND c.due_from IS NOT NULL
       AND c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count > 0
@@ -48,8 +44,8 @@ package struct SystemicGuard: Sendable {
 
   private static let night = "interval '\(PendingRefusals.night.wholeSeconds) seconds'"
 
-  /// The persons with first answers in each span of each group, in all and by the refusal that still stands. Parameters: as-of;
-  /// names and bundle IDs of the apps; user IDs and the persons behind them.
+  /// The persons with first answers in each span of each group, in total and by refusal still in force. Parameters:
+  /// as-of; names and bundle IDs of the apps; user IDs and the persons behind them.
   private static let statement = """
     WITH apps AS (SELECT * FROM unnest($2::text[], $3::text[]) AS a (app, bundle_id)),
     persons AS (SELECT * FROM unnest($4::text[], $5::text[]) AS p (user_id, person)),
@@ -86,7 +82,7 @@ package struct SystemicGuard: Sendable {
     GROUP BY s.app, s.subject_kind, s.since, s.asked, s.is_due, s.starts, s.ends, GROUPING SETS ((), (n.refusal))
     """
 
-  /// A group is missing when no stored answer counts for it: a run of the future was forgotten.
+  /// A group is missing if no stored answer counts for it, because a run of the future was forgotten.
   private func read(
     _ people: People, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Group: Pending] {
@@ -134,16 +130,10 @@ package struct SystemicGuard: Sendable {
       .compactMap { $0.complaint(app: group.app, subject: subject, share: settings.systemicShare) }.first
   }
 
-  /// Decides the undecided refusals of this night: each gets its outcome, unless it is one of too many of its kind. Refusals of
-  /// an earlier night stay undecided until they are asked about again.
-  ///
-  /// Answers of other workers may still come: the last worker decides for all. To decide twice is safe, because the answers
-  /// are stored. The worker asks no more.
-  ///
-  /// - Parameters:
-  ///   - isWhole: whether the run is about everything, and repeats the complaints about earlier nights.
-  ///   - source: provides the persons behind user IDs.
-  /// - Returns: by app the complaint and its remedy for the operator.
+  /// Decides the refusals of this night, except those that are too many of their kind. Refusals of an earlier night
+  /// wait for their next answer. The last worker decides for all, because answers of others may still come. To decide
+  /// twice is safe, because the answers are stored. Without filters (`isWhole`), complaints about earlier nights are
+  /// repeated. Retires the worker. Returns a complaint with its remedy for each app.
   package func decide(
     worker: Worker, isWhole: Bool, store: OpenSession, source: ProofSource
   ) async throws -> [String: String] {
@@ -155,7 +145,7 @@ package struct SystemicGuard: Sendable {
     }
     var systemic = systemic(groups)
     if systemic.contains(where: { !$0.value.isEmpty }) {
-      // One person with several IDs counts once. Aliases only make counts smaller, so they are read only now.
+      // Aliases join the user IDs of one person. They only lower counts, so they are read only if a count is too high.
       let people = try await source.people()
       if !people.aliases.isEmpty {
         groups = try await store.withConnection { try read(people, on: $0) }
@@ -184,7 +174,7 @@ package struct SystemicGuard: Sendable {
       guard let held = row.held, let app = row.app, let asked = row.history.lastAttempt else { return false }
       let group = Group(app: app, kind: row.subject.kind, since: row.history.outcomeSince ?? asked)
       guard let kinds = systemic[group] else {
-        // Its answer was counted in a run of the future that was forgotten: the next one is a first answer.
+        // The answer counted in a run of the future that was forgotten. The next answer is a first one.
         if group.since < asked { row.held = nil }
         return group.since < asked
       }
@@ -199,12 +189,10 @@ package struct SystemicGuard: Sendable {
 }
 
 extension CheckRow {
-  /// Whether its refusal is not decided yet.
   var isPending: Bool { held.map { !$0.isDecided } ?? false }
 }
 
 extension EarlierAnswer {
-  /// - Parameter isOfAnsweredPayload: whether the payload is the one of the last answer.
   init(_ row: CheckRow, isOfAnsweredPayload: Bool) {
     if row.isPending, let held = row.held, let since = row.history.outcomeSince {
       self = .pendingRefusal(held.refusal, since: since)
@@ -217,7 +205,7 @@ extension EarlierAnswer {
 }
 
 extension CheckRow.Held {
-  /// A refusal that has accused its customer. It is kept until the proof is verified, to tell repeated refusals from new ones.
+  /// A refusal that has accused its customer, kept until the proof is verified to recognize repeats.
   static func decided(_ refusal: Refusal) -> CheckRow.Held {
     CheckRow.Held(refusal: refusal, outcome: .review, reason: nil)
   }

@@ -2,11 +2,9 @@ import AppStore
 import Reconciliation
 import Run
 
-/// verifyReceipt for one app: a question is a payload. It knows nothing of signed transactions, for which their signature
-/// has to do.
+/// verifyReceipt for one app, where a question is a payload. It does not judge signed transactions.
 package struct VerifyReceiptChannel: AppleChannel {
-  /// After so many failures in a row, which the retry schedule spreads over a day, Apple's 21002 about a receipt that
-  /// Apple signed is for a person to look at.
+  /// After so many failures in a row (about a day), 21002 about a signed receipt becomes a review.
   package static let patience = 4
 
   package let app: Settings.App
@@ -23,10 +21,10 @@ package struct VerifyReceiptChannel: AppleChannel {
     guard case .receipt(let payload) = check.due.matter else { return [] }
     switch check.kind {
     case .app, .transaction:
-      // Apple signed whose it is, and our secret is not that developer's; of what Xcode signed Apple knows nothing.
+      // Our shared secret is not that of another app's developer, and Apple does not know receipts signed by Xcode.
       if let bundleId = check.genuine?.bundleId, bundleId != app.bundleId { return [] }
       if case .refused(.xcode, _) = check.judgement { return [] }
-      // Whatever else the local check says, Apple can say more: renewals since, and refunds of what is no consumable.
+      // Apple can add later renewals, and refunds of everything but consumables.
       return [Question(.receipt(payload: payload), first: Question.side(of: check.due.environment))]
     case .signed, .malformed, nil: return []
     }
@@ -42,7 +40,7 @@ package struct VerifyReceiptChannel: AppleChannel {
 
   package func isHeldUp(on side: AppleHost) -> Bool { client.isHeldUp(on: side) }
 
-  /// The secret is what the configuration says it is.
+  /// The shared secret comes from the configuration and cannot be renewed.
   package func renewCredential() async {}
 
   package func result(of check: JudgedCheck, answers: [ChannelAnswer]) -> CheckResult {
@@ -55,13 +53,13 @@ package struct VerifyReceiptChannel: AppleChannel {
   private func result(of check: JudgedCheck, answer: ChannelAnswer) -> CheckResult {
     switch answer.meaning {
     case .genuine(let environment, let bundleId, let facts):
-      // The answer to another receipt, from a cache for instance, is none to this one.
+      // An answer that contradicts the receipt belongs to another receipt, from a cache for instance.
       let contradictions = answer.receipt.map { receipt in
         receipt.contradictions + check.known.flatMap(receipt.contradictions(with:))
       }
       if let contradictions, !contradictions.isEmpty {
         var contradicted = check.result(.review, .contradiction, channel: .verifyReceipt)
-        // Of what says itself which app it is from, it is the answer that is another one's.
+        // If the receipt's signature states the app, the answer is the wrong one.
         if check.genuine == nil, contradictions.contains(.bundle) { contradicted.denial = .wrongBundle }
         return contradicted
       }
@@ -77,7 +75,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       }
       return result
     case .forged:
-      // Apple says that what it has signed, or accepted before, is none: a wrong shared secret has that effect, too.
+      // Apple denies what it has signed or accepted before. A wrong shared secret has that effect, too.
       guard check.isKnownToApple else { return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt) }
       var denied = check.result(.review, .contradiction, channel: .verifyReceipt)
       denied.denial = .signatureInvalid
@@ -90,7 +88,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       }
       let isForAPerson = isHopeless && check.genuine != nil
       return check.result(isForAPerson ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
-    // Refused for what is ours nothing is said of a proof that is known for one; of others it may be all that Apple has to say.
+    // A refused request proves nothing about a proof that Apple knows. For others, Apple may have no better answer.
     case .fault where check.isKnownToApple: return check.result(.unanswered, .appleError, channel: .verifyReceipt)
     case .review, .unknown, .fault: return check.result(.review, .appleError, channel: .verifyReceipt)
     }
@@ -98,7 +96,7 @@ package struct VerifyReceiptChannel: AppleChannel {
 }
 
 extension JudgedCheck {
-  /// Whether it says itself, or Apple has said when it accepted it, that it is of another app.
+  /// True if the receipt itself, or Apple's earlier acceptance, states another app.
   func isForeign(to bundleId: String) -> Bool {
     known.contains { content in content.bundleId.map { $0 != bundleId } ?? false }
   }

@@ -1,34 +1,30 @@
 import AuditStore
 import Reconciliation
 
-/// Checks that wait until an app and side may be asked again. They hold no place: others are asked meanwhile, however many of
-/// an app that is silent are due before them.
+/// Inquiries that wait until their lane may be asked again. They take no place, so that other apps are asked meanwhile.
 struct WaitingLists {
-  /// How many are remembered by their ids at most, some 60 bytes each.
+  /// The most checks that are remembered by their IDs, some 60 bytes each.
   private static let most = 500_000
-  /// How many are taken again to try whether a lane may be asked: more than probes are made at a time.
+  /// The checks that are taken again to probe a lane, more than there are probes at a time.
   private static let probes = 4
 
-  /// What was asked in vain waits with all that is known of it; there are no more than were ever under way at a time.
+  /// Inquiries that Apple was asked about, kept whole. There are no more than were ever under way at a time.
   private var begun: [AskingGate.Lane: [Inquiry]] = [:]
   private var remembered: [AskingGate.Lane: [CheckSubject]] = [:]
   private var rememberedCount = 0
 
   var isEmpty: Bool { begun.isEmpty && remembered.isEmpty }
 
-  /// Whether so many wait that no more may be taken from the queue.
   var isFull: Bool { rememberedCount >= Self.most }
 
-  /// Keeps what was begun, and of all others the ids: their rows stay taken, and are read again when their turn comes.
+  /// Keeps a begun inquiry whole, and of any other the ID. Its row stays leased and is read again later.
   mutating func add(_ inquiry: Inquiry, on lane: AskingGate.Lane) {
     if inquiry.isBegun { return begun[lane, default: []].append(inquiry) }
     remembered[lane, default: []].append(inquiry.check.due.subject)
     rememberedCount += 1
   }
 
-  /// What was begun and need not wait any longer, who came first first.
-  ///
-  /// - Parameter places: how many a lane has for them.
+  /// Removes and returns the begun inquiries that find a place on their lane, the oldest first.
   mutating func leave(_ places: (AskingGate.Lane) -> Int) -> [Inquiry] {
     var leaving: [Inquiry] = []
     for (lane, waiting) in begun {
@@ -39,7 +35,7 @@ struct WaitingLists {
     return leaving
   }
 
-  /// The ids whose turn it is: all of an open lane, and some of one that may be probed, where nothing that was begun does it.
+  /// Removes and returns the IDs to ask again: all of an open lane, or a few to probe a lane.
   mutating func recall(atMost count: Int, _ places: (AskingGate.Lane) -> Int) -> [CheckSubject] {
     var recalled: [CheckSubject] = []
     for (lane, waiting) in remembered {

@@ -1,17 +1,15 @@
-/// How far people accept a finding: until a day, up to an amount at stake, or both.
+/// The limit of an accepted finding: a day, an amount at risk, or both.
 public struct Acceptance: Hashable, Sendable {
-  /// The last day of the acceptance, `2026-12-31`.
   public var until: String?
-  /// The largest amount at stake, as decimal text in major units of the finding's currency.
+  /// The largest amount at risk, as decimal text in major units of the finding's currency.
   public var amount: String?
 
-  /// - Returns: nil without a day and an amount.
   public init?(until: String?, amount: String?) {
     if until == nil, amount == nil { return nil }
     (self.until, self.amount) = (until, amount)
   }
 
-  /// The acceptance of a stored text: `until 2026-12-31 amount 50.00`.
+  /// Parses the stored text: `until 2026-12-31 amount 50.00`.
   public init?(text: String) {
     let words = text.split(separator: " ").map(String.init)
     func word(after name: String) -> String? {
@@ -20,20 +18,18 @@ public struct Acceptance: Hashable, Sendable {
     self.init(until: word(after: "until"), amount: word(after: "amount"))
   }
 
-  /// The text in the database.
   public var text: String {
     [until.map { "until \($0)" }, amount.map { "amount \($0)" }].compactMap(\.self).joined(separator: " ")
   }
 
-  /// True if the finding comes back: the day is over, or more than the amount is at stake, or an unknown amount is.
-  ///
+  /// True if the day is over, or the amount at risk is larger or unknown.
   /// - Parameter today: the as-of's day in the report's time zone.
   public func isExceeded(by finding: Finding, today: String) -> Bool {
     if let until, today > until { return true }
     guard let amount else { return false }
     if finding.isStakeUnknown { return true }
     guard let atStake = finding.atStake else { return false }
-    // At most 18 characters (`longestAmount`), so that 128 bits hold both sides.
+    // 128 bits hold both sides, as the text has at most 18 characters (`longestAmount`).
     let parts = amount.split(separator: ".", omittingEmptySubsequences: false)
     let fraction = parts.count > 1 ? parts[1].count : 0
     guard let limit = Int128(parts.joined()) else { return true }
@@ -43,6 +39,5 @@ public struct Acceptance: Hashable, Sendable {
 
   private static func power(_ digits: Int) -> Int128 { (0..<digits).reduce(1) { power, _ in power * 10 } }
 
-  /// The longest amount, in characters.
   public static let longestAmount = 18
 }

@@ -1,16 +1,13 @@
 import HeapModule
 
-/// One-to-one assignment of orders to transactions: the most pairs, then the smallest total distance in time, then the
-/// smallest transaction ids for the smallest order ids.
-///
-/// A minimum-cost flow by successive shortest paths over the edges that exist; ties are resolved afterwards along
-/// residual cycles of cost zero, so the answer is a function of the graph and not of how it was handed in.
+/// A one-to-one assignment: the most pairs, then the smallest total distance in time.
+/// Ties give the smallest transaction IDs to the smallest order IDs. A minimum-cost flow by successive shortest paths;
+/// ties are settled afterwards along residual cycles of cost zero, so that the sequence of the input has no effect.
 struct Assignment {
-  /// An order (by its rank among order ids) that could be paid by a transaction (by its rank among transaction ids).
+  /// A possible pair, by ranks among IDs. The distance is in microseconds, zero or more.
   struct Edge: Hashable {
     var order: Int
     var transaction: Int
-    /// Distance in time, microseconds, zero or more.
     var distance: Int64
   }
 
@@ -18,20 +15,19 @@ struct Assignment {
     var to: Int
     var cost: Int64
     var isOpen: Bool
-    /// The arc back.
     var twin: Int
   }
 
   private var arcs: [Arc] = []
   private var leaving: [[Int]]
-  /// One per node, such that no open arc has a negative reduced cost.
+  /// By node: no open arc has a negative reduced cost.
   private var potentials: [Int64]
   private let orderCount: Int
   private let transactionCount: Int
   private var source: Int { orderCount + transactionCount }
   private var sink: Int { source + 1 }
 
-  /// For each order by rank, the rank of its transaction, or nil.
+  /// Returns, by rank of each order, the rank of its transaction or nil.
   static func solve(orderCount: Int, transactionCount: Int, edges: [Edge]) -> [Int?] {
     var problem = Assignment(orderCount: orderCount, transactionCount: transactionCount, edges: edges)
     while problem.augment() {}
@@ -70,9 +66,7 @@ struct Assignment {
     return nil
   }
 
-  /// Pairs one more order along the cheapest residual path, or says that no more can be paired.
-  ///
-  /// Dijkstra over reduced costs, which potentials keep from being negative (Johnson 1977).
+  /// Pairs one more order along the cheapest residual path: Dijkstra over reduced costs (Johnson 1977).
   private mutating func augment() -> Bool {
     var distances = [Int64](repeating: .max, count: leaving.count)
     var cameBy = [Int](repeating: -1, count: leaving.count)
@@ -101,7 +95,7 @@ struct Assignment {
     return true
   }
 
-  /// Gives each order in turn the smallest transaction that some optimal assignment gives it, earlier orders kept.
+  /// Gives each order in turn the smallest transaction of an optimal assignment; earlier orders stay.
   private mutating func settleTies() {
     for order in 0..<orderCount {
       let toTransactions = leaving[order].filter { arcs[$0].to != source }
@@ -110,7 +104,6 @@ struct Assignment {
         let onward = zeroCostWays(to: order)
         if let first = smaller.first(where: { onward[arcs[$0].to] != nil }) { turnCycle(first, onward, to: order) }
       }
-      // Settled: nothing later may move it.
       for arc in leaving[order] { freeze(arc) }
     }
   }
@@ -128,10 +121,9 @@ struct Assignment {
     arcs[arc].cost + potentials[node] - potentials[arcs[arc].to]
   }
 
-  /// Shuts the way into the order: no later cycle passes through it.
+  /// Closes the arc, so that no later cycle passes through the order.
   private mutating func freeze(_ arc: Int) { arcs[arcs[arc].twin].isOpen = false }
 
-  /// For each node from which open arcs of reduced cost zero lead to the order, the first of them.
   private func zeroCostWays(to order: Int) -> [Int?] {
     var onward = [Int?](repeating: nil, count: leaving.count)
     var queue = [order]
@@ -151,7 +143,6 @@ struct Assignment {
   }
 }
 
-/// A node with its distance from the source.
 private struct Reached: Comparable {
   var distance: Int64
   var node: Int

@@ -1,22 +1,17 @@
-/// An id or name where it lies, in a record or in a server's message: good until those bytes change, and not a moment longer.
-///
-/// Nothing is counted for one and nothing copied, so that what is said nine times of ten is said of bytes.
+/// An ID or a name in borrowed bytes, valid as long as they are, without copy or reference count.
 public struct BorrowedText: Comparable {
   public let bytes: UnsafeRawBufferPointer
 
   public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  /// The id, to be kept.
   public var id: Identifier { Identifier(utf8: bytes) }
 
-  /// The text, to be kept.
   public var text: String { String(decoding: bytes, as: UTF8.self) }
 
   public static func == (left: BorrowedText, right: BorrowedText) -> Bool {
     left.bytes.count == right.bytes.count && left.begins(with: right.bytes)
   }
 
-  /// In byte order, as `Identifier`.
   public static func < (left: BorrowedText, right: BorrowedText) -> Bool {
     let count = min(left.bytes.count, right.bytes.count)
     var place = 0
@@ -32,13 +27,12 @@ public struct BorrowedText: Comparable {
     return left.bytes.count < right.bytes.count
   }
 
-  /// Whether it is spelt as a text is, byte for byte.
   public func isSame(as text: String) -> Bool {
     text.utf8.withContiguousStorageIfAvailable { self == BorrowedText(UnsafeRawBufferPointer($0)) }
       ?? (self.text == text)
   }
 
-  /// Without white space of ASCII's at its ends.
+  /// The text without ASCII white space at its ends.
   public var trimmed: BorrowedText {
     var (start, end) = (0, bytes.count)
     while start < end, isBlank(bytes[start]) { start += 1 }
@@ -46,17 +40,16 @@ public struct BorrowedText: Comparable {
     return BorrowedText(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
   }
 
-  /// Whether it has the bytes of an id.
   public func isSame(as id: Identifier) -> Bool { id.withUTF8 { self == BorrowedText($0) } }
 
-  /// As many bytes as `other` has are there.
+  /// Assumes that `other` is not longer.
   private func begins(with other: UnsafeRawBufferPointer) -> Bool {
     let count = other.count
     guard count >= 8 else {
       for place in 0..<count where bytes[place] != other[place] { return false }
       return true
     }
-    // Eight bytes at a time; the last ones may be looked at twice.
+    // Eight bytes at a time; the last ones may be compared twice.
     for place in stride(from: 0, to: count - 8, by: 8) where word(bytes, place) != word(other, place) { return false }
     return word(bytes, count - 8) == word(other, count - 8)
   }
@@ -66,10 +59,8 @@ public struct BorrowedText: Comparable {
   }
 }
 
-/// Whether it is white space of ASCII's.
 public func isBlank(_ character: UInt8) -> Bool { character == 0x20 || (0x09...0x0D).contains(character) }
 
 extension BorrowedText? {
-  /// As `BorrowedText.id`; nil where there is none.
   public var id: Identifier? { self?.id }
 }

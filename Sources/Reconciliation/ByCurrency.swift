@@ -1,13 +1,9 @@
-/// A value for each of few currencies, in their alphabetical order. A shop has few: to look through them costs less than to
-/// hash one, several times for each order.
+/// A value per currency, in alphabetical order. Few entries cost less to search than to hash.
 public struct ByCurrency<Value: Sendable>: Sendable {
-  /// The currencies that have a value, each with it.
   public private(set) var sorted: [(currency: Currency, value: Value)] = []
 
-  /// Without any.
   public init() {}
 
-  /// The value of a currency, where there is none a first one.
   public subscript(currency: Currency, default first: @autoclosure () -> Value) -> Value {
     get {
       let place = place(of: currency)
@@ -20,12 +16,10 @@ public struct ByCurrency<Value: Sendable>: Sendable {
     }
   }
 
-  /// The values by their currencies, in no order.
   public var dictionary: [Currency: Value] {
     Dictionary(uniqueKeysWithValues: sorted.lazy.map { ($0.currency, $0.value) })
   }
 
-  /// Where it stands, or would stand.
   private func place(of currency: Currency) -> Int {
     var place = 0
     while place < sorted.count, sorted[place].currency < currency { place += 1 }

@@ -1,13 +1,11 @@
-/// What the shop sells, from the relation `products`.
+/// The products that the shop sells, from the relation `products`.
 public struct Catalogue: Hashable, Sendable {
   public struct Product: Hashable, Sendable {
     public var productId: Identifier
-    /// Apple's word; nil for one that is not Apple's.
     public var type: ProductType?
     public var name: String?
-    /// When it went on sale; nil: always was.
     public var soldFrom: Instant?
-    /// The first instant at which it was not on sale any more; nil: still is.
+    /// The first instant after the sale; nil: still on sale.
     public var soldUntil: Instant?
 
     public init(
@@ -21,7 +19,6 @@ public struct Catalogue: Hashable, Sendable {
       self.soldUntil = soldUntil
     }
 
-    /// Whether it could be bought at that time.
     public func isOnSale(at instant: Instant) -> Bool {
       soldFrom.map { $0 <= instant } ?? true && soldUntil.map { instant < $0 } ?? true
     }
@@ -29,30 +26,25 @@ public struct Catalogue: Hashable, Sendable {
 
   private var products: [Identifier: [Product]] = [:]
 
-  /// - Parameter products: rows in any order. A product of several rows is on sale whenever one of them says so.
+  /// Collects rows in any order. A product with several rows is on sale if one of them is.
   public init(_ products: some Sequence<Product>) {
     for product in products { self.products[product.productId, default: []].append(product) }
   }
 
-  /// Its rows, in no order.
   public var rows: [Product] { products.values.flatMap(\.self) }
 
   public func knows(_ productId: Identifier) -> Bool { products[productId] != nil }
 
-  /// Whether the product could be bought at that time; nil for one that is not in the catalogue.
   public func isOnSale(_ productId: Identifier, at instant: Instant) -> Bool? {
     products[productId]?.contains { $0.isOnSale(at: instant) }
   }
 
-  /// Whether who bought it once has it for ever.
   public func isNonConsumable(_ productId: Identifier) -> Bool {
     products[productId]?.contains { $0.type == .nonConsumable } ?? false
   }
 }
 
-/// Non-consumables that one person paid for twice. What is paid once gives access for ever.
-///
-/// Memory grows with the payments of non-consumables, not with orders.
+/// Non-consumables that a person paid for twice. Memory grows with their payments, not with orders.
 public struct RepeatedPurchases: Sendable {
   private struct Sale: Hashable {
     var person: Identifier
@@ -68,15 +60,12 @@ public struct RepeatedPurchases: Sendable {
   }
 
   private let rules: Rules
-  /// The earliest payment so far.
   private var first: [Sale: Finding] = [:]
-  /// All others.
   private var further: [Finding] = []
 
   public init(rules: Rules) { self.rules = rules }
 
-  /// Takes a judged order. The order in which they come plays no part. What may turn out to be another's payment, or not the
-  /// only one that the order could have, says nothing about who bought twice.
+  /// Adds a judged order, in any sequence. A payment that an answer could change is left out.
   public mutating func take(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row, case .paid(let transaction) = judgement.verdict,
       judgement.isPaymentFinal, rules.catalogue?.isNonConsumable(order.productId) ?? false
@@ -96,10 +85,8 @@ public struct RepeatedPurchases: Sendable {
     take(finding)
   }
 
-  /// Every payment that was taken, as what would stand on it if it were not the first.
   public var taken: [Finding] { Array(first.values) + further }
 
-  /// Takes a payment as ``taken`` gives it.
   public mutating func take(_ paid: Finding) {
     let sale = sale(of: paid)
     guard let known = first[sale] else {
@@ -111,7 +98,6 @@ public struct RepeatedPurchases: Sendable {
     further.append(isEarlier ? known : paid)
   }
 
-  /// Takes the orders that another one has taken.
   public mutating func join(_ other: RepeatedPurchases) {
     for paid in other.taken { take(paid) }
   }
@@ -124,7 +110,7 @@ public struct RepeatedPurchases: Sendable {
     Payment(date: paid.occurredAt ?? rules.asOf, orderId: paid.orderId ?? "")
   }
 
-  /// What stands on every payment but the first, by order id.
+  /// The findings on every payment but the first, by order ID.
   public func findings() -> [Finding] {
     further.map { finding in
       var finding = finding

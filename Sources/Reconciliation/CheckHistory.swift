@@ -1,34 +1,26 @@
-/// What is known of asking about one proof: all that decides whether, when and how urgently it is asked about again.
+/// The history of one check: everything that decides its due date and rank.
 public struct CheckHistory: Hashable, Sendable {
-  /// When the proof came: a receipt's date, or that of the youngest order that waits for a look-up.
+  /// A receipt's date, or the date of the youngest order that waits for a look-up.
   public var dated: Instant
-  /// As-of of the run that took it in as it is now.
+  /// The as-of of the run that took up its present content.
   public var knownSince: Instant
-  /// Whether the shop's own attempt failed or never happened.
+  /// True if the shop's own attempt failed or never happened.
   public var isUrgent = true
-  /// Whether anybody waits for the answer and can be asked: false for a look-up that no order needs any more, and for one
-  /// of an app that has no key.
+  /// False for a look-up that no order needs any more, and for an app without a key.
   public var isWanted = true
   public var outcome = CheckOutcome.pending
-  /// nil when verified.
   public var reason: PaymentReason? = .neverChecked
-  /// Whether the outcome is what the proof says by itself, and nobody who could say more was asked.
+  /// True if the outcome was decided offline, without a question to Apple.
   public var isOffline = false
-  /// How often it was asked in a row without a final answer, plus the answer if there was one.
   public var attempts: Int32 = 0
-  /// As-of of the last run that asked.
   public var lastAttempt: Instant?
-  /// As-of of the run that got the last answer, or when Apple said it, if that was before.
+  /// The as-of of the run with the last answer, or Apple's earlier date of that answer.
   public var answeredAt: Instant?
-  /// As-of of the run that got this outcome first, all answers since having been the same; of a refusal that is held, of the
-  /// run in which it is counted.
+  /// The as-of of the first run with this outcome; for a pending refusal, of the run that counts it.
   public var outcomeSince: Instant?
-  /// As-of of the first question since the last answer that stayed without one.
   public var unansweredSince: Instant?
-  /// From when on an answer is wanted, however fresh the last one is.
-  ///
-  /// The as-of of an audit that would report a critical finding for the first time on an older answer, the night after an
-  /// answer that lacks purchases of the one before, or the as-of of a run that judges a refusal again.
+  /// The instant from which a new answer is wanted, however fresh the last one is.
+  /// Reasons: a new critical finding, an answer that lacks earlier purchases (the next night), a repeated judgement.
   public var criticalSince: Instant?
 
   public init(dated: Instant, knownSince: Instant) {
@@ -36,12 +28,8 @@ public struct CheckHistory: Hashable, Sendable {
     self.knownSince = knownSince
   }
 
-  /// Takes in what a question has come to.
-  ///
-  /// - Parameters:
-  ///   - outcome: `pending` says that nothing was asked and changes nothing.
-  ///   - saidAt: when Apple said it, if that was before the run.
-  ///   - asOf: of the run that asked.
+  /// Records an attempt. `pending` means that nothing was asked.
+  /// - Parameter saidAt: Apple's date of the answer, if earlier than the run.
   public mutating func note(
     _ outcome: CheckOutcome, reason: PaymentReason?, isOffline: Bool, saidAt: Instant? = nil, asOf: Instant
   ) {
@@ -50,8 +38,7 @@ public struct CheckHistory: Hashable, Sendable {
     guard outcome != .unanswered else {
       attempts = wasFinal ? 1 : attempts + 1
       unansweredSince = unansweredSince ?? asOf
-      // What was answered stays answered while Apple is silent. What was held because it was one of too many was not, nor was
-      // what Apple had said before the proof was there.
+      // An answer stays valid during silence, except a systemic refusal or one from before the proof existed.
       if answeredAt.map({ $0 < knownSince }) ?? true || self.outcome == .pending || self.outcome == .unanswered
         || self.reason == .systemic
       {
@@ -72,7 +59,7 @@ public struct CheckHistory: Hashable, Sendable {
     criticalSince = nil
   }
 
-  /// Forgets what was concluded: payload, id or app are others now, so that the answers were about something else.
+  /// Starts over because payload, ID or app changed, and earlier answers were about something else.
   public mutating func renew(asOf: Instant) {
     var renewed = CheckHistory(dated: dated, knownSince: asOf)
     renewed.isUrgent = isUrgent
@@ -80,16 +67,14 @@ public struct CheckHistory: Hashable, Sendable {
     self = renewed
   }
 
-  /// Whether the last answer says that Apple has accepted the proof, though it does not say what it brings: Apple knew whose
-  /// it was; and what contradicted an acceptance once does not undo it by saying so twice.
+  /// True if Apple has accepted the proof without stating its content.
   public var tellsOfAcceptance: Bool { reason == .accountGone || reason == .contradiction }
 
-  /// Judges a conclusion again in a run of that as-of: it rests on root certificates or a program that have changed.
+  /// Repeats a judgement because root certificates or the program have changed.
   public mutating func judgeAgain(asOf: Instant) {
     if outcome == .unanswered { renew(asOf: asOf) } else { criticalSince = asOf }
   }
 
-  /// Whether nothing is left of an earlier row of attempts.
   private var wasFinal: Bool {
     guard unansweredSince == nil else { return false }
     switch outcome {
@@ -98,7 +83,7 @@ public struct CheckHistory: Hashable, Sendable {
     }
   }
 
-  /// Whether Apple has not found it in two runs, so that it accuses somebody.
+  /// True if two runs got this answer, so that it accuses a customer.
   var isNotFoundTwice: Bool {
     guard outcome == .notFound, reason == .notFound, let since = outcomeSince, let last = lastAttempt else {
       return false

@@ -1,4 +1,4 @@
-/// A transaction's key: ids are unique within an environment only.
+/// The key of a transaction. IDs are unique within one environment only.
 public struct TransactionKey: Hashable, Comparable, Sendable {
   public var environment: AppleEnvironment
   public var transactionId: Identifier
@@ -8,7 +8,7 @@ public struct TransactionKey: Hashable, Comparable, Sendable {
     self.transactionId = transactionId
   }
 
-  /// The environment is left out: the same id in two of them is rare.
+  /// The environment is left out because the same ID in two environments is rare.
   public func hash(into hasher: inout Hasher) { hasher.combine(transactionId) }
 
   public static func < (left: TransactionKey, right: TransactionKey) -> Bool {
@@ -20,59 +20,49 @@ public struct TransactionKey: Hashable, Comparable, Sendable {
 extension TransactionRecord {
   public var key: TransactionKey { TransactionKey(environment: self.environment, transactionId: self.transactionId) }
 
-  /// The same for copies of one record.
   var instance: ObjectIdentifier { ObjectIdentifier(box) }
 
-  /// Whether it is about the same transaction, which is seen at a glance where lists hold the same records.
+  /// True for records of one transaction. Copies of one record are recognised without comparing keys.
   public func isSame(as other: TransactionRecord) -> Bool { instance == other.instance || key == other.key }
 }
 
-/// How one order stands towards one transaction that it names or that its receipts bring.
+/// The eligibility of a transaction for an order.
 public enum ClaimStanding: Hashable, Sendable {
-  /// It could pay this order.
   case eligible
-  /// It cannot, and the reason proves it for an order that names it.
+  /// It cannot pay the order. An order that states it is proven unpaid by the reason.
   case refused(PaymentReason)
-  /// The records about it cannot both be true; nobody can say.
   case contradictory
 }
 
-/// What the proofs that were sent for an order are worth when it names a transaction.
+/// The validity of an order's proofs when the order states a transaction ID.
 public enum ProofWorth: Hashable, Sendable {
-  /// There is none, or one at least is genuine or not answered yet.
+  /// The order has no proof, or at least one that is verified or unanswered.
   case notFalse
-  /// All of them are false: naming a transaction claims nothing.
+  /// Every proof was rejected, so the stated ID claims nothing.
   case allFalse
-  /// The same, and nobody knows of the id that the order names: Apple has not answered about it, or nobody can ask and none of
-  /// the proofs can be read. It claims nothing, and is no reason to call what it names nobody's.
+  /// Every proof was rejected, and the stated transaction ID could not be looked up.
+  /// The ID claims nothing, but its transaction is not reported as an orphan.
   case allFalseButNameOpen
-  /// All of them are false, but Apple, asked about the id that the order names, knows it.
+  /// Every proof was rejected, but Apple knows the stated ID.
   case allFalseButNameKnown
-  /// The same, and nothing worse is known of them than that nobody can read them.
+  /// No proof could be read, but Apple knows the stated ID.
   case unreadableButNameKnown
 
-  /// Whether what stands in the way of naming a transaction is told about the order: a forged proof says enough by itself.
+  /// True if an obstacle of the stated ID is reported. A forged proof is a finding by itself.
   var tellsObstacles: Bool { self == .notFalse || self == .unreadableButNameKnown }
 }
 
-/// What an order has to say for itself when claims are matched.
+/// An order with the evidence that decides between claims.
 public struct Claimant: Sendable {
   public var order: Order
-  /// Transactions that genuine proofs sent for this order bring, by key. A proof that is false brings nothing.
   public var proven: [TransactionRecord] { list.records }
   let list: ProvenTransactions
-  /// What is known under the id that the order names, whoever brought it, by key.
   public private(set) var known: [TransactionRecord]
-  /// The ids inside the signed payloads of its receipts, when each of them holds exactly one.
   public var signedIds: [Identifier]
-  /// IDs of transactions of which a verified proof of that one purchase was sent for the order.
   public var proofIds: Set<Identifier>
   public var worth: ProofWorth
-  /// Whether a receipt sent for it is unanswered that could still bring it a payment: what it claims tonight may change.
   public var isOpen: Bool
-  /// Whether Apple has said that it does not know the id that the order names.
   public var isNameUnknown: Bool
-  /// Whether goods of the order were delivered and not taken back.
   public var hasGoods: Bool
 
   public init(
@@ -91,16 +81,13 @@ public struct Claimant: Sendable {
     self.hasGoods = hasGoods
   }
 
-  /// Whether what it claims tonight may change: a receipt is open, or nothing is known yet of the id that it names.
+  /// True if its claims may change: a receipt is unanswered, or the stated ID is not known yet.
   func isUnsettled(rules: Rules) -> Bool {
     isOpen || order.transactionId != nil && !isNameUnknown && named(rules: rules) == nil
   }
 
-  /// The transaction that the order claims by the id that it names; nil where nothing is known of it, or where only false
-  /// proofs speak for it.
-  ///
-  /// The id may be the original one of a subscription: then the period that a proof of this order brings near the order's
-  /// time is meant, or else the first purchase.
+  /// The transaction that the stated ID claims; nil: unknown, or rejected proofs alone.
+  /// For a subscription's original ID: the eligible period nearest to the order within the window, else the first.
   public func named(rules: Rules) -> TransactionRecord? {
     switch worth {
     case .allFalse, .allFalseButNameOpen: return nil
@@ -114,41 +101,39 @@ public struct Claimant: Sendable {
         fitness(of: record, rules: rules) == .eligible
       else { continue }
       let distance = (date - order.createdAt).magnitude
-      // They come by id, so a tie stays with the smaller one.
+      // Records are sorted by ID, so that a tie keeps the smaller one.
       guard distance <= rules.matchWindow, nearest.map({ distance < $0.distance }) ?? true else { continue }
       nearest = (record, distance)
     }
     if let nearest { return nearest.record }
-    // Ids are Apple's within an environment: what its own proof brings is what it means, and not a stranger's in the other.
+    // IDs are unique per environment: the order's own proof decides which transaction is meant.
     return list.named(id).first ?? known.first { $0.transactionId == id }
   }
 
-  /// What is known under the id that the order names where it claims nothing by it, and still may: nil otherwise.
+  /// The transaction of a stated ID that claims nothing until Apple answers; nil otherwise.
   var openName: TransactionKey? {
     guard worth == .allFalseButNameOpen, let id = order.transactionId else { return nil }
     return known.filter { $0.transactionId == id }.map(\.key).min()
   }
 
-  /// Whether the id that the order names is not the one in its own signed payload, nor the first purchase behind it.
+  /// True if its signed payloads contain neither the stated ID nor a transaction of that original ID.
   public var contradictsOwnPayload: Bool {
     guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id) else { return false }
     return !proven.contains { $0.isOf(id) || $0.originalTransactionId == id }
   }
 
-  /// How the order stands towards the transaction that it names.
   public func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
     let fitness = fitness(of: transaction, rules: rules)
     guard fitness == .eligible else { return fitness }
     return restoresTooEarly(transaction, rules: rules) ? .refused(.restored) : .eligible
   }
 
-  /// Whether it restores a purchase that was made too long before the order to be what was ordered.
+  /// True if it restores a purchase that is older than the order by more than the window.
   public func restoresTooEarly(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard transaction.isRestore, let date = transaction.originalPurchaseDate else { return false }
     return order.createdAt - date > rules.matchWindow
   }
 
-  /// Why the order claims this transaction without naming it, or does not.
   public func reasonAboutUnnamed(_ transaction: TransactionRecord, rules: Rules) -> String {
     switch fitness(of: transaction, rules: rules) {
     case .contradictory: return "Apple's records about it contradict each other."
@@ -166,13 +151,12 @@ public struct Claimant: Sendable {
     }
   }
 
-  /// Whether the sale was made within the match window of the order.
   public func isInWindow(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard let sold = transaction.saleDate else { return false }
     return (sold - order.createdAt).magnitude <= rules.matchWindow
   }
 
-  /// Whether the transaction could pay this order at all, whatever ids are claimed.
+  /// The eligibility of a transaction for the order, whichever IDs are stated.
   public func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
     if transaction.isContradictory { return .contradictory }
     if transaction.bundleId != rules.bundleId(of: order) { return .refused(.wrongBundle) }
@@ -185,19 +169,17 @@ public struct Claimant: Sendable {
   }
 }
 
-/// Account tokens are UUIDs: letter case, hyphens, braces and `urn:uuid:` are spelling.
+/// The comparison of account tokens: UUIDs in any case, with hyphens, braces or `urn:uuid:`.
 public enum AccountToken {
-  /// Whether two are one; nil where only one of them is a UUID. Nobody has given the other to StoreKit, so that it says
-  /// neither yes nor no.
+  /// True if two tokens are equal; nil if only one is a UUID, because StoreKit accepts UUIDs alone.
   public static func isSame(_ left: String, _ right: String) -> Bool? {
-    // Most are spelt alike, and every pair of an order and a payment of one user is compared.
+    // Most tokens are spelt alike, and every pair of an order and a payment of one user is compared.
     if left == right { return true }
     let (left, right) = (spelling(left), spelling(right))
     if left == right { return true }
     return isUUID(left[...]) == isUUID(right[...]) ? false : nil
   }
 
-  /// The one spelling that all spellings of a token share: of a UUID its digits in lower case.
   public static func spelling(_ token: String) -> String {
     let plain = token.lowercased().filter { $0 != "-" }
     var digits = plain[...]
@@ -206,10 +188,9 @@ public enum AccountToken {
     return isUUID(digits) ? String(digits) : plain
   }
 
-  /// Whose account token a transaction carries; the better one is the smaller one.
+  /// The relation of an order's token to a transaction's. The better one is the smaller one.
   public enum Relation: Int, Sendable { case same, unknown, other }
 
-  /// How an order's token compares with that of a transaction.
   static func relation(of order: Order, to transaction: TransactionRecord) -> Relation {
     guard let own = order.appAccountToken, case .says(.some(let token)) = transaction.appAccountToken else {
       return .unknown

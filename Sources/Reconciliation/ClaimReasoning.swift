@@ -1,18 +1,11 @@
-/// Which orders are linked to one purchase, why, and how its owner follows from that, step by step.
-///
-/// Decides nothing: matching has decided, over all orders at once.
+/// The steps from the linked orders of a purchase to its owner. Matching decides, not this type.
 public struct ClaimReasoning: Sendable {
-  /// An order that is linked to the purchase.
   public struct Claim: Sendable {
     public var order: Order
-    /// Why the order may be paid by the purchase.
     public var kind: LinkKind
     public var token: AccountToken.Relation { rank.token }
-    /// Whether a verified proof of this one purchase was sent for the order.
     public var isProven: Bool { kind == .proof }
-    /// Whether the order states the transaction ID, or that of its subscription.
     public var isNamed: Bool
-    /// Whether all proofs of the order were rejected.
     public var isFalse: Bool
     fileprivate var person: Identifier
     fileprivate var rank: LinkRank
@@ -20,18 +13,13 @@ public struct ClaimReasoning: Sendable {
 
   public struct Step: Sendable {
     public var question: String
-    /// Orders that are left after it.
     public var left: [Identifier]
     public var because: String
   }
 
-  /// The best one first.
   public private(set) var claims: [Claim] = []
   public private(set) var steps: [Step] = []
 
-  /// - Parameters:
-  ///   - claimants: every order that mentions the transaction.
-  ///   - owner: the owner that matching found.
   public init(of transaction: TransactionRecord, among claimants: [Claimant], owner: Identifier?, rules: Rules) {
     for claimant in claimants {
       let isProven = claimants.contains {

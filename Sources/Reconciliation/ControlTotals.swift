@@ -1,4 +1,4 @@
-/// Two sums that must agree, each reached by its own way.
+/// Two sums of one figure from independent sources, which must agree.
 public struct ControlTotal: Hashable, Sendable {
   public var name: String
   public var left: String
@@ -13,43 +13,35 @@ public struct ControlTotal: Hashable, Sendable {
   public var isBalanced: Bool { left == right }
 }
 
-/// Orders and money of the period, added up by disposition, by user and by price point.
-///
-/// Each of the three is a sum of its own over the same orders; `control` compares them. Memory grows with price points, and
-/// with users between two calls of `takeUsers`, not with orders.
+/// The orders and money of the period, in separate sums that `control` compares.
+/// Memory grows with price points, and with users between two calls of `takeUsers`.
 public struct Totals: Sendable {
-  /// Amounts of one user or price point in one currency, by disposition.
-  ///
-  /// There is one for every user: what fits into 64 bits, as nearly every sum does, takes no more.
+  /// The amounts of one user or price point in one currency, by disposition.
   public struct Line: Equatable, Sendable {
     public private(set) var orders: Int = 0
-    /// The lower halves of sums of 128 bits: minor units by `Disposition.index`, those in money totals only, and of all.
+    /// Lower halves of sums of 128 bits: by `Disposition.index`, then of all orders.
     private var lower: InlineArray<10, UInt64> = InlineArray(repeating: 0)
-    /// Their upper halves; nil while all of them are 0.
+    /// Upper halves; nil while all are 0, as for nearly every user.
     private var upper: [Int64]?
 
     private static let all = 9
 
     public init() {}
 
-    /// - Parameter next: gives as many as ``sums`` has, in their order.
     public init<Failure: Error>(orders: Int, next: () throws(Failure) -> Int128) throws(Failure) {
       self.orders = orders
       for place in 0...Line.all { set(try next(), at: place) }
     }
 
-    /// Minor units by `Disposition.index`, and behind them of all.
+    /// Minor units by `Disposition.index`, then of all orders.
     public var sums: [Int128] { (0...Line.all).map(sum) }
 
     public var ordered: Int128 { sum(Line.all) }
 
-    /// Minor units by `Disposition.index`, those in money totals only.
     public var byDisposition: [Int128] { Disposition.inMoneyTotals.map { sum($0.index) } }
 
-    /// Minor units of one disposition, of those in money totals.
     public func sum(of disposition: Disposition) -> Int128 { sum(disposition.index) }
 
-    /// As ``sums``, one after the other.
     public func forEachSum(_ body: (Int128) -> Void) { for place in 0...Line.all { body(sum(place)) } }
 
     private func sum(_ place: Int) -> Int128 { Int128(upper?[place] ?? 0) << 64 | Int128(lower[place]) }
@@ -64,7 +56,6 @@ public struct Totals: Sendable {
       add(minorUnits, at: disposition.index)
     }
 
-    /// Adds the orders of another line.
     public mutating func add(_ other: Line) {
       orders += other.orders
       for place in 0...Line.all { set(sum(place) + other.sum(place), at: place) }
@@ -113,10 +104,8 @@ public struct Totals: Sendable {
   }
 
   public struct ProductKey: Hashable, Sendable {
-    /// nil: the only app.
     public var bundleId: Identifier?
     public var productId: Identifier
-    /// nil: Apple has not said where.
     public var country: Country?
     public var currency: Currency
 
@@ -128,31 +117,27 @@ public struct Totals: Sendable {
     }
   }
 
-  /// Whether everything was read that there is: what the database counts against what was read.
+  /// The rows read against the counts of the database.
   public var ofSales: [ControlTotal] = []
   public private(set) var ordersRead = 0
   public private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
-  /// By disposition, and by the currency of the amount: broken rows have none.
+  /// By disposition and currency. Bad rows have no currency.
   public private(set) var ordersByCurrency = [ByCurrency<Int>](
     repeating: ByCurrency(), count: Disposition.allCases.count)
   public private(set) var amountByDisposition = [MoneyByCurrency](
     repeating: MoneyByCurrency(), count: Disposition.allCases.count)
   public private(set) var ordered = MoneyByCurrency()
-  /// Orders that have a finding of a kind, by ``FindingKind/index``.
+  /// Orders with a finding of each kind, by ``FindingKind/index``.
   public private(set) var ordersByKind = [Int](repeating: 0, count: FindingKind.allCases.count)
-  /// Refunds that are dated in the period.
   public var refunds = 0
   public private(set) var users = TotalLines<UserKey>()
   public private(set) var pricePoints = TotalLines<PricePoint>()
   public private(set) var products = TotalLines<ProductKey>()
-  /// The app that was added last: nearly always the next one, too.
   private var lastBundle: Identifier?
-  /// What the lines of users add up to that were taken.
   private var ofTakenUsers: [Currency: Int128] = [:]
 
   public init() {}
 
-  /// Of orders, without the lines of users and price points.
   public init(
     ordersRead: Int, ordersByDisposition: [Int], ordersByCurrency: [ByCurrency<Int>],
     amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency, ordersByKind: [Int]
@@ -165,17 +150,13 @@ public struct Totals: Sendable {
     self.ordersByKind = ordersByKind
   }
 
-  /// Adds the line of a user.
   public mutating func join(_ line: Line, of key: UserKey) { users.add(line, to: key) }
 
-  /// Adds the line of a price point.
   public mutating func join(_ line: Line, of key: PricePoint) { pricePoints.add(line, to: key) }
 
-  /// Adds the line of a product.
   public mutating func join(_ line: Line, of key: ProductKey) { products.add(line, to: key) }
 
-  /// Hands over the lines of users and keeps none: there may be more than memory should hold. Several lines of one user
-  /// are added up by who takes them.
+  /// Returns the lines of users and keeps none, to limit memory. The caller adds up lines of one user.
   public mutating func takeUsers() -> TotalLines<UserKey> {
     let taken = users
     users = TotalLines()
@@ -183,13 +164,10 @@ public struct Totals: Sendable {
     return taken
   }
 
-  /// Counts an order row that was read, before anything is decided about it.
   public mutating func read(_ row: OrderRow) { ordersRead += 1 }
 
-  /// As of the row.
   public mutating func read(_ order: PlainOrder) { ordersRead += 1 }
 
-  /// Adds one judged order.
   public mutating func add(_ judgement: Judgement) {
     for kind in Set(judgement.findings.map(\.kind)) { ordersByKind[kind.index] += 1 }
     switch judgement.row {
@@ -201,7 +179,6 @@ public struct Totals: Sendable {
     }
   }
 
-  /// As of its judgement.
   public mutating func add(_ sale: SettledSale) {
     if let bundleId = sale.order.bundleId {
       if !(lastBundle.map { bundleId.isSame(as: $0) } ?? false) { lastBundle = bundleId.id }
@@ -236,7 +213,6 @@ public struct Totals: Sendable {
     }
   }
 
-  /// Adds the orders that other totals were made of. In which order parts are joined plays no part.
   public mutating func join(_ other: Totals) {
     ordersRead += other.ordersRead
     for place in ordersByDisposition.indices {
@@ -255,7 +231,6 @@ public struct Totals: Sendable {
     for (key, line) in other.products { products.add(line, to: key) }
   }
 
-  /// Every control total with both its sides.
   public var control: [ControlTotal] {
     var totals = ofSales
     totals.append(

@@ -1,9 +1,9 @@
-/// A country as reports name it (ISO 3166-1 alpha-2). Apple's Kosovo, which the standard does not have, is XK.
+/// A country (ISO 3166-1 alpha-2). Apple's Kosovo, which is not in the standard, is XK.
 public struct Country: Hashable, Comparable, Sendable {
-  /// The two capital letters, the first one in the upper byte.
+  /// Two capital letters, the first in the upper byte.
   public let letters: UInt16
 
-  /// The country of a storefront as signed transactions name it (ISO 3166-1 alpha-3); nil for any other text.
+  /// Converts the storefront of signed transactions (ISO 3166-1 alpha-3); nil: any other text.
   public init?(storefront: String?) {
     guard var storefront else { return nil }
     let letters = storefront.withUTF8 { Country.letters(of: UnsafeRawBufferPointer($0)) }
@@ -11,7 +11,6 @@ public struct Country: Hashable, Comparable, Sendable {
     self.letters = letters
   }
 
-  /// The same of a text where it lies.
   public init?(storefront: BorrowedText?) {
     guard let storefront else { return nil }
     let letters = Country.letters(of: storefront.bytes)
@@ -19,24 +18,20 @@ public struct Country: Hashable, Comparable, Sendable {
     self.letters = letters
   }
 
-  /// A country by its two letters; nil for any other text.
   public init?(code: String?) {
     guard let bytes = code?.utf8, bytes.count == 2, bytes.allSatisfy({ (0x41...0x5A).contains($0) }) else { return nil }
     letters = bytes.reduce(0) { $0 << 8 | UInt16($1) }
   }
 
-  /// The two letters.
   public var code: String { withUnsafeBytes(of: letters.bigEndian) { String(decoding: $0, as: UTF8.self) } }
 
   public static func < (left: Country, right: Country) -> Bool { left.letters < right.letters }
 
-  /// 0 for a text that is no storefront.
   private static func letters(of alpha3: UnsafeRawBufferPointer) -> UInt16 {
     guard alpha3.count == 3, let place = place(of: alpha3) else { return 0 }
     return table[place]
   }
 
-  /// The place of three letters, of either case, among all triples of letters.
   private static func place(of letters: UnsafeRawBufferPointer) -> Int? {
     var place = 0
     for letter in letters {
@@ -57,7 +52,6 @@ public struct Country: Hashable, Comparable, Sendable {
     return table
   }()
 
-  /// Alpha-3 and alpha-2, one behind the other.
   private static let listing = """
     ABWAW AFGAF AGOAO AIAAI ALAAX ALBAL ANDAD AREAE ARGAR ARMAM ASMAS ATAAQ ATFTF ATGAG AUSAU AUTAT AZEAZ BDIBI \
     BELBE BENBJ BESBQ BFABF BGDBD BGRBG BHRBH BHSBS BIHBA BLMBL BLRBY BLZBZ BMUBM BOLBO BRABR BRBBB BRNBN BTNBT \

@@ -1,32 +1,23 @@
-/// Many orders of one product that name nothing and whose receipts list the same purchases, or with every order those that
-/// were made since: what one user sends, and what millions of pairs would have to be written down for otherwise. Purchases
-/// beyond an order's window may be missing.
-///
-/// What an order claims is a range of the purchases in time. The outcome is that of ``Matching`` in general.
+/// The matching of many orders of one product whose receipts list the same purchases.
+/// One user's app receipts would need millions of pairs. The orders state no ID, and each of them claims a range of the
+/// purchases in time. The result is that of ``Matching``.
 struct Crowd {
-  /// A purchase that somebody claims, with its owner's place among the claimants.
   struct Sale {
     var transaction: TransactionRecord
     var owner: Int?
-    /// Whether it is a further payment of its owner's.
     var isFurther = false
-    /// Whether an order with an open receipt could have it.
     var isOpen = false
   }
 
-  /// By key.
   private(set) var sales: [Sale] = []
-  /// Of orders that got nothing, the first few of what they claim, as places among the sales.
+  /// For orders without a purchase, the first few lost ones as indices in `sales`.
   private(set) var losses: [(index: Int, sales: [Int])] = []
   private(set) var steps = 0
 
-  /// Fewer than that are as well off with pairs.
+  /// For fewer orders, pairs cost no more.
   private static let least = 32
 
-  /// - Parameters:
-  ///   - claimants: by age and id.
-  ///   - isAbsent: by place, whether the order claims nothing.
-  /// - Returns: nil where the orders are not of this kind.
+  /// - Returns: nil for few orders, and for orders that differ in more than creation date and list.
   init?(_ claimants: [Claimant], _ isAbsent: [Bool], mostLost: Int, rules: Rules) {
     let members = claimants.indices.filter { !isAbsent[$0] && !claimants[$0].proven.isEmpty }
     guard members.count >= Crowd.least else { return nil }
@@ -38,7 +29,7 @@ struct Crowd {
     else { return nil }
   }
 
-  /// - Returns: false where what would be best is not what each order's own list allows.
+  /// - Returns: false if the best assignment gives an order a purchase that its list lacks.
   private mutating func match(
     _ claimants: [Claimant], _ members: [Int], _ purchases: Purchases, _ mostLost: Int, _ rules: Rules
   ) -> Bool {
@@ -61,7 +52,7 @@ struct Crowd {
     // The purchases within an order's window are a range in time.
     var (low, reached, claimedEnd) = (0, 0, 0)
     var isClaimed = [Bool](repeating: false, count: claimable.count)
-    // By place in time, how many more orders with an open receipt reach from there on.
+    // By place in time, the change in the number of unanswered orders that reach it.
     var opening = [Int](repeating: 0, count: inTime.count + 1)
     for index in members {
       let time = claimants[index].order.createdAt.microseconds
@@ -102,14 +93,14 @@ struct Crowd {
       found[sale].isFurther = true
     }
     sales = found.indices.filter { isClaimed[$0] }.map { found[$0] }
-    // Places among all become places among those that somebody claims; of the lost ones all are.
+    // Converts places among all purchases to places among claimed ones. Every lost purchase is claimed.
     var places = [Int](repeating: 0, count: found.count)
     for (place, sale) in found.indices.filter({ isClaimed[$0] }).enumerated() { places[sale] = place }
     for place in losses.indices { losses[place].sales = losses[place].sales.map { places[$0] } }
     return true
   }
 
-  /// The first of those nearest to a purchase that their lists hold. There is one, for somebody claims it.
+  /// The nearest order that lists the purchase. One exists because an order claims it.
   private func nearest(
     to sale: Int, among members: [Int], of claimants: [Claimant], _ purchases: Purchases
   ) -> Int {
@@ -121,7 +112,6 @@ struct Crowd {
     return nearest
   }
 
-  /// The first of those nearest to a time; of two at the same distance the earlier one.
   private static func nearest(to time: Int64, in times: [Int64]) -> Int {
     func first(notBefore time: Int64) -> Int {
       var (low, high) = (0, times.count)
@@ -140,22 +130,18 @@ struct Crowd {
 }
 
 extension Crowd {
-  /// What a crowd's lists hold that its orders could claim.
   fileprivate struct Purchases {
-    /// But for the window and each order's own list, by key.
+    /// By key, whatever the window and each order's list.
     let claimable: [(transaction: TransactionRecord, time: Int64)]
-    /// Places among them, by time and key.
     let inTime: [Int]
-    /// By place, how many come before in time.
+    /// By index in `claimable`, the number of earlier ones.
     private var earlier: [Int]
-    /// By list, which of them it holds, in time.
     private var ranges: [ObjectIdentifier: Range<Int>] = [:]
 
-    /// - Parameter claimants: that are alike but for their age and their lists.
-    /// - Returns: nil where a list leaves out something between the first and the last that it holds.
+    /// - Returns: nil if a list leaves out a purchase between its first and its last.
     init?(listedFor claimants: [Claimant], rules: Rules) {
       let lists = Dictionary(claimants.map { (ObjectIdentifier($0.list), $0.list) }) { first, _ in first }
-      // Lists hold the same records, and there may be millions in all: they are told apart without looking into them.
+      // Lists share records, perhaps millions in all, so that identity tells them apart.
       var seen: Set<ObjectIdentifier> = []
       var records: [TransactionRecord] = []
       for list in lists.values {
@@ -184,16 +170,13 @@ extension Crowd {
       }
     }
 
-    /// Which of the purchases an order's list holds, in time.
     func range(listedFor claimant: Claimant) -> Range<Int> { ranges[ObjectIdentifier(claimant.list)] ?? 0..<0 }
 
-    /// Whether an order's list holds a purchase.
     func lists(_ sale: Int, for claimant: Claimant) -> Bool { range(listedFor: claimant).contains(earlier[sale]) }
   }
 }
 
 extension Claimant {
-  /// Whether the order claims of a list what another one would, but for its age.
   fileprivate func claimsAlike(_ other: Claimant, rules: Rules) -> Bool {
     guard order.productId == other.order.productId,
       rules.bundleId(of: order) == rules.bundleId(of: other.order)
@@ -205,8 +188,8 @@ extension Claimant {
     }
   }
 
-  /// What of its list the order could claim without naming it, but for the window, by key; nil where not all of it is of
-  /// one kind.
+  /// The purchases of the list that the order could claim, by key, without regard to the window.
+  /// nil: not all of them are of one kind.
   fileprivate func claimableInCrowd(rules: Rules) -> [(transaction: TransactionRecord, time: Int64)]? {
     var claimable: [(transaction: TransactionRecord, time: Int64)] = []
     for transaction in proven where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {

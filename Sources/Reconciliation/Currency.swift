@@ -1,25 +1,22 @@
-/// A currency of ISO 4217 with the number of decimal digits of its minor unit.
+/// A currency of ISO 4217 with the decimal digits of its minor unit.
 public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The three letters, packed: what is compared and hashed a million times a night.
+  /// The three letters in one number, which is compared and hashed a million times a night.
   private let packed: UInt32
   /// Decimal digits of the minor unit: JPY 0, USD 2, KWD 3, CLF 4.
   public let digits: UInt8
 
-  /// The currency with this code, or nil when the table of ISO 4217 does not have it. Codes are upper case.
+  /// nil: not in the table of ISO 4217. Codes are upper case.
   public init?(code: String) { self.init(Identifier(code)) }
 
-  /// As `init(code:)`.
   public init?(_ code: Identifier) {
     guard let currency = code.withUTF8({ Currency(BorrowedText($0)) }) else { return nil }
     self = currency
   }
 
-  /// 0 for what is not three bytes long.
   private static func packed(_ code: UnsafeRawBufferPointer) -> UInt32 {
     code.count == 3 ? UInt32(code[0]) << 16 | UInt32(code[1]) << 8 | UInt32(code[2]) : 0
   }
 
-  /// As `init(code:)`.
   public init?(_ code: BorrowedText) {
     let packed = Currency.packed(code.bytes)
     guard let place = Currency.place(of: packed) else { return nil }
@@ -29,7 +26,6 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
     self.digits = digits
   }
 
-  /// The three-letter code.
   public var code: String {
     String(unsafeUninitializedCapacity: 3) { code in
       for place in 0..<3 { code[place] = UInt8(truncatingIfNeeded: packed >> UInt32(16 - 8 * place)) }
@@ -39,10 +35,8 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   public var description: String { code }
 
-  /// Whether a text is its code.
   func isSpelt(_ text: BorrowedText) -> Bool { Currency.packed(text.bytes) == packed }
 
-  /// The bytes of its code.
   public var letters: (UInt8, UInt8, UInt8) {
     (UInt8(truncatingIfNeeded: packed >> 16), UInt8(truncatingIfNeeded: packed >> 8), UInt8(truncatingIfNeeded: packed))
   }
@@ -51,7 +45,6 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
   public static func < (left: Currency, right: Currency) -> Bool { left.packed < right.packed }
   public func hash(into hasher: inout Hasher) { hasher.combine(packed) }
 
-  /// Every code of the table, in alphabetical order.
   public static var all: [Currency] {
     digitsByCode.keys.sorted().compactMap { key in digitsByCode[key].map { Currency(packed: key, digits: $0) } }
   }
@@ -61,8 +54,8 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
     self.digits = digits
   }
 
-  // ISO 4217 list one as of 2026-01-01. ANG and BGN left it in 2025 and 2026 and stay for orders that are older.
-  // ICU is not asked: its digits are those of daily life (IQD 0), not those of the standard (IQD 3).
+  // ISO 4217 list one as of 2026-01-01. ANG and BGN left it in 2025 and 2026, and stay for older orders. ICU is not
+  // used: it has the digits of daily life (IQD 0), not those of the standard (IQD 3).
   private static let listing: [(digits: UInt8, codes: String)] = [
     (0, "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"),
     (
@@ -89,7 +82,7 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
     return table
   }()
 
-  /// The same by place, a byte for every three letters there are: each amount of a night is of a currency.
+  /// One byte for each triple of letters, because every amount looks its currency up.
   private static let digitsByPlace: [UInt8] = {
     var table = [UInt8](repeating: unknown, count: 26 * 26 * 26)
     for (code, digits) in digitsByCode { if let place = place(of: code) { table[place] = digits } }
@@ -98,7 +91,6 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   private static let unknown = UInt8.max
 
-  /// nil for a code that is not three capital letters.
   private static func place(of packed: UInt32) -> Int? {
     func letter(_ shift: UInt32) -> Int { Int(packed >> shift & 0xFF) - 65 }
     let (one, two, three) = (letter(16), letter(8), letter(0))

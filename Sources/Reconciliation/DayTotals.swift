@@ -1,11 +1,10 @@
-/// Orders and money by the day on which the orders were created, for comparing with what was reported about these days.
+/// Orders and money by day of creation, for comparison with earlier reports.
 public struct DayTotals: Sendable {
-  /// A business day.
   public struct Day: Hashable, Sendable {
     /// `2026-11-19`.
     public var name: String
     public var start: Instant
-    /// The first instant that is not in it any more.
+    /// The first instant after the day.
     public var end: Instant
 
     public init(name: String, start: Instant, end: Instant) {
@@ -15,7 +14,6 @@ public struct DayTotals: Sendable {
     }
   }
 
-  /// One bucket of one day.
   public struct Bucket: Hashable, Comparable, Sendable {
     public var currency: Currency
     public var disposition: Disposition
@@ -30,7 +28,6 @@ public struct DayTotals: Sendable {
     }
   }
 
-  /// What is in a bucket. The amount is in minor units.
   public struct Sum: Hashable, Sendable {
     public var orders: Int
     public var minorUnits: Int128
@@ -53,24 +50,20 @@ public struct DayTotals: Sendable {
 
   public typealias Sums = [Bucket: Sum]
 
-  /// Oldest first, without overlap.
   public let days: [Day]
-  /// By the places of `days`, and of dispositions.
   private var counted: [[ByCurrency<Sum>]]
 
-  /// - Parameter days: oldest first, without overlap; orders of other days are not counted.
+  /// - Parameter days: oldest first, without overlap. Orders of other days are not counted.
   public init(days: [Day]) {
     self.days = days
     counted = Array(repeating: Array(repeating: ByCurrency(), count: Disposition.allCases.count), count: days.count)
   }
 
-  /// Counts an order, whatever became of it. Rows that break the contract have no amount and are not counted.
   public mutating func add(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row else { return }
     add(order.amount, judgement.disposition, createdAt: order.createdAt)
   }
 
-  /// As of its judgement.
   public mutating func add(_ sale: SettledSale) { add(sale.order.amount, .settled, createdAt: sale.order.createdAt) }
 
   private mutating func add(_ amount: Money, _ disposition: Disposition, createdAt: Instant) {
@@ -78,19 +71,16 @@ public struct DayTotals: Sendable {
     counted[index][disposition.index][amount.currency, default: Sum()].add(amount)
   }
 
-  /// Adds the orders that other totals of the same days were made of.
   public mutating func join(_ other: DayTotals) {
     for (index, buckets) in other.sums.enumerated() {
       for (bucket, sum) in buckets { join(sum, of: bucket, dayAt: index) }
     }
   }
 
-  /// Adds orders of one bucket of a day, by its place in `days`.
   public mutating func join(_ sum: Sum, of bucket: Bucket, dayAt index: Int) {
     counted[index][bucket.disposition.index][bucket.currency, default: Sum()].add(sum)
   }
 
-  /// What is in the buckets of each day, by the places of `days`.
   public var sums: [Sums] { counted.map { Self.sums($0) } }
 
   private static func sums(_ day: [ByCurrency<Sum>]) -> Sums {
@@ -103,7 +93,6 @@ public struct DayTotals: Sendable {
     return sums
   }
 
-  /// What is known about a day now; nil for one that is not counted.
   public func sums(of day: String) -> Sums? {
     days.firstIndex { $0.name == day }.map { Self.sums(counted[$0]) }
   }
@@ -118,9 +107,8 @@ public struct DayTotals: Sendable {
   }
 }
 
-/// A bucket of a day that is another one now than when the day was reported.
+/// A bucket of a day whose figures have changed since its report.
 public struct Adjustment: Hashable, Sendable {
-  /// `2026-11-19`.
   public var day: String
   public var bucket: DayTotals.Bucket
   public var reported: DayTotals.Sum
@@ -133,8 +121,7 @@ public struct Adjustment: Hashable, Sendable {
     self.now = now
   }
 
-  /// What differs between two pictures of the same days, sorted by day, currency and disposition. A day that is in one of
-  /// them only was not reported, or is not looked at any more: nothing is said about it.
+  /// Compares two states of the same days, in sequence. Days in only one of them are left out.
   public static func between(
     _ reported: [String: DayTotals.Sums], _ now: [String: DayTotals.Sums]
   ) -> [Adjustment] {

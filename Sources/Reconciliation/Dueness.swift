@@ -1,13 +1,10 @@
-/// When a proof is asked about next, and before which others. The one rule of it: what is stored, counted and explained is
-/// what `init(of:policy:)` says.
+/// The due date and the rank of a check, decided by ``init(of:policy:)`` alone and stored.
 public struct Dueness: Hashable, Sendable {
-  /// The configuration's part of the rule.
   public struct Policy: Hashable, Sendable {
-    /// Age at which an answer is asked for again (`recheck.staleAfter`).
+    /// The age at which an answer is asked for again (`recheck.staleAfter`).
     public var staleAfter: Span
-    /// For how long after its date Apple is likely to refund a purchase (`recheck.refundWindow`).
+    /// The time after a purchase in which a refund is likely (`recheck.refundWindow`).
     public var refundWindow: Span
-    /// How far back orders are audited (`audit.lookback`).
     public var lookback: Span
 
     public init(staleAfter: Span, refundWindow: Span, lookback: Span) {
@@ -16,31 +13,27 @@ public struct Dueness: Hashable, Sendable {
       self.lookback = lookback
     }
 
-    /// How old a proof may be and be about what is audited, or what Apple is likely to refund.
     public var horizon: Span { max(lookback, refundWindow) }
   }
 
-  /// Who is asked about first; what ranks equal goes by `from`. The numbers are stored.
+  /// The priority of a check. Equal ranks are ordered by `from`. The numbers are stored.
   public enum Rank: Int16, Hashable, CaseIterable, Sendable {
-    /// Without a usable answer, and the shop's own attempt failed or never happened.
+    /// No usable answer, and the shop's own attempt failed or never happened.
     case urgent = 0
-    /// Without a usable answer.
     case open = 1
-    /// A critical finding would be reported for the first time on an older answer, or the last answer lacks purchases that
-    /// the answer before had.
+    /// A new critical finding would rest on an older answer, or the last answer lacks earlier purchases.
     case critical = 2
-    /// Refused by Apple: the refusal accuses somebody until Apple takes it back.
+    /// Refused by Apple. The refusal accuses a customer until Apple withdraws it.
     case accusation = 3
-    /// Answered, and a refund is still likely.
     case stale = 4
-    /// Judged by itself: nobody can say more, or it was beyond the horizon when it became known, and only says whose a payment
-    /// is. To judge it costs no question, and none is owed.
+    /// Judged offline, without a request or an owed answer.
+    /// Apple can state no more, or the proof was beyond the horizon when it became known and only decides ownership.
     case byItself = 5
   }
 
-  /// It is due in every run whose as-of is not earlier.
+  /// Due in runs whose as-of is this or later.
   public var from: Instant
-  /// It is not due any more in runs whose as-of is this or later; nil: until it is answered.
+  /// Not due any more in runs whose as-of is this or later; nil: until it is answered.
   public var until: Instant?
   public var rank: Rank
 
@@ -50,10 +43,9 @@ public struct Dueness: Hashable, Sendable {
     self.rank = rank
   }
 
-  /// Whether a run of that as-of asks.
   public func includes(_ asOf: Instant) -> Bool { from <= asOf && until.map { asOf < $0 } ?? true }
 
-  /// nil: never, because nothing can change any more.
+  /// nil: never due, because nothing can change.
   public init?(of check: CheckHistory, policy: Policy) {
     guard check.isWanted, let due = Dueness.unfiltered(check, policy) else { return nil }
     if let until = due.until, until <= due.from { return nil }
@@ -72,12 +64,12 @@ public struct Dueness: Hashable, Sendable {
       return Dueness(from: isTried ? retry : since, rank: check.isOffline ? .byItself : .critical)
     }
     switch check.outcome {
-    // A run of an earlier as-of does not see what is dated later.
+    // A run of an earlier as-of does not see later rows.
     case .pending: return Dueness(from: min(check.dated, check.knownSince), rank: open)
     case .unanswered: return Dueness(from: retry, rank: open)
     case .rejected:
       if isAskedInVain { return Dueness(from: retry, rank: open) }
-      // A refusal by the certificates here is repeated only after those, the program or the row have changed.
+      // A refusal by local certificates is repeated only after a change of the certificates, the program or the row.
       return check.isOffline ? nil : accusation(check, policy)
     case .verified:
       if isAskedInVain { return Dueness(from: retry, until: likely, rank: .stale) }
@@ -92,12 +84,11 @@ public struct Dueness: Hashable, Sendable {
     }
   }
 
-  /// How long an accusation is asked about every night.
+  /// The time for which an accusation is asked about every night.
   static let nightlyAccusations = Span.days(14)
-  /// After how long an older accusation is asked about again.
   static let weekly = Span.hours(7 * 24 - 4)
 
-  /// A refusal of Apple's that was wrong once, for a purchase that Apple learnt of later for instance, must not accuse for ever.
+  /// Asks again because Apple may learn of a purchase later. A wrong refusal must not accuse for ever.
   private static func accusation(_ check: CheckHistory, _ policy: Policy) -> Dueness {
     let last = check.lastAttempt ?? check.knownSince
     let isRecent = last - (check.outcomeSince ?? last) < nightlyAccusations
@@ -105,43 +96,32 @@ public struct Dueness: Hashable, Sendable {
       from: last + (isRecent ? RetrySchedule.nightly : weekly), until: check.dated + policy.horizon, rank: .accusation)
   }
 
-  /// Whether Apple owes an answer to a run of that as-of.
-  ///
-  /// - Parameters:
-  ///   - due: what the rule said after the last attempt.
-  ///   - unansweredSince: as-of of the first question since the last answer that stayed without one.
-  ///   - outcome: of the last answer, which silence leaves as it is.
-  ///   - reason: what the last attempt came to.
-  ///   - stuckAfter: the age at which silence without an answer before it is a finding, and so no reason any more to call a
-  ///     night incomplete.
+  /// True if Apple owes an answer to a run of that as-of.
+  /// Silence older than `stuckAfter`, without an earlier answer, is a finding and makes no night incomplete.
   public static func isOwed(
     _ due: Dueness?, outcome: CheckOutcome, unansweredSince: Instant?, reason: PaymentReason?, asOf: Instant,
     stuckAfter: Span
   ) -> Bool {
-    // Without root certificates nobody is silent: nobody was asked.
     guard let due, reason != .noRoots, due.rank != .byItself, due.until.map({ asOf < $0 }) ?? true else { return false }
     guard let since = unansweredSince else { return due.from <= asOf }
     switch outcome {
     case .pending, .unanswered, .review: return since <= asOf && asOf - since < stuckAfter
-    // The order is decided by what was answered, so that no finding says that nobody knows whether it still holds.
+    // The earlier answer decides the order, so that no finding reports the silence.
     case .verified, .rejected, .notFound: return since <= asOf
     }
   }
 }
 
 extension CheckHistory {
-  /// Whether the proof was already beyond the horizon when it became known: it only says whose a payment is.
   public func isBeyond(_ policy: Dueness.Policy) -> Bool { dated + policy.horizon <= knownSince }
 }
 
-/// When what Apple did not answer for is asked about again, across runs.
+/// The intervals between attempts without an answer, across runs.
 public enum RetrySchedule {
-  /// Less than from one night to the next: what failed one night is due the next.
+  /// Less than the time between two nights, so that a failure of one night is due the next.
   public static let nightly = Span.hours(20)
 
-  /// The time from a failed attempt until the next: 5 minutes, 1 hour, 6 hours, then 20 hours each time.
-  ///
-  /// - Parameter attempt: which failure this was, from 1.
+  /// The time until the next attempt: 5 minutes, 1 hour, 6 hours, then 20 hours each time.
   public static func span(afterAttempt attempt: Int) -> Span {
     switch attempt {
     case ...1: .minutes(5)

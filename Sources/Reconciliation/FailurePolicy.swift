@@ -1,37 +1,32 @@
-/// How much a failure costs: with what it belongs to, everything larger goes on.
+/// The scope of a failure. Everything outside the scope goes on.
 public enum FailureSize: Int, Hashable, CaseIterable, Comparable, Sendable {
-  /// One row of the shop's: a `bad_row` finding.
+  /// A row of the shop: a `bad_row` finding.
   case row
-  /// One question and what was answered.
   case answer
-  /// What is stored in one transaction.
+  /// The rows of one database transaction.
   case batch
-  /// What is asked about one app in this run.
+  /// All questions about one app in this run.
   case app
-  /// The run.
   case night
 
   public static func < (left: FailureSize, right: FailureSize) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What is done about a failure.
+/// The reaction to a failure.
 public enum FailureRemedy: String, Hashable, CaseIterable, Sendable {
-  /// Reported with its row; it counts for nothing else.
+  /// Reported with its row, which counts for nothing else.
   case report
-  /// Stored as `review` without what could not be stored, and asked about again the next night.
+  /// Stored as `review` without the bad value, and asked about again the next night.
   case park
-  /// Put off: the retry schedule has it.
+  /// Left to the retry schedule.
   case postpone
-  /// Done again at once, a few times.
   case again
-  /// The connection is opened again, then as `again`.
+  /// Repeated on a new connection.
   case reopen
-  /// The app is asked nothing more in this run; what is stored is reported.
+  /// Ends all questions about the app in this run. Stored answers are reported.
   case endApp
-  /// The run ends; what is stored stays.
   case endNight
 
-  /// Whether doing the same again can help.
   public var isRetriable: Bool {
     switch self {
     case .postpone, .again, .reopen: true
@@ -40,43 +35,38 @@ public enum FailureRemedy: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// Everything that can go wrong between the shop's tables, Apple and our own. One table, which every catch asks, says what
-/// it costs and what is done about it.
+/// The one table of failures, with scope and remedy. Every catch uses it.
 public enum Failure: Hashable, CaseIterable, Sendable {
-  // What the shop's tables hold.
-  /// A row that breaks the contract of the sales schema.
   case brokenRow
-  /// A column whose type or name breaks it.
+  /// A column with another type or name than the contract's.
   case brokenColumn
 
-  // What Apple says.
-  /// No reply, HTTP 429, a 5xx, a status that means Apple's own trouble, an answer that cannot be read or believed.
+  /// No reply, HTTP 429, a 5xx, a status for Apple's own trouble, or an unusable answer.
   case silence
   /// Our token, key, secret or request is refused, perhaps for this question alone.
   case refusedQuestion
-  /// The same, proven to be no accident.
+  /// A refusal that is proven to concern the credential.
   case refusedCredential
   /// More refusals of one kind among the first answers about an app than customers can cause.
   case systemicRefusals
 
-  // What the database says, by the classes of SQLSTATE (PostgreSQL, appendix A).
+  // Failures of the database, by class of SQLSTATE (PostgreSQL, appendix A).
   /// A value that no column takes: 21, 22, 23, 54.
   case value
-  /// A column has a NULL, a type or a value that was not declared for it.
+  /// A column with an undeclared NULL, type or value.
   case unreadable
-  /// Another transaction was in the way: 40001, 40P01, 55P03; or somebody cancelled the statement: 57014.
+  /// Another transaction was in the way: 40001, 40P01, 55P03; or the statement was cancelled: 57014.
   case conflict
-  /// The session is gone: class 08, 57P01 to 57P05, 25P03.
+  /// The session is lost: class 08, 57P01 to 57P05, 25P03.
   case lostSession
-  /// No room, no memory, no connection left: class 53, and 58.
+  /// No disk space, memory or connection left: class 53, and 58.
   case exhausted
-  /// It may not be written here: 25006, a server in recovery.
+  /// The server is read only: 25006, in recovery.
   case readOnly
   /// Rights, names or passwords: 28, 3D, 3F, 42.
   case access
-  /// Our own wish to stop.
   case cancelled
-  /// Anything else: a defect of this program.
+  /// Any other error: a defect of this program.
   case defect
 
   public var size: FailureSize {
@@ -101,15 +91,13 @@ public enum Failure: Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// What the server's refusal of a statement is.
-  ///
-  /// - Parameter sqlState: five characters; nil where the server gave none.
+  /// Classifies the error of a statement by its SQLSTATE; nil: the server gave none.
   public init(sqlState: String?) {
     switch sqlState {
     case "25006": self = .readOnly
     case "40001", "40P01", "40003", "55P03", "57014": self = .conflict
     case "25P03", "57P01", "57P02", "57P03", "57P04", "57P05": self = .lostSession
-    // Collations that cannot be decided are about columns, not values.
+    // An undecided collation concerns columns, not values.
     case "42P21", "42P22": self = .access
     default:
       switch sqlState?.prefix(2) {

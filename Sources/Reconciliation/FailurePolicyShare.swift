@@ -1,4 +1,4 @@
-/// The kinds of refusal that accuse a customer when they are few, and point to a wrong mapping when they are many.
+/// A kind of refusal. A few accuse customers; many point to a wrong mapping.
 public enum Refusal: String, Hashable, CaseIterable, Sendable {
   case malformed
   case signatureInvalid = "signature_invalid"
@@ -7,16 +7,8 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
   case notFound = "not_found"
   case productMismatch = "product_mismatch"
 
-  /// What was refused about a proof; nil when nothing was.
-  ///
-  /// - Parameters:
-  ///   - provenBundleId: the app that a verified proof belongs to.
-  ///   - expectedBundleIds: the app of the order; where it names none, all configured ones.
-  ///   - provenIds: the transaction inside a signed proof, by its own and its original id; empty for a proof that lists
-  ///     many.
-  ///   - namedId: the transaction that the order names.
-  ///   - provenProductId: the product of the one transaction that a proof is about.
-  ///   - orderedProductId: the product of the order.
+  /// Classifies the refusal in an answer; nil: nothing was refused.
+  /// `provenIds` is empty for a proof that lists many. `expectedBundleIds` are all apps if the order states none.
   public init?(
     _ outcome: CheckOutcome, reason: PaymentReason?, provenBundleId: String? = nil, expectedBundleIds: [String] = [],
     provenIds: [String] = [], namedId: String? = nil, provenProductId: String? = nil, orderedProductId: String? = nil
@@ -43,7 +35,7 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// Whether Apple has not accepted the proof. The other kinds compare an accepted proof with its order.
+  /// True if Apple has not accepted the proof. Other kinds compare an accepted proof with its order.
   public var isOfProof: Bool {
     switch self {
     case .malformed, .signatureInvalid, .notFound: true
@@ -51,7 +43,6 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// The probable error in the mapping or the configuration when many are refused alike, and its remedy.
   public var remedy: String {
     switch self {
     case .malformed:
@@ -77,14 +68,13 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// How many persons got a first answer about an app, and how many of them were refused.
-///
-/// A refusal of a proof that Apple has accepted before counts like a first answer.
+/// The persons with a first answer about an app, and the refusals among them.
+/// The refusal of a proof that Apple accepted before counts as a first answer.
 public struct FirstAnswers: Hashable, Sendable {
   /// Refusals of fewer persons are never systemic.
   public static let fewest = 20
 
-  /// All persons: refused, accepted, and those whose proof is genuine by its signature while Apple is silent.
+  /// Persons refused, accepted, or with a valid signature while Apple is silent.
   public var persons: Int
   public var refusals: [Refusal: Int]
 
@@ -93,9 +83,8 @@ public struct FirstAnswers: Hashable, Sendable {
     self.refusals = refusals
   }
 
-  /// The reasons for which too many persons were refused for the refusals to be theirs.
-  ///
-  /// - Parameter share: of the persons (`audit.systemicShare`); 1 switches the guard off.
+  /// The refusals whose share is too large for customers to be the cause.
+  /// - Parameter share: `audit.systemicShare`; 1 switches the check off.
   public func systemic(share: Share) -> [Refusal] {
     Refusal.allCases.filter { kind in
       let refused = refusals[kind] ?? 0
@@ -103,9 +92,7 @@ public struct FirstAnswers: Hashable, Sendable {
     }
   }
 
-  /// One sentence for the operator on each systemic reason, and its remedy; nil when no reason is systemic.
-  ///
-  /// - Parameter subject: the plural of the proofs that were checked.
+  /// The systemic refusals with their remedies, for the operator; nil: none.
   public func complaint(app: String, subject: String, share: Share) -> String? {
     let sentences = systemic(share: share).map { kind in
       """
@@ -119,28 +106,22 @@ public struct FirstAnswers: Hashable, Sendable {
   }
 }
 
-/// The answer that a proof has before it is asked about once more.
+/// The answer about a proof before the next one.
 public enum EarlierAnswer: Hashable, Sendable {
-  /// None that accepts or refuses it.
   case none
   case verified
-  /// It was refused, and its customer is accused.
   case refused(Refusal)
-  /// It was refused in the run of that as-of, and the share of that run's refusals is not decided for it.
+  /// Refused in the run of that as-of, whose share of refusals is not decided yet.
   case pendingRefusal(Refusal, since: Instant)
 
-  /// Counts the next answer. A refusal that repeats itself is no first answer: repeated refusals alone would always be too many.
-  ///
-  /// - Parameters:
-  ///   - refusal: the refusal, if it accuses a customer.
-  ///   - denial: a refusal of a proof that Apple has signed or accepted before.
-  ///   - asOf: of the run that asks.
+  /// Counts the next answer. A repeated refusal is no first answer, or repeats alone would be systemic.
+  /// `refusal` accuses a customer. `denial` refuses a proof that Apple signed or accepted before.
   public func count(_ outcome: CheckOutcome, refusal: Refusal?, denial: Refusal?, asOf: Instant) -> AnswerCount {
     switch self {
     case .pendingRefusal(let before, let since) where refusal == before:
       return AnswerCount(isFirst: false, pendingSince: since)
     case .refused(let before) where refusal == before: return AnswerCount(isFirst: false)
-    // The order states another app, ID or product by now; the proof is as good as before.
+    // The order states another app, ID or product now; the proof is as valid as before.
     case .verified where outcome == .verified: return AnswerCount(isFirst: false)
     case .none, .verified, .refused, .pendingRefusal:
       if let refusal { return AnswerCount(isFirst: true, refusal: refusal, pendingSince: asOf) }
@@ -149,12 +130,12 @@ public enum EarlierAnswer: Hashable, Sendable {
   }
 }
 
-/// How one answer counts in the share of refusals.
+/// The count of one answer in the share of refusals.
 public struct AnswerCount: Hashable, Sendable {
   public var isFirst: Bool
-  /// The refusal that a first answer counts as; nil: it counts as accepted.
+  /// The refusal of a first answer; nil: it counts as accepted.
   public var refusal: Refusal?
-  /// As-of of the run in which a refusal that is not decided yet is counted; nil: nothing waits for a decision.
+  /// The as-of of the run that counts an undecided refusal; nil: nothing is undecided.
   public var pendingSince: Instant?
 
   public init(isFirst: Bool, refusal: Refusal? = nil, pendingSince: Instant? = nil) {
@@ -164,16 +145,14 @@ public struct AnswerCount: Hashable, Sendable {
   }
 }
 
-/// Undecided refusals of one run about one kind of proof of one app, with the first answers that decide them.
+/// The undecided refusals of one run about one kind of proof of one app.
 public struct PendingRefusals: Hashable, Sendable {
-  /// One night: a re-check before it and a second attempt at it count together with it.
+  /// One night. A re-check before it and a second attempt count together with it.
   public static let night = RetrySchedule.nightly
 
-  /// As-of of the run in which they are counted.
   public var since: Instant
-  /// As-of of the last run that asked about any of them.
   public var asked: Instant
-  /// The first answers of that run, of its night, and of all nights since then. A proof counts by its newest answer.
+  /// First answers of that run, of its night, and of all nights since. The newest answer of a proof counts.
   public var spans: [FirstAnswers]
 
   public init(since: Instant, asked: Instant, spans: [FirstAnswers]) {
@@ -182,9 +161,7 @@ public struct PendingRefusals: Hashable, Sendable {
     self.spans = spans
   }
 
-  /// The systemic reasons. A reason that goes on from an earlier night is systemic in this one too, however few are new.
-  ///
-  /// - Parameter all: the undecided refusals about the same kind of proof of the same app.
+  /// The systemic refusals. One that continues from an earlier night is systemic in any number.
   public func systemic(among all: [PendingRefusals], share: Share) -> Set<Refusal> {
     let isNew = asked <= since
     let goingOn = all.filter { isNew && $0.since < $0.asked && $0.asked > since - Self.night }

@@ -1,10 +1,8 @@
-/// How urgent a finding is.
+/// The urgency of a finding.
 public enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
   /// Money or a customer is wrong now.
   case critical
-  /// This week.
   case major
-  /// Data quality.
   case minor
 
   private var rank: Int {
@@ -15,14 +13,13 @@ public enum Severity: String, Hashable, Comparable, CaseIterable, Sendable {
     }
   }
 
-  // Left to the compiler, the word would be hashed.
+  // The synthesised function would hash the raw value.
   public func hash(into hasher: inout Hasher) { hasher.combine(rank) }
 
-  /// The more urgent severity is the smaller one.
   public static func < (left: Severity, right: Severity) -> Bool { left.rank < right.rank }
 }
 
-/// What the shop's own jobs may do about a finding; the words of `actions.json`.
+/// The action that a job of the shop may take, as in `actions.json`.
 public enum FindingAction: String, Hashable, CaseIterable, Sendable {
   case deliver
   case deliverRest = "deliver_rest"
@@ -30,13 +27,11 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
   case bookRefund = "book_refund"
   case reinstate
   case correctStatus = "correct_status"
-  /// Only a person can say.
   case look
 
-  /// Whether a job that obeys gives or takes goods: never on an answer older than the night.
+  /// True if a job gives or takes goods. It then needs an answer of this night.
   var movesGoods: Bool { givesGoods || self == .takeBack }
 
-  /// Whether goods change hands in the customer's favour.
   var givesGoods: Bool {
     switch self {
     case .deliver, .deliverRest, .reinstate: true
@@ -45,10 +40,8 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// A kind of discrepancy; the raw value is the word in reports and on the command line.
-///
-/// The order of the cases is the order in which findings of one order are listed, and in which the first of those that put the
-/// most at stake carries the money.
+/// A kind of discrepancy. Raw values appear in reports and on the command line.
+/// The sequence of the cases orders the findings of an order, and decides which of equal amounts at risk is carried.
 public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case paidNotDelivered = "paid_not_delivered"
   case partlyDelivered = "partly_delivered"
@@ -92,16 +85,14 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
   case accountTokenMissing = "account_token_missing"
   case badRow = "bad_row"
 
-  /// Its place in the list of kinds, worst first.
   public var index: Int {
     // A case without values is one byte, its place among the cases.
     withUnsafeBytes(of: self) { Int($0[0]) }
   }
 
-  // Left to the compiler, the word would be hashed.
   public func hash(into hasher: inout Hasher) { hasher.combine(index) }
 
-  /// How urgent it is as a rule; ``Finding/severity`` says it of one finding.
+  /// The usual severity. ``Finding/severity`` may differ.
   public var severity: Severity {
     switch self {
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .cancelledButPaid, .orphanPayment, .duplicateClaim,
@@ -119,7 +110,7 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// Whether it is about a refund by Apple; its age counts from the refund, not from the purchase.
+  /// True for a refund by Apple. The age counts from the refund, not from the purchase.
   var isOfRefund: Bool {
     switch self {
     case .deliveredAfterRefund, .refundedStillDelivered, .partialRefund, .refundNotBooked: true
@@ -135,7 +126,6 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// What the shop's own jobs may do about it.
   public var action: FindingAction {
     switch self {
     case .paidNotDelivered: .deliver
@@ -156,7 +146,6 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     }
   }
 
-  /// What a person should do about it, as one sentence.
   public var suggestedAction: String {
     switch self {
     case .paidNotDelivered:

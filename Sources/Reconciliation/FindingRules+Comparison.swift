@@ -1,4 +1,3 @@
-/// What stands on an order because what Apple sold, what was delivered and what was ordered differ.
 extension FindingRules {
   func considerDeliveries() {
     let standing = facts.standingDeliveries
@@ -59,7 +58,6 @@ extension FindingRules {
     }
   }
 
-  /// The order has no account token that can be compared, or another one than Apple's transaction.
   func considerTokenHolder() {
     let holder = facts.accountTokenUser
     if let holder, rules.people.isSame(holder, order.userId) { return }
@@ -72,9 +70,7 @@ extension FindingRules {
     }
   }
 
-  /// Access that outlasts its subscription, or the family membership that gave it.
-  ///
-  /// Apple has to have said, after the last period's end, that it gives none.
+  /// Apple must have stated after the last period's end that it gives no access.
   func considerLapse(of transaction: TransactionRecord, isServed: Bool) {
     let revoked = transaction.isFamilyShared ? transaction.revocation?.date : nil
     let newest = [transaction.subscriptionExpiresDate, transaction.expiresDate, transaction.renewalDate]
@@ -104,9 +100,8 @@ extension FindingRules {
       "\(ended) \((rules.asOf - end).wholeDays) days ago and access was not taken back.")
   }
 
-  /// Why Apple does not say that a subscription gives no access; nil where Apple says so.
   private func stillOpen(_ transaction: TransactionRecord, since end: Instant) -> String? {
-    // What Apple said before a question that it has not answered may be otherwise by now.
+    // An unanswered question may have changed what Apple stated before.
     let silentSince = (facts.soundReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
       \.unansweredSince)
     let told = transaction.subscriptionStatusDate
@@ -175,7 +170,7 @@ extension FindingRules {
       decline([.amountMismatch], "Apple's price is the order's amount, or within the tolerance.")
       return
     }
-    // Apple's price need be no whole number of minor units: what is begun counts.
+    // Apple's price may have fractions of minor units, which are rounded up.
     let scale = (0..<order.amount.currency.digits).reduce(Int128(1)) { scale, _ in 10 * scale }
     let gap = (Int128(milliunits) * scale - 1_000 * Int128(order.amount.minorUnits)).magnitude
     let difference = Money(minorUnits: Int64(clamping: (gap + 999) / 1_000), currency: order.amount.currency)
@@ -201,7 +196,7 @@ extension FindingRules {
       }
     }
     if let transaction = comparable {
-      // Of a renewal, which is signed ahead of its purchase date, the earlier of the two: the later says only when we asked.
+      // A renewal is signed before its purchase date. The later of the two dates depends on when Apple was asked.
       let isRenewal = transaction.isLaterPeriod
       let signed = isRenewal ? transaction.firstSignedDate ?? transaction.signedDate : nil
       if let date = [transaction.purchaseDate, signed].compactMap({ $0 }).min(), rules.isInFuture(date) {

@@ -1,4 +1,3 @@
-/// What stands on an order for what was paid, claimed, proven and refunded.
 extension FindingRules {
   func considerDisposition() {
     switch disposition {
@@ -51,23 +50,20 @@ extension FindingRules {
     }
   }
 
-  /// Whether it is paid by nothing but a purchase of the sandbox's, its own or another order's.
   private var isSandboxPurchase: Bool {
     verdict?.reason == .sandbox
       || verdict?.reason == .duplicate && !rules.testUsers.contains(order.userId)
         && Set(facts.claims.lost.map(\.transaction.environment)) == [.sandbox]
   }
 
-  /// Whether App Review bought it, whose purchases are marked and no alarm.
+  /// True if App Review bought it. Its purchases are marked and raise no alarm.
   var isOfAppReview: Bool {
     guard disposition == .deliveredNotPaid, isSandboxPurchase else { return false }
     return rules.isAppReview(
       at: (verdict?.transaction ?? facts.claims.lost.first?.transaction)?.saleDate ?? order.createdAt)
   }
 
-  /// Adds what stands because of what the shop says, unless its row may have said otherwise as of the audit.
-  ///
-  /// - Parameter open: why it is not said yet; nil: it is.
+  /// Adds a finding about the shop's status, unless the row may have differed at the as-of.
   private func addForStatus(
     _ kind: FindingKind, atStake: Money? = nil, unless open: String? = nil, _ reason: Reason
   ) {
@@ -98,8 +94,7 @@ extension FindingRules {
     }
   }
 
-  /// What a void order is, as the beginning of a sentence. What Family Sharing and restores bring is void whatever was
-  /// delivered.
+  /// A void order as the beginning of a sentence. Family Sharing and restores are void with goods, too.
   private var voidness: String {
     if !facts.standingDeliveries.isEmpty { return "Not paid (\(verdict?.reason?.explanation ?? "it is no sale"))" }
     return facts.deliveries.isEmpty ? "Neither paid nor delivered" : "Not paid, and no goods are with a user"
@@ -139,7 +134,6 @@ extension FindingRules {
     }
   }
 
-  /// How many units Apple was paid for, as far as it told: those that were ordered, or within Apple's own count of them.
   private var paidUnits: Int64 {
     guard provisionally == nil, let quantity = facts.paidQuantity else { return Int64(order.quantity) }
     return quantity
@@ -149,7 +143,7 @@ extension FindingRules {
 
   func considerClaims() {
     let claims = facts.claims
-    // What the verdict does not call a duplicate is none: there may be something else that the order could claim.
+    // Without this verdict the order may have another transaction to claim.
     if case .unpaid(.duplicate, _) = verdict, let lost = claims.lost.first,
       order.status == .verified || !facts.standingDeliveries.isEmpty
     {
@@ -174,7 +168,7 @@ extension FindingRules {
               ? "The transaction that it names could not pay it anyway, or its own proofs are not answered yet."
               : "It owns a transaction of its own.")
     }
-    // What was for nothing, as a trial is, is no charge.
+    // A free purchase, such as a trial, is no charge.
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
     if live.count > 1, live.contains(where: facts.awaitsRefund) {
       decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
@@ -187,7 +181,7 @@ extension FindingRules {
     } else if live.count > 1 {
       let further = live.dropFirst()
       let others = further.map { $0.shownId(stated: order.transactionId).text }.joined(separator: ", ")
-      // Every charge behind the first is the customer's; in two currencies they have no sum.
+      // Every charge after the first is owed to the customer. Two currencies have no sum.
       let left = further.compactMap { $0.left(of: $0.price ?? order.amount) }
       let atStake = left.count == further.count ? Money.sum(left) : nil
       add(
@@ -283,11 +277,10 @@ extension FindingRules {
     declineOthers([.badRow], "Its rows keep the contract of the sales schema.")
   }
 
-  /// Whether the order owns a purchase by its own proof, and the ID that it states is of none that it owns.
   private func isStatedIdOfAnotherPurchase(_ stated: Identifier) -> Bool {
     let owned = facts.claims.owned
     return owned.allSatisfy { !$0.isOf(stated) && $0.originalTransactionId != stated }
-      && owned[0].keys.contains { facts.list.contains($0) }
+      && facts.list.contains(owned[0].key)
   }
 
   // MARK: - Refunds
@@ -347,7 +340,7 @@ extension FindingRules {
       if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods != .inFull,
         facts.soundDeliveries.contains(where: { !$0.stands })
       {
-        // Only one of them gives goods, or a job that does what each says would give them twice.
+        // One finding alone gives goods, because a job would give them once per finding.
         leaveToPeople()
         add(
           .refundReversedNotReinstated, atStake: order.amount,

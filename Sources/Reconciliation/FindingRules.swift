@@ -1,6 +1,5 @@
-/// The conditions of every finding that stands on an order. Each is considered by itself; none hides another.
-///
-/// A class, so that a reason may look at the facts while it is noted, and that nothing is copied for it.
+/// The conditions of every finding on an order. Each is tested by itself; none hides another.
+/// A class, so that a reason can read the facts while it is noted, without a copy.
 final class FindingRules {
   let facts: OrderFacts
   let rules: Rules
@@ -11,17 +10,14 @@ final class FindingRules {
   let environment: AppleEnvironment?
   let transactionId: Identifier?
   var order: Order { facts.order }
-  /// `OrderFacts.comparable`, looked for once; nil where nobody knows what became of the payment.
+  /// `OrderFacts.comparable`, searched once; nil while the payment is undecided.
   let comparable: TransactionRecord?
-  /// Why nothing is compared that could accuse the wrong one; nil where everything is.
+  /// The reason against comparisons that could accuse the wrong customer; nil: ownership is final.
   let provisionally: String?
-  /// Why nothing is said or done about a payment that an answer could make another order's, or one of several; nil where
-  /// nobody is still to answer.
+  /// The reason for leaving a payment alone while an answer may move or add one; nil: none.
   let unread: String?
   var found: [Finding] = []
-  /// Whether somebody asks why the kinds that were not found do not hold.
   let isExplaining: Bool
-  /// Why each kind that was not found does not stand on the order; empty unless asked for.
   var reasonsAgainst: [FindingKind: String] = [:]
 
   init(facts: consuming OrderFacts, rules: Rules, judgement: borrowing Judgement, isExplaining: Bool) {
@@ -46,8 +42,8 @@ final class FindingRules {
     self.facts = facts
   }
 
-  /// All findings, worst first. The money at stake stands on the first of those that put the most there, so that a column of
-  /// amounts can be added up; further charges are money of their own.
+  /// Returns all findings, worst first. The first with the largest amount at risk carries it.
+  /// A column of amounts can therefore be added up. Further charges are separate amounts.
   func findings() -> [Finding] {
     considerDisposition()
     considerStatus()
@@ -74,7 +70,7 @@ final class FindingRules {
     if isOfAppReview {
       for index in found.indices where found[index].kind.severity == .critical { found[index].severity = .minor }
     }
-    // Money of the sandbox is in no total, that of findings included.
+    // Sandbox amounts are in no total.
     if disposition == .sandbox {
       for index in found.indices {
         found[index].atStake = nil
@@ -88,12 +84,12 @@ final class FindingRules {
     let most = placed.compactMap { stake(at: $0) }.max()
     let carrier = placed.first { stake(at: $0) == most }
     for index in placed where index != carrier { found[index].atStake = nil }
-    // Whose money another one carries puts no unknown money at stake; one that carries a part of it says nothing of the rest.
+    // Another finding carries the order's whole amount. If it carries a part, the rest stays unknown.
     if let most, most >= order.amount.minorUnits { for index in ofOrder { found[index].isStakeUnknown = false } }
     return found
   }
 
-  /// What a finding puts at stake in the order's own currency: amounts of two currencies are not compared.
+  /// The amount at risk in the order's currency. Amounts of two currencies are not compared.
   private func stake(at index: Int) -> Int64? {
     found[index].atStake.flatMap { $0.currency == order.amount.currency ? $0.minorUnits : nil }
   }
@@ -121,11 +117,11 @@ final class FindingRules {
     let refundedAt =
       transaction?.revocation?.date ?? facts.claims.owned.compactMap(\.revocation?.date).max()
     finding.occurredAt = (kind.isOfRefund ? refundedAt : nil) ?? soldAt ?? order.createdAt
-    // What other orders own has paid nothing of this one.
+    // Transactions that other orders own have not paid this one.
     finding.paidAt = paidAt == nil ? nil : soldAt
     finding.deliveredAt = deliveredAt
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
-    // Whoever has nothing has nothing to give back.
+    // A user without goods has none to take back.
     let goods = delivery.map { [$0] } ?? facts.standingDeliveries
     if finding.action == .takeBack, !goods.contains(where: isWithUser) {
       finding.action = .look
@@ -135,9 +131,7 @@ final class FindingRules {
     found.append(finding)
   }
 
-  /// Lets a person say whether something is done that a job would do by what was found so far.
-  ///
-  /// - Parameter which: the giving of goods, unless said otherwise.
+  /// Leaves actions of earlier findings to a person; by default all that give goods.
   func leaveToPeople(_ why: Reason? = nil, _ which: (FindingAction) -> Bool = \.givesGoods) {
     for index in found.indices where which(found[index].action) {
       (found[index].action, found[index].units) = (.look, nil)
@@ -145,8 +139,7 @@ final class FindingRules {
     }
   }
 
-  /// Lets one finding alone take goods, or a job that does what each says would take them twice: one that is about all of
-  /// them, where there is one.
+  /// Keeps one action that takes goods back, because a job would take them once per finding.
   private func takeOnce() {
     let takers = found.indices.filter { found[$0].action == .takeBack }
     guard takers.count > 1 else { return }
@@ -156,7 +149,6 @@ final class FindingRules {
     for index in takers where index != taker { (found[index].action, found[index].units) = (.look, nil) }
   }
 
-  /// Whether the verdict rests on a payment that the order owns.
   private var isDecidedByPayment: Bool {
     switch verdict {
     case .paid, .reversed: true
@@ -164,7 +156,6 @@ final class FindingRules {
     }
   }
 
-  /// What is ordered and held, where an action is about units.
   private func units(for action: FindingAction) -> Units? {
     switch action {
     case .deliver, .deliverRest, .reinstate: Units(ordered: Int64(order.quantity), held: facts.deliveredUnits)
@@ -173,15 +164,13 @@ final class FindingRules {
     }
   }
 
-  /// What is known of the transaction that findings without one of their own name.
   private var named: TransactionRecord? {
     facts.claims.owned.first
       ?? (facts.claims.lost.map(\.transaction) + [verdict?.transaction].compactMap(\.self) + facts.known)
       .first { $0.isOf(transactionId) }
   }
 
-  /// The receipt that speaks for a transaction, or where none does, for the order. A refused one speaks where the verdict
-  /// rests on its being refused, and nowhere else.
+  /// The receipt of a transaction, or else of the order. A rejected one only if the verdict rests on it.
   private func proof(of transaction: TransactionRecord?) -> Receipt? {
     let speaking = facts.soundReceipts.filter { receipt in
       receipt.state.outcome != .rejected || receipt.state.reason == verdict?.reason
@@ -197,10 +186,8 @@ final class FindingRules {
       ?? speaking.first
   }
 
-  /// Whether a delivery went to the order's user or an alias of theirs.
   func isWithUser(_ delivery: Delivery) -> Bool { rules.people.isSame(delivery.userId, order.userId) }
 
-  /// Who has the goods of the order, as a clause, where neither its user nor an alias of theirs has any.
   var strangers: Reason? {
     let standing = facts.standingDeliveries
     guard let first = standing.first, !standing.contains(where: isWithUser) else { return nil }
@@ -209,8 +196,8 @@ final class FindingRules {
     return "user \(user: first.userId) and \(more) more"
   }
 
-  /// When Apple last said what a finding rests on: about a receipt, or else about a transaction and every proof there is. What
-  /// was asked in vain is as old as it was, and what was known when a proof came is older than the proof.
+  /// The oldest of Apple's answers behind a finding; nil: one is missing.
+  /// A vain attempt does not renew an answer, and facts known before a proof came do not answer for the proof.
   func evidenceCheckedAt(_ transaction: TransactionRecord?, _ receipt: Receipt?) -> Instant? {
     if let receipt { return receipt.state.answeredAt }
     var answers = facts.soundReceipts.map(\.state.answeredAt)
@@ -222,19 +209,16 @@ final class FindingRules {
     return told.count == answers.count ? told.min() : nil
   }
 
-  /// Notes why kinds do not stand on the order.
   func decline(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
     guard isExplaining else { return }
     for kind in kinds() { reasonsAgainst[kind] = because() }
   }
 
-  /// The same for those of the kinds that were not found.
   func declineOthers(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
     guard isExplaining else { return }
     for kind in kinds() where !found.contains(where: { $0.kind == kind }) { reasonsAgainst[kind] = because() }
   }
 
-  /// The verdict as a clause.
   var payment: String {
     switch verdict {
     case .paid: "it is paid"

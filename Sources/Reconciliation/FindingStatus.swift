@@ -1,14 +1,10 @@
-/// What people have made of a finding. Whether it stands is decided by the facts alone.
-///
-/// It stays as people set it for as long as the facts stand, and starts over as `open` when a finding that had closed by
-/// itself stands again.
+/// The status that people give a finding. Facts alone decide whether the finding applies.
+/// It stays as long as the facts do, and becomes `open` when a finding that had closed by itself applies again.
 public enum FindingStatus: String, Hashable, CaseIterable, Sendable {
-  /// Nobody has looked at it yet.
   case open
-  /// Somebody knows.
   case acknowledged
-  /// People accept it until a day or up to an amount (`Acceptance`), and it comes back after that.
+  /// Accepted until a day or up to an amount (`Acceptance`), after which the finding comes back.
   case accepted
-  /// For people it is dealt with. While the facts stand it stays in the reports and counts as open.
+  /// Settled for people. It stays in reports and counts as open while the facts do not change.
   case closed
 }

@@ -1,23 +1,18 @@
-/// An id or name as a record carries it, compared byte by byte.
-///
-/// `String` treats canonically equivalent spellings as equal and sorts by Unicode rules; ids that differ in their bytes
-/// are different ids, and reports are sorted in byte order.
-///
-/// Ids of up to 39 bytes, UUIDs among them and nearly all others, lie in the value itself: to read, copy, compare and hash
-/// one allocates nothing and counts no references, and a night does little else.
+/// An ID or a name, compared and sorted byte by byte.
+/// `String` treats canonically equivalent spellings as equal and sorts by Unicode rules. Up to 39 bytes, enough for
+/// UUIDs and nearly all other IDs, are stored inline, without allocation and reference counting.
 public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-  // The first 39 bytes, the first of them in the most significant place, zeros behind; then how many they are. So the
-  // order of the numbers is the order of the bytes, an id comes before those that it begins, and NUL is a byte like others.
+  // The first 39 bytes in big-endian order, zeros behind, then their count. So numbers sort as bytes do, a prefix sorts
+  // before longer IDs, and NUL is an ordinary byte.
   private let first: UInt64
   private let second: UInt64
   private let third: UInt64
   private let fourth: UInt64
   private let fifth: UInt64
-  /// The bytes after the first 39; nil for an id that has none.
   private let rest: [UInt8]?
 
   private static let inlineCount = 39
-  /// Stands in the place of the number of bytes where there are more; more than any number that stands there.
+  /// The count of a longer ID, above every inline count.
   private static let isLonger: UInt64 = 0xFF
 
   public init(_ text: String) {
@@ -27,18 +22,16 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   public init(stringLiteral value: String) { self.init(value) }
 
-  /// The empty one.
   public init() { (first, second, third, fourth, fifth, rest) = (0, 0, 0, 0, 0, nil) }
 
-  /// From bytes that are valid UTF-8.
+  /// Copies valid UTF-8.
   public init(utf8 bytes: UnsafeRawBufferPointer) {
     let isLong = bytes.count > Identifier.inlineCount
     let count = isLong ? Identifier.inlineCount : bytes.count
-    // An empty buffer may have no address; nothing is read through the one that stands in.
+    // An empty buffer may have no address. Nothing is read through the substitute.
     let start = bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1).unsafelyUnwrapped
     first = Identifier.word(start, count, at: 0)
     second = Identifier.word(start, count, at: 8)
-    // Numbers and words end here.
     if count <= 16 {
       (third, fourth, fifth, rest) = (0, 0, UInt64(count), nil)
       return
@@ -49,17 +42,16 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     rest = isLong ? [UInt8](bytes[Identifier.inlineCount...]) : nil
   }
 
-  /// Eight bytes of so many as a number, zeros behind the last one.
   @inline(__always)
   private static func word(_ start: UnsafeRawPointer, _ count: Int, at place: Int) -> UInt64 {
     let left = count - place
     if left <= 0 { return 0 }
     if left >= 8 { return UInt64(bigEndian: start.loadUnaligned(fromByteOffset: place, as: UInt64.self)) }
     if count >= 8 {
-      // The last eight, those before the place pushed out.
+      // The last eight bytes, with those before `place` shifted out.
       return UInt64(bigEndian: start.loadUnaligned(fromByteOffset: count - 8, as: UInt64.self)) << UInt64(64 - 8 * left)
     }
-    // Two halves that may share bytes, or up to three single ones.
+    // Two halves that may overlap, or up to three single bytes.
     if left >= 4 {
       let head = UInt64(UInt32(bigEndian: start.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
       let tail = UInt64(UInt32(bigEndian: start.loadUnaligned(fromByteOffset: count - 4, as: UInt32.self)))
@@ -71,14 +63,12 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     return byte(0) | byte(left / 2) | byte(left - 1)
   }
 
-  /// The id as it was read.
   public var text: String {
     var text = ""
     withUTF8 { text = String(decoding: $0, as: UTF8.self) }
     return text
   }
 
-  /// The bytes of the id.
   public var bytes: [UInt8] {
     var bytes: [UInt8] = []
     withUTF8 { bytes = [UInt8]($0) }
@@ -89,21 +79,16 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   public var isEmpty: Bool { fifth & 0xFF == 0 }
 
-  /// Of its bytes.
   public var count: Int { rest.map { Identifier.inlineCount + $0.count } ?? Int(truncatingIfNeeded: fifth & 0xFF) }
 
-  /// The bytes that lie in the value, in their order.
   private var words: (UInt64, UInt64, UInt64, UInt64, UInt64) {
     (first.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian, fifth.bigEndian)
   }
 
-  /// Whether it can be a transaction ID of Apple's.
-  ///
-  /// Up to 64 of ASCII's letters and digits, `-` and `_`, with a digit other than 0 among them: `null`, `(null)`, `0` and
-  /// `Optional("2000…")` are no IDs.
+  /// True if it could be one of Apple's transaction IDs: 1 to 64 ASCII letters, digits, `-` and `_`.
+  /// A digit other than 0 is needed, which excludes `null`, `(null)`, `0` and `Optional("2000…")`.
   public var canBeApples: Bool { withUTF8(Identifier.canBeApples) }
 
-  /// Whether bytes can be a transaction ID of Apple's.
   public static func canBeApples(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard (1...64).contains(bytes.count) else { return false }
     var hasDigit = false
@@ -119,7 +104,7 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
     return hasDigit
   }
 
-  /// Lends the bytes of the id to `body` for its own duration.
+  /// Calls `body` with the bytes, which are valid during the call only.
   public func withUTF8<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -151,14 +136,14 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
   public func hash(into hasher: inout Hasher) {
     hasher.combine(first)
     hasher.combine(fifth)
-    // The fifth word holds how many bytes there are: what is empty needs no mixing.
+    // The fifth word holds the count, so that empty words need no mixing.
     if fifth & 0xFF > 8 { hasher.combine(second) }
     if fifth & 0xFF > 16 { hasher.combine(third) }
     if fifth & 0xFF > 24 { hasher.combine(fourth) }
     if let rest { hasher.combine(rest) }
   }
 
-  /// Negative, zero or positive as this id sorts before, equal to or after the other in byte order.
+  /// Negative, zero or positive if this ID sorts before, equal to or after the other one.
   public func compareBytes(_ other: Identifier) -> Int {
     if first != other.first { return first < other.first ? -1 : 1 }
     if second != other.second { return second < other.second ? -1 : 1 }

@@ -3,12 +3,11 @@ public enum JournalRole: String, Hashable, CaseIterable, Sendable {
   case sale, refund, adjustment, commission, tax, payout, receivable
 }
 
-/// A thing that the ledger holds at most once.
+/// An event that the ledger contains at most once.
 public struct JournalEvent: Hashable, Comparable, Sendable {
   public enum Kind: String, Hashable, CaseIterable, Sendable {
     case sale, refund, commission, tax, payout
 
-    /// The account beside the receivable, on which side it grows.
     var side: (role: JournalRole, isDebit: Bool) {
       switch self {
       case .sale: (.sale, false)
@@ -29,7 +28,7 @@ public struct JournalEvent: Hashable, Comparable, Sendable {
   }
 
   public var kind: Kind
-  /// The order's ID; of Apple's amounts the fiscal period and the currency, `2026-02 USD`.
+  /// The order's ID; for Apple's amounts the fiscal period and the currency, `2026-02 USD`.
   public var subject: Identifier
 
   public init(_ kind: Kind, _ subject: Identifier) { (self.kind, self.subject) = (kind, subject) }
@@ -39,14 +38,12 @@ public struct JournalEvent: Hashable, Comparable, Sendable {
   }
 }
 
-/// What the ledger has to hold about an event.
+/// The required content of the ledger for an event.
 public struct JournalPosting: Hashable, Sendable {
   public var amount: Money
-  /// The business day of the event, `2026-11-19`.
   public var day: String
   /// The configured name of the app; nil: unknown, or Apple's amount of all apps.
   public var app: String?
-  /// Apple's transaction ID.
   public var transactionId: Identifier?
   /// First and last day of a subscription's service period; nil: the day of the event.
   public var service: ClosedRange<String>?
@@ -60,14 +57,12 @@ public struct JournalPosting: Hashable, Sendable {
   }
 }
 
-/// A posted entry. It is never edited: a fact that changes posts a reversal and a new entry.
+/// A posted entry, never edited. A changed fact posts a reversal and a new entry.
 public struct JournalEntry: Hashable, Sendable {
   public var event: JournalEvent
   public var posting: JournalPosting
-  /// Counts the postings of the event, from 1.
   public var version: Int32
   public var isReversal: Bool
-  /// The business day of the night that posted it.
   public var postedFor: String
 
   public init(
@@ -77,15 +72,12 @@ public struct JournalEntry: Hashable, Sendable {
     (self.isReversal, self.postedFor) = (isReversal, postedFor)
   }
 
-  /// One side of the entry. Exactly one of the amounts is above zero.
   public struct Line: Hashable, Sendable {
     public var role: JournalRole
     public var isDebit: Bool
-    /// Minor units, above zero.
     public var minorUnits: UInt64
   }
 
-  /// The debit and the credit.
   public var lines: [Line] {
     let (role, growsAsDebit) = event.kind.side
     let isAdjustment = event.kind.adjustsPriorPeriods && posting.day < postedFor
@@ -99,30 +91,22 @@ public struct JournalEntry: Hashable, Sendable {
     return isDebit ? lines : lines.reversed()
   }
 
-  /// What the entry adds to the event's amount.
   public var signedUnits: Int128 { Int128(posting.amount.minorUnits) * (isReversal ? -1 : 1) }
 
-  /// What names a line of the entry for good.
   public func name(of line: Line) -> String {
     "\(event.kind.rawValue) \(version) \(isReversal ? "reversal" : "entry") \(line.isDebit ? "debit" : "credit") "
       + event.subject.text
   }
 }
 
-/// The entries that a night adds.
 public enum Journal {
-  /// The entries that bring the ledger from what is posted about an event to what it has to hold.
-  ///
-  /// - Parameters:
-  ///   - newest: the newest posted entry of the event.
-  ///   - wanted: what the ledger has to hold; nil: nothing.
-  ///   - day: the business day of the night.
-  ///   - firstDay: the first business day of the journal. Earlier events are in the ledger already.
+  /// Returns the entries that lead from the posted amount of an event to the required one.
+  /// `wanted` is nil for no content. The ledger contains events before `firstDay` already.
   public static func entries(
     _ event: JournalEvent, newest: JournalEntry?, wanted: JournalPosting?, on day: String, firstDay: String
   ) -> [JournalEntry] {
     let standing = newest.flatMap { $0.isReversal ? nil : $0 }
-    // An event of a day that has not been reported yet is the next night's.
+    // An event of a day without a report waits for the next night.
     let wanted = wanted.flatMap {
       $0.amount.minorUnits == 0 || $0.day > day || $0.day < firstDay && newest == nil ? nil : $0
     }
@@ -140,13 +124,11 @@ public enum Journal {
   }
 }
 
-/// The sale that an order is in the ledger, with its refund.
+/// The ledger's sale of an order, with its refund.
 public struct JournalSale: Hashable, Sendable {
-  /// What Apple refunded of the order's amount, and when; nil: nothing, or a share that no channel states.
+  /// The refunded part of the order's amount; nil: none, or an unknown share.
   public var refund: Refund?
-  /// Apple's transaction ID.
   public var transactionId: Identifier?
-  /// Begin and end of a subscription period.
   public var service: ClosedRange<Instant>?
 
   public struct Refund: Hashable, Sendable {
@@ -160,7 +142,7 @@ public struct JournalSale: Hashable, Sendable {
     (self.refund, self.transactionId, self.service) = (refund, transactionId, service)
   }
 
-  /// - Returns: nil for an order without a confirmed payment: sandbox, bad rows and unconfirmed orders are not posted.
+  /// nil: no confirmed payment (sandbox, bad row, unconfirmed).
   public init?(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row else { return nil }
     let transaction = judgement.verdict?.transaction

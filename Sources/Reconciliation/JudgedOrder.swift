@@ -1,17 +1,15 @@
-/// What an order says to the tie-out once it is judged: what the shop counts as paid, and what Apple may count besides.
+/// The data of a judged order that the tie-out compares with Apple's reports.
 public struct JudgedOrder: Hashable, Sendable {
-  /// nil: the only configured app.
   public var bundleId: String?
   public var productId: Identifier
   public var quantity: Int32
   public var amount: Money
-  /// When the shop believed that it was paid; where it never did, when it was placed.
+  /// When the shop believed that the order was paid, else its creation.
   public var bookedAt: Instant
-  /// Whether the shop counts it as paid. What was bought where no money moves is none of it.
+  /// True if the shop counts the order as paid. Test purchases and free orders do not count.
   public var isBooked: Bool
-  /// Whether its payment is neither confirmed nor refuted: Apple may have counted units of it that nobody here knows.
+  /// True if the payment is unconfirmed: Apple may have counted units that are unknown here.
   public var isAwaited: Bool
-  /// The renewals of subscriptions in production that it owns.
   public var renewals: [Identifier]
 
   public init(
@@ -28,10 +26,9 @@ public struct JudgedOrder: Hashable, Sendable {
     self.renewals = renewals
   }
 
-  /// - Returns: nil for a row that breaks the contract, which counts for nothing.
   public init?(_ judgement: Judgement) {
     guard case .valid(let order) = judgement.row, let verdict = judgement.verdict else { return nil }
-    // Whatever owns a transaction in production is paid or reversed, and counted here by that.
+    // An order that owns a production transaction is paid or reversed.
     let isAwaited =
       switch verdict {
       case .unconfirmed: true

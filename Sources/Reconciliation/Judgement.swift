@@ -1,36 +1,28 @@
-/// What the audit says about one order row.
+/// The result of the audit for one order row.
 public struct Judgement: Hashable, Sendable {
   public var row: OrderRow
-  /// nil for a row that breaks the contract: nothing is said about its payment.
   public var verdict: Verdict?
   public var disposition: Disposition
-  /// Whether no answer that is missing could give its payment to another order, or it another payment.
+  /// True if no missing answer could change the order's payment.
   public private(set) var isPaymentFinal = true
   /// Worst first; each kind at most once on one subject.
   public var findings: [Finding]
-  /// Apple's purchase date of the transaction that the order owns.
   public var paidAt: Instant?
-  /// The latest delivery that was not taken back.
   public var deliveredAt: Instant?
-  /// Apple's revocation date.
   public var refundedAt: Instant?
-  /// As-of of the run that last asked Apple about it.
   public var checkedAt: Instant?
-  /// Where the transaction behind the verdict was made.
   public var environment: AppleEnvironment?
   public var transactionId: Identifier?
-  /// Of the App Store behind that transaction; nil when Apple has not said.
   public var country: Country?
-  /// What it owns in production that renews a subscription.
+  /// Owned production transactions that renew a subscription.
   public private(set) var renewals: [Identifier] = []
 
-  /// Judges one order. No clock, no database, no network.
+  /// Judges one order without clock, database and network.
   public init(judging facts: consuming OrderFacts, rules: Rules) {
     var reasoning = Reasoning(isWanted: false)
     self.init(judging: facts, rules: rules, reasoning: &reasoning)
   }
 
-  /// Judges one order and tells what was considered on the way.
   public static func explained(_ facts: OrderFacts, rules: Rules) -> (judgement: Judgement, reasoning: Reasoning) {
     var reasoning = Reasoning(isWanted: true)
     let judgement = Judgement(judging: facts, rules: rules, reasoning: &reasoning)
@@ -72,13 +64,11 @@ public struct Judgement: Hashable, Sendable {
     reasoning.take(conditions.reasonsAgainst)
   }
 
-  /// The latest attempt is when Apple was last asked.
   mutating func take(attempt: Instant?) {
     guard let attempt else { return }
     checkedAt = checkedAt.map { max($0, attempt) } ?? attempt
   }
 
-  /// Reports a row that breaks the sales schema's contract.
   public init(reporting bad: BadOrder) {
     row = .bad(bad)
     disposition = .badRow

@@ -1,22 +1,13 @@
 import HeapModule
 
-/// The same assignment as ``Assignment``, where every order could have every transaction within the window.
-///
-/// Orders and transactions lie on one line of time, and the cost of a pair is its distance. Where there are as many of one
-/// as of the other, what has to cross each moment is known beforehand: the orders before it less the transactions before it.
-/// Every assignment that crosses no moment in vain is a best one, so each order in turn takes the smallest id that it
-/// reaches without doing so. Of the side that has more, those that stay without a partner are found by two heaps. Both take
-/// steps in proportion to n log n, and memory in proportion to n.
-///
-/// Nothing of it knows the window: a best assignment among more pairs that happens to lie within it is the best within it.
-/// The few parts where it does not, or where which ones stay without is a tie, are left to ``TimelineAssignment``.
+/// The result of ``Assignment`` if every pair within the window is allowed, in n log n steps.
+/// Orders and transactions lie on one line of time, and the cost of a pair is its distance. For equal numbers of both,
+/// the pairs across each moment are known: the orders before it less the transactions before it. Every assignment that
+/// crosses no moment in vain is a best one, so each order in turn takes the smallest ID that it reaches so. For unequal
+/// numbers, two heaps find the points without a partner. Memory is in proportion to n.
+/// The window is checked afterwards. Parts that exceed it, and ties, are left to ``TimelineAssignment``.
 struct LineAssignment {
-  /// For each order by rank, the rank of its transaction, or nil.
-  ///
-  /// - Parameters:
-  ///   - orders: times in microseconds, by rank among order ids.
-  ///   - transactions: times in microseconds, by rank among transaction ids.
-  ///   - window: the longest distance of a pair.
+  /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.
   static func solve(
     orders: [Int64], transactions: [Int64], window: Int64
   ) -> (partners: [Int?], steps: Int) {
@@ -40,7 +31,7 @@ struct LineAssignment {
     return (partners, steps)
   }
 
-  /// Those between which no pair lies: more than the window apart. Each by rank.
+  /// Splits the points where a gap exceeds the window, because no pair crosses it.
   private static func parts(
     _ orders: [Int64], _ transactions: [Int64], _ window: Int64
   ) -> [(orders: [Int], transactions: [Int])] {
@@ -83,18 +74,17 @@ struct LineAssignment {
     return partners
   }
 
-  /// Which of the more numerous side have a partner in every best assignment, by rank; nil where that is a tie.
-  ///
-  /// Takes the points in time order. Each point of `few` takes the cheapest place, and each later place may take over from
-  /// it: the heaps hold what such a step costs, and which of `many` gains or loses its partner by it.
+  /// The points of `many` with a partner in every best assignment, by rank; nil for a tie.
+  /// In order of time, each point of `few` takes the cheapest place, and a later one may take it over. The heaps hold
+  /// the costs of these steps, and the point of `many` that gains or loses its partner.
   private static func matched(of many: [Int64], against few: [Int64], _ steps: inout Int) -> [Int]? {
     let points = (many.indices.map { (time: many[$0], place: $0) } + few.map { (time: $0, place: many.count) })
       .sorted { $0 < $1 }
     guard let first = points.first?.time, let last = points.last?.time else { return [] }
-    // More than any path through all points costs.
+    // More than the cost of any path through all points.
     let unmatched = 4 * (last - first) + 4
     var isMatched = [Bool](repeating: false, count: many.count)
-    // Costs of giving a partner to one of `many`, and of taking over a partner from one of them; without the later point's time.
+    // Costs of pairing one of `many`, and of taking over its partner, without the later point's time.
     var (gains, losses) = (Heap<PartnerChange>(), Heap<PartnerChange>())
     for point in points {
       let time = point.time - first
@@ -118,12 +108,10 @@ struct LineAssignment {
     return isUnique(isMatched, points) ? many.indices.filter { isMatched[$0] } : nil
   }
 
-  /// Whether every exchange of a matched point for an unmatched one costs something.
-  ///
-  /// What crosses a moment is the number of `few` before it less the number of matched points before it. An exchange changes
-  /// it by one between the two points.
+  /// True if every exchange of a matched point for an unmatched one has a cost.
+  /// An exchange changes the crossings between its points by one: earlier points of `few` less matched ones.
   private static func isUnique(_ isMatched: [Bool], _ points: [(time: Int64, place: Int)]) -> Bool {
-    // By what an exchange with the present point costs: the least of all earlier points, matched or not.
+    // The least cost of an exchange with an earlier matched point, and with an earlier unmatched point.
     var (crossing, leastLater, leastEarlier) = (0, Int64.max, Int64.max)
     var last = points.first?.time ?? 0
     for point in points {
@@ -145,7 +133,7 @@ struct LineAssignment {
     return true
   }
 
-  /// As many of one as of the other, each with a partner: by order, its transaction. nil where one lies beyond the window.
+  /// Pairs equal numbers: by order, its transaction; nil if a pair exceeds the window.
   private static func pairs(
     _ orders: [Int64], _ transactions: [Int64], _ window: Int64, _ steps: inout Int
   ) -> [Int]? {
@@ -155,7 +143,7 @@ struct LineAssignment {
     for time in times where distinct.last != time { distinct.append(time) }
     let places = Dictionary(uniqueKeysWithValues: distinct.enumerated().map { ($1, $0) })
     let byTime = transactions.indices.sorted { (transactions[$0], $0) < (transactions[$1], $1) }
-    /// By place on the line, where its transactions begin among those in time.
+    /// By place on the line, the start of its transactions in `byTime`.
     var begins = [Int](repeating: 0, count: distinct.count + 1)
     var waiting = [Int](repeating: 0, count: distinct.count)
     for time in transactions {
@@ -188,10 +176,8 @@ struct LineAssignment {
   }
 }
 
-/// A change of who has a partner, with its cost.
 private struct PartnerChange: Comparable {
   var cost: Int64
-  /// Which of the more numerous side gains or loses its partner; nil for none.
   var place: Int?
 
   static func < (left: PartnerChange, right: PartnerChange) -> Bool {
@@ -199,11 +185,10 @@ private struct PartnerChange: Comparable {
   }
 }
 
-/// Numbers of which ranges are changed together, and in which the next of a sign is looked for.
+/// A segment tree that adds to ranges and finds the next value of a sign.
 private struct CrossingTree {
   private var least: [Int]
   private var greatest: [Int]
-  /// What is still to be added to everything below a node.
   private var added: [Int]
   private let size: Int
   private let count: Int
@@ -243,7 +228,6 @@ private struct CrossingTree {
     combine(node)
   }
 
-  /// The first place from there on whose number is zero or less; nil where there is none.
   mutating func firstNotPositive(from start: Int) -> Int? {
     first(start, 1, 0..<size, 0).flatMap { $0 < count ? $0 : nil }
   }
@@ -258,7 +242,6 @@ private struct CrossingTree {
       ?? first(start, 2 * node + 1, middle..<covered.upperBound, below)
   }
 
-  /// The last place before that one whose number is zero or more; nil where there is none.
   mutating func lastNotNegative(before end: Int) -> Int? { last(end, 1, 0..<size, 0) }
 
   private mutating func last(_ end: Int, _ node: Int, _ covered: Range<Int>, _ above: Int) -> Int? {
@@ -272,14 +255,14 @@ private struct CrossingTree {
   }
 }
 
-/// Numbers of which the smallest of a range is looked for, and taken out.
+/// A segment tree that finds the smallest value of a range, and removes values.
 struct SmallestTree {
   private var smallest: [Int]
   private var places: [Int]
   private let size: Int
   private(set) var steps = 0
 
-  /// - Parameter values: 0 and on, each once, in the order of their places.
+  /// - Parameter values: a permutation of 0..<n.
   init(_ values: [Int]) {
     var size = 1
     while size < values.count { size *= 2 }

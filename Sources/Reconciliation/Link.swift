@@ -1,22 +1,18 @@
-/// Why an order may be paid by a purchase. An order prefers the kinds in this order.
+/// A reason why a purchase may pay an order. An order prefers the kinds in this sequence.
 public enum LinkKind: Int, Comparable, Sendable {
   /// A verified proof of this one purchase was sent for the order.
   case proof
-  /// The order's account token is the purchase's.
+  /// The order's account token equals the purchase's.
   case token
-  /// The order states the transaction ID.
   case id
   /// The order states the original transaction ID of the subscription.
   case subscription
-  /// A verified app receipt lists the purchase.
   case list
 
   public static func < (left: LinkKind, right: LinkKind) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// An order and a purchase that may pay it.
 struct Link {
-  /// Place of the order among the claimants.
   var index: Int
   var transaction: TransactionRecord
   var kind: LinkKind
@@ -24,7 +20,6 @@ struct Link {
 }
 
 extension Link {
-  /// Whether the order would rather own this purchase than the other one.
   func isPreferred(to other: Link) -> Bool {
     if transaction.isReversed != other.transaction.isReversed { return !transaction.isReversed }
     if kind != other.kind { return kind < other.kind }
@@ -35,23 +30,19 @@ extension Link {
   }
 }
 
-/// How good a link is among the orders that would have one purchase.
 struct LinkRank: Sendable {
-  /// Whether the order's proofs were all rejected and another order has a verified one: it comes last.
+  /// True if all proofs of the order were rejected and another order has a verified one. It comes last.
   var isRefuted: Bool
   var token: AccountToken.Relation
   var isInWindow: Bool
   var isProof: Bool
-  /// Whether goods of the order were delivered and not taken back.
   var hasGoods: Bool
-  /// Between the order's creation and the purchase date.
   var distance: Span
-  /// Whether a verified receipt that was sent for the order contains the purchase. Somebody who saw an ID can state it.
+  /// True if a verified receipt contains the purchase. Any client that saw an ID can state it.
   var isListed: Bool
   var createdAt: Instant
   var orderId: Identifier
 
-  /// - Parameter isRefuted: whether all proofs of the order were rejected and another order has a verified one.
   init(_ claimant: Claimant, _ transaction: TransactionRecord, _ kind: LinkKind, isRefuted: Bool, rules: Rules) {
     self.isRefuted = isRefuted
     token = AccountToken.relation(of: claimant.order, to: transaction)
@@ -64,7 +55,6 @@ struct LinkRank: Sendable {
     distance = ((transaction.saleDate ?? createdAt) - createdAt).magnitude
   }
 
-  /// Whether the purchase pays this order rather than the other one.
   func precedes(_ other: LinkRank, isSamePerson: Bool) -> Bool {
     if isRefuted != other.isRefuted { return !isRefuted }
     if token != other.token { return token.rawValue < other.token.rawValue }
@@ -78,9 +68,6 @@ struct LinkRank: Sendable {
 }
 
 extension Claimant {
-  /// Why the order may be paid by a transaction; nil: it has no link to it.
-  ///
-  /// - Parameter stated: the transaction that the order states.
   func link(to transaction: TransactionRecord, stated: TransactionRecord?, rules: Rules) -> LinkKind? {
     guard fitness(of: transaction, rules: rules) == .eligible, !restoresTooEarly(transaction, rules: rules) else {
       return nil
@@ -95,14 +82,11 @@ extension Claimant {
     return .list
   }
 
-  /// The transaction that the order states, where it could pay the order.
   func stated(rules: Rules) -> TransactionRecord? {
     named(rules: rules).flatMap { standing(named: $0, rules: rules) == .eligible ? $0 : nil }
   }
 
-  /// Whether all proofs of the order were rejected, so that others come first.
-  ///
-  /// - Parameter isProven: whether a verified receipt of another order contains the transaction.
+  /// True if all proofs of the order were rejected, so that other orders come first.
   func isRefuted(whereOthersProve isProven: Bool) -> Bool {
     switch worth {
     case .notFalse: false
@@ -111,12 +95,6 @@ extension Claimant {
     }
   }
 
-  /// Links to all purchases, the preferred first; of each purchase the preferred one.
-  ///
-  /// - Parameters:
-  ///   - index: place of the order among the claimants.
-  ///   - stated: the transaction that the order states, where it could pay the order.
-  ///   - isRefuted: whether another order has a verified proof, and this one rejected proofs alone.
   func links(
     _ index: Int = 0, stated: TransactionRecord?, isRefuted: (TransactionRecord) -> Bool = { _ in false }, rules: Rules
   ) -> [Link] {
@@ -127,7 +105,7 @@ extension Claimant {
       links.append(Link(index: index, transaction: transaction, kind: kind, rank: rank))
     }
     for transaction in proven { add(transaction) }
-    // Without a receipt the account token is a link, and the stated ID.
+    // Without a receipt, the account token and the stated ID are links.
     for transaction in known where order.appAccountToken != nil || stated?.isSame(as: transaction) ?? false {
       if !list.contains(transaction.key) { add(transaction) }
     }

@@ -1,4 +1,4 @@
-/// Orders of one person and product that app receipts alone link to purchases: pairs are made in the order of time.
+/// Pairs in order of time for orders of one person and product with list links alone.
 extension Matching {
   mutating func take(_ crowd: Crowd) {
     self.crowd = crowd
@@ -11,7 +11,6 @@ extension Matching {
     }
   }
 
-  /// Orders that may exchange purchases among each other.
   private struct Kind: Hashable {
     var person: Identifier
     var productId: Identifier
@@ -19,7 +18,7 @@ extension Matching {
     var token: String?
   }
 
-  /// Gives the orders of each kind as many purchases as possible, orders with goods first, then the nearest in time.
+  /// Gives orders of a kind the most purchases, orders with goods first, then the nearest.
   mutating func arrangeByTime(in environment: AppleEnvironment) {
     var groups: [Kind: [Int]] = [:]
     for (index, own) in links.enumerated() where !own.isEmpty {
@@ -50,7 +49,6 @@ extension Matching {
     }
   }
 
-  /// Assigns the purchases of these links to their orders.
   private mutating func arrange(_ links: [Link]) {
     let orders = Set(links.map(\.index)).sorted()
     let dates = Dictionary(links.map { ($0.transaction.purchaseKey, $0.transaction.saleDate) }) { first, _ in first }
@@ -84,7 +82,6 @@ extension Matching {
       ? assignInGeneral(pairs, orders, saleCount: saleCount) : onTimeline
   }
 
-  /// An order and a purchase, by their places in time.
   struct Pair {
     var order: Int
     var sale: Int
@@ -96,7 +93,7 @@ extension Matching {
     return ((pair.transaction.saleDate ?? createdAt) - createdAt).magnitude.microseconds
   }
 
-  /// Where the claims are those of orders and sales on one line; nil where they are not, or too few to be worth it.
+  /// nil: the pairs are not on one line of time, or too few for a gain.
   func assignOnTimeline(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?]? {
     guard pairs.count > 64 else { return nil }
     var dates = [Int64?](repeating: nil, count: saleCount)
@@ -110,7 +107,7 @@ extension Matching {
     if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
     let (sales, window) = (dates.compactMap(\.self), rules.matchWindow.microseconds)
     let onLine = LineAssignment.solve(orders: times, transactions: sales, window: window).partners
-    // The best of all pairs is the best of those that are allowed, when it is one of them.
+    // The best assignment of all pairs is the best of the allowed ones if it has only allowed pairs.
     let isAllowed =
       isComplete
       || onLine.enumerated().allSatisfy { order, sale in
@@ -122,7 +119,7 @@ extension Matching {
       allows: { allowed.contains($0 * saleCount + $1) })?.partners
   }
 
-  /// An order without goods costs more than any distance, so that orders with goods come first.
+  /// The penalty exceeds any distance, so that orders with goods come first.
   func assignInGeneral(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
     let isMixed = Set(orders.map { claimants[$0].hasGoods }).count > 1
     let penalty = isMixed ? rules.matchWindow.microseconds * Int64(orders.count + 1) : 0
@@ -135,7 +132,7 @@ extension Matching {
     return Assignment.solve(orderCount: orders.count, transactionCount: saleCount, edges: Array(edges))
   }
 
-  /// Links that share orders or purchases, each group by itself: claims in one depend on none in another.
+  /// Groups links that share orders or purchases. The groups do not depend on each other.
   static func groups(_ candidates: [Link]) -> [[Link]] {
     var places: [PurchaseKey: Int] = [:]
     var nodes: [Int: Int] = [:]

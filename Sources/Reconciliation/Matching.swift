@@ -1,33 +1,26 @@
-/// Which purchase pays which order. A purchase has at most one owner.
-///
-/// Decided from orders and evidence alone; the order of input plays no part. A stable matching (Gale and Shapley 1962): each
-/// order asks for the purchase that it prefers, and each purchase keeps the order that ranks best.
+/// The assignment of purchases to orders. A purchase has at most one owner.
+/// It depends on orders and evidence alone, not on their sequence. A stable matching (Gale and Shapley 1962): each
+/// order proposes to the purchase that it prefers, and each purchase keeps the order that ranks best.
 public struct Matching {
-  /// By order ID; every claimant has an entry.
   public internal(set) var claims: [Identifier: OrderClaims] = [:]
-  /// Every transaction that some order is linked to or states.
   public internal(set) var claimed: Set<TransactionKey> = []
 
   let rules: Rules
   let claimants: [Claimant]
-  /// By place among the claimants.
   let isAbsent: [Bool]
-  /// Place of the owner among the claimants, by purchase.
+  /// The index of the owner in `claimants`, by purchase.
   var owners: [PurchaseKey: Int] = [:]
-  /// Purchases whose owner may change when a missing answer comes.
+  /// Purchases whose owner may change with a missing answer.
   var provisional: Set<PurchaseKey> = []
-  /// Places of orders that would own a live purchase if the orders without an answer owned others.
+  /// Indices of orders that would own a live purchase without the unanswered orders.
   var waiting: Set<Int> = []
-  /// By place of the order, the preferred first.
+  /// By index in `claimants`, the preferred link first.
   var links: [[Link]]
-  /// By place of the order, the purchase that the matching gave it.
+  /// By index in `claimants`, the matched purchase.
   var held: [Link?]
-  /// Set where all orders are alike.
   var crowd: Crowd?
 
-  /// Matches these orders with purchases.
-  ///
-  /// - Parameter input: orders that share no purchase with any order that is not among them.
+  /// Matches orders that share no purchase with an order outside.
   public init(of input: consuming [Claimant], rules: Rules) {
     let claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
     self.init(deciding: claimants, rules, without: Array(repeating: false, count: claimants.count))
@@ -35,9 +28,6 @@ public struct Matching {
     for index in claimants.indices { finish(index) }
   }
 
-  /// - Parameters:
-  ///   - claimants: by age and ID.
-  ///   - isAbsent: by place, whether the order has no part in it.
   init(deciding claimants: [Claimant], _ rules: Rules, without isAbsent: [Bool]) {
     self.rules = rules
     self.claimants = claimants
@@ -59,7 +49,7 @@ public struct Matching {
     }
   }
 
-  /// Whether some order is linked to the transaction or states it, or owns its purchase: it is no orphan then.
+  /// True if some order states the transaction, is linked to it, or owns its purchase: it is no orphan.
   public func isClaimed(_ record: TransactionRecord) -> Bool {
     owners[record.purchaseKey] != nil || record.keys.contains(where: claimed.contains)
   }
@@ -86,7 +76,6 @@ public struct Matching {
 
   // MARK: - The stable matching
 
-  /// Whether the first of two links to one purchase is the better one.
   func precedes(_ link: Link, _ other: Link) -> Bool {
     let users = (claimants[link.index].order.userId, claimants[other.index].order.userId)
     return link.rank.precedes(other.rank, isSamePerson: rules.people.isSame(users.0, users.1))
@@ -95,18 +84,16 @@ public struct Matching {
   private mutating func decide(_ environment: AppleEnvironment) {
     match(in: environment, isExchanging: true)
     arrangeByTime(in: environment)
-    // What the arrangement has left over.
     match(in: environment, isExchanging: false)
   }
 
-  /// Gives each order without a purchase the one that it prefers among those that no better order would have.
-  ///
-  /// - Parameter isExchanging: whether an order may take the purchase that another one holds.
+  /// Gives each order the purchase that it prefers among those that no better order wants.
+  /// - Parameter isExchanging: true if an order may take the purchase of another one.
   private mutating func match(in environment: AppleEnvironment, isExchanging: Bool) {
     var next = [Int](repeating: 0, count: claimants.count)
     var holders: [PurchaseKey: Link] = [:]
     for case let link? in held { holders[link.transaction.purchaseKey] = link }
-    // All orders that have asked for a purchase: a later one of the same person may change which of them is the best.
+    // Every order that asked, because a later order of a person may change which of its orders is the best.
     var askers: [PurchaseKey: [Link]] = [:]
     var asking = claimants.indices.filter { index in
       held[index] == nil && !links[index].isEmpty
@@ -125,7 +112,6 @@ public struct Matching {
         askers[sale, default: []].append(link)
         var open = [sale]
         while let sale = open.popLast() {
-          // An order that has a purchase which it prefers would not have this one.
           let willing = (askers[sale] ?? []).filter { link in
             held[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
           }
@@ -136,7 +122,7 @@ public struct Matching {
             held[holder.index] = nil
             asking.append(holder.index)
           }
-          // An order that was turned down before leaves the purchase that it has instead.
+          // An order that was turned down before exchanges its purchase for this one.
           if let left = held[winner.index]?.transaction.purchaseKey {
             holders[left] = nil
             open.append(left)
@@ -148,8 +134,6 @@ public struct Matching {
   }
 
   /// The best order of each person, then the best person.
-  ///
-  /// - Parameter links: to one purchase, at least one.
   private func best(of links: [Link]) -> Link {
     var winner = links[0]
     guard links.count > 1 else { return winner }
@@ -166,8 +150,7 @@ public struct Matching {
 
   // MARK: - Further purchases
 
-  /// A live purchase that is left over belongs to the nearest order that is linked to it: somebody paid twice. A renewal is
-  /// no further charge.
+  /// Gives a left-over live purchase to the nearest order: a second charge, which a renewal is not.
   private mutating func takeFurther() {
     var wanted: [PurchaseKey: Link] = [:]
     for own in links {
@@ -190,13 +173,13 @@ public struct Matching {
     claims[claimants[index].order.orderId]?.owned.append(transaction)
   }
 
-  // MARK: - What each order has lost
+  // MARK: - Lost claims
 
-  /// How many lost claims of one order are kept: a user with many orders has lost most purchases of their receipts.
+  /// The limit of lost claims per order: a user with many orders loses most purchases in the receipts.
   static let mostLost = 8
 
   private mutating func noteLosses() {
-    // An order that gets nothing where all orders without an answer are absent gets nothing when they come.
+    // An order that gains nothing while all unanswered orders are absent gains nothing with them.
     let isUnsettled = claimants.map { $0.isUnsettled(rules: rules) }
     let settled =
       isUnsettled.contains(true) ? Matching(deciding: claimants, rules, without: isUnsettled) : self
@@ -214,14 +197,13 @@ public struct Matching {
     for own in links {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
         if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.purchaseKey) }
-        // A proof that is read one day may show more than the ID.
+        // The proof may show more than the ID once it can be read.
         if claimants[link.index].worth == .unreadableButNameKnown { continue }
         lose(link.transaction, by: link.index, settled)
       }
     }
   }
 
-  /// Whether the order of a link, once it has a proof of the purchase, would come before the owner.
   private func couldOutrank(_ link: Link) -> Bool {
     guard let owner = owners[link.transaction.purchaseKey], owner != link.index,
       let own = links[owner].first(where: { $0.transaction.purchaseKey == link.transaction.purchaseKey })
@@ -234,16 +216,15 @@ public struct Matching {
   private mutating func lose(_ transaction: TransactionRecord, by index: Int, _ settled: Matching) {
     guard let owner = owners[transaction.purchaseKey], owner != index else { return }
     let orderId = claimants[index].order.orderId
-    // An order with a payment of its own has lost nothing.
     guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
     let order = claimants[owner].order
     let couldGain = settled.claims[orderId]?.owned.contains { $0.environment == transaction.environment } ?? false
     let claim = LostClaim(
       transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
       isFinal: !claimants[index].isOpen && !couldGain)
-    // A forged proof says enough by itself, unless nothing is decided yet.
+    // A forged proof is a finding by itself, unless ownership is undecided.
     if claim.isFinal, !claimants[index].worth.tellsObstacles { return }
-    // One that is not final is kept in any case: it decides about all of them.
+    // An undecided claim is always kept because it decides about all lost claims.
     if lost.count < Matching.mostLost {
       claims[orderId]?.lost.append(claim)
     } else if !claim.isFinal, lost.allSatisfy(\.isFinal) {
@@ -263,7 +244,7 @@ public struct Matching {
     claims[claimant.order.orderId] = own
   }
 
-  /// The claims of an order that shares no purchase with another one: the same as matching it alone, at less cost.
+  /// The claims of an order that shares no purchase: the result of matching it alone, at less cost.
   public static func uncontested(_ claimant: Claimant, rules: Rules) -> OrderClaims {
     var own = OrderClaims()
     own.isFinal = !claimant.isOpen

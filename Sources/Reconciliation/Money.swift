@@ -8,10 +8,8 @@ public struct Money: Hashable, Sendable {
     self.currency = currency
   }
 
-  /// From Apple's milliunits, which are thousandths of the major unit in every currency
-  /// (Apple: `JWSTransactionDecodedPayload.price`).
-  ///
-  /// - Returns: nil when the value is no whole number of minor units, which is a finding and never a rounding.
+  /// Converts Apple's milliunits, thousandths of the major unit (`JWSTransactionDecodedPayload.price`).
+  /// nil: no whole number of minor units, which is a finding and is never rounded.
   public init?(milliunits: Int64, currency: Currency) {
     switch currency.digits {
     case 0, 1, 2:
@@ -25,10 +23,9 @@ public struct Money: Hashable, Sendable {
     }
   }
 
-  /// The part of this amount that a milli-percentage (0 to 100,000) makes, rounded half up to the minor unit.
   public func share(milliPercent: Int32) -> Money { share(Int64(milliPercent), of: 100_000) }
 
-  /// `part / whole` of this amount, rounded half up to the minor unit. `whole` is above zero.
+  /// `part / whole` of the amount, rounded half away from zero. `whole` is above zero.
   public func share(_ part: Int64, of whole: Int64) -> Money {
     let product = Int128(minorUnits) * Int128(part)
     let divisor = Int128(whole)
@@ -37,7 +34,6 @@ public struct Money: Hashable, Sendable {
     return Money(minorUnits: Int64(clamping: rounded), currency: currency)
   }
 
-  /// - Returns: nil for none, for amounts of several currencies, and where the sum has more than 64 bits.
   static func sum(_ amounts: [Money]) -> Money? {
     guard let currency = amounts.first?.currency, amounts.allSatisfy({ $0.currency == currency }),
       let minorUnits = Int64(exactly: amounts.reduce(Int128(0)) { $0 + Int128($1.minorUnits) })
@@ -45,10 +41,9 @@ public struct Money: Hashable, Sendable {
     return Money(minorUnits: minorUnits, currency: currency)
   }
 
-  /// The amount in major units with exactly the digits of its currency: `1.99`, `300`, `-0.500`.
+  /// Major units with the digits of the currency: `1.99`, `300`, `-0.500`.
   public var decimalText: String { Money.decimalText(Int128(minorUnits), digits: currency.digits) }
 
-  /// Minor units as a decimal number of major units with exactly this many digits after the point.
   public static func decimalText(_ minorUnits: Int128, digits: UInt8) -> String {
     var text = String(minorUnits.magnitude)
     if digits > 0 {
@@ -64,11 +59,10 @@ public struct Money: Hashable, Sendable {
   ]
 }
 
-/// A sum of money per currency. 128 bits, so that no number of orders can overflow it.
+/// A sum of money per currency, in 128 bits against overflow.
 public struct MoneyByCurrency: Equatable, Sendable {
   private var sums = ByCurrency<Int128>()
 
-  /// The currencies of the sum in alphabetical order with their amounts in minor units.
   public var sorted: [(currency: Currency, minorUnits: Int128)] {
     sums.sorted.map { (currency: $0.currency, minorUnits: $0.value) }
   }
@@ -77,7 +71,6 @@ public struct MoneyByCurrency: Equatable, Sendable {
 
   public init(_ minorUnits: [Currency: Int128]) { for (currency, amount) in minorUnits { add(amount, of: currency) } }
 
-  /// The sum in minor units of each currency.
   public var minorUnits: [Currency: Int128] { sums.dictionary }
 
   public mutating func add(_ money: Money) { add(Int128(money.minorUnits), of: money.currency) }

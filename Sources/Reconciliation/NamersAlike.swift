@@ -1,7 +1,5 @@
-/// Everything about an order that states an ID which other orders state too, but for its time and who it is.
-///
-/// Of the orders of one kind the best one may own what they state; all others have lost it alike. As many orders may state one
-/// ID as a shop has, and two of each kind are matched.
+/// The properties that decide between orders that state one ID, except creation date and order ID.
+/// A shop may have any number of such orders. Only two of each kind are matched; the others lose alike.
 public struct EquivalentClaimants: Hashable, Sendable {
   private var stated: Identifier
   private var known: [TransactionKey]
@@ -13,7 +11,7 @@ public struct EquivalentClaimants: Hashable, Sendable {
   private var isNameUnknown: Bool
   private var hasGoods: Bool
 
-  /// - Returns: nil for an order with proofs of its own.
+  /// nil: the order has proofs of its own.
   public init?(_ claimant: Claimant, rules: Rules) {
     guard let id = claimant.order.transactionId, claimant.proven.isEmpty,
       claimant.known.allSatisfy({ $0.transactionId == id })
@@ -32,7 +30,6 @@ public struct EquivalentClaimants: Hashable, Sendable {
 }
 
 extension Claimant {
-  /// Whether this one of two orders of a kind comes before the other one.
   public func precedes(_ other: Claimant, rules: Rules) -> Bool {
     let target = named(rules: rules)
     func rank(_ claimant: Claimant) -> (Span, Instant, Identifier) {

@@ -1,9 +1,6 @@
-/// An order for which a receipt was sent that is not answered yet, and that could bring it a payment.
-///
-/// It may turn out to be linked to a payment that another order of the same person owns for now.
+/// An order whose unanswered receipt could reveal a payment that another order owns for now.
 public struct OpenOrder: Hashable, Sendable {
   public var order: Order
-  /// Whether it is not known yet what one of its receipts holds.
   public var isUnread: Bool
 
   public init(_ order: Order, isUnread: Bool) {
@@ -11,9 +8,9 @@ public struct OpenOrder: Hashable, Sendable {
     self.isUnread = isUnread
   }
 
-  /// Whether its receipt, once answered, could outrank an order that owns a payment.
+  /// True if the order would precede the owner of a payment with a verified proof.
   func couldOutrank(_ owner: LinkRank, on payment: TransactionRecord, rules: Rules) -> Bool {
-    // An order that states an ID is linked to what it states.
+    // An order that states an ID is linked to that transaction.
     guard order.orderId != owner.orderId, order.transactionId == nil, order.productId == payment.productId,
       rules.bundleId(of: order) == payment.bundleId
     else { return false }

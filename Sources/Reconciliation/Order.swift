@@ -1,32 +1,27 @@
-/// What the shop believes about an order. It is never evidence of payment.
+/// The shop's status of an order. It is never evidence of payment.
 public enum OrderStatus: String, Hashable, CaseIterable, Sendable {
   case pending, verified, failed, cancelled, refunded
 }
 
-/// One purchase as our shop recorded it, in the shape that the sales schema promises.
+/// One purchase as the shop recorded it.
 public struct Order: Hashable, Sendable {
   public var orderId: Identifier
-  /// Who placed the order.
   public var userId: Identifier
   /// nil: the only configured app.
   public var bundleId: String?
   public var productId: Identifier
-  /// Units ordered, 1 or more.
   public var quantity: Int32
-  /// Total of the order, zero or more.
   public var amount: Money
   public var status: OrderStatus
-  /// As the client or the first verification reported it.
+  /// As reported by the client or the first verification.
   public var transactionId: Identifier?
-  /// The UUID given to StoreKit for this user, as text.
   public var appAccountToken: String?
   public var createdAt: Instant
-  /// When the shop believed that it was paid.
+  /// When the shop believed that the order was paid.
   public var verifiedAt: Instant?
-  /// Whether the row was changed after the as-of: what it said then is not known.
+  /// True if the row was changed after the as-of, so that its content then is unknown.
   public var isChangedLater = false
-  /// Of an order that the shop calls refunded, when the row was last changed: it said so by then. nil of all others, and where
-  /// that is not told.
+  /// The last change of a row with status `refunded`; nil: another status, or unknown.
   public var refundBookedBy: Instant?
 
   public init(
@@ -43,23 +38,20 @@ public struct Order: Hashable, Sendable {
   }
 }
 
-/// A row of the sales schema that breaks its contract: reported with its id and what is wrong, and counted for nothing.
+/// A row that breaks the sales contract. It is reported, and counts for nothing else.
 public struct BadOrder: Hashable, Sendable {
   public var orderId: Identifier
   public var userId: Identifier
   public var bundleId: String?
   public var productId: Identifier
-  /// As the database has it; nil where it has none.
   public var quantity: Int64?
-  /// The amount as the database prints it.
   public var amountText: String
   public var currencyText: String
   public var statusText: String
   public var transactionId: Identifier?
   public var createdAt: Instant
-  /// Whether the row has no date that can be used, so that another one stands in for it.
+  /// True if the row has no usable date. Another date stands in for it.
   public var isUndated = false
-  /// What is wrong and what was expected.
   public var defect: String
 
   public init(
@@ -81,7 +73,6 @@ public struct BadOrder: Hashable, Sendable {
   }
 }
 
-/// An order row after parsing at the edge.
 public enum OrderRow: Hashable, Sendable {
   case valid(Order)
   case bad(BadOrder)
@@ -122,17 +113,15 @@ public enum OrderRow: Hashable, Sendable {
 public struct Delivery: Hashable, Sendable {
   public var deliveryId: Identifier
   public var orderId: Identifier?
-  /// Who got it.
   public var userId: Identifier
   public var productId: Identifier
-  /// Units given, 1 or more. Where ``defect`` is set, as the database has it; nil where it has none.
+  /// Units, 1 or more. With a ``defect``, as stored; nil: NULL.
   public var quantity: Int64?
   public var deliveredAt: Instant
-  /// When the goods were taken back.
   public var revokedAt: Instant?
-  /// Whether the row has no date that can be used, which is a defect, so that another one stands in for ``deliveredAt``.
+  /// True if the row has no usable date, which is a defect. Another date stands in for ``deliveredAt``.
   public var isUndated = false
-  /// Set when the row breaks the sales schema's contract; such a delivery counts for nothing else.
+  /// Set if the row breaks the sales contract. Such a delivery counts for nothing else.
   public var defect: String?
 
   public init(
@@ -149,9 +138,7 @@ public struct Delivery: Hashable, Sendable {
     self.defect = defect
   }
 
-  /// Whether the goods are still with the user.
   public var stands: Bool { revokedAt == nil }
 
-  /// What a finding on the row itself stands on.
   var subject: Subject { .row(.delivery, deliveryId, orderId: orderId, userId: userId, productId: productId) }
 }

@@ -1,21 +1,19 @@
-/// What an order comes to by all rules together.
 extension OrderFacts {
-  /// Whether every proof that is not false is about one purchase: a signed transaction or an old receipt. A payload that
-  /// nobody can read may be about any.
+  /// True if every valid or unreadable proof is a signed transaction or an old receipt.
   var isProvenPurchaseByPurchase: Bool {
     let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     return !proofs.isEmpty && proofs.allSatisfy { $0.state.kind == .signed || $0.state.kind == .transaction }
   }
 
-  /// Whether nobody can ask Apple about it: it names an id, no receipt came, and its app's channel cannot ask about ids.
+  /// True if no question is possible: an ID without receipt, and a channel without look-ups.
   public func isBeyondAsking(rules: Rules) -> Bool {
     order.transactionId != nil && soundReceipts.isEmpty && !rules.lookedUpApps.contains(rules.bundleId(of: order))
   }
 
-  /// Whether it names an id that no run has taken up to ask Apple about, and no receipt came to ask about instead.
+  /// True if no run has taken up the look-up of the stated ID, and no receipt came.
   public var isYetToBeLookedUp: Bool { order.transactionId != nil && receipts.isEmpty && lookup == nil }
 
-  /// The verdict on payment: the first rule that holds. The last rule always does.
+  /// The result of the first rule that applies. The last rule always does.
   public func verdict(rules: Rules) -> Verdict {
     var reasoning = Reasoning(isWanted: false)
     return verdict(rules: rules, &reasoning)
@@ -31,17 +29,16 @@ extension OrderFacts {
     return .unconfirmed(.neverChecked)
   }
 
-  /// How much of the order its user holds: units not taken back, whoever got them.
+  /// The share of the ordered units that were delivered, to any user.
   public var goods: Goods {
     let units = deliveredUnits
     return units >= Int64(order.quantity) ? .inFull : (units > 0 ? .partly : .none)
   }
 
-  /// Units that are with a user now.
   public var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? $1.quantity ?? 0 : 0) } }
 
-  /// Units delivered and not taken back. Access to a subscription that was taken back once the period paid for was over,
-  /// or the plan was replaced by another one, was delivered; after a refund only what the user still holds counts.
+  /// Delivered units. Access that was taken back after its paid period, or for another plan, counts.
+  /// After a refund only units that were not taken back count.
   public var deliveredUnits: Int64 {
     let owned = claims.owned.first.flatMap { $0.isLive ? $0 : nil }
     let isReplaced = owned?.isUpgraded == true
@@ -54,7 +51,6 @@ extension OrderFacts {
     }
   }
 
-  /// The bucket that payment and goods put the order in.
   public func disposition(of verdict: Verdict, rules: Rules) -> Disposition {
     var because = Because(isWanted: false)
     return disposition(of: verdict, rules, &because)
@@ -78,7 +74,7 @@ extension OrderFacts {
     case (.reversed, .inFull), (.reversed, .partly):
       return because.noting(.refundedStillDelivered, "Refunded in full, and the goods were not taken back.")
     case (.reversed, .none): return because.noting(.refunded, "Refunded in full, and no goods are with a user.")
-    // Play money, whatever keeps it from paying this order. What was made in Xcode is none: Apple has not signed it.
+    // Sandbox purchases are test money, whatever the reason. Xcode's are not, because Apple has not signed them.
     case (.unpaid(_, .some(let transaction)), _)
     where transaction.environment == .sandbox && rules.testUsers.contains(order.userId):
       return because.noting(.sandbox, "A test purchase by a user who is on the list of test users.")

@@ -1,21 +1,12 @@
-/// One of people's columns of a finding in three places: the workbook that came back, the database now, and, where it is
-/// known, the database when that workbook was written.
+/// The merge of one column that people edit in the workbook and in the database.
 public enum PeopleMerge<Value: Hashable & Sendable>: Hashable, Sendable {
-  /// The database has it right.
   case keep
-  /// The workbook has something newer.
   case take(Value)
-  /// It was changed on both sides; only people can settle that.
+  /// Both sides were changed. A person must decide.
   case conflict
 
-  /// Decides about one column.
-  ///
-  /// - Parameters:
-  ///   - sheet: what the workbook says.
-  ///   - now: what the database says.
-  ///   - before: what the workbook said when it was written; nil when nobody knows.
-  ///   - isEmpty: whether the workbook's cell says nothing. Without knowing what it said before, nobody can tell a cell
-  ///     that was cleared from one that was filled in elsewhere since: it is left alone.
+  /// Merges one column. `before` is the value when the workbook was written; nil: unknown.
+  /// Without it an empty cell is left alone, because the value may have been filled in elsewhere since.
   public init(sheet: Value, now: Value, before: Value?, isEmpty: Bool) {
     if sheet == now {
       self = .keep

@@ -1,4 +1,4 @@
-/// A transaction where it lies, not taken back and without a refund request, with what is stored of it beside the payment.
+/// A transaction in the bytes of its record, without revocation and refund request.
 public struct PlainTransaction {
   public let payment: PlainPayment
   public let subscriptionExpiresDate: Instant?
@@ -29,18 +29,15 @@ public struct PlainTransaction {
   }
 }
 
-/// A receipt that keeps the sales schema's contract and for which Apple, or its signature, stands: where it lies, like nearly
-/// every receipt of a night.
+/// A valid, verified receipt in the bytes of its record, as nearly every receipt is.
 public struct PlainReceipt {
   public var receiptId: BorrowedText
   public var orderId: BorrowedText?
   public var userId: BorrowedText?
-  /// `Production` or `Sandbox` as the client claimed.
   public var claimedEnvironment: BorrowedText?
   public var receivedAt: Instant
   public var state: State
 
-  /// As ``ProofState``, of a proof that is verified.
   public struct State {
     public var reason: PaymentReason?
     public var kind: ReceiptKind?
@@ -58,7 +55,6 @@ public struct PlainReceipt {
 
     public init() {}
 
-    /// As ``ProofState/isOwed(asOf:stuckAfter:)``.
     public func isOwed(asOf: Instant, stuckAfter: Span) -> Bool {
       Dueness.isOwed(
         due, outcome: .verified, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)

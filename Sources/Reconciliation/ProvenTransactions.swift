@@ -1,21 +1,18 @@
-/// Transactions that genuine proofs bring, by key. Orders for which the same proof was sent share one list, so that what
-/// depends on the list alone is found out once.
+/// The transactions in valid proofs, by key.
+/// Orders with the same proof share one list, so that its properties are computed once.
 public final class ProvenTransactions: Sendable {
   public static let none = ProvenTransactions([])
 
-  /// Those that name their app, by key: what Apple signed without one could be of any app.
+  /// Transactions without an app are left out, because they could belong to any.
   public let records: [TransactionRecord]
-  /// Whether one of them is a period of a subscription.
   let hasPeriods: Bool
 
-  /// - Parameter records: in any order.
   public init(_ records: [TransactionRecord]) {
     let believed = records.allSatisfy { $0.bundleId != nil } ? records : records.filter { $0.bundleId != nil }
     self.records = believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
     hasPeriods = believed.contains { $0.expiresDate != nil }
   }
 
-  /// Those of one id, production first.
   func named(_ id: Identifier) -> ArraySlice<TransactionRecord> {
     var (low, high) = (0, records.count)
     while low < high {
@@ -31,7 +28,7 @@ public final class ProvenTransactions: Sendable {
     named(key.transactionId).contains { $0.environment == key.environment }
   }
 
-  /// The same for lists of the same transactions, within one run.
+  /// Equal for lists of the same transactions, within one run.
   public var hashOfKeys: Int {
     var hasher = Hasher()
     for record in records { hasher.combine(record.key) }

@@ -1,11 +1,10 @@
 /// The key of a purchase: one payment at Apple, which may have several transaction IDs.
 public struct PurchaseKey: Hashable, Comparable, Sendable {
   public var environment: AppleEnvironment
-  /// The transaction's ID; of a restore and of a subscription period the original one.
+  /// The transaction ID; for restores and subscription periods the original one.
   public var transactionId: Identifier
-  /// Apple's ID of a subscription period, or the product where Apple states none; empty for all other purchases.
+  /// Apple's ID of a subscription period, or else its product; empty for other purchases.
   public var period: Identifier
-  /// The purchase date of a subscription period without an ID of Apple's.
   public var purchasedAt: Instant?
 
   public init(
@@ -32,7 +31,6 @@ public struct PurchaseKey: Hashable, Comparable, Sendable {
 }
 
 extension TransactionRecord {
-  /// The purchase that the transaction is of.
   public var purchaseKey: PurchaseKey {
     if self.expiresDate != nil, let original = self.originalTransactionId {
       let period = self.webOrderLineItemId
@@ -44,37 +42,28 @@ extension TransactionRecord {
     return PurchaseKey(environment: self.environment, transactionId: restored ?? self.transactionId)
   }
 
-  /// Whether an ID is one of the IDs of its purchase.
   public func isOf(_ id: Identifier?) -> Bool {
     guard let id else { return false }
     return self.transactionId == id || !self.otherIds.isEmpty && self.otherIds.contains(id)
   }
 
-  /// The smallest ID of its purchase.
   public var smallestId: Identifier { self.otherIds.first.map { min($0, self.transactionId) } ?? self.transactionId }
 
-  /// The ID that reports show: the one that the order states if it is of this purchase, else the smallest.
+  /// The ID in reports: the stated one if it is of this purchase, else the smallest.
   public func shownId(stated: Identifier?) -> Identifier {
     if let stated, isOf(stated) { return stated }
     return smallestId
   }
 
-  /// All transactions of its purchase.
   public var keys: [TransactionKey] {
     self.otherIds.isEmpty
       ? [key] : [key] + self.otherIds.map { TransactionKey(environment: self.environment, transactionId: $0) }
   }
 
-  /// Whether its purchase is known through restores alone.
   var isKnownByRestoresAlone: Bool { restoresOther && !isOf(self.originalTransactionId) }
 
-  /// The same transactions, each with what is known of its purchase from all of the purchase's IDs.
-  ///
+  /// Gives each transaction the newest facts about any ID of its purchase. `records` are complete.
   /// A restore after the full refund of its original purchase is a purchase of its own.
-  ///
-  /// - Parameters:
-  ///   - records: all transactions of the purchases that they are of.
-  ///   - isHidden: whether a date is later than the as-of.
   public static func foldingPurchases(
     _ records: [TransactionRecord], hiding isHidden: (Instant) -> Bool = { _ in false }
   ) -> [TransactionRecord] {
@@ -101,10 +90,8 @@ extension TransactionRecord {
   }
 }
 
-/// What the transactions of one purchase state together: the newest fact about any of its IDs decides.
 private struct PurchaseFold {
   private let ids: [Identifier]
-  /// The newest statement about each field of a subscription period.
   private var period: TransactionRecord.Contents
   private var revocation: Revocation?
   private var withdrawnDate: Instant?
@@ -113,13 +100,12 @@ private struct PurchaseFold {
   private var isContradictory = false
   private var price: (milliunits: Int64, currency: String?)?
 
-  /// - Parameter records: all transactions of the purchase, at least one.
   init(_ records: [TransactionRecord], hiding isHidden: (Instant) -> Bool) {
     ids = Set(records.map(\.transactionId)).sorted()
     let bySignature = records.sorted { ($0.signedDate, $0.transactionId) < ($1.signedDate, $1.transactionId) }
     period = bySignature[0].contents
     for record in bySignature.dropFirst() { period.take(newer: record) }
-    // The first period of a subscription has the ID that all of its periods go back to.
+    // The first period has the ID that all periods of the subscription go back to.
     if period.isRenewal == nil, let original = period.originalTransactionId, ids.contains(original) {
       period.isRenewal = false
     }
@@ -144,13 +130,12 @@ private struct PurchaseFold {
       withdrawnDate = record.revocationWithdrawnDate ?? withdrawnDate
       return
     }
-    // Of two statements of one instant the refund counts. verifyReceipt shows no partial refund of another channel.
+    // At one instant the refund counts. verifyReceipt shows no partial refund of another channel.
     guard let before = toldDate, before < told, known.isFull || record.channel != .verifyReceipt else { return }
     withdrawnDate = withdrawnDate ?? record.revocationWithdrawnDate ?? told
     if !isHidden(told) { revocation = nil }
   }
 
-  /// One of the transactions with what is known of the purchase.
   func applied(to record: TransactionRecord) -> TransactionRecord {
     var contents = record.contents
     if record.expiresDate != nil {
@@ -170,7 +155,6 @@ private struct PurchaseFold {
 }
 
 extension TransactionRecord.Contents {
-  /// Takes the statements of a newer record of the same subscription period; its silence undoes nothing.
   fileprivate mutating func take(newer: TransactionRecord) {
     if newer.productId != productId { isContradictory = true }
     productId = newer.productId

@@ -1,27 +1,19 @@
-/// Why something was found: a sentence that knows which of its words are ids of users, so that pseudonyms can take their
-/// places without anybody searching for them.
+/// A sentence that marks the IDs of users, so that pseudonyms can replace them.
 public struct Reason: Hashable, Sendable {
-  /// A piece of the sentence.
   public enum Part: Hashable, Sendable {
     case words(String)
     case user(Identifier)
   }
 
-  /// In the order in which they are read.
   public private(set) var parts: [Part]
 
-  /// From pieces that another reason has.
   public init(_ parts: [Part]) { self.parts = parts }
 
-  /// A sentence that names no user.
   public init(_ words: String) { parts = words.isEmpty ? [] : [.words(words)] }
 
-  /// The sentence, users by their own ids.
   public var text: String { text(naming: \.text) }
 
-  /// The sentence.
-  ///
-  /// - Parameter name: what stands for a user.
+  /// The sentence with a name for each user.
   public func text(naming name: (Identifier) -> String) -> String {
     parts.reduce(into: "") { text, part in
       switch part {
@@ -31,7 +23,6 @@ public struct Reason: Hashable, Sendable {
     }
   }
 
-  /// The users whom it names.
   public var users: [Identifier] {
     parts.compactMap { part -> Identifier? in
       switch part {
@@ -46,13 +37,12 @@ extension Reason: CustomStringConvertible {
   public var description: String { text }
 }
 
-// A sentence is written as any text is; a user is `\(user: id)` in it.
+// `\(user: id)` marks a user in a string literal.
 extension Reason: ExpressibleByStringInterpolation {
   public init(stringLiteral words: String) { self.init(words) }
 
   public init(stringInterpolation pieces: StringInterpolation) { parts = pieces.parts }
 
-  /// Takes a sentence piece by piece.
   public struct StringInterpolation: StringInterpolationProtocol {
     fileprivate private(set) var parts: [Part] = []
 
@@ -60,7 +50,7 @@ extension Reason: ExpressibleByStringInterpolation {
 
     public mutating func appendLiteral(_ literal: String) {
       if literal.isEmpty { return }
-      // One sentence has one form, however it was put together.
+      // Adjacent words are joined, so that equal sentences have equal parts.
       if case .words(let words) = parts.last {
         parts[parts.count - 1] = .words(words + literal)
       } else {
@@ -70,10 +60,8 @@ extension Reason: ExpressibleByStringInterpolation {
 
     public mutating func appendInterpolation<Value>(_ value: Value) { appendLiteral("\(value)") }
 
-    /// A user's id.
     public mutating func appendInterpolation(user id: Identifier) { parts.append(.user(id)) }
 
-    /// A clause that may name users itself.
     public mutating func appendInterpolation(_ clause: Reason) {
       for part in clause.parts {
         switch part {
@@ -86,11 +74,6 @@ extension Reason: ExpressibleByStringInterpolation {
 }
 
 extension Reason {
-  /// That nobody has known for so long.
-  ///
-  /// - Parameters:
-  ///   - attempts: how often Apple was asked.
-  ///   - why: a clause.
   static func unconfirmed(for age: Span, attempts: Int64, _ why: String) -> Reason {
     let asked = attempts == 0 ? ", never asked" : " after \(attempts) \(attempts == 1 ? "attempt" : "attempts")"
     return "Unconfirmed for \(age.words)\(asked): \(why)."

@@ -1,23 +1,16 @@
-/// What was considered on the way to a judgement, in words.
-///
-/// The rules that decide write it while they decide, so that it cannot say anything else than they do. The audit of a
-/// million orders asks for none of it, and no sentence is made.
+/// The reasons of a judgement, in words.
+/// The rules write them while they decide. An audit of all orders asks for none, and no sentence is made.
 public struct Reasoning: Sendable {
-  /// One rule of the verdict that was considered.
   public struct Step: Sendable {
     public var rule: VerdictRule
-    /// nil: the rule did not hold, and the next one was considered.
+    /// nil: the rule did not apply, and the next one was tried.
     public var verdict: Verdict?
-    /// Why it held or did not, as a sentence.
     public var because: String
   }
 
   let isWanted: Bool
-  /// The rules of the verdict up to the one that held.
   public private(set) var steps: [Step] = []
-  /// Why payment and goods put the order into its bucket.
   public private(set) var disposition = ""
-  /// Kinds of finding that do not stand on the order, each with its reason.
   public private(set) var declined: [FindingKind: String] = [:]
 
   init(isWanted: Bool) { self.isWanted = isWanted }
@@ -31,14 +24,13 @@ public struct Reasoning: Sendable {
   mutating func take(_ reasonsAgainst: [FindingKind: String]) { declined = reasonsAgainst }
 }
 
-/// The reason of one decision, made only where somebody wants to read it.
+/// The reason of one decision, made only if wanted.
 struct Because {
   let isWanted: Bool
   private(set) var text = ""
 
   init(isWanted: Bool) { self.isWanted = isWanted }
 
-  /// Passes an answer through and notes its reason.
   mutating func noting<Answer>(_ answer: Answer, _ text: @autoclosure () -> String) -> Answer {
     if isWanted { self.text = text() }
     return answer
@@ -46,7 +38,7 @@ struct Because {
 }
 
 extension Span {
-  /// The span in its largest whole unit, rounded down: `3 days`, `1 hour`, `20 minutes`.
+  /// The largest whole unit, rounded down: `3 days`, `1 hour`, `20 minutes`.
   public var words: String {
     let seconds = magnitude.wholeSeconds
     let (count, unit): (Int64, String) =

@@ -1,4 +1,4 @@
-/// Which of the three receipt kinds a payload is, told from its content.
+/// The kind of a payload, recognised from its content.
 public enum ReceiptKind: String, Hashable, CaseIterable, Sendable {
   /// A base64 PKCS#7 container of every purchase on the device.
   case app
@@ -6,61 +6,51 @@ public enum ReceiptKind: String, Hashable, CaseIterable, Sendable {
   case transaction
   /// A JWS of one purchase.
   case signed
-  /// None of the three.
   case malformed
 }
 
-/// What asking about a proof has led to so far.
+/// The result of asking about a proof so far.
 public enum CheckOutcome: String, Hashable, CaseIterable, Sendable {
-  /// Nobody has asked yet.
   case pending
-  /// Authentic: Apple said so, or its signature holds. What it brings are transactions.
+  /// Authentic by Apple's answer or by its signature.
   case verified
-  /// Proven false or worthless; the reason says how.
   case rejected
-  /// Asked, and no usable answer came; asked again by the schedule.
+  /// Asked without a usable answer. The retry schedule applies.
   case unanswered
-  /// Apple answered something that only a person can take further.
+  /// Answered by Apple, but only a person can decide.
   case review
-  /// A look-up by id that found nothing in production and sandbox.
+  /// A look-up by ID without a result in production and sandbox.
   case notFound = "not_found"
 }
 
-/// The state of a proof: a receipt, or the look-up of a transaction id that an order names without a receipt.
+/// The state of a proof: a receipt, or the look-up of an ID that an order states.
 public struct ProofState: Hashable, Sendable {
   public var outcome: CheckOutcome
-  /// The `payment_reason` that the last answer, or its absence, gives; nil when verified.
+  /// The `payment_reason` of the last answer or of its absence; nil: verified.
   public var reason: PaymentReason?
   public var kind: ReceiptKind?
-  /// `verifyReceipt`, `serverApi` or `offline`: who was asked last.
   public var channel: EvidenceChannel?
-  /// The environment that Apple's answer or signature names; never the client's claim.
+  /// The environment in Apple's answer or signature, never the client's claim.
   public var environment: AppleEnvironment?
-  /// The app that the verified proof belongs to.
   public var bundleId: String?
   /// verifyReceipt's `status` or the Server API's error code.
   public var appleStatus: Int32?
-  /// How often it was asked without a usable answer in a row, plus the answer if there was one.
+  /// Consecutive attempts without a usable answer, plus the answer if there was one.
   public var attempts: Int32
   public var lastAttempt: Instant?
-  /// When it is asked about next; nil: never.
   public var due: Dueness?
-  /// As-of of the first question since the last answer that stayed without one.
+  /// The as-of of the first unanswered question since the last answer.
   public var unansweredSince: Instant?
-  /// As-of of the run that got the last usable answer.
+  /// The as-of of the run that got the last usable answer.
   public var answeredAt: Instant?
-  /// The one transaction id inside the proof's own payload, once its signature was verified; nil for app receipts, which
-  /// list many.
+  /// The one transaction ID in the verified payload; nil for app receipts, which list many.
   public var signedTransactionId: Identifier?
-  /// How many transactions the proof brought.
   public var broughtCount: Int32
-  /// Whether nobody here can tell who signed it, and Apple was asked about the ids that it names instead: anybody can name an
-  /// id, so what it brings supports nobody's claim against another's.
+  /// True if the signer is unknown, and Apple was asked about the IDs in the proof instead.
+  /// Any client can state an ID, so such a proof supports no claim against another order.
   public var isUnproven = false
-  /// The check of the signature or the content that failed.
   public var failedCheck: String?
 
-  /// A proof that nobody has asked about.
   public static let neverChecked = ProofState()
 
   public init() {
@@ -70,22 +60,20 @@ public struct ProofState: Hashable, Sendable {
     broughtCount = 0
   }
 
-  /// When it is asked about next; nil: never.
   public var nextAttempt: Instant? { due?.from }
 
-  /// Whether no run has taken it in yet, so that none has asked about it.
+  /// True if no run has taken the proof up yet.
   public var isUnknown: Bool { outcome == .pending && due == nil }
 
-  /// Whether Apple owes an answer about it to a run of that as-of.
-  ///
-  /// - Parameter stuckAfter: the age at which silence is a finding.
+  /// True if Apple owes an answer to a run of that as-of.
+  /// - Parameter stuckAfter: the age at which a missing answer is a finding.
   public func isOwed(asOf: Instant, stuckAfter: Span) -> Bool {
     if isUnknown { return true }
     return Dueness.isOwed(
       due, outcome: outcome, unansweredSince: unansweredSince, reason: reason, asOf: asOf, stuckAfter: stuckAfter)
   }
 
-  /// Whether there is no answer that says what it proves. Without root certificates nobody is silent: nobody was asked.
+  /// True if no answer states what the proof proves. Without root certificates nothing was asked.
   var isUnanswered: Bool {
     switch outcome {
     case .pending, .unanswered, .review: reason != .noRoots
@@ -93,40 +81,35 @@ public struct ProofState: Hashable, Sendable {
     }
   }
 
-  /// The same where an answer is still missing: that an account is gone is one, and so is one word against another.
+  /// True if an answer is missing. A deleted account is an answer, and so is a contradiction.
   var awaitsAnswer: Bool { isUnanswered && reason != .accountGone && reason != .contradiction }
 
-  /// Whether an answer is missing that may say more than the list that it is: what a purchase is, and whether it was refunded.
+  /// True if a missing answer may state the kind of purchase or a refund, beyond the list in the receipt.
   public var awaitsDetails: Bool { awaitsAnswer && kind != .signed }
 
-  /// Whether what it brings is its sender's, as far as is known: it is not known to be false, and not only a claim.
+  /// True if the proof supports its sender's claim: neither rejected nor by an unknown signer.
   public var isProof: Bool { outcome != .rejected && !isUnproven }
 
-  /// Whether it is a payload that nobody can read: what it held nobody knows.
   public var isUnreadable: Bool { outcome == .rejected && reason == .malformed }
 
-  /// Whether the answer that is missing could bring a production payment. A transaction that Apple signed has brought what it
-  /// has, and what the sandbox signed brings no money. About an old receipt of one purchase Apple also tells the later
-  /// periods of its subscription.
+  /// True if a missing answer could reveal a production payment. A signed or sandbox proof cannot.
+  /// For an old receipt of one purchase Apple also returns the later periods of its subscription.
   public var mayBringPayment: Bool {
     switch outcome {
     case .verified, .rejected, .notFound: false
     case .pending, .unanswered: isOpenForPayment
-    // One of too many refusals was no answer: whatever it has brought, the proof is judged anew.
+    // A systemic refusal was no answer: the proof is judged again, whatever it contains.
     case .review: reason == .systemic || isOpenForPayment
     }
   }
 
-  /// Whether an answer is missing that could give a payment to another order, and its question is not stuck.
-  ///
-  /// Apple's word that only a person can take it further is an answer, unless it was one refusal of too many.
+  /// True if a missing answer could move a payment to another order, and the check is not stuck.
   public func mayChangeOwners(_ rules: borrowing Rules) -> Bool {
     guard mayBringPayment, outcome != .review || reason == .systemic else { return false }
     return unansweredSince.map { rules.asOf - $0 < rules.stuckAfter } ?? true
   }
 
-  /// Whether nobody knows yet what it holds, and somebody is still to say so: a question that was refused, or that nobody
-  /// can ask, tells nothing more.
+  /// True if the content of the proof is unknown, and an answer may still reveal it.
   public var isUnread: Bool {
     guard broughtCount == 0 else { return false }
     return switch outcome {
@@ -141,19 +124,18 @@ public struct ProofState: Hashable, Sendable {
   }
 }
 
-/// A receipt as the shop stores it (without its payload), and what became of asking about it.
+/// A receipt of the shop without its payload, with the state of its check.
 public struct Receipt: Hashable, Sendable {
   public var receiptId: Identifier
   public var orderId: Identifier?
-  /// Who sent it.
   public var userId: Identifier?
-  /// `Production` or `Sandbox` as the client claimed: compared, never trusted.
+  /// `Production` or `Sandbox` as the client claimed; never trusted.
   public var claimedEnvironment: String?
   public var receivedAt: Instant
   public var state: ProofState
-  /// Whether the row has no date that can be used, which is a defect, so that another one stands in for ``receivedAt``.
+  /// True if the row has no usable date, which is a defect. Another date stands in for ``receivedAt``.
   public var isUndated = false
-  /// Set when the row breaks the sales schema's contract; such a receipt counts for nothing else.
+  /// Set if the row breaks the sales contract. Such a receipt counts for nothing else.
   public var defect: String?
 
   public init(
@@ -169,12 +151,10 @@ public struct Receipt: Hashable, Sendable {
     self.defect = defect
   }
 
-  /// What a finding on the row itself stands on.
   var subject: Subject { .row(.receipt, receiptId, orderId: orderId, userId: userId) }
 }
 
 extension Reason {
-  /// The reason of the finding `signature_invalid`, with the check that failed.
   static func unsigned(_ receipt: Receipt) -> Reason {
     let check = receipt.state.failedCheck.map { ": \($0)" } ?? ""
     return "The proof in receipt \(receipt.receiptId) does not carry Apple's signature\(check)."

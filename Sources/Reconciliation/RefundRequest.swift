@@ -1,11 +1,10 @@
-/// Apple's notification that a customer asked for a refund, or that Apple refused one.
+/// Apple's notification that a customer asked for a refund, or that Apple declined it.
 public enum RefundRequestNotice: Hashable, Sendable {
-  /// `CONSUMPTION_REQUEST`, with Apple's `consumptionRequestReason`; nil where Apple gives none.
+  /// `CONSUMPTION_REQUEST` with Apple's `consumptionRequestReason`; nil: not stated.
   case requested(reason: String?)
   /// `REFUND_DECLINED`.
   case declined
 
-  /// The word in the database.
   public var word: String {
     switch self {
     case .requested: "requested"
@@ -13,7 +12,6 @@ public enum RefundRequestNotice: Hashable, Sendable {
     }
   }
 
-  /// The notice with a word of the database; nil for no word.
   public init?(word: String?, reason: String?) {
     switch word {
     case "requested": self = .requested(reason: reason)
@@ -22,7 +20,6 @@ public enum RefundRequestNotice: Hashable, Sendable {
     }
   }
 
-  /// Apple's reason for a request.
   public var reason: String? {
     switch self {
     case .requested(let reason): reason
@@ -31,23 +28,20 @@ public enum RefundRequestNotice: Hashable, Sendable {
   }
 }
 
-/// The newest refund request of a customer for one transaction.
+/// The newest refund request for one transaction.
 public struct RefundRequest: Hashable, Sendable {
-  /// When Apple signed the request.
   public var date: Instant
-  /// Apple's `consumptionRequestReason`: `FULFILLMENT_ISSUE` is the customer's word for "paid, not delivered".
+  /// Apple's `consumptionRequestReason`. `FULFILLMENT_ISSUE` means "paid, not delivered".
   public var reason: String?
-  /// When Apple declined the request.
   public var declinedDate: Instant?
 
   public init(date: Instant, reason: String? = nil, declinedDate: Instant? = nil) {
     (self.date, self.reason, self.declinedDate) = (date, reason, declinedDate)
   }
 
-  /// The last moment for an answer: 12 hours later (Apple: Send Consumption Information).
+  /// The time limit for an answer: 12 hours (Apple: Send Consumption Information).
   public var deadline: Instant { date + .hours(12) }
 
-  /// Takes a notice that is newer than all notices before.
   static func after(_ request: RefundRequest?, _ notice: RefundRequestNotice, at date: Instant) -> RefundRequest? {
     switch notice {
     case .requested(let reason): return RefundRequest(date: date, reason: reason)
@@ -68,14 +62,13 @@ extension TransactionRecord {
   }
 }
 
-/// Apple's `deliveryStatus` in Send Consumption Information, as far as the shop's records tell it.
+/// Apple's `deliveryStatus` in Send Consumption Information.
 public enum DeliveryStatus: String, Hashable, CaseIterable, Sendable {
   case delivered = "DELIVERED"
   case undelivered = "UNDELIVERED_OTHER"
 }
 
 extension OrderFacts {
-  /// The delivery status of the order.
   public var deliveryStatus: DeliveryStatus {
     switch goods {
     case .inFull: .delivered

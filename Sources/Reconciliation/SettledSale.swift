@@ -1,26 +1,18 @@
-/// The plain case, which nine of ten orders are: one proof, that brought the one transaction that the order names, and one
-/// delivery, with nothing to find about any of them.
-///
-/// No rule is made here. It says what ``Judgement/init(judging:rules:)`` says, of orders about which no rule has anything to
-/// say, and leaves all others to it: a test puts both beside each other, and so does every build for debugging. It is told
-/// from the bytes of what waits on disk, and good as long as those are.
+/// A settled order without findings, decided from the bytes of its stored records.
+/// Nine of ten orders have one proof, one transaction and one delivery that agree. No rule is made here: a test and
+/// every debug build compare the result with ``Judgement/init(judging:rules:)``. It is valid as long as the bytes.
 public struct SettledSale {
   public let order: PlainOrder
-  /// Of the payment, which the order names.
   public let transactionId: BorrowedText
   public let paidAt: Instant
   public let deliveredAt: Instant
-  /// Of the App Store that sold it.
   public let country: Country?
-  /// As-of of the run that last asked Apple about it.
   public let checkedAt: Instant?
 
-  /// - Parameters:
-  ///   - proof: the only receipt that was sent for the order, which has brought `payment`.
-  ///   - payment: all that is known of what the order names and what its proof brought, claimed by nobody else.
-  ///   - delivery: the only one.
-  /// - Returns: nil where the rules have to be asked. It presumes that no transaction id was to be looked up by itself, and
-  ///   that Apple has answered for every receipt of the order's person.
+  /// Decides an order with one proof, which contains `payment`, and one delivery.
+  /// The caller ensures that no other order claims the payment, that no ID was to be looked up by itself, and that
+  /// Apple has answered for every receipt of the person.
+  /// - Returns: nil if the rules must decide.
   public init?(
     _ order: PlainOrder, proof: PlainProof, payment: PlainPayment, delivery: PlainDelivery, rules: borrowing Rules
   ) {
@@ -47,7 +39,6 @@ public struct SettledSale {
     }
   }
 
-  /// Whether the rules have come to the same.
   public func isSaid(by judgement: Judgement) -> Bool {
     guard case .valid(let judged) = judgement.row, case .paid(let payment) = judgement.verdict else { return false }
     return order.isSame(as: judged) && transactionId.isSame(as: payment.transactionId)
@@ -58,7 +49,7 @@ public struct SettledSale {
   }
 }
 
-/// An order that keeps the sales schema's contract, where it lies.
+/// A valid order in the bytes of its record.
 public struct PlainOrder {
   public var orderId: BorrowedText
   public var userId: BorrowedText
@@ -72,7 +63,6 @@ public struct PlainOrder {
   public var createdAt: Instant
   public var verifiedAt: Instant?
   public var isChangedLater = false
-  /// As that of an ``Order``.
   public var refundBookedBy: Instant?
 
   public init(
@@ -119,7 +109,6 @@ public struct PlainOrder {
   }
 }
 
-/// A delivery that keeps the sales schema's contract, where it lies.
 public struct PlainDelivery {
   public var deliveryId: BorrowedText
   public var orderId: BorrowedText?
@@ -139,15 +128,12 @@ public struct PlainDelivery {
   }
 }
 
-/// A receipt and what Apple said of it.
 public struct PlainProof {
   public var hasDefect: Bool
   public var outcome: CheckOutcome
   public var claimedEnvironment: BorrowedText?
-  /// The environment that Apple's answer or signature names.
   public var environment: AppleEnvironment?
   public var lastAttempt: Instant?
-  /// As ``ProofState/isUnproven``.
   public var isUnproven: Bool
 
   public init(
@@ -165,7 +151,7 @@ public struct PlainProof {
   }
 }
 
-/// What of a transaction decides whether it is a plain payment.
+/// The fields of a transaction that decide whether it is a plain payment.
 public struct PlainPayment {
   public var environment: AppleEnvironment
   public var transactionId: BorrowedText
@@ -180,7 +166,6 @@ public struct PlainPayment {
   public var isRevoked = false
   public var priceMilliunits: Int64?
   public var currency: BorrowedText?
-  /// Whether a channel was asked that could carry an account token.
   public var tellsToken = false
   public var appAccountToken: BorrowedText?
   public var ownership: Ownership?
@@ -188,14 +173,13 @@ public struct PlainPayment {
   public var hasOffer: Bool?
   public var isContradictory = false
   public var checkedAt: Instant?
-  /// The country of the App Store, three letters.
   public var storefront: BorrowedText?
 
   public init(environment: AppleEnvironment, transactionId: BorrowedText, productId: BorrowedText) {
     (self.environment, self.transactionId, self.productId) = (environment, transactionId, productId)
   }
 
-  /// A purchase of its own in production, no subscription, never refunded, no restore and no later period.
+  /// True for a production purchase without revocation: no subscription, restore or renewal.
   fileprivate var isOrdinary: Bool {
     guard environment == .production, !isContradictory, !isRevoked, expiresDate == nil, ownership != .familyShared
     else { return false }

@@ -1,4 +1,4 @@
-/// A share of a whole, from none to all of it, exact to the millionth: as people write it, and not the nearest fraction of two.
+/// A share from 0 to 1, exact to the millionth instead of a binary fraction.
 public struct Share: Hashable, Sendable, CustomStringConvertible {
   public static let whole = Share(millionths: 1_000_000)
 
@@ -6,7 +6,7 @@ public struct Share: Hashable, Sendable, CustomStringConvertible {
 
   public init(millionths: Int64) { self.millionths = millionths }
 
-  /// nil for anything but a decimal number from 0 to 1 with at most six digits behind its point.
+  /// nil: no decimal number from 0 to 1 with at most six digits after the point.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     let fraction = parts.count > 1 ? String(parts[1]) : ""
@@ -18,12 +18,10 @@ public struct Share: Hashable, Sendable, CustomStringConvertible {
     self.init(millionths: millionths)
   }
 
-  /// Whether so many of all are more than this share of them.
   public func isExceeded(by count: Int, of all: Int) -> Bool {
     Int128(count) * Int128(Share.whole.millionths) > Int128(millionths) * Int128(all)
   }
 
-  /// With one digit behind the point, or as many as it takes.
   public var description: String {
     var text = Money.decimalText(Int128(millionths), digits: 6)
     while text.hasSuffix("0"), !text.hasSuffix(".0") { text.removeLast() }

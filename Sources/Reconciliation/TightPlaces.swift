@@ -1,4 +1,4 @@
-/// Places by a key, and under one key by time. Places that were removed are passed over without being looked at.
+/// Places by key, then by time. Removed places are skipped in nearly constant time.
 struct TightPlaces {
   private var places: [Int] = []
   private var times: [Int64] = []
@@ -36,7 +36,6 @@ struct TightPlaces {
     removed.removeAll(keepingCapacity: true)
   }
 
-  /// Calls for each place under the key whose time lies between the two.
   mutating func forEach(_ key: Int64, from: Int64, to: Int64, _ body: (Int) -> Void) {
     guard let range = ranges[key] else { return }
     var (low, high) = (range.lowerBound, range.upperBound)

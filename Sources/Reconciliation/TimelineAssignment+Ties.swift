@@ -1,6 +1,5 @@
-/// Which of equally good assignments it has to be: along residual cycles of cost zero.
+/// Ties between equally good assignments, settled along residual cycles of cost zero.
 extension TimelineAssignment {
-  /// Gives each order in turn the smallest transaction that some optimal assignment gives it, earlier orders kept.
   mutating func settleTies(_ allows: ((Int, Int) -> Bool)?) {
     var transactionsBefore = TightPlaces(
       transactions.indices.map { (transactionPotentials[$0] + transactions[$0], transactions[$0]) })
@@ -29,13 +28,11 @@ extension TimelineAssignment {
         if let first = smaller.first(where: search.reaches) { turn(order, first, search.way(from: first)) }
         search.reset()
       }
-      // Settled: nothing later may move it.
       search.close(order)
       if let partner = partnerOfOrder[order] { isSettled[partner] = true }
     }
   }
 
-  /// Moves partners along a cycle: from the order to the transaction and on along the way back to the order.
   private mutating func turn(_ order: Int, _ first: Int, _ way: [ResidualSearch.Node]) {
     var gained: [(order: Int, transaction: Int)] = [(order, first)]
     var last: ResidualSearch.Node = .transaction(first)
@@ -55,16 +52,15 @@ extension TimelineAssignment {
     }
   }
 
-  /// From which nodes open arcs of reduced cost zero lead to an order.
+  /// A search for nodes from which open arcs of reduced cost zero lead to an order.
   fileprivate struct ResidualSearch {
     enum Node: Hashable { case order(Int), transaction(Int), source, sink }
 
     private let allows: ((Int, Int) -> Bool)?
-    /// Orders by what makes a pair with a later, and with an earlier, transaction tight.
+    /// Orders by the key that makes a pair with a later, and with an earlier, transaction tight.
     private var before: TightPlaces
     private var after: TightPlaces
     private var isClosedOrder: [Bool]
-    /// The next node on the way to the order.
     private var onward: [Node: Node] = [:]
     private(set) var visits = 0
 
@@ -80,7 +76,6 @@ extension TimelineAssignment {
 
     func reaches(_ transaction: Int) -> Bool { onward[.transaction(transaction)] != nil }
 
-    /// The nodes after the transaction on its way to the order.
     func way(from transaction: Int) -> [Node] {
       var way: [Node] = []
       var node = Node.transaction(transaction)
@@ -98,7 +93,6 @@ extension TimelineAssignment {
       visits = 0
     }
 
-    /// Searches backwards from the order.
     mutating func run(to order: Int, _ problem: TimelineAssignment) {
       var queue: [Node] = [.order(order)]
       var head = 0

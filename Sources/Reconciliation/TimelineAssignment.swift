@@ -1,41 +1,28 @@
-/// The same assignment as ``Assignment``, for orders and transactions of which every pair within the window could be one.
-///
-/// One app receipt that lists what its user bought, sent for each of their orders, makes such a problem, however many there
-/// are. The cost of a pair is its distance on one line, so some best assignment keeps the order in time, and a table of the
-/// pairs within the window finds it. Which of equally good ones it has to be is settled along residual cycles of cost zero,
-/// as in ``Assignment``; potentials come from the line as well, by minima over a sliding window.
-///
-/// Time and memory are in proportion to the pairs within the window, one byte each: for 5,000 orders and purchases within
-/// three days 25 million.
+/// The result of ``Assignment`` for orders and transactions on one line of time.
+/// One app receipt that was sent for every order of its user makes such a problem. A best assignment in order of time
+/// exists, and a table of the pairs within the window finds it. Ties are settled along residual cycles of cost zero.
+/// Potentials are minima over a sliding window.
+/// Time and memory are one byte per pair: 25 million for 5,000 orders and purchases within three days.
 struct TimelineAssignment {
-  /// Times of the orders, earliest first, and of the transactions.
   let orders: [Int64]
   let transactions: [Int64]
-  /// By place in time, the rank among ids.
+  /// Ranks among IDs, by place in time.
   let orderRanks: [Int]
   let transactionRanks: [Int]
   let window: Int64
-  /// Of each order, the places of the transactions within the window.
   private var reach: [Range<Int>] = []
-  /// By place: the partner's place.
   var partnerOfOrder: [Int?]
   var partnerOfTransaction: [Int?]
   /// Potentials: no open arc has a negative reduced cost.
   private(set) var orderPotentials: [Int64]
   private(set) var transactionPotentials: [Int64]
-  /// The sink's is always 0: a way to it at less than no cost would make more pairs, or as many that are nearer.
+  /// The sink's potential is 0, because a cheaper way to it would be a better assignment.
   private(set) var source: Int64 = 0
-  /// How many pairs, relaxations and visits it took.
   var steps = 0
 
-  /// For each order by rank, the rank of its transaction, or nil.
-  ///
-  /// - Parameters:
-  ///   - orders: times in microseconds, by rank among order ids.
-  ///   - transactions: times in microseconds, by rank among transaction ids.
-  ///   - window: the longest distance of a pair.
-  ///   - allows: whether an order (by rank) could have a transaction (by rank) within the window; nil: each could.
-  /// - Returns: nil when a pair that is not allowed stands in the way: what is best here is not best there.
+  /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.
+  /// `allows` takes ranks; nil allows all pairs within the window.
+  /// - Returns: nil if the best assignment contains a pair that is not allowed.
   static func solve(
     orders: [Int64], transactions: [Int64], window: Int64, allows: ((Int, Int) -> Bool)? = nil
   ) -> (partners: [Int?], steps: Int)? {
@@ -73,9 +60,9 @@ struct TimelineAssignment {
 
   private enum Choice: UInt8 { case skipOrder, skipTransaction, pair }
 
-  /// The most pairs, then the smallest distance: the best of the first orders and the first transactions, row by row.
+  /// The most pairs, then the smallest distance, by dynamic programming row by row.
   private mutating func pair() {
-    // A pair is worth more than any sum of distances.
+    // One more pair outweighs any sum of distances.
     let pairWorth = Int128(window + 1) * Int128(orders.count + 1)
     var best = [Int128](repeating: 0, count: transactions.count + 1)
     var known = 0
@@ -119,7 +106,7 @@ struct TimelineAssignment {
         }
         break
       }
-      // What lies before the order's reach was decided by earlier rows.
+      // Earlier rows have decided the places before the order's range.
       end = range.isEmpty ? end : column
     }
   }
@@ -132,12 +119,12 @@ struct TimelineAssignment {
 
   // MARK: - Potentials
 
-  /// Shortest distances along open arcs from a root that reaches every node at no cost (Bellman-Ford).
+  /// Shortest distances along open arcs from a root of cost zero (Bellman-Ford).
   private mutating func relax() {
     var isChanging: Bool
     repeat {
       isChanging = false
-      // What this changes is done with below, but where it changes an order or the source as well.
+      // Its changes need another round only if an order or the source changes as well.
       relaxTransactions()
       for (order, partner) in partnerOfOrder.enumerated() {
         guard let partner else { continue }
@@ -145,7 +132,7 @@ struct TimelineAssignment {
         if reached < orderPotentials[order] { (orderPotentials[order], isChanging) = (reached, true) }
         if orderPotentials[order] < source { (source, isChanging) = (orderPotentials[order], true) }
       }
-      // What the source passes on has been lowered in this round and noted.
+      // The source was lowered and noted in this round.
       for (order, partner) in partnerOfOrder.enumerated() where partner == nil {
         orderPotentials[order] = min(orderPotentials[order], source)
       }
@@ -153,9 +140,8 @@ struct TimelineAssignment {
     } while isChanging
   }
 
-  /// Takes the shortest way from any order within the window to each transaction.
   private mutating func relaxTransactions() {
-    // From earlier orders: the least potential less the time, of those in the window.
+    // Earlier orders within the window: the least potential less the time.
     var queue: [Int] = []
     var (head, next) = (0, 0)
     for (place, time) in transactions.enumerated() {
@@ -172,7 +158,7 @@ struct TimelineAssignment {
       let reached = orderPotentials[queue[head]] - orders[queue[head]] + time
       transactionPotentials[place] = min(transactionPotentials[place], reached)
     }
-    // From later ones: the least potential plus the time.
+    // Later orders: the least potential plus the time.
     (queue, head, next) = ([], 0, orders.count - 1)
     for place in transactions.indices.reversed() {
       let time = transactions[place]

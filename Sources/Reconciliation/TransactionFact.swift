@@ -1,4 +1,4 @@
-/// Where a purchase was made, as Apple signed it. Transaction ids are unique within one of these only.
+/// The environment in which a purchase was made. Transaction IDs are unique within one only.
 public enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Sendable {
   case production = "Production"
   case sandbox = "Sandbox"
@@ -11,7 +11,6 @@ public enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Sendab
     left.rank < right.rank
   }
 
-  /// Production first: the order in which equal ids are preferred.
   private var rank: Int {
     switch self {
     case .production: 0
@@ -22,35 +21,30 @@ public enum AppleEnvironment: String, Hashable, Comparable, CaseIterable, Sendab
   }
 }
 
-/// How a fact about a transaction reached us.
+/// The interface that supplied a fact about a transaction.
 public enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
-  /// Apple's deprecated receipt endpoint; its answer is dated by `request_date`.
+  /// Apple's deprecated receipt endpoint. `request_date` dates its answers.
   case verifyReceipt
-  /// A look-up in the App Store Server API, its signed answer verified.
   case serverApi
-  /// Signed data that a client sent us, verified against Apple's roots without a call.
+  /// Signed data from a client, verified against Apple's roots without a request.
   case offline
-  /// The App Store Server API's notification history.
   case notification
 }
 
-/// A statement that evidence makes about one field, or its silence.
-///
-/// Channels differ in what they can carry. `silent` never overwrites what another channel said;
-/// `says(nil)` is Apple telling us that there is none.
+/// A source's statement about one field, or its silence.
+/// `silent` never overwrites a statement. `says(nil)` is Apple's statement that there is no value.
 public enum Statement<Value: Hashable & Sendable>: Hashable, Sendable {
   case silent
   case says(Value)
 }
 
-/// How a customer came to hold a transaction.
+/// Apple's `inAppOwnershipType`: how a customer got a transaction.
 public enum Ownership: String, Hashable, CaseIterable, Sendable {
   case purchased = "PURCHASED"
-  /// Access through a family member's purchase: this user paid nothing.
   case familyShared = "FAMILY_SHARED"
 }
 
-/// The product type that Apple names in signed transactions.
+/// Apple's product type in signed transactions.
 public enum ProductType: String, Hashable, Sendable {
   case autoRenewable = "Auto-Renewable Subscription"
   case nonConsumable = "Non-Consumable"
@@ -58,18 +52,16 @@ public enum ProductType: String, Hashable, Sendable {
   case nonRenewing = "Non-Renewing Subscription"
 }
 
-/// Apple taking a purchase back.
+/// Apple's revocation of a purchase, in full or in part.
 public struct Revocation: Hashable, Sendable {
-  /// When Apple revoked it.
   public var date: Instant
-  /// Milli-percent of the transaction that was refunded, 0 to 100,000; nil means all of it.
+  /// The refunded share in milli-percent, 0 to 100,000; nil: not stated.
   public var percentage: Int32?
-  /// Apple's `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE`, or a newer word; nil where the channel has none.
+  /// Apple's `REFUND_FULL`, `REFUND_PRORATED`, `FAMILY_REVOKE` or a newer word; nil: not stated.
   public var type: String?
-  /// Apple's code: 1 an issue in the app, 0 any other.
+  /// Apple's code: 1 for an issue in the app, 0 for any other reason.
   public var reason: Int32?
-  /// Whether Apple refunded some of several items of the Advanced Commerce API: a part, whose share nobody tells
-  /// (`advancedCommerceInfo.items` of which some have no full refund).
+  /// True if some of several items were refunded (`advancedCommerceInfo.items`): an unknown part.
   public var isOfSomeItems: Bool
 
   public init(
@@ -82,25 +74,22 @@ public struct Revocation: Hashable, Sendable {
     self.isOfSomeItems = isOfSomeItems
   }
 
-  /// Whether it says how much was taken back.
   var tellsShare: Bool { percentage != nil || type != nil || isOfSomeItems }
 
-  /// The same with what an older statement told of the same refund, where this one does not tell its share. Dates may be cut
-  /// to seconds.
+  /// Adds the known share of the same refund. Dates may be cut to seconds.
   func completed(by known: Revocation?) -> Revocation {
     guard let known, !tellsShare, (date - known.date).magnitude < .seconds(1) else { return self }
     return known.restated(by: self)
   }
 
-  /// What stands when a receipt or verifyReceipt says this, which have a date and a reason alone: what was told of the refund's
-  /// share. Channels differ in how they date one refund; a day later it is another, and that can only be of all the rest.
+  /// Combines a receipt's statement, which has a date and a reason alone, with the known refund.
+  /// Channels date one refund differently. A date one day later is another refund, which can only be of all the rest.
   func yielding(to known: Revocation?) -> Revocation {
     guard let known, known.tellsShare, date - known.date < .days(1) else { return completed(by: known) }
     return known.restated(by: self)
   }
 
-  /// What a receipt says of a plan that was upgraded: the date is that of the upgrade, and a part was refunded, if anything
-  /// (`cancellation_date_ms`).
+  /// Marks the refund of an upgraded plan as partial. Receipts date it by the upgrade (`cancellation_date_ms`).
   func ended(byUpgrade isUpgraded: Bool) -> Revocation {
     guard isUpgraded, !tellsShare else { return self }
     var told = self
@@ -114,7 +103,7 @@ public struct Revocation: Hashable, Sendable {
     return told
   }
 
-  /// Whether Apple took back the whole transaction. Without type or percentage it did.
+  /// True if Apple revoked the whole transaction, as it did without type and percentage.
   public var isFull: Bool {
     switch percentage {
     case .none: type != "REFUND_PRORATED" && !isOfSomeItems
@@ -123,7 +112,7 @@ public struct Revocation: Hashable, Sendable {
   }
 }
 
-/// What Apple says about a subscription as a whole (App Store Server API: `status` of Get All Subscription Statuses).
+/// The status of a whole subscription (Apple: Get All Subscription Statuses, `status`).
 public enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
   case active = 1
   case expired = 2
@@ -132,7 +121,6 @@ public enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
   case gracePeriod = 4
   case revoked = 5
 
-  /// Whether the customer has access by Apple's word.
   public var givesAccess: Bool {
     switch self {
     case .active, .gracePeriod: true
@@ -141,8 +129,7 @@ public enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// What Apple tells about a purchase that no rule asks about, kept because it cannot be fetched again cheaply. Named as in
-/// Apple's `JWSTransactionDecodedPayload`.
+/// Further fields of Apple's `JWSTransactionDecodedPayload`, which cannot be fetched again cheaply.
 public struct TransactionDetails: Hashable, Sendable {
   /// The storefront's country, three letters (ISO 3166-1 alpha-3).
   public var storefront: String?
@@ -151,7 +138,6 @@ public struct TransactionDetails: Hashable, Sendable {
   public var offerType: Int32?
   public var offerIdentifier: String?
   public var subscriptionGroupIdentifier: String?
-  /// Apple's object as JSON text.
   public var commitmentInfo: String?
   /// `BILLED_UPFRONT` or `MONTHLY`.
   public var billingPlanType: String?
@@ -159,10 +145,9 @@ public struct TransactionDetails: Hashable, Sendable {
 
   public init() {}
 
-  /// Milliunits of the whole commitment, of which a monthly plan charges one month.
+  /// Milliunits of the whole commitment. A monthly plan charges one month of it.
   var commitmentPrice: Int64? { commitmentField("commitmentPrice") }
 
-  /// Which month of the commitment it is, as the end of a sentence; empty for all other purchases.
   var commitmentMonth: String {
     guard let month = commitmentField("billingPeriodNumber"), let count = commitmentField("totalBillingPeriods") else {
       return ""
@@ -170,13 +155,11 @@ public struct TransactionDetails: Hashable, Sendable {
     return " (month \(month) of \(count))"
   }
 
-  /// A whole number in Apple's `commitmentInfo`, which is stored as compact JSON.
   private func commitmentField(_ name: String) -> Int64? {
     let parts = commitmentInfo?.split(separator: "\"\(name)\":", maxSplits: 1, omittingEmptySubsequences: false) ?? []
     return parts.count == 2 ? Int64(parts[1].prefix { $0.isASCII && $0.isNumber }) : nil
   }
 
-  /// Takes what a newer statement says; its silence undoes nothing.
   mutating func take(_ newer: TransactionDetails) {
     storefront = newer.storefront ?? storefront
     appTransactionId = newer.appTransactionId ?? appTransactionId
@@ -189,10 +172,8 @@ public struct TransactionDetails: Hashable, Sendable {
   }
 }
 
-/// One thing that Apple said about one transaction at one moment, whatever channel brought it.
-///
-/// Facts are immutable and append-only; `TransactionRecord` folds them. An absent optional means that the evidence
-/// is silent about that field.
+/// One immutable statement of Apple's about one transaction, from any channel.
+/// An absent optional means that the evidence does not state the field. `TransactionRecord` folds facts.
 public struct TransactionFact: Hashable, Sendable {
   public var environment: AppleEnvironment
   public var transactionId: String
@@ -205,42 +186,36 @@ public struct TransactionFact: Hashable, Sendable {
   public var purchaseDate: Instant?
   public var originalPurchaseDate: Instant?
   public var expiresDate: Instant?
-  /// `.says(nil)`: Apple says that it is not revoked. `.silent`: this channel cannot tell (a consumable in verifyReceipt).
+  /// `.says(nil)`: not revoked. `.silent`: the channel cannot state it (a consumable in verifyReceipt).
   public var revocation: Statement<Revocation?>
-  /// Milliunits of `currency`, total for the quantity (Apple: `JWSTransactionDecodedPayload.price`). For comparison only.
+  /// Milliunits of `currency` for the whole quantity (Apple: `JWSTransactionDecodedPayload.price`).
   public var priceMilliunits: Int64?
   public var currency: String?
   public var appAccountToken: Statement<String?>
   public var ownership: Ownership?
-  /// Apple's own word (`transactionReason`): true for `RENEWAL`, false for `PURCHASE`; nil where the evidence has no such
-  /// word, as receipts and verifyReceipt have none.
+  /// Apple's `transactionReason`: true for `RENEWAL`, false for `PURCHASE`; nil in receipts.
   public var isRenewal: Bool?
-  /// Whether an offer, trial or introductory price applied; nil where the evidence cannot tell. Receipts and verifyReceipt
-  /// never tell that none did.
+  /// True if an offer, trial or introductory price applied; nil: unknown. Receipts never state false.
   public var hasOffer: Bool?
   public var isUpgraded: Bool?
   /// Grace period or billing retry end (Apple: `gracePeriodExpiresDate`).
   public var gracePeriodExpiresDate: Instant?
   /// When the subscription renews next (Apple: `JWSRenewalInfoDecodedPayload.renewalDate`).
   public var renewalDate: Instant?
-  /// Apple's answer about the subscription's status; nil where it was not asked for, or did not come. verifyReceipt says as
-  /// much in `pending_renewal_info`.
+  /// The subscription's status; nil: not asked or not answered. verifyReceipt: `pending_renewal_info`.
   public var subscriptionStatus: SubscriptionState?
-  /// Apple's notice of a refund request, where the fact came with one.
   public var refundRequest: RefundRequestNotice?
-  /// Whether this is Apple's notice that a refund was reversed: there was one, whether or not anybody told of it.
+  /// True for Apple's notice of a reversed refund, which proves an earlier refund.
   public var reversesRefund = false
-  /// Whether what said this has no place for a refund, so that its silence takes none back: verifyReceipt's answers about old
-  /// receipts.
+  /// True for verifyReceipt's answers about old receipts, whose silence withdraws no refund.
   public var hasNoPlaceForRefunds = false
   public var details = TransactionDetails()
 
   public var channel: EvidenceChannel
-  /// Apple's time of saying it: `signedDate`, or `request_date` for verifyReceipt. Orders facts.
+  /// Apple's date, which orders facts: `signedDate`, or `request_date` of verifyReceipt.
   public var signedDate: Instant
 
-  /// Whether a signed transaction says it, and no receipt: it alone has every field, and tells the token even where there is
-  /// none.
+  /// True for signed transactions, which have every field and state even the absence of a token.
   var isSigned: Bool {
     switch channel {
     case .verifyReceipt: false
@@ -249,12 +224,10 @@ public struct TransactionFact: Hashable, Sendable {
     }
   }
 
-  /// ``isRenewal`` as far as it is Apple's word: what earlier releases made of a receipt's ids and dates is stored, and not
-  /// believed.
+  /// ``isRenewal`` if signed. Earlier releases derived it from a receipt's IDs and dates and stored it.
   var toldRenewal: Bool? { isSigned ? isRenewal : nil }
 
-  /// ``hasOffer`` as far as it is Apple's word: receipts have no field for codes, win-backs and one-time offers, and so never
-  /// tell that there was none.
+  /// ``hasOffer`` if reliable. Receipts have no field for codes, win-backs and one-time offers.
   var toldOffer: Bool? { isSigned || hasOffer == true ? hasOffer : nil }
 
   public init(
@@ -272,7 +245,6 @@ public struct TransactionFact: Hashable, Sendable {
 }
 
 extension TransactionFact {
-  /// A field as a value that can be compared. A missing value comes first.
   enum TieBreaker: Comparable {
     case none
     case number(Int64)
@@ -284,9 +256,8 @@ extension TransactionFact {
     init(_ instant: Instant?) { self = instant.map { .number($0.microseconds) } ?? .none }
   }
 
-  /// All fields, in the order in which they decide between facts of one instant and one kind of channel.
-  ///
-  /// Of two words on refunds the one without a refund comes last, and so counts.
+  /// All fields, in the order that decides between facts of one instant and one kind of channel.
+  /// Of two statements about refunds, the one without a refund comes last and so counts.
   var tieBreakers: [TieBreaker] {
     let refund: (rank: Int, revocation: Revocation?) =
       switch revocation {

@@ -1,7 +1,5 @@
-/// What is known about one transaction: the fold of every fact, in the order in which Apple said them.
-///
-/// The contents lie behind one reference, because claims, verdicts and findings hand records on for every order.
-/// Inlinable, because modules are optimised one by one.
+/// The state of one transaction: the fold of all evidence about it, ordered by Apple's date.
+/// One reference holds the contents because records are passed on for every order. Inlinable across modules.
 @dynamicMemberLookup
 public struct TransactionRecord: Hashable, Sendable {
   @usableFromInline var box: Box
@@ -24,44 +22,39 @@ public struct TransactionRecord: Hashable, Sendable {
     public var purchaseDate: Instant?
     public var originalPurchaseDate: Instant?
     public var expiresDate: Instant?
-    /// The newest expiry, grace period end or renewal date among all periods of the same subscription.
+    /// The latest expiry, grace period end or renewal date of all periods of the subscription.
     public var subscriptionExpiresDate: Instant?
-    /// Apple's newest word on the status of the subscription, told with any of its periods; nil while nobody has asked.
+    /// The newest status of the subscription from any of its periods; nil: Apple was never asked.
     public var subscriptionStatus: SubscriptionState?
-    /// When Apple said so, which tells the newest among the periods.
+    /// Apple's date of `subscriptionStatus`. The newest period decides.
     public var subscriptionStatusDate: Instant?
-    /// When the subscription renews next, as told last.
     public var renewalDate: Instant?
-    /// The revocation in force.
+    /// The revocation in force; nil: none, or withdrawn.
     public var revocation: Revocation?
-    /// When Apple last said if it was revoked; nil: never, through no channel that could. verifyReceipt cannot for consumables,
-    /// and its silence is no "no", however much it tells later of other things.
+    /// Apple's last date of a statement about revocation; nil: no channel that can state it did.
+    /// verifyReceipt cannot state it for consumables, so its silence does not mean "not revoked".
     public var revocationToldDate: Instant?
-    /// When Apple first said that an earlier revocation is gone; nil when none was, or when one is in force. Beside a
-    /// revocation: Apple said so after the as-of only.
+    /// Apple's first date of a statement that an earlier revocation was withdrawn; nil: none.
+    /// Beside a revocation in force, the withdrawal is later than the as-of.
     public var revocationWithdrawnDate: Instant?
     public var priceMilliunits: Int64?
     public var currency: String?
-    /// `.silent`: no channel that was asked could carry it.
     public var appAccountToken: Statement<String?>
     public var ownership: Ownership?
-    /// Apple's own word: true for `RENEWAL`, false for `PURCHASE`; nil while nobody has told it.
     public var isRenewal: Bool?
     public var hasOffer: Bool?
     public var isUpgraded: Bool?
-    /// The customer's newest request for a refund.
     public var refundRequest: RefundRequest?
     public var details = TransactionDetails()
-    /// Facts that cannot both be true: another product or app under the same id.
+    /// True if evidence states two products or two apps for this ID.
     public var isContradictory: Bool
-    /// The channel and time of the newest fact.
     public var channel: EvidenceChannel
     public var signedDate: Instant
-    /// When Apple first said anything about it, as far as is known: renewals are signed ahead of their purchase date.
+    /// Apple's earliest date of evidence. Renewals are signed before their purchase date.
     public var firstSignedDate: Instant?
-    /// As-of of the run that last asked.
+    /// The as-of of the last run that asked Apple about it.
     public var checkedAt: Instant?
-    /// Further transaction IDs of the same purchase, sorted.
+    /// The other transaction IDs of the same purchase, sorted.
     public var otherIds: [Identifier] = []
 
     public init(environment: AppleEnvironment, transactionId: Identifier, productId: Identifier) {
@@ -85,7 +78,7 @@ public struct TransactionRecord: Hashable, Sendable {
     box.contents[keyPath: field]
   }
 
-  /// Whoever changes many fields makes `Contents` first: each change here moves all of them.
+  /// Callers that change many fields edit `Contents` first, because each change here copies all fields.
   @inlinable public subscript<Value>(dynamicMember field: WritableKeyPath<Contents, Value>) -> Value {
     get { box.contents[keyPath: field] }
     set {
@@ -101,18 +94,10 @@ public struct TransactionRecord: Hashable, Sendable {
 
   public func hash(into hasher: inout Hasher) { hasher.combine(box.contents) }
 
-  /// Folds every fact about one transaction. The order in which they arrived plays no part.
-  ///
-  /// Each field is what the newest fact that speaks about it says: an older fact never undoes a newer one, and silence
-  /// never undoes anything. What receipts only guess at fills gaps of what Apple signed.
-  ///
-  /// A refund or a withdrawal with a hidden date has not happened yet. A refund whose withdrawal is hidden stands, beside the
-  /// date of the withdrawal: Apple may have withdrawn it before that.
-  ///
-  /// - Parameters:
-  ///   - facts: facts about one environment and transaction id.
-  ///   - isHidden: whether a date is later than the as-of. All later words on refunds are hidden from an audit of the past.
-  /// - Returns: nil for no facts.
+  /// Folds the evidence about one transaction. The order of arrival has no effect.
+  /// Each field has the value of the newest fact that states it. Receipts only fill gaps in signed data. Refunds and
+  /// withdrawals with a hidden date, after the as-of, have not happened. A refund with a hidden withdrawal stays, with
+  /// that date, because Apple may have withdrawn it before the as-of.
   public static func folding(
     _ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool = { _ in false }
   ) -> TransactionRecord? {
@@ -125,12 +110,8 @@ public struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
-  /// The record as it was before a hidden refund or withdrawal.
-  ///
-  /// All other fields stay as they are, because evidence may be gone (`evidence.retention`). A withdrawal without evidence
-  /// stays as well.
-  ///
-  /// - Parameter facts: the evidence about the transaction.
+  /// Returns the record before a hidden refund or withdrawal, from all its evidence.
+  /// Other fields stay, and a withdrawal without evidence, because evidence may be deleted (`evidence.retention`).
   public func beforeHiddenRefunds(_ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> TransactionRecord {
     var (contents, folded) = (box.contents, box.contents)
     (folded.revocation, folded.revocationWithdrawnDate, folded.isUpgraded) = (nil, nil, nil)
@@ -144,11 +125,8 @@ public struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
-  /// Folds facts onto what was folded of all earlier ones, which need not be read again.
-  ///
-  /// - Parameter facts: facts about the same environment and transaction id.
-  /// - Returns: nil where the record does not say enough for it: a fact is not newer than all that it was folded from, a
-  ///   revocation was told before, and by whom decides what silence means, or whether what it knows was signed decides.
+  /// Adds newer facts without reading the older ones again; nil: all facts must be folded again.
+  /// Reasons: a fact is not newer, a receipt states another purchase, or silence may undo an earlier revocation.
   public func adding(_ facts: [TransactionFact]) -> TransactionRecord? {
     guard self.revocation == nil, self.revocationWithdrawnDate == nil,
       facts.allSatisfy({ $0.signedDate > self.signedDate })
@@ -165,60 +143,56 @@ public struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
-  /// Apple's order of saying it; ties are broken by channel and content, so that the fold is a function of the set.
+  /// Ties are broken by channel and content, so that the fold depends on the set of facts alone.
   private static func isToldBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
     if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }
     if left.channel.weight != right.channel.weight { return left.channel.weight < right.channel.weight }
     return left.tieBreakers.lexicographicallyPrecedes(right.tieBreakers)
   }
 
-  /// Live: an authentic production purchase that Apple has not revoked in full.
+  /// True for a production transaction that Apple has not revoked in full.
   public var isLive: Bool { self.environment == .production && !isReversed }
 
-  /// Whether Apple has taken it back in full.
   public var isReversed: Bool { self.revocation?.isFull ?? false }
 
-  /// Whether Apple has ever said if it was revoked.
+  /// True if a source has stated whether it was revoked.
   public var tellsRevocation: Bool { self.revocationToldDate != nil }
 
-  /// Whether Apple has said no earlier than that if it was revoked; nil: at any time.
+  /// True if Apple has stated since `date` whether it was revoked; nil: at any time.
   public func couldTellOfRefund(since date: Instant?) -> Bool {
     guard let told = self.revocationToldDate else { return false }
     return date.map { told >= $0 } ?? true
   }
 
-  /// Whether nobody knows if a refund stood at the as-of: Apple told of it before, and after the as-of that it is gone.
+  /// True if Apple withdrew the refund after the as-of, so that its state at the as-of is unknown.
   public var isRefundDoubtful: Bool { self.revocation != nil && self.revocationWithdrawnDate != nil }
 
-  /// Whether only receipts tell of the refund in force, which have no place for how much of it was given back.
+  /// True if only receipts state the refund in force. They have no field for the refunded share.
   public var isRefundShareUntold: Bool {
     guard let refund = self.revocation, !refund.tellsShare else { return false }
     return switch self.channel {
     case .verifyReceipt: true
-    // A signed transaction tells the token even where there is none.
+    // A signed transaction states the token, even its absence.
     case .offline: self.appAccountToken == .silent
     case .serverApi, .notification: false
     }
   }
 
-  /// Whether somebody could tell if it was refunded, and of a refund how much was given back.
+  /// True if a source has stated whether it was refunded, and how much of it.
   public var tellsRefund: Bool { self.tellsRevocation && !isRefundShareUntold }
 
-  /// Whether access came without a purchase by this user.
   public var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
 
-  /// Whether it has an id of its own beside that of the purchase that it goes back to.
   private var hasOtherOriginal: Bool {
     self.originalTransactionId.map { $0 != self.transactionId } ?? false
   }
 
-  /// Whether it is a later period of a subscription: Apple's word, or else two ids and an expiry. What the dates of its
-  /// first purchase say plays no part, because Apple's receipts often date that one later.
+  /// True for a later period of a subscription: Apple's reason, or else two IDs and an expiry.
+  /// The original purchase date is not used, because receipts often date it later.
   public var isLaterPeriod: Bool { self.isRenewal ?? (hasOtherOriginal && self.expiresDate != nil) }
 
-  /// Whether it gives again what an earlier purchase paid for: no money moved for it.
-  ///
-  /// Apple states `PURCHASE` as the reason of restores of non-consumables, too, so the reason decides nothing.
+  /// True if it restores an earlier purchase: no money moved.
+  /// Apple states the reason `PURCHASE` for restores of non-consumables, too, so that reason decides nothing.
   public var isRestore: Bool {
     guard self.isRenewal != true, self.expiresDate == nil else { return false }
     if hasOtherOriginal { return true }
@@ -228,7 +202,6 @@ public struct TransactionRecord: Hashable, Sendable {
     return first < purchased
   }
 
-  /// The same transaction as a purchase of its own, where it looks like a restore.
   func asPurchase(on date: Instant) -> TransactionRecord {
     var contents = box.contents
     contents.originalTransactionId = contents.transactionId
@@ -236,21 +209,17 @@ public struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
-  /// All fields.
   var contents: Contents { box.contents }
 
-  /// Whether the sale that it restores has another id.
   public var restoresOther: Bool { isRestore && hasOtherOriginal }
 
-  /// When money moved: the purchase date, or of a restore that of the purchase that it restores.
+  /// When money moved: the purchase date, or for a restore that of the original purchase.
   public var saleDate: Instant? { isRestore ? self.originalPurchaseDate ?? self.purchaseDate : self.purchaseDate }
 
-  /// Of the App Store that sold it; nil when Apple has not said.
   public var country: Country? { Country(storefront: self.details.storefront) }
 }
 
 extension TransactionRecord.Contents {
-  /// Takes facts, the newest last.
   @discardableResult
   fileprivate mutating func take(_ ordered: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> RefundHistory {
     var refunds = RefundHistory(
@@ -261,13 +230,12 @@ extension TransactionRecord.Contents {
     }
     (revocation, revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
     refundRequest = refunds.request
-    // Receipts date a restore by themselves and cannot tell every offer: of what Apple has signed they fill gaps alone.
+    // Unsigned facts come first because receipts date a restore themselves and cannot state every offer.
     for fact in ordered where !fact.isSigned { takePurchase(fact) }
     for fact in ordered where fact.isSigned { takePurchase(fact) }
     return refunds
   }
 
-  /// When and as what it was bought.
   private mutating func takePurchase(_ fact: TransactionFact) {
     purchaseDate = fact.purchaseDate ?? purchaseDate
     originalPurchaseDate = fact.originalPurchaseDate ?? originalPurchaseDate
@@ -275,7 +243,6 @@ extension TransactionRecord.Contents {
     hasOffer = fact.toldOffer ?? hasOffer
   }
 
-  /// Whether a receipt says nothing else of when and as what it was bought than is known, whoever told that.
   fileprivate func isBought(asGuessedBy fact: TransactionFact) -> Bool {
     func isSame<Value: Equatable>(_ known: Value?, _ told: Value?) -> Bool {
       known == nil || told == nil || known == told
@@ -291,7 +258,7 @@ extension TransactionRecord.Contents {
       bundleId = bundle
     }
     originalTransactionId = fact.originalTransactionId.map { Identifier($0) } ?? originalTransactionId
-    // Receipts write 0 where there is none.
+    // Receipts write 0 for no ID.
     webOrderLineItemId = fact.webOrderLineItemId.flatMap { $0 == "0" ? nil : Identifier($0) } ?? webOrderLineItemId
     productType = fact.productType ?? productType
     quantity = fact.quantity ?? quantity
@@ -317,19 +284,14 @@ extension TransactionRecord.Contents {
   }
 }
 
-/// The refund of one transaction, folded from the words of all channels on refunds.
 private struct RefundHistory {
-  /// The refund in force.
   private(set) var revocation: Revocation?
-  /// The first word that the refund is gone.
   private(set) var withdrawnDate: Instant?
-  /// The refund in force after all facts, hidden ones included. Facts about refunds complete it or withdraw it.
+  /// The newest refund, hidden ones included. Later facts complete it or withdraw it.
   private var newest: Revocation?
-  /// The channel of the newest refund.
   private var channel: EvidenceChannel?
-  /// Whether a hidden refund has come after the one in force. Later withdrawals are of the hidden one.
+  /// True if a hidden refund followed the one in force. Later withdrawals concern the hidden one.
   private(set) var isReplaced = false
-  /// The newest request for a refund that is not hidden.
   private(set) var request: RefundRequest?
 
   init(revocation: Revocation?, withdrawnDate: Instant?, request: RefundRequest?) {
@@ -337,16 +299,15 @@ private struct RefundHistory {
     self.request = request
   }
 
-  /// Takes a fact that is newer than all facts before.
   mutating func take(_ fact: TransactionFact, isUpgraded: Bool, hiding isHidden: (Instant) -> Bool) {
     if let notice = fact.refundRequest, !isHidden(fact.signedDate) {
       request = RefundRequest.after(request, notice, at: fact.signedDate)
     }
-    // verifyReceipt takes back by silence only a refund that verifyReceipt has shown.
+    // The silence of verifyReceipt withdraws only a refund that verifyReceipt has shown.
     let showsGone = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {
     case .says(.some(let told)):
-      // Channels date one refund differently: the same refund keeps its first date, and is not hidden by a later one.
+      // Channels date one refund differently: it keeps its first date, so that a later date does not hide it.
       let refund =
         fact.isSigned ? told.completed(by: newest) : told.ended(byUpgrade: isUpgraded).yielding(to: newest)
       newest = refund
@@ -356,12 +317,12 @@ private struct RefundHistory {
       }
       (revocation, withdrawnDate, channel, isReplaced) = (refund, nil, fact.channel, false)
     case .says(.none):
-      // verifyReceipt shows no partial refund that another channel has told.
+      // verifyReceipt does not show a partial refund of another channel.
       if fact.isSigned || showsGone || newest?.isFull ?? true {
         withdraw(at: fact.signedDate, told: channel != nil || fact.reversesRefund, isHidden)
       }
     case .silent:
-      // verifyReceipt never shows refunds of consumables, and old receipts have no place for any.
+      // verifyReceipt never shows refunds of consumables, and old receipts have no field for refunds.
       if showsGone, !fact.hasNoPlaceForRefunds { withdraw(at: fact.signedDate, told: true, isHidden) }
     }
   }
@@ -378,7 +339,7 @@ private struct RefundHistory {
 }
 
 extension EvidenceChannel {
-  /// Among facts of the same instant the one with more to say is taken last.
+  /// Of facts of one instant, the channel with more fields comes last.
   fileprivate var weight: Int {
     switch self {
     case .verifyReceipt: 0
@@ -390,16 +351,14 @@ extension EvidenceChannel {
 }
 
 extension TransactionRecord {
-  /// Apple's recorded customer price; nil where it is unknown or no whole number of minor units.
+  /// Apple's customer price; nil: unknown, or no whole number of minor units.
   public var price: Money? {
     guard let milliunits = self.priceMilliunits, let code = self.currency, let currency = Currency(code: code)
     else { return nil }
     return Money(milliunits: milliunits, currency: currency)
   }
 
-  /// What is left of what was paid for it after Apple's refund; nil where nobody knows how much that was.
-  ///
-  /// - Parameter paid: what it cost.
+  /// The amount that remains after a refund; nil: the refunded share is unknown.
   func left(of paid: Money) -> Money? {
     guard let revocation = self.revocation else { return paid }
     if revocation.isFull { return Money(minorUnits: 0, currency: paid.currency) }

@@ -1,10 +1,6 @@
-/// Findings about things that no order stands behind: payments, deliveries and receipts on their own.
+/// Findings about payments, deliveries and receipts without an order.
 public enum Unowned {
-  /// What a transaction that no order claims means: a lost payment, a free
-  /// redemption, a renewal that no order books, or nothing; nothing yet, as
-  /// long as its order may be written.
-  ///
-  /// - Parameter userId: who sent the receipt that brought it, where that is known.
+  /// The finding on a transaction that no order claims; nil: none, or its order may still be written.
   public static func finding(
     on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
   ) -> Finding? {
@@ -47,8 +43,7 @@ public enum Unowned {
     return finding
   }
 
-  /// A delivery whose order does not exist, or that names none; nothing yet, as long as the order that it names may be
-  /// written.
+  /// The finding on a delivery without an existing order; nil: its order may still be written.
   public static func finding(on delivery: Delivery, rules: Rules) -> Finding? {
     if delivery.defect == nil, delivery.orderId != nil, rules.mayAwaitOrder(since: delivery.deliveredAt) { return nil }
     let reason: Reason =
@@ -69,7 +64,7 @@ public enum Unowned {
     return finding
   }
 
-  /// What a receipt without an order shows by itself; of one whose order may still be written the order is told.
+  /// Returns the findings on a receipt without an existing order. It may still be written.
   public static func findings(on receipt: Receipt, rules: Rules) -> [Finding] {
     var found: [Finding] = []
     func add(_ kind: FindingKind, _ reason: Reason) {
@@ -91,10 +86,10 @@ public enum Unowned {
     if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
       add(.signatureInvalid, .unsigned(receipt))
     }
-    // As of an order since it came, whatever runs have asked about it.
+    // The age counts from the receipt, as for an order, whichever runs have asked.
     let age = rules.asOf - receipt.receivedAt
     if receipt.state.isUnanswered, age > rules.stuckAfter {
-      // A reason that proves something has no place where nobody knows.
+      // A reason that proves something does not fit an unanswered proof.
       let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
       add(
         .stuckUnconfirmed, .unconfirmed(for: age, attempts: Int64(receipt.state.attempts), reason.explanation))

@@ -1,13 +1,10 @@
-/// A kind of finding, or refunds, on a much larger share of the period's orders than in the nights before.
-///
-/// It holds no night, and is reported beside it.
+/// A kind of finding, or refunds, with a much larger share of orders than in earlier nights.
+/// It is reported and does not hold the night.
 public struct UnusualShare: Hashable, Sendable {
-  /// What there is more of.
   public enum Subject: Hashable, Sendable {
     case kind(FindingKind)
     case refunds
 
-    /// The code in the database and in metrics.
     public var code: String {
       switch self {
       case .kind(let kind): kind.rawValue
@@ -18,12 +15,10 @@ public struct UnusualShare: Hashable, Sendable {
     public static let all = FindingKind.allCases.map { Subject.kind($0) } + [.refunds]
   }
 
-  /// The nights before, added up.
   public struct Precedent: Hashable, Sendable {
     public var nights: Int
-    /// Orders of their periods.
     public var orders: Int
-    /// Orders that had a finding of a kind, and refunds, by ``Subject/code``.
+    /// Orders with a finding of a kind, and refunds, by ``Subject/code``.
     public var counts: [String: Int]
 
     public init(nights: Int, orders: Int, counts: [String: Int]) {
@@ -34,17 +29,15 @@ public struct UnusualShare: Hashable, Sendable {
   }
 
   public var subject: Subject
-  /// Orders of the period that have it; of refunds their number.
+  /// Orders of the period with the finding, or the number of refunds.
   public var count: Int
-  /// Orders of the period.
   public var orders: Int
-  /// The same in the nights before.
   public var countBefore: Int
   public var ordersBefore: Int
   public var nights: Int
 
-  /// Everything unusual: on more than a tenth of the orders, on five at least, and on three times the share of the nights
-  /// before, of which there are two at least.
+  /// Returns subjects with over a tenth of the orders, at least five, and three times the earlier share.
+  /// At least two earlier nights are needed.
   public static func all(_ totals: Totals, since precedent: Precedent) -> [UnusualShare] {
     guard precedent.nights >= 2, precedent.orders > 0 else { return [] }
     return Subject.all.compactMap { subject in

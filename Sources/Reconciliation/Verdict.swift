@@ -1,4 +1,4 @@
-/// Why an order is called what it is called; the words of the column `payment_reason`.
+/// The reason of a verdict; raw values as in the column `payment_reason`.
 public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   // Proofs of `unpaid`.
   case signatureInvalid = "signature_invalid"
@@ -31,7 +31,7 @@ public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   case unreadable
   case certificateExpired = "certificate_expired"
 
-  /// Whether this reason proves that no payment of this order exists. Everything else is silence, and silence is not a no.
+  /// True if the reason proves that the order has no payment. All other reasons prove nothing.
   public var provesUnpaid: Bool {
     switch self {
     case .signatureInvalid, .malformed, .wrongBundle, .productMismatch, .restored, .duplicate, .sandbox, .xcode,
@@ -44,19 +44,16 @@ public enum PaymentReason: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// The verdict on payment: three-valued truth, with `reversed` for a payment that Apple took back in full.
-///
-/// Indirect, because judgements are handed from rule to rule: a transaction is large to copy.
+/// The verdict on an order's payment.
+/// Indirect, because a transaction is large to copy from rule to rule.
 public indirect enum Verdict: Hashable, Sendable {
   case paid(TransactionRecord)
-  /// Paid, because nothing was to be paid.
   case nothingToPay
   case reversed(TransactionRecord)
-  /// Proven unpaid. The transaction is the one that proves it, where there is one.
+  /// Proven unpaid, by the transaction if there is one.
   case unpaid(PaymentReason, TransactionRecord?)
   case unconfirmed(PaymentReason)
 
-  /// The word of the column `payment`.
   public var name: String {
     switch self {
     case .paid, .nothingToPay: "paid"
@@ -66,7 +63,7 @@ public indirect enum Verdict: Hashable, Sendable {
     }
   }
 
-  /// The word of the column `payment_reason`; nil for `reversed` and for what a purchase pays.
+  /// The word of the column `payment_reason`; nil: reversed, or paid by a purchase.
   public var reason: PaymentReason? {
     switch self {
     case .paid, .reversed: nil
@@ -76,7 +73,6 @@ public indirect enum Verdict: Hashable, Sendable {
     }
   }
 
-  /// The transaction that the verdict rests on.
   public var transaction: TransactionRecord? {
     switch self {
     case .paid(let transaction), .reversed(let transaction): transaction
@@ -86,7 +82,7 @@ public indirect enum Verdict: Hashable, Sendable {
   }
 }
 
-/// The one bucket that an order ends in. Every order read is in exactly one.
+/// The one bucket of an order.
 public enum Disposition: String, Hashable, CaseIterable, Sendable {
   case settled
   case paidNotDelivered = "paid_not_delivered"
@@ -100,16 +96,14 @@ public enum Disposition: String, Hashable, CaseIterable, Sendable {
   case sandbox
   case badRow = "bad_row"
 
-  /// Those that money totals contain, in the order of the report's columns.
+  /// Dispositions in money totals, in the sequence of the report's columns.
   public static let inMoneyTotals: [Disposition] = [
     .settled, .paidNotDelivered, .deliveredNotPaid, .partlyDelivered, .refunded, .refundedStillDelivered, .inFlight,
     .unconfirmed, .void,
   ]
 
-  // Left to the compiler, the word would be hashed.
   public func hash(into hasher: inout Hasher) { hasher.combine(index) }
 
-  /// Its place in a table indexed by disposition.
   public var index: Int {
     switch self {
     case .settled: 0
@@ -127,13 +121,13 @@ public enum Disposition: String, Hashable, CaseIterable, Sendable {
   }
 }
 
-/// How much of an order the user holds.
+/// The share of an order that the user holds.
 public enum Goods: Hashable, Sendable {
   case inFull, partly, none
 }
 
 extension PaymentReason {
-  /// The reason in plain words, as a clause.
+  /// The reason as a clause.
   public var explanation: String {
     switch self {
     case .signatureInvalid: "its proof does not carry Apple's signature"

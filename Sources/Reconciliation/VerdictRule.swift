@@ -1,4 +1,4 @@
-/// The rules of the verdict on payment, in the order in which they are considered. The first that holds decides.
+/// The rules of the verdict, in sequence. The first rule that applies decides.
 public enum VerdictRule: String, CaseIterable, Sendable {
   case ownsTransaction = "owns_transaction"
   case claimRefuted = "claim_refuted"
@@ -11,7 +11,6 @@ public enum VerdictRule: String, CaseIterable, Sendable {
   case proofsFalse = "proofs_false"
   case nothingToGoBy = "nothing_to_go_by"
 
-  /// What the rule asks, for people.
   public var question: String {
     switch self {
     case .ownsTransaction: "Does the order own a transaction that Apple signed?"
@@ -27,13 +26,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
   }
 
-  /// The verdict, if this rule holds.
   public func verdict(_ facts: OrderFacts, rules: Rules) -> Verdict? {
     var because = Because(isWanted: false)
     return verdict(facts, rules, &because)
   }
 
-  /// The verdict, if this rule holds, and why it holds or does not.
   func verdict(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     switch self {
     case .ownsTransaction: ownsTransaction(facts, rules, &because)
@@ -62,7 +59,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           .unconfirmed(.awaitingEvidence),
           "It owns \(id), which a receipt calls refunded; how much of it was, Apple's answer will tell.")
       }
-      // A live payment outweighs one that was taken back.
+      // A live payment precedes a revoked one.
       if transaction.isReversed, facts.awaitsPayment {
         return because.noting(
           nil,
@@ -78,13 +75,13 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           ? "It owns \(id), a genuine purchase that Apple has not refunded as far as it told."
           : "It owns \(id), a genuine purchase of which Apple has refunded a part only.")
     case .sandbox:
-      // A production payment may still come to light; until then the sandbox proves nothing.
+      // A production payment may still be found. Until then the sandbox proves nothing.
       let mayBePaid = facts.hasOpenProofs || facts.isNameOpen || facts.claims.lost.contains { !$0.isFinal }
       if mayBePaid {
         return because.noting(
           nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
       }
-      // A test purchase pays nobody, whoever gets it; of whom nothing else is said when another gets it, nothing is said yet.
+      // A test purchase pays no order. Final ownership matters only for test users and after rejected proofs.
       let isSaidAnyway = facts.worth == .notFalse && !rules.testUsers.contains(facts.order.userId)
       return isSaidAnyway || facts.isOwnershipFinal(rules)
         ? because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
@@ -130,12 +127,12 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "No other order owns a transaction that it claims.")
     }
     let whose = "\(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId)"
-    // With a proof unanswered nobody knows every transaction that the order could claim; that rule says why.
+    // An unanswered proof may contain further transactions; `proofsOpen` gives the reason.
     if facts.hasOpenProofs {
       return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
     }
     if facts.awaitsAnswer { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
-    // A proof that is read one day may bring a purchase of its own.
+    // An unreadable proof may contain a purchase of its own.
     if facts.order.transactionId != nil, facts.soundReceipts.contains(where: \.state.isUnreadable) {
       return because.noting(.unconfirmed(.unreadable), "\(whose), but a proof of its own cannot be read.")
     }
@@ -194,8 +191,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether the order had outlived the grace when Apple said that it does not know the transaction. Time that passes
-  /// without another answer proves nothing.
+  /// True if the order was older than the grace when Apple answered. Later silence proves nothing.
   private func isTooOldToBeUnknown(_ facts: OrderFacts, _ proof: ProofState, _ rules: Rules) -> Bool {
     min(proof.answeredAt ?? rules.asOf, rules.asOf) - facts.order.createdAt > rules.notFoundGrace
   }
@@ -210,7 +206,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       case .verified, .rejected: nil
       }
     }
-    // Several open proofs: the reason that says most about what to do next.
+    // Of several open proofs, the reason that is most useful for the next step.
     let telling: [PaymentReason] = [
       .contradiction, .systemic, .accountGone, .noRoots, .certificateExpired, .appleError, .rateLimited, .unreachable,
       .neverChecked,
@@ -221,11 +217,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     return because.noting(.unconfirmed(reason), "A receipt is open: \(reason.explanation).")
   }
 
-  /// A reason that proves something has no place in `unconfirmed`.
+  /// A reason that proves something is not allowed in `unconfirmed`.
   private func asSilence(_ reason: PaymentReason) -> PaymentReason? { reason.provesUnpaid ? nil : reason }
 
   private func broughtOthers(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
-    // What is signed speaks before Apple answers; what could still bring a payment has to speak first.
+    // Signed data decides before Apple answers, but not while an answer could reveal the payment.
     let isComplete = facts.soundReceipts.allSatisfy {
       !$0.state.mayBringPayment
         && ($0.state.outcome != .notFound || isTooOldToBeUnknown(facts, $0.state, rules))
@@ -250,7 +246,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(.unpaid(.wrongBundle, first), "Every purchase that they bring was made in another app.")
     }
     if brought.allSatisfy({ $0.productId != order.productId }) {
-      // Finished consumables are not in app receipts, so what these list beside them proves nothing.
+      // App receipts lack finished consumables, so that the other products in them prove nothing.
       return facts.isProvenPurchaseByPurchase
         ? because.noting(.unpaid(.productMismatch, first), "Its proof is about another product.")
         : because.noting(nil, "App receipts that list other products only prove nothing: this one may have left them.")
@@ -275,9 +271,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       .unpaid(.familyShared, shared), "What they bring is access through a family member's purchase.")
   }
 
-  /// Whether every proof that may list more than one purchase says itself what those of it that are looked at say. Which
-  /// purchases of a list an order is told depends on who else could own them, and a list of ours without the ordered product
-  /// proves nothing.
+  /// True if every proof that may list several purchases meets the condition itself.
+  /// The order's part of a list depends on its competitors, and a list without the product proves nothing.
   private func listsAgree(_ facts: OrderFacts, _ isSaid: (ProofState) -> Bool) -> Bool {
     facts.soundReceipts.allSatisfy { receipt -> Bool in
       switch receipt.state.outcome {
@@ -298,7 +293,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "No receipt of it is known to be genuine.")
     }
     let wanted = rules.bundleId(of: facts.order)
-    // Of an id that it names a receipt of another app says nothing.
+    // A receipt of another app proves nothing about a stated ID.
     if facts.order.transactionId == nil, !genuine.isEmpty,
       genuine.allSatisfy({ $0.state.bundleId != nil && $0.state.bundleId != wanted }),
       brought.allSatisfy({ $0.bundleId != wanted })
@@ -319,14 +314,14 @@ public enum VerdictRule: String, CaseIterable, Sendable {
 
   private func proofsFalse(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     let unknown = facts.soundReceipts.filter { $0.state.outcome == .notFound }
-    // Of another id than the one inside the proof Apple has said nothing.
+    // Apple was not asked about any ID but the one inside the proof.
     if let named = facts.order.transactionId, !unknown.isEmpty,
       !unknown.contains(where: { $0.state.signedTransactionId == named })
     {
       return because.noting(nil, "Apple does not know the purchase inside its proof, and was not asked about \(named).")
     }
     let isUnread = facts.soundReceipts.contains(where: \.state.isUnreadable)
-    // What such a payload held nobody knows. Where Apple was asked about the id that the order names, other rules have spoken.
+    // The content of an unreadable payload is unknown. Other rules decide if Apple was asked about the stated ID.
     if isUnread, facts.order.transactionId != nil, unknown.isEmpty, facts.lookup == nil {
       return because.noting(
         .unconfirmed(.unreadable), "A payload of it cannot be read, and of the id that it names there is no answer.")

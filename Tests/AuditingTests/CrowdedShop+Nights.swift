@@ -71,6 +71,8 @@ extension CrowdedShop {
     if let arrival {
       var chance = SeededGenerator(seed: arrival.seed)
       results.shuffle(using: &chance)
+      // Missing answers last, because their age counts.
+      results = results.filter { $0.outcome != .unanswered } + results.filter { $0.outcome == .unanswered }
     }
     let nights = arrival?.nights ?? 1
     let store = OpenSession(open: connect)

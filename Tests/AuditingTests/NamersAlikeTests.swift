@@ -67,7 +67,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
             record.bundleId = "com.example.game"
             record.purchaseDate = order.createdAt + .minutes(Int64.random(in: -9_000...9_000, using: &random))
             record.originalPurchaseDate = record.purchaseDate
-            record.originalTransactionId = pick([nil, nil, nil, nil, "T"])
+            record.originalTransactionId = pick([nil, nil, nil, nil, Identifier("restored-\(number)-\(proof)")])
             if pick([true] + Array(repeating: false, count: 7)) { record.expiresDate = asOf }
             if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
             own[order.orderId, default: []].append(record)

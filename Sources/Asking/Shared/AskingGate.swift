@@ -2,26 +2,21 @@ import AppStore
 import Reconciliation
 import Synchronization
 
-/// Who may still be asked: a circuit breaker for each app and side, and what has ended an app's re-check for good.
-///
-/// One app's outage, or its refused key, stops that app only. While an app is silent it is tried again at growing
-/// intervals; only the night's end gives it up.
+/// Decides which apps may be asked: a circuit breaker per app and side, and faults that end an app. An outage or a
+/// refused key stops its app only. A silent app is probed at growing intervals until the night ends.
 package final class AskingGate: Sendable {
-  /// One app on one side.
   struct Lane: Hashable, Sendable {
     var app: String
     var side: AppleHost
   }
 
-  /// What a lane is like.
   struct Condition {
-    /// How many questions Apple has answered on it tonight.
+    /// The number of questions that Apple has answered on the lane tonight.
     var answered: Int
-    /// For how long Apple has answered nobody; nil while it answers.
+    /// How long Apple has answered no question; nil while it answers.
     var silentFor: Duration?
   }
 
-  /// The right to put one question on a lane.
   struct Permit: Sendable {
     var lane: Lane
     fileprivate var permit: CircuitBreaker.Permit
@@ -30,11 +25,10 @@ package final class AskingGate: Sendable {
   enum Admission: Sendable {
     case granted(Permit)
     case refused(wait: Duration)
-    /// Nobody asks on this lane any more.
     case over
   }
 
-  /// What is on trial: a credential of an app, or with nil the requests about it.
+  /// A credential that may be refused; nil stands for the requests about the app.
   private struct Accused: Hashable {
     var app: String
     var credential: AppleFault.Credential?
@@ -52,13 +46,11 @@ package final class AskingGate: Sendable {
   private let clock: RateGate.Clock
   private let state = Mutex(State())
 
-  /// - Parameter apps: the names of all apps.
   package init(apps: [String], clock: RateGate.Clock = .continuous) {
     self.apps = apps
     self.clock = clock
   }
 
-  /// Asks for the right to put a question.
   func admit(_ lane: Lane) -> Admission {
     let now = clock.uptime()
     return state.withLock { state in
@@ -70,7 +62,7 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// Whether a question may still be put with that right: nobody has put an end to it, and the lane has not changed since.
+  /// True if a question may still be asked: the app has no fault, and the lane's breaker has not changed.
   func stands(_ permit: Permit) -> Bool {
     state.withLock { state in
       state.faults[permit.lane.app] == nil
@@ -85,28 +77,21 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// How many questions need not wait on a lane now.
   func places(on lane: Lane) -> Int {
     let now = clock.uptime()
     return state.withLock { $0.breakers[lane]?.places(now: now) ?? .max }
   }
 
-  /// Whether nobody asks about an app any more.
   func isOver(for app: String) -> Bool { state.withLock { $0.faults[app] != nil } }
 
-  /// Takes in what came of a question that was not put, or that nobody waited for any more.
   func abandon(_ permit: Permit) { _ = record(.abandoned, permit) }
 
-  /// Apple has accepted a credential of the app, or with nil a request about it.
+  /// Records that Apple accepted a credential of the app, or a request about it (nil).
   package func accept(_ credential: AppleFault.Credential?, of app: String) {
     state.withLock { $0.trials[Accused(app: app, credential: credential), default: CredentialTrial()].accept() }
   }
 
-  /// Takes in that a question was refused with its credential.
-  ///
-  /// - Parameters:
-  ///   - id: what was asked about.
-  ///   - isSecondTime: whether it was refused before, and asked again with a fresh token.
+  /// Records a refused credential. `isSecondTime` is true after a retry with a new token.
   package func refuse(
     _ fault: AppleFault, app: String, id: String, isSecondTime: Bool
   ) -> CredentialTrial<AppleFault.Kind>.Step {
@@ -134,10 +119,10 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// Faults of ours by app, with the remedy.
+  /// Configuration faults by app, with the remedy.
   package var faults: [String: String] { state.withLock { $0.faults } }
 
-  /// Why every app's asking has ended; nil as long as one may still be asked.
+  /// Why no app may be asked any more; nil while one may.
   var end: String? {
     state.withLock { state in
       !apps.isEmpty && apps.allSatisfy { state.faults[$0] != nil }
@@ -145,7 +130,6 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// The apps that Apple does not answer about now.
   var silent: [String] {
     state.withLock { state in
       apps.filter { app in AppleHost.allCases.contains { state.silentSince[Lane(app: app, side: $0)] != nil } }.sorted()

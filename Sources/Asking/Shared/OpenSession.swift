@@ -4,13 +4,12 @@ import Postgres
 import Reconciliation
 import Run
 
-/// A session that is opened again when it was lost, and whose statements are tried again when others were in the way.
-///
-/// Which failures that helps against the table of failures says.
+/// A database session that reopens when it is lost, and retries statements after conflicts. `Failure.remedy` decides
+/// which errors are retried.
 package actor OpenSession {
-  /// How long a database that is gone is waited for.
+  /// How long an unreachable database is waited for.
   package static let patience = Duration.seconds(60)
-  /// How often the same is done in vain while the session lives.
+  /// The attempts of one statement while the session lives.
   private static let tries = 6
   private static let backoff = Backoff(base: .milliseconds(50), cap: .seconds(2))
 
@@ -19,10 +18,7 @@ package actor OpenSession {
   private let isWaiting: @Sendable (any Error) -> Void
   private var current: PostgresSession?
 
-  /// - Parameters:
-  ///   - patience: how long a database that is gone is waited for.
-  ///   - isWaiting: called with the error when the wait for a database begins.
-  ///   - open: connects, and does what every new session needs.
+  /// - Parameter isWaiting: called with the error when the wait for a database begins.
   package init(
     patience: Duration = OpenSession.patience, isWaiting: @escaping @Sendable (any Error) -> Void = { _ in },
     open: @escaping @Sendable () async throws -> PostgresSession
@@ -32,7 +28,6 @@ package actor OpenSession {
     self.isWaiting = isWaiting
   }
 
-  /// As above, with a line of the log when the wait for a database begins.
   package init(logger: Logger?, open: @escaping @Sendable () async throws -> PostgresSession) {
     let seconds = Self.patience.components.seconds
     self.init(
@@ -40,16 +35,13 @@ package actor OpenSession {
       open: open)
   }
 
-  /// Closes the session.
   package func close() async {
     await current?.close()
     current = nil
   }
 
-  /// Runs `body` on the session, again where that can help.
-  ///
-  /// - Parameter body: gets the session, and whether an attempt before may have been stored although nobody said so.
-  /// - Throws: what `body` throws when trying again does not help, or did not.
+  /// Runs `body` on the session, and again after an error that a retry can mend. `body` gets true if an earlier attempt
+  /// may be stored although no reply came.
   package nonisolated func run<Value: Sendable>(
     _ body: @Sendable (_ session: PostgresSession, _ mayBeStored: Bool) async throws -> Value
   ) async throws -> Value {
@@ -81,13 +73,11 @@ package actor OpenSession {
     }
   }
 
-  /// Runs one statement, as `run`.
   @discardableResult
   package nonisolated func execute(_ sql: String, _ parameters: [PostgresValue] = []) async throws -> PostgresRows {
     try await run { session, _ in try await session.execute(sql, parameters) }
   }
 
-  /// Lends the connection, as `run`.
   @discardableResult
   package nonisolated func withConnection<Value: Sendable>(
     _ body: @Sendable (borrowing BlockingConnection) throws -> Value
@@ -98,7 +88,7 @@ package actor OpenSession {
   private func session() async throws -> PostgresSession {
     if let current { return current }
     let opened = try await open()
-    // Another task may have been faster.
+    // Another task may have opened a session meanwhile.
     if let current {
       await opened.close()
       return current

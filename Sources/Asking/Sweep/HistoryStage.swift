@@ -5,16 +5,12 @@ import Reconciliation
 import Run
 import Synchronization
 
-/// Reads the purchases of whole customers, several customers at a time. Every page is stored when it comes, together with
-/// the revision behind it.
+/// Reads the purchase histories of customers in parallel, and stores each page with its revision.
 package struct HistoryStage: Sendable {
-  /// How many customers of an app are read side by side.
   private static let customersAtATime = 16
-  /// How many pages of one customer are read in one night.
   private static let pagesPerCustomer = 50
-  /// How often a page is asked for.
   private static let tries = 3
-  /// After so many customers in a row without an answer no more are asked about: Apple does not answer.
+  /// After this many customers in a row without an answer, no more are asked about.
   private static let mostSilent = 8
   private static let backoff = Backoff(base: .milliseconds(200), cap: .seconds(2))
 
@@ -29,7 +25,6 @@ package struct HistoryStage: Sendable {
   private let deadline: ContinuousClock.Instant
   private let shared = Shared()
 
-  /// What the tasks of one reading share.
   private final class Shared: Sendable {
     let values = Mutex((summary: SweepSummary(), warned: Set<String>()))
   }
@@ -49,9 +44,7 @@ package struct HistoryStage: Sendable {
     self.deadline = deadline
   }
 
-  /// Reads the histories that are wanted in the night of this as-of and not read yet.
-  ///
-  /// Throws `PostgresError` when pages cannot be stored any more.
+  /// Reads the histories that this night wants and has not read. Throws `PostgresError` if a page cannot be stored.
   package func run() async throws -> SweepSummary {
     try await withTimeLimit({ isOver }, stop: stop) {
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -93,14 +86,13 @@ package struct HistoryStage: Sendable {
         silent = isAnswered ? 0 : silent + 1
         progress.advance()
       }
-      // They are wanted still, which makes the night incomplete.
+      // Unread histories stay wanted, which makes the night incomplete.
       if !left.isEmpty { noteShortfall() }
     }
   }
 
   private func noteShortfall() { shared.values.withLock { $0.summary.isShortOfHistories = true } }
 
-  /// Reads what has changed for one customer. False when Apple does not answer.
   private func read(
     _ customer: CustomerHistories.Customer, of app: SweptApp, in histories: CustomerHistories
   ) async throws -> Bool {
@@ -109,7 +101,7 @@ package struct HistoryStage: Sendable {
     for _ in 1...Self.pagesPerCustomer {
       guard let answer = await page(of: customer, app) else { break }
       let page = CustomerHistories.outcome(of: answer, after: customer.revision)
-      // An earlier page held something that was passed over: this night does not know everything.
+      // A page with an unverifiable purchase leaves the history incomplete, even if later pages are read.
       isDisbelieved = isDisbelieved || answer.refused > 0
       let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
       let hasPassedOver = answer.refused > 0 && answer.revision != customer.revision
@@ -133,7 +125,6 @@ package struct HistoryStage: Sendable {
     return true
   }
 
-  /// The next page, asked for again where Apple is silent for a moment; nil when the time is over.
   private func page(of customer: CustomerHistories.Customer, _ app: SweptApp) async -> HistoryAnswer? {
     var attempt = 0
     while !isOver(for: app), let answer = try? await app.history(customer.transactionId, customer.revision) {

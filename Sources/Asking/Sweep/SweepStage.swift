@@ -6,21 +6,16 @@ import Reconciliation
 import Run
 import Synchronization
 
-/// Sweeps Apple's side of each app: what Apple has notified of since the last sweep. Every page is stored when it comes,
-/// together with the cursor behind it.
+/// Reads each app's notifications since the last sweep, and stores every page with its cursor.
 package struct SweepStage: Sendable {
-  /// What the stage was made for.
   package struct Plan: Sendable {
     package var asOf: Instant
-    /// How far back the first sweep goes.
     package var refundWindow: Span
-    /// How many pages of one type are asked for at a time, at most: Apple takes up to 6 s for each, and 25 a second are what
-    /// it gives by default.
+    /// The most pages of one type under way. Apple takes up to 6 s for a page, and allows 25 a second by default.
     package var pagesUnderWay = 150
-    /// How long a page is asked for at most where others of the app were answered tonight, and only those of its type are
-    /// not. An outage ends with the time for sweeping only.
+    /// How long a missing page is requested while Apple answers about other types of the app. In an outage, only the
+    /// end of the sweep's time ends the requests.
     package var patience = Duration.seconds(600)
-    /// The time of day.
     package var now: @Sendable () -> Instant = { Instant.now }
 
     package init(asOf: Instant, refundWindow: Span) {
@@ -38,26 +33,24 @@ package struct SweepStage: Sendable {
   private let stop: StopSignal
   private let progress: WorkProgress
   private let deadline: ContinuousClock.Instant
-  /// As the plan has it, and no more than a sixth of the time that there is.
+  /// The plan's limit, and at most a sixth of the time left.
   private let patience: Duration
   private let shared = Shared()
 
-  /// What the tasks of one sweep share.
   private final class Shared: Sendable {
     struct Values {
       var summary = SweepSummary()
       var warned: Set<String> = []
-      /// Apps of which a page of notifications came.
       var answered: Set<String> = []
-      /// Types of each app that pages are missing of.
+      /// Types with missing pages, by app.
       var failing: [String: Set<SweptType>] = [:]
-      /// Apps of which nothing is believed that Apple is said to have signed, with the remedy.
+      /// Apps with a page on which no notification verifies, with the remedy.
       var disbelieved: [String: String] = [:]
     }
     let values = Mutex(Values())
   }
 
-  /// A page that does not come holds up one type only, so that nothing but time is lost by waiting longer each time.
+  /// Long waits are safe, because a missing page delays its type only.
   private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
   private static let disbelief = """
     No notification on a page of Apple's history is believed, so nothing is known of refunds. Check bundleId and \
@@ -81,9 +74,7 @@ package struct SweepStage: Sendable {
     patience = min(plan.patience, max((deadline - .now) / 6, .zero))
   }
 
-  /// Runs until everything up to the as-of is known, or the deadline or a signal ends it.
-  ///
-  /// Throws `PostgresError` when pages cannot be stored any more.
+  /// Runs until everything up to the as-of is read, or the deadline or a signal ends it.
   package func run() async throws -> SweepSummary {
     try await withTimeLimit({ isOver }, stop: stop, sweepAll)
     return shared.values.withLock { values in
@@ -124,19 +115,17 @@ package struct SweepStage: Sendable {
 
   // MARK: - Notifications
 
-  /// What came of asking for the next page of a slice; nil when the task was cancelled.
   private typealias Page = (start: Instant, answer: NotificationAnswer?)
 
-  /// Pages are asked for side by side, and taken in one after the other.
   private func sweep(_ stored: SweepCursor, of app: SweptApp, in table: SweepTable) async throws {
     var cursor = stored
     guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return }
     try await store([], cursor, over: stored, in: table)
     var patience = Patience(limit: patience)
     var isAnswered = true
-    // Pages under way together are refused together: each of them is a question of its own.
+    // Pages under way are refused together, but each of them is a question of its own.
     var refused: Set<Instant> = []
-    // Those that are left to the next night: Apple does not answer about them, or wants to be asked when the time is over.
+    // Slices left to the next night: Apple does not answer, or its Retry-After ends after the deadline.
     var left: Set<Instant> = []
     try await withThrowingTaskGroup(of: Page.self) { group in
       var underWay: Set<Instant> = []
@@ -154,12 +143,12 @@ package struct SweepStage: Sendable {
         }
         guard let page = try await group.next() else { break }
         underWay.remove(page.start)
-        // What was abandoned, or asked when all was over, is asked for another time.
+        // An abandoned page, or one requested too late, is requested another time.
         guard isAnswered, let answer = page.answer, cursor.slices.contains(where: { $0.start == page.start }) else {
           continue
         }
         note(answer.trail, of: app)
-        // One is passed over, and the overlap reads it again should it come well signed.
+        // A notification that does not verify is passed over. The overlap of the next sweep reads it again.
         if try await facts.keep(
           answer.disbelieved, of: app.bundleId, cursor.type, isPassedOver: !answer.isDisbelieved)
         {
@@ -200,7 +189,7 @@ package struct SweepStage: Sendable {
           if isWhole { values.failing[app.name]?.remove(type) }
         }
         progress.advance(by: answer.notifications.count)
-        // What a transaction was when Apple sent the notification is a fact; without one there is no id to ask about.
+        // The transaction as Apple sent it is a fact. A notification without one has no ID to ask about.
         let found = answer.notifications.compactMap { try? $0.transaction?.get().fact }
         try await store(found, cursor, over: before, in: table)
         if !isAnswered { group.cancelAll() }
@@ -224,14 +213,12 @@ package struct SweepStage: Sendable {
     }
   }
 
-  /// How long the pages of a type are asked for, and how long to wait before asking again.
   private struct Patience {
-    /// A page that does not come.
     private struct Failing {
       var since: ContinuousClock.Instant
       var attempts = 0
       var silence: Silence
-      /// Before when Apple does not want to be asked again.
+      /// The earliest time of the next request, by Apple's Retry-After.
       var hold: ContinuousClock.Instant
     }
 
@@ -240,12 +227,9 @@ package struct SweepStage: Sendable {
 
     init(limit: Duration) { self.limit = limit }
 
-    /// Why pages do not come; nil when none is missing.
     var silence: Silence? { failing.min { $0.key < $1.key }?.value.silence }
 
-    /// Takes in that a page did not come; true when that has lasted as long as it may.
-    ///
-    /// - Parameter hold: how long Apple does not want to be asked for it again.
+    /// Records a missing page. Returns true once it has been missing for `limit`.
     mutating func isExhausted(by start: Instant, _ silence: Silence, hold: Duration) -> Bool {
       let since = failing[start]?.since ?? .now
       failing[start] = Failing(
@@ -274,7 +258,6 @@ package struct SweepStage: Sendable {
 
   private var isOver: Bool { stop.stopped != nil || ContinuousClock.now >= deadline }
 
-  /// Whether the app is not asked about any more: the night's time is up, or our own configuration was refused.
   private func isOver(for app: SweptApp) -> Bool {
     isOver || Task.isCancelled || gate.faults[app.name] != nil
   }

@@ -2,20 +2,17 @@ import AppStore
 import Reconciliation
 import Run
 
-/// One app whose side at Apple is swept, and how Apple is asked about it. Each question is about one
-/// page, which is stored as soon as it has come.
+/// An app with the requests of its sweep. Each request returns one page, which is stored at once.
 package struct SweptApp: Sendable {
-  /// The section's name in the configuration.
   package var name: String
   package var bundleId: String
-  /// A page of Get Notification History; throws only when the task is cancelled.
+  /// A page of Get Notification History. Throws only if the task is cancelled.
   package var notifications:
     @Sendable (_ query: NotificationQuery, _ paginationToken: String?) async throws(CancellationError)
       -> NotificationAnswer
-  /// A page of Get Transaction History for the customer of a transaction; throws only when the task is cancelled.
+  /// A page of Get Transaction History for a transaction's customer. Throws only if the task is cancelled.
   package var history:
     @Sendable (_ transactionId: String, _ revision: String?) async throws(CancellationError) -> HistoryAnswer
-  /// Makes the next request with a credential made anew.
   package var renewCredential: @Sendable () async -> Void
 
   package init(
@@ -32,7 +29,6 @@ package struct SweptApp: Sendable {
     self.renewCredential = renewCredential
   }
 
-  /// Asks Apple's production side.
   package init(_ app: Settings.App, client: ServerAPIClient) {
     self.init(
       name: app.name, bundleId: app.bundleId,

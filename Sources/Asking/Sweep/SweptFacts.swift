@@ -3,7 +3,7 @@ import AuditStore
 import Postgres
 import Reconciliation
 
-/// Stores what Apple told unasked: facts that no proof of ours brought, and with them how far Apple's side is known.
+/// Stores facts that come with no proof of ours, together with the progress of the reading.
 package struct SweptFacts: Sendable {
   private let session: OpenSession
   private let asOf: Instant
@@ -15,11 +15,11 @@ package struct SweptFacts: Sendable {
     self.runId = runId
   }
 
-  /// A type of notification of an app, or the history of a customer, as `night_audit.answers` names it.
+  /// A type of notification of an app, or the history of a customer, as in `night_audit.answers`.
   package struct Reading: Sendable {
     var kind: String
     var id: String
-    /// The instant up to which it is read from now on; nil when that does not change.
+    /// The instant up to which it is read from now on; nil if that does not change.
     var readUntil: Instant?
 
     static func sweep(of bundleId: String, _ cursor: SweepCursor, after stored: SweepCursor) -> Reading {
@@ -33,9 +33,7 @@ package struct SweptFacts: Sendable {
     }
   }
 
-  /// Stores a page and moves the cursor behind it: both or nothing.
-  ///
-  /// - Returns: how many of the facts were new.
+  /// Stores a page and its cursor in one transaction. Returns the number of new facts.
   @discardableResult
   package func store(
     _ facts: [TransactionFact], of reading: Reading,
@@ -44,7 +42,7 @@ package struct SweptFacts: Sendable {
     let (asOf, runId) = (asOf, runId)
     return try await session.run { session, _ in
       try await session.pipelinedTransaction { connection in
-        // Folding reads what others may be adding: one writer at a time.
+        // One writer at a time, because folding reads rows that other writers may be adding.
         try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
         let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
         try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
@@ -59,7 +57,7 @@ package struct SweptFacts: Sendable {
     }
   }
 
-  /// Records the answer, without which no fact counts and no cursor is believed.
+  /// Records the answer. Only with it do facts count and cursors hold.
   private func record(
     _ reading: Reading, facts: Int, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
@@ -76,10 +74,7 @@ package struct SweptFacts: Sendable {
       ])
   }
 
-  /// Keeps what is not believed, each once.
-  ///
-  /// - Parameter isPassedOver: whether the sweep moves on past them.
-  /// - Returns: whether this run is the first to move on past one of them.
+  /// Stores notifications that do not verify, each once. Returns true if this run is the first to move past one.
   func keep(
     _ disbelieved: [NotificationAnswer.Disbelieved], of bundleId: String, _ type: SweptType, isPassedOver: Bool
   ) async throws -> Bool {
@@ -103,14 +98,10 @@ package struct SweptFacts: Sendable {
     return isPassedOver && new > 0
   }
 
-  /// How often it is looked whether another worker still sweeps.
   private static let lookInterval = Duration.milliseconds(250)
 
-  /// Runs `body` once no other worker sweeps the app; nil, and nothing is done, when that is not waited for any longer.
-  ///
-  /// - Parameters:
-  ///   - isWorthWaiting: asked before each look but the first.
-  ///   - isWaiting: called once when the wait begins.
+  /// Runs `body` while no other worker sweeps the app; nil if that is no longer worth waiting for. `isWorthWaiting` is
+  /// called before each attempt but the first, `isWaiting` once when the wait begins.
   package func withLock<Value: Sendable>(
     bundleId: String, isWorthWaiting: () -> Bool, isWaiting: () -> Void = {}, _ body: () async throws -> Value
   ) async throws -> Value? {
@@ -130,15 +121,15 @@ package struct SweptFacts: Sendable {
     } catch {
       result = .failure(error)
     }
-    // A session that was lost has given its locks back by itself.
+    // A lost session has released its locks.
     _ = try? await session.execute("SELECT pg_advisory_unlock\(lock)", key)
     return try result.get()
   }
 }
 
 extension EvidenceTable {
-  /// Which facts are not recorded yet. Windows overlap, and one notification may be told of many times; but what Apple
-  /// says about a transaction at one instant it says once, so that no second record of notifications is needed.
+  /// The facts that are not stored yet. Windows overlap and notifications repeat, but Apple makes only one statement
+  /// about a transaction at one instant. So no second record of notifications is needed.
   package static func unknown(
     among facts: [TransactionFact], on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [TransactionFact] {

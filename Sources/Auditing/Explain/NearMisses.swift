@@ -31,7 +31,7 @@ enum NearMisses {
       """, [.text(text)])
     for row in similar { found.append("There is an order \(try row.text(0)).") }
     let others = [
-      ("transaction", "orders", SalesRows.statedTransaction),
+      ("transaction", "orders", SalesRows.namedTransaction),
       ("receipt", "receipts", #"o.receipt_id::text COLLATE "C""#),
       ("delivery", "deliveries", #"o.delivery_id::text COLLATE "C""#),
       ("user", "orders", #"o.user_id::text COLLATE "C""#),

@@ -179,7 +179,7 @@ struct Neighbourhood {
       var stating = try shop.copyOut(
         """
         SELECT o.order_id::text FROM \(sales.schema).orders o
-        WHERE \(SalesRows.statedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+        WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
           AND \(try sales.isKnown("o.created_at"))
         """, ids: originals)
       while try stating.advance() { ids.insert(try stating.id(0)) }
@@ -272,7 +272,7 @@ struct Neighbourhood {
     var named = try shop.copyOut(
       """
       SELECT o.order_id::text FROM \(sales.schema).orders o
-      WHERE \(SalesRows.statedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+      WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
         AND \(try sales.isKnown("o.created_at"))
       """, ids: transactionIds)
     while try named.advance() { orders.insert(try named.id(0)) }

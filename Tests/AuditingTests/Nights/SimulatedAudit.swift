@@ -213,6 +213,8 @@ extension RowBytes {
     put(record.firstSignedDate)
     put(record.channel.rawValue)
     put(record.details.storefront)
+    put(record.webOrderLineItemId)
+    put(record.details.commitmentInfo)
     put(record.refundRequest?.date)
     put(record.refundRequest?.declinedDate)
     put(String?.none)

@@ -769,7 +769,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(files) == "80012345_0226_ZZ.txt")
   }
 
-  /// Trials are settled at nothing; Apple shows the original proceeds for restores.
+  /// Free trials are settled at nothing; Apple shows the original proceeds for restores.
   @Test func whatIsFreeOrRestoredIsNoProceeds() async throws {
     let shop = try await Shop()
     let period = try #require(FiscalCalendar.period(named: "2026-12"))
