@@ -13,7 +13,7 @@ struct AnswerSink: Sendable {
   private static let longestBatch = 500
 
   private let channel = AsyncChannel<Item>()
-  private let hurry = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+  private let flushRequests = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   /// Adds an answer. It is stored even if the asking task was cancelled meanwhile.
   func put(_ result: CheckResult) async { await send(.answer(result)) }
@@ -21,7 +21,7 @@ struct AnswerSink: Sendable {
   func flush() async {
     let (stored, mark) = AsyncStream.makeStream(of: Never.self)
     await send(.mark(mark))
-    hurry.continuation.yield()
+    flushRequests.continuation.yield()
     for await _ in stored {}
   }
 
@@ -31,7 +31,8 @@ struct AnswerSink: Sendable {
   func store(with writer: AnswerWriter) async throws {
     defer { channel.finish() }
     let writer = try await writer.inNewRound()
-    let signal = merge(hurry.stream, AsyncTimerSequence(interval: Self.interval, clock: .continuous).map { _ in })
+    let signal = merge(
+      flushRequests.stream, AsyncTimerSequence(interval: Self.interval, clock: .continuous).map { _ in })
     for await items in channel.chunks(ofCount: Self.longestBatch, or: signal) {
       let answers = items.compactMap { if case .answer(let result) = $0 { result } else { nil } }
       if !answers.isEmpty { try await writer.write(answers) }

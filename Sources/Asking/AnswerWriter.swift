@@ -29,7 +29,7 @@ package struct AnswerWriter: Sendable {
   }
 
   private var table: CheckTable { CheckTable(policy: settings.duenessPolicy) }
-  private var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
+  private var needs: PendingLookups { PendingLookups(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
   /// Stores a batch. If Postgres rejects a value, only the answer with that value is parked for a review.
   package func write(_ results: [CheckResult]) async throws {
@@ -83,7 +83,7 @@ package struct AnswerWriter: Sendable {
     let answered = results.filter { $0.outcome != .pending }
     let candidates = answered.compactMap(candidate)
     try EvidenceTable.append(facts, runId: runId, asOf: asOf, on: connection)
-    let lacking = try lackingPurchases(answered, on: connection)
+    let lacking = try receiptsLackingPurchases(answered, on: connection)
     let judged = answered.map { result in
       var (row, count) = row(after: result)
       if lacking.contains(result.subject) { row.history.criticalSince = asOf + RetrySchedule.nightly }
@@ -101,18 +101,18 @@ package struct AnswerWriter: Sendable {
     if answered.isEmpty { return }
     try noteFacts(answered, areAnswers: true, on: connection)
     try table.save(judged.map(\.row), on: connection)
-    try needs.decide(LookupNeeds.open(candidates, unsettled), on: connection)
+    try needs.decide(PendingLookups.open(candidates, unsettled), on: connection)
   }
 
   /// The receipts whose answer lacks purchases of the answer before. It may belong to another receipt, from a cache for
   /// instance, or a client refreshed the receipt after a consumable was finished. A second answer tells which.
-  private func lackingPurchases(
+  private func receiptsLackingPurchases(
     _ results: [CheckResult], on connection: borrowing BlockingConnection
   ) throws -> Set<CheckSubject> {
     let doubtful = results.filter { result in
       let row = result.context.row
       return result.channel == .verifyReceipt && result.outcome == .verified && row.history.outcome == .verified
-        && result.context.isOfAnsweredPayload && Set(result.facts.map(\.transactionId)).count < row.broughtCount
+        && result.context.hasAnsweredPayload && Set(result.facts.map(\.transactionId)).count < row.containedCount
     }
     if doubtful.isEmpty { return [] }
     let rows = try connection.execute(
@@ -141,7 +141,7 @@ package struct AnswerWriter: Sendable {
     var row = result.context.row
     // An undecided refusal of another app counts in no run of this app, so the answer is a first one again.
     if row.isPending, let asked = result.app, asked != row.app { row.held = nil }
-    let earlier = EarlierAnswer(row, isOfAnsweredPayload: result.context.isOfAnsweredPayload)
+    let earlier = EarlierAnswer(row, hasAnsweredPayload: result.context.hasAnsweredPayload)
     row.app = result.app ?? row.app
     let isOffline = result.channel == .offline
     // A missing answer leaves the pending refusal undecided, and does not answer for a new payload.
@@ -160,7 +160,7 @@ package struct AnswerWriter: Sendable {
       return (row, count)
     }
     row.history.note(
-      result.outcome, reason: result.reason, isOffline: isOffline, saidAt: result.answeredAt, asOf: asOf)
+      result.outcome, reason: result.reason, isOffline: isOffline, appleDate: result.answeredAt, asOf: asOf)
     if let refusal {
       row.held = .decided(refusal)
     } else if result.outcome != .review {
@@ -172,11 +172,11 @@ package struct AnswerWriter: Sendable {
     return (row, count)
   }
 
-  private func candidate(_ result: CheckResult) -> LookupNeeds.Candidate? {
+  private func candidate(_ result: CheckResult) -> PendingLookups.Candidate? {
     // The content of a signed list is known, whether or not Apple has answered about each of its transactions.
-    guard result.subject.kind == .receipt, result.outcome != .unanswered || result.broughtCount > 0,
+    guard result.subject.kind == .receipt, result.outcome != .unanswered || result.containedCount > 0,
       let orderId = result.orderId,
-      let named = result.context.namedTransactionId, !named.isEmpty,
+      let named = result.context.statedTransactionId, !named.isEmpty,
       let bundleId = result.context.bundleId ?? (settings.apps.count == 1 ? settings.apps[0].bundleId : nil)
     else { return nil }
     let history = result.context.row.history
@@ -184,7 +184,7 @@ package struct AnswerWriter: Sendable {
     let isSettled =
       result.outcome == .verified && (refusal == nil || refusal == .productMismatch)
       && result.facts.contains { $0.transactionId == named }
-    return LookupNeeds.Candidate(
+    return PendingLookups.Candidate(
       orderId: orderId, bundleId: bundleId, transactionId: named,
       dated: result.context.orderCreatedAt ?? history.dated, isUrgent: history.isUrgent,
       settledBy: isSettled ? result.subject.id : nil)
@@ -245,7 +245,7 @@ package struct AnswerWriter: Sendable {
         .textArray(results.map { $0.kind?.rawValue }), .textArray(results.map(\.channel.rawValue)),
         .textArray(results.map { $0.environment?.rawValue }), .textArray(results.map { $0.bundleId?.storable }),
         .textArray(results.map { $0.signedTransactionId?.storable }),
-        .intArray(results.map { Int64($0.broughtCount) }),
+        .intArray(results.map { Int64($0.containedCount) }),
         .intArray(results.map { $0.appleStatus.flatMap(Int32.init(exactly:)).map(Int64.init) }),
         .bool(areAnswers), .timestampArray(results.map { $0.context.row.attemptWhenRead?.microseconds }),
         .timestamp(asOf.microseconds), .boolArray(results.map(\.isUnproven)),

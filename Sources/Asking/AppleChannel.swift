@@ -16,7 +16,7 @@ package protocol AppleChannel: Sendable {
   ) async throws(CancellationError) -> ChannelAnswer
 
   /// True while requests to a side pause because Apple has said when to come back.
-  func isHeldUp(on side: AppleHost) -> Bool
+  func isRateLimited(on side: AppleHost) -> Bool
 
   /// Makes a new credential for the next question, because the last one was refused.
   func renewCredential() async
@@ -26,16 +26,16 @@ package protocol AppleChannel: Sendable {
 }
 
 package struct Question: Hashable, Sendable {
-  package enum Matter: Hashable, Sendable {
+  package enum QuestionTarget: Hashable, Sendable {
     /// A receipt, by its payload. Never logged.
     case receipt(payload: String)
     case transaction(id: String)
   }
 
-  package var matter: Matter
+  package var matter: QuestionTarget
   package var first: AppleHost
 
-  package init(_ matter: Matter, first: AppleHost) {
+  package init(_ matter: QuestionTarget, first: AppleHost) {
     self.matter = matter
     self.first = first
   }
@@ -74,7 +74,7 @@ package struct ChannelAnswer: Hashable, Sendable {
   package var asked: [AppleHost] = []
   package var warnings: [String] = []
   /// When Apple made the statement, if before this run.
-  package var toldAt: Instant?
+  package var statedAt: Instant?
   package var receipt: VerifiedReceipt?
   /// Further facts that Apple sent. They are evidence, but no proof contains them.
   package var told: [TransactionFact] = []
@@ -141,12 +141,12 @@ package struct ChannelAnswer: Hashable, Sendable {
   /// Neither is 21002 about a receipt that is also refused here: its sender could otherwise stop all requests.
   func health(isRefusedHere: Bool, failure: CircuitBreaker.CallResult = .failure) -> CircuitBreaker.CallResult {
     guard let silence else { return asked.isEmpty ? .abandoned : .success }
-    if isRefusedHere, isMadeNothingOf { return .abandoned }
+    if isRefusedHere, isUnreadableReceiptStatus { return .abandoned }
     return silence.reason == .rateLimited ? .abandoned : failure
   }
 
   /// True for status 21002: the receipt is damaged, or Apple's service has a passing fault.
-  var isMadeNothingOf: Bool { appleStatus == 21_002 }
+  var isUnreadableReceiptStatus: Bool { appleStatus == 21_002 }
 
   /// Why there is no complete answer; nil for an answer.
   var silence: Silence? {
@@ -178,7 +178,7 @@ package struct ChannelAnswer: Hashable, Sendable {
   }
 
   /// True if a retry may succeed. A timeout has cost its time already, so it is retried only in an outage.
-  func isWorthAnotherTry(inOutage isOutage: Bool) -> Bool {
+  func isWorthRetrying(inOutage isOutage: Bool) -> Bool {
     // With a Retry-After, the question has to wait.
     guard let silence, silence.retryAfter == nil || silence.reason == .rateLimited else { return false }
     switch silence.reason {

@@ -23,7 +23,7 @@ final class ByteBudget: Sendable {
   /// Counts bytes again that were released but are still in memory.
   func takeBack(_ size: Int) { used.withLock { $0 += size } }
 
-  func giveBack(_ size: Int) { used.withLock { $0 -= size } }
+  func releaseBytes(_ size: Int) { used.withLock { $0 -= size } }
 
   var hasRoom: Bool { used.withLock { $0 < limit } }
 }

@@ -14,7 +14,7 @@ package struct CheckQueue: Sendable {
   let source: ProofSource
   let settings: Settings
   let asOf: Instant
-  private let isOfThePast: Bool
+  private let isPastAudit: Bool
   package let worker: Worker
   private let selection: Selection
   /// True if no filter narrows the checks.
@@ -25,7 +25,7 @@ package struct CheckQueue: Sendable {
     struct Values {
       var hasBegun = false
       /// True while the worker does not count as asking. New sessions then take no lock.
-      var isResting = false
+      var isPaused = false
       var listed: [CheckSubject]?
       var position = 0
     }
@@ -34,7 +34,7 @@ package struct CheckQueue: Sendable {
 
   /// Opens the queue for one worker. `isTaking` is false to count only, without a worker and without changes.
   package static func open(
-    settings: Settings, asOf: Instant, isOfThePast: Bool, selection: Selection, isTaking: Bool = true,
+    settings: Settings, asOf: Instant, isPastAudit: Bool, selection: Selection, isTaking: Bool = true,
     logger: Logger? = nil,
     connect: @escaping @Sendable () async throws -> PostgresSession,
     connectSales: @escaping @Sendable () async throws -> PostgresSession
@@ -47,25 +47,25 @@ package struct CheckQueue: Sendable {
     let claims = Claims()
     let store = OpenSession(logger: logger) {
       let session = try await connect()
-      if isTaking, !claims.values.withLock({ $0.isResting }) { try await worker.hold(session) }
+      if isTaking, !claims.values.withLock({ $0.isPaused }) { try await worker.hold(session) }
       return session
     }
     let source = ProofSource(
       session: OpenSession(logger: logger, open: connectSales), sales: try SalesRows(schema: settings.salesSchema))
     return CheckQueue(
-      store: store, source: source, settings: settings, asOf: asOf, isOfThePast: isOfThePast, worker: worker,
+      store: store, source: source, settings: settings, asOf: asOf, isPastAudit: isPastAudit, worker: worker,
       selection: selection, claims: claims)
   }
 
   private init(
-    store: OpenSession, source: ProofSource, settings: Settings, asOf: Instant, isOfThePast: Bool, worker: Worker,
+    store: OpenSession, source: ProofSource, settings: Settings, asOf: Instant, isPastAudit: Bool, worker: Worker,
     selection: Selection, claims: Claims
   ) {
     self.store = store
     self.source = source
     self.settings = settings
     self.asOf = asOf
-    self.isOfThePast = isOfThePast
+    self.isPastAudit = isPastAudit
     self.worker = worker
     self.selection = selection
     self.claims = claims
@@ -80,7 +80,7 @@ package struct CheckQueue: Sendable {
 
   private var intake: QueueIntake {
     QueueIntake(
-      store: store, source: source, settings: settings, asOf: asOf, isOfThePast: isOfThePast, table: table)
+      store: store, source: source, settings: settings, asOf: asOf, isPastAudit: isPastAudit, table: table)
   }
 
   /// Adds the shop's new and changed rows. Returns how many checks are new, moved or judged again.
@@ -162,7 +162,7 @@ package struct CheckQueue: Sendable {
 
   /// The number of checks that a run with this as-of would ask Apple about.
   package static func questionCount(at asOf: Instant, _ session: PostgresSession) async throws -> Int {
-    let isAsked = "\(isRanked(Dueness.Rank.allCases.filter { $0 != .byItself })) AND \(isDue)"
+    let isAsked = "\(isRanked(Dueness.Rank.allCases.filter { $0 != .judgedOffline })) AND \(isDue)"
     return Int(
       try await session.execute(
         "SELECT count(*) FROM night_audit.receipt_checks c WHERE \(isAsked)", [.timestamp(asOf.microseconds)]
@@ -226,7 +226,7 @@ package struct CheckQueue: Sendable {
     case .unread:
       let condition = "c.subject_kind = 'receipt' AND c.outcome IN ('pending', 'unanswered') AND c.brought_count = 0"
       return try await next(settings.batchSize) {
-        try await take(and: condition, $0, limit: settings.batchSize, ranks: [.urgent, .open, .byItself])
+        try await take(and: condition, $0, limit: settings.batchSize, ranks: [.urgent, .open, .judgedOffline])
       }
     }
   }
@@ -239,7 +239,7 @@ package struct CheckQueue: Sendable {
     }
     let share = min(settings.batchSize, max(settings.concurrency, settings.batchSize / 4))
     if isFirst { return share }
-    let othersAsk = try await store.execute("SELECT \(Worker.othersLive)", [.int(worker.number)]).single().bool(0)
+    let othersAsk = try await store.execute("SELECT \(Worker.otherWorkersLive)", [.int(worker.number)]).single().bool(0)
     return othersAsk ? share : settings.batchSize
   }
 
@@ -337,17 +337,17 @@ package struct CheckQueue: Sendable {
   }
 
   package func pause() async throws {
-    claims.values.withLock { $0.isResting = true }
+    claims.values.withLock { $0.isPaused = true }
     try await store.withConnection { [worker] in try worker.retire($0) }
   }
 
   func renew() async throws {
-    if claims.values.withLock({ $0.isResting }) { return }
+    if claims.values.withLock({ $0.isPaused }) { return }
     try await store.run { [worker] session, _ in try await worker.renew(session) }
   }
 
   package func resume() async throws {
-    claims.values.withLock { $0.isResting = false }
+    claims.values.withLock { $0.isPaused = false }
     try await store.run { [worker] session, _ in try await worker.hold(session) }
   }
 
@@ -356,7 +356,7 @@ package struct CheckQueue: Sendable {
   // MARK: - Recent statements of Apple
 
   /// Recent statements of Apple about transactions, by ID. They replace questions until they are stale.
-  package func told(about ids: [String]) async throws -> [String: ToldTransaction] {
+  package func told(about ids: [String]) async throws -> [String: ReportedTransaction] {
     if ids.isEmpty { return [:] }
     let rows = try await store.execute(
       """
@@ -372,12 +372,12 @@ package struct CheckQueue: Sendable {
       [
         .textArray(ids), .timestamp((asOf - settings.staleAfter).microseconds), .timestamp(asOf.microseconds),
       ])
-    var told: [String: ToldTransaction] = [:]
+    var told: [String: ReportedTransaction] = [:]
     for row in rows {
       guard let environment = AppleEnvironment(rawValue: try row.text(1)),
         let channel = EvidenceChannel(rawValue: try row.text(3))
       else { continue }
-      told[try row.text(0)] = ToldTransaction(
+      told[try row.text(0)] = ReportedTransaction(
         environment: environment, bundleId: try row.optionalText(2), channel: channel,
         at: min(Instant(microseconds: try row.timestamp(4)), asOf))
     }
@@ -386,7 +386,7 @@ package struct CheckQueue: Sendable {
 
   /// The statements that may replace an answer. If a critical finding waits for it, only statements of this run count.
   /// An undecided refusal is always asked about again.
-  package func usable(_ told: [String: ToldTransaction], for row: CheckRow) -> [String: ToldTransaction] {
+  package func usable(_ told: [String: ReportedTransaction], for row: CheckRow) -> [String: ReportedTransaction] {
     if row.isPending { return [:] }
     return row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
   }
@@ -406,7 +406,7 @@ final class Counter: Sendable {
 }
 
 /// A statement of Apple about a transaction, with its channel and time.
-package struct ToldTransaction: Hashable, Sendable {
+package struct ReportedTransaction: Hashable, Sendable {
   package var environment: AppleEnvironment
   package var bundleId: String?
   package var channel: EvidenceChannel

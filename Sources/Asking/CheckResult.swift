@@ -21,8 +21,8 @@ package struct CheckResult: Sendable {
   package var isUnproven = false
   package var failedCheck: String?
   /// The number of transactions that the proof contains, with those stored before.
-  package var broughtCount = 0
-  package var broughtIds: Set<String> = []
+  package var containedCount = 0
+  package var containedIds: Set<String> = []
   /// The product of the one transaction that the proof is about; nil for a list.
   package var provenProductId: String?
   /// When Apple made the statement, if before this run.
@@ -48,7 +48,7 @@ package struct CheckResult: Sendable {
     let expected = context.bundleId.map { [$0] } ?? bundleIds
     return Refusal(
       outcome, reason: reason, provenBundleId: bundleId, expectedBundleIds: expected,
-      provenIds: signedTransactionId == nil ? [] : broughtIds.sorted(), namedId: context.namedTransactionId,
+      provenIds: signedTransactionId == nil ? [] : containedIds.sorted(), namedId: context.statedTransactionId,
       provenProductId: provenProductId ?? lookedUpProductId, orderedProductId: context.productId)
   }
 

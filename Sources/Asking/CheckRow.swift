@@ -15,11 +15,11 @@ package struct CheckRow: Sendable {
   package var bundleId: String?
   package var signedTransactionId: String?
   /// The number of transactions that the proof contains, as far as known.
-  package var broughtCount: Int
+  package var containedCount: Int
   /// The fingerprint of payload, ID and app at the last answer.
   package var fingerprint: String?
   /// As-of of the run that missed the receipt in the shop's relation; nil if it is there.
-  package var goneAt: Instant?
+  package var missingSince: Instant?
   package private(set) var due: Dueness?
   /// As-of of the last attempt when the row was read.
   private(set) var attemptWhenRead: Instant?
@@ -40,7 +40,7 @@ package struct CheckRow: Sendable {
   package init(subject: CheckSubject, history: CheckHistory) {
     self.subject = subject
     self.history = history
-    broughtCount = 0
+    containedCount = 0
   }
 
   /// The refusal that has accused the customer; nil if it is undecided or the proof was verified since.
@@ -79,7 +79,7 @@ package struct CheckRow: Sendable {
     history.criticalSince = try instant(14)
     app = try row.optionalText(15)
     environment = try row.optionalText(16).flatMap(AppleEnvironment.init)
-    broughtCount = Int(try row.int32(17))
+    containedCount = Int(try row.int32(17))
     fingerprint = try row.optionalText(18)
     if let refusal = try row.optionalText(19).flatMap(Refusal.init),
       let outcome = try row.optionalText(20).flatMap(CheckOutcome.init)
@@ -91,7 +91,7 @@ package struct CheckRow: Sendable {
         from: from, until: try instant(23), rank: Dueness.Rank(rawValue: Int16(clamping: try row.int32(24))) ?? .open)
     }
     bundleId = try row.optionalText(25)
-    goneAt = try instant(26)
+    missingSince = try instant(26)
     signedTransactionId = try row.optionalText(27)
     orderId = try row.optionalText(28).map { Identifier($0) }
   }
@@ -142,7 +142,7 @@ package struct CheckTable: Sendable {
         texts(\.fingerprint), texts(\.held?.refusal.rawValue), texts(\.held?.outcome.rawValue),
         texts(\.held?.reason?.rawValue), .timestampArray(due.map { $0?.from.microseconds }),
         .timestampArray(due.map { $0?.until?.microseconds }), .intArray(due.map { $0.map { Int64($0.rank.rawValue) } }),
-        .timestampArray(rows.map { $0.goneAt?.microseconds }),
+        .timestampArray(rows.map { $0.missingSince?.microseconds }),
         .timestampArray(rows.map { $0.attemptWhenRead?.microseconds }),
       ])
   }

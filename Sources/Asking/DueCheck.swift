@@ -4,7 +4,7 @@ import Reconciliation
 
 /// A due check, leased to this worker.
 package struct DueCheck: Sendable {
-  package enum Matter: Sendable {
+  package enum QuestionTarget: Sendable {
     /// A receipt as the client sent it. Never logged.
     case receipt(payload: String)
     /// A transaction ID that an order states and none of its receipts settles.
@@ -12,14 +12,14 @@ package struct DueCheck: Sendable {
   }
 
   package var context: CheckContext
-  package var matter: Matter
+  package var matter: QuestionTarget
 
-  package init(context: CheckContext, matter: Matter) {
+  package init(context: CheckContext, matter: QuestionTarget) {
     self.context = context
     self.matter = matter
   }
 
-  package init(subject: CheckSubject, matter: Matter, orderId: Identifier?, receivedAt: Instant) {
+  package init(subject: CheckSubject, matter: QuestionTarget, orderId: Identifier?, receivedAt: Instant) {
     context = CheckContext(
       row: CheckRow(subject: subject, history: CheckHistory(dated: receivedAt, knownSince: receivedAt)))
     context.orderId = orderId
@@ -32,9 +32,9 @@ package struct DueCheck: Sendable {
     get { context.bundleId }
     set { context.bundleId = newValue }
   }
-  package var namedTransactionId: String? {
-    get { context.namedTransactionId }
-    set { context.namedTransactionId = newValue }
+  package var statedTransactionId: String? {
+    get { context.statedTransactionId }
+    set { context.statedTransactionId = newValue }
   }
   /// When the receipt came, or the newest order with the ID was made.
   package var receivedAt: Instant { context.row.history.dated }
@@ -50,9 +50,9 @@ package struct DueCheck: Sendable {
     get { Int(context.row.history.attempts) }
     set { context.row.history.attempts = Int32(clamping: newValue) }
   }
-  package var broughtCount: Int {
-    get { context.row.broughtCount }
-    set { context.row.broughtCount = newValue }
+  package var containedCount: Int {
+    get { context.row.containedCount }
+    set { context.row.containedCount = newValue }
   }
   mutating func forgetPayload() {
     if case .receipt = matter { matter = .receipt(payload: "") }
@@ -65,19 +65,19 @@ package struct CheckContext: Sendable {
   package var orderId: Identifier?
   package var bundleId: String?
   /// The transaction ID stated on the order.
-  package var namedTransactionId: String?
+  package var statedTransactionId: String?
   package var orderCreatedAt: Instant?
   /// The user of the order, or the sender of a receipt without an order.
   package var userId: String?
   package var productId: String?
   package var fingerprint: String?
   /// True if its preliminary facts were stored in this run.
-  var isSetAside = false
+  var isPreliminaryStored = false
 
   package init(row: CheckRow) { self.row = row }
 
   /// True if the last answer was about this payload. Apple judges payloads, whatever the order states.
-  var isOfAnsweredPayload: Bool {
+  var hasAnsweredPayload: Bool {
     guard let fingerprint, let before = row.fingerprint else { return fingerprint == row.fingerprint }
     return ProofFingerprint(fingerprint).isOfSamePayload(as: ProofFingerprint(before))
   }
@@ -121,11 +121,11 @@ package struct JudgedCheck: Sendable {
 
   private var isAcceptedBefore: Bool {
     let row = due.context.row
-    guard due.context.isOfAnsweredPayload else { return false }
-    if row.history.tellsOfAcceptance { return true }
+    guard due.context.hasAnsweredPayload else { return false }
+    if row.history.impliesAcceptance { return true }
     // A refused or undecided payload was not accepted. Its known transactions come from an earlier payload.
     let isRefused = row.history.reason == .systemic || row.held?.refusal.isOfProof ?? false
-    return !isRefused && (row.broughtCount > 0 || row.environment != nil)
+    return !isRefused && (row.containedCount > 0 || row.environment != nil)
   }
 
   /// Contents that Apple's answer may not contradict: the receipt's own, and those accepted before.
@@ -165,8 +165,8 @@ package struct JudgedCheck: Sendable {
     result.environment = genuine.environment
     result.bundleId = genuine.bundleId
     result.signedTransactionId = genuine.signedTransactionId
-    result.broughtCount = genuine.facts.count
-    result.broughtIds = genuine.facts.reduce(into: []) { $0.formUnion($1.ids) }
+    result.containedCount = genuine.facts.count
+    result.containedIds = genuine.facts.reduce(into: []) { $0.formUnion($1.ids) }
     if genuine.signedTransactionId != nil { result.provenProductId = genuine.facts.first?.productId }
     if !isStored(genuine) { result.facts = genuine.facts }
     return result
@@ -174,8 +174,8 @@ package struct JudgedCheck: Sendable {
 
   /// True if the signed facts were stored before. A changed payload may be about another purchase.
   private func isStored(_ proof: GenuineProof) -> Bool {
-    guard due.broughtCount > 0 else { return false }
-    if due.context.row.fingerprint != nil, !due.context.isOfAnsweredPayload { return false }
+    guard due.containedCount > 0 else { return false }
+    if due.context.row.fingerprint != nil, !due.context.hasAnsweredPayload { return false }
     guard let id = proof.signedTransactionId else { return true }
     return due.context.row.signedTransactionId.map { Identifier($0) } == Identifier(id)
   }
@@ -193,7 +193,7 @@ package struct JudgedCheck: Sendable {
 
   /// The result to store while the check stays due: signed facts are evidence even if Apple is silent.
   package var preliminaryResult: CheckResult? {
-    guard !due.context.isSetAside, let genuine, !isStored(genuine) else { return nil }
+    guard !due.context.isPreliminaryStored, let genuine, !isStored(genuine) else { return nil }
     return result(.pending, .neverChecked, channel: .offline)
   }
 }

@@ -32,7 +32,7 @@ struct Preparation: Sendable {
   func take(again subjects: [CheckSubject]) async throws -> [Taken] {
     try await describe(try await queue.held(subjects)).map { taken in
       var taken = taken
-      taken.context.isSetAside = true
+      taken.context.isPreliminaryStored = true
       return taken
     }
   }
@@ -59,7 +59,7 @@ struct Preparation: Sendable {
         }
         context.orderId = receipt.orderId
         context.bundleId = receipt.bundleId
-        context.namedTransactionId = receipt.namedTransactionId
+        context.statedTransactionId = receipt.statedTransactionId
         context.orderCreatedAt = receipt.orderCreatedAt
         (context.userId, context.productId) = (receipt.userId, receipt.productId)
         context.fingerprint = receipt.fingerprint
@@ -76,7 +76,7 @@ struct Preparation: Sendable {
     let rows = gone.map { row in
       var row = row
       row.history.isWanted = false
-      row.goneAt = asOf
+      row.missingSince = asOf
       return row
     }
     try await queue.store.withConnection { try table.save(rows, on: $0) }
@@ -94,13 +94,13 @@ struct Preparation: Sendable {
     var gone: [CheckRow] = []
     for taken in next {
       let subject = taken.context.row.subject
-      let matter: DueCheck.Matter
+      let matter: DueCheck.QuestionTarget
       switch subject.kind {
       case .receipt:
         // The receipt was deleted or changed since it was described. An unread payload proves nothing.
         guard let payload = payloads[subject.id] else {
           gone.append(taken.context.row)
-          budget.giveBack(taken.payloadBytes)
+          budget.releaseBytes(taken.payloadBytes)
           continue
         }
         matter = .receipt(payload: payload)

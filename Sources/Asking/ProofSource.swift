@@ -48,7 +48,7 @@ package struct ProofSource: Sendable {
     var id: Identifier
     var orderId: Identifier?
     var bundleId: String?
-    var namedTransactionId: String?
+    var statedTransactionId: String?
     var orderCreatedAt: Instant?
     /// The user of the order, or else the sender of the receipt.
     var userId: String?
@@ -184,7 +184,7 @@ package struct ProofSource: Sendable {
       let sender = try row.isText(7) ? try row.optionalText(7) : nil
       found[id] = Described(
         id: id, orderId: try row.optionalText(1).map { Identifier($0) }, bundleId: try row.optionalText(2),
-        namedTransactionId: try row.optionalText(3),
+        statedTransactionId: try row.optionalText(3),
         orderCreatedAt: try row.optionalTimestamp(6).map { Instant(microseconds: $0) },
         userId: order?.userId ?? sender, productId: order?.productId,
         payloadBytes: Int(try row.int32(4)), fingerprint: try row.text(5))

@@ -12,13 +12,13 @@ struct QueueIntake: Sendable {
   let settings: Settings
   let asOf: Instant
   /// True if the as-of was past when the run began.
-  let isOfThePast: Bool
+  let isPastAudit: Bool
   let table: CheckTable
 
   /// Rows dated this much before the newest known one are read again, because rows may appear late.
   private static let overlap = Span.days(3)
   private static let everything = Span.days(7)
-  private static let doubtfulAtATime = 1_000
+  private static let doubtfulPageSize = 1_000
 
   private var horizon: Instant { asOf - settings.duenessPolicy.horizon }
   /// Earlier than every date of the shop: claims are decided over all orders, whatever their age.
@@ -26,9 +26,9 @@ struct QueueIntake: Sendable {
   private var onlyBundleId: String? { settings.apps.count == 1 ? settings.apps[0].bundleId : nil }
 
   /// Rows dated after a past as-of did not exist then. Otherwise future dates are read, because a clock may be ahead.
-  private var until: Instant { isOfThePast ? asOf : Instant(seconds: 253_402_300_799) }
+  private var until: Instant { isPastAudit ? asOf : Instant(seconds: 253_402_300_799) }
 
-  var needs: LookupNeeds { LookupNeeds(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
+  var needs: PendingLookups { PendingLookups(table: table, bundleIds: settings.serverAPIApps, asOf: asOf) }
 
   /// Updates the queue. Returns how many checks are new, moved or judged again. `unknownFrom` is the date of the oldest
   /// row that an audit met and no run had added.
@@ -38,24 +38,24 @@ struct QueueIntake: Sendable {
     let policy = PolicyText(settings)
     var count = 0
     if state.policy != policy {
-      count += try await adopt(isOtherwiseAsked: state.policy?.apps != policy.apps, former: state.policy?.times)
+      count += try await adopt(haveChannelsChanged: state.policy?.apps != policy.apps, former: state.policy?.times)
     }
-    let isDefinedOtherwise = state.definition != definition || state.policy?.apps != policy.apps
+    let hasDefinitionChanged = state.definition != definition || state.policy?.apps != policy.apps
     let isTime = state.readAllAt.map { asOf - $0 >= Self.everything } ?? true
     let isFurtherBack = state.readFrom.map { horizon < $0 } ?? true
-    let isAll = isDefinedOtherwise || isTime || isFurtherBack
+    let isAll = hasDefinitionChanged || isTime || isFurtherBack
     let seen = start(state.receiptsUntil)
-    let isUnread = isDefinedOtherwise || !state.hasReadAllReceipts
+    let isUnread = hasDefinitionChanged || !state.hasReadAllReceipts
     count += try await takeReceipts(
       from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen), comparedFrom: seen)
-    try await wantAgain(goneFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything)
+    try await restoreVanishedReceipts(goneFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
     if let unknownFrom, !isAll {
       count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
     }
-    count += try await judgeAnew()
+    count += try await rejudgeChangedReceipts()
     if let judge = judge.map({ "\($0) \(Version.current)" }), judge != state.judge {
-      if state.judge != nil { count += try await judgeRefusalsAgain() }
+      if state.judge != nil { count += try await rejudgeRefusals() }
       state.judge = judge
     }
     state.policy = policy
@@ -63,7 +63,7 @@ struct QueueIntake: Sendable {
     state.hasReadAllReceipts = true
     state.receiptsUntil = max(state.receiptsUntil ?? asOf, asOf)
     state.ordersUntil = max(state.ordersUntil ?? asOf, asOf)
-    if isDefinedOtherwise {
+    if hasDefinitionChanged {
       (state.readAllAt, state.readFrom) = (asOf, horizon)
     } else if isAll {
       (state.readAllAt, state.readFrom) = (max(state.readAllAt ?? asOf, asOf), min(state.readFrom ?? horizon, horizon))
@@ -84,7 +84,7 @@ struct QueueIntake: Sendable {
     try await source.orders(
       changedFrom: Self.beginning, createdFrom: horizon, until: until, onlyBundleId: onlyBundleId
     ) { orders in
-      let naming = orders.compactMap { LookupNeeds.Candidate($0) }.filter {
+      let naming = orders.compactMap { PendingLookups.Candidate($0) }.filter {
         bundleIds.contains($0.bundleId) && listed?.orderIds.contains($0.orderId) ?? true
       }
       let described = try await source.ordersWithReceipts(naming.map(\.orderId))
@@ -124,12 +124,12 @@ struct QueueIntake: Sendable {
         }
       }
       count.add(taken)
-      count.add(try await noteReplaced(receipts.filter { $0.receivedAt >= comparedFrom }.map(\.id)))
+      count.add(try await renewReplacedReceipts(receipts.filter { $0.receivedAt >= comparedFrom }.map(\.id)))
     }
     return count.value
   }
 
-  private func noteReplaced(_ ids: [Identifier]) async throws -> Int {
+  private func renewReplacedReceipts(_ ids: [Identifier]) async throws -> Int {
     if ids.isEmpty { return 0 }
     let rows = try await store.execute(
       """
@@ -155,14 +155,14 @@ struct QueueIntake: Sendable {
   }
 
   /// Wants receipts again that vanished since `goneFrom` and are back: a load was running, or a replica was behind.
-  private func wantAgain(goneFrom: Instant) async throws {
+  private func restoreVanishedReceipts(goneFrom: Instant) async throws {
     var last = (at: goneFrom, id: Identifier())
     while true {
       let rows = try await store.execute(
         """
         SELECT c.gone_at, c.subject_id FROM night_audit.receipt_checks c
         WHERE c.gone_at >= $1 AND (c.gone_at, c.subject_id) > ($1, $2) AND c.received_at >= $3
-        ORDER BY c.gone_at, c.subject_id LIMIT \(Self.doubtfulAtATime)
+        ORDER BY c.gone_at, c.subject_id LIMIT \(Self.doubtfulPageSize)
         """, [.timestamp(last.at.microseconds), .text(last.id.text), .timestamp(horizon.microseconds)])
       let gone = try rows.map { (at: Instant(microseconds: try $0.timestamp(0)), id: Identifier(try $0.text(1))) }
       guard let newest = gone.last else { return }
@@ -176,7 +176,7 @@ struct QueueIntake: Sendable {
           on: connection
         ) { row in
           row.history.isWanted = true
-          row.goneAt = nil
+          row.missingSince = nil
           return true
         }
       }
@@ -190,7 +190,7 @@ struct QueueIntake: Sendable {
       changedFrom: changedFrom ?? Self.beginning, createdFrom: createdFrom, until: until,
       onlyBundleId: onlyBundleId
     ) { orders in
-      let candidates = orders.map { LookupNeeds.Candidate($0) }
+      let candidates = orders.map { PendingLookups.Candidate($0) }
       let questions = zip(orders, candidates).map { (orderId: $0.id, question: $1?.question) }
       count.add(
         try await store.run { session, _ in
@@ -207,7 +207,7 @@ struct QueueIntake: Sendable {
 
   /// Computes due dates by a new policy; `former` has the times of the old one. Offline conclusions are judged again if
   /// a channel has changed, or if the proof has come within the horizon.
-  private func adopt(isOtherwiseAsked: Bool, former: String?) async throws -> Int {
+  private func adopt(haveChannelsChanged: Bool, former: String?) async throws -> Int {
     let former = former.flatMap { Dueness.Policy($0) }
     let (table, asOf, bundleIds) = (table, asOf, settings.serverAPIApps)
     return try await store.withConnection { connection in
@@ -228,8 +228,8 @@ struct QueueIntake: Sendable {
         return true
       }
       return try table.change(where: "TRUE", on: connection) { row in
-        let hasComeToMatter = !row.history.isBeyond(table.policy) && former.map(row.history.isBeyond) ?? false
-        if isOtherwiseAsked || hasComeToMatter, row.history.isOffline, row.history.outcome != .unanswered {
+        let isNowWithinHorizon = !row.history.isBeyond(table.policy) && former.map(row.history.isBeyond) ?? false
+        if haveChannelsChanged || isNowWithinHorizon, row.history.isOffline, row.history.outcome != .unanswered {
           row.renew(asOf: asOf)
         }
         return row.due != Dueness(of: row.history, policy: table.policy)
@@ -238,7 +238,7 @@ struct QueueIntake: Sendable {
   }
 
   /// Judges refusals again that depend on root certificates or the program version, and IDs unknown to Apple.
-  private func judgeRefusalsAgain() async throws -> Int {
+  private func rejudgeRefusals() async throws -> Int {
     let (table, asOf) = (table, asOf)
     return try await store.withConnection { connection in
       try table.change(
@@ -254,7 +254,7 @@ struct QueueIntake: Sendable {
   }
 
   /// Judges refused and doubtful receipts again if the shop has changed their payload, transaction ID or app.
-  private func judgeAnew() async throws -> Int {
+  private func rejudgeChangedReceipts() async throws -> Int {
     var count = 0
     var last = Identifier()
     while true {
@@ -263,7 +263,7 @@ struct QueueIntake: Sendable {
         SELECT c.subject_id, c.fingerprint FROM night_audit.receipt_checks c
         WHERE c.subject_kind = 'receipt' AND c.outcome IN ('rejected', 'review', 'not_found')
           AND c.fingerprint IS NOT NULL AND c.received_at >= $1 AND c.subject_id > $2
-        ORDER BY c.subject_id LIMIT \(Self.doubtfulAtATime)
+        ORDER BY c.subject_id LIMIT \(Self.doubtfulPageSize)
         """, [.timestamp(horizon.microseconds), .text(last.text)])
       let known = try rows.map { (id: Identifier(try $0.text(0)), fingerprint: try $0.text(1)) }
       guard let newest = known.last else { return count }
@@ -282,7 +282,7 @@ struct QueueIntake: Sendable {
         ) { row in
           var context = CheckContext(row: row)
           context.fingerprint = now[row.subject.id]?.fingerprint
-          if row.history.tellsOfAcceptance, context.isOfAnsweredPayload {
+          if row.history.impliesAcceptance, context.hasAnsweredPayload {
             // Apple has already accepted this payload; the changed order does not matter.
             row.fingerprint = context.fingerprint
           } else {

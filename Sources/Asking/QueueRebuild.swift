@@ -22,8 +22,8 @@ package enum QueueRebuild {
     let rows = try connection.execute("SELECT value FROM night_audit.asking_state WHERE key = 'times'")
     // No due dates exist before the first run.
     guard let row = rows.first, let policy = Dueness.Policy(try row.text(0)) else { return outcome }
-    let doubtful = try differentlyBrought(connection)
-    let answers = try otherAnswers(connection)
+    let doubtful = try proofsWithWrongCount(connection)
+    let answers = try answersUnlikeStored(connection)
     try CheckTable(policy: policy).change(where: "TRUE", on: connection) { row in
       outcome.proofs += 1
       let answer = answers[row.subject]
@@ -45,7 +45,7 @@ package enum QueueRebuild {
 
   /// The last answers that differ from the stored outcomes: of the latest as-of, or the last one stored. Pending and
   /// unanswered checks are skipped, and answers of removed months are missing.
-  private static func otherAnswers(
+  private static func answersUnlikeStored(
     _ connection: borrowing BlockingConnection
   ) throws -> [CheckSubject: (outcome: CheckOutcome, reason: PaymentReason?)] {
     let rows = try connection.execute(
@@ -77,7 +77,7 @@ package enum QueueRebuild {
     }
   }
 
-  private static func differentlyBrought(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
+  private static func proofsWithWrongCount(_ connection: borrowing BlockingConnection) throws -> Set<CheckSubject> {
     let rows = try connection.execute(
       """
       SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c

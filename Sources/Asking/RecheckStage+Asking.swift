@@ -9,15 +9,15 @@ extension RecheckStage {
   enum Ending {
     case settled
     case over
-    case waits(Inquiry, AskingGate.Lane)
+    case waits(CheckInProgress, AskingGate.Lane)
   }
 
-  func ask(_ inquiry: Inquiry, deadline: ContinuousClock.Instant) async -> Ending {
+  func ask(_ inquiry: CheckInProgress, deadline: ContinuousClock.Instant) async -> Ending {
     var inquiry = inquiry
     let (check, channel) = (inquiry.check, inquiry.channel)
     let isOne = inquiry.questions.count == 1
     // Each of several answers is stored as it comes, so that a killed run asks only for the rest.
-    if !isOne { await setAside(&inquiry) }
+    if !isOne { await storePreliminaryResult(&inquiry) }
     var isOver = false
     asking: while let question = inquiry.next {
       if let told = inquiry.answer(to: question) {
@@ -39,7 +39,7 @@ extension RecheckStage {
         isOver = true
         // A failed question is recorded, even without time for the remaining ones.
         if inquiry.hasFailed { break asking }
-        await setAside(&inquiry)
+        await storePreliminaryResult(&inquiry)
         return .over
       }
     }
@@ -61,18 +61,18 @@ extension RecheckStage {
   }
 
   private func put(
-    _ question: Question, of inquiry: inout Inquiry, deadline: ContinuousClock.Instant
+    _ question: Question, of inquiry: inout CheckInProgress, deadline: ContinuousClock.Instant
   ) async -> Step {
     let (check, channel) = (inquiry.check, inquiry.channel)
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
     var attempt =
       inquiry.attempt
-      ?? Inquiry.Attempt(
-        trials: Trials(check.due.context.row.history, asOf: queue.asOf, isFurther: inquiry.hasFailed))
+      ?? CheckInProgress.Attempt(
+        trials: RetryBudget(check.due.context.row.history, asOf: queue.asOf, isFurther: inquiry.hasFailed))
     while true {
       let ended = attempt.trouble.map(Step.answer) ?? .over
       if Task.isCancelled || reasonToEnd(deadline) != nil || gate.isOver(for: lane.app) { return ended }
-      if channel.isHeldUp(on: lane.side) { return .waits(lane) }
+      if channel.isRateLimited(on: lane.side) { return .waits(lane) }
       let permit: AskingGate.Permit
       switch gate.admit(lane) {
       case .over: return ended
@@ -80,7 +80,7 @@ extension RecheckStage {
       case .granted(let granted): permit = granted
       }
       let isWanted: @Sendable () -> Bool = {
-        gate.stands(permit) && !channel.isHeldUp(on: lane.side) && reasonToEnd(deadline) == nil
+        gate.stands(permit) && !channel.isRateLimited(on: lane.side) && reasonToEnd(deadline) == nil
       }
       guard let answer = try? await channel.ask(question, while: isWanted) else {
         gate.abandon(permit)
@@ -91,7 +91,7 @@ extension RecheckStage {
       note(answer, about: check, failure: failure, permit: permit, app: channel.app)
       if case .fault(let fault) = answer.meaning {
         // The shared secret of another app may differ.
-        if fault.credential == .sharedSecret, check.isForeign(to: channel.app.bundleId) { return .answer(answer) }
+        if fault.credential == .sharedSecret, check.statesOtherApp(to: channel.app.bundleId) { return .answer(answer) }
         switch gate.refuse(
           fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: attempt.wasRefused)
         {
@@ -107,13 +107,13 @@ extension RecheckStage {
         }
       }
       let isOutage = attempt.trials.fail(on: gate.condition(of: lane))
-      guard attempt.trials.isLeft, answer.isWorthAnotherTry(inOutage: isOutage), reasonToEnd(deadline) == nil else {
+      guard attempt.trials.isLeft, answer.isWorthRetrying(inOutage: isOutage), reasonToEnd(deadline) == nil else {
         return .answer(answer)
       }
       attempt.trouble = answer
       inquiry.attempt = attempt
       if answer.silence?.reason == .rateLimited,
-        let side = [lane.side, lane.side.other].first(where: channel.isHeldUp)
+        let side = [lane.side, lane.side.other].first(where: channel.isRateLimited)
       {
         return .waits(AskingGate.Lane(app: lane.app, side: side))
       }
@@ -158,13 +158,13 @@ extension RecheckStage {
   }
 
   /// Stores the signed facts of a receipt; the check stays due.
-  func setAside(_ check: JudgedCheck) async {
+  func storePreliminaryResult(_ check: JudgedCheck) async {
     if let preliminary = check.preliminaryResult { await sink.put(preliminary) }
   }
 
-  func setAside(_ inquiry: inout Inquiry) async {
-    await setAside(inquiry.check)
-    inquiry.check.due.context.isSetAside = true
+  func storePreliminaryResult(_ inquiry: inout CheckInProgress) async {
+    await storePreliminaryResult(inquiry.check)
+    inquiry.check.due.context.isPreliminaryStored = true
   }
 
   func finish(_ result: CheckResult, of channel: any AppleChannel) async {
@@ -172,7 +172,7 @@ extension RecheckStage {
     result.app = channel.app.name
     var history = result.context.row.history
     history.note(
-      result.outcome, reason: result.reason, isOffline: result.channel == .offline, saidAt: result.answeredAt,
+      result.outcome, reason: result.reason, isOffline: result.channel == .offline, appleDate: result.answeredAt,
       asOf: queue.asOf)
     // Counted as in the audit: no answer is owed for a proof older than the lookback.
     let isOwed =

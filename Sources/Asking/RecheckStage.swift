@@ -95,10 +95,10 @@ package struct RecheckStage: Sendable {
       try await storeAndAsk(deadline: deadline)
     }
     try asking?.get()
-    let complaints = try await SystemicGuard(asOf: queue.asOf, settings: settings).decide(
+    let faultMessages = try await SystemicGuard(asOf: queue.asOf, settings: settings).decide(
       worker: queue.worker, isWhole: queue.isWhole && !isOffline, store: queue.store, source: queue.source)
     state.values.withLock { values in
-      values.summary.faults = gate.faults.merging(complaints) { "\($0) \($1)" }
+      values.summary.faults = gate.faults.merging(faultMessages) { "\($0) \($1)" }
     }
   }
 
@@ -136,12 +136,12 @@ package struct RecheckStage: Sendable {
       group.addTask(operation: tick)
       var underWay = 0
       var taken: [Preparation.Taken] = []
-      var ready: [Inquiry] = []
+      var ready: [CheckInProgress] = []
       var lists = WaitingLists()
       var isDrained = false
       var looked = ContinuousClock.now
       // Set while other workers hold all due checks. If one dies, this worker takes over its checks.
-      var wait: WaitForOthers?
+      var wait: IdleWait?
       var hasEnded = false
       var isAllSettled = true
       while true {
@@ -157,10 +157,10 @@ package struct RecheckStage: Sendable {
             if case .others = remainder { values.summary.isLeftToOthers = true }
           }
           switch remainder {
-          case nil: if wait == nil { try await readTheRest(taken) }
+          case nil: if wait == nil { try await judgeRemainingReceipts(taken) }
           case .free:
             try await queue.resume()
-            try await readTheRest(taken)
+            try await judgeRemainingReceipts(taken)
           case .nothing, .others: break
           }
           taken = []
@@ -215,12 +215,12 @@ package struct RecheckStage: Sendable {
         switch try await group.next() {
         case .check(let ending, let payloadBytes):
           underWay -= 1
-          budget.giveBack(payloadBytes)
+          budget.releaseBytes(payloadBytes)
           switch ending {
           case .settled: break
           case .over: isAllSettled = false
           case .waits(var inquiry, let lane):
-            if !inquiry.isBegun { await setAside(&inquiry) }
+            if !inquiry.isBegun { await storePreliminaryResult(&inquiry) }
             lists.add(inquiry, on: lane)
           }
         case .tick: if !group.isCancelled { group.addTask(operation: tick) }
@@ -236,7 +236,7 @@ package struct RecheckStage: Sendable {
   private func places(on lane: AskingGate.Lane) -> Int {
     guard !gate.isOver(for: lane.app), let channel = preparation.channels.first(where: { $0.app.name == lane.app })
     else { return .max }
-    return channel.isHeldUp(on: lane.side) ? 0 : gate.places(on: lane)
+    return channel.isRateLimited(on: lane.side) ? 0 : gate.places(on: lane)
   }
 
   /// True if another batch is worth taking: a lane is open, or no inquiry waits that could probe one.
@@ -254,7 +254,7 @@ package struct RecheckStage: Sendable {
 
   /// Takes checks for a worker that has none left: newly due ones, or checks that other workers release. Empty while
   /// other workers hold all due checks; nil if no check is due or the wait is over.
-  private func takeRemainder(_ wait: inout WaitForOthers?, isAllSettled: Bool) async throws -> [Preparation.Taken]? {
+  private func takeRemainder(_ wait: inout IdleWait?, isAllSettled: Bool) async throws -> [Preparation.Taken]? {
     if let wait, !wait.isOver { return [] }
     if wait == nil {
       let taken = try await takeMore()
@@ -279,9 +279,9 @@ package struct RecheckStage: Sendable {
         "all that is left to ask about others have taken: waiting for their answers, or to ask in their place",
         metadata: ["sessions": "\(sessions.isEmpty ? "none that asks" : sessions.joined(separator: " "))"])
     }
-    let further = wait?.further ?? WaitForOthers(isWhole: queue.isWhole)
+    let further = wait?.further ?? IdleWait(isWhole: queue.isWhole)
     wait = further
-    if further.hasPatience { return [] }
+    if further.mayKeepWaiting { return [] }
     state.values.withLock { $0.summary.isLeftToOthers = true }
     return nil
   }
@@ -296,12 +296,12 @@ package struct RecheckStage: Sendable {
   /// The pause between two looks at the queue while all known checks wait.
   private static let lookInterval = Duration.seconds(10)
 
-  private func inquiries(_ taken: inout [Preparation.Taken]) async throws -> [Inquiry] {
-    var inquiries: [Inquiry] = []
+  private func inquiries(_ taken: inout [Preparation.Taken]) async throws -> [CheckInProgress] {
+    var inquiries: [CheckInProgress] = []
     var ids: Set<String> = []
     for (check, bytes) in try await preparation.read(&taken, within: budget) {
       guard let channel = preparation.channel(for: check) else {
-        budget.giveBack(bytes)
+        budget.releaseBytes(bytes)
         continue
       }
       let questions = questions(about: check, of: channel)
@@ -309,17 +309,17 @@ package struct RecheckStage: Sendable {
         if questions.isEmpty {
           await finish(channel.result(of: check, answers: []), of: channel)
         } else {
-          await setAside(check)
+          await storePreliminaryResult(check)
         }
-        budget.giveBack(bytes)
+        budget.releaseBytes(bytes)
         continue
       }
-      var inquiry = Inquiry(check: check, channel: channel, questions: questions, payloadBytes: bytes)
+      var inquiry = CheckInProgress(check: check, channel: channel, questions: questions, payloadBytes: bytes)
       if !questions.contains(where: \.carriesPayload) {
         // The payload is judged and not sent, so memory need not hold it.
         inquiry.check.due.forgetPayload()
         inquiry.payloadBytes = 0
-        budget.giveBack(bytes)
+        budget.releaseBytes(bytes)
       }
       for case .transaction(let id) in questions.map(\.matter) { ids.insert(id) }
       inquiries.append(inquiry)
@@ -340,8 +340,8 @@ package struct RecheckStage: Sendable {
   }
 
   /// Judges unread receipts offline when Apple may no longer be asked.
-  private func readTheRest(_ left: [Preparation.Taken]) async throws {
-    var left = left.filter { $0.context.row.subject.kind == .receipt && $0.context.row.broughtCount == 0 }
+  private func judgeRemainingReceipts(_ left: [Preparation.Taken]) async throws {
+    var left = left.filter { $0.context.row.subject.kind == .receipt && $0.context.row.containedCount == 0 }
     while preparation.judge.hasRoots, stop.stopped == nil {
       if left.isEmpty { left = try await preparation.take(.unread) ?? [] }
       if left.isEmpty { return }
@@ -350,7 +350,7 @@ package struct RecheckStage: Sendable {
         if questions(about: check, of: channel).isEmpty {
           await finish(channel.result(of: check, answers: []), of: channel)
         } else {
-          await setAside(check)
+          await storePreliminaryResult(check)
         }
         _ = bytes
       }

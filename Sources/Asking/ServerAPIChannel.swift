@@ -50,7 +50,7 @@ package struct ServerAPIChannel: AppleChannel {
     return answer
   }
 
-  package func isHeldUp(on side: AppleHost) -> Bool { client.isHeldUp(on: side) }
+  package func isRateLimited(on side: AppleHost) -> Bool { client.isRateLimited(on: side) }
 
   package func renewCredential() async { await client.renewToken() }
 
@@ -65,7 +65,7 @@ package struct ServerAPIChannel: AppleChannel {
     case (.receipt, .genuine(let proof)):
       // Apple does not answer about another app's purchases, and no money moves in the sandbox.
       guard proof.bundleId == bundleId, proof.environment == .production else { return [] }
-      return ids(of: proof, named: check.due.namedTransactionId, policy: policy).map {
+      return ids(of: proof, named: check.due.statedTransactionId, policy: policy).map {
         Question(.transaction(id: $0), first: .production)
       }
     case (.receipt, .claim(let claim)):
@@ -111,9 +111,9 @@ package struct ServerAPIChannel: AppleChannel {
       result.bundleId = result.bundleId ?? bundleId
       result.facts += facts
       brought.formUnion(facts.map(\.transactionId))
-      result.broughtIds = facts.reduce(into: result.broughtIds) { $0.formUnion($1.ids) }
+      result.containedIds = facts.reduce(into: result.containedIds) { $0.formUnion($1.ids) }
     }
-    result.broughtCount = brought.count
+    result.containedCount = brought.count
     return result
   }
 
@@ -136,7 +136,7 @@ package struct ServerAPIChannel: AppleChannel {
     }
     guard isClear else { return check.result(.review, .appleError, channel: .serverApi) }
     var result = check.result(.verified, channel: .serverApi)
-    result.answeredAt = answers.compactMap(\.toldAt).min()
+    result.answeredAt = answers.compactMap(\.statedAt).min()
     return result
   }
 

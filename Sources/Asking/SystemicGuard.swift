@@ -124,23 +124,23 @@ package struct SystemicGuard: Sendable {
     }
   }
 
-  private func complaint(_ group: Group, _ pending: Pending) -> String? {
+  private func faultMessage(_ group: Group, _ pending: Pending) -> String? {
     let subject = group.kind == .receipt ? "receipts" : "stated transaction IDs"
     return pending.refusals.spans.lazy
-      .compactMap { $0.complaint(app: group.app, subject: subject, share: settings.systemicShare) }.first
+      .compactMap { $0.faultMessage(app: group.app, subject: subject, share: settings.systemicShare) }.first
   }
 
   /// Decides the refusals of this night, except those that are too many of their kind. Refusals of an earlier night
   /// wait for their next answer. The last worker decides for all, because answers of others may still come. To decide
-  /// twice is safe, because the answers are stored. Without filters (`isWhole`), complaints about earlier nights are
-  /// repeated. Retires the worker. Returns a complaint with its remedy for each app.
+  /// twice is safe, because the answers are stored. Without filters (`isWhole`), faultMessages about earlier nights are
+  /// repeated. Retires the worker. Returns a faultMessage with its remedy for each app.
   package func decide(
     worker: Worker, isWhole: Bool, store: OpenSession, source: ProofSource
   ) async throws -> [String: String] {
     var (groups, isLast) = try await store.withConnection { connection in
       // A worker retires before it reads: of two that end at once, the last one reads the answers of both.
       try worker.retire(connection)
-      let isLast = try !connection.execute("SELECT \(Worker.othersLive)", [.int(worker.number)]).single().bool(0)
+      let isLast = try !connection.execute("SELECT \(Worker.otherWorkersLive)", [.int(worker.number)]).single().bool(0)
       return (try read(People(), on: connection), isLast)
     }
     var systemic = systemic(groups)
@@ -156,19 +156,20 @@ package struct SystemicGuard: Sendable {
       let decided = systemic
       try await store.withConnection { try release(decided, worker: worker, on: $0) }
     }
-    var complaints: [String: String] = [:]
+    var faultMessages: [String: String] = [:]
     for (group, pending) in groups.sorted(by: { $0.key < $1.key })
     where group.since == asOf || isWhole && pending.isDue {
-      complaints[group.app] = complaints[group.app] ?? complaint(group, pending)
+      faultMessages[group.app] = faultMessages[group.app] ?? faultMessage(group, pending)
     }
-    return complaints
+    return faultMessages
   }
 
   private func release(
     _ systemic: [Group: Set<Refusal>], worker: Worker, on connection: borrowing BlockingConnection
   ) throws {
     try CheckTable(policy: settings.duenessPolicy).change(
-      where: "\(Self.isPending) AND NOT \(Worker.othersLive) AND c.last_attempt > $2::timestamptz - \(Self.night)",
+      where:
+        "\(Self.isPending) AND NOT \(Worker.otherWorkersLive) AND c.last_attempt > $2::timestamptz - \(Self.night)",
       [.int(worker.number), .timestamp(asOf.microseconds)], on: connection
     ) { row in
       guard let held = row.held, let app = row.app, let asked = row.history.lastAttempt else { return false }
@@ -193,10 +194,10 @@ extension CheckRow {
 }
 
 extension EarlierAnswer {
-  init(_ row: CheckRow, isOfAnsweredPayload: Bool) {
+  init(_ row: CheckRow, hasAnsweredPayload: Bool) {
     if row.isPending, let held = row.held, let since = row.history.outcomeSince {
       self = .pendingRefusal(held.refusal, since: since)
-    } else if isOfAnsweredPayload, let refused = row.refused {
+    } else if hasAnsweredPayload, let refused = row.refused {
       self = .refused(refused)
     } else {
       self = row.history.outcome == .verified ? .verified : .none

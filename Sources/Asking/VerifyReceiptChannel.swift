@@ -38,7 +38,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       try await client.verify(payload: payload, sharedSecret: sharedSecret, first: question.first, while: isWanted))
   }
 
-  package func isHeldUp(on side: AppleHost) -> Bool { client.isHeldUp(on: side) }
+  package func isRateLimited(on side: AppleHost) -> Bool { client.isRateLimited(on: side) }
 
   /// The shared secret comes from the configuration and cannot be renewed.
   package func renewCredential() async {}
@@ -67,8 +67,8 @@ package struct VerifyReceiptChannel: AppleChannel {
       result.environment = environment
       result.bundleId = bundleId
       result.facts += facts
-      result.broughtCount = max(result.broughtCount, facts.count)
-      result.broughtIds = facts.reduce(into: result.broughtIds) { $0.formUnion($1.ids) }
+      result.containedCount = max(result.containedCount, facts.count)
+      result.containedIds = facts.reduce(into: result.containedIds) { $0.formUnion($1.ids) }
       if check.kind == .transaction {
         result.signedTransactionId = facts.first?.transactionId
         result.provenProductId = facts.first?.productId
@@ -82,7 +82,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       return denied
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
-      let isHopeless = answer.isMadeNothingOf && check.due.attempts >= Self.patience
+      let isHopeless = answer.isUnreadableReceiptStatus && check.due.attempts >= Self.patience
       if isHopeless, case .refused(.signatureInvalid, _) = check.judgement {
         return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
       }
@@ -97,7 +97,7 @@ package struct VerifyReceiptChannel: AppleChannel {
 
 extension JudgedCheck {
   /// True if the receipt itself, or Apple's earlier acceptance, states another app.
-  func isForeign(to bundleId: String) -> Bool {
+  func statesOtherApp(to bundleId: String) -> Bool {
     known.contains { content in content.bundleId.map { $0 != bundleId } ?? false }
   }
 }

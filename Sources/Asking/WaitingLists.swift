@@ -9,7 +9,7 @@ struct WaitingLists {
   private static let probes = 4
 
   /// Inquiries that Apple was asked about, kept whole. There are no more than were ever under way at a time.
-  private var begun: [AskingGate.Lane: [Inquiry]] = [:]
+  private var begun: [AskingGate.Lane: [CheckInProgress]] = [:]
   private var remembered: [AskingGate.Lane: [CheckSubject]] = [:]
   private var rememberedCount = 0
 
@@ -18,15 +18,15 @@ struct WaitingLists {
   var isFull: Bool { rememberedCount >= Self.most }
 
   /// Keeps a begun inquiry whole, and of any other the ID. Its row stays leased and is read again later.
-  mutating func add(_ inquiry: Inquiry, on lane: AskingGate.Lane) {
+  mutating func add(_ inquiry: CheckInProgress, on lane: AskingGate.Lane) {
     if inquiry.isBegun { return begun[lane, default: []].append(inquiry) }
     remembered[lane, default: []].append(inquiry.check.due.subject)
     rememberedCount += 1
   }
 
   /// Removes and returns the begun inquiries that find a place on their lane, the oldest first.
-  mutating func leave(_ places: (AskingGate.Lane) -> Int) -> [Inquiry] {
-    var leaving: [Inquiry] = []
+  mutating func leave(_ places: (AskingGate.Lane) -> Int) -> [CheckInProgress] {
+    var leaving: [CheckInProgress] = []
     for (lane, waiting) in begun {
       let left = waiting.dropFirst(places(lane))
       leaving += waiting.prefix(waiting.count - left.count)

@@ -67,5 +67,5 @@ package struct Worker: Sendable {
   static let sessions = "SELECT l.pid \(locks) ORDER BY 1"
 
   /// A condition that another worker than `$1` lives.
-  static let othersLive = "EXISTS (SELECT FROM (\(living)) AS other (number) WHERE other.number <> $1::int)"
+  static let otherWorkersLive = "EXISTS (SELECT FROM (\(living)) AS other (number) WHERE other.number <> $1::int)"
 }

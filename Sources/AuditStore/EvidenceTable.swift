@@ -106,12 +106,12 @@ package enum EvidenceTable {
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
-        texts(\.refundRequest?.reason), bools { revocation($0)?.isOfSomeItems }, texts(\.details.storefront),
+        texts(\.refundRequest?.reason), bools { revocation($0)?.coversSomeItemsOnly }, texts(\.details.storefront),
         texts(\.details.appTransactionId), ints { $0.details.offerType.map(Int64.init) },
         texts(\.details.offerIdentifier), texts(\.details.subscriptionGroupIdentifier),
         texts(\.details.commitmentInfo), texts(\.details.billingPlanType),
         texts(\.details.previousOriginalTransactionId),
-        bools { $0.reversesRefund ? true : $0.hasNoPlaceForRefunds ? false : nil },
+        bools { $0.reversesRefund ? true : $0.cannotStateRefunds ? false : nil },
         texts(\.refundRequest?.word),
       ])
   }
@@ -229,7 +229,7 @@ package enum EvidenceTable {
         revocation = Revocation(
           date: date, percentage: try row.optionalInt32("revocation_percentage"),
           type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"),
-          isOfSomeItems: try row.optionalBool("revocation_of_some_items") ?? false)
+          coversSomeItemsOnly: try row.optionalBool("revocation_of_some_items") ?? false)
       }
       fact.revocation = .says(revocation)
     }
@@ -245,7 +245,7 @@ package enum EvidenceTable {
     fact.refundRequest = RefundRequestNotice(
       word: try row.optionalText("refund_request"), reason: try row.optionalText("consumption_request_reason"))
     let reversesRefund = try row.optionalBool("reverses_refund")
-    (fact.reversesRefund, fact.hasNoPlaceForRefunds) = (reversesRefund == true, reversesRefund == false)
+    (fact.reversesRefund, fact.cannotStateRefunds) = (reversesRefund == true, reversesRefund == false)
     fact.details.storefront = try row.optionalText("storefront")
     fact.details.appTransactionId = try row.optionalText("app_transaction_id")
     fact.details.offerType = try row.optionalInt32("offer_type")

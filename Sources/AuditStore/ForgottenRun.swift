@@ -33,7 +33,7 @@ package enum ForgottenRun {
     runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Summary {
     let run: [PostgresValue] = [.text(runId)]
-    try Trail.holdPeople(on: connection)
+    try Trail.lockDecisions(on: connection)
     let reopened = try connection.execute(
       """
       UPDATE night_audit.findings f SET closed_at = NULL FROM night_audit.finding_events e, night_audit.runs r
@@ -94,7 +94,7 @@ package enum ForgottenRun {
     }
     try connection.execute(
       "INSERT INTO night_audit.run_events (run_id, event, actor) VALUES ($1::uuid, 'forgotten', 'night-audit')", run)
-    try putTimesRight(runId, connection)
+    try correctDates(runId, connection)
     let directory = try connection.execute(
       """
       SELECT directory, night_audit.write_run(run_id,
@@ -102,7 +102,7 @@ package enum ForgottenRun {
       """, run
     ).single().optionalText(0)
     try connection.execute(
-      SteeringState.settling(
+      InterNightState.settling(
         "state = 'withdrawn', problem = 'its run was forgotten'", where: "run_id = $1::uuid AND state = 'owed'"), run)
     let uncovered = try connection.execute(
       """
@@ -136,7 +136,7 @@ package enum ForgottenRun {
   }
 
   /// Corrects times in the future, because answers would seem fresh until then and nothing would be due.
-  private static func putTimesRight(
+  private static func correctDates(
     _ runId: String, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let time = try connection.execute(

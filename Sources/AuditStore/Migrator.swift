@@ -119,7 +119,7 @@ package struct Migrator {
 }
 
 /// A schema that this program cannot work with. Exit status 78.
-package enum SchemaError: EndsRun, Equatable, CustomStringConvertible {
+package enum SchemaError: RunEndingError, Equatable, CustomStringConvertible {
   case missing
   case outdated
   case kept(from: String, by: String, isOutdated: Bool)

@@ -2,7 +2,7 @@ import Postgres
 import Reconciliation
 import Streams
 
-extension PlainReceipt.State {
+extension BorrowedReceipt.State {
   /// Reads texts in place; nil unless there is a check whose outcome is a verified proof.
   package init?(_ row: borrowing CopyReader, from first: Int) throws(PostgresError) {
     guard try row.word(first + 1, of: Vocabularies.outcome) == .verified, try !row.bool(first + 16) else { return nil }
@@ -19,7 +19,7 @@ extension PlainReceipt.State {
     unansweredSince = try row.optionalInstant(first + 12)
     answeredAt = try row.optionalInstant(first + 13)
     signedTransactionId = try row.optionalBorrowed(first + 14)
-    broughtCount = try row.int32(first + 15)
+    containedCount = try row.int32(first + 15)
   }
 }
 
@@ -56,7 +56,7 @@ extension ProofState {
     unansweredSince = try row.optionalInstant(first + 12)
     answeredAt = try row.optionalInstant(first + 13)
     signedTransactionId = try row.optionalId(first + 14)
-    broughtCount = try row.int32(first + 15)
+    containedCount = try row.int32(first + 15)
     isUnproven = try row.bool(first + 16)
     failedCheck = try row.optionalText(first + 17)
   }

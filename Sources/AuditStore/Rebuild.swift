@@ -51,11 +51,11 @@ package struct Rebuild {
       let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
       let differences = try NightsTrail.differences(by: entries, on: connection)
       outcome.uncounted = try EvidenceTable.firstIncredible(in: uncounted, on: connection)
-      outcome.steering = differences.map { "\($0)" } + (try SteeringState.problems(on: connection)).map { "\($0)" }
+      outcome.steering = differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
       if isMending, !outcome.agrees {
         try mend(connection)
         try NightsTrail.mend(differences, on: connection)
-        try SteeringState.mend(on: connection)
+        try InterNightState.mend(on: connection)
         outcome.isNightNeeded = differences.contains { $0.table != NightsTrail.findingsMet }
         outcome.isMended = true
       }

@@ -6,7 +6,7 @@ import Run
 /// An advisory lock that allows one run at a time in a database. It lives as long as its session. It does not work
 /// through a connection pooler in transaction mode; the connection must go directly to Postgres.
 package struct RunLock: Sendable {
-  package struct Held: EndsRun, CustomStringConvertible {
+  package struct Held: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .locked }
     package var holder: String
 
@@ -16,7 +16,7 @@ package struct RunLock: Sendable {
   }
 
   /// The session with the lock has ended, and with it the right to publish. Exit status 69.
-  package struct Lost: EndsRun, CustomStringConvertible {
+  package struct Lost: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .databaseUnreachable }
     package var description: String {
       "the database has ended the session that held the run's lock, another run may be at work, and nothing was "

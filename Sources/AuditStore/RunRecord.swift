@@ -183,7 +183,7 @@ package struct RunRecord: Sendable {
   /// The sums of up to 28 nights before this one.
   package static func precedent(
     before asOf: Instant, day: String, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> UnusualShare.Precedent {
+  ) throws(PostgresError) -> UnusualShare.EarlierNights {
     let rows = try connection.execute(
       """
       WITH nights AS (
@@ -194,7 +194,7 @@ package struct RunRecord: Sendable {
       UNION ALL
       SELECT k.kind, 0, sum(k.orders)::bigint FROM nights JOIN night_audit.run_kinds k USING (run_id) GROUP BY 1
       """, [.timestamp(asOf.microseconds), .text(day)])
-    var precedent = UnusualShare.Precedent(nights: 0, orders: 0, counts: [:])
+    var precedent = UnusualShare.EarlierNights(nights: 0, orders: 0, counts: [:])
     for row in rows {
       let count = Int(try row.int64(2))
       if let code = try row.optionalText(0) {

@@ -33,8 +33,8 @@ package enum TransactionTable {
     """
   }
 
-  /// SQL: a row restores another purchase. Equals `TransactionRecord.restoresOther`.
-  package static func restoresOther(_ alias: String) -> String {
+  /// SQL: a row restores another purchase. Equals `TransactionRecord.restoresAnotherID`.
+  package static func restoresAnotherID(_ alias: String) -> String {
     "(\(alias).original_transaction_id <> \(alias).transaction_id AND \(alias).is_renewal IS NOT TRUE AND \(alias).expires_at IS NULL)"
   }
 
@@ -58,12 +58,12 @@ package enum TransactionTable {
       """
       SELECT r.environment, r.original_transaction_id, '' AS period, NULL::timestamptz AS purchased_at
       FROM night_audit.transactions r
-      WHERE \(restoresOther("r"))
+      WHERE \(restoresAnotherID("r"))
       GROUP BY r.environment, r.original_transaction_id
       HAVING count(*) > 1 OR EXISTS (
         SELECT FROM night_audit.transactions t
         WHERE t.transaction_id = r.original_transaction_id AND t.environment = r.environment
-          AND \(restoresOther("t")) IS NOT TRUE)
+          AND \(restoresAnotherID("t")) IS NOT TRUE)
       UNION ALL
       SELECT t.environment, t.original_transaction_id, t.web_order_line_item_id, NULL
       FROM night_audit.transactions t
@@ -96,13 +96,13 @@ package enum TransactionTable {
   }
 
   /// The transaction in the current row, with texts in place; nil if refunded or with rare columns.
-  package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> PlainTransaction? {
+  package static func plain(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedTransaction? {
     guard try row.isNull(10), try row.isNull(25), try row.isNull(36), try row.isNull(37), try row.isNull(names.count),
       let environment = try row.word(1, of: Vocabularies.environment)
     else {
       return nil
     }
-    var payment = PlainPayment(
+    var payment = BorrowedPayment(
       environment: environment, transactionId: try row.borrowed(0), productId: try row.borrowed(2))
     payment.bundleId = try row.optionalBorrowed(3)
     payment.originalTransactionId = try row.optionalBorrowed(4)
@@ -112,8 +112,8 @@ package enum TransactionTable {
     payment.expiresDate = try row.optionalInstant(8)
     payment.priceMilliunits = try row.optionalInt64(16)
     payment.currency = try row.optionalBorrowed(17)
-    payment.tellsToken = try row.bool(18)
-    if payment.tellsToken { payment.appAccountToken = try row.optionalBorrowed(19) }
+    payment.statesToken = try row.bool(18)
+    if payment.statesToken { payment.appAccountToken = try row.optionalBorrowed(19) }
     payment.ownership = try row.word(20, of: Vocabularies.ownership)
     payment.isRenewal = try row.optionalBool(21)
     payment.hasOffer = try row.optionalBool(22)
@@ -121,9 +121,9 @@ package enum TransactionTable {
     payment.checkedAt = try row.optionalInstant(24)
     payment.storefront = try row.optionalBorrowed(34)
     payment.webOrderLineItemId = try row.optionalBorrowed(35)
-    return PlainTransaction(
+    return BorrowedTransaction(
       payment: payment, subscriptionExpiresDate: try row.optionalInstant(9),
-      revocationWithdrawnDate: try row.optionalInstant(14), revocationToldDate: try row.optionalInstant(15),
+      revocationWithdrawnDate: try row.optionalInstant(14), revocationStatedDate: try row.optionalInstant(15),
       subscriptionStatusDate: try row.optionalInstant(26), renewalDate: try row.optionalInstant(27),
       isUpgraded: try row.optionalBool(30),
       signedDate: Instant(microseconds: try row.timestamp(31)), firstSignedDate: try row.optionalInstant(32),
@@ -146,10 +146,10 @@ package enum TransactionTable {
     if let date = try row.optionalInstant(10) {
       contents.revocation = Revocation(
         date: date, percentage: try row.optionalInt32(11), type: try row.optionalText(12),
-        reason: try row.optionalInt32(13), isOfSomeItems: try row.optionalBool(29) ?? false)
+        reason: try row.optionalInt32(13), coversSomeItemsOnly: try row.optionalBool(29) ?? false)
     }
     contents.revocationWithdrawnDate = try row.optionalInstant(14)
-    contents.revocationToldDate = try row.optionalInstant(15)
+    contents.revocationStatedDate = try row.optionalInstant(15)
     contents.priceMilliunits = try row.optionalInt64(16)
     contents.currency = try row.optionalText(17)
     contents.appAccountToken = try row.bool(18) ? .says(try row.optionalText(19)) : .silent
@@ -293,9 +293,10 @@ package enum TransactionTable {
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
         bools(\.isContradictory), texts(\.channel.rawValue), instants(\.signedDate),
-        instants(\.checkedAt), instants(\.revocationToldDate),
+        instants(\.checkedAt), instants(\.revocationStatedDate),
         instants(\.renewalDate), ints { $0.subscriptionStatus.map { Int64($0.rawValue) } },
-        instants(\.subscriptionStatusDate), texts(\.refundRequest?.reason), bools { $0.revocation?.isOfSomeItems },
+        instants(\.subscriptionStatusDate), texts(\.refundRequest?.reason),
+        bools { $0.revocation?.coversSomeItemsOnly },
         texts(\.details.storefront), texts(\.details.appTransactionId),
         ints { $0.details.offerType.map(Int64.init) }, texts(\.details.offerIdentifier),
         texts(\.details.subscriptionGroupIdentifier), texts(\.details.commitmentInfo),

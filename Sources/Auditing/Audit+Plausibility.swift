@@ -34,7 +34,7 @@ extension Audit {
       figures.deliveries = Int(try rows.sales.execute(query).single().int64(0))
     }
     if record?.isAccepted == true { return [] }
-    let precedent = try Plausibility.Precedent(before: plan.asOf, on: rows.own)
+    let precedent = try Plausibility.EarlierNights(before: plan.asOf, on: rows.own)
     return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
 
@@ -102,7 +102,7 @@ extension FindingsThreshold {
   }
 }
 
-extension Plausibility.Precedent {
+extension Plausibility.EarlierNights {
   /// The last complete night before `asOf`; nil if there is none.
   package init?(before asOf: Instant, on own: borrowing BlockingConnection) throws(PostgresError) {
     // Nights of the first release have no figures; 0 never counts as a decrease.

@@ -69,9 +69,9 @@ extension Audit {
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
     summary.missingDays = plan.period.missingDays(at: plan.asOf, in: settings.timeZone)
     summary.notChecked = settings.notChecked
-    for app in settings.apps { summary.notAsked[app.name] = collector.beyondAsking[app.bundleId] }
+    for app in settings.apps { summary.notAsked[app.name] = collector.lookupImpossible[app.bundleId] }
     summary.settings = settings.settingWords
-    if let figures = collector.lookedAgain { summary.settings.append(SettingWords("Read again", figures.words)) }
+    if let figures = collector.lookedAgain { summary.settings.append(SettingText("Read again", figures.words)) }
     return summary
   }
 

@@ -28,7 +28,7 @@ package struct AuditOutcome: Sendable {
   package var exitStatus: ExitStatus
 }
 
-extension SpillSorter.Failure: EndsRun {
+extension SpillSorter.Failure: RunEndingError {
   package var exitStatus: ExitStatus { .cannotWrite }
 }
 
@@ -82,7 +82,7 @@ package struct Audit {
   /// Cuts of the ID ranges; nil: taken from the planner's statistics.
   var partition: AuditPartition?
   /// Reach of a snapshot of the shop's store; nil: detected from its relations.
-  var reach: SnapshotReach?
+  var reach: SnapshotScope?
 
   package init(
     settings: Settings, plan: AuditPlan, faults: [String: String], stop: StopSignal, progress: WorkProgress
@@ -103,7 +103,7 @@ package struct Audit {
     _ scope: BlockingScope, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditOutcome {
-    try SalesStore.startingOverOnce(settings, scope) { onlyReads in
+    try SalesStore.restartingOnce(settings, scope) { onlyReads in
       let reading = try read(scope, destination, saving: record)
       onlyReads = false
       defer { reading.folder?.discard() }
@@ -119,7 +119,7 @@ package struct Audit {
     _ scope: BlockingScope, asked: OpenQuestions, destination: ReportFolder.Destination?, saving record: RunRecord?,
     finishing: (ExitStatus, ReportFolder) throws -> Void
   ) throws -> AuditResult {
-    try SalesStore.startingOverOnce(settings, scope) { onlyReads in
+    try SalesStore.restartingOnce(settings, scope) { onlyReads in
       let reading = try read(scope, destination, saving: record)
       onlyReads = false
       defer { reading.folder?.discard() }
@@ -133,7 +133,7 @@ package struct Audit {
   /// Reads and decides without writing, and passes the orders to `body`. Throws `ReportError.unbalanced` if rows are
   /// missing.
   package func judge<Result>(_ scope: BlockingScope, _ body: (AuditedOrders) throws -> Result) throws -> Result {
-    try SalesStore.startingOverOnce(settings, scope) { onlyReads in
+    try SalesStore.restartingOnce(settings, scope) { onlyReads in
       let reading = try read(scope, into: nil, isKept: true)
       onlyReads = false
       try requireWhole(reading.collector)
@@ -253,10 +253,10 @@ package struct Audit {
 
   func secondLook(
     _ stores: AuditStores, _ scope: BlockingScope, _ sales: SalesRows, _ completed: AuditPlan
-  ) -> SecondLook? {
+  ) -> CriticalOrdersReread? {
     switch reach ?? stores.reach {
     case .everyConnection, .oneConnection: nil
-    case .oneStatement: SecondLook(settings, scope, sales, rules: completed.rules, own: stores.rows)
+    case .oneStatement: CriticalOrdersReread(settings, scope, sales, rules: completed.rules, own: stores.rows)
     }
   }
 
@@ -302,12 +302,12 @@ package struct Audit {
     if !plan.selection.isNarrowing {
       uncovered = try UncoveredDays.before(plan.period, asOf: plan.asOf, in: settings.timeZone, on: rows.own)
     }
-    let unlisted = try NothingListed(plan, reading.sales, in: settings.timeZone, on: rows.sales)?.words
+    let unlisted = try EmptySelectionExplanation(plan, reading.sales, in: settings.timeZone, on: rows.sales)?.words
     var mark = try ReportMark(on: rows.own)
     rows.own.rollback()
 
     var totals = collector.totals
-    totals.ofSales = collector.control
+    totals.salesControls = collector.control
     var summary = summary(
       collector, owedBehindCriticals: owedBehindCriticals, findings: findings, history: history, unswept: unswept)
     summary.adjustments = told.adjustments
@@ -317,8 +317,8 @@ package struct Audit {
     (summary.first, summary.decisions) = (first, decisions)
     if !plan.selection.isNarrowing { summary.unusual = UnusualShare.all(collector.totals, since: nightsBefore) }
     let remedy = UncoveredDays.remedy(uncovered)
-    if let remedy { summary.settings.append(SettingWords("Days without a report", remedy)) }
-    if let words = told.uncompared { summary.settings.append(SettingWords("Days of another time zone", words)) }
+    if let remedy { summary.settings.append(SettingText("Days without a report", remedy)) }
+    if let words = told.uncompared { summary.settings.append(SettingText("Days of another time zone", words)) }
     let status = exitStatus(summary, isHeld: !causes.isEmpty)
     var outcome = AuditOutcome(
       totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, uncompared: told.uncompared,
@@ -450,7 +450,7 @@ package struct Audit {
     in recording: borrowing BlockingConnection
   ) throws {
     // Taken before any finding changes: waits for people who are writing, then makes them wait.
-    try Trail.holdPeople(on: recording)
+    try Trail.lockDecisions(on: recording)
     if try isNews(record, on: recording) {
       try FindingsHistory.apply(asOf: plan.asOf, runId: record.runId, on: recording)
       if let claims { try ClaimsTable.apply(claims, on: recording) }
@@ -461,7 +461,7 @@ package struct Audit {
       try collector.nights.save(
         record, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: recording)
     } else if record.isNightly {
-      try FindingsHistory.keepOwn(record, on: recording)
+      try FindingsHistory.saveOwnFindings(record, on: recording)
     }
     if let journal, journal.isPosting, summary.isComplete { try journal.save(record, on: recording) }
     if record.isNightly {

@@ -25,9 +25,9 @@ final class AuditCollector {
   let nights: OrderNights
   private(set) var outstanding: [String: Int] = [:]
   private(set) var unknownFrom: Instant?
-  private(set) var beyondAsking: [String: Int] = [:]
+  private(set) var lookupImpossible: [String: Int] = [:]
   /// Counts of the recheck of critical orders; nil if one snapshot spans the shop's store.
-  private(set) var lookedAgain: SecondLook.Reading.Figures?
+  private(set) var lookedAgain: CriticalOrdersReread.Reading.Figures?
   private(set) var agedCriticals: Set<CheckSubject> = []
   /// Transactions whose customers' histories are wanted: payments without an owner, and double charges.
   private(set) var doubtfulPayments: Set<Identifier> = []
@@ -96,7 +96,7 @@ final class AuditCollector {
   func join(_ next: AuditCollector) throws {
     totals.join(next.totals)
     try users.absorb(next.users)
-    try keepFewUsers()
+    try spillUsersIfMany()
     days.join(next.days)
     try findings.absorb(next.findings)
     try refunds.absorb(next.refunds)
@@ -105,7 +105,7 @@ final class AuditCollector {
     if let theirs = next.claims { try claims?.absorb(theirs) }
     for (key, sum) in next.sandbox { add(sum, to: key) }
     for (reason, count) in next.outstanding { outstanding[reason, default: 0] += count }
-    for (bundleId, count) in next.beyondAsking { beyondAsking[bundleId, default: 0] += count }
+    for (bundleId, count) in next.lookupImpossible { lookupImpossible[bundleId, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
     doubtfulPayments.formUnion(next.doubtfulPayments)
     if let theirs = next.unknownFrom { note(unknownFrom: theirs) }
@@ -142,8 +142,8 @@ final class AuditCollector {
       }
     }
     for (reason, count) in outstanding { try writer.write(.outstanding, Identifier(reason)) { $0.put(Int64(count)) } }
-    for (bundleId, count) in beyondAsking {
-      try writer.write(.beyondAsking, Identifier(bundleId)) { $0.put(Int64(count)) }
+    for (bundleId, count) in lookupImpossible {
+      try writer.write(.lookupImpossible, Identifier(bundleId)) { $0.put(Int64(count)) }
     }
     for subject in agedCriticals { try writer.write(.agedCritical, subject.id) { subject.write(to: &$0) } }
     if let figures = lookedAgain {
@@ -214,10 +214,10 @@ final class AuditCollector {
       let sandboxKey = SandboxKey(userId: id, productId: product, currency: try reader.currency())
       add((Int(try reader.int()), try reader.int128()), to: sandboxKey)
     case .outstanding: outstanding[id.text, default: 0] += Int(try reader.int())
-    case .beyondAsking: beyondAsking[id.text, default: 0] += Int(try reader.int())
+    case .lookupImpossible: lookupImpossible[id.text, default: 0] += Int(try reader.int())
     case .agedCritical: agedCriticals.insert(try CheckSubject(from: &reader))
     case .lookedAgain:
-      note(SecondLook.Reading.Figures(orders: Int(try reader.int()), changed: Int(try reader.int())))
+      note(CriticalOrdersReread.Reading.Figures(orders: Int(try reader.int()), changed: Int(try reader.int())))
     case .totals:
       let read = Int(try reader.int())
       let orders = try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }
@@ -231,7 +231,7 @@ final class AuditCollector {
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)
-      try keepFewUsers()
+      try spillUsersIfMany()
     case .pricePoint:
       let currency = try reader.currency()
       let point = Totals.PricePoint(
@@ -266,7 +266,7 @@ final class AuditCollector {
     try waiting?.add(receipt)
   }
 
-  func list(_ receipt: PlainReceipt, _ record: borrowing RecordBytes) throws {
+  func list(_ receipt: BorrowedReceipt, _ record: borrowing RecordBytes) throws {
     let content = record.content
     try report?.write(receipt: receipt) {
       var reader = RecordReader(content)
@@ -282,7 +282,7 @@ final class AuditCollector {
 
   func note(unknownFrom time: Instant) { unknownFrom = min(unknownFrom ?? time, time) }
 
-  func countBeyondAsking(ofApp bundleId: String) { beyondAsking[bundleId, default: 0] += 1 }
+  func countBeyondAsking(ofApp bundleId: String) { lookupImpossible[bundleId, default: 0] += 1 }
 
   // MARK: - Orders
 
@@ -300,7 +300,7 @@ final class AuditCollector {
     guard plan.period.contains(judgement.row.createdAt) else { return }
     totals.read(judgement.row)
     totals.add(judgement)
-    try keepFewUsers()
+    try spillUsersIfMany()
     if isReporting { try list(OrderLine(judgement)) }
     if judgement.environment == .sandbox, case .valid(let order) = judgement.row {
       let key = SandboxKey(userId: order.userId, productId: order.productId, currency: order.amount.currency)
@@ -315,16 +315,16 @@ final class AuditCollector {
     guard plan.period.contains(sale.order.createdAt) else { return }
     totals.read(sale.order)
     totals.add(sale)
-    try keepFewUsers()
+    try spillUsersIfMany()
     try report?.write(settled: sale)
     try waiting?.add(OrderLine(sale), settled: sale)
   }
 
   private static let usersInMemory = 1 << 14
 
-  private func keepFewUsers() throws { if totals.users.count >= Self.usersInMemory { try putUsersAside() } }
+  private func spillUsersIfMany() throws { if totals.users.count >= Self.usersInMemory { try spillUsers() } }
 
-  private func putUsersAside() throws {
+  private func spillUsers() throws {
     var sortingKey = RecordBytes()
     for (key, line) in totals.takeUsers() {
       record.clear()
@@ -341,7 +341,7 @@ final class AuditCollector {
   }
 
   private func passUsers(_ body: (Totals.UserKey, Totals.Line) throws -> Void) throws {
-    try putUsersAside()
+    try spillUsers()
     var last: (key: Totals.UserKey, line: Totals.Line)?
     while let next = try users.next() {
       var reader = RecordReader(next.content)
@@ -387,9 +387,9 @@ final class AuditCollector {
     try findings.add(key: finding.digest, content: record.content)
   }
 
-  func note(_ figures: SecondLook.Reading.Figures) {
-    let before = lookedAgain ?? SecondLook.Reading.Figures()
-    lookedAgain = SecondLook.Reading.Figures(
+  func note(_ figures: CriticalOrdersReread.Reading.Figures) {
+    let before = lookedAgain ?? CriticalOrdersReread.Reading.Figures()
+    lookedAgain = CriticalOrdersReread.Reading.Figures(
       orders: before.orders + figures.orders, changed: before.changed + figures.changed)
   }
 

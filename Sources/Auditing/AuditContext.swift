@@ -44,7 +44,7 @@ package struct AuditContext {
   var plan: AuditPlan {
     var plan = AuditPlan(
       rules: rules, period: period, selection: Selection(), staleAfter: staleAfter, refundWindow: refundWindow)
-    plan.isOfThePast = horizon.isOfThePast
+    plan.isPastAudit = horizon.isPastAudit
     return plan
   }
 
@@ -61,7 +61,7 @@ extension AuditContext {
     record.put(rules.asOf.microseconds)
     record.put(rules.lookbackStart.microseconds)
     record.put(rules.bundleIds) { $1.put($0) }
-    record.put(rules.lookedUpApps.sorted()) { $1.put($0) }
+    record.put(rules.appsWithLookup.sorted()) { $1.put($0) }
     record.put(rules.testUsers.sorted()) { $1.put($0) }
     record.put(rules.people.aliases) {
       $1.put($0.0)
@@ -88,7 +88,7 @@ extension AuditContext {
     record.put(period.start.microseconds)
     record.put(period.end.microseconds)
     record.put(horizon.clock.microseconds)
-    record.put(horizon.isOfThePast)
+    record.put(horizon.isPastAudit)
     record.put(days) {
       $1.put($0.name)
       $1.put($0.start.microseconds)
@@ -105,7 +105,7 @@ extension AuditContext {
     rules = Rules(
       asOf: asOf, bundleIds: try record.list { (record) throws(RecordReader.Mismatch) in try record.text() },
       lookbackStart: lookbackStart)
-    rules.lookedUpApps = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
+    rules.appsWithLookup = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
     rules.testUsers = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.id() })
     rules.people = People(
       aliases: try record.list { (record) throws(RecordReader.Mismatch) in (try record.id(), try record.id()) })
@@ -126,8 +126,8 @@ extension AuditContext {
     (staleAfter, refundWindow) = (try record.span(), try record.span())
     let (since, until) = (try record.text(), try record.text())
     period = Period(since: since, until: until, start: try record.instant(), end: try record.instant())
-    horizon = Horizon(asOf: asOf, clock: try record.instant(), isOfThePast: try record.flag())
-    (rules.readAt, rules.isOfThePast) = (horizon.clock, horizon.isOfThePast)
+    horizon = Horizon(asOf: asOf, clock: try record.instant(), isPastAudit: try record.flag())
+    (rules.readAt, rules.isPastAudit) = (horizon.clock, horizon.isPastAudit)
     days = try record.list { (record) throws(RecordReader.Mismatch) in
       DayTotals.Day(name: try record.text(), start: try record.instant(), end: try record.instant())
     }

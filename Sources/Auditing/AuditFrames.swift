@@ -49,7 +49,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case pricePoint
   case day
   case salesTotal
-  case beyondAsking
+  case lookupImpossible
   case lookedAgain
   case productLine
   /// An open refund request, by the user ID of the person.

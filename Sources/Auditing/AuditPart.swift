@@ -39,7 +39,7 @@ package struct AuditPart {
   private var rows: [AuditRelation: SpillFile] = [:]
   private var records: [AuditFrame: SpillSorter] = [:]
   private let groups: SpillFile
-  private var open: OpenPeople
+  private var open: PeopleWithOpenReceipts
   private var boughtTwice: [Identifier: Finding] = [:]
   private var firstOrders: [Identifier: Identifier?] = [:]
 
@@ -50,7 +50,7 @@ package struct AuditPart {
     self.directory = directory
     let groups = try SpillFile(directory: directory)
     self.groups = groups
-    open = OpenPeople(context.rules)
+    open = PeopleWithOpenReceipts(context.rules)
     // Groups with the same ID arrive in byte order. The row that counts goes first and takes the order transactions.
     var further: (key: [UInt8], groups: [[UInt8]]) = ([], [])
     func passFurther() throws {
@@ -85,7 +85,7 @@ package struct AuditPart {
           id,
           try reader.list { (record) throws(RecordReader.Mismatch) in
             guard case .valid(let order) = try OrderRow(from: &record) else { throw RecordReader.Mismatch() }
-            return OpenOrder(order, isUnread: try record.flag())
+            return UnansweredOrder(order, isUnread: try record.flag())
           })
       case .boughtTwice: boughtTwice[id] = try Finding(from: &reader)
       case .repeatedDelivery: firstOrders[id] = .some(try reader.optionalId())
@@ -123,13 +123,13 @@ package struct AuditPart {
     case .orders: try readOrders(&writer)
     case .transactions: try readTransactions(&writer)
     case .tokens:
-      let contests = try Contests(directory: directory)
+      let contests = try ConflictGroups(directory: directory)
       try pass.answer(
         TokenQuestions(directory: directory, questions: sorter(.tokenQuestion)), among: sorter(.tokenHolder),
         into: writer.outlet(.told), contests)
       try write(contests, &writer)
     case .contests:
-      let contests = try Contests(directory: directory)
+      let contests = try ConflictGroups(directory: directory)
       let contested = sorter(.contested)
       while let record = try contested.next() {
         var reader = RecordReader(record.content)
@@ -187,7 +187,7 @@ package struct AuditPart {
       _ = try reader.flag()
       try writer.write(.group, try reader.id(), [UInt8](content))
       reader = RecordReader(content)
-      try LinkHolder.forEach(inGroup: &reader) { link, holder in
+      try LinkableOrder.forEach(inGroup: &reader) { link, holder in
         try writer.write(.tokenHolder, Identifier(String(decoding: link.key, as: UTF8.self))) { holder.write(to: &$0) }
       }
     }
@@ -208,7 +208,7 @@ package struct AuditPart {
     try writer.write(.tokenQuestion, all: reading.tokens.questions)
   }
 
-  private func write(_ contests: Contests, _ writer: inout AuditFrameWriter) throws {
+  private func write(_ contests: ConflictGroups, _ writer: inout AuditFrameWriter) throws {
     func write(_ contested: ContestedTransaction) throws {
       try writer.write(.contested, contested.record.transactionId) { contested.write(to: &$0) }
       for order in contested.claimants { try writer.write(.contestant, order, []) }

@@ -12,11 +12,11 @@ struct AuditPartition: Hashable {
 
   var readers: Int { max(receipts.count, orders.count, transactions.count) }
 
-  private static let ordersWorthAReader = 25_000
+  private static let ordersPerReader = 25_000
 
   /// The default: one reader for each processor, at most 8, fewer for few orders.
-  private static func usualReaders(orders: Int) -> Int {
-    min(ProcessInfo.processInfo.activeProcessorCount, 8, max(1, orders / ordersWorthAReader))
+  private static func defaultReaderCount(orders: Int) -> Int {
+    min(ProcessInfo.processInfo.activeProcessorCount, 8, max(1, orders / ordersPerReader))
   }
 }
 
@@ -27,7 +27,7 @@ extension AuditPartition {
   ) throws(PostgresError) {
     if readers == 1 { return }
     let ids = try PlannersSample("\(sales.schema).orders", "order_id", on: shop)
-    let count = readers ?? Self.usualReaders(orders: ids.rows)
+    let count = readers ?? Self.defaultReaderCount(orders: ids.rows)
     if count <= 1 { return }
     orders = Cuts(quantilesOf: ids.ids, count: count)
     receipts = Cuts(

@@ -6,7 +6,7 @@ import Streams
 
 extension AuditPass {
   /// Settles purchases with several transactions and at most one possible owner. `told` receives those with one.
-  func settle(_ contests: Contests, into told: Exchange.Outlet) throws {
+  func settle(_ contests: ConflictGroups, into told: Exchange.Outlet) throws {
     var writer = OrderTransactionWriter(told)
     try contests.settle(hiding: sales.hides) { transaction, only in
       guard let only else { return try addUnowned(transaction) }
@@ -26,7 +26,7 @@ extension AuditPass {
     try collector.addRefund(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
-  func contestants(of batches: Contests.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
+  func contestants(of batches: ConflictGroups.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
     var record = RecordBytes()
     var orders = orders
@@ -44,17 +44,17 @@ extension AuditPass {
       }
       record.clear()
       record.put(true)
-      Contestant(group: group, claimable: try orders.transactions().claimable, hasGoods: hasGoods)
+      ContestedOrder(group: group, claimable: try orders.transactions().claimable, hasGoods: hasGoods)
         .write(to: &record)
       try material.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
-    try deliveries.skipRest()
+    try deliveries.skipRemaining()
     return material
   }
 
   /// Matches contested transactions with orders, batch by batch.
   func match(
-    _ contests: Contests, _ batches: Contests.Batches, _ contestants: SpillSorter,
+    _ contests: ConflictGroups, _ batches: ConflictGroups.Batches, _ contestants: SpillSorter,
     into matched: Exchange.Outlet
   ) throws {
     var record = RecordBytes()
@@ -69,12 +69,12 @@ extension AuditPass {
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
-      var contest = Contest(rules: plan.rules)
+      var contest = ClaimConflict(rules: plan.rules)
       while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
         // Transactions come before contestants because their records begin with the lower byte.
         if try reader.flag() {
-          contest.add(try Contestant(from: &reader))
+          contest.add(try ContestedOrder(from: &reader))
         } else {
           contest.add(try ContestedTransaction(from: &reader))
         }

@@ -9,14 +9,14 @@ extension AuditPass {
   /// Judges every order, in the byte order of order IDs. `again` has the orders that were read again.
   func judge(
     _ orders: consuming GroupReading, _ matched: SpillSorter, repeated: RepeatedDeliveries,
-    _ boughtTwice: [Identifier: Finding], open: OpenPeople, again: SpillSorter? = nil
+    _ boughtTwice: [Identifier: Finding], open: PeopleWithOpenReceipts, again: SpillSorter? = nil
   ) throws {
     let asOf = plan.asOf
     var reading = orders
     var repeated = repeated
     var deliveries = try OrderedStream(rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
     var contestants = try matchedOrders(matched)
-    var secondLook = try again.map(SecondLook.Reading.init)
+    var secondLook = try again.map(CriticalOrdersReread.Reading.init)
     var ofOrder: [Delivery] = []
     var first = RecordBytes()
     var count = 0
@@ -64,7 +64,7 @@ extension AuditPass {
     try passDeliveries(before: nil, &deliveries, &repeated)
     if let figures = secondLook?.figures { collector.note(figures) }
     // A result left without its order means that the order was judged as if its claims were uncontested.
-    if let left = contestants.head { throw GroupReading.OutOfStep(orderId: left.orderId) }
+    if let left = contestants.head { throw GroupReading.RowOrderMismatch(orderId: left.orderId) }
   }
 
   private func matchedOrders(_ matched: SpillSorter) throws -> SpillCursor<Matched> {
@@ -76,7 +76,7 @@ extension AuditPass {
   }
 
   func purchasesForGood(
-    _ orders: consuming GroupReading, _ matched: SpillSorter, open: OpenPeople
+    _ orders: consuming GroupReading, _ matched: SpillSorter, open: PeopleWithOpenReceipts
   ) throws -> RepeatedPurchases {
     var reading = orders
     var contestants = try matchedOrders(matched)
@@ -96,7 +96,7 @@ extension AuditPass {
 
   private func judge(
     _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions, _ matched: Matched?,
-    _ boughtTwice: Finding?, open: OpenPeople
+    _ boughtTwice: Finding?, open: PeopleWithOpenReceipts
   ) throws {
     let isListed = plan.lists(group.row)
     switch group.row {
@@ -104,12 +104,12 @@ extension AuditPass {
       if plan.judges(bad.createdAt), isListed { try collector.add(Judgement(reporting: bad), subjects: [], plan: plan) }
       guard isListed else { return }
       for delivery in deliveries where delivery.defect != nil {
-        if let finding = Unowned.finding(on: delivery, rules: plan.rules) {
+        if let finding = OrphanFindings.finding(on: delivery, rules: plan.rules) {
           try collector.add(finding, subjects: [], plan: plan)
         }
       }
       for proof in group.proofs where proof.receipt.defect != nil {
-        for finding in Unowned.findings(on: proof.receipt, rules: plan.rules) {
+        for finding in OrphanFindings.findings(on: proof.receipt, rules: plan.rules) {
           try collector.add(finding, subjects: [], plan: plan)
         }
       }
@@ -123,13 +123,13 @@ extension AuditPass {
       var facts = OrderFacts.assembled(
         order, group, deliveries, transactions, matched, rules: plan.rules, open: open)
       // Settled before judging, so that the refund list and the judgement agree about a doubtful refund.
-      facts.settleRefunds()
+      facts.decideDoubtfulRefunds()
       var judgement = Judgement(judging: facts, rules: plan.rules)
       if let boughtTwice { judgement.add(boughtTwice) }
-      if isListed, isJudged, judgement.verdict?.reason == .neverChecked, facts.isBeyondAsking(rules: plan.rules) {
+      if isListed, isJudged, judgement.verdict?.reason == .neverChecked, facts.isLookupImpossible(rules: plan.rules) {
         collector.countBeyondAsking(ofApp: plan.rules.bundleId(of: order))
       }
-      if isListed, judgement.verdict?.reason == .neverChecked, facts.isYetToBeLookedUp,
+      if isListed, judgement.verdict?.reason == .neverChecked, facts.isAwaitingLookup,
         plan.isOutstanding(.neverChecked, of: order)
       {
         collector.countOutstanding(.neverChecked)
@@ -147,17 +147,18 @@ extension AuditPass {
   }
 
   private func settled(
-    _ reading: borrowing GroupReading, _ delivery: PlainDelivery, open: OpenPeople
+    _ reading: borrowing GroupReading, _ delivery: BorrowedDelivery, open: PeopleWithOpenReceipts
   ) throws -> SettledSale? {
     guard let plain = try reading.plain(), open.isEmpty || !open.contains(plain.order.userId.id) else { return nil }
     return SettledSale(plain.order, proof: plain.proof, payment: plain.payment, delivery: delivery, rules: plan.rules)
   }
 
   private func report(
-    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing RecordBytes, open: OpenPeople
+    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing RecordBytes,
+    open: PeopleWithOpenReceipts
   ) throws {
     assert(
-      (try? isSaidByRules(sale, reading, delivery, open: open)) == true, "the rules say something else of an order")
+      (try? agreesWithRules(sale, reading, delivery, open: open)) == true, "the rules say something else of an order")
     if collector.claims != nil {
       try collector.note(
         owner: sale.order.orderId.id,
@@ -166,8 +167,9 @@ extension AuditPass {
     if plan.judges(sale.order.createdAt), plan.lists(sale.order) { try collector.add(sale, plan: plan) }
   }
 
-  private func isSaidByRules(
-    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing RecordBytes, open: OpenPeople
+  private func agreesWithRules(
+    _ sale: SettledSale, _ reading: borrowing GroupReading, _ delivery: borrowing RecordBytes,
+    open: PeopleWithOpenReceipts
   ) throws -> Bool {
     var waiting = RecordReader(delivery.content)
     let (group, transactions) = (try reading.group(), try reading.transactions())
@@ -179,7 +181,7 @@ extension AuditPass {
     sale.writeJudgedOrder(to: &short)
     var whole = RecordBytes()
     JudgedOrder(judgement)?.write(to: &whole)
-    return sale.isSaid(by: judgement) && short.bytes == whole.bytes
+    return sale.isConfirmed(by: judgement) && short.bytes == whole.bytes
       && facts.claims.owned == transactions.claimable && facts.claims.lost.isEmpty
   }
 
@@ -204,7 +206,7 @@ extension AuditPass {
       group.awaitsDetails(of: $0) ? nil : ($0, order.userId)
     }
     for (record, userId) in claimable + transactions.siblings {
-      if !claims.areAbout(record) {
+      if !claims.referTo(record) {
         try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.purchaseKey == record.purchaseKey }) {
@@ -255,7 +257,7 @@ extension AuditPass {
 
   private func reportUnowned(_ delivery: Delivery) throws {
     guard delivery.deliveredAt >= plan.rules.lookbackStart,
-      let finding = Unowned.finding(on: delivery, rules: plan.rules)
+      let finding = OrphanFindings.finding(on: delivery, rules: plan.rules)
     else { return }
     try collector.add(finding, subjects: [], plan: plan)
   }
@@ -297,7 +299,7 @@ extension OrderFacts {
   /// Assembles the facts that an order is judged by. `matched` is nil if the order's claims are uncontested.
   static func assembled(
     _ order: Order, _ group: OrderGroup, _ deliveries: [Delivery], _ transactions: OrderTransactions,
-    _ matched: Matched?, rules: Rules, open: OpenPeople
+    _ matched: Matched?, rules: Rules, open: PeopleWithOpenReceipts
   ) -> OrderFacts {
     var facts = OrderFacts(order, group, claimable: transactions.claimable, others: [], deliveries: deliveries)
     let claims = matched?.claims ?? Matching.uncontested(facts.claimant(rules), rules: rules)
@@ -309,14 +311,14 @@ extension OrderFacts {
     if group.proofs.count > 1 {
       // The contested transactions left out above can be owned too, so their receipts are added here.
       for record in claims.owned {
-        let bringers = group.soundProofs.filter {
+        let sourceReceipts = group.soundProofs.filter {
           $0.receipt.state.outcome != .rejected && $0.brought.contains(record.key)
         }
-        facts.bringers[record.key] = bringers.map(\.receipt.receiptId).min()
+        facts.sourceReceipts[record.key] = sourceReceipts.map(\.receipt.receiptId).min()
       }
     }
-    facts.openOrders = open.orders(of: order.userId)
-    if facts.asksForTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
+    facts.unansweredOrders = open.orders(of: order.userId)
+    if facts.needsTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
     }
     return facts

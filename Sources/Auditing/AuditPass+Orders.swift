@@ -7,7 +7,7 @@ import Streams
 
 struct OrdersReading {
   var groups: SpillFile
-  var open: OpenPeople
+  var open: PeopleWithOpenReceipts
   var totals = SalesTotals()
 }
 
@@ -20,9 +20,9 @@ extension AuditPass {
     var links = try OrderedStream(rows.read(.lookupLinks)) { try ProofLink($0) }
     var waiting = try SpillCursor(proofs) { $0 }
     var reading = OrdersReading(
-      groups: try SpillFile(directory: temporaryDirectory), open: OpenPeople(plan.rules))
+      groups: try SpillFile(directory: temporaryDirectory), open: PeopleWithOpenReceipts(plan.rules))
     var writer = GroupWriter(groups: reading.groups, mentions: mentions)
-    try passNameless(&orders, &reading)
+    try passRowsWithoutID(&orders, &reading)
     var count = 0
     while !orders.isAtEnd {
       let orderId = try writer.begin(&orders, sales)
@@ -60,13 +60,13 @@ extension AuditPass {
     }
     try passProofs(before: nil, &waiting, &writer, &reading.open)
     // The rest belongs to orders that the shop has deleted.
-    try lookups.skipRest()
-    try links.skipRest()
+    try lookups.skipRemaining()
+    try links.skipRemaining()
     return reading
   }
 
   /// Stores orders without an ID, in a stable order. They repeat no ID and have no proofs.
-  private func passNameless(_ orders: inout OrderedStream<OrderRow>, _ reading: inout OrdersReading) throws {
+  private func passRowsWithoutID(_ orders: inout OrderedStream<OrderRow>, _ reading: inout OrdersReading) throws {
     let nameless = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     var record = RecordBytes()
     while orders.nextKey?.bytes.isEmpty ?? true, let row = try orders.next() {
@@ -81,7 +81,7 @@ extension AuditPass {
   /// Reports receipts without an order, or of an order that does not exist.
   private func passProofs(
     before orderId: BorrowedText?, _ waiting: inout SpillCursor<SpillSorter.Record>, _ writer: inout GroupWriter,
-    _ open: inout OpenPeople
+    _ open: inout PeopleWithOpenReceipts
   ) throws {
     while let head = waiting.head {
       if let orderId {
@@ -91,7 +91,7 @@ extension AuditPass {
       var reader = RecordReader(head.content)
       let proof = try Proof(from: &reader)
       if proof.receipt.receivedAt >= plan.rules.lookbackStart {
-        for finding in Unowned.findings(on: proof.receipt, rules: plan.rules) {
+        for finding in OrphanFindings.findings(on: proof.receipt, rules: plan.rules) {
           try collector.add(finding, subjects: [CheckSubject(kind: .receipt, id: proof.receipt.receiptId)], plan: plan)
         }
       }
@@ -180,25 +180,25 @@ private struct GroupWriter: ~Copyable {
     try groups.add(record.content)
     assert((try? group().record) == record.bytes, "it is no plain group")
     var order = RecordReader(row.content)
-    guard let order = try PlainOrder(&order) else { throw RecordReader.Mismatch() }
+    guard let order = try BorrowedOrder(&order) else { throw RecordReader.Mismatch() }
     reading.totals.add(order)
-    var isNameTold = false
+    var isStatedIDUsed = false
     var reader = RecordReader(proofs.content)
     for _ in 0..<proofCount {
       let proof = try WaitingProof(&reader)
       if proof.proof.hasDefect { continue }
-      try proof.forEachBrought { environment, transactionId in
+      try proof.forEachContained { environment, transactionId in
         // Nearly always the order's own proof contains the stated transaction: one mention covers both.
-        let isNamed = !isNameTold && order.transactionId == transactionId
-        isNameTold = isNameTold || isNamed
+        let isNamed = !isStatedIDUsed && order.transactionId == transactionId
+        isStatedIDUsed = isStatedIDUsed || isNamed
         record.clear()
         order.writeSide(to: &record)
         record.put(isNamed)
-        proof.writeBringer(of: environment, to: &record)
+        proof.writeReferenceSource(of: environment, to: &record)
         try mentions.add(transactionId, record)
       }
     }
-    if let named = order.transactionId, !isNameTold {
+    if let named = order.transactionId, !isStatedIDUsed {
       record.clear()
       order.writeSide(to: &record)
       record.put(true)
@@ -220,10 +220,10 @@ private struct GroupWriter: ~Copyable {
     record.clear()
     group.write(to: &record)
     try groups.add(record.content)
-    try group.forEachMention { (mention) throws in try write(mention) }
+    try group.forEachReference { (mention) throws in try write(mention) }
   }
 
-  mutating func write(_ mention: borrowing Mention) throws {
+  mutating func write(_ mention: borrowing TransactionReference) throws {
     record.clear()
     mention.write(to: &record)
     try mentions.add(mention.transactionId, record)

@@ -15,13 +15,13 @@ extension AuditPass {
     var key = RecordBytes()
     var record = RecordBytes()
     var brought: [TransactionKey] = []
-    try passNameless(&receipts, into: proofs)
+    try passRowsWithoutID(&receipts, into: proofs)
     var count = 0
     while !receipts.isAtEnd {
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       var rows: [ReceiptRow] = []
-      if let id = receipts.nextKey, try checks.isNext(id), let state = try PlainReceipt.State(checks.front, from: 1),
+      if let id = receipts.nextKey, try checks.isNext(id), let state = try BorrowedReceipt.State(checks.front, from: 1),
         !state.isOwed(asOf: asOf, stuckAfter: plan.rules.stuckAfter),
         let receipt = try SalesRows.plainReceipt(receipts.front, state)
       {
@@ -30,7 +30,7 @@ extension AuditPass {
         let isListed = try receipts.front.optionalBool(8) ?? false
         try receipts.skip()
         var waiting = RecordReader(record.content)
-        let plain = try PlainReceipt(&waiting)
+        let plain = try BorrowedReceipt(&waiting)
         // Only after the next row is read is it certain that the ID is unique.
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
@@ -68,12 +68,12 @@ extension AuditPass {
       }
     }
     // The rest belongs to receipts that the shop has deleted.
-    try checks.skipRest()
-    try links.skipRest()
+    try checks.skipRemaining()
+    try links.skipRemaining()
   }
 
   /// Reports rows without an ID, in a stable order. They have no check and repeat no ID.
-  private func passNameless(_ receipts: inout OrderedStream<ReceiptRow>, into proofs: Exchange.Outlet) throws {
+  private func passRowsWithoutID(_ receipts: inout OrderedStream<ReceiptRow>, into proofs: Exchange.Outlet) throws {
     let nameless = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     var record = RecordBytes()
     while !receipts.isAtEnd, receipts.nextKey?.bytes.isEmpty ?? true, let row = try receipts.next() {

@@ -6,7 +6,7 @@ import SalesStore
 import Streams
 
 struct TransactionsReading {
-  var contests: Contests
+  var contests: ConflictGroups
   var tokens: TokenQuestions
 }
 
@@ -16,9 +16,9 @@ extension AuditPass {
     let hides = sales.hides
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
     let reading = TransactionsReading(
-      contests: try Contests(directory: temporaryDirectory),
+      contests: try ConflictGroups(directory: temporaryDirectory),
       tokens: TokenQuestions(directory: temporaryDirectory))
-    var ofOne = try MentionsOfOne(mentions)
+    var ofOne = try ReferencesToTransaction(mentions)
     var writer = OrderTransactionWriter(told)
     var count = 0
     while let id = transactions.nextKey {
@@ -34,7 +34,7 @@ extension AuditPass {
       let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
       let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
       if let link = candidates.awaitedLink(record) {
-        try reading.tokens.putOff(contested, until: link)
+        try reading.tokens.deferUntilLinked(contested, until: link)
       } else {
         try hand(contested, to: &writer, reading.contests)
       }
@@ -47,7 +47,7 @@ extension AuditPass {
   }
 
   private func hand(
-    _ contested: ContestedTransaction, to writer: inout OrderTransactionWriter, _ contests: Contests
+    _ contested: ContestedTransaction, to writer: inout OrderTransactionWriter, _ contests: ConflictGroups
   ) throws {
     if contested.sharesPurchase || contested.claimants.count > 1 {
       try contests.add(contested)
@@ -66,7 +66,7 @@ extension AuditPass {
   ///   - told: gets the users, and transactions that one order alone could own.
   ///   - contests: gets all other transactions that orders could own.
   func answer(
-    _ tokens: TokenQuestions, among holders: SpillSorter, into told: Exchange.Outlet, _ contests: Contests
+    _ tokens: TokenQuestions, among holders: SpillSorter, into told: Exchange.Outlet, _ contests: ConflictGroups
   ) throws {
     var transactions = OrderTransactionWriter(told)
     var users = OrderTransactionWriter(told)
@@ -78,20 +78,20 @@ extension AuditPass {
   }
 
   func addUnclaimed(_ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?) throws {
-    if let finding = Unowned.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
+    if let finding = OrphanFindings.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
       try collector.add(finding, subjects: newestProof.map { [$0] } ?? [], plan: plan)
     }
   }
 }
 
 /// Reads the mentions of one transaction ID after the other. A single mention, the usual case, stays encoded.
-private struct MentionsOfOne: ~Copyable {
+private struct ReferencesToTransaction: ~Copyable {
   private let mentions: SpillSorter
   private var head: SpillSorter.Record?
   private var id: Identifier?
   private var first = RecordBytes()
   private var count = 0
-  private var gathering = Candidates.Gathering()
+  private var gathering = Candidates.ReferenceCollector()
   private var isGathered = false
 
   init(_ mentions: SpillSorter) throws {
@@ -123,7 +123,7 @@ private struct MentionsOfOne: ~Copyable {
     }
   }
 
-  mutating func gathered() throws -> Candidates.Gathering {
+  mutating func gathered() throws -> Candidates.ReferenceCollector {
     if !isGathered {
       if count == 1 { try decode(first.content) }
       gathering.finish()
@@ -134,7 +134,7 @@ private struct MentionsOfOne: ~Copyable {
 
   private mutating func decode(_ content: UnsafeRawBufferPointer) throws {
     var reader = RecordReader(content)
-    gathering.take(try Mention(id ?? Identifier(), from: &reader))
+    gathering.take(try TransactionReference(id ?? Identifier(), from: &reader))
   }
 }
 
@@ -146,9 +146,10 @@ struct OrderTransactionWriter: ~Copyable {
 
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
-    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ sharedPurchases: Set<PurchaseKey>, rules: Rules
+    _ row: borrowing CopyReader, _ mentions: borrowing ReferencesToTransaction, _ sharedPurchases: Set<PurchaseKey>,
+    rules: Rules
   ) throws -> Bool {
-    guard let only = mentions.only, let mention = try PlainMention(only),
+    guard let only = mentions.only, let mention = try BorrowedTransactionReference(only),
       let transaction = try TransactionTable.plain(row),
       sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey)
     else { return false }
@@ -161,13 +162,13 @@ struct OrderTransactionWriter: ~Copyable {
 
   /// The record that `Candidates` would yield, for the assertion in `writePlain`.
   private static func whole(
-    _ row: borrowing CopyReader, _ mentions: borrowing MentionsOfOne, _ rules: Rules
+    _ row: borrowing CopyReader, _ mentions: borrowing ReferencesToTransaction, _ rules: Rules
   ) throws -> [UInt8] {
     let transaction = try TransactionTable.record(row) { _ in false }
-    var gathering = Candidates.Gathering()
+    var gathering = Candidates.ReferenceCollector()
     if let only = mentions.only {
       var reader = RecordReader(only)
-      gathering.take(try Mention(transaction.transactionId, from: &reader))
+      gathering.take(try TransactionReference(transaction.transactionId, from: &reader))
     }
     let candidates = Candidates(for: transaction, gathering, rules: rules)
     guard candidates.claimants.count == 1, candidates.withOtherToken.isEmpty, candidates.witnesses.isEmpty else {
@@ -202,7 +203,7 @@ enum UnprovenLink: Hashable {
 }
 
 /// An order with what could link it to a transaction that no receipt of it contains.
-struct LinkHolder {
+struct LinkableOrder {
   var orderId: Identifier
   var userId: Identifier
   var productId: Identifier
@@ -223,7 +224,7 @@ struct LinkHolder {
   /// Hands on an order, from its group as it writes itself, once for each link that it could have.
   ///
   /// A row that breaks the contract has none, and a further row of an ID breaks it.
-  static func forEach(inGroup record: inout RecordReader, _ body: (UnprovenLink, LinkHolder) throws -> Void) throws {
+  static func forEach(inGroup record: inout RecordReader, _ body: (UnprovenLink, LinkableOrder) throws -> Void) throws {
     let row = try OrderRow(from: &record)
     if try record.flag() { return }
     try forEach(of: row, hasReceipts: record.int() > 0, body)
@@ -231,11 +232,11 @@ struct LinkHolder {
 
   /// A stated ID links an order without a receipt to its subscription.
   static func forEach(
-    of row: OrderRow, hasReceipts: Bool, _ body: (UnprovenLink, LinkHolder) throws -> Void
+    of row: OrderRow, hasReceipts: Bool, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) rethrows {
     guard case .valid(let order) = row else { return }
-    if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), LinkHolder(order)) }
-    if let stated = order.transactionId, !hasReceipts { try body(.subscription(stated), LinkHolder(order)) }
+    if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), LinkableOrder(order)) }
+    if let stated = order.transactionId, !hasReceipts { try body(.subscription(stated), LinkableOrder(order)) }
   }
 
   func write(to record: inout RecordBytes) {
@@ -254,7 +255,7 @@ struct LinkHolder {
 
 extension ContestedTransaction {
   /// Takes orders that its account token or its subscription links to it, without a receipt.
-  mutating func take(_ holders: [LinkHolder], rules: Rules) {
+  mutating func take(_ holders: [LinkableOrder], rules: Rules) {
     let linked = holders.filter { $0.isLinked(to: record, rules: rules) }
     claimants = Set(claimants).union(linked.map(\.orderId)).sorted()
     userId = userId ?? holders.lazy.map(\.userId).min()
@@ -286,7 +287,7 @@ final class TokenQuestions {
   }
 
   /// Puts a transaction off until it is known which orders the link is of.
-  func putOff(_ contested: ContestedTransaction, until link: UnprovenLink) throws {
+  func deferUntilLinked(_ contested: ContestedTransaction, until link: UnprovenLink) throws {
     record.clear()
     record.put(false)
     contested.write(to: &record)
@@ -306,7 +307,7 @@ final class TokenQuestions {
       try groups.restart()
       while let content = try groups.next() {
         var reader = RecordReader(content)
-        try LinkHolder.forEach(inGroup: &reader) { link, holder in
+        try LinkableOrder.forEach(inGroup: &reader) { link, holder in
           record.clear()
           holder.write(to: &record)
           try holders.add(key: link.key, content: record.content)
@@ -324,14 +325,14 @@ final class TokenQuestions {
     telling: (_ orderId: Identifier, _ token: String, _ userId: Identifier) throws -> Void
   ) throws {
     var waiting = try SpillCursor(holders) { $0 }
-    var (link, known) = ([UInt8](), [LinkHolder]())
+    var (link, known) = ([UInt8](), [LinkableOrder]())
     while let question = try questions.next() {
       if !question.key.elementsEqual(link) {
         (link, known) = ([UInt8](question.key), [])
         while let head = waiting.head, head.key.lexicographicallyPrecedes(link) { try waiting.advance() }
         while let head = waiting.head, head.key.elementsEqual(link) {
           var holder = RecordReader(head.content)
-          known.append(try LinkHolder(from: &holder))
+          known.append(try LinkableOrder(from: &holder))
           try waiting.advance()
         }
       }

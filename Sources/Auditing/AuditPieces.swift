@@ -37,10 +37,10 @@ struct AuditPieces {
   }
 
   /// The folder does not fit the night. Exit status 64.
-  struct Unfit: EndsRun, CustomStringConvertible {
+  struct UnusablePieces: RunEndingError, CustomStringConvertible {
     var exitStatus: ExitStatus { .usage }
     /// False because an unfinished Spark job leaves such a folder night after night.
-    var isSlip: Bool { false }
+    var isUsageMistake: Bool { false }
     var description: String
   }
 
@@ -48,15 +48,15 @@ struct AuditPieces {
   func join(into collector: AuditCollector, of plan: AuditPlan) throws -> Counts {
     guard let content = RegularFile.content(directory + "/manifest.json"),
       let manifest = try? JSONDecoder().decode(Manifest.self, from: content)
-    else { throw Unfit(description: "there is no manifest.json in \(directory): not all parts were audited") }
+    else { throw UnusablePieces(description: "there is no manifest.json in \(directory): not all parts were audited") }
     try prove("context", manifest.context)
     let context = try AuditContext(path: directory + "/context")
     var rules = plan.rules
     // The parts were read earlier, with the people and products of that time.
-    (rules.readAt, rules.isOfThePast) = (context.rules.readAt, context.rules.isOfThePast)
+    (rules.readAt, rules.isPastAudit) = (context.rules.readAt, context.rules.isPastAudit)
     (rules.people, rules.catalogue) = (context.rules.people, context.rules.catalogue)
     guard context.rules == rules, context.period == plan.period else {
-      throw Unfit(
+      throw UnusablePieces(
         description: """
           the parts in \(directory) were audited for another as-of, period or configuration, as of \
           \(context.rules.asOf.text) from \(context.period.since) to \(context.period.until); give the same, or audit anew
@@ -73,7 +73,8 @@ struct AuditPieces {
         switch AuditFrame(rawValue: frame.tag) {
         case .salesTotal: try read.take(frame)
         case .some(let piece) where piece.isPiece: try collector.take(piece, frame)
-        case .some, .none: throw Unfit(description: "\(name) in \(directory) holds a frame of tag \(frame.tag)")
+        case .some, .none:
+          throw UnusablePieces(description: "\(name) in \(directory) holds a frame of tag \(frame.tag)")
         }
       }
     }
@@ -89,22 +90,22 @@ struct AuditPieces {
     var sums = rows.makeIterator()
     var reader = CopyReader { () throws(PostgresError) in sums.next().map { [UInt8]($0) } }
     do throws(PostgresError) { return try SalesTotals(rows: &reader) } catch {
-      throw Unfit(description: "manifest.json in \(directory): \(error.message); audit anew")
+      throw UnusablePieces(description: "manifest.json in \(directory): \(error.message); audit anew")
     }
   }
 
-  /// Throws `Unfit` if a file is truncated, unreadable or of another audit.
+  /// Throws `UnusablePieces` if a file is truncated, unreadable or of another audit.
   private func prove(_ name: String, _ sha256: String) throws {
     let file: Int32
     do throws(RegularFile.Failure) { file = try RegularFile.descriptor(directory + "/" + name) } catch {
-      throw Unfit(description: "\(name) in \(directory) \(error.problem); audit anew")
+      throw UnusablePieces(description: "\(name) in \(directory) \(error.problem); audit anew")
     }
     defer { close(file) }
     guard let found = Digest.sha256(descriptor: file) else {
-      throw Unfit(description: "\(name) in \(directory): \(String(cString: strerror(errno))); audit anew")
+      throw UnusablePieces(description: "\(name) in \(directory): \(String(cString: strerror(errno))); audit anew")
     }
     guard found == sha256 else {
-      throw Unfit(
+      throw UnusablePieces(
         description:
           "\(name) in \(directory) is not what manifest.json tells of: it was cut off or replaced; audit anew")
     }

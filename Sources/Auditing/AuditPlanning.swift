@@ -61,7 +61,7 @@ package struct AuditPlanning: Encodable {
 package struct AuditQuestions {
   static let end: UInt8 = 0
 
-  let look: SecondLook?
+  let look: CriticalOrdersReread?
   let directory: String
 
   /// Answers questions from standard input until it ends.

@@ -13,7 +13,7 @@ struct AuditStages {
   let contestBatchSize: Int
   let temporaryDirectory: String
   /// Rechecks critical findings; nil if one snapshot spans the shop's store.
-  var secondLook: SecondLook?
+  var secondLook: CriticalOrdersReread?
   var counted = "orders in the database"
 
   private var plan: AuditPlan { readers[0].plan }
@@ -22,16 +22,16 @@ struct AuditStages {
   /// same snapshot. They detect a view that hides rows only from the stream.
   func run(counted: () throws -> SalesTotals, repeated: () throws -> RepeatedDeliveries) throws {
     let proofs = exchange(from: partition.receipts, to: partition.orders)
-    _ = try sideBySide(partition.receipts.count) { try readers[$0].readReceipts(into: proofs.outlet($0)) }
+    _ = try inParallel(partition.receipts.count) { try readers[$0].readReceipts(into: proofs.outlet($0)) }
     for reader in readers.dropFirst() { try readers[0].collector.joinReceipts(reader.collector) }
     let proofsByOrder = try proofs.gathered()
 
     let before = try secondLook.map { _ in try counted() }
     let mentions = exchange(from: partition.orders, to: partition.transactions)
-    let readings = try sideBySide(partition.orders.count) {
+    let readings = try inParallel(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: mentions.outlet($0))
     }
-    var (open, totals) = (OpenPeople(plan.rules), SalesTotals())
+    var (open, totals) = (PeopleWithOpenReceipts(plan.rules), SalesTotals())
     for reading in readings {
       open.join(reading.open)
       totals.join(reading.totals)
@@ -45,7 +45,7 @@ struct AuditStages {
     let mentionsById = try mentions.gathered()
 
     let told = exchange(from: partition.transactions, to: partition.orders)
-    let findings = try sideBySide(partition.transactions.count) {
+    let findings = try inParallel(partition.transactions.count) {
       try readers[$0].readTransactions(mentionsById[$0], into: told.outlet($0))
     }
     let groups = readings.map(\.groups)
@@ -56,8 +56,8 @@ struct AuditStages {
     }
     try readers[0].answer(tokens, among: tokens.holders(in: groups), into: told.outlet(0), contests)
     try readers[0].settle(contests, into: told.outlet(0))
-    let toldByOrder = try told.gathered()
-    func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], toldByOrder[part]) }
+    let reportedByOrder = try told.gathered()
+    func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], reportedByOrder[part]) }
 
     let matched = try match(contests, orders)
     let boughtTwice = try boughtTwice(matched, open: open, orders)
@@ -68,12 +68,12 @@ struct AuditStages {
     let again = try secondLook.map { look in
       // Critical findings are known only after judging, so orders are judged twice.
       let rehearsals = try readers.map { try $0.rehearsal() }
-      _ = try sideBySide(partition.orders.count) { try judge($0, with: rehearsals[$0], again: nil) }
+      _ = try inParallel(partition.orders.count) { try judge($0, with: rehearsals[$0], again: nil) }
       let looked = exchange(from: .none, to: partition.orders)
       try look.take(rehearsals.map(\.collector.findings), into: looked.outlet(0))
       return try looked.gathered()
     }
-    _ = try sideBySide(partition.orders.count) { try judge($0, with: readers[$0], again: again?[$0]) }
+    _ = try inParallel(partition.orders.count) { try judge($0, with: readers[$0], again: again?[$0]) }
     for reader in readers.dropFirst() { try readers[0].collector.join(reader.collector) }
   }
 
@@ -82,12 +82,12 @@ struct AuditStages {
   }
 
   private func match(
-    _ contests: Contests, _ orders: (Int) throws -> GroupReading
+    _ contests: ConflictGroups, _ orders: (Int) throws -> GroupReading
   ) throws -> [SpillSorter] {
     let matched = exchange(from: .none, to: partition.orders)
     if !contests.isEmpty {
       let batches = contests.batches(ofAtLeast: contestBatchSize)
-      let material = try sideBySide(partition.orders.count) {
+      let material = try inParallel(partition.orders.count) {
         try readers[$0].contestants(of: batches, among: orders($0))
       }
       for further in material.dropFirst() { try material[0].absorb(further) }
@@ -98,11 +98,11 @@ struct AuditStages {
 
   /// Findings about non-consumables bought twice by one person, by order. Shops without a catalogue have none.
   private func boughtTwice(
-    _ matched: [SpillSorter], open: OpenPeople, _ orders: (Int) throws -> GroupReading
+    _ matched: [SpillSorter], open: PeopleWithOpenReceipts, _ orders: (Int) throws -> GroupReading
   ) throws -> [Identifier: Finding] {
     guard plan.rules.catalogue != nil else { return [:] }
     var repeated = RepeatedPurchases(rules: plan.rules)
-    let purchases = try sideBySide(partition.orders.count) {
+    let purchases = try inParallel(partition.orders.count) {
       try readers[$0].purchasesForGood(orders($0), matched[$0], open: open)
     }
     for part in purchases { repeated.join(part) }

@@ -54,7 +54,7 @@ struct AuditStores {
   private let ownSnapshot: String
   /// nil if a snapshot of the shop's store cannot be shared.
   private let salesSnapshot: String?
-  let reach: SnapshotReach
+  let reach: SnapshotScope
   let rows: StoreRows
 
   init(_ settings: Settings, _ scope: BlockingScope) throws {
@@ -71,7 +71,7 @@ struct AuditStores {
     let sales = try SalesStore.connect(settings, scope, applicationName: "night-audit")
     try Self.tune(sales)
     try sales.begin(.snapshot)
-    var reach = try SnapshotReach(of: settings.salesSchema, on: sales)
+    var reach = try SnapshotScope(of: settings.salesSchema, on: sales)
     var shared: String?
     switch reach {
     case .oneConnection: break

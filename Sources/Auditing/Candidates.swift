@@ -19,59 +19,59 @@ struct Candidates {
   private(set) var awaitsDetails = false
 
   /// An order that states the ID without any proof. Reduced to its identity: a shop may have one per order.
-  struct Namer {
+  struct StatingOrder {
     var orderId: Identifier
     var userId: Identifier
     var appAccountToken: String?
   }
 
-  struct Gathering {
-    fileprivate private(set) var namers: [Namer] = []
-    fileprivate private(set) var mentions: [Mention] = []
+  struct ReferenceCollector {
+    fileprivate private(set) var statingOrders: [StatingOrder] = []
+    fileprivate private(set) var mentions: [TransactionReference] = []
 
     /// Prepares for another ID. Releases large buffers, but keeps those of a user with thousands of purchases.
     mutating func clear() {
       mentions.removeAll(keepingCapacity: mentions.count < 1 << 13)
-      namers.removeAll(keepingCapacity: namers.count < 1 << 13)
+      statingOrders.removeAll(keepingCapacity: statingOrders.count < 1 << 13)
     }
 
-    mutating func take(_ mention: consuming Mention) {
+    mutating func take(_ mention: consuming TransactionReference) {
       if mention.bringer != nil { return mentions.append(mention) }
       guard let order = mention.order, !order.isBad else { return mentions.append(mention) }
-      namers.append(
-        Namer(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
+      statingOrders.append(
+        StatingOrder(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
     }
 
-    mutating func finish() { namers.sort { $0.orderId < $1.orderId } }
+    mutating func finish() { statingOrders.sort { $0.orderId < $1.orderId } }
   }
 
   fileprivate struct Stake {
-    var order: Mention.OrderSide
+    var order: TransactionReference.OrderSide
     var names = false
     /// True if a genuine receipt sent by the order's own user contains it. A look-up supports no claim, because anyone
     /// can state an ID.
     var isSupported = false
-    var isAboutOne = false
+    var isAboutSinglePurchase = false
 
-    init(order: Mention.OrderSide) { self.order = order }
+    init(order: TransactionReference.OrderSide) { self.order = order }
 
     mutating func take(_ other: Stake) {
       names = names || other.names
-      isBrought(aboutOne: other.isAboutOne, supporting: other.isSupported)
+      isContained(aboutOne: other.isAboutSinglePurchase, supporting: other.isSupported)
     }
 
-    mutating func isBrought(aboutOne: Bool, supporting: Bool) {
-      isAboutOne = isAboutOne || aboutOne
+    mutating func isContained(aboutOne: Bool, supporting: Bool) {
+      isAboutSinglePurchase = isAboutSinglePurchase || aboutOne
       isSupported = isSupported || supporting
     }
   }
 
   /// Mentions of one order usually follow each other; thousands of orders may list the same purchases.
-  private struct Stakes {
+  private struct ClaimStakes {
     private var stakes: [Stake] = []
     private var isSorted = true
 
-    mutating func note(_ order: Mention.OrderSide, _ change: (inout Stake) -> Void) {
+    mutating func note(_ order: TransactionReference.OrderSide, _ change: (inout Stake) -> Void) {
       if let last = stakes.last?.order.orderId, last != order.orderId {
         isSorted = isSorted && last < order.orderId
         stakes.append(Stake(order: order))
@@ -108,27 +108,27 @@ struct Candidates {
     return .subscription(original)
   }
 
-  init(for record: TransactionRecord, mentions: some Sequence<Mention>, rules: Rules) {
-    self.init(for: record, mentions, namers: [], rules)
+  init(for record: TransactionRecord, mentions: some Sequence<TransactionReference>, rules: Rules) {
+    self.init(for: record, mentions, statingOrders: [], rules)
   }
 
-  init(for record: TransactionRecord, _ gathering: Gathering, rules: Rules) {
-    if gathering.namers.isEmpty, gathering.mentions.count == 1,
+  init(for record: TransactionRecord, _ gathering: ReferenceCollector, rules: Rules) {
+    if gathering.statingOrders.isEmpty, gathering.mentions.count == 1,
       let only = Candidates(for: record, theOnly: gathering.mentions[0])
     {
       self = only
     } else {
-      self.init(for: record, gathering.mentions, namers: gathering.namers, rules)
+      self.init(for: record, gathering.mentions, statingOrders: gathering.statingOrders, rules)
     }
   }
 
   /// Fast path for one mention; nil if it is not of an order, or of one that can claim nothing.
-  private init?(for record: TransactionRecord, theOnly mention: borrowing Mention) {
+  private init?(for record: TransactionRecord, theOnly mention: borrowing TransactionReference) {
     guard let order = mention.order, !order.isBad else { return nil }
-    let isBrought = mention.bringer?.environment == record.environment
-    if isBrought { newestProof = mention.bringer?.subject }
+    let isContained = mention.bringer?.environment == record.environment
+    if isContained { newestProof = mention.bringer?.subject }
     // The same ID in another environment is another purchase.
-    guard mention.isNamed || isBrought else { return }
+    guard mention.isNamed || isContained else { return }
     userId = order.userId
     claimants = [order.orderId]
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
@@ -136,12 +136,13 @@ struct Candidates {
   }
 
   private init(
-    for record: TransactionRecord, _ mentions: some Sequence<Mention>, namers: [Namer], _ rules: Rules
+    for record: TransactionRecord, _ mentions: some Sequence<TransactionReference>, statingOrders: [StatingOrder],
+    _ rules: Rules
   ) {
-    var stakes = Stakes()
+    var stakes = ClaimStakes()
     var senders: Set<Identifier> = []
     var newest: (receivedAt: Instant, subject: CheckSubject)?
-    var isAnswered = record.tellsRefund
+    var isAnswered = record.isRefundKnown
     for mention in mentions {
       if mention.isNamed, let order = mention.order { stakes.note(order) { $0.names = true } }
       guard let bringer = mention.bringer, bringer.environment == record.environment else { continue }
@@ -156,19 +157,19 @@ struct Candidates {
       let isSupporting =
         bringer.isGenuine && bringer.subject.kind == .receipt
         && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
-      stakes.note(order) { $0.isBrought(aboutOne: bringer.isAboutOne, supporting: isSupporting) }
+      stakes.note(order) { $0.isContained(aboutOne: bringer.isAboutSinglePurchase, supporting: isSupporting) }
     }
     newestProof = newest?.subject
     awaitsDetails = newest != nil && !isAnswered
     let sorted = stakes.byOrder()
-    userId = Self.firstUser(sorted, namers) ?? senders.min()
+    userId = Self.firstUser(sorted, statingOrders) ?? senders.min()
     isWithToken =
       sorted.contains { !$0.order.isBad && !record.hasOtherToken(than: $0.order.appAccountToken) }
-      || namers.contains { !record.hasOtherToken(than: $0.appAccountToken) }
-    let (count, namer) = Self.whoStandsOut(among: sorted, of: record)
-    let isAlone = count + namers.count == 1
-    var further = namers[...]
-    func takeNamers(before orderId: Identifier?) {
+      || statingOrders.contains { !record.hasOtherToken(than: $0.appAccountToken) }
+    let (count, namer) = Self.eligibleOrders(among: sorted, of: record)
+    let isAlone = count + statingOrders.count == 1
+    var further = statingOrders[...]
+    func addStatingOrders(before orderId: Identifier?) {
       while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {
         claimants.append(next.orderId)
         if record.hasOtherToken(than: next.appAccountToken) { withOtherToken.append((next.orderId, next.userId)) }
@@ -177,7 +178,7 @@ struct Candidates {
     }
     for stake in sorted where !stake.order.isBad {
       let orderId = stake.order.orderId
-      takeNamers(before: orderId)
+      addStatingOrders(before: orderId)
       let isNamedElsewhere =
         switch namer {
         case .none: false
@@ -190,45 +191,45 @@ struct Candidates {
         if record.hasOtherToken(than: stake.order.appAccountToken) {
           withOtherToken.append((orderId, stake.order.userId))
         }
-      } else if stake.isAboutOne || stake.mayMissIt(record) {
+      } else if stake.isAboutSinglePurchase || stake.mayMissIt(record) {
         witnesses.append(orderId)
       }
     }
-    takeNamers(before: nil)
+    addStatingOrders(before: nil)
   }
 
-  private static func firstUser(_ stakes: [Stake], _ namers: [Namer]) -> Identifier? {
-    guard let stake = stakes.first?.order else { return namers.first?.userId }
-    return namers.first.flatMap { $0.orderId < stake.orderId ? $0.userId : nil } ?? stake.userId
+  private static func firstUser(_ stakes: [Stake], _ statingOrders: [StatingOrder]) -> Identifier? {
+    guard let stake = stakes.first?.order else { return statingOrders.first?.userId }
+    return statingOrders.first.flatMap { $0.orderId < stake.orderId ? $0.userId : nil } ?? stake.userId
   }
 
   /// Orders that state the transaction and can own it: they have the product and a proof of their user. They precede
   /// orders that state another ID.
-  private enum Namers {
+  private enum EligibleStatingOrders {
     case none
     case one(Identifier)
     case several
   }
 
-  private static func whoStandsOut(
+  private static func eligibleOrders(
     among stakes: [Stake], of record: TransactionRecord
-  ) -> (count: Int, namers: Namers) {
-    var (count, namers) = (0, Namers.none)
+  ) -> (count: Int, statingOrders: EligibleStatingOrders) {
+    var (count, statingOrders) = (0, EligibleStatingOrders.none)
     for stake in stakes where !stake.order.isBad {
       count += 1
-      guard stake.names, stake.isSupported, stake.order.productId == record.productId, record.isOfWhoNamesIt else {
+      guard stake.names, stake.isSupported, stake.order.productId == record.productId, record.prefersStatingOrder else {
         continue
       }
-      namers = if case .none = namers { .one(stake.order.orderId) } else { .several }
+      statingOrders = if case .none = statingOrders { .one(stake.order.orderId) } else { .several }
     }
-    return (count, namers)
+    return (count, statingOrders)
   }
 }
 
 extension TransactionRecord {
   /// True if such an order precedes all orders that state another ID. An order that states the first period may claim a
   /// later one, and restores or shared purchases may be refused.
-  fileprivate var isOfWhoNamesIt: Bool {
+  fileprivate var prefersStatingOrder: Bool {
     isLaterPeriod || self.expiresDate == nil && !isRestore && !self.isContradictory && !isFamilyShared
   }
 
@@ -249,10 +250,10 @@ extension Candidates.Stake {
   /// order states it and can own it, so an order that states another ID cannot claim it.
   func couldClaim(_ record: TransactionRecord, isNamedElsewhere: Bool, rules: Rules) -> Bool {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
-    if order.named != nil, !isAboutOne, isNamedElsewhere { return false }
+    if order.named != nil, !isAboutSinglePurchase, isNamedElsewhere { return false }
     guard order.productId == record.productId else { return false }
     // A proof of this one purchase links the order to it at any time.
-    guard !isAboutOne, let sold = record.saleDate else { return true }
+    guard !isAboutSinglePurchase, let sold = record.saleDate else { return true }
     return (sold - order.createdAt).magnitude <= rules.matchWindow
   }
 }

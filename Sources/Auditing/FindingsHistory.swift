@@ -23,11 +23,11 @@ struct FindingsHistory {
     var statusBefore: String?
     var atStake: Money?
     /// True if a night between the base night and tonight had it open, with its amount at risk then.
-    var wasOpenBetween: Bool
+    var wasOpenInBetween: Bool
     var atStakeBetween: Money?
     /// True if the base night or an earlier one reported it, open or closed. A finding that only manual runs met is
     /// new.
-    var wasTold: Bool
+    var wasReported: Bool
   }
 
   private let plan: AuditPlan
@@ -69,7 +69,7 @@ struct FindingsHistory {
       }
     }
     try compare(batch, &summary, &figures, on: connection, each)
-    try countGone(sorter, &summary, &figures, on: connection)
+    try countEndedFindings(sorter, &summary, &figures, on: connection)
     return summary
   }
 
@@ -111,7 +111,7 @@ struct FindingsHistory {
   }
 
   /// Counts findings that were open since the base night and do not occur tonight.
-  private func countGone(
+  private func countEndedFindings(
     _ tonight: SpillSorter, _ summary: inout FindingsSummary, _ figures: inout NightFigures,
     on connection: borrowing BlockingConnection
   ) throws {
@@ -160,7 +160,7 @@ struct FindingsHistory {
     let (finding, id) = (reported.finding, reported.findingId)
     if !known.wasOpen {
       try changes.add(
-        known.wasTold
+        known.wasReported
           ? ChangeRow(.reopened, finding: finding, findingId: id, before: "closed", after: "open")
           : ChangeRow(.new, finding: finding, findingId: id, before: nil, after: "open"))
     } else if let before = known.statusBefore, before != reported.status {
@@ -174,7 +174,7 @@ struct FindingsHistory {
   private func count(gone known: Known, _ summary: inout FindingsSummary, _ figures: inout NightFigures) throws {
     guard known.isListed else { return }
     guard known.wasOpen else {
-      if known.wasOpenBetween {
+      if known.wasOpenInBetween {
         var finding = known.finding
         finding.atStake = known.atStakeBetween
         summary.count(passing: finding)
@@ -214,8 +214,8 @@ struct FindingsHistory {
       due: try row.optionalText(10),
       acceptance: isReopened ? nil : try row.optionalText(23).flatMap { Acceptance(text: $0) }, finding: finding,
       statusBefore: try row.optionalText(14),
-      atStake: try row.optionalMoney(15), wasOpenBetween: try row.bool(17), atStakeBetween: try row.optionalMoney(18),
-      wasTold: wasOpen != nil)
+      atStake: try row.optionalMoney(15), wasOpenInBetween: try row.bool(17), atStakeBetween: try row.optionalMoney(18),
+      wasReported: wasOpen != nil)
   }
 
   // MARK: - Saving
@@ -263,13 +263,13 @@ struct FindingsHistory {
       try row.text(finding.deliveryId?.text)
       try row.text(finding.environment?.rawValue)
       try row.text(finding.currency?.code)
-      try row.numeric(finding.amountBesideStake?.numeric)
+      try row.numeric(finding.amountInRiskCurrency?.numeric)
       try row.numeric(finding.atStake?.numeric)
       try row.text(finding.reason.text)
       try row.timestamp(finding.paidAt?.microseconds)
       try row.timestamp(finding.deliveredAt?.microseconds)
       try row.timestamp(finding.occurredAt?.microseconds)
-      try row.bool(finding.isStakeUnknown)
+      try row.bool(finding.isAmountAtRiskUnknown)
       try row.text(app)
       try row.text(finding.country?.code)
       try row.text(day)
@@ -348,7 +348,7 @@ struct FindingsHistory {
   /// night.
   static func saveNight(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let parameters: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
-    try keepOwn(record, on: connection)
+    try saveOwnFindings(record, on: connection)
     // By run because that column is indexed; the table has one row for each change of each finding.
     try connection.execute(
       """
@@ -382,7 +382,7 @@ struct FindingsHistory {
 
   /// Saves findings of a night made after a run of a later as-of that met them later or not at all. People can decide
   /// about them whatever becomes of that run, and the next night reports those that are gone.
-  static func keepOwn(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
+  static func saveOwnFindings(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let run: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     let columns = storedColumns.joined(separator: ", ")
     try connection.execute(

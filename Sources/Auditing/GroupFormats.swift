@@ -72,7 +72,7 @@ extension OrderRow {
       record.put(order.appAccountToken)
       record.put(order.createdAt.microseconds)
       record.put(order.verifiedAt)
-      record.put(order.isChangedLater)
+      record.put(order.isChangedAfterAsOf)
       record.put(order.refundBookedBy)
     case .bad(let bad):
       record.put(false)
@@ -120,7 +120,7 @@ extension OrderRow {
     order.transactionId = transactionId
     order.appAccountToken = appAccountToken
     order.verifiedAt = try record.optionalInstant()
-    order.isChangedLater = try record.flag()
+    order.isChangedAfterAsOf = try record.flag()
     order.refundBookedBy = try record.optionalInstant()
     self = .valid(order)
   }
@@ -143,7 +143,7 @@ extension OrderGroup {
   }
 }
 
-extension Mention {
+extension TransactionReference {
   /// Leaves out the transaction ID, which is the sorting key.
   func write(to record: inout RecordBytes) {
     record.put(order != nil)
@@ -163,7 +163,7 @@ extension Mention {
       bringer.subject.write(to: &record)
       record.put(bringer.userId)
       record.put(bringer.receivedAt.microseconds)
-      record.put(bringer.isAboutOne)
+      record.put(bringer.isAboutSinglePurchase)
       record.put(bringer.isGenuine)
       record.put(bringer.awaitsDetails)
     }
@@ -180,9 +180,9 @@ extension Mention {
     isNamed = try record.flag()
     if try record.flag() {
       guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
-      bringer = Bringer(
+      bringer = ReferenceSource(
         environment: environment, subject: try CheckSubject(from: &record), userId: try record.optionalId(),
-        receivedAt: Instant(microseconds: try record.int()), isAboutOne: try record.flag(),
+        receivedAt: Instant(microseconds: try record.int()), isAboutSinglePurchase: try record.flag(),
         isGenuine: try record.flag(), awaitsDetails: try record.flag())
     }
   }

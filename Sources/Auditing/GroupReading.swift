@@ -24,7 +24,7 @@ struct GroupReading: ~Copyable {
 
   mutating func advance() throws -> Bool {
     guard let next = try groups.next() else {
-      if let head { throw OutOfStep(orderId: Identifier(utf8: head.key)) }
+      if let head { throw RowOrderMismatch(orderId: Identifier(utf8: head.key)) }
       return false
     }
     content = next
@@ -49,7 +49,7 @@ struct GroupReading: ~Copyable {
   /// The product of the current order; nil for an invalid or repeated row.
   func productId() throws -> BorrowedText? {
     var reader = RecordReader(content)
-    guard let order = try PlainOrder(&reader), try !reader.flag() else { return nil }
+    guard let order = try BorrowedOrder(&reader), try !reader.flag() else { return nil }
     return order.productId
   }
 
@@ -65,21 +65,21 @@ struct GroupReading: ~Copyable {
   }
 
   /// The current order if its one proof contains one transaction that it alone could own. Valid until `advance()`.
-  func plain() throws -> (order: PlainOrder, proof: PlainProof, payment: PlainPayment)? {
+  func plain() throws -> (order: BorrowedOrder, proof: BorrowedProof, payment: BorrowedPayment)? {
     guard ends.count == 1 else { return nil }
     var reader = RecordReader(content)
-    guard let order = try PlainOrder(&reader), try !reader.flag(), try reader.int() == 1 else { return nil }
+    guard let order = try BorrowedOrder(&reader), try !reader.flag(), try reader.int() == 1 else { return nil }
     let proof = try WaitingProof(&reader)
     if try reader.flag() { return nil }
     var transaction = RecordReader(told.content)
-    guard let payment = try PlainPayment(told: &transaction),
+    guard let payment = try BorrowedPayment(told: &transaction),
       try proof.hasBrought(payment.transactionId, in: payment.environment)
     else { return nil }
     return (order, proof.proof, payment)
   }
 
   /// The orders do not come in the order of the records kept for them.
-  struct OutOfStep: Error, CustomStringConvertible {
+  struct RowOrderMismatch: Error, CustomStringConvertible {
     var orderId: Identifier
     var description: String { "order \(orderId) did not come in the byte order of its id; nothing is reported" }
   }

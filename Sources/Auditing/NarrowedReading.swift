@@ -32,7 +32,7 @@ struct NarrowedReading {
   ) throws {
     guard plan.parts == nil, let beginning = try Beginning(plan, sales, shop: shop) else { return nil }
     let rules = plan.rules
-    let around = try Neighbourhood(
+    let around = try RelatedOrders(
       around: beginning.orders, receipts: beginning.receipts, atMost: Self.limit, shop: shop, own: own, sales,
       rules: rules)
     guard around.isWhole else { return nil }
@@ -114,7 +114,7 @@ struct NarrowedReading {
 
   /// Orders with an account token on file that a payment carries and its own order lacks.
   private static func tokenHolders(
-    _ around: Neighbourhood, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+    _ around: RelatedOrders, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> Set<Identifier> {
     var tokens: Set<String> = []
     for record in around.records.values.joined() {

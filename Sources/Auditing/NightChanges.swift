@@ -53,7 +53,7 @@ final class NightChanges {
   // MARK: - Reasons of closed findings
 
   /// Explains closed findings of an order. Called in ascending order of IDs, after all closed findings were added.
-  func meet(_ orderId: Identifier, _ standing: OrderNights.Standing) throws {
+  func meet(_ orderId: Identifier, _ standing: OrderNights.DecidedOrder) throws {
     while let row = try waiting ?? NightChanges.next(closed) {
       waiting = nil
       if let own = row.orderId, own > orderId {
@@ -64,13 +64,13 @@ final class NightChanges {
     }
   }
 
-  private func explain(_ row: ChangeRow, _ standing: OrderNights.Standing?) throws {
+  private func explain(_ row: ChangeRow, _ standing: OrderNights.DecidedOrder?) throws {
     var row = row
     row.because = because(row, standing)
     try put(row, key: row.sortingKey, in: closedByUrgency)
   }
 
-  private func because(_ row: ChangeRow, _ order: OrderNights.Standing?) -> String {
+  private func because(_ row: ChangeRow, _ order: OrderNights.DecidedOrder?) -> String {
     if let order {
       return "outcome changed to \(order.disposition.title): \(order.standing.words)"
     }

@@ -77,14 +77,14 @@ final class NightJournal {
             JournalEvent(kind, orderId), newest: known[kind], wanted: posting, on: day, firstDay: firstDay))
       }
     }
-    try newest.skipRest()
+    try newest.skipRemaining()
   }
 
   private static func isNext(_ id: Identifier, _ stream: inout OrderedStream<JournalEntry?>) throws -> Bool {
     try id.bytes.withUnsafeBytes { try stream.isNext(BorrowedText($0)) }
   }
 
-  private func postings(_ now: OrderNights.Standing) -> (sale: JournalPosting?, refund: JournalPosting?) {
+  private func postings(_ now: OrderNights.DecidedOrder) -> (sale: JournalPosting?, refund: JournalPosting?) {
     guard let sale = now.sale, let amount = now.amount else { return (nil, nil) }
     let service = sale.service.map {
       dimensions.businessDay(of: $0.lowerBound)...dimensions.businessDay(of: $0.upperBound)

@@ -56,9 +56,9 @@ struct OrderGroup: Hashable {
 
   /// True if only unanswered app receipts contain the transaction, and no evidence shows refunds.
   func awaitsDetails(of record: TransactionRecord) -> Bool {
-    guard !record.tellsRefund, !(lookup?.brought.contains(record.key) ?? false) else { return false }
-    let bringers = proofs.filter { $0.receipt.defect == nil && $0.brought.contains(record.key) }
-    return !bringers.isEmpty && bringers.allSatisfy(\.receipt.state.awaitsDetails)
+    guard !record.isRefundKnown, !(lookup?.brought.contains(record.key) ?? false) else { return false }
+    let sourceReceipts = proofs.filter { $0.receipt.defect == nil && $0.brought.contains(record.key) }
+    return !sourceReceipts.isEmpty && sourceReceipts.allSatisfy(\.receipt.state.awaitsDetails)
   }
 }
 

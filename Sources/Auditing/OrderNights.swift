@@ -15,7 +15,7 @@ final class OrderNights {
   let isWanted: Bool
   private let testUsers: Set<Identifier>
 
-  struct Standing {
+  struct DecidedOrder {
     var userId: Identifier
     var productId: Identifier
     var amount: Money?
@@ -28,7 +28,7 @@ final class OrderNights {
     var country: Country?
     /// For the journal; nil for an order without a confirmed payment.
     var sale: JournalSale?
-    var standing: OrderStanding
+    var standing: DispositionReason
 
     /// For a sandbox purchase, whether its user is a test user; otherwise nil.
     func isAllowed(among testUsers: Set<Identifier>) -> Bool? {
@@ -51,7 +51,7 @@ final class OrderNights {
     /// As `createdAt`.
     var businessDay: String?
 
-    init(_ now: Standing, testUsers: Set<Identifier>, in dimensions: inout ReportDimensions) {
+    init(_ now: DecidedOrder, testUsers: Set<Identifier>, in dimensions: inout ReportDimensions) {
       (userId, productId, amount) = (now.userId, now.productId, now.amount)
       createdAt = now.amount == nil ? nil : now.createdAt
       (disposition, environment) = (now.disposition.rawValue, now.environment?.rawValue)
@@ -80,7 +80,7 @@ final class OrderNights {
   func add(_ judgement: Judgement) throws {
     guard isWanted else { return }
     record.clear()
-    Standing(judgement).write(to: &record)
+    DecidedOrder(judgement).write(to: &record)
     let order = JudgedOrder(judgement)
     record.put(order != nil)
     order?.write(to: &record)
@@ -103,7 +103,8 @@ final class OrderNights {
     record.put(Optional(sale.transactionId))
     // Neither a refund nor a service period.
     for _ in 0..<4 { record.put(false) }
-    OrderStanding(ground: .paid, paidAt: sale.paidAt, refundedAt: nil, deliveredAt: sale.deliveredAt).write(to: &record)
+    DispositionReason(ground: .paid, paidAt: sale.paidAt, refundedAt: nil, deliveredAt: sale.deliveredAt).write(
+      to: &record)
     record.put(true)
     sale.writeJudgedOrder(to: &record)
     try tonight.add(key: sale.order.orderId.bytes, content: record.content)
@@ -121,13 +122,13 @@ final class OrderNights {
     try tonight.restart()
     while let found = try tonight.next() {
       var reader = RecordReader(found.content)
-      _ = try Standing(from: &reader)
+      _ = try DecidedOrder(from: &reader)
       if try reader.flag() { try body(try JudgedOrder(from: &reader)) }
     }
   }
 
   /// Passes each order of tonight once, sorted by order ID.
-  func forEachSale(_ body: (Identifier, Standing) throws -> Void) throws {
+  func forEachSale(_ body: (Identifier, DecidedOrder) throws -> Void) throws {
     try tonight.restart()
     var last: Identifier?
     while let found = try tonight.next() {
@@ -136,7 +137,7 @@ final class OrderNights {
       if orderId == last { continue }
       last = orderId
       var reader = RecordReader(found.content)
-      try body(orderId, try Standing(from: &reader))
+      try body(orderId, try DecidedOrder(from: &reader))
     }
   }
 
@@ -145,7 +146,7 @@ final class OrderNights {
   func compare(
     with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
     in dimensions: ReportDimensions, on connection: borrowing BlockingConnection,
-    each: (Identifier, Standing) throws -> Void, adjusted: (ChangeRow) throws -> Void
+    each: (Identifier, DecidedOrder) throws -> Void, adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
     var dimensions = dimensions
@@ -178,7 +179,7 @@ final class OrderNights {
       last = orderId
       let known = try before.isNext(BorrowedText(found.key)) ? try before.next() : nil
       var reader = RecordReader(found.content)
-      let now = try Standing(from: &reader)
+      let now = try DecidedOrder(from: &reader)
       try each(orderId, now)
       if known?.last != Kept(now, testUsers: testUsers, in: &dimensions) {
         try differing.add(key: found.key, content: found.content)
@@ -193,7 +194,7 @@ final class OrderNights {
           because: now.standing.words))
     }
     // A narrowed run ends long before the stored rows do.
-    try before.skipRest()
+    try before.skipRemaining()
   }
 
   private static let columns = [
@@ -215,7 +216,7 @@ final class OrderNights {
     _ = try connection.copyIn(into: try PostgresIdentifier("differing"), columns: Self.columns) { writer in
       while let found = try differing.next() {
         var reader = RecordReader(found.content)
-        let now = try Standing(from: &reader)
+        let now = try DecidedOrder(from: &reader)
         let isAllowed = now.isAllowed(among: testUsers)
         try writer.row { row throws(PostgresError) in
           try row.text(String(decoding: found.key, as: UTF8.self))
@@ -252,7 +253,7 @@ final class OrderNights {
   }
 }
 
-extension OrderNights.Standing {
+extension OrderNights.DecidedOrder {
   fileprivate init(_ judgement: Judgement) {
     userId = judgement.row.userId
     productId = judgement.row.productId
@@ -269,7 +270,7 @@ extension OrderNights.Standing {
   }
 }
 
-extension OrderNights.Standing {
+extension OrderNights.DecidedOrder {
   /// An invalid row sorts after a valid row of the same ID.
   fileprivate func write(to record: inout RecordBytes) {
     record.put(UInt8(disposition == .badRow ? 1 : 0))
@@ -311,11 +312,11 @@ extension OrderNights.Standing {
       if let start, let end { found.service = start...end }
       sale = found
     }
-    standing = try OrderStanding(from: &record)
+    standing = try DispositionReason(from: &record)
   }
 }
 
-extension OrderStanding {
+extension DispositionReason {
   fileprivate func write(to record: inout RecordBytes) {
     switch ground {
     case .broken: record.put(UInt8(0))
@@ -335,7 +336,7 @@ extension OrderStanding {
   }
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
-    let ground: Ground
+    let ground: PaymentGround
     switch try record.byte() {
     case 0: ground = .broken
     case 1: ground = .paid

@@ -5,7 +5,7 @@ import Streams
 // Views of encoded records, so that nine of ten orders are never decoded. The formats are those of `GroupFormats` and
 // `RecordFormats`.
 
-extension PlainOrder {
+extension BorrowedOrder {
   /// Same format as a valid `OrderRow`.
   func write(to record: inout RecordBytes) {
     record.put(true)
@@ -20,7 +20,7 @@ extension PlainOrder {
     record.put(appAccountToken)
     record.put(createdAt.microseconds)
     record.put(verifiedAt)
-    record.put(isChangedLater)
+    record.put(isChangedAfterAsOf)
     record.put(refundBookedBy)
   }
 
@@ -36,7 +36,7 @@ extension PlainOrder {
       orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity, amount: amount,
       status: status, transactionId: try record.optionalBorrowed(), appAccountToken: try record.optionalBorrowed(),
       createdAt: Instant(microseconds: try record.int()), verifiedAt: try record.optionalInstant())
-    isChangedLater = try record.flag()
+    isChangedAfterAsOf = try record.flag()
     refundBookedBy = try record.optionalInstant()
   }
 }
@@ -46,7 +46,7 @@ extension OrderGroup {
   static func isRepeated(_ content: [UInt8]) throws -> Bool {
     try content.withUnsafeBytes { content in
       var reader = RecordReader(content)
-      if try PlainOrder(&reader) == nil {
+      if try BorrowedOrder(&reader) == nil {
         reader = RecordReader(content)
         _ = try OrderRow(from: &reader)
       }
@@ -55,8 +55,8 @@ extension OrderGroup {
   }
 }
 
-extension PlainOrder {
-  /// Same format as the order in `Mention.write`.
+extension BorrowedOrder {
+  /// Same format as the order in `TransactionReference.write`.
   func writeSide(to record: inout RecordBytes) {
     record.put(true)
     record.put(orderId)
@@ -69,7 +69,7 @@ extension PlainOrder {
   }
 }
 
-extension PlainDelivery {
+extension BorrowedDelivery {
   /// Same format as a `Delivery` without a defect.
   func write(to record: inout RecordBytes) {
     record.put(deliveryId)
@@ -83,7 +83,7 @@ extension PlainDelivery {
   }
 }
 
-extension PlainReceipt {
+extension BorrowedReceipt {
   /// Same format as `Receipt`.
   func write(to record: inout RecordBytes) {
     record.put(receiptId)
@@ -107,7 +107,7 @@ extension PlainReceipt {
     record.put(state.unansweredSince)
     record.put(state.answeredAt)
     record.put(state.signedTransactionId)
-    record.put(Int64(state.broughtCount))
+    record.put(Int64(state.containedCount))
     record.put(false)
     record.put(String?.none)
   }
@@ -131,7 +131,7 @@ extension PlainReceipt {
     state.unansweredSince = try record.optionalInstant()
     state.answeredAt = try record.optionalInstant()
     state.signedTransactionId = try record.optionalBorrowed()
-    state.broughtCount = Int32(clamping: try record.int())
+    state.containedCount = Int32(clamping: try record.int())
     if try record.flag() { throw RecordReader.Mismatch() }
     _ = try record.optionalBorrowed()
     self.init(
@@ -145,7 +145,7 @@ struct WaitingProof {
   let receiptId: BorrowedText
   let userId: BorrowedText?
   let receivedAt: Instant
-  let proof: PlainProof
+  let proof: BorrowedProof
   let kind: ReceiptKind?
   private let brought: UnsafeRawBufferPointer
 
@@ -169,7 +169,7 @@ struct WaitingProof {
     for _ in 0..<5 { _ = try record.optionalInt() }
     _ = try record.optionalBorrowed()
     _ = try record.int()
-    proof = PlainProof(
+    proof = BorrowedProof(
       hasDefect: hasDefect, outcome: outcome, claimedEnvironment: claimedEnvironment, environment: environment,
       lastAttempt: lastAttempt, isUnproven: try record.flag())
     _ = try record.optionalBorrowed()
@@ -180,7 +180,7 @@ struct WaitingProof {
     }
   }
 
-  func forEachBrought(_ body: (AppleEnvironment, BorrowedText) throws -> Void) throws {
+  func forEachContained(_ body: (AppleEnvironment, BorrowedText) throws -> Void) throws {
     var record = RecordReader(brought)
     for _ in 0..<(try record.int()) {
       guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
@@ -190,12 +190,12 @@ struct WaitingProof {
 
   func hasBrought(_ wanted: BorrowedText, in environment: AppleEnvironment) throws -> Bool {
     var isFound = false
-    try forEachBrought { isFound = isFound || ($0 == environment && $1 == wanted) }
+    try forEachContained { isFound = isFound || ($0 == environment && $1 == wanted) }
     return isFound
   }
 
-  /// Same format as the proof in `Mention.write`, for a transaction of `environment`.
-  func writeBringer(of environment: AppleEnvironment, to record: inout RecordBytes) {
+  /// Same format as the proof in `TransactionReference.write`, for a transaction of `environment`.
+  func writeReferenceSource(of environment: AppleEnvironment, to record: inout RecordBytes) {
     record.put(true)
     record.put(environment, of: Vocabularies.environment)
     record.put(false)
@@ -218,12 +218,12 @@ struct WaitingProof {
 }
 
 /// A view of the only mention of a transaction ID, by a valid order.
-struct PlainMention {
+struct BorrowedTransactionReference {
   let orderId: BorrowedText
   let appAccountToken: BorrowedText?
   let isNamed: Bool
   /// The environment of the contained transaction; nil if the order only states the ID.
-  let broughtIn: AppleEnvironment?
+  let containedIn: AppleEnvironment?
   let bringer: UnsafeRawBufferPointer
 
   init?(_ content: UnsafeRawBufferPointer) throws(RecordReader.Mismatch) {
@@ -238,11 +238,11 @@ struct PlainMention {
     if try record.flag() { return nil }
     isNamed = try record.flag()
     guard try record.flag() else {
-      broughtIn = nil
+      containedIn = nil
       bringer = UnsafeRawBufferPointer(start: nil, count: 0)
       return
     }
-    broughtIn = try record.word(of: Vocabularies.environment)
+    containedIn = try record.word(of: Vocabularies.environment)
     let subject = record.rest
     _ = try record.byte()
     _ = try record.borrowed()
@@ -250,19 +250,19 @@ struct PlainMention {
   }
 }
 
-extension PlainTransaction {
+extension BorrowedTransaction {
   /// Same format as an `OrderTransaction` with one possible owner. False, perhaps after a partial write, if
   /// `Candidates` has to decide.
-  func write(told mention: PlainMention, to record: inout RecordBytes) -> Bool {
-    let isBrought = mention.broughtIn == payment.environment
+  func write(told mention: BorrowedTransactionReference, to record: inout RecordBytes) -> Bool {
+    let isContained = mention.containedIn == payment.environment
     // The same ID in another environment is another purchase.
-    guard mention.isNamed || isBrought else { return false }
+    guard mention.isNamed || isContained else { return false }
     if let token = payment.appAccountToken, mention.appAccountToken != token { return false }
     record.put(true)
     write(to: &record)
     record.put(true)
-    record.put(isBrought)
-    if isBrought { record.append(mention.bringer) }
+    record.put(isContained)
+    if isContained { record.append(mention.bringer) }
     return true
   }
 
@@ -289,12 +289,12 @@ extension PlainTransaction {
     record.put(false)
     record.put(nothing)
     record.put(Bool?.none)
-    record.put(revocationToldDate)
+    record.put(revocationStatedDate)
     record.put(revocationWithdrawnDate)
     record.put(payment.priceMilliunits)
     record.put(payment.currency)
-    record.put(payment.tellsToken)
-    if payment.tellsToken { record.put(payment.appAccountToken) }
+    record.put(payment.statesToken)
+    if payment.statesToken { record.put(payment.appAccountToken) }
     record.put(payment.ownership, of: Vocabularies.ownership)
     record.put(payment.isRenewal)
     record.put(payment.hasOffer)
@@ -316,7 +316,7 @@ extension PlainTransaction {
   }
 }
 
-extension PlainPayment {
+extension BorrowedPayment {
   /// As that of a `TransactionRecord`.
   var purchaseKey: PurchaseKey {
     guard expiresDate == nil else {
@@ -358,8 +358,8 @@ extension PlainPayment {
     _ = try record.optionalInt()
     priceMilliunits = try record.optionalInt()
     currency = try record.optionalBorrowed()
-    tellsToken = try record.flag()
-    if tellsToken { appAccountToken = try record.optionalBorrowed() }
+    statesToken = try record.flag()
+    if statesToken { appAccountToken = try record.optionalBorrowed() }
     ownership = try record.word(of: Vocabularies.ownership)
     isRenewal = try record.optionalFlag()
     hasOffer = try record.optionalFlag()

@@ -17,33 +17,33 @@ extension Settings {
     return kinds
   }
 
-  var settingWords: [SettingWords] {
+  var settingWords: [SettingText] {
     var words = apps.map { app in
-      SettingWords(
+      SettingText(
         "Channel of \(app.name)",
         effectiveChannel(of: app) == .verifyReceipt
           ? "verifyReceipt: tells no prices, no parts of refunds and no refunds of consumables"
           : "App Store Server API")
     }
     words += [
-      SettingWords("Lookback", "\(lookback.words): orders older than that are not looked at for findings"),
-      SettingWords("Grace of deliveries", "\(deliveryGrace.words) from payment to delivery"),
-      SettingWords("Grace of evidence", "\(evidenceGrace.words) until a receipt or transaction must be there"),
-      SettingWords("Grace of look-ups", "\(notFoundGrace.words) until an id that Apple does not know is unpaid"),
-      SettingWords("Match window", "\(matchWindow.words) between order and purchase that belong together"),
-      SettingWords("Stuck after", "\(stuckAfter.words) of asking without an answer"),
-      SettingWords("Grace of subscriptions", "\(subscriptionGrace.words) after the newest expiry"),
-      SettingWords("Clock skew", "\(clockSkew.words) that clocks may differ"),
-      SettingWords(
+      SettingText("Lookback", "\(lookback.words): orders older than that are not looked at for findings"),
+      SettingText("Grace of deliveries", "\(deliveryGrace.words) from payment to delivery"),
+      SettingText("Grace of evidence", "\(evidenceGrace.words) until a receipt or transaction must be there"),
+      SettingText("Grace of look-ups", "\(notFoundGrace.words) until an id that Apple does not know is unpaid"),
+      SettingText("Match window", "\(matchWindow.words) between order and purchase that belong together"),
+      SettingText("Stuck after", "\(stuckAfter.words) of asking without an answer"),
+      SettingText("Grace of subscriptions", "\(subscriptionGrace.words) after the newest expiry"),
+      SettingText("Clock skew", "\(clockSkew.words) that clocks may differ"),
+      SettingText(
         "Tolerance of amounts",
         amountToleranceMillionths == 0
           ? "none: an amount has to be Apple's to its last digit"
           : "\(Settings.decimalWords(millionths: amountToleranceMillionths)) more or less, in the order's own currency"),
-      SettingWords(
+      SettingText(
         "Test users", testUsers.isEmpty ? "none" : "\(testUsers.count): their sandbox orders are listed apart"),
-      SettingWords("Stale after", "\(staleAfter.words): then Apple is asked again"),
-      SettingWords("Refund window", "\(refundWindow.words) in which a refund is still likely"),
-      SettingWords("Version", "night-audit \(Version.current)"),
+      SettingText("Stale after", "\(staleAfter.words): then Apple is asked again"),
+      SettingText("Refund window", "\(refundWindow.words) in which a refund is still likely"),
+      SettingText("Version", "night-audit \(Version.current)"),
     ]
     return words
   }

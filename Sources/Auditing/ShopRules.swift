@@ -9,7 +9,7 @@ extension Rules {
       try shop.execute("SELECT to_regclass($1) IS NOT NULL", [.text("\(sales.schema).\(relation)")]).single().bool(0)
     }
     var rules = self
-    (rules.readAt, rules.isOfThePast) = (sales.horizon?.clock, sales.horizon?.isOfThePast ?? false)
+    (rules.readAt, rules.isPastAudit) = (sales.horizon?.clock, sales.horizon?.isPastAudit ?? false)
     if try exists("user_aliases") { rules.people = People(aliases: try sales.aliases(shop)) }
     if try exists("products") {
       rules.catalogue = Catalogue(

@@ -35,7 +35,7 @@ final class WaitingRows {
     try receipts.add(record.content)
   }
 
-  func add(_ receipt: PlainReceipt, _ record: borrowing RecordBytes) throws {
+  func add(_ receipt: BorrowedReceipt, _ record: borrowing RecordBytes) throws {
     try receipts.add(text?.row(receipt) ?? record.content)
   }
 

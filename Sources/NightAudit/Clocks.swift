@@ -9,8 +9,8 @@ struct Clocks {
   let server: Instant
 
   /// Refuses an as-of later than the server's clock, and returns the host's clock if that is behind.
-  func requireHasCome(_ asOf: Instant, skew: Span) throws(InstantToCome) -> HostClockBehind? {
-    if asOf > server + skew { throw InstantToCome(asOf: asOf, clocks: self) }
+  func requireNotFuture(_ asOf: Instant, skew: Span) throws(FutureAsOfError) -> HostClockBehind? {
+    if asOf > server + skew { throw FutureAsOfError(asOf: asOf, clocks: self) }
     return host < server - Self.longestDelay ? HostClockBehind(clocks: self) : nil
   }
 
@@ -20,13 +20,13 @@ struct Clocks {
 /// An as-of that is later than the server's clock by more than the skew. Exit status 64.
 ///
 /// A report of a future as-of would stay the newest one until that time.
-struct InstantToCome: EndsRun, CustomStringConvertible {
+struct FutureAsOfError: RunEndingError, CustomStringConvertible {
   let asOf: Instant
   let clocks: Clocks
 
   var exitStatus: ExitStatus { .usage }
   /// False if the host's clock is ahead: the as-of was not mistyped, and the failure must be reported.
-  var isSlip: Bool { asOf > clocks.host }
+  var isUsageMistake: Bool { asOf > clocks.host }
 
   var description: String {
     "--as-of \(asOf.text) has not come: \(clocks.words); give an instant of the past, or set the clock that is wrong"
@@ -34,7 +34,7 @@ struct InstantToCome: EndsRun, CustomStringConvertible {
 }
 
 /// A host's clock that is more than an hour behind the server's. Exit status 78.
-struct HostClockBehind: EndsRun, CustomStringConvertible {
+struct HostClockBehind: RunEndingError, CustomStringConvertible {
   let clocks: Clocks
 
   var exitStatus: ExitStatus { .configuration }

@@ -12,7 +12,7 @@ extension NightRun {
   /// True if the as-of was past when the run began, so that later rows are not read.
   ///
   /// Re-check and audit use the same answer, however long Apple is asked.
-  func isOfThePast(_ asOf: Instant) -> Bool { asOf < startedAt - settings.clockSkew }
+  func isPastAudit(_ asOf: Instant) -> Bool { asOf < startedAt - settings.clockSkew }
 
   func plan(_ request: NightRequest) throws -> AuditPlan {
     var plan = AuditPlan(
@@ -23,7 +23,7 @@ extension NightRun {
     plan.readers = request.readers
     plan.parts = request.parts
     plan.isRehearsal = request.isRehearsal
-    plan.isOfThePast = isOfThePast(request.asOf)
+    plan.isPastAudit = isPastAudit(request.asOf)
     return plan
   }
 

@@ -49,7 +49,7 @@ struct FeedReading {
           let ids = customers.filter { $0.bundleId == app.bundleId }.map(\.transactionId)
           try histories.want(ids, asOf: asOf, staleAfter: staleAfter, on: connection)
         } else {
-          try histories.wantUpgradedAndSample(asOf: asOf, staleAfter: staleAfter, on: connection)
+          try histories.requestUpgradedAndSample(asOf: asOf, staleAfter: staleAfter, on: connection)
         }
       }
     }

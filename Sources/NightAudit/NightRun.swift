@@ -54,7 +54,7 @@ package struct NightRun: Sendable {
       return try await run(request, plan, record, watch)
     } catch {
       let status = NightRun.status(error)
-      if !((error as? any EndsRun)?.isSlip ?? false) {
+      if !((error as? any RunEndingError)?.isUsageMistake ?? false) {
         await watch.failed(error, status: status, requests: statistics.counts)
       }
       throw error
@@ -77,7 +77,7 @@ package struct NightRun: Sendable {
     defer { channels.close() }
     let session = try await connect()
     try await session.withConnection { try Migrator.requireCurrent($0) }
-    let late = try await clocks(session).requireHasCome(request.asOf, skew: settings.clockSkew)
+    let late = try await clocks(session).requireNotFuture(request.asOf, skew: settings.clockSkew)
     try await requireSales()
     let lock = try await RunLock.acquire(session)
     try await keepPartitions(session, asOf: request.asOf)
@@ -110,8 +110,8 @@ package struct NightRun: Sendable {
       if record.isNightly, outcome.held.isEmpty {
         try await deliver(&outcome, sender, record: record, session: session)
       }
-      if request.parts != nil { try await keepDue(audited.unasked, request) }
-      if request.out == nil { try await clearAway(outcome, asOf: request.asOf, session: session) }
+      if request.parts != nil { try await keepUnaskedChecksDue(audited.unasked, request) }
+      if request.out == nil { try await removeExpiredReports(outcome, asOf: request.asOf, session: session) }
       stages.end("deliver")
       await watch.ended(outcome, stages: stages.seconds, requests: statistics.counts, session: session)
       await session.close()
@@ -152,7 +152,7 @@ package struct NightRun: Sendable {
   }
 
   /// Makes open questions due for the next re-check, because Apple is not asked while parts are joined.
-  private func keepDue(_ unasked: Set<CheckSubject>, _ request: NightRequest) async throws {
+  private func keepUnaskedChecksDue(_ unasked: Set<CheckSubject>, _ request: NightRequest) async throws {
     if unasked.isEmpty { return }
     let queue = try await openQueue(request)
     try await queue.ask(about: unasked)
@@ -220,7 +220,7 @@ package struct NightRun: Sendable {
     let channels = try openChannels(asOf: request.asOf, until: deadline)
     defer { channels.close() }
     try await requireCurrent()
-    if let late = try await requireHasCome(request.asOf) { throw late }
+    if let late = try await requireNotFuture(request.asOf) { throw late }
     try await requireSales()
     let summary = try await recheck(request, channels, runId: runId, deadline: deadline)
     if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
@@ -245,7 +245,7 @@ package struct NightRun: Sendable {
 
   private func openQueue(_ request: NightRequest, isTaking: Bool = true) async throws -> CheckQueue {
     try await CheckQueue.open(
-      settings: settings, asOf: request.asOf, isOfThePast: isOfThePast(request.asOf), selection: request.selection,
+      settings: settings, asOf: request.asOf, isPastAudit: isPastAudit(request.asOf), selection: request.selection,
       isTaking: isTaking, logger: logger, connect: connect, connectSales: connectSales)
   }
 
@@ -253,7 +253,7 @@ package struct NightRun: Sendable {
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
     try await requireSales()
     let plan = try plan(request)
-    let late = try await requireHasCome(request.asOf)
+    let late = try await requireNotFuture(request.asOf)
     if let late { logger.error("\(late)") }
     var known = KnownRuns()
     if let out = request.out {
@@ -295,9 +295,9 @@ package struct NightRun: Sendable {
   }
 
   /// Refuses a future as-of, and returns the host's clock if that is behind.
-  func requireHasCome(_ asOf: Instant) async throws -> HostClockBehind? {
+  func requireNotFuture(_ asOf: Instant) async throws -> HostClockBehind? {
     let session = try await connect()
-    let late = try await clocks(session).requireHasCome(asOf, skew: settings.clockSkew)
+    let late = try await clocks(session).requireNotFuture(asOf, skew: settings.clockSkew)
     await session.close()
     return late
   }
@@ -468,9 +468,9 @@ package struct NightRun: Sendable {
   }
 
   /// Removes expired report folders. The trail records it first: other missing folders count as tampering.
-  private func clearAway(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
+  private func removeExpiredReports(_ outcome: NightOutcome, asOf: Instant, session: PostgresSession) async throws {
     let folders = reportDirectory(try await knownRuns(session))
-    var expired = folders.heldOfPublished()
+    var expired = folders.heldFoldersOfPublishedNights()
     if let retention = settings.retention {
       var kept = try await DispatchTable.owedDirectories(session)
       if let written = outcome.directory { kept.insert(ReportFolder.absolute(written)) }

@@ -180,7 +180,7 @@ extension FindingKind {
 
 /// Decides if a night must be released by a person.
 package struct Plausibility: Hashable, Sendable {
-  package struct Precedent: Hashable, Sendable {
+  package struct EarlierNights: Hashable, Sendable {
     package var orders: Int
     package var deliveries: Int
 
@@ -196,9 +196,9 @@ package struct Plausibility: Hashable, Sendable {
   /// `audit.holdShare`; 100 % never holds a night.
   package var share: Share
   /// nil for the first night, in which all findings are new.
-  package var precedent: Precedent?
+  package var precedent: EarlierNights?
 
-  package init(share: Share, precedent: Precedent?) {
+  package init(share: Share, precedent: EarlierNights?) {
     self.share = share
     self.precedent = precedent
   }

@@ -27,7 +27,7 @@ public struct Acceptance: Hashable, Sendable {
   public func isExceeded(by finding: Finding, today: String) -> Bool {
     if let until, today > until { return true }
     guard let amount else { return false }
-    if finding.isStakeUnknown { return true }
+    if finding.isAmountAtRiskUnknown { return true }
     guard let atStake = finding.atStake else { return false }
     // 128 bits hold both sides, as the text has at most 18 characters (`longestAmount`).
     let parts = amount.split(separator: ".", omittingEmptySubsequences: false)

@@ -69,9 +69,9 @@ struct Assignment {
   /// Pairs one more order along the cheapest residual path: Dijkstra over reduced costs (Johnson 1977).
   private mutating func augment() -> Bool {
     var distances = [Int64](repeating: .max, count: leaving.count)
-    var cameBy = [Int](repeating: -1, count: leaving.count)
+    var incomingArc = [Int](repeating: -1, count: leaving.count)
     distances[source] = 0
-    var queue: Heap = [Reached(distance: 0, node: source)]
+    var queue: Heap = [ReachedNode(distance: 0, node: source)]
     while let reached = queue.popMin(), reached.node != sink {
       let (node, distance) = (reached.node, reached.distance)
       if distance > distances[node] { continue }
@@ -79,8 +79,8 @@ struct Assignment {
         let (reached, next) = (distance + reducedCost(arc, from: node), arcs[arc].to)
         guard reached < distances[next] else { continue }
         distances[next] = reached
-        cameBy[next] = arc
-        queue.insert(Reached(distance: reached, node: next))
+        incomingArc[next] = arc
+        queue.insert(ReachedNode(distance: reached, node: next))
       }
     }
     let shortest = distances[sink]
@@ -88,7 +88,7 @@ struct Assignment {
     for node in potentials.indices { potentials[node] += min(distances[node], shortest) }
     var node = sink
     while node != source {
-      let arc = cameBy[node]
+      let arc = incomingArc[node]
       turn(arc)
       node = arcs[arcs[arc].twin].to
     }
@@ -143,11 +143,11 @@ struct Assignment {
   }
 }
 
-private struct Reached: Comparable {
+private struct ReachedNode: Comparable {
   var distance: Int64
   var node: Int
 
-  static func < (left: Reached, right: Reached) -> Bool {
+  static func < (left: ReachedNode, right: ReachedNode) -> Bool {
     (left.distance, left.node) < (right.distance, right.node)
   }
 }

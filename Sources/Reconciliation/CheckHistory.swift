@@ -29,9 +29,9 @@ public struct CheckHistory: Hashable, Sendable {
   }
 
   /// Records an attempt. `pending` means that nothing was asked.
-  /// - Parameter saidAt: Apple's date of the answer, if earlier than the run.
+  /// - Parameter appleDate: Apple's date of the answer, if earlier than the run.
   public mutating func note(
-    _ outcome: CheckOutcome, reason: PaymentReason?, isOffline: Bool, saidAt: Instant? = nil, asOf: Instant
+    _ outcome: CheckOutcome, reason: PaymentReason?, isOffline: Bool, appleDate: Instant? = nil, asOf: Instant
   ) {
     if outcome == .pending { return }
     lastAttempt = asOf
@@ -54,7 +54,7 @@ public struct CheckHistory: Hashable, Sendable {
     self.outcome = outcome
     self.reason = reason
     self.isOffline = isOffline
-    answeredAt = saidAt ?? asOf
+    answeredAt = appleDate ?? asOf
     if reason != .systemic { unansweredSince = nil }
     criticalSince = nil
   }
@@ -68,7 +68,7 @@ public struct CheckHistory: Hashable, Sendable {
   }
 
   /// True if Apple has accepted the proof without stating its content.
-  public var tellsOfAcceptance: Bool { reason == .accountGone || reason == .contradiction }
+  public var impliesAcceptance: Bool { reason == .accountGone || reason == .contradiction }
 
   /// Repeats a judgement because root certificates or the program have changed.
   public mutating func judgeAgain(asOf: Instant) {

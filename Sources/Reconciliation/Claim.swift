@@ -27,7 +27,7 @@ extension TransactionRecord {
 }
 
 /// The eligibility of a transaction for an order.
-public enum ClaimStanding: Hashable, Sendable {
+public enum ClaimEligibility: Hashable, Sendable {
   case eligible
   /// It cannot pay the order. An order that states it is proven unpaid by the reason.
   case refused(PaymentReason)
@@ -35,67 +35,68 @@ public enum ClaimStanding: Hashable, Sendable {
 }
 
 /// The validity of an order's proofs when the order states a transaction ID.
-public enum ProofWorth: Hashable, Sendable {
+public enum ProofValidity: Hashable, Sendable {
   /// The order has no proof, or at least one that is verified or unanswered.
-  case notFalse
+  case notAllRejected
   /// Every proof was rejected, so the stated ID claims nothing.
-  case allFalse
+  case allRejected
   /// Every proof was rejected, and the stated transaction ID could not be looked up.
   /// The ID claims nothing, but its transaction is not reported as an orphan.
-  case allFalseButNameOpen
+  case allRejectedIDPending
   /// Every proof was rejected, but Apple knows the stated ID.
-  case allFalseButNameKnown
+  case allRejectedIDKnown
   /// No proof could be read, but Apple knows the stated ID.
-  case unreadableButNameKnown
+  case allUnreadableIDKnown
 
   /// True if an obstacle of the stated ID is reported. A forged proof is a finding by itself.
-  var tellsObstacles: Bool { self == .notFalse || self == .unreadableButNameKnown }
+  var reportsObstacles: Bool { self == .notAllRejected || self == .allUnreadableIDKnown }
 }
 
 /// An order with the evidence that decides between claims.
 public struct Claimant: Sendable {
   public var order: Order
   public var proven: [TransactionRecord] { list.records }
-  let list: ProvenTransactions
+  let list: VerifiedTransactions
   public private(set) var known: [TransactionRecord]
   public var signedIds: [Identifier]
   public var proofIds: Set<Identifier>
-  public var worth: ProofWorth
+  public var worth: ProofValidity
   public var isOpen: Bool
-  public var isNameUnknown: Bool
+  public var isStatedIDUnknown: Bool
   public var hasGoods: Bool
 
   public init(
-    order: Order, proven: ProvenTransactions, known: [TransactionRecord] = [], signedIds: [Identifier] = [],
-    proofIds: Set<Identifier> = [], worth: ProofWorth = .notFalse, isOpen: Bool = false, isNameUnknown: Bool = false,
+    order: Order, proven: VerifiedTransactions, known: [TransactionRecord] = [], signedIds: [Identifier] = [],
+    proofIds: Set<Identifier> = [], worth: ProofValidity = .notAllRejected, isOpen: Bool = false,
+    isStatedIDUnknown: Bool = false,
     hasGoods: Bool = false
   ) {
     self.order = order
-    list = worth == .notFalse ? proven : .none
-    self.known = known.isEmpty ? [] : ProvenTransactions(known).records
+    list = worth == .notAllRejected ? proven : .none
+    self.known = known.isEmpty ? [] : VerifiedTransactions(known).records
     self.signedIds = signedIds
     self.proofIds = proofIds
     self.worth = worth
     self.isOpen = isOpen
-    self.isNameUnknown = isNameUnknown
+    self.isStatedIDUnknown = isStatedIDUnknown
     self.hasGoods = hasGoods
   }
 
   /// True if its claims may change: a receipt is unanswered, or the stated ID is not known yet.
   func isUnsettled(rules: Rules) -> Bool {
-    isOpen || order.transactionId != nil && !isNameUnknown && named(rules: rules) == nil
+    isOpen || order.transactionId != nil && !isStatedIDUnknown && named(rules: rules) == nil
   }
 
   /// The transaction that the stated ID claims; nil: unknown, or rejected proofs alone.
   /// For a subscription's original ID: the eligible period nearest to the order within the window, else the first.
   public func named(rules: Rules) -> TransactionRecord? {
     switch worth {
-    case .allFalse, .allFalseButNameOpen: return nil
-    case .notFalse, .allFalseButNameKnown, .unreadableButNameKnown: break
+    case .allRejected, .allRejectedIDPending: return nil
+    case .notAllRejected, .allRejectedIDKnown, .allUnreadableIDKnown: break
     }
     guard let id = order.transactionId else { return nil }
     var nearest: (record: TransactionRecord, distance: Span)?
-    let periods = (list.hasPeriods ? proven : []) + known
+    let periods = (list.containsPeriods ? proven : []) + known
     for record in periods where record.expiresDate != nil {
       guard record.isOf(id) || record.originalTransactionId == id, let date = record.purchaseDate,
         fitness(of: record, rules: rules) == .eligible
@@ -111,8 +112,8 @@ public struct Claimant: Sendable {
   }
 
   /// The transaction of a stated ID that claims nothing until Apple answers; nil otherwise.
-  var openName: TransactionKey? {
-    guard worth == .allFalseButNameOpen, let id = order.transactionId else { return nil }
+  var pendingStatedTransaction: TransactionKey? {
+    guard worth == .allRejectedIDPending, let id = order.transactionId else { return nil }
     return known.filter { $0.transactionId == id }.map(\.key).min()
   }
 
@@ -122,19 +123,19 @@ public struct Claimant: Sendable {
     return !proven.contains { $0.isOf(id) || $0.originalTransactionId == id }
   }
 
-  public func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
+  public func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimEligibility {
     let fitness = fitness(of: transaction, rules: rules)
     guard fitness == .eligible else { return fitness }
-    return restoresTooEarly(transaction, rules: rules) ? .refused(.restored) : .eligible
+    return isOutdatedRestore(transaction, rules: rules) ? .refused(.restored) : .eligible
   }
 
   /// True if it restores a purchase that is older than the order by more than the window.
-  public func restoresTooEarly(_ transaction: TransactionRecord, rules: Rules) -> Bool {
+  public func isOutdatedRestore(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard transaction.isRestore, let date = transaction.originalPurchaseDate else { return false }
     return order.createdAt - date > rules.matchWindow
   }
 
-  public func reasonAboutUnnamed(_ transaction: TransactionRecord, rules: Rules) -> String {
+  public func explanationOfUnstatedClaim(_ transaction: TransactionRecord, rules: Rules) -> String {
     switch fitness(of: transaction, rules: rules) {
     case .contradictory: return "Apple's records about it contradict each other."
     case .refused(let reason): return "It could not pay this order: \(reason.explanation)."
@@ -157,7 +158,7 @@ public struct Claimant: Sendable {
   }
 
   /// The eligibility of a transaction for the order, whichever IDs are stated.
-  public func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimStanding {
+  public func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimEligibility {
     if transaction.isContradictory { return .contradictory }
     if transaction.bundleId != rules.bundleId(of: order) { return .refused(.wrongBundle) }
     if transaction.productId != order.productId { return .refused(.productMismatch) }

@@ -27,13 +27,14 @@ public struct ClaimReasoning: Sendable {
       }
       let stated = claimant.stated(rules: rules)
       let links = claimant.links(
-        stated: stated, isRefuted: { _ in claimant.isRefuted(whereOthersProve: isProven) }, rules: rules)
+        stated: stated, isRefuted: { _ in claimant.isRefuted(isProvenByOthers: isProven) }, rules: rules)
       guard let link = links.first(where: { $0.transaction.purchaseKey == transaction.purchaseKey }) else { continue }
       claims.append(
         Claim(
           order: claimant.order, kind: link.kind,
           isNamed: stated.map { $0.purchaseKey == transaction.purchaseKey } ?? false,
-          isFalse: claimant.worth != .notFalse, person: rules.people.person(claimant.order.userId), rank: link.rank))
+          isFalse: claimant.worth != .notAllRejected, person: rules.people.person(claimant.order.userId),
+          rank: link.rank))
     }
     claims.sort { $0.rank.precedes($1.rank, isSamePerson: false) }
     explain(owner)

@@ -118,7 +118,7 @@ public struct Totals: Sendable {
   }
 
   /// The rows read against the counts of the database.
-  public var ofSales: [ControlTotal] = []
+  public var salesControls: [ControlTotal] = []
   public private(set) var ordersRead = 0
   public private(set) var ordersByDisposition = [Int](repeating: 0, count: Disposition.allCases.count)
   /// By disposition and currency. Bad rows have no currency.
@@ -134,7 +134,7 @@ public struct Totals: Sendable {
   public private(set) var pricePoints = TotalLines<PricePoint>()
   public private(set) var products = TotalLines<ProductKey>()
   private var lastBundle: Identifier?
-  private var ofTakenUsers: [Currency: Int128] = [:]
+  private var takenUserSums: [Currency: Int128] = [:]
 
   public init() {}
 
@@ -160,13 +160,13 @@ public struct Totals: Sendable {
   public mutating func takeUsers() -> TotalLines<UserKey> {
     let taken = users
     users = TotalLines()
-    for (key, line) in taken { ofTakenUsers[key.currency, default: 0] += line.ordered }
+    for (key, line) in taken { takenUserSums[key.currency, default: 0] += line.ordered }
     return taken
   }
 
   public mutating func read(_ row: OrderRow) { ordersRead += 1 }
 
-  public mutating func read(_ order: PlainOrder) { ordersRead += 1 }
+  public mutating func read(_ order: BorrowedOrder) { ordersRead += 1 }
 
   public mutating func add(_ judgement: Judgement) {
     for kind in Set(judgement.findings.map(\.kind)) { ordersByKind[kind.index] += 1 }
@@ -226,19 +226,19 @@ public struct Totals: Sendable {
     for place in ordersByKind.indices { ordersByKind[place] += other.ordersByKind[place] }
     refunds += other.refunds
     for (key, line) in other.users { users.add(line, to: key) }
-    ofTakenUsers.merge(other.ofTakenUsers, uniquingKeysWith: +)
+    takenUserSums.merge(other.takenUserSums, uniquingKeysWith: +)
     for (key, line) in other.pricePoints { pricePoints.add(line, to: key) }
     for (key, line) in other.products { products.add(line, to: key) }
   }
 
   public var control: [ControlTotal] {
-    var totals = ofSales
+    var totals = salesControls
     totals.append(
       ControlTotal(
         name: "orders read = sum over dispositions", left: String(ordersRead),
         right: String(ordersByDisposition.reduce(0, +))))
     let usersByCurrency = Totals.sums(users.lazy.map { ($0.key.currency, $0.value.ordered) }).merging(
-      ofTakenUsers, uniquingKeysWith: +)
+      takenUserSums, uniquingKeysWith: +)
     let pointsByCurrency = Totals.sums(pricePoints.lazy.map { ($0.key.currency, $0.value.ordered) })
     let productsByCurrency = Totals.sums(products.lazy.map { ($0.key.currency, $0.value.ordered) })
     var dispositions = MoneyByCurrency()

@@ -35,7 +35,7 @@ public struct Currency: Hashable, Comparable, Sendable, CustomStringConvertible 
 
   public var description: String { code }
 
-  func isSpelt(_ text: BorrowedText) -> Bool { Currency.packed(text.bytes) == packed }
+  func hasCode(_ text: BorrowedText) -> Bool { Currency.packed(text.bytes) == packed }
 
   public var letters: (UInt8, UInt8, UInt8) {
     (UInt8(truncatingIfNeeded: packed >> 16), UInt8(truncatingIfNeeded: packed >> 8), UInt8(truncatingIfNeeded: packed))

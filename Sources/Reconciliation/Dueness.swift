@@ -28,7 +28,7 @@ public struct Dueness: Hashable, Sendable {
     case stale = 4
     /// Judged offline, without a request or an owed answer.
     /// Apple can state no more, or the proof was beyond the horizon when it became known and only decides ownership.
-    case byItself = 5
+    case judgedOffline = 5
   }
 
   /// Due in runs whose as-of is this or later.
@@ -53,32 +53,32 @@ public struct Dueness: Hashable, Sendable {
   }
 
   private static func unfiltered(_ check: CheckHistory, _ policy: Policy) -> Dueness? {
-    let open: Rank = check.isBeyond(policy) ? .byItself : check.isUrgent ? .urgent : .open
+    let open: Rank = check.isBeyond(policy) ? .judgedOffline : check.isUrgent ? .urgent : .open
     let retry = (check.lastAttempt ?? check.knownSince) + RetrySchedule.span(afterAttempt: Int(check.attempts))
     let nextNight = (check.lastAttempt ?? check.knownSince) + RetrySchedule.nightly
-    let isAskedInVain = check.unansweredSince != nil
+    let isLastAttemptUnanswered = check.unansweredSince != nil
     let likely = check.dated + policy.refundWindow
     let stale = (check.answeredAt ?? check.knownSince) + policy.staleAfter
     if let since = check.criticalSince {
-      let isTried = isAskedInVain && check.lastAttempt.map { since <= $0 } ?? false
-      return Dueness(from: isTried ? retry : since, rank: check.isOffline ? .byItself : .critical)
+      let wasTried = isLastAttemptUnanswered && check.lastAttempt.map { since <= $0 } ?? false
+      return Dueness(from: wasTried ? retry : since, rank: check.isOffline ? .judgedOffline : .critical)
     }
     switch check.outcome {
     // A run of an earlier as-of does not see later rows.
     case .pending: return Dueness(from: min(check.dated, check.knownSince), rank: open)
     case .unanswered: return Dueness(from: retry, rank: open)
     case .rejected:
-      if isAskedInVain { return Dueness(from: retry, rank: open) }
+      if isLastAttemptUnanswered { return Dueness(from: retry, rank: open) }
       // A refusal by local certificates is repeated only after a change of the certificates, the program or the row.
       return check.isOffline ? nil : accusation(check, policy)
     case .verified:
-      if isAskedInVain { return Dueness(from: retry, until: likely, rank: .stale) }
-      return Dueness(from: stale, until: likely, rank: check.isOffline ? .byItself : .stale)
+      if isLastAttemptUnanswered { return Dueness(from: retry, until: likely, rank: .stale) }
+      return Dueness(from: stale, until: likely, rank: check.isOffline ? .judgedOffline : .stale)
     case .notFound:
-      if isAskedInVain { return Dueness(from: retry, rank: open) }
+      if isLastAttemptUnanswered { return Dueness(from: retry, rank: open) }
       return check.isNotFoundTwice ? accusation(check, policy) : Dueness(from: nextNight, rank: open)
     case .review:
-      if isAskedInVain { return Dueness(from: retry, rank: open) }
+      if isLastAttemptUnanswered { return Dueness(from: retry, rank: open) }
       guard check.reason == .accountGone else { return Dueness(from: nextNight, rank: open) }
       return Dueness(from: stale, rank: .stale)
     }
@@ -102,7 +102,9 @@ public struct Dueness: Hashable, Sendable {
     _ due: Dueness?, outcome: CheckOutcome, unansweredSince: Instant?, reason: PaymentReason?, asOf: Instant,
     stuckAfter: Span
   ) -> Bool {
-    guard let due, reason != .noRoots, due.rank != .byItself, due.until.map({ asOf < $0 }) ?? true else { return false }
+    guard let due, reason != .noRoots, due.rank != .judgedOffline, due.until.map({ asOf < $0 }) ?? true else {
+      return false
+    }
     guard let since = unansweredSince else { return due.from <= asOf }
     switch outcome {
     case .pending, .unanswered, .review: return since <= asOf && asOf - since < stuckAfter

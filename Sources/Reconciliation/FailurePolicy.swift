@@ -1,5 +1,5 @@
 /// The scope of a failure. Everything outside the scope goes on.
-public enum FailureSize: Int, Hashable, CaseIterable, Comparable, Sendable {
+public enum FailureScope: Int, Hashable, CaseIterable, Comparable, Sendable {
   /// A row of the shop: a `bad_row` finding.
   case row
   case answer
@@ -9,7 +9,7 @@ public enum FailureSize: Int, Hashable, CaseIterable, Comparable, Sendable {
   case app
   case night
 
-  public static func < (left: FailureSize, right: FailureSize) -> Bool { left.rawValue < right.rawValue }
+  public static func < (left: FailureScope, right: FailureScope) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// The reaction to a failure.
@@ -69,7 +69,7 @@ public enum Failure: Hashable, CaseIterable, Sendable {
   /// Any other error: a defect of this program.
   case defect
 
-  public var size: FailureSize {
+  public var size: FailureScope {
     switch self {
     case .brokenRow: .row
     case .silence, .refusedQuestion, .value, .unreadable: .answer

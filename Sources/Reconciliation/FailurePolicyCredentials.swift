@@ -1,7 +1,7 @@
 /// Decides whether refusals concern the credential or single questions.
 /// Invented IDs and receipts of other apps get the same words as a wrong secret, so a client could stop the audit of an
 /// app. A credential counts as refused only if several IDs were refused alike, each twice, and nothing was accepted.
-public struct CredentialTrial<Kind: Hashable & Sendable>: Sendable {
+public struct CredentialRefusals<Kind: Hashable & Sendable>: Sendable {
   public static var idsNeeded: Int { 3 }
 
   public enum Step: Hashable, Sendable {

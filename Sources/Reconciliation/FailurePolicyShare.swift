@@ -93,7 +93,7 @@ public struct FirstAnswers: Hashable, Sendable {
   }
 
   /// The systemic refusals with their remedies, for the operator; nil: none.
-  public func complaint(app: String, subject: String, share: Share) -> String? {
+  public func faultMessage(app: String, subject: String, share: Share) -> String? {
     let sentences = systemic(share: share).map { kind in
       """
       \(refusals[kind] ?? 0) of the \(persons) customers with first answers about \(subject) of \(app) are refused for \
@@ -164,7 +164,7 @@ public struct PendingRefusals: Hashable, Sendable {
   /// The systemic refusals. One that continues from an earlier night is systemic in any number.
   public func systemic(among all: [PendingRefusals], share: Share) -> Set<Refusal> {
     let isNew = asked <= since
-    let goingOn = all.filter { isNew && $0.since < $0.asked && $0.asked > since - Self.night }
-    return Set((goingOn + [self]).flatMap { $0.spans.flatMap { $0.systemic(share: share) } })
+    let continuing = all.filter { isNew && $0.since < $0.asked && $0.asked > since - Self.night }
+    return Set((continuing + [self]).flatMap { $0.spans.flatMap { $0.systemic(share: share) } })
   }
 }

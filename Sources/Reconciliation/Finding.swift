@@ -75,14 +75,14 @@ public struct Finding: Hashable, Sendable {
   public var receiptId: Identifier?
   public var deliveryId: Identifier?
   /// The holder of the goods, if neither the user nor an alias has them.
-  public var heldBy: Identifier?
+  public var goodsHolder: Identifier?
   public var environment: AppleEnvironment?
   public var bundleId: String?
   public var country: Country?
   public var amount: Money?
   public var atStake: Money?
   /// True if the amount at risk is unknown. `atStake` is nil then.
-  public var isStakeUnknown = false
+  public var isAmountAtRiskUnknown = false
   /// Apple's refund or purchase date, else the date of the order, delivery or receipt.
   public var occurredAt: Instant?
   public var paidAt: Instant?
@@ -96,7 +96,7 @@ public struct Finding: Hashable, Sendable {
   public var currency: Currency? { (atStake ?? amount)?.currency }
 
   /// The amount if it is in ``currency``. A second charge may be in another one.
-  public var amountBesideStake: Money? { amount?.currency == currency ? amount : nil }
+  public var amountInRiskCurrency: Money? { amount?.currency == currency ? amount : nil }
 
   /// The suggestion for a person as one sentence: the kind's, unless a rule left it to people.
   public var suggestedAction: String {

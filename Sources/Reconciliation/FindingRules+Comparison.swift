@@ -1,15 +1,15 @@
 extension FindingRules {
   func considerDeliveries() {
-    let standing = facts.standingDeliveries
+    let standing = facts.unrevokedDeliveries
     if let astray = standing.first(where: { !isWithUser($0) }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(user: order.userId) ordered, user \(user: astray.userId) got the goods.")
-    } else if comparable != nil, facts.asksForTokenHolder, provisionally == nil {
+    } else if comparable != nil, facts.needsTokenHolder, openOwnershipReason == nil {
       considerTokenHolder()
     }
     if found.contains(where: { $0.kind == .wrongUser }) {
-      leaveToPeople("Who paid, and who is to have the goods, has to be seen first.")
+      leaveForReview("Who paid, and who is to have the goods, has to be seen first.")
     }
     declineOthers(
       [.wrongUser],
@@ -23,8 +23,8 @@ extension FindingRules {
         "It owns no production transaction with a date to compare with.")
       return
     }
-    if let provisionally {
-      decline([.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder], provisionally)
+    if let openOwnershipReason {
+      decline([.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder], openOwnershipReason)
       return
     }
     // Renewals are signed, announced and served ahead of their purchase date.
@@ -49,7 +49,7 @@ extension FindingRules {
       add(
         .purchasePredatesOrder, atStake: isOld ? order.amount : nil, on: transaction, severity: isOld ? .major : nil,
         "Apple's purchase is \((order.createdAt - sold).words) older than the order.")
-      leaveToPeople("Apple's purchase is so much older than the order that it may have paid for another one.")
+      leaveForReview("Apple's purchase is so much older than the order that it may have paid for another one.")
     } else {
       decline(
         [.purchasePredatesOrder],
@@ -87,7 +87,7 @@ extension FindingRules {
         "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
       return
     }
-    if revoked == nil, let open = stillOpen(transaction, since: end) {
+    if revoked == nil, let open = reasonAccessContinues(transaction, since: end) {
       decline([.lapsedStillServed], open)
       return
     }
@@ -100,9 +100,9 @@ extension FindingRules {
       "\(ended) \((rules.asOf - end).wholeDays) days ago and access was not taken back.")
   }
 
-  private func stillOpen(_ transaction: TransactionRecord, since end: Instant) -> String? {
+  private func reasonAccessContinues(_ transaction: TransactionRecord, since end: Instant) -> String? {
     // An unanswered question may have changed what Apple stated before.
-    let silentSince = (facts.soundReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
+    let silentSince = (facts.validReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
       \.unansweredSince)
     let told = transaction.subscriptionStatusDate
     let isTold = told.map { told in told >= end && silentSince.allSatisfy { $0 <= told } } ?? silentSince.isEmpty
@@ -121,19 +121,19 @@ extension FindingRules {
         "It owns no production transaction to compare with.")
       return
     }
-    if let provisionally {
-      decline([.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch], provisionally)
+    if let openOwnershipReason {
+      decline([.quantityMismatch, .accountTokenMissing, .currencyMismatch, .amountMismatch], openOwnershipReason)
       return
     }
     if let quantity = facts.paidQuantity, quantity != order.quantity {
-      let isUnpaid = facts.heldUnits > quantity
+      let isUnpaid = facts.unrevokedUnits > quantity
       add(
         .quantityMismatch,
         atStake: isUnpaid && quantity < order.quantity
           ? order.amount.share(Int64(order.quantity) - quantity, of: Int64(order.quantity)) : nil,
         on: transaction, severity: isUnpaid ? .critical : nil,
         "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
-      leaveToPeople("Apple's transaction is for \(quantity).") { $0.givesGoods || $0 == .takeBack }
+      leaveForReview("Apple's transaction is for \(quantity).") { $0.givesGoods || $0 == .takeBack }
     } else {
       decline(
         [.quantityMismatch],
@@ -189,7 +189,7 @@ extension FindingRules {
     var late: [String] = []
     if rules.isInFuture(order.createdAt) { late.append("the order's creation") }
     if let date = order.verifiedAt, rules.isInFuture(date) { late.append("the order's verification") }
-    for delivery in facts.soundDeliveries {
+    for delivery in facts.validDeliveries {
       if rules.isInFuture(delivery.deliveredAt) { late.append("delivery \(delivery.deliveryId)") }
       if let date = delivery.revokedAt, rules.isInFuture(date) {
         late.append("the taking back of \(delivery.deliveryId)")
@@ -221,7 +221,7 @@ extension FindingRules {
     if !catalogue.knows(product) {
       add(.unknownProduct, "The catalogue has no product \(product).")
     }
-    if let sold = comparable?.saleDate, provisionally == nil, catalogue.isOnSale(product, at: sold) == false {
+    if let sold = comparable?.saleDate, openOwnershipReason == nil, catalogue.isOnSale(product, at: sold) == false {
       add(.soldOutsideCatalogue, on: comparable, "\(product) was sold when the catalogue had it off sale.")
     }
     declineOthers([.unknownProduct], "The catalogue has the product.")

@@ -69,7 +69,7 @@ extension FindingRules {
   ) {
     if let open {
       decline([kind], open)
-    } else if order.isChangedLater {
+    } else if order.isChangedAfterAsOf {
       decline([kind], "The shop's row was changed after the as-of, so it may have said otherwise then.")
     } else {
       add(kind, atStake: atStake, reason)
@@ -82,9 +82,9 @@ extension FindingRules {
     case .settled where status == .pending:
       addForStatus(.statusMismatch, unless: unread, "Paid and delivered, but the shop still says pending.")
     case .void where status == .verified || status == .refunded:
-      addForStatus(.statusMismatch, "\(voidness), but the shop says \(status.rawValue).")
+      addForStatus(.statusMismatch, "\(voidDescription), but the shop says \(status.rawValue).")
     case .refunded where status == .pending:
-      let goods = facts.soundDeliveries.isEmpty ? ", and no goods are with a user" : " and taken back"
+      let goods = facts.validDeliveries.isEmpty ? ", and no goods are with a user" : " and taken back"
       addForStatus(.statusMismatch, unless: unread, "Refunded\(goods), but the shop still says pending.")
     case .settled, .void, .refunded:
       decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
@@ -95,8 +95,8 @@ extension FindingRules {
   }
 
   /// A void order as the beginning of a sentence. Family Sharing and restores are void with goods, too.
-  private var voidness: String {
-    if !facts.standingDeliveries.isEmpty { return "Not paid (\(verdict?.reason?.explanation ?? "it is no sale"))" }
+  private var voidDescription: String {
+    if !facts.unrevokedDeliveries.isEmpty { return "Not paid (\(verdict?.reason?.explanation ?? "it is no sale"))" }
     return facts.deliveries.isEmpty ? "Neither paid nor delivered" : "Not paid, and no goods are with a user"
   }
 
@@ -110,24 +110,24 @@ extension FindingRules {
       decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
       return
     }
-    let attempts = facts.soundReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
+    let attempts = facts.validReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
     let why =
-      reason == .neverChecked && facts.isBeyondAsking(rules: rules)
+      reason == .neverChecked && facts.isLookupImpossible(rules: rules)
       ? "this app's channel cannot ask about an id; have the client send the receipt, or configure a Server API key"
       : reason.explanation
     add(.stuckUnconfirmed, atStake: order.amount, .unconfirmed(for: age, attempts: attempts, why))
   }
 
   func considerUnits() {
-    let held = facts.heldUnits
+    let held = facts.unrevokedUnits
     if held > Int64(order.quantity) {
       add(
         .deliveredTwice,
         atStake: order.amount.share(max(0, held - max(Int64(order.quantity), paidUnits)), of: Int64(order.quantity)),
-        delivery: facts.standingDeliveries.first { !isWithUser($0) },
+        delivery: facts.unrevokedDeliveries.first { !isWithUser($0) },
         "Ordered \(order.quantity), delivered \(held).")
       if case .unconfirmed = verdict {
-        leaveToPeople("How many units were paid for is not known yet.") { $0 == .takeBack }
+        leaveForReview("How many units were paid for is not known yet.") { $0 == .takeBack }
       }
     } else {
       decline([.deliveredTwice], "Ordered \(order.quantity), and \(held) are with a user.")
@@ -135,7 +135,7 @@ extension FindingRules {
   }
 
   private var paidUnits: Int64 {
-    guard provisionally == nil, let quantity = facts.paidQuantity else { return Int64(order.quantity) }
+    guard openOwnershipReason == nil, let quantity = facts.paidQuantity else { return Int64(order.quantity) }
     return quantity
   }
 
@@ -145,7 +145,7 @@ extension FindingRules {
     let claims = facts.claims
     // Without this verdict the order may have another transaction to claim.
     if case .unpaid(.duplicate, _) = verdict, let lost = claims.lost.first,
-      order.status == .verified || !facts.standingDeliveries.isEmpty
+      order.status == .verified || !facts.unrevokedDeliveries.isEmpty
     {
       let isSamePerson = rules.people.isSame(lost.ownerUserId, order.userId)
       let whose: Reason = isSamePerson ? "the same user" : "another user (\(user: lost.ownerUserId))"
@@ -155,7 +155,7 @@ extension FindingRules {
     } else if case .unpaid(.duplicate, _) = verdict {
       decline([.duplicateClaim], "Another order owns the payment, and this one has neither goods nor status verified.")
     } else {
-      let isLost = claims.owned.isEmpty && claims.refused == nil && !facts.hasOpenProofs
+      let isLost = claims.owned.isEmpty && claims.refused == nil && !facts.hasUnansweredProofs
       decline(
         [.duplicateClaim],
         claims.lost.isEmpty
@@ -185,7 +185,7 @@ extension FindingRules {
       let left = further.compactMap { $0.left(of: $0.price ?? order.amount) }
       let atStake = left.count == further.count ? Money.sum(left) : nil
       add(
-        .chargedTwice, atStake: atStake, on: live[1], isStakeUnknown: atStake == nil,
+        .chargedTwice, atStake: atStake, on: live[1], isAmountAtRiskUnknown: atStake == nil,
         "Apple charged \(live.count) times for one order; besides \(live[0].shownId(stated: order.transactionId)): \(others)."
       )
     } else {
@@ -211,7 +211,7 @@ extension FindingRules {
           "What it names gives again what was bought before; no money moved for this order.")
       }
     case .unpaid(.notFound, _):
-      let receipts = facts.soundReceipts
+      let receipts = facts.validReceipts
       if let foreign = receipts.first, receipts.allSatisfy({ isOfAnotherApp($0.state) }) {
         add(
           .wrongBundle, atStake: order.amount, receipt: foreign,
@@ -237,14 +237,14 @@ extension FindingRules {
   // MARK: - Proofs
 
   func considerProofs() {
-    for receipt in facts.soundReceipts
+    for receipt in facts.validReceipts
     where receipt.state.reason == .signatureInvalid && receipt.state.outcome == .rejected {
       add(
         .signatureInvalid, atStake: order.amount, receipt: receipt,
         .unsigned(receipt))
       break
     }
-    for receipt in facts.soundReceipts {
+    for receipt in facts.validReceipts {
       guard let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue
       else { continue }
       add(
@@ -264,7 +264,9 @@ extension FindingRules {
         .badRow, delivery: delivery, subject: delivery.subject,
         "The delivery row breaks the contract: \(defect).")
     }
-    if comparable != nil, provisionally == nil, let stated = order.transactionId, isStatedIdOfAnotherPurchase(stated) {
+    if comparable != nil, openOwnershipReason == nil, let stated = order.transactionId,
+      isStatedIdOfAnotherPurchase(stated)
+    {
       let owned = facts.claims.owned[0]
       add(
         .transactionIdMismatch, on: owned,
@@ -297,7 +299,7 @@ extension FindingRules {
         decline([.refundNotBooked], "Apple refunded the purchase, and the shop says \(order.status.rawValue).")
       }
       if !transaction.isRefundDoubtful, let date = transaction.revocation?.date,
-        let late = facts.soundDeliveries.first(where: { $0.stands && $0.deliveredAt > date })
+        let late = facts.validDeliveries.first(where: { $0.stands && $0.deliveredAt > date })
       {
         add(.deliveredAfterRefund, atStake: order.amount, delivery: late, "Goods were delivered after Apple's refund.")
       } else {
@@ -314,34 +316,35 @@ extension FindingRules {
         let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
         let why = transaction.isUpgraded == true ? " It was upgraded, and Apple gave back the rest of its period." : ""
         add(
-          .partialRefund, atStake: part, isStakeUnknown: part == nil, "Apple refunded \(words) of this order.\(why)")
-        leaveToPeople("Apple refunded a part of it: what is missing may be what that part had paid for.")
+          .partialRefund, atStake: part, isAmountAtRiskUnknown: part == nil,
+          "Apple refunded \(words) of this order.\(why)")
+        leaveForReview("Apple refunded a part of it: what is missing may be what that part had paid for.")
         if order.status == .refunded {
-          leaveToPeople("The shop says refunded: that part may be booked, or more than it.") { $0 == .bookRefund }
+          leaveForReview("The shop says refunded: that part may be booked, or more than it.") { $0 == .bookRefund }
         }
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
         decline([.partialRefund], "Apple told of no refund.")
-        if order.status == .refunded, order.isChangedLater {
+        if order.status == .refunded, order.isChangedAfterAsOf {
           decline(
             [.refundOnlyHere],
             "The shop's row was changed after the as-of, so the refund may have come after what Apple told.")
-        } else if order.status == .refunded, transaction.couldTellOfRefund(since: order.refundBookedBy) {
+        } else if order.status == .refunded, transaction.hasRevocationStatement(since: order.refundBookedBy) {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else if order.status == .refunded {
           let untold = "The shop says refunded, and Apple has told nothing since that could have told of the refund."
           decline([.refundOnlyHere], untold)
-          leaveToPeople(Reason(untold))
+          leaveForReview(Reason(untold))
         } else {
           decline([.refundOnlyHere], "The shop says \(order.status.rawValue).")
         }
       }
       if transaction.revocationWithdrawnDate != nil, !transaction.isRefundDoubtful, facts.goods != .inFull,
-        facts.soundDeliveries.contains(where: { !$0.stands })
+        facts.validDeliveries.contains(where: { !$0.stands })
       {
         // One finding alone gives goods, because a job would give them once per finding.
-        leaveToPeople()
+        leaveForReview()
         add(
           .refundReversedNotReinstated, atStake: order.amount,
           "Apple took its refund back, so the order is paid again, but goods are still taken back.")

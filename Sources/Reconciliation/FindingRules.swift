@@ -13,7 +13,7 @@ final class FindingRules {
   /// `OrderFacts.comparable`, searched once; nil while the payment is undecided.
   let comparable: TransactionRecord?
   /// The reason against comparisons that could accuse the wrong customer; nil: ownership is final.
-  let provisionally: String?
+  let openOwnershipReason: String?
   /// The reason for leaving a payment alone while an answer may move or add one; nil: none.
   let unread: String?
   var found: [Finding] = []
@@ -34,10 +34,10 @@ final class FindingRules {
       case .paid, .reversed: facts.comparable
       case .unpaid, .unconfirmed, .nothingToPay, .none: nil
       }
-    provisionally =
+    openOwnershipReason =
       facts.isOwnershipFinal(rules) ? nil : "An answer that is missing could still give the payment to another order."
     unread =
-      facts.awaitsPayment || facts.claims.owned.contains { facts.mayLose($0, rules: rules, isUnread: true) }
+      facts.awaitsPayment || facts.claims.owned.contains { facts.mayLosePayment($0, rules: rules, isUnread: true) }
       ? "What it names, or a receipt of the same person, is not answered yet, and could tell of another payment." : nil
     self.facts = facts
   }
@@ -56,8 +56,8 @@ final class FindingRules {
     considerComparison()
     considerDates()
     considerCatalogue()
-    if let provisionally { leaveToPeople(Reason(provisionally)) }
-    if let unread { leaveToPeople(Reason(unread)) { isDecidedByPayment && $0 != .look } }
+    if let openOwnershipReason { leaveForReview(Reason(openOwnershipReason)) }
+    if let unread { leaveForReview(Reason(unread)) { isDecidedByPayment && $0 != .look } }
     for index in found.indices where found[index].action.movesGoods {
       if found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true {
         (found[index].action, found[index].units) = (.look, nil)
@@ -74,18 +74,18 @@ final class FindingRules {
     if disposition == .sandbox {
       for index in found.indices {
         found[index].atStake = nil
-        found[index].isStakeUnknown = false
+        found[index].isAmountAtRiskUnknown = false
       }
     }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
-    takeOnce()
+    keepOneTakeBack()
     let ofOrder = found.indices.filter { found[$0].kind != .chargedTwice }
     let placed = ofOrder.filter { found[$0].atStake != nil }
     let most = placed.compactMap { stake(at: $0) }.max()
     let carrier = placed.first { stake(at: $0) == most }
     for index in placed where index != carrier { found[index].atStake = nil }
     // Another finding carries the order's whole amount. If it carries a part, the rest stays unknown.
-    if let most, most >= order.amount.minorUnits { for index in ofOrder { found[index].isStakeUnknown = false } }
+    if let most, most >= order.amount.minorUnits { for index in ofOrder { found[index].isAmountAtRiskUnknown = false } }
     return found
   }
 
@@ -96,7 +96,7 @@ final class FindingRules {
 
   func add(
     _ kind: FindingKind, atStake: Money? = nil, on transaction: TransactionRecord? = nil, receipt: Receipt? = nil,
-    delivery: Delivery? = nil, subject: Subject? = nil, isStakeUnknown: Bool = false, severity: Severity? = nil,
+    delivery: Delivery? = nil, subject: Subject? = nil, isAmountAtRiskUnknown: Bool = false, severity: Severity? = nil,
     _ reason: Reason
   ) {
     var finding = Finding(kind: kind, subject: subject ?? .order(order.orderId), reason: reason)
@@ -112,7 +112,7 @@ final class FindingRules {
     finding.country = (transaction ?? named)?.country
     finding.amount = order.amount
     finding.atStake = atStake
-    finding.isStakeUnknown = isStakeUnknown
+    finding.isAmountAtRiskUnknown = isAmountAtRiskUnknown
     let soldAt = (transaction ?? named)?.saleDate
     let refundedAt =
       transaction?.revocation?.date ?? facts.claims.owned.compactMap(\.revocation?.date).max()
@@ -122,17 +122,17 @@ final class FindingRules {
     finding.deliveredAt = deliveredAt
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
     // A user without goods has none to take back.
-    let goods = delivery.map { [$0] } ?? facts.standingDeliveries
+    let goods = delivery.map { [$0] } ?? facts.unrevokedDeliveries
     if finding.action == .takeBack, !goods.contains(where: isWithUser) {
       finding.action = .look
-      (finding.deliveryId, finding.heldBy) = (goods.first?.deliveryId, goods.first?.userId)
+      (finding.deliveryId, finding.goodsHolder) = (goods.first?.deliveryId, goods.first?.userId)
     }
     finding.units = units(for: finding.action)
     found.append(finding)
   }
 
   /// Leaves actions of earlier findings to a person; by default all that give goods.
-  func leaveToPeople(_ why: Reason? = nil, _ which: (FindingAction) -> Bool = \.givesGoods) {
+  func leaveForReview(_ why: Reason? = nil, _ which: (FindingAction) -> Bool = \.givesGoods) {
     for index in found.indices where which(found[index].action) {
       (found[index].action, found[index].units) = (.look, nil)
       if let why { found[index].reason = "\(found[index].reason) \(why)" }
@@ -140,7 +140,7 @@ final class FindingRules {
   }
 
   /// Keeps one action that takes goods back, because a job would take them once per finding.
-  private func takeOnce() {
+  private func keepOneTakeBack() {
     let takers = found.indices.filter { found[$0].action == .takeBack }
     guard takers.count > 1 else { return }
     let taker =
@@ -159,7 +159,7 @@ final class FindingRules {
   private func units(for action: FindingAction) -> Units? {
     switch action {
     case .deliver, .deliverRest, .reinstate: Units(ordered: Int64(order.quantity), held: facts.deliveredUnits)
-    case .takeBack: Units(ordered: Int64(order.quantity), held: facts.heldUnits)
+    case .takeBack: Units(ordered: Int64(order.quantity), held: facts.unrevokedUnits)
     case .bookRefund, .correctStatus, .look: nil
     }
   }
@@ -172,24 +172,24 @@ final class FindingRules {
 
   /// The receipt of a transaction, or else of the order. A rejected one only if the verdict rests on it.
   private func proof(of transaction: TransactionRecord?) -> Receipt? {
-    let speaking = facts.soundReceipts.filter { receipt in
+    let speaking = facts.validReceipts.filter { receipt in
       receipt.state.outcome != .rejected || receipt.state.reason == verdict?.reason
         || verdict?.reason == .unreadable && receipt.state.isUnreadable
     }
     let ids = transaction.map { $0.keys.map(\.transactionId) } ?? [transactionId].compactMap(\.self)
     if ids.isEmpty { return speaking.first }
-    let bringer = facts.bringers.first { ids.contains($0.key.transactionId) }?.value
+    let bringer = facts.sourceReceipts.first { ids.contains($0.key.transactionId) }?.value
     return speaking.first { $0.state.signedTransactionId.map(ids.contains) ?? false }
       ?? bringer.flatMap { id in speaking.first { $0.receiptId == id } }
       ?? (ids.allSatisfy { facts.list.named($0).isEmpty }
-        ? nil : speaking.first { $0.state.signedTransactionId == nil && $0.state.broughtCount > 0 })
+        ? nil : speaking.first { $0.state.signedTransactionId == nil && $0.state.containedCount > 0 })
       ?? speaking.first
   }
 
   func isWithUser(_ delivery: Delivery) -> Bool { rules.people.isSame(delivery.userId, order.userId) }
 
   var strangers: Reason? {
-    let standing = facts.standingDeliveries
+    let standing = facts.unrevokedDeliveries
     guard let first = standing.first, !standing.contains(where: isWithUser) else { return nil }
     let more = Set(standing.map(\.userId)).count - 1
     if more == 0 { return "user \(user: first.userId)" }
@@ -200,7 +200,7 @@ final class FindingRules {
   /// A vain attempt does not renew an answer, and facts known before a proof came do not answer for the proof.
   func evidenceCheckedAt(_ transaction: TransactionRecord?, _ receipt: Receipt?) -> Instant? {
     if let receipt { return receipt.state.answeredAt }
-    var answers = facts.soundReceipts.map(\.state.answeredAt)
+    var answers = facts.validReceipts.map(\.state.answeredAt)
     if let lookup = facts.lookup { answers.append(lookup.answeredAt) }
     if let transaction = transaction ?? facts.claims.owned.first ?? verdict?.transaction {
       answers.append(transaction.checkedAt)

@@ -87,9 +87,9 @@ public struct Identifier: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   /// True if it could be one of Apple's transaction IDs: 1 to 64 ASCII letters, digits, `-` and `_`.
   /// A digit other than 0 is needed, which excludes `null`, `(null)`, `0` and `Optional("2000…")`.
-  public var canBeApples: Bool { withUTF8(Identifier.canBeApples) }
+  public var canBeTransactionID: Bool { withUTF8(Identifier.canBeTransactionID) }
 
-  public static func canBeApples(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  public static func canBeTransactionID(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard (1...64).contains(bytes.count) else { return false }
     var hasDigit = false
     for byte in bytes {

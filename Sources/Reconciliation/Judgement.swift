@@ -30,14 +30,14 @@ public struct Judgement: Hashable, Sendable {
   }
 
   private init(judging facts: consuming OrderFacts, rules: Rules, reasoning: inout Reasoning) {
-    facts.settleRefunds()
+    facts.decideDoubtfulRefunds()
     let verdict = facts.verdict(rules: rules, &reasoning)
     row = .valid(facts.order)
     self.verdict = verdict
     isPaymentFinal = facts.isOwnershipFinal(rules)
     var because = Because(isWanted: reasoning.isWanted)
     disposition = facts.disposition(of: verdict, rules, &because)
-    reasoning.tellDisposition(because)
+    reasoning.recordDisposition(because)
     if facts.claims.owned.isEmpty {
       let proof = verdict.transaction
       checkedAt = proof?.checkedAt
@@ -55,7 +55,7 @@ public struct Judgement: Hashable, Sendable {
       country = facts.claims.owned[0].country
       transactionId = facts.claims.owned[0].shownId(stated: facts.order.transactionId)
     }
-    deliveredAt = facts.standingDeliveries.lazy.map { $0.deliveredAt }.max()
+    deliveredAt = facts.unrevokedDeliveries.lazy.map { $0.deliveredAt }.max()
     findings = []
     take(attempt: facts.lookup?.lastAttempt)
     for receipt in facts.receipts { take(attempt: receipt.state.lastAttempt) }

@@ -69,7 +69,7 @@ struct LinkRank: Sendable {
 
 extension Claimant {
   func link(to transaction: TransactionRecord, stated: TransactionRecord?, rules: Rules) -> LinkKind? {
-    guard fitness(of: transaction, rules: rules) == .eligible, !restoresTooEarly(transaction, rules: rules) else {
+    guard fitness(of: transaction, rules: rules) == .eligible, !isOutdatedRestore(transaction, rules: rules) else {
       return nil
     }
     let isListed = list.contains(transaction.key)
@@ -78,7 +78,7 @@ extension Claimant {
     let isNear = isInWindow(transaction, rules: rules)
     if isNear, !transaction.isLaterPeriod, AccountToken.relation(of: order, to: transaction) == .same { return .token }
     if isStated { return transaction.isOf(order.transactionId) ? .id : .subscription }
-    guard isListed, isNear, !transaction.isLaterPeriod || isNameUnknown else { return nil }
+    guard isListed, isNear, !transaction.isLaterPeriod || isStatedIDUnknown else { return nil }
     return .list
   }
 
@@ -87,11 +87,11 @@ extension Claimant {
   }
 
   /// True if all proofs of the order were rejected, so that other orders come first.
-  func isRefuted(whereOthersProve isProven: Bool) -> Bool {
+  func isRefuted(isProvenByOthers isProven: Bool) -> Bool {
     switch worth {
-    case .notFalse: false
-    case .unreadableButNameKnown: isProven
-    case .allFalse, .allFalseButNameOpen, .allFalseButNameKnown: true
+    case .notAllRejected: false
+    case .allUnreadableIDKnown: isProven
+    case .allRejected, .allRejectedIDPending, .allRejectedIDKnown: true
     }
   }
 

@@ -1,6 +1,6 @@
 /// Pairs in order of time for orders of one person and product with list links alone.
 extension Matching {
-  mutating func take(_ crowd: Crowd) {
+  mutating func take(_ crowd: InterchangeableOrders) {
     self.crowd = crowd
     for sale in crowd.sales { claimed.insert(sale.transaction.key) }
     for sale in crowd.sales where sale.isOpen { provisional.insert(sale.transaction.purchaseKey) }
@@ -19,7 +19,7 @@ extension Matching {
   }
 
   /// Gives orders of a kind the most purchases, orders with goods first, then the nearest.
-  mutating func arrangeByTime(in environment: AppleEnvironment) {
+  mutating func pairByTime(in environment: AppleEnvironment) {
     var groups: [Kind: [Int]] = [:]
     for (index, own) in links.enumerated() where !own.isEmpty {
       guard own.allSatisfy({ $0.kind == .list || $0.kind == .token }), held[index]?.rank.token != .other,
@@ -74,12 +74,12 @@ extension Matching {
   }
 
   private func partners(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
-    guard let onTimeline = assignOnTimeline(pairs, orders, saleCount: saleCount) else {
-      return assignInGeneral(pairs, orders, saleCount: saleCount)
+    guard let onTimeline = assignByTimeline(pairs, orders, saleCount: saleCount) else {
+      return assignByFlow(pairs, orders, saleCount: saleCount)
     }
     let isLeftOut = onTimeline.indices.contains { onTimeline[$0] == nil && claimants[orders[$0]].hasGoods }
     return isLeftOut && orders.contains { !claimants[$0].hasGoods }
-      ? assignInGeneral(pairs, orders, saleCount: saleCount) : onTimeline
+      ? assignByFlow(pairs, orders, saleCount: saleCount) : onTimeline
   }
 
   struct Pair {
@@ -94,7 +94,7 @@ extension Matching {
   }
 
   /// nil: the pairs are not on one line of time, or too few for a gain.
-  func assignOnTimeline(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?]? {
+  func assignByTimeline(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?]? {
     guard pairs.count > 64 else { return nil }
     var dates = [Int64?](repeating: nil, count: saleCount)
     var allowed: Set<Int> = []
@@ -106,7 +106,7 @@ extension Matching {
     let isComplete = pairs.count == times.count * saleCount
     if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
     let (sales, window) = (dates.compactMap(\.self), rules.matchWindow.microseconds)
-    let onLine = LineAssignment.solve(orders: times, transactions: sales, window: window).partners
+    let onLine = CompleteTimelineAssignment.solve(orders: times, transactions: sales, window: window).partners
     // The best assignment of all pairs is the best of the allowed ones if it has only allowed pairs.
     let isAllowed =
       isComplete
@@ -120,7 +120,7 @@ extension Matching {
   }
 
   /// The penalty exceeds any distance, so that orders with goods come first.
-  func assignInGeneral(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
+  func assignByFlow(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
     let isMixed = Set(orders.map { claimants[$0].hasGoods }).count > 1
     let penalty = isMixed ? rules.matchWindow.microseconds * Int64(orders.count + 1) : 0
     let edges = Set(

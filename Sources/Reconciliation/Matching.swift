@@ -18,13 +18,13 @@ public struct Matching {
   var links: [[Link]]
   /// By index in `claimants`, the matched purchase.
   var held: [Link?]
-  var crowd: Crowd?
+  var crowd: InterchangeableOrders?
 
   /// Matches orders that share no purchase with an order outside.
   public init(of input: consuming [Claimant], rules: Rules) {
     let claimants = input.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
     self.init(deciding: claimants, rules, without: Array(repeating: false, count: claimants.count))
-    noteLosses()
+    recordLostClaims()
     for index in claimants.indices { finish(index) }
   }
 
@@ -35,14 +35,14 @@ public struct Matching {
     links = Array(repeating: [], count: claimants.count)
     held = Array(repeating: nil, count: claimants.count)
     for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }
-    if let crowd = Crowd(claimants, isAbsent, mostLost: Matching.mostLost, rules: rules) {
+    if let crowd = InterchangeableOrders(claimants, isAbsent, lostClaimLimit: Matching.lostClaimLimit, rules: rules) {
       take(crowd)
       return
     }
     findLinks()
     decide(.production)
     for index in claimants.indices { if let link = held[index] { own(link) } }
-    takeFurther()
+    assignSecondCharges()
     decide(.sandbox)
     for index in claimants.indices {
       if let link = held[index], link.transaction.environment == .sandbox { own(link) }
@@ -55,7 +55,7 @@ public struct Matching {
   }
 
   private mutating func findLinks() {
-    let isAnyRejected = claimants.contains { $0.worth != .notFalse }
+    let isAnyRejected = claimants.contains { $0.worth != .notAllRejected }
     let proven = isAnyRejected ? Set(claimants.lazy.flatMap(\.proven).map(\.key)) : []
     for (index, claimant) in claimants.enumerated() where !isAbsent[index] {
       let orderId = claimant.order.orderId
@@ -63,12 +63,12 @@ public struct Matching {
       if let target = claimant.named(rules: rules) {
         let standing = claimant.standing(named: target, rules: rules)
         if claims[orderId]?.take(named: target, standing, worth: claimant.worth) ?? false { stated = target }
-      } else if let open = claimant.openName {
+      } else if let open = claimant.pendingStatedTransaction {
         claims[orderId]?.named = open
       }
       if let named = claims[orderId]?.named { claimed.insert(named) }
       links[index] = claimant.links(
-        index, stated: stated, isRefuted: { claimant.isRefuted(whereOthersProve: proven.contains($0.key)) },
+        index, stated: stated, isRefuted: { claimant.isRefuted(isProvenByOthers: proven.contains($0.key)) },
         rules: rules)
       for link in links[index] { claimed.insert(link.transaction.key) }
     }
@@ -83,7 +83,7 @@ public struct Matching {
 
   private mutating func decide(_ environment: AppleEnvironment) {
     match(in: environment, isExchanging: true)
-    arrangeByTime(in: environment)
+    pairByTime(in: environment)
     match(in: environment, isExchanging: false)
   }
 
@@ -94,7 +94,7 @@ public struct Matching {
     var holders: [PurchaseKey: Link] = [:]
     for case let link? in held { holders[link.transaction.purchaseKey] = link }
     // Every order that asked, because a later order of a person may change which of its orders is the best.
-    var askers: [PurchaseKey: [Link]] = [:]
+    var proposals: [PurchaseKey: [Link]] = [:]
     var asking = claimants.indices.filter { index in
       held[index] == nil && !links[index].isEmpty
         && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
@@ -109,10 +109,10 @@ public struct Matching {
           if holders[sale] == nil { (holders[sale], held[index]) = (link, link) }
           continue
         }
-        askers[sale, default: []].append(link)
+        proposals[sale, default: []].append(link)
         var open = [sale]
         while let sale = open.popLast() {
-          let willing = (askers[sale] ?? []).filter { link in
+          let willing = (proposals[sale] ?? []).filter { link in
             held[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
           }
           guard !willing.isEmpty else { continue }
@@ -151,7 +151,7 @@ public struct Matching {
   // MARK: - Further purchases
 
   /// Gives a left-over live purchase to the nearest order: a second charge, which a renewal is not.
-  private mutating func takeFurther() {
+  private mutating func assignSecondCharges() {
     var wanted: [PurchaseKey: Link] = [:]
     for own in links {
       for link in own where link.transaction.isLive && !link.transaction.isLaterPeriod {
@@ -176,9 +176,9 @@ public struct Matching {
   // MARK: - Lost claims
 
   /// The limit of lost claims per order: a user with many orders loses most purchases in the receipts.
-  static let mostLost = 8
+  static let lostClaimLimit = 8
 
-  private mutating func noteLosses() {
+  private mutating func recordLostClaims() {
     // An order that gains nothing while all unanswered orders are absent gains nothing with them.
     let isUnsettled = claimants.map { $0.isUnsettled(rules: rules) }
     let settled =
@@ -198,7 +198,7 @@ public struct Matching {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
         if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.purchaseKey) }
         // The proof may show more than the ID once it can be read.
-        if claimants[link.index].worth == .unreadableButNameKnown { continue }
+        if claimants[link.index].worth == .allUnreadableIDKnown { continue }
         lose(link.transaction, by: link.index, settled)
       }
     }
@@ -223,9 +223,9 @@ public struct Matching {
       transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
       isFinal: !claimants[index].isOpen && !couldGain)
     // A forged proof is a finding by itself, unless ownership is undecided.
-    if claim.isFinal, !claimants[index].worth.tellsObstacles { return }
+    if claim.isFinal, !claimants[index].worth.reportsObstacles { return }
     // An undecided claim is always kept because it decides about all lost claims.
-    if lost.count < Matching.mostLost {
+    if lost.count < Matching.lostClaimLimit {
       claims[orderId]?.lost.append(claim)
     } else if !claim.isFinal, lost.allSatisfy(\.isFinal) {
       lost[lost.count - 1] = claim
@@ -236,7 +236,7 @@ public struct Matching {
   private mutating func finish(_ index: Int) {
     let claimant = claimants[index]
     guard var own = claims[claimant.order.orderId] else { return }
-    own.putLiveFirst()
+    own.moveLiveFirst()
     own.lost.sort { $0.transaction.key < $1.transaction.key }
     let mayChange = own.owned.first.map { provisional.contains($0.purchaseKey) } ?? false
     let mayGain = waiting.contains(index) && !(own.owned.first?.isLive ?? false)
@@ -253,7 +253,7 @@ public struct Matching {
       let standing = claimant.standing(named: target, rules: rules)
       if own.take(named: target, standing, worth: claimant.worth) { stated = target }
     } else {
-      own.named = claimant.openName
+      own.named = claimant.pendingStatedTransaction
     }
     let links = claimant.links(stated: stated, rules: rules)
     if let first = links.first(where: { $0.transaction.environment == .production }) {
@@ -267,7 +267,7 @@ public struct Matching {
     if own.owned.isEmpty, let sandbox = links.first(where: { $0.transaction.environment == .sandbox }) {
       own.owned = [sandbox.transaction]
     }
-    own.putLiveFirst()
+    own.moveLiveFirst()
     return own
   }
 }

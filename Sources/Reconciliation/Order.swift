@@ -20,7 +20,7 @@ public struct Order: Hashable, Sendable {
   /// When the shop believed that the order was paid.
   public var verifiedAt: Instant?
   /// True if the row was changed after the as-of, so that its content then is unknown.
-  public var isChangedLater = false
+  public var isChangedAfterAsOf = false
   /// The last change of a row with status `refunded`; nil: another status, or unknown.
   public var refundBookedBy: Instant?
 

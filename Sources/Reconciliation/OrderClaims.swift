@@ -28,7 +28,7 @@ public struct OrderClaims: Hashable, Sendable {
   }
 
   /// True if the order states the transaction, or claims or owns its purchase: it is no orphan.
-  public func areAbout(_ record: TransactionRecord) -> Bool {
+  public func referTo(_ record: TransactionRecord) -> Bool {
     named.map { $0.environment == record.environment && record.isOf($0.transactionId) } ?? false
       || owned.contains { $0.purchaseKey == record.purchaseKey }
       || lost.contains { $0.transaction.purchaseKey == record.purchaseKey }
@@ -37,22 +37,22 @@ public struct OrderClaims: Hashable, Sendable {
   var liveOwned: [TransactionRecord] { owned.allSatisfy { $0.isLive } ? owned : owned.filter { $0.isLive } }
 
   /// A live payment precedes a revoked one, and one of the sandbox.
-  mutating func putLiveFirst() {
+  mutating func moveLiveFirst() {
     if owned.count > 1 { owned = owned.filter(\.isLive) + owned.filter { !$0.isLive } }
   }
 
   /// - Returns: true if the transaction could pay the order.
-  mutating func take(named transaction: TransactionRecord, _ standing: ClaimStanding, worth: ProofWorth) -> Bool {
+  mutating func take(named transaction: TransactionRecord, _ standing: ClaimEligibility, worth: ProofValidity) -> Bool {
     switch standing {
     case .eligible:
       named = transaction.key
       return true
     case .refused(let reason):
-      guard worth.tellsObstacles else { return false }
+      guard worth.reportsObstacles else { return false }
       named = transaction.key
       refused = RefusedClaim(transaction: transaction, reason: reason)
     case .contradictory:
-      guard worth.tellsObstacles else { return false }
+      guard worth.reportsObstacles else { return false }
       named = transaction.key
       contradictory = transaction
     }

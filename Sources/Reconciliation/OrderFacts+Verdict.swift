@@ -1,17 +1,17 @@
 extension OrderFacts {
   /// True if every valid or unreadable proof is a signed transaction or an old receipt.
-  var isProvenPurchaseByPurchase: Bool {
-    let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
+  var areProofsOfOnePurchase: Bool {
+    let proofs = validReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     return !proofs.isEmpty && proofs.allSatisfy { $0.state.kind == .signed || $0.state.kind == .transaction }
   }
 
   /// True if no question is possible: an ID without receipt, and a channel without look-ups.
-  public func isBeyondAsking(rules: Rules) -> Bool {
-    order.transactionId != nil && soundReceipts.isEmpty && !rules.lookedUpApps.contains(rules.bundleId(of: order))
+  public func isLookupImpossible(rules: Rules) -> Bool {
+    order.transactionId != nil && validReceipts.isEmpty && !rules.appsWithLookup.contains(rules.bundleId(of: order))
   }
 
   /// True if no run has taken up the look-up of the stated ID, and no receipt came.
-  public var isYetToBeLookedUp: Bool { order.transactionId != nil && receipts.isEmpty && lookup == nil }
+  public var isAwaitingLookup: Bool { order.transactionId != nil && receipts.isEmpty && lookup == nil }
 
   /// The result of the first rule that applies. The last rule always does.
   public func verdict(rules: Rules) -> Verdict {
@@ -35,14 +35,14 @@ extension OrderFacts {
     return units >= Int64(order.quantity) ? .inFull : (units > 0 ? .partly : .none)
   }
 
-  public var heldUnits: Int64 { soundDeliveries.reduce(0) { $0 + ($1.stands ? $1.quantity ?? 0 : 0) } }
+  public var unrevokedUnits: Int64 { validDeliveries.reduce(0) { $0 + ($1.stands ? $1.quantity ?? 0 : 0) } }
 
   /// Delivered units. Access that was taken back after its paid period, or for another plan, counts.
   /// After a refund only units that were not taken back count.
   public var deliveredUnits: Int64 {
     let owned = claims.owned.first.flatMap { $0.isLive ? $0 : nil }
     let isReplaced = owned?.isUpgraded == true
-    return soundDeliveries.reduce(0) { units, delivery in
+    return validDeliveries.reduce(0) { units, delivery in
       var isDelivered = delivery.stands
       if let end = owned?.expiresDate, let revoked = delivery.revokedAt, isReplaced || revoked >= end {
         isDelivered = true

@@ -7,16 +7,16 @@ public struct OrderFacts: Sendable {
   public var lookup: ProofState?
   /// Transactions that valid receipts of this order contain, by key.
   public var proven: [TransactionRecord] { list.records }
-  public var list: ProvenTransactions
+  public var list: VerifiedTransactions
   /// Known transactions with the stated ID, by key, whichever receipt contains them.
   public private(set) var known: [TransactionRecord]
   public var claims: OrderClaims
-  /// The user with the transaction's account token, first of this person. See ``asksForTokenHolder``.
+  /// The user with the transaction's account token, first of this person. See ``needsTokenHolder``.
   public var accountTokenUser: Identifier?
   /// Orders of this person, this one included, with unanswered receipts of their own.
-  public var openOrders: [OpenOrder] = []
+  public var unansweredOrders: [UnansweredOrder] = []
   /// For orders with several receipts: the first receipt that contains an owned transaction.
-  public var bringers: [TransactionKey: Identifier] = [:]
+  public var sourceReceipts: [TransactionKey: Identifier] = [:]
   /// True if the order has goods, set if deliveries are not read; nil: ``deliveries`` decide.
   public var hasGoods: Bool?
   /// Transactions known from lists alone, about which Apple has not answered.
@@ -32,8 +32,8 @@ public struct OrderFacts: Sendable {
     self.deliveries = deliveries.count > 1 ? deliveries.sorted { $0.deliveryId < $1.deliveryId } : deliveries
     self.receipts = receipts.count > 1 ? receipts.sorted { $0.receiptId < $1.receiptId } : receipts
     self.lookup = lookup
-    list = proven.isEmpty ? .none : ProvenTransactions(proven)
-    self.known = known.isEmpty ? [] : ProvenTransactions(known).records
+    list = proven.isEmpty ? .none : VerifiedTransactions(proven)
+    self.known = known.isEmpty ? [] : VerifiedTransactions(known).records
     self.claims = claims
     self.accountTokenUser = accountTokenUser
   }
@@ -41,18 +41,19 @@ public struct OrderFacts: Sendable {
   public func claimant(_ rules: borrowing Rules) -> Claimant {
     Claimant(
       order: order, proven: list, known: known, signedIds: signedIds, proofIds: proofIds, worth: worth,
-      isOpen: isOpen(rules), isNameUnknown: lookup?.outcome == .notFound, hasGoods: hasGoods ?? (heldUnits > 0))
+      isOpen: isOpen(rules), isStatedIDUnknown: lookup?.outcome == .notFound, hasGoods: hasGoods ?? (unrevokedUnits > 0)
+    )
   }
 
-  public var worth: ProofWorth {
-    let sound = soundReceipts
-    guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notFalse }
+  public var worth: ProofValidity {
+    let sound = validReceipts
+    guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notAllRejected }
     let isUnreadable = sound.allSatisfy(\.state.isUnreadable)
     switch lookup?.outcome {
-    case .verified: return isUnreadable ? .unreadableButNameKnown : .allFalseButNameKnown
-    case .notFound: return .allFalse
-    case .pending, .unanswered, .review, .rejected: return .allFalseButNameOpen
-    case .none: return isUnreadable ? .allFalseButNameOpen : .allFalse
+    case .verified: return isUnreadable ? .allUnreadableIDKnown : .allRejectedIDKnown
+    case .notFound: return .allRejected
+    case .pending, .unanswered, .review, .rejected: return .allRejectedIDPending
+    case .none: return isUnreadable ? .allRejectedIDPending : .allRejected
     }
   }
 
@@ -60,40 +61,40 @@ public struct OrderFacts: Sendable {
   /// A list, or an unreadable receipt, may contain the stated ID. Receipts sent by other users are left out.
   public var signedIds: [Identifier] {
     if receipts.isEmpty { return [] }
-    let proofs = soundReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
+    let proofs = validReceipts.filter { $0.state.outcome != .rejected || $0.state.isUnreadable }
     guard proofs.allSatisfy({ $0.state.signedTransactionId != nil }) else { return [] }
     return proofs.filter { $0.userId == nil || $0.userId == order.userId }.compactMap(\.state.signedTransactionId)
   }
 
   private var proofIds: Set<Identifier> {
     if receipts.isEmpty { return [] }
-    return Set(soundReceipts.lazy.filter(\.state.isProof).compactMap(\.state.signedTransactionId))
+    return Set(validReceipts.lazy.filter(\.state.isProof).compactMap(\.state.signedTransactionId))
   }
 
   /// True if an unanswered receipt could still reveal a payment.
-  public var hasOpenProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayBringPayment } }
+  public var hasUnansweredProofs: Bool { receipts.contains { $0.defect == nil && $0.state.mayRevealPayment } }
 
   func isOpen(_ rules: borrowing Rules) -> Bool {
-    receipts.contains { $0.defect == nil && $0.state.mayChangeOwners(rules) }
+    receipts.contains { $0.defect == nil && $0.state.mayMovePayment(rules) }
   }
 
   /// True if another order of the person could get the payment once its receipt is answered.
-  func mayLose(_ payment: TransactionRecord, rules: Rules, isUnread: Bool = false) -> Bool {
-    if openOrders.isEmpty { return false }
+  func mayLosePayment(_ payment: TransactionRecord, rules: Rules, isUnread: Bool = false) -> Bool {
+    if unansweredOrders.isEmpty { return false }
     let own = claimant(rules)
     let kind = own.link(to: payment, stated: own.stated(rules: rules), rules: rules) ?? .list
     let rank = LinkRank(own, payment, kind, isRefuted: false, rules: rules)
-    return openOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(rank, on: payment, rules: rules) }
+    return unansweredOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(rank, on: payment, rules: rules) }
   }
 
   /// True if a payment may come from a receipt with unknown content, or from the look-up.
   var awaitsPayment: Bool {
-    receipts.contains { $0.defect == nil && $0.state.isUnread } || isNameOpen && lookup?.awaitsAnswer ?? false
+    receipts.contains { $0.defect == nil && $0.state.isUnread } || isStatedIDPending && lookup?.awaitsAnswer ?? false
   }
 
   /// True if a proof or the look-up is unanswered. The order is not called a duplicate until then.
   var awaitsAnswer: Bool {
-    lookup?.awaitsAnswer ?? false || soundReceipts.contains(where: \.state.awaitsAnswer)
+    lookup?.awaitsAnswer ?? false || validReceipts.contains(where: \.state.awaitsAnswer)
   }
 
   /// True if a missing answer may state kind or refund. Receipts list IDs and dates alone.
@@ -103,37 +104,37 @@ public struct OrderFacts: Sendable {
 
   /// True if a missing answer may state a refund. A signed transaction shows the state at its signing.
   func awaitsRefund(of record: TransactionRecord) -> Bool {
-    !record.tellsRevocation && awaitsDetails(of: record)
-      || soundReceipts.contains { $0.state.awaitsAnswer && $0.state.signedTransactionId == record.transactionId }
+    !record.isRevocationKnown && awaitsDetails(of: record)
+      || validReceipts.contains { $0.state.awaitsAnswer && $0.state.signedTransactionId == record.transactionId }
   }
 
   /// True if it was refunded, and a missing answer could show that only a part was.
   public func awaitsShare(of record: TransactionRecord) -> Bool {
-    record.isRefundShareUntold && awaitsDetails(of: record)
+    record.isRefundShareUnknown && awaitsDetails(of: record)
   }
 
-  var isNameOpen: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
+  var isStatedIDPending: Bool { order.transactionId != nil && claims.named == nil && lookup?.outcome != .notFound }
 
-  var soundReceipts: [Receipt] {
+  var validReceipts: [Receipt] {
     receipts.contains { $0.defect != nil } ? receipts.filter { $0.defect == nil } : receipts
   }
 
-  var soundDeliveries: [Delivery] {
+  var validDeliveries: [Delivery] {
     deliveries.contains { $0.defect != nil } ? deliveries.filter { $0.defect == nil } : deliveries
   }
 
   /// Decides a doubtful refund: with goods in full it is withdrawn, otherwise it stays.
   /// A withdrawal has only the date of Apple's first statement without the refund, and may have come before the as-of.
   /// If the shop's status was `refunded`, the refund stays, so that no finding denies it.
-  public mutating func settleRefunds() {
-    let saysRefunded = order.status == .refunded && !order.isChangedLater
+  public mutating func decideDoubtfulRefunds() {
+    let saysRefunded = order.status == .refunded && !order.isChangedAfterAsOf
     for place in claims.owned.indices where claims.owned[place].isRefundDoubtful {
-      if !saysRefunded, heldUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
+      if !saysRefunded, unrevokedUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
     }
   }
 
-  var standingDeliveries: [Delivery] {
-    let sound = soundDeliveries
+  var unrevokedDeliveries: [Delivery] {
+    let sound = validDeliveries
     return sound.allSatisfy { $0.stands } ? sound : sound.filter { $0.stands }
   }
 
@@ -169,13 +170,13 @@ public struct OrderFacts: Sendable {
   func isOwnershipFinal(_ rules: Rules) -> Bool {
     guard claims.isFinal, !isOpen(rules) else { return false }
     // A purchase under the stated ID is preferred to others in the receipts, once it is known.
-    let isNameStuck = lookup?.unansweredSince.map { rules.asOf - $0 >= rules.stuckAfter } ?? false
-    if isNameOpen, !isNameStuck { return false }
-    return claims.owned.first.map { !mayLose($0, rules: rules) } ?? true
+    let isLookupStuck = lookup?.unansweredSince.map { rules.asOf - $0 >= rules.stuckAfter } ?? false
+    if isStatedIDPending, !isLookupStuck { return false }
+    return claims.owned.first.map { !mayLosePayment($0, rules: rules) } ?? true
   }
 
   /// True if the holder of the transaction's token matters: the order has no equal token.
-  public var asksForTokenHolder: Bool {
+  public var needsTokenHolder: Bool {
     guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
     return AccountToken.relation(of: order, to: transaction) != .same
   }

@@ -38,7 +38,7 @@ extension TransactionRecord {
         environment: self.environment, transactionId: original, period: period ?? self.productId,
         purchasedAt: period == nil ? self.purchaseDate : nil)
     }
-    let restored = restoresOther ? self.originalTransactionId : nil
+    let restored = restoresAnotherID ? self.originalTransactionId : nil
     return PurchaseKey(environment: self.environment, transactionId: restored ?? self.transactionId)
   }
 
@@ -60,7 +60,7 @@ extension TransactionRecord {
       ? [key] : [key] + self.otherIds.map { TransactionKey(environment: self.environment, transactionId: $0) }
   }
 
-  var isKnownByRestoresAlone: Bool { restoresOther && !isOf(self.originalTransactionId) }
+  var isKnownByRestoresAlone: Bool { restoresAnotherID && !isOf(self.originalTransactionId) }
 
   /// Gives each transaction the newest facts about any ID of its purchase. `records` are complete.
   /// A restore after the full refund of its original purchase is a purchase of its own.
@@ -77,12 +77,12 @@ extension TransactionRecord {
 
   private static func separatingRepurchases(_ records: [TransactionRecord]) -> [TransactionRecord] {
     var refunds: [PurchaseKey: Instant] = [:]
-    for record in records where record.isReversed && !record.restoresOther {
+    for record in records where record.isReversed && !record.restoresAnotherID {
       refunds[record.purchaseKey] = record.revocation?.date
     }
     if refunds.isEmpty { return records }
     return records.map { record in
-      guard record.restoresOther, let refunded = refunds[record.purchaseKey], let bought = record.purchaseDate,
+      guard record.restoresAnotherID, let refunded = refunds[record.purchaseKey], let bought = record.purchaseDate,
         refunded < bought
       else { return record }
       return record.asPurchase(on: bought)
@@ -95,7 +95,7 @@ private struct PurchaseFold {
   private var period: TransactionRecord.Contents
   private var revocation: Revocation?
   private var withdrawnDate: Instant?
-  private var toldDate: Instant?
+  private var statedDate: Instant?
   private var checkedAt: Instant?
   private var isContradictory = false
   private var price: (milliunits: Int64, currency: String?)?
@@ -112,17 +112,17 @@ private struct PurchaseFold {
     for record in bySignature {
       isContradictory = isContradictory || record.isContradictory
       checkedAt = [checkedAt, record.checkedAt].compactMap(\.self).max()
-      if !record.restoresOther, let milliunits = record.priceMilliunits { price = (milliunits, record.currency) }
+      if !record.restoresAnotherID, let milliunits = record.priceMilliunits { price = (milliunits, record.currency) }
     }
-    let byRefund = records.compactMap { record in record.revocationToldDate.map { (record: record, told: $0) } }
+    let byRefund = records.compactMap { record in record.revocationStatedDate.map { (record: record, told: $0) } }
       .sorted { ($0.told, $0.record.transactionId) < ($1.told, $1.record.transactionId) }
     for (record, told) in byRefund { takeRefund(of: record, told: told, hiding: isHidden) }
   }
 
   private mutating func takeRefund(of record: TransactionRecord, told: Instant, hiding isHidden: (Instant) -> Bool) {
-    defer { toldDate = told }
+    defer { statedDate = told }
     if let refund = record.revocation {
-      revocation = refund.tellsShare ? refund : refund.yielding(to: revocation)
+      revocation = refund.statesShare ? refund : refund.yielding(to: revocation)
       withdrawnDate = record.revocationWithdrawnDate
       return
     }
@@ -131,7 +131,7 @@ private struct PurchaseFold {
       return
     }
     // At one instant the refund counts. verifyReceipt shows no partial refund of another channel.
-    guard let before = toldDate, before < told, known.isFull || record.channel != .verifyReceipt else { return }
+    guard let before = statedDate, before < told, known.isFull || record.channel != .verifyReceipt else { return }
     withdrawnDate = withdrawnDate ?? record.revocationWithdrawnDate ?? told
     if !isHidden(told) { revocation = nil }
   }
@@ -147,7 +147,7 @@ private struct PurchaseFold {
       (contents.priceMilliunits, contents.currency) = (price.milliunits, price.currency)
     }
     (contents.revocation, contents.revocationWithdrawnDate) = (revocation, withdrawnDate)
-    (contents.revocationToldDate, contents.checkedAt) = (toldDate, checkedAt)
+    (contents.revocationStatedDate, contents.checkedAt) = (statedDate, checkedAt)
     contents.isContradictory = isContradictory
     contents.otherIds = ids.filter { $0 != record.transactionId }
     return TransactionRecord(contents)

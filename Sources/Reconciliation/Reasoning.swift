@@ -19,7 +19,7 @@ public struct Reasoning: Sendable {
     if isWanted { steps.append(Step(rule: rule, verdict: verdict, because: because.text)) }
   }
 
-  mutating func tellDisposition(_ because: Because) { disposition = because.text }
+  mutating func recordDisposition(_ because: Because) { disposition = because.text }
 
   mutating func take(_ reasonsAgainst: [FindingKind: String]) { declined = reasonsAgainst }
 }

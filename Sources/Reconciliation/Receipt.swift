@@ -45,7 +45,7 @@ public struct ProofState: Hashable, Sendable {
   public var answeredAt: Instant?
   /// The one transaction ID in the verified payload; nil for app receipts, which list many.
   public var signedTransactionId: Identifier?
-  public var broughtCount: Int32
+  public var containedCount: Int32
   /// True if the signer is unknown, and Apple was asked about the IDs in the proof instead.
   /// Any client can state an ID, so such a proof supports no claim against another order.
   public var isUnproven = false
@@ -57,7 +57,7 @@ public struct ProofState: Hashable, Sendable {
     outcome = .pending
     reason = .neverChecked
     attempts = 0
-    broughtCount = 0
+    containedCount = 0
   }
 
   public var nextAttempt: Instant? { due?.from }
@@ -94,7 +94,7 @@ public struct ProofState: Hashable, Sendable {
 
   /// True if a missing answer could reveal a production payment. A signed or sandbox proof cannot.
   /// For an old receipt of one purchase Apple also returns the later periods of its subscription.
-  public var mayBringPayment: Bool {
+  public var mayRevealPayment: Bool {
     switch outcome {
     case .verified, .rejected, .notFound: false
     case .pending, .unanswered: isOpenForPayment
@@ -104,14 +104,14 @@ public struct ProofState: Hashable, Sendable {
   }
 
   /// True if a missing answer could move a payment to another order, and the check is not stuck.
-  public func mayChangeOwners(_ rules: borrowing Rules) -> Bool {
-    guard mayBringPayment, outcome != .review || reason == .systemic else { return false }
+  public func mayMovePayment(_ rules: borrowing Rules) -> Bool {
+    guard mayRevealPayment, outcome != .review || reason == .systemic else { return false }
     return unansweredSince.map { rules.asOf - $0 < rules.stuckAfter } ?? true
   }
 
   /// True if the content of the proof is unknown, and an answer may still reveal it.
   public var isUnread: Bool {
-    guard broughtCount == 0 else { return false }
+    guard containedCount == 0 else { return false }
     return switch outcome {
     case .verified, .rejected, .notFound: false
     case .pending, .unanswered: reason != .noRoots && isOpenForPayment

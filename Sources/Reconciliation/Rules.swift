@@ -5,10 +5,10 @@ public struct Rules: Hashable, Sendable {
   /// The clock at the reading of the facts, later than the as-of; nil: the as-of.
   public var readAt: Instant?
   /// True for an audit of the past, which calls every date after its as-of wrong.
-  public var isOfThePast = false
+  public var isPastAudit = false
   public var bundleIds: [String]
   /// Apps whose channel can look up a transaction ID: usually all.
-  public var lookedUpApps: Set<String>
+  public var appsWithLookup: Set<String>
   public var testUsers: Set<Identifier> = []
   public var people = People()
   public var catalogue: Catalogue?
@@ -33,7 +33,7 @@ public struct Rules: Hashable, Sendable {
   public init(asOf: Instant, bundleIds: [String], lookbackStart: Instant) {
     self.asOf = asOf
     self.bundleIds = bundleIds
-    lookedUpApps = Set(bundleIds)
+    appsWithLookup = Set(bundleIds)
     self.lookbackStart = lookbackStart
   }
 
@@ -68,6 +68,6 @@ public struct Rules: Hashable, Sendable {
 
   /// True for a date after the as-of and the reading, by more than clocks differ.
   public func isInFuture(_ instant: Instant) -> Bool {
-    instant > (isOfThePast ? asOf : max(asOf, readAt ?? asOf)) + clockSkew
+    instant > (isPastAudit ? asOf : max(asOf, readAt ?? asOf)) + clockSkew
   }
 }

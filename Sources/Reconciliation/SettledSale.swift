@@ -2,7 +2,7 @@
 /// Nine of ten orders have one proof, one transaction and one delivery that agree. No rule is made here: a test and
 /// every debug build compare the result with ``Judgement/init(judging:rules:)``. It is valid as long as the bytes.
 public struct SettledSale {
-  public let order: PlainOrder
+  public let order: BorrowedOrder
   public let transactionId: BorrowedText
   public let paidAt: Instant
   public let deliveredAt: Instant
@@ -14,7 +14,8 @@ public struct SettledSale {
   /// Apple has answered for every receipt of the person.
   /// - Returns: nil if the rules must decide.
   public init?(
-    _ order: PlainOrder, proof: PlainProof, payment: PlainPayment, delivery: PlainDelivery, rules: borrowing Rules
+    _ order: BorrowedOrder, proof: BorrowedProof, payment: BorrowedPayment, delivery: BorrowedDelivery,
+    rules: borrowing Rules
   ) {
     guard proof.isGenuine, payment.isOrdinary, order.isPaid(by: payment, rules), order.isDelivered(by: delivery),
       let paidAt = payment.purchaseDate
@@ -39,7 +40,7 @@ public struct SettledSale {
     }
   }
 
-  public func isSaid(by judgement: Judgement) -> Bool {
+  public func isConfirmed(by judgement: Judgement) -> Bool {
     guard case .valid(let judged) = judgement.row, case .paid(let payment) = judgement.verdict else { return false }
     return order.isSame(as: judged) && transactionId.isSame(as: payment.transactionId)
       && judgement.disposition == .settled && judgement.findings.isEmpty && judgement.isPaymentFinal
@@ -50,7 +51,7 @@ public struct SettledSale {
 }
 
 /// A valid order in the bytes of its record.
-public struct PlainOrder {
+public struct BorrowedOrder {
   public var orderId: BorrowedText
   public var userId: BorrowedText
   public var bundleId: BorrowedText?
@@ -62,7 +63,7 @@ public struct PlainOrder {
   public var appAccountToken: BorrowedText?
   public var createdAt: Instant
   public var verifiedAt: Instant?
-  public var isChangedLater = false
+  public var isChangedAfterAsOf = false
   public var refundBookedBy: Instant?
 
   public init(
@@ -81,16 +82,16 @@ public struct PlainOrder {
       && productId.id == order.productId && quantity == order.quantity && amount == order.amount
       && status == order.status && transactionId.id == order.transactionId
       && appAccountToken?.text == order.appAccountToken && createdAt == order.createdAt
-      && verifiedAt == order.verifiedAt && isChangedLater == order.isChangedLater
+      && verifiedAt == order.verifiedAt && isChangedAfterAsOf == order.isChangedAfterAsOf
       && refundBookedBy == order.refundBookedBy
   }
 
-  fileprivate func isPaid(by payment: PlainPayment, _ rules: borrowing Rules) -> Bool {
+  fileprivate func isPaid(by payment: BorrowedPayment, _ rules: borrowing Rules) -> Bool {
     guard status == .verified, transactionId == payment.transactionId, productId == payment.productId,
       let bundle = payment.bundleId, bundleId.map({ $0 == bundle }) ?? bundle.isSame(as: rules.bundleIds.first ?? ""),
       payment.quantity.map({ $0 == quantity }) ?? true
     else { return false }
-    if payment.tellsToken {
+    if payment.statesToken {
       switch (payment.appAccountToken, appAccountToken) {
       case (.none, .none): break
       case (.some(let token), .some(let own)):
@@ -99,17 +100,17 @@ public struct PlainOrder {
       }
     }
     guard let code = payment.currency else { return true }
-    guard amount.currency.isSpelt(code) else { return false }
+    guard amount.currency.hasCode(code) else { return false }
     guard let milliunits = payment.priceMilliunits else { return true }
     return rules.tolerates(amount, charged: milliunits)
   }
 
-  fileprivate func isDelivered(by delivery: PlainDelivery) -> Bool {
+  fileprivate func isDelivered(by delivery: BorrowedDelivery) -> Bool {
     delivery.revokedAt == nil && delivery.quantity == quantity && delivery.userId == userId
   }
 }
 
-public struct PlainDelivery {
+public struct BorrowedDelivery {
   public var deliveryId: BorrowedText
   public var orderId: BorrowedText?
   public var userId: BorrowedText
@@ -128,7 +129,7 @@ public struct PlainDelivery {
   }
 }
 
-public struct PlainProof {
+public struct BorrowedProof {
   public var hasDefect: Bool
   public var outcome: CheckOutcome
   public var claimedEnvironment: BorrowedText?
@@ -152,7 +153,7 @@ public struct PlainProof {
 }
 
 /// The fields of a transaction that decide whether it is a plain payment.
-public struct PlainPayment {
+public struct BorrowedPayment {
   public var environment: AppleEnvironment
   public var transactionId: BorrowedText
   public var originalTransactionId: BorrowedText?
@@ -166,7 +167,7 @@ public struct PlainPayment {
   public var isRevoked = false
   public var priceMilliunits: Int64?
   public var currency: BorrowedText?
-  public var tellsToken = false
+  public var statesToken = false
   public var appAccountToken: BorrowedText?
   public var ownership: Ownership?
   public var isRenewal: Bool?

@@ -1,9 +1,9 @@
 /// Ties between equally good assignments, settled along residual cycles of cost zero.
 extension TimelineAssignment {
   mutating func settleTies(_ allows: ((Int, Int) -> Bool)?) {
-    var transactionsBefore = TightPlaces(
+    var transactionsBefore = TightArcIndex(
       transactions.indices.map { (transactionPotentials[$0] + transactions[$0], transactions[$0]) })
-    var transactionsAfter = TightPlaces(
+    var transactionsAfter = TightArcIndex(
       transactions.indices.map { (transactionPotentials[$0] - transactions[$0], transactions[$0]) })
     var search = ResidualSearch(self, allows)
     var isSettled = [Bool](repeating: false, count: transactions.count)
@@ -58,8 +58,8 @@ extension TimelineAssignment {
 
     private let allows: ((Int, Int) -> Bool)?
     /// Orders by the key that makes a pair with a later, and with an earlier, transaction tight.
-    private var before: TightPlaces
-    private var after: TightPlaces
+    private var before: TightArcIndex
+    private var after: TightArcIndex
     private var isClosedOrder: [Bool]
     private var onward: [Node: Node] = [:]
     private(set) var visits = 0
@@ -67,8 +67,8 @@ extension TimelineAssignment {
     init(_ problem: TimelineAssignment, _ allows: ((Int, Int) -> Bool)?) {
       self.allows = allows
       let potentials = problem.orderPotentials
-      before = TightPlaces(problem.orders.indices.map { (potentials[$0] - problem.orders[$0], problem.orders[$0]) })
-      after = TightPlaces(problem.orders.indices.map { (potentials[$0] + problem.orders[$0], problem.orders[$0]) })
+      before = TightArcIndex(problem.orders.indices.map { (potentials[$0] - problem.orders[$0], problem.orders[$0]) })
+      after = TightArcIndex(problem.orders.indices.map { (potentials[$0] + problem.orders[$0], problem.orders[$0]) })
       isClosedOrder = Array(repeating: false, count: problem.orders.count)
     }
 

@@ -63,7 +63,7 @@ struct TimelineAssignment {
   /// The most pairs, then the smallest distance, by dynamic programming row by row.
   private mutating func pair() {
     // One more pair outweighs any sum of distances.
-    let pairWorth = Int128(window + 1) * Int128(orders.count + 1)
+    let pairValue = Int128(window + 1) * Int128(orders.count + 1)
     var best = [Int128](repeating: 0, count: transactions.count + 1)
     var known = 0
     var choices: [Choice] = []
@@ -79,7 +79,7 @@ struct TimelineAssignment {
       var diagonal = best[range.lowerBound]
       for transaction in range {
         let (above, left) = (best[transaction + 1], best[transaction])
-        let paired = diagonal + pairWorth - Int128(abs(transactions[transaction] - time))
+        let paired = diagonal + pairValue - Int128(abs(transactions[transaction] - time))
         diagonal = above
         var (value, choice) = (above, Choice.skipOrder)
         if left > value { (value, choice) = (left, .skipTransaction) }

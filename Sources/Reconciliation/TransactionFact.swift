@@ -62,36 +62,37 @@ public struct Revocation: Hashable, Sendable {
   /// Apple's code: 1 for an issue in the app, 0 for any other reason.
   public var reason: Int32?
   /// True if some of several items were refunded (`advancedCommerceInfo.items`): an unknown part.
-  public var isOfSomeItems: Bool
+  public var coversSomeItemsOnly: Bool
 
   public init(
-    date: Instant, percentage: Int32? = nil, type: String? = nil, reason: Int32? = nil, isOfSomeItems: Bool = false
+    date: Instant, percentage: Int32? = nil, type: String? = nil, reason: Int32? = nil,
+    coversSomeItemsOnly: Bool = false
   ) {
     self.date = date
     self.percentage = percentage
     self.type = type
     self.reason = reason
-    self.isOfSomeItems = isOfSomeItems
+    self.coversSomeItemsOnly = coversSomeItemsOnly
   }
 
-  var tellsShare: Bool { percentage != nil || type != nil || isOfSomeItems }
+  var statesShare: Bool { percentage != nil || type != nil || coversSomeItemsOnly }
 
   /// Adds the known share of the same refund. Dates may be cut to seconds.
   func completed(by known: Revocation?) -> Revocation {
-    guard let known, !tellsShare, (date - known.date).magnitude < .seconds(1) else { return self }
+    guard let known, !statesShare, (date - known.date).magnitude < .seconds(1) else { return self }
     return known.restated(by: self)
   }
 
   /// Combines a receipt's statement, which has a date and a reason alone, with the known refund.
   /// Channels date one refund differently. A date one day later is another refund, which can only be of all the rest.
   func yielding(to known: Revocation?) -> Revocation {
-    guard let known, known.tellsShare, date - known.date < .days(1) else { return completed(by: known) }
+    guard let known, known.statesShare, date - known.date < .days(1) else { return completed(by: known) }
     return known.restated(by: self)
   }
 
   /// Marks the refund of an upgraded plan as partial. Receipts date it by the upgrade (`cancellation_date_ms`).
   func ended(byUpgrade isUpgraded: Bool) -> Revocation {
-    guard isUpgraded, !tellsShare else { return self }
+    guard isUpgraded, !statesShare else { return self }
     var told = self
     told.type = "REFUND_PRORATED"
     return told
@@ -106,7 +107,7 @@ public struct Revocation: Hashable, Sendable {
   /// True if Apple revoked the whole transaction, as it did without type and percentage.
   public var isFull: Bool {
     switch percentage {
-    case .none: type != "REFUND_PRORATED" && !isOfSomeItems
+    case .none: type != "REFUND_PRORATED" && !coversSomeItemsOnly
     case .some(let milliPercent): milliPercent >= 100_000
     }
   }
@@ -208,7 +209,7 @@ public struct TransactionFact: Hashable, Sendable {
   /// True for Apple's notice of a reversed refund, which proves an earlier refund.
   public var reversesRefund = false
   /// True for verifyReceipt's answers about old receipts, whose silence withdraws no refund.
-  public var hasNoPlaceForRefunds = false
+  public var cannotStateRefunds = false
   public var details = TransactionDetails()
 
   public var channel: EvidenceChannel
@@ -225,10 +226,10 @@ public struct TransactionFact: Hashable, Sendable {
   }
 
   /// ``isRenewal`` if signed. Earlier releases derived it from a receipt's IDs and dates and stored it.
-  var toldRenewal: Bool? { isSigned ? isRenewal : nil }
+  var statedRenewal: Bool? { isSigned ? isRenewal : nil }
 
   /// ``hasOffer`` if reliable. Receipts have no field for codes, win-backs and one-time offers.
-  var toldOffer: Bool? { isSigned || hasOffer == true ? hasOffer : nil }
+  var statedOffer: Bool? { isSigned || hasOffer == true ? hasOffer : nil }
 
   public init(
     environment: AppleEnvironment, transactionId: String, productId: String,
@@ -276,12 +277,12 @@ extension TransactionFact {
       TieBreaker(quantity), TieBreaker(purchaseDate), TieBreaker(originalPurchaseDate), TieBreaker(expiresDate),
       TieBreaker(refund.rank), TieBreaker(refund.revocation?.date), TieBreaker(refund.revocation?.percentage),
       TieBreaker(refund.revocation?.type), TieBreaker(refund.revocation?.reason),
-      TieBreaker(refund.revocation?.isOfSomeItems), TieBreaker(priceMilliunits), TieBreaker(currency),
+      TieBreaker(refund.revocation?.coversSomeItemsOnly), TieBreaker(priceMilliunits), TieBreaker(currency),
       TieBreaker(token.rank), TieBreaker(token.text), TieBreaker(ownership?.rawValue), TieBreaker(isRenewal),
       TieBreaker(hasOffer), TieBreaker(isUpgraded), TieBreaker(gracePeriodExpiresDate), TieBreaker(renewalDate),
       TieBreaker(subscriptionStatus?.rawValue), TieBreaker(refundRequest?.word), TieBreaker(refundRequest?.reason),
       TieBreaker(reversesRefund),
-      TieBreaker(hasNoPlaceForRefunds), TieBreaker(details.storefront), TieBreaker(details.appTransactionId),
+      TieBreaker(cannotStateRefunds), TieBreaker(details.storefront), TieBreaker(details.appTransactionId),
       TieBreaker(details.offerType), TieBreaker(details.offerIdentifier),
       TieBreaker(details.subscriptionGroupIdentifier), TieBreaker(details.commitmentInfo),
       TieBreaker(details.billingPlanType), TieBreaker(details.previousOriginalTransactionId),

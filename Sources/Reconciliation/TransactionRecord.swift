@@ -33,7 +33,7 @@ public struct TransactionRecord: Hashable, Sendable {
     public var revocation: Revocation?
     /// Apple's last date of a statement about revocation; nil: no channel that can state it did.
     /// verifyReceipt cannot state it for consumables, so its silence does not mean "not revoked".
-    public var revocationToldDate: Instant?
+    public var revocationStatedDate: Instant?
     /// Apple's first date of a statement that an earlier revocation was withdrawn; nil: none.
     /// Beside a revocation in force, the withdrawal is later than the as-of.
     public var revocationWithdrawnDate: Instant?
@@ -101,7 +101,7 @@ public struct TransactionRecord: Hashable, Sendable {
   public static func folding(
     _ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool = { _ in false }
   ) -> TransactionRecord? {
-    let ordered = facts.sorted(by: isToldBefore)
+    let ordered = facts.sorted(by: isStatedBefore)
     guard let newest = ordered.last else { return nil }
     var contents = Contents(
       environment: newest.environment, transactionId: Identifier(newest.transactionId),
@@ -116,7 +116,7 @@ public struct TransactionRecord: Hashable, Sendable {
     var (contents, folded) = (box.contents, box.contents)
     (folded.revocation, folded.revocationWithdrawnDate, folded.isUpgraded) = (nil, nil, nil)
     folded.refundRequest = nil
-    let refunds = folded.take(facts.sorted(by: TransactionRecord.isToldBefore), hiding: isHidden)
+    let refunds = folded.take(facts.sorted(by: TransactionRecord.isStatedBefore), hiding: isHidden)
     (contents.revocation, contents.revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
     contents.refundRequest = refunds.request
     if refunds.revocation != nil, refunds.withdrawnDate == nil, !refunds.isReplaced, self.revocation == nil {
@@ -131,10 +131,10 @@ public struct TransactionRecord: Hashable, Sendable {
     guard self.revocation == nil, self.revocationWithdrawnDate == nil,
       facts.allSatisfy({ $0.signedDate > self.signedDate })
     else { return nil }
-    let ordered = facts.sorted(by: TransactionRecord.isToldBefore)
+    let ordered = facts.sorted(by: TransactionRecord.isStatedBefore)
     guard let newest = ordered.last else { return self }
     var contents = box.contents
-    guard ordered.allSatisfy({ $0.isSigned || contents.isBought(asGuessedBy: $0) }) else { return nil }
+    guard ordered.allSatisfy({ $0.isSigned || contents.agreesOnPurchase(statedBy: $0) }) else { return nil }
     if contents.productId.text != newest.productId {
       contents.productId = Identifier(newest.productId)
       contents.isContradictory = true
@@ -144,7 +144,7 @@ public struct TransactionRecord: Hashable, Sendable {
   }
 
   /// Ties are broken by channel and content, so that the fold depends on the set of facts alone.
-  private static func isToldBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
+  private static func isStatedBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
     if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }
     if left.channel.weight != right.channel.weight { return left.channel.weight < right.channel.weight }
     return left.tieBreakers.lexicographicallyPrecedes(right.tieBreakers)
@@ -156,11 +156,11 @@ public struct TransactionRecord: Hashable, Sendable {
   public var isReversed: Bool { self.revocation?.isFull ?? false }
 
   /// True if a source has stated whether it was revoked.
-  public var tellsRevocation: Bool { self.revocationToldDate != nil }
+  public var isRevocationKnown: Bool { self.revocationStatedDate != nil }
 
   /// True if Apple has stated since `date` whether it was revoked; nil: at any time.
-  public func couldTellOfRefund(since date: Instant?) -> Bool {
-    guard let told = self.revocationToldDate else { return false }
+  public func hasRevocationStatement(since date: Instant?) -> Bool {
+    guard let told = self.revocationStatedDate else { return false }
     return date.map { told >= $0 } ?? true
   }
 
@@ -168,8 +168,8 @@ public struct TransactionRecord: Hashable, Sendable {
   public var isRefundDoubtful: Bool { self.revocation != nil && self.revocationWithdrawnDate != nil }
 
   /// True if only receipts state the refund in force. They have no field for the refunded share.
-  public var isRefundShareUntold: Bool {
-    guard let refund = self.revocation, !refund.tellsShare else { return false }
+  public var isRefundShareUnknown: Bool {
+    guard let refund = self.revocation, !refund.statesShare else { return false }
     return switch self.channel {
     case .verifyReceipt: true
     // A signed transaction states the token, even its absence.
@@ -179,7 +179,7 @@ public struct TransactionRecord: Hashable, Sendable {
   }
 
   /// True if a source has stated whether it was refunded, and how much of it.
-  public var tellsRefund: Bool { self.tellsRevocation && !isRefundShareUntold }
+  public var isRefundKnown: Bool { self.isRevocationKnown && !isRefundShareUnknown }
 
   public var isFamilyShared: Bool { self.ownership == .familyShared || self.revocation?.type == "FAMILY_REVOKE" }
 
@@ -211,7 +211,7 @@ public struct TransactionRecord: Hashable, Sendable {
 
   var contents: Contents { box.contents }
 
-  public var restoresOther: Bool { isRestore && hasOtherOriginal }
+  public var restoresAnotherID: Bool { isRestore && hasOtherOriginal }
 
   /// When money moved: the purchase date, or for a restore that of the original purchase.
   public var saleDate: Instant? { isRestore ? self.originalPurchaseDate ?? self.purchaseDate : self.purchaseDate }
@@ -231,24 +231,24 @@ extension TransactionRecord.Contents {
     (revocation, revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
     refundRequest = refunds.request
     // Unsigned facts come first because receipts date a restore themselves and cannot state every offer.
-    for fact in ordered where !fact.isSigned { takePurchase(fact) }
-    for fact in ordered where fact.isSigned { takePurchase(fact) }
+    for fact in ordered where !fact.isSigned { foldPurchase(fact) }
+    for fact in ordered where fact.isSigned { foldPurchase(fact) }
     return refunds
   }
 
-  private mutating func takePurchase(_ fact: TransactionFact) {
+  private mutating func foldPurchase(_ fact: TransactionFact) {
     purchaseDate = fact.purchaseDate ?? purchaseDate
     originalPurchaseDate = fact.originalPurchaseDate ?? originalPurchaseDate
-    isRenewal = fact.toldRenewal ?? isRenewal
-    hasOffer = fact.toldOffer ?? hasOffer
+    isRenewal = fact.statedRenewal ?? isRenewal
+    hasOffer = fact.statedOffer ?? hasOffer
   }
 
-  fileprivate func isBought(asGuessedBy fact: TransactionFact) -> Bool {
+  fileprivate func agreesOnPurchase(statedBy fact: TransactionFact) -> Bool {
     func isSame<Value: Equatable>(_ known: Value?, _ told: Value?) -> Bool {
       known == nil || told == nil || known == told
     }
     return isSame(purchaseDate, fact.purchaseDate) && isSame(originalPurchaseDate, fact.originalPurchaseDate)
-      && isSame(hasOffer, fact.toldOffer)
+      && isSame(hasOffer, fact.statedOffer)
   }
 
   private mutating func take(_ fact: TransactionFact) {
@@ -277,7 +277,7 @@ extension TransactionRecord.Contents {
     ownership = fact.ownership ?? ownership
     isUpgraded = fact.isUpgraded ?? isUpgraded
     if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
-    if fact.revocation != .silent { revocationToldDate = fact.signedDate }
+    if fact.revocation != .silent { revocationStatedDate = fact.signedDate }
     channel = fact.channel
     signedDate = fact.signedDate
     firstSignedDate = firstSignedDate ?? fact.signedDate
@@ -304,7 +304,7 @@ private struct RefundHistory {
       request = RefundRequest.after(request, notice, at: fact.signedDate)
     }
     // The silence of verifyReceipt withdraws only a refund that verifyReceipt has shown.
-    let showsGone = fact.channel == .verifyReceipt && channel == .verifyReceipt
+    let withdrawsBySilence = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {
     case .says(.some(let told)):
       // Channels date one refund differently: it keeps its first date, so that a later date does not hide it.
@@ -318,12 +318,12 @@ private struct RefundHistory {
       (revocation, withdrawnDate, channel, isReplaced) = (refund, nil, fact.channel, false)
     case .says(.none):
       // verifyReceipt does not show a partial refund of another channel.
-      if fact.isSigned || showsGone || newest?.isFull ?? true {
+      if fact.isSigned || withdrawsBySilence || newest?.isFull ?? true {
         withdraw(at: fact.signedDate, told: channel != nil || fact.reversesRefund, isHidden)
       }
     case .silent:
       // verifyReceipt never shows refunds of consumables, and old receipts have no field for refunds.
-      if showsGone, !fact.hasNoPlaceForRefunds { withdraw(at: fact.signedDate, told: true, isHidden) }
+      if withdrawsBySilence, !fact.cannotStateRefunds { withdraw(at: fact.signedDate, told: true, isHidden) }
     }
   }
 

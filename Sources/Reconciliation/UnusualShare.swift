@@ -15,7 +15,7 @@ public struct UnusualShare: Hashable, Sendable {
     public static let all = FindingKind.allCases.map { Subject.kind($0) } + [.refunds]
   }
 
-  public struct Precedent: Hashable, Sendable {
+  public struct EarlierNights: Hashable, Sendable {
     public var nights: Int
     public var orders: Int
     /// Orders with a finding of a kind, and refunds, by ``Subject/code``.
@@ -38,7 +38,7 @@ public struct UnusualShare: Hashable, Sendable {
 
   /// Returns subjects with over a tenth of the orders, at least five, and three times the earlier share.
   /// At least two earlier nights are needed.
-  public static func all(_ totals: Totals, since precedent: Precedent) -> [UnusualShare] {
+  public static func all(_ totals: Totals, since precedent: EarlierNights) -> [UnusualShare] {
     guard precedent.nights >= 2, precedent.orders > 0 else { return [] }
     return Subject.all.compactMap { subject in
       let count =

@@ -5,11 +5,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
   case recordsContradict = "records_contradict"
   case claimsOwnedByOthers = "claims_owned_by_others"
   case lookedUp = "looked_up"
-  case broughtOthers = "brought_others"
-  case proofsOpen = "proofs_open"
+  case containsOtherPurchases = "brought_others"
+  case proofsUnanswered = "proofs_open"
   case notInReceipt = "not_in_receipt"
-  case proofsFalse = "proofs_false"
-  case nothingToGoBy = "nothing_to_go_by"
+  case proofsRejected = "proofs_false"
+  case withoutProof = "nothing_to_go_by"
 
   public var question: String {
     switch self {
@@ -18,11 +18,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     case .recordsContradict: "Do Apple's records about the claimed transaction contradict each other?"
     case .claimsOwnedByOthers: "Do other orders own every transaction that this order could claim?"
     case .lookedUp: "Was the transaction id looked up, and with what result?"
-    case .proofsOpen: "Is there a receipt that Apple has not answered for?"
-    case .broughtOthers: "Do its receipts bring only purchases that cannot be this one?"
+    case .proofsUnanswered: "Is there a receipt that Apple has not answered for?"
+    case .containsOtherPurchases: "Do its receipts bring only purchases that cannot be this one?"
     case .notInReceipt: "Is there a genuine receipt that does not list the purchase?"
-    case .proofsFalse: "Are all its proofs false?"
-    case .nothingToGoBy: "Is there no proof at all?"
+    case .proofsRejected: "Are all its proofs false?"
+    case .withoutProof: "Is there no proof at all?"
     }
   }
 
@@ -38,11 +38,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     case .recordsContradict: recordsContradict(facts, rules, &because)
     case .claimsOwnedByOthers: claimsOwnedByOthers(facts, rules, &because)
     case .lookedUp: lookedUp(facts, rules, &because)
-    case .proofsOpen: proofsOpen(facts, rules, &because)
-    case .broughtOthers: broughtOthers(facts, rules, &because)
+    case .proofsUnanswered: proofsUnanswered(facts, rules, &because)
+    case .containsOtherPurchases: containsOtherPurchases(facts, rules, &because)
     case .notInReceipt: notInReceipt(facts, rules, &because)
-    case .proofsFalse: proofsFalse(facts, &because)
-    case .nothingToGoBy: nothingToGoBy(facts, rules, &because)
+    case .proofsRejected: proofsRejected(facts, &because)
+    case .withoutProof: withoutProof(facts, rules, &because)
     }
   }
 
@@ -76,14 +76,14 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           : "It owns \(id), a genuine purchase of which Apple has refunded a part only.")
     case .sandbox:
       // A production payment may still be found. Until then the sandbox proves nothing.
-      let mayBePaid = facts.hasOpenProofs || facts.isNameOpen || facts.claims.lost.contains { !$0.isFinal }
+      let mayBePaid = facts.hasUnansweredProofs || facts.isStatedIDPending || facts.claims.lost.contains { !$0.isFinal }
       if mayBePaid {
         return because.noting(
           nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
       }
       // A test purchase pays no order. Final ownership matters only for test users and after rejected proofs.
-      let isSaidAnyway = facts.worth == .notFalse && !rules.testUsers.contains(facts.order.userId)
-      return isSaidAnyway || facts.isOwnershipFinal(rules)
+      let isUnpaidRegardless = facts.worth == .notAllRejected && !rules.testUsers.contains(facts.order.userId)
+      return isUnpaidRegardless || facts.isOwnershipFinal(rules)
         ? because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
         : because.noting(
           .unconfirmed(.awaitingEvidence), "It owns \(id) from the sandbox for now; an answer could change that.")
@@ -94,7 +94,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
 
   private func claimRefuted(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
     if let refused = facts.claims.refused {
-      if facts.hasOpenProofs {
+      if facts.hasUnansweredProofs {
         return because.noting(
           nil, "It names \(refused.transaction.transactionId), but an unanswered receipt could bring another one.")
       }
@@ -127,13 +127,13 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "No other order owns a transaction that it claims.")
     }
     let whose = "\(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId)"
-    // An unanswered proof may contain further transactions; `proofsOpen` gives the reason.
-    if facts.hasOpenProofs {
+    // An unanswered proof may contain further transactions; `proofsUnanswered` gives the reason.
+    if facts.hasUnansweredProofs {
       return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
     }
     if facts.awaitsAnswer { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
     // An unreadable proof may contain a purchase of its own.
-    if facts.order.transactionId != nil, facts.soundReceipts.contains(where: \.state.isUnreadable) {
+    if facts.order.transactionId != nil, facts.validReceipts.contains(where: \.state.isUnreadable) {
       return because.noting(.unconfirmed(.unreadable), "\(whose), but a proof of its own cannot be read.")
     }
     if facts.claims.lost.allSatisfy(\.isFinal) {
@@ -146,7 +146,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
     }
     let isTest = facts.claims.lost.allSatisfy { $0.transaction.environment != .production }
-    return isTest && !facts.isNameOpen && !rules.testUsers.contains(facts.order.userId)
+    return isTest && !facts.isStatedIDPending && !rules.testUsers.contains(facts.order.userId)
       ? because.noting(.unpaid(.sandbox, lost.transaction), "\(whose) for now, and is a test purchase whoever gets it.")
       : because.noting(
         .unconfirmed(.awaitingEvidence), "\(whose) for now; an answer that is missing could still change that.")
@@ -160,16 +160,17 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     case .pending:
       return because.noting(
         .unconfirmed(.neverChecked),
-        facts.isBeyondAsking(rules: rules) ? VerdictRule.beyondAsking : "Apple has not been asked about the id yet.")
+        facts.isLookupImpossible(rules: rules)
+          ? VerdictRule.lookupImpossible : "Apple has not been asked about the id yet.")
     case .notFound:
       let known = "Apple does not know the id"
-      if facts.hasOpenProofs {
+      if facts.hasUnansweredProofs {
         return because.noting(nil, "\(known), but a receipt that is not answered could bring another.")
       }
       if facts.claimant(rules).contradictsOwnPayload {
         return because.noting(nil, "\(known), and its own signed proof holds another id.")
       }
-      if facts.worth != .notFalse, facts.soundReceipts.contains(where: { $0.state.reason != .malformed }) {
+      if facts.worth != .notAllRejected, facts.validReceipts.contains(where: { $0.state.reason != .malformed }) {
         return because.noting(nil, "\(known), and its own proof says what is wrong.")
       }
       if !facts.claims.isFinal {
@@ -185,7 +186,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           .unconfirmed(.notFoundYet),
           "\(known), but the order was not older than \(rules.notFoundGrace.words) then.")
     case .rejected, .unanswered, .review:
-      let reason = lookup.reason.flatMap(asSilence) ?? .appleError
+      let reason = lookup.reason.flatMap(unconfirmedReason) ?? .appleError
       return because.noting(.unconfirmed(reason), "The look-up has no usable answer: \(reason.explanation).")
     case .verified: return because.noting(nil, "Apple knows the id; other rules say what follows.")
     }
@@ -196,12 +197,12 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     min(proof.answeredAt ?? rules.asOf, rules.asOf) - facts.order.createdAt > rules.notFoundGrace
   }
 
-  private func proofsOpen(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+  private func proofsUnanswered(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     if facts.receipts.isEmpty { return because.noting(nil, "There is no receipt that could be unanswered.") }
-    let reasons = facts.soundReceipts.compactMap { receipt -> PaymentReason? in
+    let reasons = facts.validReceipts.compactMap { receipt -> PaymentReason? in
       switch receipt.state.outcome {
       case .pending: .neverChecked
-      case .unanswered, .review: receipt.state.reason.flatMap(asSilence) ?? .appleError
+      case .unanswered, .review: receipt.state.reason.flatMap(unconfirmedReason) ?? .appleError
       case .notFound: isTooOldToBeUnknown(facts, receipt.state, rules) ? nil : .notFoundYet
       case .verified, .rejected: nil
       }
@@ -218,12 +219,12 @@ public enum VerdictRule: String, CaseIterable, Sendable {
   }
 
   /// A reason that proves something is not allowed in `unconfirmed`.
-  private func asSilence(_ reason: PaymentReason) -> PaymentReason? { reason.provesUnpaid ? nil : reason }
+  private func unconfirmedReason(_ reason: PaymentReason) -> PaymentReason? { reason.provesUnpaid ? nil : reason }
 
-  private func broughtOthers(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+  private func containsOtherPurchases(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     // Signed data decides before Apple answers, but not while an answer could reveal the payment.
-    let isComplete = facts.soundReceipts.allSatisfy {
-      !$0.state.mayBringPayment
+    let isComplete = facts.validReceipts.allSatisfy {
+      !$0.state.mayRevealPayment
         && ($0.state.outcome != .notFound || isTooOldToBeUnknown(facts, $0.state, rules))
     }
     guard isComplete else { return because.noting(nil, "A receipt that is not answered yet could still bring it.") }
@@ -247,7 +248,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
     if brought.allSatisfy({ $0.productId != order.productId }) {
       // App receipts lack finished consumables, so that the other products in them prove nothing.
-      return facts.isProvenPurchaseByPurchase
+      return facts.areProofsOfOnePurchase
         ? because.noting(.unpaid(.productMismatch, first), "Its proof is about another product.")
         : because.noting(nil, "App receipts that list other products only prove nothing: this one may have left them.")
     }
@@ -259,7 +260,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
     if let restored = ofProduct.first, !ofProduct.contains(where: facts.awaitsDetails),
       Set(ofProduct.map(\.purchaseKey)).count == 1,
-      ofProduct.allSatisfy({ claimant.restoresTooEarly($0, rules: rules) })
+      ofProduct.allSatisfy({ claimant.isOutdatedRestore($0, rules: rules) })
     {
       return because.noting(
         .unpaid(.restored, restored), "All that they bring of the product restores a purchase made long before.")
@@ -273,21 +274,21 @@ public enum VerdictRule: String, CaseIterable, Sendable {
 
   /// True if every proof that may list several purchases meets the condition itself.
   /// The order's part of a list depends on its competitors, and a list without the product proves nothing.
-  private func listsAgree(_ facts: OrderFacts, _ isSaid: (ProofState) -> Bool) -> Bool {
-    facts.soundReceipts.allSatisfy { receipt -> Bool in
+  private func listsAgree(_ facts: OrderFacts, _ isConfirmed: (ProofState) -> Bool) -> Bool {
+    facts.validReceipts.allSatisfy { receipt -> Bool in
       switch receipt.state.outcome {
       case .rejected, .notFound: true
       case .verified, .pending, .unanswered, .review:
         switch receipt.state.kind {
         case .signed, .transaction: true
-        case .app, .malformed, .none: isSaid(receipt.state)
+        case .app, .malformed, .none: isConfirmed(receipt.state)
         }
       }
     }
   }
 
   private func notInReceipt(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
-    let genuine = facts.soundReceipts.filter { $0.state.outcome == .verified }
+    let genuine = facts.validReceipts.filter { $0.state.outcome == .verified }
     let brought = facts.claimant(rules).proven
     guard !genuine.isEmpty || !brought.isEmpty else {
       return because.noting(nil, "No receipt of it is known to be genuine.")
@@ -312,21 +313,21 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     )
   }
 
-  private func proofsFalse(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
-    let unknown = facts.soundReceipts.filter { $0.state.outcome == .notFound }
+  private func proofsRejected(_ facts: OrderFacts, _ because: inout Because) -> Verdict? {
+    let unknown = facts.validReceipts.filter { $0.state.outcome == .notFound }
     // Apple was not asked about any ID but the one inside the proof.
     if let named = facts.order.transactionId, !unknown.isEmpty,
       !unknown.contains(where: { $0.state.signedTransactionId == named })
     {
       return because.noting(nil, "Apple does not know the purchase inside its proof, and was not asked about \(named).")
     }
-    let isUnread = facts.soundReceipts.contains(where: \.state.isUnreadable)
+    let isUnread = facts.validReceipts.contains(where: \.state.isUnreadable)
     // The content of an unreadable payload is unknown. Other rules decide if Apple was asked about the stated ID.
     if isUnread, facts.order.transactionId != nil, unknown.isEmpty, facts.lookup == nil {
       return because.noting(
         .unconfirmed(.unreadable), "A payload of it cannot be read, and of the id that it names there is no answer.")
     }
-    let reasons = facts.soundReceipts.compactMap(\.state.reason)
+    let reasons = facts.validReceipts.compactMap(\.state.reason)
     let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle]
     if let reason = proven.first(where: reasons.contains) {
       return because.noting(.unpaid(reason, nil), "No proof holds: \(reason.explanation).")
@@ -340,15 +341,15 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       : because.noting(.unconfirmed(.unreadable), "None of its payloads can be read, and its id decides nothing.")
   }
 
-  private static let beyondAsking =
+  private static let lookupImpossible =
     "It names an id, about which its app's channel cannot ask, and no receipt came that could be asked about."
 
-  private func nothingToGoBy(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
-    if facts.order.transactionId != nil || !facts.soundReceipts.isEmpty {
+  private func withoutProof(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
+    if facts.order.transactionId != nil || !facts.validReceipts.isEmpty {
       return because.noting(
         .unconfirmed(.neverChecked),
-        facts.isBeyondAsking(rules: rules)
-          ? VerdictRule.beyondAsking : "There is something to ask Apple about, and nobody asked yet.")
+        facts.isLookupImpossible(rules: rules)
+          ? VerdictRule.lookupImpossible : "There is something to ask Apple about, and nobody asked yet.")
     }
     if facts.order.amount.minorUnits == 0 {
       return because.noting(.nothingToPay, "The order is for nothing, and neither receipt nor transaction id came.")

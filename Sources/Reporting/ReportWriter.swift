@@ -109,7 +109,7 @@ package struct ReportWriter: ~Copyable {
   }
 
   /// Adds a receipt; calls `whole` only if the bytes of its row cannot be copied.
-  package mutating func write(receipt: PlainReceipt, _ whole: () throws -> Receipt) throws {
+  package mutating func write(receipt: BorrowedReceipt, _ whole: () throws -> Receipt) throws {
     guard book == nil, let receipts = csv?.receipts, receipts.takesBytes else { return try write(receipt: whole()) }
     try receipts.add({ ReceiptLine(try whole()) }, put: { $0.put(receipt) })
   }

@@ -8,7 +8,7 @@ package struct AuditPlan: Sendable {
   package var staleAfter: Span
   package var refundWindow: Span
   /// True if the as-of was past when the run began, so that later rows are not read.
-  package var isOfThePast = false
+  package var isPastAudit = false
 
   /// The number of parts read concurrently; nil: chosen by size. The output does not depend on it.
   package var readers: Int?
@@ -34,7 +34,7 @@ package struct AuditPlan: Sendable {
 
   package func isOutstanding(_ lookup: ProofState, of order: Order) -> Bool {
     // An app without the App Store Server API cannot look up IDs, so no answer is outstanding.
-    guard rules.lookedUpApps.contains(rules.bundleId(of: order)) else { return false }
+    guard rules.appsWithLookup.contains(rules.bundleId(of: order)) else { return false }
     return isOutstanding(lookup, from: order.createdAt)
   }
 
@@ -59,7 +59,7 @@ package struct AuditPlan: Sendable {
         orderId: row.orderId, userId: row.userId, productId: row.productId, bundleId: bundleId(of: row))
   }
 
-  package func lists(_ order: PlainOrder) -> Bool {
+  package func lists(_ order: BorrowedOrder) -> Bool {
     !selection.isNarrowing
       || selection.includes(
         orderId: order.orderId.id, userId: order.userId.id, productId: order.productId.id,
@@ -79,6 +79,6 @@ package struct AuditPlan: Sendable {
 
   // A future date excludes no receipt from tonight's run; one that no run has queued arrived after the questions began.
   private func isAskedAbout(_ state: ProofState, from time: Instant) -> Bool {
-    time <= asOf || !isOfThePast && state.due != nil
+    time <= asOf || !isPastAudit && state.due != nil
   }
 }

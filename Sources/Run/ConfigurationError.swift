@@ -1,5 +1,5 @@
 /// An invalid setting, with the key, the expectation and the remedy. Exit status 78.
-package struct ConfigurationError: EndsRun, CustomStringConvertible {
+package struct ConfigurationError: RunEndingError, CustomStringConvertible {
   package var exitStatus: ExitStatus { .configuration }
   package var key: String
   /// The problem and the expectation; never a secret's value.

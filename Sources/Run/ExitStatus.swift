@@ -20,25 +20,25 @@ package enum ExitStatus: Int32, CaseIterable, Sendable {
   case terminated = 143
 }
 
-package protocol EndsRun: Error {
+package protocol RunEndingError: Error {
   var exitStatus: ExitStatus { get }
   /// True for a wrong command line, which is not a failed night.
-  var isSlip: Bool { get }
+  var isUsageMistake: Bool { get }
 }
 
-extension EndsRun {
-  package var isSlip: Bool { exitStatus == .usage }
+extension RunEndingError {
+  package var isUsageMistake: Bool { exitStatus == .usage }
 }
 
 extension ExitStatus {
-  package init(for error: any Error) { self = (error as? any EndsRun)?.exitStatus ?? .internalError }
+  package init(for error: any Error) { self = (error as? any RunEndingError)?.exitStatus ?? .internalError }
 }
 
-extension PostgresError: EndsRun {
+extension PostgresError: RunEndingError {
   package var exitStatus: ExitStatus { Failure(self).exitStatus }
 }
 
-extension ReportError: EndsRun {
+extension ReportError: RunEndingError {
   package var exitStatus: ExitStatus {
     switch self {
     case .cannotWrite, .workbook: .cannotWrite
@@ -47,6 +47,6 @@ extension ReportError: EndsRun {
   }
 }
 
-extension WorkbookReadError: EndsRun {
+extension WorkbookReadError: RunEndingError {
   package var exitStatus: ExitStatus { .usage }
 }

@@ -83,7 +83,7 @@ package struct Period: Hashable, Sendable {
   }
 }
 
-package struct PeriodError: EndsRun, CustomStringConvertible {
+package struct PeriodError: RunEndingError, CustomStringConvertible {
   package var exitStatus: ExitStatus { .usage }
   package var text: String
   package var description: String {

@@ -159,7 +159,7 @@ package struct Settings: Sendable {
 
   package func rules(asOf: Instant) -> Rules {
     var rules = Rules(asOf: asOf, bundleIds: apps.map(\.bundleId), lookbackStart: asOf - lookback)
-    rules.lookedUpApps = Set(serverAPIApps)
+    rules.appsWithLookup = Set(serverAPIApps)
     rules.testUsers = Set(testUsers.map { Identifier($0) })
     rules.deliveryGrace = deliveryGrace
     rules.evidenceGrace = evidenceGrace

@@ -19,12 +19,12 @@ package enum Signals {
   package static func stopping<R: Sendable>(_ stop: StopSignal, while body: () async throws -> R) async rethrows -> R {
     // A signal that is ignored, as by nohup, stays ignored.
     let signals = await UnixSignalsSequence(trapping: [.sigint, .sigterm] + (isIgnored(SIGHUP) ? [] : [.sighup]))
-    let listener = Task { for await signal in signals { heed(signal, stop) } }
+    let listener = Task { for await signal in signals { stopOnSignal(signal, stop) } }
     defer { listener.cancel() }
     return try await body()
   }
 
-  private static func heed(_ signal: UnixSignal, _ stop: StopSignal) {
+  private static func stopOnSignal(_ signal: UnixSignal, _ stop: StopSignal) {
     let reason: StopSignal.Reason = signal == .sigint ? .interrupted : .terminated
     if stop.stopped != nil { _exit(reason.rawValue) }
     stop.stop(reason)

@@ -8,25 +8,25 @@ package struct Horizon: Hashable, Sendable {
   package var asOf: Instant
   package var clock: Instant
   /// True for an audit of the past, which reads no later rows at all, not even those with wrong dates.
-  package var isOfThePast: Bool
+  package var isPastAudit: Bool
 
-  package init(asOf: Instant, clock: Instant, isOfThePast: Bool = false) {
-    (self.asOf, self.clock, self.isOfThePast) = (asOf, clock, isOfThePast)
+  package init(asOf: Instant, clock: Instant, isPastAudit: Bool = false) {
+    (self.asOf, self.clock, self.isPastAudit) = (asOf, clock, isPastAudit)
   }
 
   /// Creates the horizon of an audit that reads now. The later of the server's and this host's clock counts.
   package init(of plan: AuditPlan, on sales: borrowing BlockingConnection) throws(PostgresError) {
     let server = Instant(microseconds: try sales.execute("SELECT clock_timestamp()").single().timestamp(0))
-    self.init(asOf: plan.asOf, clock: max(server, .now), isOfThePast: plan.isOfThePast)
+    self.init(asOf: plan.asOf, clock: max(server, .now), isPastAudit: plan.isPastAudit)
   }
 
-  package func hides(_ date: Instant) -> Bool { date > asOf && (isOfThePast || date <= clock) }
+  package func hides(_ date: Instant) -> Bool { date > asOf && (isPastAudit || date <= clock) }
 
   /// The last date whose rows are hidden; a row with a later date is reported as wrong.
   package var hidesRowsUntil: Instant {
-    isOfThePast ? Instant(microseconds: SalesRows.shown.upperBound - 1) : clock
+    isPastAudit ? Instant(microseconds: SalesRows.shown.upperBound - 1) : clock
   }
 
   /// True if a date was written after the as-of. In an audit of the past it cannot be told from a wrong date.
-  func isYetToBeWritten(_ date: Instant) -> Bool { !isOfThePast && hides(date) }
+  func isYetToBeWritten(_ date: Instant) -> Bool { !isPastAudit && hides(date) }
 }

@@ -39,7 +39,7 @@ extension CopyReader {
 
 extension SalesRows {
   /// As `order(_:asOf:)`; nil if the row may break the contract.
-  package func plainOrder(_ row: borrowing CopyReader) throws(PostgresError) -> PlainOrder? {
+  package func plainOrder(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedOrder? {
     guard let orderId = try row.plainId(0), let userId = try row.plainId(1), let bundleId = try row.optionalPlainId(2),
       let productId = try row.plainId(3), let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
       quantity >= 1, let currency = try row.plainId(6).flatMap({ Currency($0) }), let statusText = try row.plainId(7),
@@ -50,40 +50,40 @@ extension SalesRows {
       let amount = try row.optionalNumeric(5), let minorUnits = try? amount.scaledInt64(decimals: Int(currency.digits)),
       minorUnits >= 0, isPlain(bundleId)
     else { return nil }
-    let transactionId = stated.flatMap { Identifier.canBeApples($0.bytes) ? $0 : nil }
-    var order = PlainOrder(
+    let transactionId = stated.flatMap { Identifier.canBeTransactionID($0.bytes) ? $0 : nil }
+    var order = BorrowedOrder(
       orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
       amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,
       appAccountToken: token, createdAt: createdAt,
       verifiedAt: verifiedAt.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 })
-    order.isChangedLater = horizon?.hides(updatedAt) ?? false
+    order.isChangedAfterAsOf = horizon?.hides(updatedAt) ?? false
     if status == .refunded { order.refundBookedBy = updatedAt }
     return order
   }
 
   /// As `receipt(_:asOf:)`; nil if the row may break the contract.
   package static func plainReceipt(
-    _ row: borrowing CopyReader, _ state: PlainReceipt.State
-  ) throws(PostgresError) -> PlainReceipt? {
+    _ row: borrowing CopyReader, _ state: BorrowedReceipt.State
+  ) throws(PostgresError) -> BorrowedReceipt? {
     guard let receiptId = try row.plainId(0), let orderId = try row.optionalPlainId(1),
       let userId = try row.optionalPlainId(2), let environment = try row.optionalPlainId(3),
       let status = try row.plainId(4), receiptStatuses.contains(where: { status.isSame(as: $0) }),
       case .finite(let receivedAt) = try timestamp(row, 5), try row.optionalPlainInstant(6) != nil, try !row.bool(7)
     else { return nil }
-    return PlainReceipt(
+    return BorrowedReceipt(
       receiptId: receiptId, orderId: orderId, userId: userId, claimedEnvironment: environment, receivedAt: receivedAt,
       state: state)
   }
 
   /// As `delivery(_:asOf:)`; nil if the row may break the contract.
-  package func plainDelivery(_ row: borrowing CopyReader) throws(PostgresError) -> PlainDelivery? {
+  package func plainDelivery(_ row: borrowing CopyReader) throws(PostgresError) -> BorrowedDelivery? {
     guard let orderId = try row.optionalPlainId(0), let deliveryId = try row.plainId(1),
       let userId = try row.plainId(2), let productId = try row.plainId(3),
       let quantity = try row.optionalInt64(4).flatMap(Int32.init(exactly:)),
       quantity >= 1, case .finite(let deliveredAt) = try Self.timestamp(row, 5),
       let revokedAt = try row.optionalPlainInstant(6)
     else { return nil }
-    return PlainDelivery(
+    return BorrowedDelivery(
       deliveryId: deliveryId, orderId: orderId, userId: userId, productId: productId, quantity: quantity,
       deliveredAt: deliveredAt, revokedAt: revokedAt.flatMap { horizon?.hides($0) ?? false ? nil : $0 })
   }

@@ -10,7 +10,7 @@ package struct SalesDefect: Hashable, Sendable, CustomStringConvertible {
   package var description: String { "\(subject) \(problem)" }
 }
 
-package struct SalesContractError: EndsRun, CustomStringConvertible {
+package struct SalesContractError: RunEndingError, CustomStringConvertible {
   package var defects: [SalesDefect]
   package var exitStatus: ExitStatus { .configuration }
 

@@ -8,9 +8,9 @@ package struct SalesOrdering: Hashable, Sendable {
   /// Columns that may be NULL. Such rows sort first as the empty id, and no index helps.
   private var mayLackId: Set<Column> = [.orderId, .receiptId]
   /// True if deliveries may have an empty order id. They sort last like those without an order, and no index helps.
-  private var mayNameNoOrder = true
+  private var mayHaveEmptyOrderID = true
   /// True if delivery ids are unique, so that readers can sort the deliveries of one order.
-  var tellsDeliveriesApart = false
+  var hasUniqueDeliveryIDs = false
 
   package enum Column: String, CaseIterable, Sendable {
     case orderId = "o.order_id"
@@ -40,7 +40,7 @@ package struct SalesOrdering: Hashable, Sendable {
     ).single()
     if try !found.bool(0) { mayLackId.remove(.orderId) }
     if try !found.bool(1) { mayLackId.remove(.receiptId) }
-    mayNameNoOrder = try found.bool(2)
+    mayHaveEmptyOrderID = try found.bool(2)
     for column in Column.allCases where try Self.comparesBytes(column, sales, connection) {
       var (own, sorted) = (sales, sales)
       (own.ordering, sorted.ordering) = (self, self)
@@ -51,7 +51,7 @@ package struct SalesOrdering: Hashable, Sendable {
       // The costs differ only if an index serves one of the two: a sort costs the same in either collation.
       if let cheaper, let usual, cheaper < usual { columns.insert(column) }
     }
-    tellsDeliveriesApart = try sales.forbidsRepeatedDeliveries(connection)
+    hasUniqueDeliveryIDs = try sales.forbidsRepeatedDeliveries(connection)
   }
 
   /// The expression by which a stream is sorted and cut.
@@ -59,7 +59,7 @@ package struct SalesOrdering: Hashable, Sendable {
     let id = "\(column.rawValue)::text" + (columns.contains(column) ? "" : " COLLATE \"C\"")
     return switch column {
     case .orderId, .receiptId: mayLackId.contains(column) ? "coalesce(\(id), '')" : id
-    case .deliveredOrderId: mayNameNoOrder ? "nullif(\(id), '')" : id
+    case .deliveredOrderId: mayHaveEmptyOrderID ? "nullif(\(id), '')" : id
     }
   }
 

@@ -35,7 +35,7 @@ package struct SalesRows: Sendable {
   package func isHidden(_ date: String) throws(PostgresError) -> String {
     guard let horizon else { return "FALSE" }
     let isLater = "\(date) > \(try PostgresLiteral.timestamp(horizon.asOf.microseconds))"
-    if horizon.isOfThePast { return isLater }
+    if horizon.isPastAudit { return isLater }
     return "\(isLater) AND \(date) <= \(try PostgresLiteral.timestamp(horizon.clock.microseconds))"
   }
 
@@ -67,7 +67,7 @@ package struct SalesRows: Sendable {
 
   /// The transaction ID that an order states, as `order(_:asOf:)` reads it, for a table aliased `o`.
   ///
-  /// NULL for text that cannot be an ID of Apple's, as `Identifier.canBeApples` has it.
+  /// NULL for text that cannot be an ID of Apple's, as `Identifier.canBeTransactionID` has it.
   package static let statedTransaction = """
     CASE WHEN \(namedTransaction) ~ '^[A-Za-z0-9_-]{1,64}$' AND \(namedTransaction) ~ '[1-9]' THEN \(namedTransaction) END
     """
@@ -135,9 +135,9 @@ package struct SalesRows: Sendable {
         orderId: orderId.shown, userId: userId.shown, productId: productId.shown, quantity: units,
         amount: Money(minorUnits: minorUnits, currency: currency), status: status, createdAt: createdAt)
       order.bundleId = bundleId.present?.text
-      order.transactionId = transactionId.present.flatMap { $0.canBeApples ? $0 : nil }
+      order.transactionId = transactionId.present.flatMap { $0.canBeTransactionID ? $0 : nil }
       order.appAccountToken = token.present?.text
-      order.isChangedLater = updated.instant.map { horizon?.hides($0) ?? false } ?? false
+      order.isChangedAfterAsOf = updated.instant.map { horizon?.hides($0) ?? false } ?? false
       if status == .refunded { order.refundBookedBy = updated.instant }
       order.verifiedAt = verified.instant.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 }
       return .valid(order)
@@ -215,7 +215,7 @@ package struct SalesRows: Sendable {
   }
 
   package var deliveryOrder: String {
-    if ordering.tellsDeliveriesApart { return ordering.key(.deliveredOrderId) }
+    if ordering.hasUniqueDeliveryIDs { return ordering.key(.deliveredOrderId) }
     return """
       \(ordering.key(.deliveredOrderId)), d.delivery_id::text COLLATE "C", d.delivered_at, d.revoked_at, d.quantity, \
       d.user_id::text COLLATE "C", d.product_id::text COLLATE "C"

@@ -32,7 +32,7 @@ package enum SalesStore {
   /// connections. A lost connection is repeated too while `body` only reads, because a standby also ends sessions that
   /// block its recovery.
   /// - Parameter body: receives a flag that it must set to false before it writes.
-  package static func startingOverOnce<R>(
+  package static func restartingOnce<R>(
     _ settings: Settings, _ scope: BlockingScope, _ body: (_ onlyReads: inout Bool) throws -> R
   ) throws -> R {
     var onlyReads = true

@@ -66,7 +66,7 @@ package struct SalesTotals: Equatable, Sendable {
     }
   }
 
-  package mutating func add(_ order: PlainOrder) { add(order.amount) }
+  package mutating func add(_ order: BorrowedOrder) { add(order.amount) }
 
   private mutating func add(_ amount: Money) {
     let factor = Money.powersOfTen[Self.decimals - Int(amount.currency.digits)]

@@ -27,7 +27,7 @@ public struct OrderedStream<Row>: ~Copyable {
   public mutating func skip() throws { if !isAtEnd { try advance() } }
 
   /// Skips the remaining rows, because a stream dropped before its end makes its transaction fail.
-  public mutating func skipRest() throws { while !isAtEnd { try advance() } }
+  public mutating func skipRemaining() throws { while !isAtEnd { try advance() } }
 
   /// Skips rows with smaller keys; returns true if the next row has this key.
   public mutating func isNext(_ key: BorrowedText) throws -> Bool {

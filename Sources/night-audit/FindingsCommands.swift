@@ -232,7 +232,7 @@ struct DecisionOptions: ParsableArguments {
     }
   }
 
-  func decide(_ decision: () throws -> [PeopleDecision]) async throws {
+  func decide(_ decision: () throws -> [FindingDecision]) async throws {
     try await common.reporting { settings, _ in
       let outcome = try await FindingsEditor(settings: settings, now: .now).change(
         all ? .all(options.filter) : .ids(ids), to: try decision(), by: try recording.actor, isDryRun: recording.dryRun)

@@ -93,7 +93,7 @@ struct ForgetRun: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, logger in
-      let text = try await RunOblivion(settings: settings, logger: logger).forget(run)
+      let text = try await RunUndo(settings: settings, logger: logger).forget(run)
       print(json ? try text.json : text.text)
       return .complete
     }

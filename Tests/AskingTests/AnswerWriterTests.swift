@@ -40,7 +40,7 @@ import Testing
   {
     let connect = connect(settings)
     return try await CheckQueue.open(
-      settings: settings, asOf: asOf ?? self.asOf, isOfThePast: false, selection: Selection(), connect: connect,
+      settings: settings, asOf: asOf ?? self.asOf, isPastAudit: false, selection: Selection(), connect: connect,
       connectSales: connect)
   }
 
@@ -81,7 +81,7 @@ import Testing
     var result = CheckResult(context: context, kind: .app, outcome: outcome, reason: reason, channel: .serverApi)
     result.app = "game"
     result.facts = facts
-    result.broughtCount = facts.count
+    result.containedCount = facts.count
     if outcome == .unanswered { result.reason = .unreachable }
     return result
   }
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func whatIsToldAgainInTheSameWordsIsReadOnce() async throws {
+  @Test func repeatedEqualFactsAreFoldedOnce() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
       try await queue(session, settings).enqueue()
@@ -131,7 +131,7 @@ import Testing
   }
 
   /// What Apple told besides is evidence, and nobody's proof; nor is it after a rebuild.
-  @Test func whatIsToldBesidesIsLinkedToNoProof() async throws {
+  @Test func furtherFactsAreNotLinkedToAProof() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
       try await queue(session, settings).enqueue()
@@ -199,7 +199,7 @@ import Testing
         for number in 1...count {
           let told = fact("t\(number)", signed: asOf - .days(Int64(2 - night)))
           var result = try await result("r\(number)", [told], on: session)
-          result.context.namedTransactionId = told.transactionId
+          result.context.statedTransactionId = told.transactionId
           results.append(result)
         }
         let before = try await own.withConnection { $0.waits }
@@ -219,7 +219,7 @@ import Testing
     }
   }
 
-  @Test func whatApplesAnswersHoldThatNoTableCanIsMended() async throws {
+  @Test func unstorableValuesAreReplaced() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
       try await queue(session, settings).enqueue()

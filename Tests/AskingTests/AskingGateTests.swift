@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func whatNeededNoRequestSaysNothingAboutAnybodysHealth() {
+  @Test func answersWithoutARequestDoNotAffectTheBreaker() {
     let gate = gate()
     #expect(fail(game, at: gate, times: 19) == 19)
     guard case .granted(let permit) = gate.admit(game) else {

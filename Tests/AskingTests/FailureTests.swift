@@ -69,7 +69,7 @@ import Testing
   }
 
   /// Who met them first may have been a re-check, which reports nothing, or a night that died.
-  @Test func whatIsHeldIsToldUntilItWasAskedAboutAgain() async throws {
+  @Test func pendingRefusalsAreReportedUntilTheNextAnswer() async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, damaged: 30, genuine: 10)
       let first = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
@@ -214,7 +214,7 @@ import Testing
   }
 
   /// The share stands for a night that was killed before it decided: its refusals are held, and what was counted is stored.
-  @Test func whatANightDidNotComeToDecideTheNextOneDoes() async throws {
+  @Test func pendingRefusalsOfAKilledNightAreDecidedByTheNext() async throws {
     try await RecheckRehearsal.run { shop in
       var shop = shop
       try await fill(shop, damaged: 30, genuine: 10)
@@ -235,7 +235,7 @@ import Testing
   }
 
   /// A foul night costs nights, and nobody's word: in the end all is as if Apple had been well from the beginning.
-  @Test func whatWasHeldIsJudgedByTheNightItIsHeldIn() async throws {
+  @Test func pendingRefusalsAreJudgedByTheirOwnNight() async throws {
     try await RecheckRehearsal.run { shop in
       for number in 1...132 { try await shop.order("o\(number)", transaction: "\(number)") }
       func apple(knows count: Int, _ night: Int64) -> ScriptedChannel {
@@ -268,7 +268,7 @@ import Testing
   }
 
   /// The shop mends a column: what was refused is judged anew, and is among its like alone.
-  @Test func whatIsRefusedOnceMoreIsNoNews() async throws {
+  @Test func aRepeatedRefusalIsNoFirstAnswer() async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, damaged: 22, genuine: 80)
       let first = try await shop.recheck([ScriptedChannel(found(102))], judge: Self.damaged)
@@ -287,7 +287,7 @@ import Testing
 
   /// Another payload, refused otherwise, is as new as one that nobody has ever refused: whether few were refused before, or
   /// too many.
-  @Test(arguments: [80, 10]) func whatIsRefusedOtherwiseIsNews(genuine: Int) async throws {
+  @Test(arguments: [80, 10]) func aDifferentRefusalIsAFirstAnswer(genuine: Int) async throws {
     let judge = OfflineJudge(hasRoots: true) { payload in
       payload.hasPrefix("forged") ? (.signed, .refused(.signatureInvalid)) : Self.damaged.judge(payload)
     }
@@ -459,7 +459,7 @@ import Testing
   }
 
   /// Nor on the first night, where others are answered meanwhile: those whose turn comes again at the end are asked alone.
-  @Test func whatFailsWhileOthersAreAnsweredHoldsNoNight() async throws {
+  @Test func failuresBesideAnswersDoNotDelayTheNight() async throws {
     try await RecheckRehearsal.run { shop in
       var answers: [String: [ChannelAnswer]] = [:]
       for number in 1...60 {
@@ -476,7 +476,7 @@ import Testing
   }
 
   /// In an outage, what failed on an earlier night waits like all others; where somebody was answered tonight it has its tries.
-  @Test(arguments: [0, 1]) func whatFailedBeforeWaitsForTheEndOfAnOutage(answers: Int) async throws {
+  @Test(arguments: [0, 1]) func aQuestionThatFailedBeforeWaitsForTheEndOfAnOutage(answers: Int) async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: "1")
       _ = try await shop.recheck([ScriptedChannel(.init(["1": Array(repeating: outOfOrder, count: 3)]))])
@@ -490,24 +490,24 @@ import Testing
     }
   }
 
-  @Test func whatFailedBeforeWaitsNoNightLong() {
+  @Test func theWaitOfAQuestionThatFailedBeforeIsLimited() {
     func silent(for duration: Duration) -> AskingGate.Condition {
       AskingGate.Condition(answered: 0, silentFor: duration)
     }
     for hasFailedBefore in [true, false] {
       var history = CheckHistory(dated: Self.asOf, knownSince: Self.asOf)
       if hasFailedBefore { history.unansweredSince = Self.asOf - .days(1) }
-      var trials = Trials(history, asOf: Self.asOf, isFurther: false)
-      let isOutage = trials.fail(on: silent(for: Trials.patience - .seconds(1)))
+      var trials = RetryBudget(history, asOf: Self.asOf, isFurther: false)
+      let isOutage = trials.fail(on: silent(for: RetryBudget.patience - .seconds(1)))
       #expect(isOutage && trials.count == 0)
-      let isStillOne = trials.fail(on: silent(for: Trials.patience))
+      let isStillOne = trials.fail(on: silent(for: RetryBudget.patience))
       #expect(isStillOne != hasFailedBefore && trials.count == (hasFailedBefore ? 1 : 0))
-      #expect(trials.meaning(on: silent(for: Trials.patience)) == (hasFailedBefore ? .abandoned : .failure))
+      #expect(trials.meaning(on: silent(for: RetryBudget.patience)) == (hasFailedBefore ? .abandoned : .failure))
     }
   }
 
   /// A right to ask that was given before Apple became silent is none any more when the turn comes.
-  @Test func whoseTurnComesInAnOutageWaitsWithAllOthers() async throws {
+  @Test func permitsFromBeforeAnOutageAreInvalid() async throws {
     try await RecheckRehearsal.run { shop in
       for number in 1...4 { try await shop.order("o\(number)", transaction: "\(number)") }
       let gate = self.gate(failures: 19)
@@ -564,7 +564,7 @@ import Testing
   }
 
   /// Whoever has nothing left waits for the others: what one of them leaves that dies is asked about in the same run.
-  @Test func whatADeadProcessHeldIsAskedAboutByWhoWasDone() async throws {
+  @Test func checksOfADeadWorkerAreTakenOver() async throws {
     try await heldByAnother { shop, other, found in
       let script = ScriptedChannel.Script(found)
       let summary = try await whileItWaits(shop, [ScriptedChannel(script)]) {
@@ -576,10 +576,10 @@ import Testing
   }
 
   /// Refusals are decided by the last who asks: somebody who waits for them must not keep them open.
-  @Test func whoWaitsDoesNotCountAsOneWhoAsks() async throws {
+  @Test func aPausedWorkerDoesNotCountAsAsking() async throws {
     try await heldByAnother { shop, other, found in
       _ = try await whileItWaits(shop, [ScriptedChannel(.init(found))]) {
-        let others = try await shop.session.execute("SELECT \(Worker.othersLive)", [.int(other.worker.number)])
+        let others = try await shop.session.execute("SELECT \(Worker.otherWorkersLive)", [.int(other.worker.number)])
         #expect(try others.single().bool(0) == false)
         await other.close()
       }
@@ -587,7 +587,7 @@ import Testing
   }
 
   /// What nobody holds, and what another session has locked, is no more settled than what somebody holds.
-  @Test func whatIsLockedForAMomentIsAskedAboutAfterIt() async throws {
+  @Test func lockedChecksAreAskedAboutAfterTheLock() async throws {
     try await RecheckRehearsal.run { shop in
       for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
       let queue = try await shop.queue()
@@ -605,7 +605,7 @@ import Testing
   }
 
   /// Two that both hold what they do not ask about any more would wait for each other.
-  @Test func whoHoldsWhatItMayNotAskAboutDoesNotWait() async throws {
+  @Test func aWorkerWithAnEndedAppDoesNotWaitForOthers() async throws {
     try await twoApps { shop, found in
       let other = try await shop.queue()
       try await other.enqueue()
@@ -622,7 +622,7 @@ import Testing
     }
   }
 
-  @Test func whoWaitsForAnotherIsAtItsEndWithItsTime() async throws {
+  @Test func theDeadlineEndsTheWaitForOtherWorkers() async throws {
     try await heldByAnother { shop, _, found in
       let script = ScriptedChannel.Script(found)
       let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(1))
@@ -633,13 +633,13 @@ import Testing
   /// A person waits for a run that was narrowed; a night has its deadline.
   @Test func onlyWhoIsAboutEverythingWaitsForAsLongAsItTakes() {
     for isWhole in [true, false] {
-      let wait = (1...100).reduce(WaitForOthers(isWhole: isWhole)) { wait, _ in wait.further }
-      #expect(wait.hasPatience == isWhole)
+      let wait = (1...100).reduce(IdleWait(isWhole: isWhole)) { wait, _ in wait.further }
+      #expect(wait.mayKeepWaiting == isWhole)
     }
   }
 
   /// What the other's answer has made due is in no list that was read before it.
-  @Test func whatAnothersAnswerHasMadeDueIsAskedAboutByANarrowedRun() async throws {
+  @Test func aFilteredRunTakesChecksThatOtherWorkersMadeDue() async throws {
     try await heldByAnother { shop, other, found in
       var selection = Selection()
       selection.orderId = "o1"
@@ -711,7 +711,7 @@ import Testing
   }
 
   /// Nor does an app whose bucket Apple has shut.
-  @Test func whoeverMayNotBeAskedYetTakesNobodysPlace() async throws {
+  @Test func aRateLimitedAppDoesNotBlockOthers() async throws {
     try await twoApps { shop, found in
       let scripts = apps.map { _ in ScriptedChannel.Script(found) }
       var channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
@@ -726,7 +726,7 @@ import Testing
   }
 
   /// Nor do questions that go on to a side which is shut.
-  @Test func whoeverMayNotGoOnTakesNobodysPlace() async throws {
+  @Test func aRateLimitedSandboxDoesNotBlockOthers() async throws {
     try await twoApps { shop, found in
       let game = ScriptedChannel.Script(found.mapValues { _ in [ChannelAnswer(.silent(.heldUp))] })
       let quiz = ScriptedChannel.Script(found)
@@ -759,7 +759,7 @@ import Testing
   }
 
   /// What another worker leaves is asked about although all that is known here waits for a silent app.
-  @Test(.timeLimit(.minutes(5))) func whatAnotherWorkerLeavesIsAskedAboutInAnOutage() async throws {
+  @Test(.timeLimit(.minutes(5))) func releasedChecksAreTakenOverDuringAnOutage() async throws {
     try await twoApps { shop, found in
       let scripts = apps.map { _ in ScriptedChannel.Script(found) }
       let other = try await shop.queue()
@@ -823,7 +823,7 @@ import Testing
         return try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
       }
       let queue = try await CheckQueue.open(
-        settings: shop.settings, asOf: Self.asOf, isOfThePast: false, selection: Selection(), connect: connect,
+        settings: shop.settings, asOf: Self.asOf, isPastAudit: false, selection: Selection(), connect: connect,
         connectSales: shop.connect)
       #expect(try await queue.claim().count == 3)
       #expect(opened.value == 3)
@@ -936,7 +936,7 @@ import Testing
   }
 
   /// Apple shuts a side as a whole, also what nobody has asked it yet.
-  @Test func whatIsShutIsShutForAllThoughItWasNeverAsked() async throws {
+  @Test func aSharedPauseAppliesToUnusedInterfaces() async throws {
     try await RecheckRehearsal.run { shop in
       let rates = SharedRates(connect: shop.connect)
       let turns = try #require(
@@ -993,12 +993,12 @@ import Testing
     let budget = ByteBudget(limit: 100)
     #expect(budget.take([40, 40, 40]) == 2)
     #expect(budget.take([40]) == 0)
-    budget.giveBack(40)
+    budget.releaseBytes(40)
     #expect(budget.take([60, 1]) == 1)
-    budget.giveBack(100)
+    budget.releaseBytes(100)
     // One that is larger than all of it comes alone.
     #expect(budget.take([1_000, 1]) == 1 && !budget.hasRoom)
-    budget.giveBack(1_000)
+    budget.releaseBytes(1_000)
     #expect(budget.hasRoom && budget.take([0, 0, 100, 0]) == 4)
   }
 }

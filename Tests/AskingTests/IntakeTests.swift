@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func whatALongerSpanTakesInIsKnownAtOnce(isLookback: Bool) async throws {
+  func aLongerHorizonAddsOlderOrdersAtOnce(isLookback: Bool) async throws {
     try await RecheckRehearsal.run { shop in
       var shop = shop
       try await fill(shop, age: .days(150))
@@ -38,7 +38,7 @@ import Testing
 
   /// What was only to say whose a payment is has come to matter: Apple is asked. What was recent when it became known is not.
   @Test(arguments: [true, false])
-  func whatWasJudgedByItselfForItsAgeIsAskedAboutWhereALongerSpanReachesIt(isOld: Bool) async throws {
+  func oldSignedProofsAreAskedAboutAfterALongerLookback(isOld: Bool) async throws {
     try await RecheckRehearsal.run { shop in
       var shop = shop
       try await fill(shop, age: .days(isOld ? 150 : 20))
@@ -57,7 +57,7 @@ import Testing
   }
 
   /// What an audit has met is read from there, at once.
-  @Test func whatComesToLightLateIsTakenInWhereItIsKnownToBe() async throws {
+  @Test func lateRowsAreAddedFromTheirDate() async throws {
     try await RecheckRehearsal.run { shop in
       #expect(try await shop.queue().enqueue() == 0)
       try await fill(shop, age: .days(20))
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func whatAnAuditOfThePastTakesInIsKnown() async throws {
+  @Test func aPastAuditAddsOrdersOfItsHorizon() async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, age: .days(150))
       #expect(try await shop.queue().enqueue() == 1)
@@ -80,11 +80,11 @@ import Testing
 
   /// By what the run was when it began, not by the clock when it comes to this.
   @Test(arguments: [true, false])
-  func whatIsDatedAheadIsTakenInUnlessTheRunIsOfThePast(isOfThePast: Bool) async throws {
+  func futureRowsAreAddedUnlessTheAsOfIsPast(isPastAudit: Bool) async throws {
     try await RecheckRehearsal.run { shop in
       try await fill(shop, age: .hours(-2))
-      let expected = isOfThePast ? 0 : 2
-      let looking = try await shop.queue(isOfThePast: isOfThePast)
+      let expected = isPastAudit ? 0 : 2
+      let looking = try await shop.queue(isPastAudit: isPastAudit)
       #expect(try await looking.unknownCount() == expected)
       #expect(try await looking.enqueue() == expected)
       #expect(try await looking.dueCount() == expected)
@@ -113,7 +113,7 @@ import Testing
 
   /// While something else becomes of the order, too: only another payload, and a refusal, are news. Silence is not.
   @Test(arguments: [true, false])
-  func whatAppleAcceptedIsRememberedUntilThePayloadIsAnother(isSilent: Bool) async throws {
+  func acceptanceIsKeptUntilThePayloadChanges(isSilent: Bool) async throws {
     try await RecheckRehearsal.run { shop in
       let states = [
         "gone": ("account_gone", nil, nil), "contradicted": ("contradiction", "Production", nil),
@@ -235,7 +235,7 @@ import Testing
     // An ID that is no text is no ID.
     #expect(taken.withLock { $0.sorted() } == ["name", "sound"])
     let described = try await source.describe(["bytes", "order", "sound"])
-    #expect(described.mapValues(\.namedTransactionId) == ["bytes": nil, "sound": "1"])
+    #expect(described.mapValues(\.statedTransactionId) == ["bytes": nil, "sound": "1"])
     let payloads = try await source.payloads(described.mapValues(\.fingerprint))
     #expect(payloads == ["bytes": "", "sound": "payload"])
     var selection = Selection()
@@ -296,7 +296,7 @@ import Testing
       let payloads = try await source.payloads(described.mapValues(\.fingerprint))
       #expect(payloads == ["twin": "payload of twin", "TWIN": "payload of TWIN"])
       #expect(described.mapValues(\.orderId) == ["twin": "twin", "TWIN": "TWIN"])
-      #expect(described.mapValues(\.namedTransactionId) == ["twin": "1", "TWIN": "2"])
+      #expect(described.mapValues(\.statedTransactionId) == ["twin": "1", "TWIN": "2"])
       let present = try await source.present(["TWIN"])
       #expect(present == ["TWIN"])
       let ordersWithReceipts = try await source.ordersWithReceipts(["TWIN"])

@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func nobodyWaitsForWhatNoOrderNamesAnyMore() async throws {
+  @Test func lookupsEndWhenNoOrderStatesTheID() async throws {
     try await RecheckRehearsal.run { shop in
       for (order, id) in [("emptied", "1"), ("moved", "2"), ("renamed", "3"), ("steady", "4"), ("other", "1")] {
         try await shop.order(order, transaction: id)
@@ -173,7 +173,7 @@ import Testing
   }
 
   /// What `status` calls due.
-  @Test func whatIsJudgedByItselfOrNotDueAnyMoreIsNoQuestion() async throws {
+  @Test func offlineAndExpiredChecksAreNoQuestions() async throws {
     try await RecheckRehearsal.run { shop in
       for id in ["1", "2", "3"] { try await shop.order("order \(id)", transaction: id) }
       try await shop.queue().enqueue()
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test func whatTheSweepHasLatelyToldIsNotAskedAgain() async throws {
+  @Test func recentNotificationsReplaceLookups() async throws {
     try await RecheckRehearsal.run { shop in
       for id in ["1", "2", "3", "4"] { try await shop.order("order \(id)", transaction: id) }
       let facts: [TransactionFact] = [

@@ -63,12 +63,12 @@ struct RecheckRehearsal {
 
   /// A queue of a worker of its own.
   func queue(
-    asOf: Instant = asOf, isOfThePast: Bool = false, selection: Selection = Selection(),
+    asOf: Instant = asOf, isPastAudit: Bool = false, selection: Selection = Selection(),
     logger: Logger? = nil
   ) async throws -> CheckQueue {
     let connect = connect
     return try await CheckQueue.open(
-      settings: settings, asOf: asOf, isOfThePast: isOfThePast, selection: selection, logger: logger, connect: connect,
+      settings: settings, asOf: asOf, isPastAudit: isPastAudit, selection: selection, logger: logger, connect: connect,
       connectSales: connect)
   }
 
@@ -169,10 +169,10 @@ struct ScriptedChannel: AppleChannel {
     return answer
   }
 
-  func isHeldUp(on side: AppleHost) -> Bool {
+  func isRateLimited(on side: AppleHost) -> Bool {
     switch side {
-    case .production: turns.isHeldUp
-    case .sandbox: sandboxTurns.isHeldUp
+    case .production: turns.isRateLimited
+    case .sandbox: sandboxTurns.isRateLimited
     }
   }
 

@@ -61,7 +61,7 @@ import Testing
   }
 
   /// One id that is right beside others that are not is anybody's: whoever knows it can write it into a receipt.
-  @Test(arguments: [ChannelAnswer(.unknown), .silent]) func whatNobodySignedBringsAllOfItOrNothing(
+  @Test(arguments: [ChannelAnswer(.unknown), .silent]) func unsignedReceiptsContainAllConfirmedIDsOrNone(
     other: ChannelAnswer
   ) async throws {
     try await RecheckRehearsal.run { shop in
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// Though Apple has told of the transaction before, as of another order or in the customer's history.
-  @Test func whatNobodySignedBringsWhatAppleHasToldOfBefore() async throws {
+  @Test func unsignedReceiptsContainIDsThatAppleConfirmedEarlier() async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func silenceNeverErasesWhatWasAnswered() async throws {
+  @Test func aFailedRecheckKeepsTheStoredOutcome() async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: "9", age: .days(2))
       #expect(try await shop.recheck([ScriptedChannel(.init([:]))]).outcomes == [.notFound: 1])
@@ -155,7 +155,7 @@ import Testing
   }
 
   /// The farewell is for answers that are on their way: behind a bucket that Apple has shut there are none.
-  @Test func whoHasSentNothingIsNotWaitedFor() async throws {
+  @Test func rateLimitedQuestionsAreNotAwaitedAtTheDeadline() async throws {
     try await RecheckRehearsal.run { shop in
       for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
       let bucket = RateGate(rate: nil)
@@ -196,7 +196,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func whatReceiptsSayByThemselvesIsStoredThoughNobodyIsAsked(isOffline: Bool) async throws {
+  func signedFactsAreStoredWithoutRequests(isOffline: Bool) async throws {
     try await RecheckRehearsal.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
@@ -358,7 +358,7 @@ import Testing
   }
 
   @Test(arguments: [("com.example.stranger", false), ("com.example.game", true)])
-  func whatIsAnotherAppsSaysNothingOfOurSecret(app: String, isOurs: Bool) async throws {
+  func receiptsOfOtherAppsDoNotAccuseOurSecret(app: String, isOurs: Bool) async throws {
     try await RecheckRehearsal.run { shop in
       for number in 1...3 { try await shop.receipt("r\(number)", for: "nobody's") }
       let script = ScriptedChannel.Script(["1": [ChannelAnswer(.fault(.sharedSecretRefused))]])

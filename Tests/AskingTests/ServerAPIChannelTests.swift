@@ -80,7 +80,7 @@ import Testing
     ),
     (
       "the named one before all, whatever its age",
-      receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])) { $0.namedTransactionId = "2" }, ["2", "1"]
+      receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])) { $0.statedTransactionId = "2" }, ["2", "1"]
     ),
     (
       "no more than a hundred", receipt(.app, genuine((1...130).map { fact("\($0)", daysAgo: Int64($0 % 110)) })),
@@ -177,7 +177,7 @@ import Testing
 
   private static func stored(_ check: JudgedCheck) -> JudgedCheck {
     var check = check
-    check.due.broughtCount = 1
+    check.due.containedCount = 1
     check.due.context.row.signedTransactionId = check.genuine?.signedTransactionId
     return check
   }
@@ -228,23 +228,23 @@ import Testing
   }
 
   /// Apple tells of all subscriptions of a customer, but the proof of one brings no other, and names none.
-  @Test func whatIsToldBesidesIsBroughtByNoProof() {
+  @Test func furtherFactsAreNotContainedInTheProof() {
     var answer = Self.found("1")
     answer.told = [Self.fact("9", channel: .serverApi)]
     let result = ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy)
     #expect(result.outcome == .verified && result.told.map(\.transactionId) == ["9"])
-    #expect(result.broughtIds == ["1"] && result.broughtCount == 1)
+    #expect(result.containedIds == ["1"] && result.containedCount == 1)
     #expect(result.facts.allSatisfy { $0.transactionId == "1" })
     // What was learnt before the rest was refused is kept.
     answer.meaning = .fault(.requestRefused(code: 4_000_000))
     #expect(ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy).told.count == 1)
   }
 
-  @Test func whatWasToldBeforeIsAsOldAsItIs() {
+  @Test func reusedStatementsKeepTheirDate() {
     var told = ChannelAnswer(.genuine(environment: .production, bundleId: nil, facts: []))
-    told.toldAt = Self.asOf - .days(2)
+    told.statedAt = Self.asOf - .days(2)
     let result = ServerAPIChannel.result(of: Self.device, answers: [Self.found("1"), told], policy: Self.policy)
     #expect(result.outcome == .verified && result.answeredAt == Self.asOf - .days(2))
-    #expect(result.broughtCount == 2)
+    #expect(result.containedCount == 2)
   }
 }

@@ -24,14 +24,14 @@ import Testing
   private static let transport = HTTPTransport()
 
   private func check(
-    _ judgement: OfflineJudgement, attempts: Int = 0, broughtCount: Int = 0, before: String = "whole payload",
+    _ judgement: OfflineJudgement, attempts: Int = 0, containedCount: Int = 0, before: String = "whole payload",
     now: String = "whole payload"
   ) -> JudgedCheck {
     var due = DueCheck(
       subject: CheckSubject(kind: .receipt, id: "r1"), matter: .receipt(payload: "payload"), orderId: "o1",
       receivedAt: Self.asOf)
     due.attempts = attempts
-    (due.broughtCount, due.context.row.fingerprint, due.context.fingerprint) = (broughtCount, before, now)
+    (due.containedCount, due.context.row.fingerprint, due.context.fingerprint) = (containedCount, before, now)
     return JudgedCheck(due, kind: .app, judgement: judgement)
   }
 
@@ -63,9 +63,9 @@ import Testing
 
   /// What Apple has accepted before it contradicts itself about; another payload, or one that is forged by its signature,
   /// it never accepted.
-  @Test func whatWasAcceptedBeforeIsNoForgery() throws {
+  @Test func acceptedPayloadsAreNotRejectedAsForged() throws {
     let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: []))
-    for (judgement, broughtCount, now, wanted) in [
+    for (judgement, containedCount, now, wanted) in [
       (OfflineJudgement.noRoots(nil), 1, "whole payload", "review contradiction"),
       (claim, 2, "whole payload", "review contradiction"),
       (.noRoots(nil), 0, "whole payload", "rejected signature_invalid"),
@@ -74,7 +74,7 @@ import Testing
       (.noRoots(nil), 1, "otherwise another", "rejected signature_invalid"),
       (.refused(.signatureInvalid), 1, "whole payload", "rejected signature_invalid"),
     ] {
-      let check = check(judgement, broughtCount: broughtCount, now: now)
+      let check = check(judgement, containedCount: containedCount, now: now)
       let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
       #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
     }
@@ -96,14 +96,14 @@ import Testing
     #expect(
       try result(Self.genuine, ChannelAnswer(.fault(.sharedSecretRefused))) == "unanswered apple_error with its facts")
     #expect(try result(.noRoots(nil), ChannelAnswer(.fault(.sharedSecretRefused))) == "review apple_error")
-    let accepted = check(.noRoots(nil), broughtCount: 1)
+    let accepted = check(.noRoots(nil), containedCount: 1)
     #expect(
       try channel().result(of: accepted, answers: [ChannelAnswer(.fault(.sharedSecretRefused))]).outcome == .unanswered)
   }
 
   /// Earlier programs did not store of what payload an answer was.
-  @Test func whatIsNotKnownToBeAnotherPayloadIsTheSame() throws {
-    let check = check(.noRoots(nil), broughtCount: 1, before: "whole", now: "otherwise payload")
+  @Test func payloadsAreEqualUnlessTheirFingerprintsDiffer() throws {
+    let check = check(.noRoots(nil), containedCount: 1, before: "whole", now: "otherwise payload")
     #expect(try channel().result(of: check, answers: [ChannelAnswer(.forged)]).reason == .contradiction)
     for (before, now, isSame) in [
       ("whole", "whole payload", true), ("whole payload", "whole payload", true), ("whole", "otherwise payload", false),
@@ -114,7 +114,7 @@ import Testing
   }
 
   /// Our secret is not another developer's, and Xcode's signatures are none of Apple's.
-  @Test func nobodyIsAskedAboutWhatTheReceiptItselfSettles() throws {
+  @Test func receiptsOfOtherAppsAndXcodeAreNotSentToApple() throws {
     let stranger = GenuineProof(environment: .production, bundleId: "com.example.stranger", facts: [Self.fact])
     #expect(try channel().questions(about: check(Self.genuine)).count == 1)
     for (judgement, wanted) in [
@@ -161,7 +161,7 @@ import Testing
       (.noRoots(nil), .sandbox, "com.example.game", "1", true, true),
       (.noRoots(nil), .production, "com.example.stranger", "1", true, true),
     ] {
-      var check = check(judgement, broughtCount: isAccepted ? 1 : 0)
+      var check = check(judgement, containedCount: isAccepted ? 1 : 0)
       if isAccepted {
         (check.due.context.row.environment, check.due.context.row.bundleId) = (.production, "com.example.game")
       }

@@ -45,7 +45,7 @@ import Testing
       let file = URL(fileURLWithPath: folder.path("pieces 4") + "/" + name)
       let whole = try Data(contentsOf: file)
       try Data().write(to: file)
-      let unfit = await #expect(throws: AuditPieces.Unfit.self) {
+      let unfit = await #expect(throws: AuditPieces.UnusablePieces.self) {
         try await PartsTests.report(settings, folder.path("never"), pieces: folder.path("pieces 4"))
       }
       #expect(unfit?.description.contains("\(name) in ") == true, "\(name)")
@@ -62,7 +62,7 @@ import Testing
 
   /// Deliveries arrive while a store without a spanning snapshot is read: no finding about their orders.
   /// `current_query` distinguishes the second reading from the first.
-  @Test func whatWouldBeCriticalIsReadAgainWhereNoSnapshotSpansTheStore() async throws {
+  @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
     let folder = try TemporaryFolder()
     let settings = try await Self.shop(CrowdedShop(seed: 1))
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
@@ -163,7 +163,7 @@ import Testing
   }
 
   private func spread(
-    _ settings: Settings, parts: Int, into folder: String, reach: SnapshotReach? = nil
+    _ settings: Settings, parts: Int, into folder: String, reach: SnapshotScope? = nil
   ) async throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     var planned = Audit(
@@ -321,7 +321,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNoFramesIsRefused() throws {
+  @Test func invalidFramesAreRejected() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("frames")
     let stream = try FrameStream(path: path, isWritten: true)

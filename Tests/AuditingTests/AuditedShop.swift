@@ -31,7 +31,7 @@ extension CrowdedShop {
 
   /// - Parameter reach: the assumed reach of a snapshot of the shop's store.
   static func outcome(
-    _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotReach? = nil, pieces: String? = nil
+    _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotScope? = nil, pieces: String? = nil
   ) async throws -> AuditOutcome {
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     var plan = AuditPlan(

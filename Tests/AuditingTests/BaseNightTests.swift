@@ -301,7 +301,7 @@ import Testing
     }
   }
 
-  @Test func whatIsMetAfterANightHasBegunIsNotedBehindIt() async throws {
+  @Test func eventsDuringANightAreDatedAfterIt() async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       for (hours, noted, later) in [(23, 24, 1), (24, 24, 0), (25, 25, 0)] as [(Int64, Int64, Int64)] {
         let found = try connection.execute(

@@ -46,7 +46,8 @@ import Testing
     rows.order("forges-names", by: "bob", hours: -1, brings: ["N1"], isUnproven: true)
     // A signature of Apple beats a stated ID with an unverified proof.
     rows.order("proves", by: "ann", brings: ["P1"], kind: "signed")
-    rows.order("forges-proves", by: "bob", names: "P1", hours: -1, brings: ["P1"], kind: "transaction", isUnproven: true)
+    rows.order(
+      "forges-proves", by: "bob", names: "P1", hours: -1, brings: ["P1"], kind: "transaction", isUnproven: true)
     rows.order("both", by: "ann", names: "B1", brings: ["B1"], kind: "signed")
     rows.order("forges-both", by: "bob", names: "B1", hours: -1, brings: ["B1"], isUnproven: true)
     rows.order("listed", by: "ann", brings: ["L1"])

@@ -64,7 +64,7 @@ extension CrowdedShop {
       try await PostgresSession.connect(url, applicationName: "night-audit tests")
     }
     let queue = try await CheckQueue.open(
-      settings: settings, asOf: Self.asOf, isOfThePast: false, selection: Selection(), connect: connect,
+      settings: settings, asOf: Self.asOf, isPastAudit: false, selection: Selection(), connect: connect,
       connectSales: connect)
     try await queue.enqueue()
     var results = shops.flatMap(\.results).filter { $0.outcome != .pending }
@@ -108,7 +108,7 @@ extension CrowdedShop {
       (result.environment, result.bundleId) = (state.environment, state.bundleId)
       result.signedTransactionId = state.signedTransactionId?.text
       result.facts = facts[receipt.receiptId] ?? []
-      result.broughtCount = result.facts.count
+      result.containedCount = result.facts.count
       return result
     }
   }

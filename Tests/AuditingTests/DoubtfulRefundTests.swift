@@ -47,7 +47,7 @@ import Testing
       """)
     await session.close()
     var plan = try PartsTests.plan(settings)
-    plan.isOfThePast = true
+    plan.isPastAudit = true
     let audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: PartsTests.quiet)
     _ = try await withBlockingThread { scope in
       try audit.report(scope, destination: .exact(folder.path("report")), saving: nil) { _, _ in }

@@ -40,7 +40,7 @@ import Testing
           Revocation(
             date: fact.signedDate, percentage: word == .part ? 40_000 : nil,
             type: word == .part ? "REFUND_PRORATED" : word == .whole ? "REFUND_FULL" : nil, reason: 1,
-            isOfSomeItems: word == .someItems))
+            coversSomeItemsOnly: word == .someItems))
       case .dated, .datedLater, .upgraded:
         fact.channel = .verifyReceipt
         fact.isUpgraded = word == .upgraded ? true : nil

@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test func whatStoodOnceIsToldWithTheSeverityThatItHad() async throws {
+  @Test func pastFindingsKeepTheirSeverityInExplain() async throws {
     let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
     let explain = Explain(settings: settings)
     let disposition = try await explain.order("order-17", asOf: CrowdedShop.asOf).disposition
@@ -157,7 +157,7 @@ import Testing
     #expect(before.reason == "App Review bought at that time." && before.history?.closedAt != nil)
   }
 
-  @Test func whatIsNotThereIsNamedWithItsNeighbours() async throws {
+  @Test func anUnknownOrderIsReportedWithSimilarIDs() async throws {
     let shop = CrowdedShop(seed: 9)
     let settings = try await shop.load(reports: "/nonexistent")
     let explain = Explain(settings: settings)

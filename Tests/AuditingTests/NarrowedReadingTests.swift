@@ -30,7 +30,7 @@ import Testing
     let outcome = try await withBlockingThread { scope in
       try complete.report(scope, destination: .exact(folder), saving: nil) { _, _ in }
     }
-    var report = Report(counted: outcome.totals.ofSales.map { "\($0.name): \($0.left)" }.joined(separator: "; "))
+    var report = Report(counted: outcome.totals.salesControls.map { "\($0.name): \($0.left)" }.joined(separator: "; "))
     for name in try FileManager.default.contentsOfDirectory(atPath: folder) where name != "SHA256SUMS" {
       var content = try CrowdedShop.bytes(folder, name)
       if name == "summary.json" {

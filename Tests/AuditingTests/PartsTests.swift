@@ -28,7 +28,7 @@ import Testing
   static func report(
     _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil,
     pieces: String? = nil,
-    reach: SnapshotReach? = nil
+    reach: SnapshotScope? = nil
   ) async throws -> [String: Data] {
     var plan = try plan(settings)
     (plan.readers, plan.parts) = (readers, pieces)

@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func whatAnswersLeftIsWhatFollowsFromThem() async throws {
+  @Test func rebuildAgreesWithRandomNights() async throws {
     let shop = CrowdedShop(seed: 3)
     let settings = try await shop.load(reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 5, nights: 3))
     let found = try await outcome(settings)

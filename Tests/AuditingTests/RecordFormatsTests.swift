@@ -36,8 +36,8 @@ import Testing
     contents.subscriptionStatusDate = Instant(seconds: 10)
     contents.renewalDate = Instant(seconds: 11)
     contents.revocation = Revocation(
-      date: Instant(seconds: 5), percentage: 70_000, type: "REFUND_PRORATED", reason: 1, isOfSomeItems: true)
-    contents.revocationToldDate = Instant(seconds: 12)
+      date: Instant(seconds: 5), percentage: 70_000, type: "REFUND_PRORATED", reason: 1, coversSomeItemsOnly: true)
+    contents.revocationStatedDate = Instant(seconds: 12)
     contents.revocationWithdrawnDate = Instant(microseconds: -6)
     contents.priceMilliunits = 9_990
     contents.currency = "KWD"
@@ -88,7 +88,7 @@ import Testing
   @Test func findings() throws {
     var finding = Finding(
       kind: .deliveredNotPaid, subject: .order("o1"), reason: "Goods are with user \(user: "u2"): \(2) units.")
-    (finding.severity, finding.action, finding.heldBy) = (.minor, .look, "u2")
+    (finding.severity, finding.action, finding.goodsHolder) = (.minor, .look, "u2")
     (finding.orderId, finding.userId, finding.deliveryId) = ("o1", "u1", "d1")
     finding.units = Units(ordered: 2, held: 5)
     let read = try back({ finding.write(to: &$0) }, { try Finding(from: &$0) })
@@ -116,7 +116,7 @@ import Testing
     #expect(group.lookup == nil)
   }
 
-  @Test func whatWaitsForItsOrder() throws {
+  @Test func recordsWaitingForTheirOrderSurviveEncoding() throws {
     var owning = OrderClaims()
     owning.owned = [Self.whole, Self.bare]
     owning.lost = [LostClaim(transaction: Self.bare, ownerOrderId: "o", ownerUserId: "u", isFinal: true)]
@@ -146,7 +146,7 @@ import Testing
     for group in [group, bad] {
       #expect(try back({ group.write(to: &$0) }, { try OrderGroup(from: &$0) }) == group)
       for mention in group.mentions {
-        let read = try back({ mention.write(to: &$0) }, { try Mention(mention.transactionId, from: &$0) })
+        let read = try back({ mention.write(to: &$0) }, { try TransactionReference(mention.transactionId, from: &$0) })
         #expect(fields(of: read) == fields(of: mention))
       }
     }
@@ -179,7 +179,7 @@ import Testing
       order.transactionId = isNamed ? "T" : nil
       order.appAccountToken = isNamed ? nil : "a token"
       order.verifiedAt = isNamed ? nil : Instant(seconds: 6)
-      (order.isChangedLater, order.refundBookedBy) = (isNamed, isNamed ? Instant(seconds: 7) : nil)
+      (order.isChangedAfterAsOf, order.refundBookedBy) = (isNamed, isNamed ? Instant(seconds: 7) : nil)
       var row = RecordBytes()
       var waiting = RecordBytes()
       OrderRow.valid(order).write(to: &row)
@@ -187,7 +187,7 @@ import Testing
       waiting.put("behind it")
       var rowReader = RecordReader(row.content)
       var proofReader = RecordReader(waiting.content)
-      let plain = try #require(try PlainOrder(&rowReader))
+      let plain = try #require(try BorrowedOrder(&rowReader))
       var again = RecordBytes()
       plain.write(to: &again)
       #expect(again.bytes == row.bytes)
@@ -201,11 +201,11 @@ import Testing
       #expect(hasBrought)
       #expect(try !read.hasBrought(plain.orderId, in: .production))
       var mentions: [[UInt8]] = []
-      try read.forEachBrought { environment, id in
+      try read.forEachContained { environment, id in
         var mention = RecordBytes()
         plain.writeSide(to: &mention)
         mention.put(id == plain.transactionId)
-        read.writeBringer(of: environment, to: &mention)
+        read.writeReferenceSource(of: environment, to: &mention)
         mentions.append(mention.bytes)
       }
       #expect(
@@ -247,7 +247,7 @@ import Testing
       var bytes = RecordBytes()
       OrderTransaction.transaction(record, isClaimable: true, newestProof: nil).write(to: &bytes)
       var reader = RecordReader(bytes.content)
-      let plain = try #require(try PlainPayment(told: &reader))
+      let plain = try #require(try BorrowedPayment(told: &reader))
       #expect(plain.environment == record.environment && plain.transactionId.id == record.transactionId)
       #expect(plain.originalTransactionId?.id == record.originalTransactionId)
       #expect(plain.bundleId?.text == record.bundleId)
@@ -255,18 +255,18 @@ import Testing
       #expect(plain.purchaseDate == record.purchaseDate && plain.originalPurchaseDate == record.originalPurchaseDate)
       #expect(plain.expiresDate == record.expiresDate && plain.isRevoked == (record.revocation != nil))
       #expect(plain.priceMilliunits == record.priceMilliunits && plain.currency?.text == record.currency)
-      #expect((plain.tellsToken ? .says(plain.appAccountToken?.text) : .silent) == record.appAccountToken)
+      #expect((plain.statesToken ? .says(plain.appAccountToken?.text) : .silent) == record.appAccountToken)
       #expect(plain.ownership == record.ownership && plain.isRenewal == record.isRenewal)
       #expect(plain.hasOffer == record.hasOffer && plain.isContradictory == record.isContradictory)
       #expect(plain.checkedAt == record.checkedAt)
       bytes.clear()
       OrderTransaction.transaction(record, isClaimable: false, newestProof: nil).write(to: &bytes)
       var other = RecordReader(bytes.content)
-      #expect(try PlainPayment(told: &other) == nil)
+      #expect(try BorrowedPayment(told: &other) == nil)
     }
   }
 
-  private func fields(of mention: Mention) -> [String] {
+  private func fields(of mention: TransactionReference) -> [String] {
     let order = mention.order.map { Mirror(reflecting: $0).children.map { "\($0)" } }
     return Mirror(reflecting: mention).children.filter { $0.label != "order" }.map { "\($0)" } + (order ?? ["none"])
   }

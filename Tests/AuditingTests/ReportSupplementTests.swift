@@ -14,14 +14,14 @@ struct ReportSupplementTests {
   private func supplement(
     _ findings: [Finding], isUndecided: @escaping @Sendable (Finding) -> Bool
   ) -> ReportSupplement {
-    let zero = Figure(scaled: 0, digits: 0)
+    let zero = ExactDecimal(scaled: 0, digits: 0)
     let facts = TieOutFacts(
       incompleteReasons: [], firstDay: "", lastDay: "", appleUnits: zero, ourUnits: zero, explained: [],
       unexplained: zero)
     return ReportSupplement(facts: facts, findings: findings, isUndecided: isUndecided) { _ in }
   }
 
-  @Test func whatCannotBeDecidedStandsAsItWasTold() {
+  @Test func findingsOutsideTheComparedWeekStayOpen() {
     let open = [
       finding("gems60", "2026-11-02", "12 units"), finding("gems60", "2026-11-09", "12 units"),
       finding("hero", "2026-11-09", "2 units"),

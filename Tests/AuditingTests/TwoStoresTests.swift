@@ -48,7 +48,7 @@ import Testing
   }
 
   /// The columns' collation ignores case.
-  @Test func whatChangedIsReadWhereTheShopIsAndComparedByBytes() async throws {
+  @Test func changedOrdersAreComparedByBytesAcrossStores() async throws {
     let (ownURL, shopURL) = (
       try await PrivatePostgres.shared().createDatabase(), try await PrivatePostgres.shared().createDatabase()
     )
@@ -123,7 +123,7 @@ import Testing
 
   /// An order changes while a store without a spanning snapshot is read: old deliveries, new total. No critical
   /// finding.
-  @Test func whatWouldBeCriticalIsReadAgainWhereNoSnapshotSpansTheStore() async throws {
+  @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("torn-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -164,9 +164,9 @@ import Testing
   /// Each connection reads foreign tables in its own snapshot, so one reader reads all of them.
   @Test func aSnapshotReachesAsFarAsWhatTheRelationsAreMadeOf() async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
-    func reach() async throws -> SnapshotReach {
+    func reach() async throws -> SnapshotScope {
       let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
-      let reach = try await session.withConnection { try SnapshotReach(of: "sales", on: $0) }
+      let reach = try await session.withConnection { try SnapshotScope(of: "sales", on: $0) }
       await session.close()
       return reach
     }

@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: ["spaceForPlus", "otherAlphabet", "lostPadding", "lines", "quotes", "json", "bytea", "percent"])
-  func whatTransportDidChangesNothing(damage: String) async throws {
+  func transportDamageIsUndone(damage: String) async throws {
     let shop = try await SignedShop(
       transactions: [SignedShop.gems("201"), SignedShop.gems("202"), SignedShop.gems("203")], signsReceipts: true)
     for (form, id) in [("app", "201"), ("transaction", "202"), ("signed", "203")] {

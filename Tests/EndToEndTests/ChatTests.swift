@@ -94,7 +94,7 @@ import Testing
     #expect((others.last?["summary"] as? [String: Any])?["complete"] as? Bool == true)
   }
 
-  @Test func whatGoesWrongIsOneLineWithoutTheAddress() async throws {
+  @Test func chatErrorsAreOneLineWithoutTheURL() async throws {
     let directory = try TemporaryDirectory()
     let hook = try await Receiver(Self.hook, python: "/usr/bin/python3")
     let summary = """

@@ -19,7 +19,7 @@ import Testing
     return shop
   }
 
-  @Test func whatSettledMeanwhileAlarmsNobody() async throws {
+  @Test func aRefundBeforeTheRecheckPreventsACriticalFinding() async throws {
     let shop = try await shop()
     try await shop.refund("201", at: "2026-11-20T20:00:00Z")
     // A narrowed night does not sweep, and is therefore incomplete.
@@ -42,7 +42,7 @@ import Testing
     #expect(try shop.timesAsked().isEmpty)
   }
 
-  @Test func whatStandsIsAskedOnceANightAndReportedAllTheSame() async throws {
+  @Test func criticalFindingsAreRecheckedOncePerNight() async throws {
     let shop = try await shop()
     let night = try await shop.night(asOf: Self.second)
     #expect(night.result.status == 0, "\(night.result.errors)")
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(arguments: [["--max-duration", "2s"], ["--offline"]])
-  func silenceHidesNothingAndTheNightIsIncomplete(_ arguments: [String]) async throws {
+  func anOutageKeepsFindingsAndMakesTheNightIncomplete(_ arguments: [String]) async throws {
     let shop = try await shop()
     try await shop.control("faults", #"{"outage":true}"#)
     let out = shop.directory.file("out")

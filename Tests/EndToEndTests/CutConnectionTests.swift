@@ -40,7 +40,8 @@ import Testing
   @Test func oneConnectionIsCutAtEachPhaseOfTheProtocol() async throws {
     let repeated = try await RepeatedNight()
     let calm = try await repeated.begin()
-    let passage = try await Passage(to: calm.conninfo, cut: Passage.Message(kind: "none", number: 0, isHalf: false))
+    let passage = try await DatabaseProxy(
+      to: calm.conninfo, cut: DatabaseProxy.Message(kind: "none", number: 0, isHalf: false))
     #expect(await (try calm.start(through: passage)).finish().status == 3)
     let kinds = try await passage.messages().filter { $0.key.first == ">" || $0.key.first == "<" }
     // Startup, both query protocols, rows, both directions of COPY, and termination.
@@ -51,7 +52,7 @@ import Testing
     }
     let all = kinds.keys.sorted().flatMap { kind in
       Set([1, (kinds[kind, default: 1] + 1) / 2, kinds[kind, default: 1]]).sorted().flatMap { number in
-        [false, true].map { Passage.Message(kind: kind, number: number, isHalf: $0) }
+        [false, true].map { DatabaseProxy.Message(kind: kind, number: number, isHalf: $0) }
       }
     }
     var generator = SeededGenerator(seed: Self.seed)
@@ -61,7 +62,7 @@ import Testing
     var statuses: [Int32: Int] = [:]
     for message in drawn {
       let night = try await repeated.begin()
-      let passage = try await Passage(to: night.conninfo, cut: message)
+      let passage = try await DatabaseProxy(to: night.conninfo, cut: message)
       let cut = await (try night.start(through: passage)).finish()
       let what: Comment = "TEST_SEED=\(Self.seed), \(message): \(cut)"
       if message.number == 1 { #expect(try await passage.messages()["cut"] == 1, what) }

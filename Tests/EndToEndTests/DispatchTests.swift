@@ -246,7 +246,7 @@ import TestSupport
       })
   }
 
-  @Test func whatCouldNotBeSentIsSentTheNextNight() async throws {
+  @Test func failedDeliveriesAreSentTheNextNight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let gate = shop.directory.file("open")
     let log = shop.directory.file("sent")
@@ -288,7 +288,7 @@ import TestSupport
   }
 
   /// A report that one target always rejects must not block others.
-  @Test func whatAPlaceNeverTakesHoldsUpNoOther() async throws {
+  @Test func aRejectedReportDoesNotBlockOtherDeliveries() async throws {
     let shop = try await Rehearsal.sampleShop()
     let (gate, script) = (shop.directory.file("open"), shop.directory.file("send"))
     try write(
@@ -308,7 +308,7 @@ import TestSupport
         """)
   }
 
-  @Test func whatWasEditedIsNotSentBeforeItIsMadeAgain() async throws {
+  @Test func editedReportsAreSentOnlyAfterANewRun() async throws {
     let shop = try await Rehearsal.sampleShop()
     let gate = shop.directory.file("open")
     let log = shop.directory.file("sent")

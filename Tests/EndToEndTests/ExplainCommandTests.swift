@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct ExplainCommandTests {
-  @Test func itSaysOfEveryKindOfOrderWhatTheReportSays() async throws {
+  @Test func explainAgreesWithTheReportForEachDisposition() async throws {
     let shop = try await Rehearsal.sampleShop()
     let out = shop.directory.file("out")
     let night = try await shop.nightAudit(
@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func itTellsPeopleTheWholeStory() async throws {
+  @Test func explainShowsDispositionPaymentAndOwner() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201")])
     try await shop.order("first", transaction: "201")
     try await shop.order("second", transaction: "201", created: "2026-11-18T14:00:00Z")
@@ -53,7 +53,7 @@ import Testing
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
   }
 
-  @Test func whatWasBoughtTwiceForGoodStandsOnItsOrder() async throws {
+  @Test func repeatedNonConsumablesAreReportedOnTheOrder() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
     try await shop.order("a", transaction: "202", created: "2026-11-18T14:00:00Z")
     try await shop.order("b", transaction: "201")
@@ -116,7 +116,7 @@ import Testing
     #expect(offline.status == 3 && offline.errors.contains("has not answered"), "\(offline)")
   }
 
-  @Test func whatIsNotThereIs1() async throws {
+  @Test func anUnknownOrderExitsWith1() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201")])
     try await shop.order("ORD-4711", transaction: "201")
     for (asked, hint) in [

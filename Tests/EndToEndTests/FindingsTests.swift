@@ -29,7 +29,7 @@ import Testing
     rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data()).first { $0["finding_id"] == id }
   }
 
-  @Test func whatPeopleDecideSurvivesTheNights() async throws {
+  @Test func decisionsPersistOverNights() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
     // Consumables without refunds in these nights.

@@ -51,7 +51,7 @@ import Testing
     (document["refusals"] as? [[String: Any]] ?? []).compactMap { $0["reason"] as? String }
   }
 
-  @Test func whatFinanceFilledInComesBack() async throws {
+  @Test func decisionsInTheWorkbookAreImported() async throws {
     let shop = try await Rehearsal.sampleShop()
     let night = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     #expect([0, 3].contains(night.status), "\(night.errors)")
@@ -104,7 +104,7 @@ import Testing
     #expect((again["changes"] as? [Any])?.isEmpty == true)
   }
 
-  @Test func whatWasChangedElsewhereSinceIsNotUndone() async throws {
+  @Test func anImportKeepsLaterChanges() async throws {
     let shop = try await Rehearsal.sampleShop()
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
@@ -162,7 +162,7 @@ import Testing
     await first.close()
   }
 
-  @Test func whatIsSignedOnTheFirstSheetIsAnEventOfTheRun() async throws {
+  @Test func signOffsOfTheWorkbookBecomeRunEvents() async throws {
     let shop = try await Rehearsal.sampleShop()
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf, "--user", "nobody")
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)

@@ -25,7 +25,7 @@ import Testing
       })
   }
 
-  private static let endings: [(Passage.Ending, Int32)] = [
+  private static let endings: [(DatabaseProxy.Ending, Int32)] = [
     (.kill, SIGKILL), (.kill, SIGKILL), (.terminate, SIGTERM), (.hangUp, SIGTERM), (.hangUp, SIGTERM),
     (.terminate, SIGTERM), (.kill, SIGKILL), (.kill, SIGKILL),
   ]
@@ -56,7 +56,7 @@ import Testing
       let instant = Int(state >> 33) % repeated.sent + 1
       let attempt = try await repeated.begin()
       let (ending, signal) = Self.endings[number % Self.endings.count]
-      let passage = try await Passage(to: attempt.conninfo, ending, at: instant)
+      let passage = try await DatabaseProxy(to: attempt.conninfo, ending, at: instant)
       let first = await (try attempt.start(through: passage)).finish()
       let what: Comment = "\(ending) at instant \(instant): \(first)"
       // A signal during the last steps lets them finish.
@@ -84,12 +84,12 @@ import Testing
 
   /// Five seconds are normal; a minute allows for a loaded machine, and a hang would take minutes.
   @Test(arguments: [0.02, 0.3, 0.6, 0.97])
-  func whateverARunWaitsForItEndsWhenItIsTold(_ share: Double) async throws {
+  func aSignalEndsEveryWaitOfARun(_ share: Double) async throws {
     let repeated = try await RepeatedNight()
     var instant = max(1, Int(Double(repeated.sent) * share))
     while true {
       let attempt = try await repeated.begin()
-      let stalled = try await Passage(to: attempt.conninfo, .stall, at: instant)
+      let stalled = try await DatabaseProxy(to: attempt.conninfo, .stall, at: instant)
       let running = try attempt.start(through: stalled)
       while stalled.count < instant, running.process.isRunning { await Task.yield() }
       let told = ContinuousClock.now

@@ -8,10 +8,10 @@ import Testing
 
 @Suite(.serialized) struct KnownTruthNightTests {
   @Test func everyScenarioComesToWhatIsKnownOfIt() async throws {
-    let told = ToldShop(KnownShop(telling: Self.scenarios, seed: 1))
+    let told = SimulatedKnownShop(KnownShop(telling: Self.scenarios, seed: 1))
     let shop = try await Self.shop(told)
     try await shop.execute(told.statements(of: told.known.world, payloads: Self.payloads(told, shop)))
-    try check(try await shop.night(asOf: Self.text(Scene.asOf), since: "2026-01-01"), told)
+    try check(try await shop.night(asOf: Self.text(ShopFixture.asOf), since: "2026-01-01"), told)
   }
 
   /// Random sequences of nights, with late rows, outages, decisions of people, killed and repeated runs. No night
@@ -20,13 +20,13 @@ import Testing
   /// `TEST_EFFORT` multiplies the number; `TEST_SEED` selects others; `TEST_SHOP` repeats the seed that a failure
   /// names.
   @Test(arguments: Effort.blocks.prefix(Effort.factor))
-  func whateverNightsBringTheLastOneSaysTheTruth(seed: UInt64) async throws {
+  func theLastOfRandomNightsFindsTheTruth(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let simulated = SimulatedShop(seed: seed, telling: Self.scenarios, stories: 8...20)
-    let told = ToldShop(simulated.known)
+    let told = SimulatedKnownShop(simulated.known)
     let shop = try await Self.shop(told)
     let payloads = try await Self.payloads(told, shop)
-    var cares: [String: Care] = [:]
+    var cares: [String: FindingDecisionFields] = [:]
     var last: SignedShop.Night?
     for night in simulated.nights {
       let comment = Comment(rawValue: "seed \(seed), night of \(Self.text(night))")
@@ -40,7 +40,7 @@ import Testing
       try await shop.execute(told.statements(of: simulated.tables(at: night), payloads: payloads))
       let arguments = ["--max-duration", isLast ? "10m" : "2s"]
       if random.oneIn(3) {
-        let passage = try await Passage(to: shop.conninfo, at: random.number(1...400))
+        let passage = try await DatabaseProxy(to: shop.conninfo, at: random.number(1...400))
         let killed = await (try shop.startNight(Self.text(night), arguments, through: passage.conninfo)).finish()
         #expect([128 + SIGKILL, 0, 3].contains(killed.status), "\(killed.errors) \(comment)")
       }
@@ -62,10 +62,10 @@ import Testing
       }
       let rows = Dictionary(uniqueKeysWithValues: said.findings.map { ($0["finding_id"] ?? "", $0) })
       cares = cares.filter { rows[$0.key] != nil }
-      for (id, care) in cares { #expect(Care(rows[id] ?? [:]) == care, "\(id) \(comment)") }
+      for (id, care) in cares { #expect(FindingDecisionFields(rows[id] ?? [:]) == care, "\(id) \(comment)") }
       for _ in 0..<random.number(0...3) {
         guard let (id, row) = rows.sorted(by: { $0.key < $1.key }).randomElement(using: &random) else { break }
-        var care = cares[id] ?? Care(row)
+        var care = cares[id] ?? FindingDecisionFields(row)
         let result = try await shop.nightAudit(["findings"] + care.change(of: id, &random))
         #expect(result.status == 0, "\(result.errors) \(comment)")
         cares[id] = care
@@ -90,7 +90,7 @@ import Testing
     print("KnownTruthNightTests: \(simulated.nights.count) nights, seed \(seed)")
   }
 
-  private struct Care: Equatable {
+  private struct FindingDecisionFields: Equatable {
     var status, owner, due, remark: String
 
     init(_ row: [String: String]) {
@@ -129,7 +129,7 @@ import Testing
   /// Older than the lookback; forged receipts are made of it.
   private static var another: [String: Any] { SignedShop.gems("1", purchased: "2026-01-01T12:00:00Z") }
 
-  static func shop(_ told: ToldShop) async throws -> SignedShop {
+  static func shop(_ told: SimulatedKnownShop) async throws -> SignedShop {
     let users = told.known.world.rules.testUsers.sorted().map { "\"\($0)\"" }.joined(separator: ", ")
     let shop = try await SignedShop(
       transactions: told.transactions + [another], signsReceipts: true, audit: "testUsers: [\(users)]")
@@ -137,11 +137,11 @@ import Testing
     return shop
   }
 
-  static func payloads(_ told: ToldShop, _ shop: SignedShop) async throws -> [Identifier: String] {
+  static func payloads(_ told: SimulatedKnownShop, _ shop: SignedShop) async throws -> [Identifier: String] {
     try await told.payloads(from: shop, anotherPurchase: "1")
   }
 
-  private func check(_ night: SignedShop.Night, _ told: ToldShop, _ comment: Comment = "") throws {
+  private func check(_ night: SignedShop.Night, _ told: SimulatedKnownShop, _ comment: Comment = "") throws {
     #expect(night.result.status == 0, "\(night.result.errors) \(comment)")
     let said = try Self.findings(night, told)
     for missed in told.known.findings.subtracting(said) {
@@ -156,11 +156,13 @@ import Testing
     }
   }
 
-  private static func findings(_ night: SignedShop.Night, _ told: ToldShop) throws -> Set<Story.Expected> {
+  private static func findings(_ night: SignedShop.Night, _ told: SimulatedKnownShop) throws -> Set<
+    ScenarioFixture.Expected
+  > {
     Set(
       try night.findings.map { row in
         let kind = try #require(FindingKind(rawValue: row["kind"] ?? ""))
-        return Story.Expected(kind: kind, subject: told.storyId(try #require(Self.subject(of: row))))
+        return ScenarioFixture.Expected(kind: kind, subject: told.storyId(try #require(Self.subject(of: row))))
       })
   }
 

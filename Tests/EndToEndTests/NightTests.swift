@@ -187,7 +187,7 @@ import Testing
     #expect(open == "\(listed.count)")
   }
 
-  @Test func whatPeopleDecideWhileANightIsWrittenIsToldByTheNext() async throws {
+  @Test func decisionsMadeDuringANightAppearInTheNextNight() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let id = try await shop.value("SELECT min(finding_id) FROM night_audit.findings WHERE kind = 'duplicate_claim'")

@@ -35,7 +35,7 @@ import Testing
     }
     let first = await (try night(0, reading: database)).finish()
     #expect(first.status == 3, "\(first)")
-    let calm = try await Passage(to: database)
+    let calm = try await DatabaseProxy(to: database)
     #expect(await (try night(1, reading: calm.conninfo)).finish().status == 3)
     let (total, wanted) = (try await calm.total(), try report(1))
     #expect(total > 10)
@@ -45,7 +45,7 @@ import Testing
       let standby = try await primary.startStandby()
       try await standby.catchUp(with: primary)
       let instant = max(1, total * (2 * number + 1) / (2 * min(Self.effort, 8)))
-      let passage = try await Passage(to: standby.conninfo(database: name), .hold, at: instant)
+      let passage = try await DatabaseProxy(to: standby.conninfo(database: name), .hold, at: instant)
       let running = try night(number + 2, reading: passage.conninfo)
       while passage.count < instant, running.process.isRunning { await Task.yield() }
       let session = try await PostgresSession.connect(

@@ -62,7 +62,7 @@ import Testing
   }
 
   /// Restores posted like purchases: StoreKit 1 gives them new IDs, or the date of the restore.
-  @Test func whatWasRestoredIsNoSale() async throws {
+  @Test func restoresAreNoSales() async throws {
     func bought(_ id: String, original: String? = nil, first: String) -> [String: Any] {
       var transaction = SignedShop.gems(id, purchased: Self.sold)
       transaction["type"] = "Non-Consumable"

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct RebuildCommandTests {
-  @Test func whatANightLeftFollowsFromWhatItWasTold() async throws {
+  @Test func rebuildAgreesAfterANight() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
     let fine = try await shop.nightAudit("rebuild")
@@ -35,7 +35,7 @@ import Testing
     #expect(try await shop.value(dueness) == before)
   }
 
-  @Test func theSameHoldsWhereTransactionsAreAskedAboutById() async throws {
+  @Test func rebuildAgreesAfterLookups() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
     try await shop.order("first", transaction: "201")
     try await shop.order("second", transaction: "202")

@@ -125,7 +125,7 @@ import Testing
   }
 
   /// A cursor counts as read up to the instant that a run recorded, and no later one, whether or not it has passed.
-  @Test func whatSteersTheNextNightIsComparedAndMended() async throws {
+  @Test func rebuildComparesAndRepairsCursors() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     try await shop.execute(
@@ -168,7 +168,7 @@ import Testing
     #expect(again.status == 0, "\(again)")
   }
 
-  @Test func whoRunsNightsMayRunInitWhereNothingIsToBeDone() async throws {
+  @Test func initSucceedsWithoutRightsIfTheSchemaIsCurrent() async throws {
     let shop = try await Rehearsal.sampleShop()
     let done = try await shop.nightAudit("init")
     #expect(done.status == 0 && done.output == "The schema night_audit is up to date.\n", "\(done)")

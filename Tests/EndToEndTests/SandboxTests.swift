@@ -3,7 +3,7 @@ import Testing
 
 /// Purchases without money: sandbox and App Review.
 @Suite struct SandboxTests {
-  @Test func whoBoughtInTheSandboxIsInTheDatabaseAndAppReviewAlarmsNobody() async throws {
+  @Test func sandboxBuyersAreStoredAndAppReviewIsNoFinding() async throws {
     let shop = try await SignedShop(transactions: [
       SignedShop.gems("301", environment: "Sandbox"), SignedShop.gems("302", environment: "Sandbox"),
       SignedShop.gems("303", environment: "Sandbox"), SignedShop.gems("201"),

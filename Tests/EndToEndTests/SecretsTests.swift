@@ -174,7 +174,7 @@ import Testing
   /// No signal writes a core file, whatever the limits or the system's core handler. No other program may attach.
   @Test func noCoreFileIsWritten() async throws {
     let shop = try await SignedShop(transactions: [])
-    let passage = try await Passage(to: shop.conninfo, .stall, at: 1)
+    let passage = try await DatabaseProxy(to: shop.conninfo, .stall, at: 1)
     let night = try Program(path: "/bin/sh").start(
       [
         "-c", "ulimit -c unlimited; exec \"$0\" \"$@\"", Program.nightAudit.executable.path, "run", "--as-of",
@@ -199,7 +199,7 @@ import Testing
   }
 
   /// Processes that are not dumpable belong to root (proc(5)).
-  @Test(.enabled { try await SecretsTests.runsForOthers }) func nobodyLooksIntoARun() async throws {
+  @Test(.enabled { try await SecretsTests.runsForOthers }) func otherUsersCannotReadTheProcessOfARun() async throws {
     let directory = try TemporaryDirectory()
     let script = """
       import os, socket, sys

@@ -166,7 +166,7 @@ import Testing
     let attempt = try await repeated.begin()
     let database = try #require(attempt.conninfo.split(separator: "=").last.map(String.init))
     try await volume?.take(database)
-    let passage = try await Passage(to: attempt.conninfo, .hold, at: instant)
+    let passage = try await DatabaseProxy(to: attempt.conninfo, .hold, at: instant)
     let running = try attempt.start(through: passage)
     while passage.count < instant, running.process.isRunning { await Task.yield() }
     if !trouble.findsItStanding { try passage.goOn() }
@@ -190,7 +190,7 @@ import Testing
     return (first.status, first.status != 3 || isMet || wasMet)
   }
 
-  @Test func whateverTheServerDoesOneMoreRunMakesTheNight() async throws {
+  @Test func oneMoreRunCompletesANightAfterServerFaults() async throws {
     let repeated = try await RepeatedNight(in: PrivatePostgres.start())
     let tried = Self.effort * Trouble.ofServers.count
     print("ServerTroubleTests: \(tried) of \(repeated.sent) instants, TEST_SEED=\(Self.seed)")

@@ -84,7 +84,7 @@ import Testing
   }
 
   /// A waiting exclusive lock would block all later sessions, so `init` does not wait.
-  @Test func whoeverStaysAtATableIsNotWaitedForByInit() async throws {
+  @Test func initDoesNotWaitForTableLocks() async throws {
     let shop = try await Rehearsal.sampleShop()
     // An upgrade changes this table; looking for an index locks its table too.
     try await shop.execute("ALTER TABLE night_audit.runs OWNER TO postgres")
@@ -113,7 +113,7 @@ import Testing
   }
 
   /// A new month needs the default partition; a lock on it delays only that.
-  @Test func whoeverStaysAtATableIsNotWaitedForByANight() async throws {
+  @Test func aNightDoesNotWaitForTableLocks() async throws {
     let shop = try await Rehearsal.sampleShop()
     let months = "SELECT count(*) FROM pg_class WHERE relname ~ '^(evidence|answers)_20[0-9_]+$'"
     let others = try await PostgresSession.connect(

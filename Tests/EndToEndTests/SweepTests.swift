@@ -63,7 +63,7 @@ import Testing
     #expect(explained.status == 0 && !explained.output.contains("No transaction is known"), "\(explained)")
   }
 
-  @Test func whatOnlyANotificationTellsIsFound() async throws {
+  @Test func refundsAreFoundThroughNotifications() async throws {
     let shop = try await NotifiedShop(transactions: [
       [
         "transactionId": "1001", "purchaseDate": Self.start - 5 * Self.day,
@@ -254,7 +254,7 @@ import Testing
   }
 
   /// A re-check reports nothing, so the next night mentions what it skipped, once.
-  @Test func whatWasPassedOverBetweenNightsIsToldByTheNext() async throws {
+  @Test func skippedNotificationsAreReportedByTheNextNight() async throws {
     let shop = try await NotifiedShop(transactions: [
       [
         "transactionId": "1001", "purchaseDate": Self.start - 200 * Self.day,
@@ -289,7 +289,7 @@ import Testing
     #expect(third.status == 0, "\(third.errors)")
   }
 
-  @Test func whatWasPassedOverIsToldByAReportByHandAsWell() async throws {
+  @Test func manualReportsMentionSkippedNotifications() async throws {
     let shop = try await NotifiedShop(transactions: [])
     for (number, status) in [(Int64(0), Int32(0)), (1, 3), (2, 0)] {
       if number == 1 {
@@ -354,7 +354,7 @@ import Testing
     #expect(try shop.requests("/production/inApps/v1/notifications") == Self.sweptTypes)
   }
 
-  @Test func whatARecheckSweepsBetweenNightsIsNoTampering() async throws {
+  @Test func aSweepBetweenNightsPassesVerification() async throws {
     let shop = try await NotifiedShop(transactions: [
       ["transactionId": "1001", "purchaseDate": Self.start - Self.day]
     ])

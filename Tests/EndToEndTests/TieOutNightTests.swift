@@ -69,7 +69,7 @@ struct TieOutNightTests {
   }
 
   /// A missing report closes no finding.
-  @Test func whatWasFoundStandsWhereTheTieOutCannotBeRead() async throws {
+  @Test func findingsStayOpenIfTheTieOutIsUnreadable() async throws {
     let shop = try await shop()
     _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     let open = """

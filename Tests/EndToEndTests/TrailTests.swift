@@ -167,7 +167,7 @@ import Testing
     ),
   ]
 
-  @Test func nothingThatIsCoveredCanBeChangedUnseen() async throws {
+  @Test func changesOfCoveredRowsAreDetected() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func whoWritesTheWholeTrailAnewIsFoundOutByAReport() async throws {
+  @Test func aRewrittenTrailContradictsPublishedReports() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     try await shop.execute(
@@ -214,7 +214,7 @@ import Testing
     #expect(result.status == 70 && result.output.contains("had an entry that this one has not"), "\(result)")
   }
 
-  @Test func whatIsAppendedToIsNotChangedByAnybody() async throws {
+  @Test func appendOnlyTablesRejectChanges() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     for change in [
@@ -252,7 +252,7 @@ import Testing
   }
 
   /// Removed folders, forgotten runs and released months.
-  @Test func whatIsLetGoLeavesTheTrailWhole() async throws {
+  @Test func removalsKeepTheTrailVerifiable() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let first = try await shop.value("SELECT run_id FROM night_audit.runs")

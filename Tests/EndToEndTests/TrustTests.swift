@@ -12,7 +12,7 @@ import Testing
     return try await Program.nightAudit.run(["trust", "--config", file] + arguments)
   }
 
-  @Test func whatIsNotApplesIsRefused() async throws {
+  @Test func untrustedRootsAreNotInstalled() async throws {
     let directory = try TemporaryDirectory()
     let roots = directory.file("roots")
     let result = try await trust(directory, roots: roots, "--from", directory.url.path)

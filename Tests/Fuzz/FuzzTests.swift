@@ -8,7 +8,7 @@ import Testing
   private static let inputs = 60_000 * (environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1)
   private static let seed = environment["TEST_SEED"].flatMap { UInt64($0) } ?? 1
 
-  @Test func nothingCrashesAndNothingIsTakenForGenuine() throws {
+  @Test func fuzzedInputsNeitherCrashNorVerify() throws {
     let corpus = try FuzzCorpus()
     let run = try FuzzRun(0..<Self.inputs, seed: Self.seed, corpus: corpus, harness: FuzzHarness(corpus))
     for decoder in FuzzDecoder.allCases {

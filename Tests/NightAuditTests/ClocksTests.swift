@@ -22,8 +22,8 @@ import Testing
   ])
   func theServersClockDecides(_ name: String, _ asOf: Span, _ host: Span, _ server: Span, _ status: Int32) {
     let clocks = Clocks(host: Self.now + host, server: Self.now + server)
-    do throws(InstantToCome) {
-      let late = try clocks.requireHasCome(Self.now + asOf, skew: .minutes(5))
+    do throws(FutureAsOfError) {
+      let late = try clocks.requireNotFuture(Self.now + asOf, skew: .minutes(5))
       #expect((late?.exitStatus.rawValue ?? 0) == status, "\(name)")
       if let late { #expect("\(late)".contains(clocks.host.text) && "\(late)".contains(clocks.server.text)) }
     } catch {

@@ -156,7 +156,7 @@ import Testing
     }
   }
 
-  @Test func whatAFindingWasBeforeItWasOpenedAnewIsNotBroughtBack() async throws {
+  @Test func undoDoesNotRestoreTheStateBeforeAReopening() async throws {
     try await withFindings { session, editor in
       _ = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
       let second = try await editor.change(.ids([id(1), id(2)]), to: [.owner("carl")], by: "anna")
@@ -174,7 +174,7 @@ import Testing
     }
   }
 
-  @Test func whatSomebodyIsChangingIsNotTakenBack() async throws {
+  @Test func undoWaitsForOngoingChanges() async throws {
     try await withFindings { session, editor in
       let change = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
       try await session.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")

@@ -53,7 +53,7 @@ import Testing
     (try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber)?.intValue
   }
 
-  @Test func theyAreInstalledOnceForEverybodyToRead() async throws {
+  @Test func rootsAreInstalledOnceAndWorldReadable() async throws {
     try await inTemporaryDirectory { directory in
       let mask = umask(0o077)
       defer { umask(mask) }
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func whatIsDamagedIsReplaced() async throws {
+  @Test func aDamagedRootIsReplaced() async throws {
     try await inTemporaryDirectory { directory in
       _ = try await install(Self.certificates, in: directory)
       try Data("cut".utf8).write(to: URL(fileURLWithPath: directory + "/test-2.cer"))
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func whatLiesBesideThemIsAFault() async throws {
+  @Test func foreignFilesBesideRootsAreAFault() async throws {
     try await inTemporaryDirectory { directory in
       try Data("hello".utf8).write(to: URL(fileURLWithPath: directory + "/notes.txt"))
       let error = await #expect(throws: RootInstallationError.self) {

@@ -35,9 +35,9 @@ import Testing
       [.text(finding), .timestamp(asOf.microseconds), .text(run), .text(event)])
   }
 
-  private static func decide(_ decision: PeopleDecision, on connection: borrowing BlockingConnection) throws {
-    _ = try PeopleChange.apply(
-      [PeopleChange(findingId: finding, decision: decision)], by: "ops", at: asOf, on: connection)
+  private static func decide(_ decision: FindingDecision, on connection: borrowing BlockingConnection) throws {
+    _ = try FindingChange.apply(
+      [FindingChange(findingId: finding, decision: decision)], by: "ops", at: asOf, on: connection)
   }
 
   /// A report made now by a run that began long ago.
@@ -51,7 +51,7 @@ import Testing
   private static func merge(
     owner: String?, of columns: Set<String> = [FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due],
     _ written: [RowMerge.Written], on connection: borrowing BlockingConnection
-  ) throws -> [PeopleDecision]? {
+  ) throws -> [FindingDecision]? {
     var merge = RowMerge(written: written)
     var cells: [String: ReadCell] = [FindingsSheet.key: .text(finding)]
     cells[FindingsSheet.owner] = owner.map { ReadCell.text($0) }
@@ -60,7 +60,7 @@ import Testing
     return merge.outcome.refusals.isEmpty ? merge.changes.map(\.decision) : nil
   }
 
-  @Test func whatWasDecidedBeforeTheReportWasMadeStandsInItsWorkbook() async throws {
+  @Test func cellsAreComparedWithTheWorkbooksOwnState() async throws {
     try await withFinding { connection in
       try Self.decide(.owner("bob"), on: connection)
       let report = try Self.report(on: connection)
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func whatSeveralReportsDoNotAgreeUponIsForPeopleToSettle() async throws {
+  @Test func conflictingReportsNeedADecision() async throws {
     try await withFinding { connection in
       let first = try Self.report(on: connection)
       try Self.decide(.owner("bob"), on: connection)

@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func whatANightLeftIsComparedUntilALaterNightTakesItAway() {
+  @Test func nightDigestsAreComparedUntilALaterNightReplacesThem() {
     func night(
       _ run: String, at hour: Int64, _ recorded: [String: String], from: String? = nil, found: [String: String]
     )

@@ -59,7 +59,7 @@ import Testing
     #expect(settings.apps.map(\.bundleId) == ["com.example.game"])
   }
 
-  @Test func whoeverHasNoFileIsToldWhereOneIsLookedFor() throws {
+  @Test func aMissingConfigurationNamesTheSearchedFiles() throws {
     let none = #expect(throws: ConfigurationError.self) {
       try SettingsLoader.load(file: nil, name: "configuration", environment: [:])
     }
@@ -193,7 +193,7 @@ import Testing
 
   /// Apple's reports identify an app by its SKU only.
   @Test(arguments: [("{bundleId: y, sku: A1}", "app.b.sku"), ("{bundleId: x, sku: B1}", "app.b.bundleId")])
-  func whatTellsAppsApartIsOfOneApp(_ other: String, _ key: String) throws {
+  func bundleIDsAndSKUsAreUniqueAmongApps(_ other: String, _ key: String) throws {
     let error = #expect(throws: ConfigurationError.self) {
       try load("app: {a: {bundleId: x, sku: A1}, b: \(other)}\nappstore: {apps: [a, b]}")
     }

@@ -26,13 +26,13 @@ struct TieOutFindingsTests {
     return try #require(findings.first)
   }
 
-  @Test func whatTwoAppsSoldIsAtStakeInSum() throws {
+  @Test func amountsAtRiskOfTwoAppsAreAdded() throws {
     let sum = try finding([week("game", "9.95"), week("quiz", "13.93")])
-    #expect(sum.atStake?.minorUnits == 2_388 && sum.amount == sum.atStake && !sum.isStakeUnknown)
+    #expect(sum.atStake?.minorUnits == 2_388 && sum.amount == sum.atStake && !sum.isAmountAtRiskUnknown)
     #expect(sum.reason.text.hasPrefix("Apple counted 10 units of coins"))
     for other in [week("quiz", nil, nil), week("quiz", "13.93", "EUR")] {
       let unknown = try finding([week("game", "9.95"), other])
-      #expect(unknown.atStake == nil && unknown.isStakeUnknown)
+      #expect(unknown.atStake == nil && unknown.isAmountAtRiskUnknown)
     }
   }
 

@@ -46,7 +46,7 @@ import Testing
     #expect(told(traits, among: [first, other]) == "first other signed: nobody's")
   }
 
-  @Test func whatIsHeldIsKnownAndNotSigned() {
+  @Test func heldReportsAreRecognizedButNotSigned() {
     let traits = WorkbookOrigin.Traits(digits: "aaaa", day: "2026-11-19")
     let held = Self.run("held", summary: "aaaa", isPublished: false)
     #expect(told(traits, among: [held]) == "held signed: nobody's")

@@ -110,7 +110,7 @@ import Testing
     #expect(CurlFailure.isTransient(exitCode: code, message: message) == isTransient)
   }
 
-  @Test func whatIsSaidLastIsPrintable() {
+  @Test func theLastLineOfAnErrorIsPrintable() {
     #expect(ReportSender.lastLine("first\nlast \u{1B}[31mred\n") == "last [31mred")
     #expect(ReportSender.lastLine("") == "")
     #expect(ReportSender.mailDate(Instant(seconds: 1_795_144_503)) == "Fri, 20 Nov 2026 03:15:03 +0000")

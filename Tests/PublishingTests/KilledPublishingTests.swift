@@ -29,7 +29,7 @@ import Testing
   }
 
   /// A report that waits for its volume must not be cleared away.
-  @Test func whatWaitsForItsVolumeIsLeft() throws {
+  @Test func reportsWaitingForTheirVolumeAreNotCleared() throws {
     let reports = try ReportsDirectory()
     let run = reports.run()
     #expect(throws: Killed.self) {
@@ -75,7 +75,7 @@ import Testing
 
   /// A concurrent reader of the volume, such as `doctor`, removes nothing.
   @Test(arguments: [true, false], [true, false])
-  func whatWasDecidedIsFinished(_ exchanges: Bool, _ isFirst: Bool) throws {
+  func aKilledPublicationIsCompleted(_ exchanges: Bool, _ isFirst: Bool) throws {
     for last in 0... {
       let reports = try ReportsDirectory()
       if !isFirst {
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func whatIsGoneIsNotFinished() throws {
+  @Test func aMissingStagingFolderIsNotResumed() throws {
     let reports = try ReportsDirectory()
     #expect(
       try ReportFolder.resume(
@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test(arguments: StagingLease.Lock.allCases, [true, false])
-  func whoIsGoneIsToldByLockHostAndAge(_ lock: StagingLease.Lock, _ isOld: Bool) {
+  func abandonedLeasesAreDetectedByLockHostAndAge(_ lock: StagingLease.Lock, _ isOld: Bool) {
     let here = StagingLease.Content(host: "a", boot: "1", process: 0)
     let idle = isOld ? .hours(25) : Span.seconds(1)
     func isAbandoned(_ host: String, _ boot: String, _ isAlive: Bool = false) -> Bool {

@@ -92,7 +92,7 @@ import Testing
     #expect(throws: PublishingFailure.self) { try Self.file.write(to: path) }
   }
 
-  @Test func whatAnotherProgramHasWrittenStays() throws {
+  @Test func foreignFilesAreNotOverwritten() throws {
     let reports = try ReportsDirectory()
     for (name, content) in [
       ("other.prom", "node_disk_free 1\n"), ("notes", "night_audit_orders 1\nremember the milk\n"),
@@ -108,7 +108,7 @@ import Testing
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: reports.path + "/link.prom") == "real.prom")
   }
 
-  @Test func whatAWriterThatWasKilledHasLeftIsNotKept() throws {
+  @Test func aLeftoverMetricsFileIsReplaced() throws {
     let reports = try ReportsDirectory()
     try reports.write(String(repeating: "longer than what is written. ", count: 100), ".night_audit.prom.next")
     try Self.file.write(to: reports.path + "/night_audit.prom")

@@ -22,7 +22,7 @@ import Testing
     #expect(ping.address(of: .failure) == failure)
   }
 
-  @Test(arguments: ["https://hc.example/a b", "https://[hc/"]) func whatIsNoURLIsNoPing(_ text: String) {
+  @Test(arguments: ["https://hc.example/a b", "https://[hc/"]) func invalidURLsMakeNoPing(_ text: String) {
     #expect(Ping(url: text, logger: Self.logger) == nil)
   }
 }

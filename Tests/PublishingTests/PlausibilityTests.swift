@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct PlausibilityTests {
   private static let fifth = Share(millionths: 200_000)
-  private static let before = Plausibility.Precedent(orders: 1_000, deliveries: 900)
+  private static let before = Plausibility.EarlierNights(orders: 1_000, deliveries: 900)
   private static func currency(_ code: String) -> Currency {
     guard let currency = Currency(code: code) else { preconditionFailure("\(code) is in ISO 4217") }
     return currency
@@ -31,7 +31,7 @@ import Testing
   }
 
   private func causes(
-    _ night: NightFigures, share: Share = fifth, precedent: Plausibility.Precedent? = before
+    _ night: NightFigures, share: Share = fifth, precedent: Plausibility.EarlierNights? = before
   ) -> [HoldCause] {
     Plausibility(share: share, precedent: precedent).causes(night)
   }

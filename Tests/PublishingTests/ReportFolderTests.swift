@@ -77,7 +77,7 @@ struct ReportsDirectory: ~Copyable {
 
 @Suite struct ReportFolderTests {
   /// A person saves a file into the old folder while it is dissolved.
-  @Test func whatIsSavedIntoTheOldFolderMeanwhileIsKept() throws {
+  @Test func filesSavedDuringAReplacementAreKept() throws {
     let reports = try ReportsDirectory()
     try reports.publish("one", reports.night())
     let token = reports.run()
@@ -236,7 +236,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.entries("empty") == ReportsDirectory.report)
   }
 
-  @Test func whatIsNotOursIsRefusedAndNothingIsTouched() throws {
+  @Test func foreignFoldersAreNotReplaced() throws {
     let reports = try ReportsDirectory()
     try reports.publish("a", .exact(reports.path + "/out"))
     try FileManager.default.createDirectory(atPath: reports.path + "/theirs", withIntermediateDirectories: false)
@@ -285,7 +285,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(reports.text("2026-11-19/orders.csv") == "the same instant")
   }
 
-  @Test func whatIsSentIsWhatWasWritten() throws {
+  @Test func editedReportsAreNotSent() throws {
     let reports = try ReportsDirectory()
     try reports.publish("a", reports.night())
     let folder = reports.path + "/2026-11-19"
@@ -301,7 +301,7 @@ struct ReportsDirectory: ~Copyable {
   }
 
   /// The latest attempt of a held night replaces the earlier one, whatever its as-of.
-  @Test func whatIsHeldIsReplacedByAnAuditOfAnEarlierInstant() throws {
+  @Test func theLatestAttemptReplacesAHeldReport() throws {
     let reports = try ReportsDirectory()
     let held = ReportFolder.Destination.held(directory: reports.path, date: "2026-11-19")
     try reports.publish("later", held, hour: 2)
@@ -310,7 +310,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.entries("held") == ["2026-11-19"])
   }
 
-  @Test(arguments: [true, false]) func whatPeopleHavePutThereStays(_ exchanges: Bool) throws {
+  @Test(arguments: [true, false]) func filesAddedByPeopleAreKept(_ exchanges: Bool) throws {
     var volume = VolumeCalls()
     if !exchanges { volume.exchange = { _, _ in EINVAL } }
     let reports = try ReportsDirectory()
@@ -356,7 +356,7 @@ struct ReportsDirectory: ~Copyable {
     }
   }
 
-  @Test func whatWasGivenUpLeavesNothing() throws {
+  @Test func discardedReportsLeaveNoFiles() throws {
     let reports = try ReportsDirectory()
     let folder = try ReportFolder(
       reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)

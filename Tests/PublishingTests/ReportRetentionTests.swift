@@ -18,7 +18,7 @@ import Testing
     #expect(rule.expired(folders).map(\.path) == ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-19"])
   }
 
-  @Test func whatIsKeptAndWhatIsYoungStays() {
+  @Test func keptAndRecentFoldersAreNotExpired() {
     let adHoc = ReportRetention.Folder(
       path: "ad-hoc/2026-11-01_2026-11-17-1", asOf: Instant(seconds: 18 * 86_400), isComplete: true)
     let folders = [night(15), night(16), night(17), night(18), night(19), adHoc]
@@ -29,7 +29,7 @@ import Testing
   }
 
   /// In every place and by every name; other runs and files of people stay.
-  @Test func whatAForgottenRunHasWrittenGoes() throws {
+  @Test func foldersOfAForgottenRunAreRemoved() throws {
     let reports = try ReportsDirectory()
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let asOf = ReportsDirectory.asOf(24)

@@ -77,7 +77,8 @@ import Testing
     ])
   fileprivate func outOfReach(line: Line) {
     #expect(line.solved?.partners == line.graph.solved)
-    let solved = LineAssignment.solve(orders: line.orders, transactions: line.transactions, window: line.window)
+    let solved = CompleteTimelineAssignment.solve(
+      orders: line.orders, transactions: line.transactions, window: line.window)
     #expect(solved.partners == line.graph.solved)
   }
 
@@ -114,7 +115,8 @@ import Testing
     var random = SeededGenerator(seed: block)
     for number in 0..<1_200 {
       let line = Line.random(using: &random, most: number.isMultiple(of: 4) ? 24 : 5)
-      let solved = LineAssignment.solve(orders: line.orders, transactions: line.transactions, window: line.window)
+      let solved = CompleteTimelineAssignment.solve(
+        orders: line.orders, transactions: line.transactions, window: line.window)
       #expect(solved.partners == line.graph.solved, "\(number): \(line)")
     }
   }
@@ -125,7 +127,7 @@ import Testing
     for count in [300, 3_000] {
       func times(_ count: Int) -> [Int64] { (0..<count).map { _ in Int64(random.number(0...1_000_000_000)) } }
       let (orders, transactions) = (times(count), times(count + surplus))
-      let solved = LineAssignment.solve(orders: orders, transactions: transactions, window: .max / 4)
+      let solved = CompleteTimelineAssignment.solve(orders: orders, transactions: transactions, window: .max / 4)
       #expect(solved.partners.compactMap(\.self).count == min(orders.count, transactions.count))
       #expect(solved.steps < 150 * count, "\(solved.steps / count) an order")
     }
@@ -135,7 +137,7 @@ import Testing
   func stepsWithSurplus(orders: Int, transactions: Int) {
     var random = SeededGenerator(seed: 11)
     func times(_ count: Int) -> [Int64] { (0..<count).map { _ in Int64(random.number(0...1_000_000_000)) } }
-    let solved = LineAssignment.solve(
+    let solved = CompleteTimelineAssignment.solve(
       orders: times(orders), transactions: times(transactions), window: .max / 4)
     #expect(solved.partners.compactMap(\.self).count == min(orders, transactions))
     #expect(solved.steps < 200 * (orders + transactions), "\(solved.steps)")

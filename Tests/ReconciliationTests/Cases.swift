@@ -7,12 +7,12 @@ import Testing
 struct Case<Expected: Sendable>: Sendable, CustomTestStringConvertible {
   let name: String
   let expected: Expected
-  let scene: Scene
+  let scene: ShopFixture
 
-  init(_ name: String, _ expected: Expected, _ build: (inout Scene) -> Void) {
+  init(_ name: String, _ expected: Expected, _ build: (inout ShopFixture) -> Void) {
     self.name = name
     self.expected = expected
-    var scene = Scene()
+    var scene = ShopFixture()
     build(&scene)
     self.scene = scene
   }

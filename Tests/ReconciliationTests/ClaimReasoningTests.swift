@@ -6,7 +6,7 @@ import Testing
 /// The order of precedence, told step by step: whoever is left after a step, and why.
 @Suite struct ClaimReasoningTests {
   /// Orders that claim T1, which carries the token A1, and what is asked until one is left.
-  private func told(_ scene: Scene) -> (claims: [Identifier], steps: [String]) {
+  private func told(_ scene: ShopFixture) -> (claims: [Identifier], steps: [String]) {
     let facts = scene.world.matchedFacts().orders
     let owner = facts.values.first { $0.claims.owned.contains { $0.transactionId == "T1" } }?.order.orderId
     let record = scene.world.transactions[0]
@@ -20,8 +20,10 @@ import Testing
     )
   }
 
-  private func scene(_ orders: [(id: String, token: String?, proof: ProofState?, names: Bool, hours: Int64)]) -> Scene {
-    var scene = Scene()
+  private func scene(_ orders: [(id: String, token: String?, proof: ProofState?, names: Bool, hours: Int64)])
+    -> ShopFixture
+  {
+    var scene = ShopFixture()
     let time = scene.time
     let record = scene.transaction { $0.appAccountToken = .says("A1") }
     for one in orders {

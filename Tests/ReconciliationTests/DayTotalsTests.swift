@@ -64,7 +64,7 @@ import Testing
     #expect(Adjustment.between(reported, reported.mapValues { _ in [:] }).map(\.day) == names)
   }
 
-  @Test func whatDiffersIsAnAdjustment() throws {
+  @Test func changedDayTotalsAreAdjustments() throws {
     let dollars = try #require(Self.dollars)
     let settled = DayTotals.Bucket(currency: dollars, disposition: .settled)
     let refunded = DayTotals.Bucket(currency: dollars, disposition: .refunded)

@@ -24,12 +24,12 @@ import Testing
 
   @Test(arguments: table)
   func cell(payment: Payment, held: Held, expected: Disposition) {
-    var scene = Scene()
+    var scene = ShopFixture()
     let two: (inout Order) -> Void = { $0.quantity = 2 }
     let order =
       switch payment {
       case .paid: scene.paidOrder(two)
-      case .reversed: scene.paidOrder(two, transaction: { $0.revocation = Revocation(date: Scene.asOf) })
+      case .reversed: scene.paidOrder(two, transaction: { $0.revocation = Revocation(date: ShopFixture.asOf) })
       case .unpaid, .unconfirmed: scene.order("order", two)
       }
     if payment == .unconfirmed { scene.receipt(for: order, .neverChecked) }
@@ -41,9 +41,9 @@ import Testing
       scene.delivery("d1", of: order) { $0.quantity = 1 }
       scene.delivery("d2", of: order) { delivery in
         delivery.quantity = 1
-        delivery.revokedAt = Scene.asOf
+        delivery.revokedAt = ShopFixture.asOf
       }
-    case .takenBack: scene.delivery(of: order) { $0.revokedAt = Scene.asOf }
+    case .takenBack: scene.delivery(of: order) { $0.revokedAt = ShopFixture.asOf }
     case .nothing: break
     }
     #expect(scene.world.audited().judgements["order"]?.disposition == expected)
@@ -56,26 +56,26 @@ import Testing
 
   static let rows: [Case<Disposition>] = [
     Case("paid as long ago as the delivery grace", .inFlight) { scene in
-      scene.paidOrder(transaction: { $0.purchaseDate = Scene.asOf - .hours(1) })
+      scene.paidOrder(transaction: { $0.purchaseDate = ShopFixture.asOf - .hours(1) })
     },
     Case("one microsecond longer ago", .paidNotDelivered) { scene in
-      scene.paidOrder(transaction: { $0.purchaseDate = Scene.asOf - .hours(1) - .microsecond })
+      scene.paidOrder(transaction: { $0.purchaseDate = ShopFixture.asOf - .hours(1) - .microsecond })
     },
     Case("without a purchase date the grace runs from the verification", .inFlight) { scene in
-      scene.paidOrder({ $0.verifiedAt = Scene.asOf - .hours(1) }, transaction: { $0.purchaseDate = nil })
+      scene.paidOrder({ $0.verifiedAt = ShopFixture.asOf - .hours(1) }, transaction: { $0.purchaseDate = nil })
     },
     Case("a late verification does not stretch it", .paidNotDelivered) { scene in
-      scene.paidOrder({ $0.verifiedAt = Scene.asOf })
+      scene.paidOrder({ $0.verifiedAt = ShopFixture.asOf })
     },
     Case("with neither it runs from the creation", .inFlight) { scene in
-      scene.time = Scene.asOf - .minutes(30)
+      scene.time = ShopFixture.asOf - .minutes(30)
       scene.paidOrder(transaction: { $0.purchaseDate = nil })
     },
     Case("with neither, and long ago", .paidNotDelivered) { scene in
       scene.paidOrder(transaction: { $0.purchaseDate = nil })
     },
     Case("partly delivered has no grace", .partlyDelivered) { scene in
-      scene.time = Scene.asOf - .minutes(30)
+      scene.time = ShopFixture.asOf - .minutes(30)
       let order = scene.paidOrder({ $0.quantity = 2 })
       scene.delivery(of: order) { $0.quantity = 1 }
     },
@@ -111,7 +111,7 @@ import Testing
       let order = scene.paidOrder(transaction: { record in
         record.environment = .sandbox
         record.originalTransactionId = "T0"
-        record.originalPurchaseDate = Scene.asOf - .days(90)
+        record.originalPurchaseDate = ShopFixture.asOf - .days(90)
       })
       scene.delivery(of: order)
     },
@@ -123,7 +123,7 @@ import Testing
       scene.world.rules.testUsers = ["user"]
       let order = scene.paidOrder(transaction: { record in
         record.environment = .sandbox
-        record.bundleId = Scene.otherBundle
+        record.bundleId = ShopFixture.otherBundle
       })
       scene.delivery(of: order)
     },
@@ -131,7 +131,7 @@ import Testing
       scene.world.rules.testUsers = ["user"]
       let record = scene.transaction { $0.environment = .sandbox }
       let owner = scene.order("owner")
-      let order = scene.order { $0.createdAt = Scene.asOf - .days(1) }
+      let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(1) }
       scene.signedProof("r1", for: owner, of: record)
       scene.signedProof("r2", for: order, of: record)
       scene.delivery(of: order)
@@ -168,7 +168,7 @@ import Testing
 
   @Test("A row that breaks the contract is a bad_row and nothing else")
   func badRow() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.world.orders = [.bad(.broken("order"))]
     scene.transaction()
     let outcome = scene.world.audited()

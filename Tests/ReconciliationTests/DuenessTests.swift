@@ -38,10 +38,10 @@ import Testing
     Row("one day short of the horizon when it became known", due(night - .days(119), .urgent)) {
       $0.dated = night - .days(119)
     },
-    Row("beyond the horizon when it became known: nobody is asked", due(night - .days(120), .byItself)) {
+    Row("beyond the horizon when it became known: nobody is asked", due(night - .days(120), .judgedOffline)) {
       $0.dated = night - .days(120)
     },
-    Row("the same, once in vain", due(night + .minutes(5), .byItself)) { check in
+    Row("the same, once in vain", due(night + .minutes(5), .judgedOffline)) { check in
       check.dated = night - .days(120)
       check.fail(night)
     },
@@ -63,11 +63,11 @@ import Testing
     },
     Row("verified: stale after a week", due(night + .days(7), until: likely, .stale)) { $0.verify(night) },
     Row("verified by what Apple said two days before", due(night + .days(5), until: likely, .stale)) { check in
-      check.note(.verified, reason: nil, isOffline: false, saidAt: night - .days(2), asOf: night)
+      check.note(.verified, reason: nil, isOffline: false, appleDate: night - .days(2), asOf: night)
     },
     Row("verified when no refund is likely any more", nil) { $0.verify(received + .days(114)) },
     Row("verified so that it is stale when no refund is likely any more", nil) { $0.verify(received + .days(113)) },
-    Row("verified by itself alone", due(night + .days(7), until: likely, .byItself)) { check in
+    Row("verified by itself alone", due(night + .days(7), until: likely, .judgedOffline)) { check in
       check.note(.verified, reason: nil, isOffline: true, asOf: night)
     },
     Row("verified, then silence", due(night + .days(8) + .minutes(5), until: likely, .stale)) { check in
@@ -94,7 +94,7 @@ import Testing
     Row("rejected by Apple, and beyond the horizon", nil) { check in
       check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night + .days(120))
     },
-    Row("rejected by itself, and judged again", due(night + .days(2), .byItself)) { check in
+    Row("rejected by itself, and judged again", due(night + .days(2), .judgedOffline)) { check in
       check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
       check.judgeAgain(asOf: night + .days(2))
     },
@@ -207,7 +207,7 @@ import Testing
     #expect(check == expected)
     let proof = ProofState.neverChecked
     #expect(
-      proof.outcome == .pending && proof.reason == .neverChecked && proof.attempts == 0 && proof.broughtCount == 0)
+      proof.outcome == .pending && proof.reason == .neverChecked && proof.attempts == 0 && proof.containedCount == 0)
     #expect(proof.isOwed(asOf: Self.night, stuckAfter: .hours(48)))
     #expect(!ProofState.verified(.app).isOwed(asOf: Self.night, stuckAfter: .hours(48)))
   }
@@ -230,7 +230,7 @@ import Testing
     #expect(Dueness(of: check, policy: Self.policy)?.from == expected)
   }
 
-  @Test func silenceKeepsWhatWasAnswered() {
+  @Test func aFailureKeepsTheLastOutcome() {
     for (outcome, reason) in [
       (CheckOutcome.verified, nil), (.review, PaymentReason.contradiction), (.notFound, .notFound),
       (.rejected, .signatureInvalid),
@@ -244,9 +244,9 @@ import Testing
   }
 
   /// What Apple had said of the same purchase before anybody knew of the proof is no answer about the proof.
-  @Test func silenceAfterAnAnswerThatIsOlderThanTheProofIsSilence() {
+  @Test func anAnswerOlderThanTheProofIsLostAfterAFailure() {
     var check = CheckHistory(dated: Self.received, knownSince: Self.night)
-    check.note(.verified, reason: nil, isOffline: false, saidAt: Self.night - .days(1), asOf: Self.night)
+    check.note(.verified, reason: nil, isOffline: false, appleDate: Self.night - .days(1), asOf: Self.night)
     #expect(check.outcome == .verified && check.answeredAt == Self.night - .days(1))
     check.fail(Self.night + .hours(1))
     #expect(check.outcome == .unanswered && check.reason == .unreachable && check.answeredAt == nil)
@@ -254,7 +254,7 @@ import Testing
   }
 
   /// An answer that was one of too many of its kind was taken for none: the silence after it is what is told.
-  @Test func silenceAfterWhatWasHeldIsSilence() {
+  @Test func aFailureAfterAPendingRefusalIsUnanswered() {
     var check = CheckHistory(dated: Self.received, knownSince: Self.received)
     check.note(.review, reason: .systemic, isOffline: false, asOf: Self.night)
     check.fail(Self.night + .days(1))
@@ -280,7 +280,7 @@ import Testing
       reason: check.reason, asOf: asOf, stuckAfter: .hours(48))
   }
 
-  @Test func whatIsDueAndNotAnsweredIsOwed() {
+  @Test func dueChecksAreOwedUntilTheyAreAnswered() {
     var check = CheckHistory(dated: Self.received, knownSince: Self.night)
     #expect(isOwed(check, Self.night) && !isOwed(check, Self.received - .hours(1)))
     check.fail(Self.night)
@@ -293,7 +293,7 @@ import Testing
   }
 
   /// Silence of two days since the first question in vain is a finding, and no reason to call nights incomplete for ever.
-  @Test func whatStaysUnansweredForTwoDaysIsAFinding() {
+  @Test func twoDaysWithoutAnAnswerEndTheWait() {
     var check = CheckHistory(dated: Self.received - .days(50), knownSince: Self.night)
     check.fail(Self.night)
     check.fail(Self.night + .days(1))
@@ -323,7 +323,7 @@ import Testing
     #expect(isOwed(check, Self.received + .days(120)) == (outcome == .rejected || outcome == .notFound))
   }
 
-  @Test func whatNobodyCanSayMoreAboutIsNotOwed() {
+  @Test func finalOfflineOutcomesAreNotOwed() {
     var signed = CheckHistory(dated: Self.received, knownSince: Self.night)
     signed.note(.verified, reason: nil, isOffline: true, asOf: Self.night)
     #expect(!isOwed(signed, Self.night + .days(8)))

@@ -5,7 +5,7 @@ import Testing
 
 /// What each failure costs, and when refusals are a fault of ours.
 @Suite struct FailurePolicyTests {
-  private static let table: [Failure: (FailureSize, FailureRemedy)] = [
+  private static let table: [Failure: (FailureScope, FailureRemedy)] = [
     .brokenRow: (.row, .report), .brokenColumn: (.night, .endNight),
     .silence: (.answer, .postpone), .refusedQuestion: (.answer, .park),
     .refusedCredential: (.app, .endApp), .systemicRefusals: (.app, .endApp),
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func whatCanHelpIsTriedAgain() {
+  @Test func onlyTransientFailuresAreRetried() {
     #expect(Failure.allCases.filter(\.remedy.isRetriable) == [.silence, .conflict, .lostSession])
   }
 
@@ -48,7 +48,7 @@ import Testing
   // MARK: - Credentials
 
   @Test func oneRefusalAmongThousandsIsOneQuestionsTrouble() {
-    var trial = CredentialTrial<Int>()
+    var trial = CredentialRefusals<Int>()
     trial.accept()
     for id in 1...50 {
       #expect(trial.refuse(401, id: "\(id)", isSecondTime: false) == .askAgain)
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func threeIdsRefusedAlikeAndNothingAcceptedEndTheApp() {
-    var trial = CredentialTrial<Int>()
+    var trial = CredentialRefusals<Int>()
     #expect(trial.refuse(401, id: "a", isSecondTime: true) == .park)
     #expect(trial.refuse(401, id: "a", isSecondTime: true) == .park)
     #expect(trial.refuse(21004, id: "b", isSecondTime: true) == .park)
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test func anAnswerBetweenThemClearsTheCredential() {
-    var trial = CredentialTrial<Int>()
+    var trial = CredentialRefusals<Int>()
     _ = trial.refuse(401, id: "a", isSecondTime: true)
     _ = trial.refuse(401, id: "b", isSecondTime: true)
     trial.accept()
@@ -87,8 +87,8 @@ import Testing
     for kind in Refusal.allCases {
       let answers = FirstAnswers(persons: persons, refusals: [kind: refused])
       #expect(answers.systemic(share: share) == (isSystemic ? [kind] : []))
-      let complaint = answers.complaint(app: "game", subject: "receipts", share: share)
-      #expect((complaint?.contains(kind.remedy) ?? false) == isSystemic)
+      let faultMessage = answers.faultMessage(app: "game", subject: "receipts", share: share)
+      #expect((faultMessage?.contains(kind.remedy) ?? false) == isSystemic)
     }
   }
 

@@ -5,18 +5,18 @@ import Testing
 
 /// Everything that a finding carries besides its kind.
 @Suite struct FindingFieldTests {
-  private static let ordered = Scene.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(2)
 
-  private func found(_ kind: FindingKind, in scene: Scene) throws -> Finding {
+  private func found(_ kind: FindingKind, in scene: ShopFixture) throws -> Finding {
     try #require(scene.world.audited().findings.first { $0.kind == kind })
   }
 
   @Test("On an order: what was bought, sent, delivered and asked")
   func onOrder() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.paidOrder(transaction: { record in
       record.purchaseDate = Self.ordered - .hours(1)
-      record.checkedAt = Scene.asOf - .days(1)
+      record.checkedAt = ShopFixture.asOf - .days(1)
     })
     scene.receipt("r1", for: order, .verified(.app))
     scene.delivery("d1", of: order) { $0.userId = "stranger" }
@@ -25,10 +25,10 @@ import Testing
       reason: "User \(user: "user") ordered, user \(user: "stranger") got the goods.")
     (expected.orderId, expected.userId, expected.productId) = ("order", "user", "gems.100")
     (expected.transactionId, expected.receiptId, expected.deliveryId) = ("T1", "r1", "d1")
-    (expected.environment, expected.bundleId) = (.production, Scene.bundle)
+    (expected.environment, expected.bundleId) = (.production, ShopFixture.bundle)
     (expected.amount, expected.atStake) = (.of(990), .of(990))
     (expected.occurredAt, expected.paidAt) = (Self.ordered - .hours(1), Self.ordered - .hours(1))
-    (expected.deliveredAt, expected.evidenceCheckedAt) = (Self.ordered + .minutes(1), Scene.asOf - .days(1))
+    (expected.deliveredAt, expected.evidenceCheckedAt) = (Self.ordered + .minutes(1), ShopFixture.asOf - .days(1))
     #expect(try found(.wrongUser, in: scene) == expected)
   }
 
@@ -41,7 +41,7 @@ import Testing
     ]
     for (users, words) in told {
       for isRefunded in [false, true] {
-        var scene = Scene()
+        var scene = ShopFixture()
         scene.world.rules.people = People(aliases: [("user", "alias")])
         scene.quantity = Int32(users.count)
         let refund = Revocation(date: Self.ordered)
@@ -60,7 +60,7 @@ import Testing
         #expect(text.contains("The user holds goods") == (!isRefunded && words == nil), "\(text)")
         if let words { #expect(text.contains("with \(words)\(isRefunded ? "." : ":")"), "\(text)") }
         #expect(findings[0].action == (words == nil ? .takeBack : .look))
-        #expect(findings[0].heldBy == (words == nil ? nil : "stranger"))
+        #expect(findings[0].goodsHolder == (words == nil ? nil : "stranger"))
         #expect(findings[0].deliveryId == (words == nil ? nil : "d0"))
         // One of them takes the goods, all of them.
         for finding in findings.dropFirst() { #expect(finding.action == .look) }
@@ -71,32 +71,32 @@ import Testing
   @Test("Of a surplus that another user has nothing is taken from the order's own")
   func surplusWithOthers() throws {
     for (user, action) in [("user", FindingAction.takeBack), ("stranger", .look)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.paidOrder()
       scene.delivery("d1", of: order)
       scene.delivery("d2", of: order) { $0.userId = Identifier(user) }
       let finding = try found(.deliveredTwice, in: scene)
-      #expect(finding.action == action && finding.heldBy == (user == "user" ? nil : "stranger"))
+      #expect(finding.action == action && finding.goodsHolder == (user == "user" ? nil : "stranger"))
     }
   }
 
   @Test("On an order without a payment: its own date, and the oldest answer")
   func onUnpaidOrder() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order()
     scene.delivery(of: order)
     for (id, hours) in [("r1", 3), ("r2", 5), ("r3", 4)] as [(String, Int64)] {
       scene.receipt(id, for: order, .rejected(.signatureInvalid)) { receipt in
-        let answered = Scene.asOf - .hours(hours)
+        let answered = ShopFixture.asOf - .hours(hours)
         (receipt.state.lastAttempt, receipt.state.answeredAt) = (answered, answered)
       }
     }
     let finding = try found(.deliveredNotPaid, in: scene)
-    #expect(finding.evidenceCheckedAt == Scene.asOf - .hours(5) && finding.occurredAt == Self.ordered)
+    #expect(finding.evidenceCheckedAt == ShopFixture.asOf - .hours(5) && finding.occurredAt == Self.ordered)
     #expect(finding.paidAt == nil && finding.receiptId == "r1" && finding.environment == nil)
-    #expect(scene.world.audited().judgements["order"]?.checkedAt == Scene.asOf - .hours(3))
+    #expect(scene.world.audited().judgements["order"]?.checkedAt == ShopFixture.asOf - .hours(3))
     let forged = try found(.signatureInvalid, in: scene)
-    #expect(forged.receiptId == "r1" && forged.evidenceCheckedAt == Scene.asOf - .hours(3))
+    #expect(forged.receiptId == "r1" && forged.evidenceCheckedAt == ShopFixture.asOf - .hours(3))
     // Nobody has answered about one of them.
     scene.receipt("r4", for: order, .rejected(.signatureInvalid)) { $0.state.answeredAt = nil }
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
@@ -105,7 +105,7 @@ import Testing
   @Test("Evidence of a row is the receipt that speaks for it, never one that was refused for something else")
   func evidence() throws {
     let forged = ProofState.rejected(.signatureInvalid)
-    var scene = Scene()
+    var scene = ShopFixture()
     let records = ["T1", "T2", "T3"].map { scene.transaction($0) }
     let order = scene.order { $0.transactionId = "T1" }
     scene.receipt("a", for: order, forged)
@@ -129,7 +129,7 @@ import Testing
     scene.world.receipts.removeAll { $0.receiptId == "f" }
     #expect(try found(.paidNotDelivered, in: scene).receiptId == nil)
     // The verdict rests on what was refused.
-    scene = Scene()
+    scene = ShopFixture()
     let unpaid = scene.order()
     scene.delivery(of: unpaid)
     scene.receipt("a", for: unpaid, .rejected(.malformed))
@@ -139,7 +139,7 @@ import Testing
 
   @Test("Findings of one order that name one transaction are about one deal")
   func oneDeal() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     let bought = Self.ordered - .hours(1)
     scene.delivery("d1", of: scene.paidOrder(transaction: { $0.purchaseDate = bought }))
     scene.time = scene.time + .hours(1)
@@ -149,7 +149,7 @@ import Testing
     var findings = scene.world.audited().judgements["second"]?.findings ?? []
     #expect(findings.map(\.kind) == [.deliveredNotPaid, .duplicateClaim])
     #expect(findings.allSatisfy { $0.transactionId == "T1" && $0.occurredAt == bought && $0.paidAt == nil })
-    scene = Scene()
+    scene = ShopFixture()
     let restored = scene.order { ($0.transactionId, $0.productId) = ("T1", "gems.500") }
     scene.transaction { $0.purchaseDate = bought }
     scene.world.lookups[restored.orderId] = .verified(nil)
@@ -161,13 +161,13 @@ import Testing
 
   @Test("A job is told what is missing and what is too much, and gives nothing twice")
   func units() throws {
-    func acts(_ scene: Scene) -> [String] {
+    func acts(_ scene: ShopFixture) -> [String] {
       scene.world.audited().findings.map { finding in
         "\(finding.kind.rawValue) \(finding.action.rawValue) "
           + (finding.units.map { "\($0.held) of \($0.ordered)" } ?? "-")
       }
     }
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.quantity = 3
     var order = scene.paidOrder()
     #expect(acts(scene) == ["paid_not_delivered deliver 0 of 3"])
@@ -175,18 +175,18 @@ import Testing
     #expect(acts(scene) == ["partly_delivered deliver_rest 1 of 3"])
     scene.delivery("d2", of: order) { $0.quantity = 4 }
     #expect(acts(scene) == ["delivered_twice take_back 5 of 3"])
-    scene = Scene()
+    scene = ShopFixture()
     order = scene.order()
     scene.receipt(for: order, .rejected(.signatureInvalid))
     scene.delivery(of: order)
     #expect(acts(scene) == ["delivered_not_paid take_back 1 of 1", "signature_invalid look -"])
-    scene = Scene()
+    scene = ShopFixture()
     scene.quantity = 2
-    order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+    order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = ShopFixture.asOf - .hours(3) })
     for (id, isBack) in [("d1", true), ("d2", false)] {
       scene.delivery(Identifier(id).text, of: order) { delivery in
         delivery.quantity = 1
-        if isBack { delivery.revokedAt = Scene.asOf - .hours(9) }
+        if isBack { delivery.revokedAt = ShopFixture.asOf - .hours(9) }
       }
     }
     #expect(
@@ -199,7 +199,7 @@ import Testing
     "Of several charges all but one are at stake; unknown in two currencies, whatever else is at stake",
     arguments: [("USD", Money?.some(.of(990 + 990))), ("EUR", nil)])
   func charges(currency: String, expected: Money?) throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order()
     let later = Self.ordered + .minutes(7)
     let records = ["T1", "T2", "T3"].map { id in
@@ -211,7 +211,7 @@ import Testing
     }
     scene.receipt(for: order, .verified(.app), bringing: records)
     let finding = try found(.chargedTwice, in: scene)
-    #expect(finding.atStake == expected && finding.isStakeUnknown == (expected == nil))
+    #expect(finding.atStake == expected && finding.isAmountAtRiskUnknown == (expected == nil))
     #expect(finding.transactionId == "T2" && finding.paidAt == later && finding.occurredAt == later)
     #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
     // What Apple has given back of one is at stake no more.
@@ -219,55 +219,55 @@ import Testing
       as [(Int32?, Money?)]
     {
       scene.world.transactions[1].revocation = Revocation(
-        date: Scene.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
+        date: ShopFixture.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
       let rest = try found(.chargedTwice, in: scene)
-      #expect(rest.atStake == left && rest.isStakeUnknown == (left == nil))
+      #expect(rest.atStake == left && rest.isAmountAtRiskUnknown == (left == nil))
     }
   }
 
   @Test("On a row that breaks the contract: what can be read of it")
   func onBadRow() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     var bad = BadOrder.broken("bad")
-    bad.bundleId = Scene.bundle
+    bad.bundleId = ShopFixture.bundle
     scene.world.orders.append(.bad(bad))
     var expected = Finding(
       kind: .badRow, subject: .order("bad"), reason: "The order row breaks the contract: \(bad.defect).")
     (expected.orderId, expected.userId, expected.productId) = ("bad", "user", "gems.100")
-    (expected.transactionId, expected.bundleId, expected.occurredAt) = ("T1", Scene.bundle, Self.ordered)
+    (expected.transactionId, expected.bundleId, expected.occurredAt) = ("T1", ShopFixture.bundle, Self.ordered)
     #expect(try found(.badRow, in: scene) == expected)
   }
 
   @Test("On a payment that no order claims: Apple's side of it, and who sent the receipt")
   func onTransaction() throws {
-    var scene = Scene()
-    let record = scene.transaction { $0.checkedAt = Scene.asOf - .hours(2) }
+    var scene = ShopFixture()
+    let record = scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(2) }
     scene.receipt("r1", for: nil, .verified(.app), bringing: [record]) { $0.userId = "sender" }
     var expected = Finding(
       kind: .orphanPayment, subject: .transaction("T1"),
       reason: "Apple confirms a payment for gems.100 that no order claims.")
     (expected.userId, expected.productId, expected.transactionId) = ("sender", "gems.100", "T1")
-    (expected.receiptId, expected.environment, expected.bundleId) = ("r1", .production, Scene.bundle)
+    (expected.receiptId, expected.environment, expected.bundleId) = ("r1", .production, ShopFixture.bundle)
     (expected.amount, expected.atStake) = (.of(990), .of(990))
     (expected.occurredAt, expected.paidAt) = (Self.ordered, Self.ordered)
-    expected.evidenceCheckedAt = Scene.asOf - .hours(2)
+    expected.evidenceCheckedAt = ShopFixture.asOf - .hours(2)
     #expect(try found(.orphanPayment, in: scene) == expected)
     // What Apple has given back is at stake no more.
     for (percentage, left) in [(90_000, Money.of(99)), (nil, nil)] as [(Int32?, Money?)] {
       scene.world.transactions[0].revocation = Revocation(
-        date: Scene.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
+        date: ShopFixture.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
       let rest = try found(.orphanPayment, in: scene)
-      #expect(rest.atStake == left && rest.isStakeUnknown == (left == nil))
+      #expect(rest.atStake == left && rest.isAmountAtRiskUnknown == (left == nil))
     }
     scene.world.transactions[0].revocation = nil
     // A price that nobody told is money at stake of an unknown amount.
     scene.world.transactions[0].priceMilliunits = nil
-    #expect(try found(.orphanPayment, in: scene).isStakeUnknown)
+    #expect(try found(.orphanPayment, in: scene).isAmountAtRiskUnknown)
   }
 
   @Test("On a delivery without an order")
   func onDelivery() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order()
     scene.delivery("d1", of: order) { $0.orderId = "missing" }
     var expected = Finding(
@@ -275,14 +275,14 @@ import Testing
     )
     (expected.orderId, expected.userId, expected.productId, expected.deliveryId) = ("missing", "user", "gems.100", "d1")
     (expected.occurredAt, expected.deliveredAt) = (Self.ordered + .minutes(1), Self.ordered + .minutes(1))
-    expected.isStakeUnknown = true
+    expected.isAmountAtRiskUnknown = true
     #expect(try found(.orphanDelivery, in: scene) == expected)
   }
 
   @Test("An order that the shop gave up is not to be delivered twice")
   func deliveredAndCancelled() throws {
     for isDelivered in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.paidOrder { $0.status = .cancelled }
       if isDelivered { scene.delivery(of: order) }
       let finding = try found(.cancelledButPaid, in: scene)
@@ -297,7 +297,7 @@ import Testing
       (3, 1, 1, FindingKind.partlyDelivered, 0), (3, 1, 0, .paidNotDelivered, 330), (3, 2, 1, .partlyDelivered, 330),
       (1, 3, 3, .deliveredTwice, 0), (1, 3, 4, .deliveredTwice, 990), (1, 3, 0, .paidNotDelivered, 990),
     ] as [(Int32, Int32, Int64, FindingKind, Int64)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       scene.quantity = ordered
       let order = scene.paidOrder(transaction: { $0.quantity = charged })
       if delivered > 0 { scene.delivery(of: order) { $0.quantity = delivered } }
@@ -312,7 +312,7 @@ import Testing
   @Test("No job gives goods while it is to be seen who paid, or whether an old purchase paid for something else")
   func goodsOfAnotherPayer() throws {
     for (isOld, isStrangers) in [(false, false), (true, false), (false, true)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let time = scene.time
       scene.paidOrder({ $0.appAccountToken = isStrangers ? "a" : nil }) { record in
         if isOld { record.purchaseDate = time - .days(31) }
@@ -324,8 +324,8 @@ import Testing
 
   @Test("A finding about a refund counts its age from the refund")
   func ageOfRefunds() throws {
-    var scene = Scene()
-    let refunded = Scene.asOf - .hours(2)
+    var scene = ShopFixture()
+    let refunded = ShopFixture.asOf - .hours(2)
     let order = scene.paidOrder(transaction: { $0.revocation = Revocation(date: refunded) })
     scene.delivery(of: order)
     for kind in [FindingKind.refundedStillDelivered, .refundNotBooked] {
@@ -336,8 +336,8 @@ import Testing
   @Test("What the shop calls refunded is not booked again for a part that Apple gave back")
   func partThatIsBooked() throws {
     for status in [OrderStatus.verified, .refunded] {
-      var scene = Scene()
-      let part = Revocation(date: Scene.asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
+      var scene = ShopFixture()
+      let part = Revocation(date: ShopFixture.asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
       let order = scene.paidOrder({ $0.status = status }) { $0.revocation = part }
       scene.delivery(of: order)
       #expect(try found(.partialRefund, in: scene).action == (status == .refunded ? .look : .bookRefund))
@@ -348,10 +348,10 @@ import Testing
     "What the shop has refunded, by a channel that could not tell of it, no job delivers again",
     arguments: [true, false])
   func goodsOfWhatTheShopRefunded(couldTell: Bool) throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.paidOrder({ $0.status = .refunded }) { record in
-      record.revocationToldDate = couldTell ? Scene.asOf : nil
-      record.signedDate = Scene.asOf
+      record.revocationStatedDate = couldTell ? ShopFixture.asOf : nil
+      record.signedDate = ShopFixture.asOf
     }
     #expect(try found(.paidNotDelivered, in: scene).action == (couldTell ? .deliver : .look))
   }
@@ -362,10 +362,10 @@ import Testing
       (false, false, true, .deliver), (false, true, false, .look), (false, true, true, .look),
       (true, false, false, .look), (true, true, true, .look),
     ] as [(Bool, Bool, Bool, FindingAction)] {
-      var scene = Scene()
-      let part = Revocation(date: Scene.asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
+      var scene = ShopFixture()
+      let part = Revocation(date: ShopFixture.asOf - .hours(2), percentage: 50_000, type: "REFUND_PRORATED")
       let order = scene.paidOrder(transaction: { $0.revocation = isPart ? part : nil })
-      if isTakenBack { scene.delivery(of: order) { $0.revokedAt = Scene.asOf - .hours(1) } }
+      if isTakenBack { scene.delivery(of: order) { $0.revokedAt = ShopFixture.asOf - .hours(1) } }
       if isOpen { scene.receipt(for: scene.order("other"), .unanswered(.unreachable)) }
       let finding = try found(.paidNotDelivered, in: scene)
       #expect(finding.action == action)
@@ -378,26 +378,26 @@ import Testing
 
   @Test("On a receipt without an order")
   func onReceipt() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.receipt("r1", for: nil, .verified(.app)) { receipt in
       (receipt.userId, receipt.claimedEnvironment, receipt.orderId) = ("sender", "Sandbox", "missing")
-      (receipt.state.environment, receipt.state.bundleId) = (.production, Scene.bundle)
-      receipt.state.lastAttempt = Scene.asOf - .hours(2)
+      (receipt.state.environment, receipt.state.bundleId) = (.production, ShopFixture.bundle)
+      receipt.state.lastAttempt = ShopFixture.asOf - .hours(2)
     }
     var expected = Finding(
       kind: .environmentMislabelled, subject: .receipt("r1"),
       reason: "The client called receipt r1 Sandbox; Apple says Production.")
     (expected.userId, expected.receiptId, expected.occurredAt) = ("sender", "r1", Self.ordered)
     expected.orderId = "missing"
-    (expected.environment, expected.bundleId) = (.production, Scene.bundle)
-    expected.evidenceCheckedAt = Scene.asOf - .hours(2)
+    (expected.environment, expected.bundleId) = (.production, ShopFixture.bundle)
+    expected.evidenceCheckedAt = ShopFixture.asOf - .hours(2)
     #expect(try found(.environmentMislabelled, in: scene) == expected)
   }
 
   @Test("On an order that Apple has long been silent about, with how often it was asked")
   func onSilentOrder() throws {
-    var scene = Scene()
-    let order = scene.order { $0.createdAt = Scene.asOf - .days(4) }
+    var scene = ShopFixture()
+    let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(4) }
     scene.receipt("r1", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 3 }
     scene.receipt("r2", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 2 }
     let reason: Reason = "Unconfirmed for 4 days after 5 attempts: Apple limited our requests."
@@ -408,20 +408,20 @@ import Testing
     "How often Apple was asked",
     arguments: [(0, "Unconfirmed for 4 days, never asked: "), (1, "Unconfirmed for 4 days after 1 attempt: ")])
   func attempts(count: Int32, words: String) throws {
-    var scene = Scene()
-    let order = scene.order { $0.createdAt = Scene.asOf - .days(4) }
+    var scene = ShopFixture()
+    let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(4) }
     scene.receipt(for: order, .unanswered(.unreachable)) { $0.state.attempts = count }
     #expect(try found(.stuckUnconfirmed, in: scene).reason.text == words + "Apple could not be reached.")
   }
 
   @Test("An order about which nobody can ask says what would help, and nobody is said to have been slow")
-  func beyondAsking() throws {
+  func lookupImpossible() throws {
     let channel = "this app's channel cannot ask about an id"
     for (canAsk, hasReceipt) in [(false, false), (true, false), (false, true)] {
-      var scene = Scene()
-      if !canAsk { scene.world.rules.lookedUpApps = [] }
+      var scene = ShopFixture()
+      if !canAsk { scene.world.rules.appsWithLookup = [] }
       let order = scene.order { order in
-        (order.transactionId, order.createdAt) = ("T1", Scene.asOf - .days(4))
+        (order.transactionId, order.createdAt) = ("T1", ShopFixture.asOf - .days(4))
       }
       if hasReceipt { scene.receipt(for: order, .neverChecked) }
       let isBeyond = !canAsk && !hasReceipt
@@ -438,7 +438,7 @@ import Testing
 
   @Test("On a receipt without an order that Apple has long been silent about")
   func onSilentReceipt() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     // Why it failed last proves nothing: it was Apple's own answer that was badly signed.
     for (reason, clause) in [
       (PaymentReason.rateLimited, "Apple limited our requests"), (.signatureInvalid, "Apple answered with an error"),
@@ -446,13 +446,13 @@ import Testing
       scene.world.receipts = []
       scene.receipt("r1", for: nil, .unanswered(reason)) { receipt in
         receipt.state.attempts = 7
-        receipt.receivedAt = Scene.asOf - .days(3)
+        receipt.receivedAt = ShopFixture.asOf - .days(3)
       }
       var expected = Finding(
         kind: .stuckUnconfirmed, subject: .receipt("r1"),
         reason: "Unconfirmed for 3 days after 7 attempts: \(clause).")
       (expected.userId, expected.receiptId) = ("user", "r1")
-      (expected.occurredAt, expected.evidenceCheckedAt) = (Scene.asOf - .days(3), Scene.asOf)
+      (expected.occurredAt, expected.evidenceCheckedAt) = (ShopFixture.asOf - .days(3), ShopFixture.asOf)
       #expect(try found(.stuckUnconfirmed, in: scene) == expected)
     }
   }
@@ -460,15 +460,15 @@ import Testing
   @Test("What has no date of its own has none in the report, whatever stands in for it")
   func onUndatedRows() throws {
     var order = BadOrder.broken("order")
-    var scene = Scene()
+    var scene = ShopFixture()
     var delivery = scene.delivery(of: scene.order()) { $0.defect = "delivered_at is infinite" }
     var receipt = scene.receipt(for: nil, .neverChecked) { $0.defect = "received_at is infinite" }
     for isUndated in [true, false] {
       (order.isUndated, delivery.isUndated, receipt.isUndated) = (isUndated, isUndated, isUndated)
       let rules = scene.world.rules
       var findings = Judgement(reporting: order).findings
-      findings += Unowned.findings(on: receipt, rules: rules)
-      let onDelivery = try #require(Unowned.finding(on: delivery, rules: rules))
+      findings += OrphanFindings.findings(on: receipt, rules: rules)
+      let onDelivery = try #require(OrphanFindings.finding(on: delivery, rules: rules))
       #expect((onDelivery.deliveredAt == nil) == isUndated)
       findings.append(onDelivery)
       #expect(findings.map(\.kind) == [.badRow, .badRow, .badRow])
@@ -478,10 +478,10 @@ import Testing
 
   @Test("On the second purchase of what is bought once")
   func onSecondPurchase() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
     for (text, id) in [("first", "T1"), ("second", "T2")] {
-      let record = scene.transaction(id) { $0.checkedAt = Scene.asOf - .hours(3) }
+      let record = scene.transaction(id) { $0.checkedAt = ShopFixture.asOf - .hours(3) }
       let order = scene.order(text) { $0.transactionId = record.transactionId }
       scene.world.lookups[order.orderId] = .verified(nil)
       scene.delivery("d" + text, of: order)
@@ -492,15 +492,15 @@ import Testing
       kind: .boughtTwice, subject: .order("second"),
       reason: "The same person paid for gems.100 before, with order first.")
     (expected.orderId, expected.userId, expected.productId) = ("second", "user", "gems.100")
-    (expected.transactionId, expected.environment, expected.bundleId) = ("T2", .production, Scene.bundle)
+    (expected.transactionId, expected.environment, expected.bundleId) = ("T2", .production, ShopFixture.bundle)
     (expected.amount, expected.occurredAt, expected.paidAt) = (.of(990), bought, bought)
-    (expected.deliveredAt, expected.evidenceCheckedAt) = (bought + .minutes(1), Scene.asOf - .hours(3))
+    (expected.deliveredAt, expected.evidenceCheckedAt) = (bought + .minutes(1), ShopFixture.asOf - .hours(3))
     #expect(try found(.boughtTwice, in: scene) == expected)
   }
 
   @Test("What is bought again and again is told by order id, in whatever order the orders are judged")
   func onFurtherPurchases() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
     for text in ["b", "d", "a", "c"] {
       let record = scene.transaction("T" + text)
@@ -521,31 +521,31 @@ import Testing
 
   @Test("Unknown is what is at stake where Apple names no part, and nowhere where nothing is at stake")
   func unknownStakes() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.paidOrder { $0.status = .pending }
     scene.delivery(of: order)
     #expect(try found(.statusMismatch, in: scene).atStake == nil)
-    #expect(try !found(.statusMismatch, in: scene).isStakeUnknown)
-    scene = Scene()
-    let someItems = Revocation(date: Scene.asOf - .hours(1), isOfSomeItems: true)
+    #expect(try !found(.statusMismatch, in: scene).isAmountAtRiskUnknown)
+    scene = ShopFixture()
+    let someItems = Revocation(date: ShopFixture.asOf - .hours(1), coversSomeItemsOnly: true)
     scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = someItems }))
-    #expect(try found(.partialRefund, in: scene).isStakeUnknown)
+    #expect(try found(.partialRefund, in: scene).isAmountAtRiskUnknown)
     // The cent of another price is none of that money; all of the order's amount is.
     scene.world.transactions[0].priceMilliunits = 9_910
     #expect(try found(.amountMismatch, in: scene).atStake == .of(1))
-    #expect(try found(.partialRefund, in: scene).isStakeUnknown)
+    #expect(try found(.partialRefund, in: scene).isAmountAtRiskUnknown)
     scene.world.deliveries = []
     #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
-    #expect(try !found(.partialRefund, in: scene).isStakeUnknown)
+    #expect(try !found(.partialRefund, in: scene).isAmountAtRiskUnknown)
   }
 
   @Test("At stake: of a surplus its share, of another price the difference")
   func stakes() throws {
-    var surplus = Scene()
+    var surplus = ShopFixture()
     let order = surplus.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
     surplus.delivery("d1", of: order) { $0.quantity = 4 }
     #expect(try found(.deliveredTwice, in: surplus).atStake == .of(330))
-    var cheaper = Scene()
+    var cheaper = ShopFixture()
     cheaper.delivery(of: cheaper.paidOrder(transaction: { $0.priceMilliunits = 4_900 }))
     #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
     // A minor unit that has begun counts.
@@ -557,7 +557,7 @@ import Testing
 
   @Test("The largest of an order's stakes counts, however small that of the worst finding is; of equal ones the first")
   func largestStake() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.paidOrder(
       {
         $0.quantity = 990
@@ -577,7 +577,7 @@ import Testing
   @Test("App Review's purchases alarm nobody while it bought")
   func review() {
     for (isReviewed, severity) in [(true, Severity.minor), (false, .critical)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       if isReviewed { scene.world.rules.reviewWindows = [Self.ordered...Self.ordered] }
       scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
       let findings = scene.world.audited().findings
@@ -590,7 +590,7 @@ import Testing
   @Test("Nor does a second order on one of them; one on a payment does")
   func reviewOfTwoOrders() throws {
     for environment in [AppleEnvironment.sandbox, .production] {
-      var scene = Scene()
+      var scene = ShopFixture()
       scene.world.rules.reviewWindows = [Self.ordered...Self.ordered]
       let record = scene.transaction { $0.environment = environment }
       for id in ["a", "b"] {
@@ -609,10 +609,10 @@ import Testing
   @Test("A part of an upgraded period given back says so")
   func upgrade() throws {
     for isUpgraded in [true, false, nil] {
-      var scene = Scene()
+      var scene = ShopFixture()
       scene.delivery(
         of: scene.paidOrder(transaction: { record in
-          record.revocation = Revocation(date: Scene.asOf, percentage: 50_000, type: "REFUND_PRORATED")
+          record.revocation = Revocation(date: ShopFixture.asOf, percentage: 50_000, type: "REFUND_PRORATED")
           record.isUpgraded = isUpgraded
         }))
       #expect(try found(.partialRefund, in: scene).reason.text.contains("upgraded") == (isUpgraded == true))
@@ -638,7 +638,7 @@ import Testing
     func isExceeded(_ text: String, _ minorUnits: Int64?, _ today: String, isUnknown: Bool = false) throws -> Bool {
       var finding = Finding(kind: .paidNotDelivered, subject: .order("o"), reason: "")
       finding.atStake = minorUnits.map { .of($0, "USD") }
-      finding.isStakeUnknown = isUnknown
+      finding.isAmountAtRiskUnknown = isUnknown
       return try #require(Acceptance(text: text)).isExceeded(by: finding, today: today)
     }
     #expect(try !isExceeded("until 2026-12-31", 500, "2026-12-31"))

@@ -11,13 +11,13 @@ import Testing
     func fact(_ hours: Int64, _ change: (inout TransactionFact) -> Void) -> TransactionFact {
       var fact = TransactionFact(
         environment: .production, transactionId: "T", productId: "gems", channel: .notification,
-        signedDate: Scene.asOf + .hours(hours))
+        signedDate: ShopFixture.asOf + .hours(hours))
       change(&fact)
       return fact
     }
     let asked = fact(1) { $0.refundRequest = .requested(reason: "OTHER") }
     let declined = fact(2) { $0.refundRequest = .declined }
-    let refunded = fact(3) { $0.revocation = .says(Revocation(date: Scene.asOf + .hours(3))) }
+    let refunded = fact(3) { $0.revocation = .says(Revocation(date: ShopFixture.asOf + .hours(3))) }
     let reversed = fact(4) { ($0.revocation, $0.reversesRefund) = (.says(nil), true) }
     let askedAgain = fact(5) { $0.refundRequest = .requested(reason: nil) }
     let cases: [(facts: [TransactionFact], open: Int64?)] = [
@@ -27,11 +27,14 @@ import Testing
     ]
     for (facts, open) in cases {
       let record = try #require(TransactionRecord.folding(facts.reversed()))
-      #expect(record.openRefundRequest?.date == open.map { Scene.asOf + .hours($0) }, "\(facts.map(\.signedDate))")
+      #expect(
+        record.openRefundRequest?.date == open.map { ShopFixture.asOf + .hours($0) }, "\(facts.map(\.signedDate))")
     }
     let all = [asked, declined, askedAgain]
-    let past = try #require(TransactionRecord.folding(all)).beforeHiddenRefunds(all) { $0 > Scene.asOf + .hours(1) }
-    #expect(past.openRefundRequest == RefundRequest(date: Scene.asOf + .hours(1), reason: "OTHER"))
+    let past = try #require(TransactionRecord.folding(all)).beforeHiddenRefunds(all) {
+      $0 > ShopFixture.asOf + .hours(1)
+    }
+    #expect(past.openRefundRequest == RefundRequest(date: ShopFixture.asOf + .hours(1), reason: "OTHER"))
   }
 
   @Test("What was told once stays told, whatever the newer facts are silent about, and a newer word replaces it")
@@ -53,9 +56,10 @@ import Testing
       (fact.priceMilliunits, fact.appAccountToken) = (Int64(number), .says(text))
       return fact
     }
-    let (old, new) = (fact("old", 1, Scene.asOf - .days(2)), fact("new", 2, Scene.asOf - .days(1)))
+    let (old, new) = (fact("old", 1, ShopFixture.asOf - .days(2)), fact("new", 2, ShopFixture.asOf - .days(1)))
     let silent = TransactionFact(
-      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: Scene.asOf)
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: ShopFixture.asOf
+    )
     for (facts, last, status) in [
       ([old, silent], old, SubscriptionState.active), ([silent, new, old], new, .expired),
     ] {
@@ -74,14 +78,14 @@ import Testing
     }
     // Without the date of a first purchase nothing says that it is a restore.
     var bare = old
-    (bare.originalTransactionId, bare.purchaseDate) = ("T", Scene.asOf)
+    (bare.originalTransactionId, bare.purchaseDate) = ("T", ShopFixture.asOf)
     (bare.originalPurchaseDate, bare.expiresDate, bare.isRenewal) = (nil, nil, nil)
     #expect(try !#require(TransactionRecord.folding([bare])).isRestore)
   }
 
   @Test("A share that was told of a refund stays told, until something else is told of it, or of another refund")
   func share() throws {
-    let date = Scene.asOf - .days(3) + Span(microseconds: 250_000)
+    let date = ShopFixture.asOf - .days(3) + Span(microseconds: 250_000)
     let half = Revocation(date: date, percentage: 50_000, type: "REFUND_PRORATED", reason: 1)
     let second = Instant(seconds: date.seconds)
     for (newer, expected) in [
@@ -149,7 +153,7 @@ import Testing
   @Test("An answer that has no place for refunds takes none back")
   func oldReceipts() {
     var old = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
-    old.hasNoPlaceForRefunds = true
+    old.cannotStateRefunds = true
     let record = TransactionRecord.folding([.told(at: 1, by: .verifyReceipt, .says(refund)), old])
     #expect(record?.revocation == refund && record?.revocationWithdrawnDate == nil)
   }
@@ -206,13 +210,13 @@ import Testing
         var fact = facts.last ?? .random(using: &generator)
         if generator.oneIn(3) { fact = facts.randomElement(using: &generator) ?? .random(using: &generator) }
         if generator.oneIn(4) { fact = .random(using: &generator) }
-        fact.signedDate = Scene.asOf + .minutes(time)
+        fact.signedDate = ShopFixture.asOf + .minutes(time)
         facts.append(fact)
       }
       func words(_ place: Int) -> TransactionFact? {
         guard facts.indices.contains(place) else { return nil }
         var fact = facts[place]
-        fact.signedDate = Scene.asOf
+        fact.signedDate = ShopFixture.asOf
         return fact
       }
       let kept = facts.indices.filter { words($0) != words($0 - 1) || words($0) != words($0 + 1) }.map { facts[$0] }
@@ -321,9 +325,9 @@ import Testing
   @Test("Whether any channel could tell of a refund is remembered")
   func tells() {
     let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
-    #expect(TransactionRecord.folding([silent])?.tellsRevocation == false)
+    #expect(TransactionRecord.folding([silent])?.isRevocationKnown == false)
     let spoken = TransactionRecord.folding([silent, .told(at: 1, by: .offline, .says(nil))])
-    #expect(spoken?.tellsRevocation == true)
+    #expect(spoken?.isRevocationKnown == true)
   }
 
   /// verifyReceipt shows no refund of a consumable: what it says later of the purchase is no word on one.
@@ -335,8 +339,8 @@ import Testing
     ]
     for facts in [facts, facts.reversed()] {
       let record = try #require(TransactionRecord.folding(facts))
-      #expect(record.couldTellOfRefund(since: Instant(seconds: 1)) && record.couldTellOfRefund(since: nil))
-      #expect(!record.couldTellOfRefund(since: Instant(seconds: 2)))
+      #expect(record.hasRevocationStatement(since: Instant(seconds: 1)) && record.hasRevocationStatement(since: nil))
+      #expect(!record.hasRevocationStatement(since: Instant(seconds: 2)))
     }
     let first = try #require(TransactionRecord.folding([facts[0]]))
     #expect(first.adding(Array(facts[1...])) == TransactionRecord.folding(facts))
@@ -420,7 +424,8 @@ import Testing
   @Test("Facts of one instant and channel are ordered by each of their fields, numbers as numbers")
   func tieBreakers() {
     let plain = TransactionFact(
-      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: Scene.asOf)
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: ShopFixture.asOf
+    )
     func fact(_ change: (inout TransactionFact) -> Void) -> TransactionFact {
       var fact = plain
       change(&fact)
@@ -438,15 +443,15 @@ import Testing
     let others: [TransactionFact] = [
       fact { $0.originalTransactionId = "O" }, fact { $0.webOrderLineItemId = "W" }, fact { $0.bundleId = "b" },
       fact { $0.productId = "coins" }, fact { $0.productType = .consumable }, nine,
-      fact { $0.purchaseDate = Scene.asOf }, fact { $0.originalPurchaseDate = Scene.asOf },
-      fact { $0.expiresDate = Scene.asOf }, fact { $0.revocation = .says(nil) },
+      fact { $0.purchaseDate = ShopFixture.asOf }, fact { $0.originalPurchaseDate = ShopFixture.asOf },
+      fact { $0.expiresDate = ShopFixture.asOf }, fact { $0.revocation = .says(nil) },
       fact { $0.priceMilliunits = 1 }, fact { $0.currency = "USD" }, fact { $0.appAccountToken = .says(nil) },
       fact { $0.ownership = .purchased }, fact { $0.isRenewal = false }, fact { $0.hasOffer = false },
-      fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = Scene.asOf },
-      fact { $0.renewalDate = Scene.asOf }, fact { $0.subscriptionStatus = .active },
+      fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = ShopFixture.asOf },
+      fact { $0.renewalDate = ShopFixture.asOf }, fact { $0.subscriptionStatus = .active },
       fact { $0.refundRequest = .requested(reason: "OTHER") }, fact { $0.reversesRefund = true },
-      fact { $0.hasNoPlaceForRefunds = true }, fact { $0.details.offerType = 1 }, fact { $0.channel = .offline },
-      fact { $0.signedDate = Scene.asOf + .seconds(1) },
+      fact { $0.cannotStateRefunds = true }, fact { $0.details.offerType = 1 }, fact { $0.channel = .offline },
+      fact { $0.signedDate = ShopFixture.asOf + .seconds(1) },
     ]
     #expect(others.count + 2 == Mirror(reflecting: plain).children.count)
     #expect(details.count + 1 == Mirror(reflecting: plain.details).children.count)
@@ -454,9 +459,9 @@ import Testing
       #expect(other.tieBreakers != plain.tieBreakers, "\(other)")
     }
     let refunds: [Revocation] = [
-      Revocation(date: Scene.asOf), Revocation(date: Scene.asOf - .days(1)),
-      Revocation(date: Scene.asOf, percentage: 1), Revocation(date: Scene.asOf, type: "REFUND_FULL"),
-      Revocation(date: Scene.asOf, reason: 1), Revocation(date: Scene.asOf, isOfSomeItems: true),
+      Revocation(date: ShopFixture.asOf), Revocation(date: ShopFixture.asOf - .days(1)),
+      Revocation(date: ShopFixture.asOf, percentage: 1), Revocation(date: ShopFixture.asOf, type: "REFUND_FULL"),
+      Revocation(date: ShopFixture.asOf, reason: 1), Revocation(date: ShopFixture.asOf, coversSomeItemsOnly: true),
     ]
     let told = refunds.map { refund in fact { $0.revocation = .says(refund) }.tieBreakers }
     for (place, one) in told.enumerated() { #expect(told.firstIndex(of: one) == place) }
@@ -491,7 +496,7 @@ extension TransactionFact {
     if random.oneIn(4) { fact.originalPurchaseDate = Instant(seconds: Int64(random.number(0...9))) }
     fact.isRenewal = random.pick(nil, true, false)
     fact.hasOffer = random.pick(nil, true, false)
-    fact.hasNoPlaceForRefunds = fact.revocation == .silent && random.oneIn(3)
+    fact.cannotStateRefunds = fact.revocation == .silent && random.oneIn(3)
     fact.appAccountToken = random.pick(.silent, .says(nil), .says("a"), .says("b"))
     return fact
   }

@@ -20,7 +20,7 @@ import Testing
   static let rows: [Case<String>] = [
     Case("paid", "booked") { $0.paidOrder() },
     Case("reversed", "booked") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf - .days(1)) })
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf - .days(1)) })
     },
     Case("a receipt that is not answered", "booked, awaited") { scene in
       scene.receipt(for: scene.order(), .unanswered(.unreachable))
@@ -53,19 +53,19 @@ import Testing
     Case("a renewal that it names", "booked, owns T1") { scene in
       scene.paidOrder(transaction: { record in
         record.isRenewal = true
-        record.expiresDate = Scene.asOf + .days(28)
+        record.expiresDate = ShopFixture.asOf + .days(28)
       })
     },
     Case("a row that breaks the contract", "nothing") { $0.world.orders.append(.bad(.broken("order"))) },
   ]
 
-  @Test func itIsBookedWhenTheShopBelievedItPaid() throws {
-    var scene = Scene()
+  @Test func ordersAreBookedAtTheirVerificationDate() throws {
+    var scene = ShopFixture()
     let order = scene.paidOrder { ($0.quantity, $0.verifiedAt) = (2, $0.createdAt + .hours(1)) }
     let judgement = try #require(scene.world.audited().judgements["order"])
     let said = try #require(JudgedOrder(judgement))
     #expect(said.bookedAt == order.createdAt + .hours(1) && said.quantity == 2 && said.amount == order.amount)
-    scene = Scene()
+    scene = ShopFixture()
     scene.paidOrder()
     let never = try #require(scene.world.audited().judgements["order"])
     #expect(JudgedOrder(never)?.bookedAt == order.createdAt)

@@ -48,7 +48,7 @@ import Testing
     var told: [Scenario] = []
     var orders = 0
     while orders < size, let scenario = Scenario.all.randomElement(using: &random) {
-      var story = Story(prefix: "", seed: UInt64(told.count))
+      var story = ScenarioFixture(prefix: "", seed: UInt64(told.count))
       scenario.tell(&story)
       orders += story.scene.world.orders.count
       told.append(scenario)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct MatchingTests {
   @Test("The nearest order that states it owns it, then the smaller order ID")
   func named() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.transaction("T1")
     for (id, minutes) in [("o3", 0), ("o2", 1), ("o1", 1), ("o9", 0)] as [(String, Int64)] {
       scene.order(id) { order in
@@ -25,7 +25,7 @@ import Testing
 
   @Test("A claim that its transaction refutes does not keep others out")
   func refusedDoesNotOwn() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.transaction("T1")
     scene.order("early") { order in
       order.transactionId = "T1"
@@ -39,7 +39,7 @@ import Testing
   @Test("A name that is refused takes nothing from an order whose proof brings it and that names an unknown id")
   func refusedNameYields() {
     for (product, user) in [("gems.500", "stranger"), ("gems.500", "user"), (nil, nil)] as [(Identifier?, String?)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction("T1")
       let order = scene.order { $0.transactionId = "T9" }
       scene.receipt(for: order, .verified(.app), bringing: [record])
@@ -60,7 +60,7 @@ import Testing
 
   @Test("Orders that name none share a receipt so that the most are paid")
   func mostPairs() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let first = scene.transaction("T1")
     let second = scene.transaction("T2") { $0.purchaseDate = ordered + .hours(10) }
     scene.receipt("r1", for: scene.order("o1"), .verified(.app), bringing: [first, second])
@@ -72,7 +72,7 @@ import Testing
 
   @Test("At equal distance the smaller order id has the smaller transaction id")
   func ties() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let records = ["T2", "T1"].map { scene.transaction($0) }
     for id in ["o2", "o1"] { scene.receipt("r" + id, for: scene.order(id), .verified(.app), bringing: records) }
     #expect(scene.world.ownedBy("o1") == ["T1"])
@@ -81,7 +81,7 @@ import Testing
 
   @Test("Production is claimed before the sandbox")
   func productionFirst() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order()
     let sandbox = scene.transaction("T1") { $0.environment = .sandbox }
     scene.receipt("r1", for: order, .verified(.app), bringing: [sandbox])
@@ -92,16 +92,16 @@ import Testing
 
   @Test("A live payment outweighs a refunded one")
   func liveFirst() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order { $0.transactionId = "T1" }
-    let refunded = scene.transaction("T1") { $0.revocation = Revocation(date: Scene.asOf) }
+    let refunded = scene.transaction("T1") { $0.revocation = Revocation(date: ShopFixture.asOf) }
     scene.receipt(for: order, .verified(.app), bringing: [refunded, scene.transaction("T2")])
     #expect(scene.world.ownedBy("order") == ["T2"])
   }
 
   @Test("Ids are unique within an environment only")
   func environments() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.transaction("T1") { $0.environment = .sandbox }
     scene.transaction("T1")
     scene.order { $0.transactionId = "T1" }
@@ -112,7 +112,7 @@ import Testing
 
   @Test("What its own proof brings is what it names, and not a stranger's purchase of that id in the other environment")
   func provenEnvironment() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let sandbox = scene.transaction("T1") { $0.environment = .sandbox }
     scene.transaction("T1")
     let order = scene.order { $0.transactionId = "T1" }
@@ -124,15 +124,15 @@ import Testing
 
   @Test("What is lost is listed by id, in whatever order it was brought")
   func lostInOrder() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let records = ["T2", "T1", "T3"].map { scene.transaction($0) }
     let owners = records.map { record in
       Claimant(
         order: scene.order("owner of " + record.transactionId.text) { $0.transactionId = record.transactionId },
-        proven: ProvenTransactions([record]))
+        proven: VerifiedTransactions([record]))
     }
     let loser = Claimant(
-      order: scene.order("loser") { $0.createdAt = ordered + .hours(1) }, proven: ProvenTransactions(records))
+      order: scene.order("loser") { $0.createdAt = ordered + .hours(1) }, proven: VerifiedTransactions(records))
     let matching = Matching(of: owners + [loser], rules: scene.world.rules)
     #expect(matching.claims["loser"]?.lost.map(\.transaction.transactionId) == ["T1", "T2", "T3"])
   }
@@ -153,9 +153,9 @@ import Testing
       }
       let handedInAnew = claimants.shuffled(using: &random).map { claimant in
         Claimant(
-          order: claimant.order, proven: ProvenTransactions(claimant.proven.shuffled(using: &random)),
+          order: claimant.order, proven: VerifiedTransactions(claimant.proven.shuffled(using: &random)),
           known: claimant.known.shuffled(using: &random), signedIds: claimant.signedIds, proofIds: claimant.proofIds,
-          worth: claimant.worth, isOpen: claimant.isOpen, isNameUnknown: claimant.isNameUnknown,
+          worth: claimant.worth, isOpen: claimant.isOpen, isStatedIDUnknown: claimant.isStatedIDUnknown,
           hasGoods: claimant.hasGoods)
       }
       let again = Matching(of: handedInAnew, rules: rules)
@@ -181,7 +181,7 @@ import Testing
   @Test("Of a purchase and its restore the one with the order's token stands for the sale, then the nearer")
   func restoredTwice() {
     for (token, expected) in [("A", "T2"), (nil, "T3")] as [(String?, Identifier)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let time = scene.time
       var restores: [TransactionRecord] = []
       for (id, isOwn, hours) in [("T1", false, 3), ("T2", true, 5), ("T3", false, 1)] as [(String, Bool, Int64)] {
@@ -203,7 +203,7 @@ import Testing
   @Test("Of two periods as near to an order that names their subscription, the one with the smaller id is claimed")
   func periodsAsNear() {
     for ids in [["T2", "T3"], ["T3", "T2"]] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let time = scene.time
       let periods = zip(ids, [-5, 5] as [Int64]).map { id, hours in
         scene.transaction(id) { record in
@@ -220,11 +220,11 @@ import Testing
 
   @Test("One user with many orders, each with the receipt that lists all purchases", arguments: [30, 250])
   func manyOrders(count: Int) {
-    var scene = Scene()
+    var scene = ShopFixture()
     let records = (0..<count).map { number in
       scene.transaction("T\(1_000 + number)") { $0.purchaseDate = ordered + .minutes(Int64(number) * 7) }
     }
-    let list = ProvenTransactions(records)
+    let list = VerifiedTransactions(records)
     let claimants = (0..<(count + 5)).map { number in
       Claimant(
         order: scene.order("o\(1_000 + number)") { $0.createdAt = ordered + .minutes(Int64(number) * 7 - 1) },
@@ -244,7 +244,7 @@ import Testing
 
   @Test("Of much that is lost, what may yet be decided otherwise is kept")
   func lostForNow() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let loser = scene.order("loser", by: "ann") { $0.createdAt = ordered + .hours(2) }
     var brought: [TransactionRecord] = []
     for number in 1...9 {
@@ -267,7 +267,7 @@ import Testing
   @Test("Where lists leave out some purchases, one line gives what the general way does", arguments: Effort.blocks)
   func listsWithGaps(block: UInt64) {
     var random = SeededGenerator(seed: block)
-    let rules = Scene().world.rules
+    let rules = ShopFixture().world.rules
     var answers = 0
     for number in 0..<60 {
       // By half days, so that many pairs are equally far apart, and some as far as they may be.
@@ -293,15 +293,15 @@ import Testing
         }
       }
       guard Set(pairs.map(\.sale)).count == saleCount,
-        let partners = matching.assignOnTimeline(pairs, byId, saleCount: saleCount)
+        let partners = matching.assignByTimeline(pairs, byId, saleCount: saleCount)
       else { continue }
       answers += 1
-      #expect(partners == matching.assignInGeneral(pairs, byId, saleCount: saleCount), "\(block), \(number)")
+      #expect(partners == matching.assignByFlow(pairs, byId, saleCount: saleCount), "\(block), \(number)")
     }
     #expect(answers > 5)
   }
 
-  private let ordered = Scene.asOf - .days(2)
+  private let ordered = ShopFixture.asOf - .days(2)
 }
 
 extension World {

@@ -11,8 +11,8 @@ import Testing
   ]
 
   /// A delivered order of one unit, and Apple's payment for two, proven by its own signed transaction or by its ID.
-  private static func scene(isProven: Bool = true) -> (scene: Scene, order: Order) {
-    var scene = Scene()
+  private static func scene(isProven: Bool = true) -> (scene: ShopFixture, order: Order) {
+    var scene = ShopFixture()
     let payment = scene.transaction { $0.quantity = 2 }
     let order = scene.order { $0.transactionId = isProven ? nil : "T1" }
     if isProven { scene.signedProof("own", for: order, of: payment) }
@@ -21,7 +21,7 @@ import Testing
     return (scene, order)
   }
 
-  private static func findings(_ scene: Scene) -> Set<FindingKind> {
+  private static func findings(_ scene: ShopFixture) -> Set<FindingKind> {
     Set(scene.world.audited().judgements["order"]?.findings.map(\.kind) ?? [])
   }
 
@@ -55,7 +55,7 @@ import Testing
     for (age, isWithheld) in [(Span.hours(47), true), (.hours(48), false)] {
       var (scene, _) = Self.scene(isProven: false)
       let other = scene.order("other")
-      scene.receipt("open", for: other, .unanswered(.unreachable)) { $0.state.unansweredSince = Scene.asOf - age }
+      scene.receipt("open", for: other, .unanswered(.unreachable)) { $0.state.unansweredSince = ShopFixture.asOf - age }
       #expect(Self.findings(scene).contains(.quantityMismatch) == !isWithheld, "\(age)")
     }
   }
@@ -63,10 +63,10 @@ import Testing
   @Test("A second charge is none while Apple has not said whether it was refunded")
   func chargedTwice() {
     for isAnswered in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order()
       for id in ["T1", "T2"] {
-        scene.signedProof("of \(id)", for: order, of: scene.transaction(id) { $0.revocationToldDate = $0.signedDate })
+        scene.signedProof("of \(id)", for: order, of: scene.transaction(id) { $0.revocationStatedDate = $0.signedDate })
       }
       if !isAnswered {
         var state = ProofState.unanswered(.appleError)
@@ -80,11 +80,11 @@ import Testing
   @Test("Goods are given and taken on an answer of this night alone")
   func actions() throws {
     for (answeredAt, expected) in [
-      (Scene.asOf, FindingAction.deliver), (Scene.asOf - .days(1), .look), (nil, .look),
+      (ShopFixture.asOf, FindingAction.deliver), (ShopFixture.asOf - .days(1), .look), (nil, .look),
     ] as [(Instant?, FindingAction)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "T1" }
-      scene.signedProof("own", for: order, of: scene.transaction { $0.checkedAt = Scene.asOf })
+      scene.signedProof("own", for: order, of: scene.transaction { $0.checkedAt = ShopFixture.asOf })
       scene.world.receipts[0].state.answeredAt = answeredAt
       let finding = try #require(
         scene.world.audited().findings.first { $0.kind == .paidNotDelivered })
@@ -95,7 +95,7 @@ import Testing
   @Test("A signed transaction of another product beside a payload that nobody can read proves nothing")
   func unreadableBesideAnother() {
     for isDamaged in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order()
       scene.signedProof("signed", for: order, of: scene.transaction { $0.productId = "coins" })
       if isDamaged { scene.receipt("damaged", for: order, .rejected(.malformed)) }
@@ -108,11 +108,11 @@ import Testing
   @Test("An unknown ID beside a receipt of another app alone leaves the receipt's finding")
   func foreignReceiptBesideUnknownID() {
     for (hasOther, isFound) in [(false, true), (true, false)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "unknown" }
       scene.world.lookups["order"] = .notFound()
       scene.receipt("foreign", for: order, .verified(.app)) { $0.state.bundleId = "com.example.other" }
-      if hasOther { scene.receipt("own", for: order, .verified(.app)) { $0.state.bundleId = Scene.bundle } }
+      if hasOther { scene.receipt("own", for: order, .verified(.app)) { $0.state.bundleId = ShopFixture.bundle } }
       scene.delivery(of: order)
       let judgement = scene.world.audited().judgements["order"]
       #expect(judgement?.verdict == .unpaid(.notFound, nil))

@@ -44,7 +44,7 @@ import Testing
     var generator = SeededGenerator(seed: block)
     for _ in 0..<100 { check(RandomWorld.make(using: &generator).world.markingUsers(Self.mark)) }
     for scenario in Scenario.all {
-      var story = Story(prefix: "", seed: generator.next())
+      var story = ScenarioFixture(prefix: "", seed: generator.next())
       scenario.tell(&story)
       check(story.scene.world.markingUsers(Self.mark))
     }

@@ -6,12 +6,12 @@ import Testing
 /// What an answer that is missing could still change accuses nobody.
 @Suite struct OpenClaimsTests {
   /// When a scene's orders are made.
-  private let noon = Scene().time
+  private let noon = ShopFixture().time
 
   @Test("Not knowing the purchase inside a proof says nothing of another id")
   func notFoundIsAboutItsOwnId() {
     for inside in [nil, "T1"] as [Identifier?] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, .notFound()) { $0.state.signedTransactionId = inside }
       scene.receipt("false", for: order, .rejected(.wrongBundle))
@@ -19,7 +19,7 @@ import Testing
       let verdict = scene.world.audited().judgements["order"]?.verdict
       #expect(verdict == (inside == nil ? .unconfirmed(.neverChecked) : .unpaid(.wrongBundle, nil)))
     }
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order { $0.transactionId = "T1" }
     scene.receipt(for: order, .notFound()) { $0.state.signedTransactionId = "T1" }
     #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .notFound)
@@ -28,7 +28,7 @@ import Testing
   @Test("A name that its own proof refutes is id_mismatch, whether or not anything is known of the named one")
   func refutedName() {
     for (isKnown, lookup) in [(true, nil), (false, nil), (false, .notFound())] as [(Bool, ProofState?)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "T1" }
       let own = scene.transaction("T2") { $0.ownership = .familyShared }
       scene.signedProof(for: order, of: own)
@@ -42,7 +42,7 @@ import Testing
 
   @Test("Whom only false proofs speak for yields to a genuine proof of the same person as well")
   func falseNamer() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let record = scene.transaction()
     let forger = scene.order("forger") { $0.transactionId = "T1" }
     scene.receipt("forged", for: forger, .rejected(.signatureInvalid))
@@ -58,7 +58,7 @@ import Testing
   @Test("A duplicate stands when it would lose to somebody whatever becomes of the open claims, and not before")
   func settledLoss() {
     for hasThird in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction()
       let owner = scene.order("owner", by: "ann") { $0.createdAt = noon }
       scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
@@ -77,9 +77,9 @@ import Testing
   }
 
   @Test("Who owns a payment only until their own id is answered for makes nobody a duplicate")
-  func openName() {
+  func pendingStatedTransaction() {
     for lookup in [ProofState.unanswered(.unreachable), .notFound()] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction()
       let owner = scene.order("owner", by: "ann") { $0.transactionId = "unknown" }
       scene.world.lookups["owner"] = lookup
@@ -98,7 +98,7 @@ import Testing
   @Test("A test purchase pays nobody, whoever it belongs to")
   func sandboxOfWhom() {
     for user in ["bob", "tester"] {
-      var scene = Scene()
+      var scene = ShopFixture()
       scene.world.rules.testUsers = ["tester"]
       let record = scene.transaction { $0.environment = .sandbox }
       let owner = scene.order("owner", by: "ann")
@@ -116,7 +116,7 @@ import Testing
   @Test("A false proof beside another's payment accuses of nothing while nobody knows whose it is")
   func falseProofBesideOpenClaim() {
     for isOpen in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction()
       let other = scene.order("other", by: "ann") { $0.transactionId = "T1" }
       if isOpen {
@@ -138,7 +138,7 @@ import Testing
       (ProofState.rejected(.signatureInvalid), PaymentReason.signatureInvalid), (.rejected(.malformed), .notFound),
       (.verified(.app), .notFound),
     ] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, state)
       scene.world.lookups["order"] = .notFound()
@@ -153,10 +153,10 @@ import Testing
       (.signed, false, nil, "unpaid product_mismatch"), (.transaction, false, "T3", "paid"),
       (.transaction, true, "T3", "paid"), (.signed, false, "T3", "paid"),
     ] as [(ReceiptKind, Bool, Identifier?, String)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction { record in
         record.productId = named == nil ? "another" : record.productId
-        record.expiresDate = Scene.asOf + .days(20)
+        record.expiresDate = ShopFixture.asOf + .days(20)
       }
       let order = scene.order { $0.transactionId = named }
       var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
@@ -174,10 +174,10 @@ import Testing
       (open, nil, "unconfirmed unreachable"), (answered, nil, "unpaid restored"),
       (nil, .transaction, "unconfirmed unreachable"), (nil, .signed, "unpaid restored"),
     ] as [(ProofState?, ReceiptKind?, String)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let restored = scene.transaction("R") { record in
         record.originalTransactionId = "P"
-        record.originalPurchaseDate = Scene.asOf - .days(20)
+        record.originalPurchaseDate = ShopFixture.asOf - .days(20)
       }
       let order = scene.order { $0.transactionId = "R" }
       scene.world.lookups["order"] = lookup
@@ -198,7 +198,7 @@ import Testing
       (.notFound(), .signatureInvalid, true), (nil, .signatureInvalid, true), (nil, .malformed, false),
     ] as [(ProofState?, PaymentReason, Bool)] {
       for isContested in [false, true] {
-        var scene = Scene()
+        var scene = ShopFixture()
         scene.transaction()
         let order = scene.order { $0.transactionId = "T1" }
         scene.receipt(for: order, .rejected(proof))
@@ -215,9 +215,9 @@ import Testing
   @Test("A second payment is one too many once somebody has told that it was not refunded")
   func secondPaymentOfAList() {
     for (isAnswered, tells, isTold) in [(false, false, false), (false, true, true), (true, false, true)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let records = ["T1", "T2"].map { id in
-        scene.transaction(id) { $0.revocationToldDate = tells ? $0.signedDate : nil }
+        scene.transaction(id) { $0.revocationStatedDate = tells ? $0.signedDate : nil }
       }
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, isAnswered ? .verified(.app) : .unanswered(.unreachable), bringing: records)
@@ -233,7 +233,7 @@ import Testing
       (.rejected(.signatureInvalid), true), (.review(.accountGone), true), (.review(.appleError), true),
       (.unanswered(.noRoots), true), (.review(.systemic), false),
     ] as [(ProofState, Bool)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order()
       let refunded = scene.transaction { $0.revocation = Revocation(date: noon + .hours(1)) }
       scene.receipt(for: order, .verified(.app), bringing: [refunded])
@@ -249,7 +249,7 @@ import Testing
   @Test("A second payment may be that of another order of the same person whose receipt nobody has read")
   func secondPaymentOfTwoOrders() {
     for state in [ProofState.unanswered(.unreachable), .verified(.app)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       scene.time = noon - .hours(1)
       let first = scene.order("first")
       let records = ["T1", "T2"].map { id in
@@ -276,7 +276,7 @@ import Testing
       (.review(.accountGone), .verifyReceipt, .silent, "reversed"),
     ] as [(ProofState, EvidenceChannel, Statement<String?>, String)] {
       for percentage in [nil, 30_000] as [Int32?] {
-        var scene = Scene()
+        var scene = ShopFixture()
         let record = scene.transaction { record in
           record.revocation = Revocation(date: noon + .days(1), percentage: percentage)
           (record.channel, record.appAccountToken, record.priceMilliunits) = (channel, token, 1)
@@ -298,8 +298,8 @@ import Testing
       (.unanswered(.unreachable), ["T1"], true), (.review(.accountGone), ["T1", "T2"], true),
       (.review(.contradiction), ["T1", "T2"], true), (.review(.systemic), ["T1", "T2"], true),
     ] as [(ProofState, Set<Identifier>, Bool)] {
-      var scene = Scene()
-      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.revocationToldDate = nil } }
+      var scene = ShopFixture()
+      let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.revocationStatedDate = nil } }
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt("told", for: order, .verified(.app), bringing: records)
       scene.receipt("open", for: order, state, bringing: records.filter { brings.contains($0.transactionId) })
@@ -308,8 +308,8 @@ import Testing
     for (reason, isTold) in [(.accountGone, true), (.contradiction, true), (.systemic, false)]
       as [(PaymentReason, Bool)]
     {
-      var scene = Scene()
-      let record = scene.transaction { $0.revocationToldDate = nil }
+      var scene = ShopFixture()
+      let record = scene.transaction { $0.revocationStatedDate = nil }
       scene.receipt(for: nil, .review(reason), bringing: [record])
       #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(reason)")
     }
@@ -318,7 +318,7 @@ import Testing
   @Test("Nobody is a duplicate before there was an answer about the own proof, or about the id that is named")
   func unansweredDuplicate() {
     for (isNamed, isAnswered) in [(false, false), (false, true), (true, false), (true, true)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction()
       scene.signedProof("first", for: scene.order("owner", by: "ann"), of: record)
       let later = scene.order("later", by: "bob") { order in
@@ -345,11 +345,13 @@ import Testing
 
   @Test("A finding is as old as the oldest answer that it rests on, whenever somebody asked in vain")
   func ageOfEvidence() throws {
-    var scene = Scene()
-    let record = scene.transaction { $0.checkedAt = Scene.asOf }
+    var scene = ShopFixture()
+    let record = scene.transaction { $0.checkedAt = ShopFixture.asOf }
     let order = scene.order { $0.transactionId = "T1" }
     scene.signedProof(for: order, of: record)
-    for (answered, expected) in [(Scene.asOf, Scene.asOf), (Scene.asOf - .days(3), Scene.asOf - .days(3)), (nil, nil)]
+    for (answered, expected) in [
+      (ShopFixture.asOf, ShopFixture.asOf), (ShopFixture.asOf - .days(3), ShopFixture.asOf - .days(3)), (nil, nil),
+    ]
       as [(Instant?, Instant?)]
     {
       scene.world.receipts[0].state.answeredAt = answered
@@ -364,8 +366,8 @@ import Testing
       (.app, false, false, false), (.transaction, false, false, false), (.signed, false, false, true),
       (.app, true, false, true), (.app, false, true, true),
     ] as [(ReceiptKind, Bool, Bool, Bool)] {
-      var scene = Scene()
-      let record = scene.transaction { $0.revocationToldDate = tells ? $0.signedDate : nil }
+      var scene = ShopFixture()
+      let record = scene.transaction { $0.revocationStatedDate = tells ? $0.signedDate : nil }
       var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
       state.kind = kind
       scene.receipt(for: nil, state, bringing: [record])

@@ -55,7 +55,7 @@ import Testing
     Case("4: goods that were taken back count nothing", "first") { scene in
       scene.transaction()
       scene.stating("first", by: "ann")
-      scene.delivery(of: scene.stating("second", by: "ann", hours: 1)) { $0.revokedAt = Scene.asOf - .hours(1) }
+      scene.delivery(of: scene.stating("second", by: "ann", hours: 1)) { $0.revokedAt = ShopFixture.asOf - .hours(1) }
     },
     Case("5: the nearest order", "near") { scene in
       scene.transaction()
@@ -75,7 +75,7 @@ import Testing
       scene.delivery(of: scene.stating("ann-goods", by: "ann", hours: 3))
     },
     Case("an order prefers a live purchase to a refunded one, and a proof to an ID", ",order") { scene in
-      scene.transaction("T1") { $0.revocation = Revocation(date: Scene.asOf) }
+      scene.transaction("T1") { $0.revocation = Revocation(date: ShopFixture.asOf) }
       let order = scene.stating("order", by: "ann")
       scene.signedProof("r", for: order, of: scene.transaction("T2"))
     },
@@ -171,7 +171,7 @@ import Testing
       scene.order("late", by: "ann", hours: 73) { $0.appAccountToken = "a1" }
     },
     Case("an order for each period, each stating the original ID, without receipts", "first,second,third") { scene in
-      scene.time = Scene.asOf - .days(70)
+      scene.time = ShopFixture.asOf - .days(70)
       let start = scene.time
       for (month, name) in ["first", "second", "third"].enumerated() {
         let from = start + .days(30 * Int64(month))
@@ -184,7 +184,7 @@ import Testing
       }
     },
     Case("an upgrade that states the original ID pays the order of its product", "first,better") { scene in
-      scene.time = Scene.asOf - .days(40)
+      scene.time = ShopFixture.asOf - .days(40)
       let upgraded = scene.time + .days(10)
       scene.transaction("T1") { $0.expiresDate = upgraded + .days(20) }
       scene.stating("first", by: "ann")
@@ -218,7 +218,7 @@ import Testing
   @Test("An ordinary retry is one settled order and one void order, without a finding")
   func retry() {
     for status in [OrderStatus.failed, .pending, .cancelled] {
-      var scene = Scene()
+      var scene = ShopFixture()
       scene.transaction()
       scene.stating("first", by: "ann") { $0.status = status }
       scene.delivery(of: scene.stating("second", by: "ann", hours: 1))
@@ -231,7 +231,7 @@ import Testing
 
   @Test("The payer of a copied proof has no finding, and the copy is critical")
   func copy() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let record = scene.transaction()
     let payer = scene.order("payer", by: "payer", hours: 0)
     scene.signedProof("r1", for: payer, of: record)
@@ -246,7 +246,7 @@ import Testing
 
   @Test("A second order of one person with goods is a major duplicate")
   func samePerson() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.transaction()
     scene.delivery("d1", of: scene.stating("first", by: "ann"))
     scene.delivery("d2", of: scene.stating("second", by: "ann", hours: 1))
@@ -256,7 +256,7 @@ import Testing
 
   @Test("Two units that two purchases of one unit paid are settled")
   func twoUnits() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.quantity = 2
     let order = scene.order()
     for id in ["T1", "T2"] {
@@ -273,7 +273,7 @@ import Testing
 
   @Test("Ten units that were paid for one are a critical difference, with nine tenths at stake")
   func tenUnits() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.quantity = 10
     scene.amount = .of(9_900)
     let order = scene.order()
@@ -291,7 +291,7 @@ import Testing
     "A purchase more than 30 days older than its order puts the amount at stake",
     arguments: [(Int64(29), Severity.minor), (31, .major)])
   func oldPurchase(days: Int64, severity: Severity) {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.delivery(
       of: scene.paidOrder(transaction: { $0.purchaseDate = $0.purchaseDate.map { $0 - .days(days) } }))
     let finding = scene.world.audited().findings.first { $0.kind == .purchasePredatesOrder }
@@ -300,7 +300,7 @@ import Testing
 
   @Test("An offer is no excuse for another amount where Apple states the price")
   func freeCode() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order()
     let record = scene.transaction { record in
       record.hasOffer = true
@@ -314,7 +314,7 @@ import Testing
   @Test("A restore that Apple calls a purchase is none, unless the original was refunded before")
   func restoredPurchase() {
     for isRefunded in [false, true] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let (first, time) = (scene.time - .days(30), scene.time)
       scene.transaction("T1") { record in
         record.purchaseDate = first
@@ -336,7 +336,7 @@ import Testing
   @Test("An order outside the window takes no purchase from one inside, unless it alone has the token")
   func outsideTakesNothing() {
     for hasToken in [false, true] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction { $0.appAccountToken = .says("A1") }
       scene.stating("inside", by: "payer")
       let outside = scene.stating("outside", by: "other", hours: -100) { $0.appAccountToken = hasToken ? "a1" : nil }
@@ -346,7 +346,7 @@ import Testing
   }
 }
 
-extension Scene {
+extension ShopFixture {
   /// An order so many hours after the purchase.
   @discardableResult
   fileprivate mutating func order(

@@ -6,11 +6,11 @@ import Testing
 
 /// The fine print of who owns what, and of what may still change.
 @Suite struct OwnershipTests {
-  private let noon = Scene().time
+  private let noon = ShopFixture().time
 
   @Test("A list holds what names its app, and tells equal ids of two environments apart")
   func listOfProven() {
-    let scene = Scene()
+    let scene = ShopFixture()
     func record(_ id: Identifier, _ environment: AppleEnvironment, bundleId: String?) -> TransactionRecord {
       var record = TransactionRecord(environment: environment, transactionId: id, productId: "gems.100")
       record.bundleId = bundleId
@@ -18,34 +18,34 @@ import Testing
       return record
     }
     let nameless = record("T1", .production, bundleId: nil)
-    #expect(ProvenTransactions([nameless]).records.isEmpty)
-    let named = record("T2", .sandbox, bundleId: Scene.bundle)
-    let list = ProvenTransactions([named, nameless])
+    #expect(VerifiedTransactions([nameless]).records.isEmpty)
+    let named = record("T2", .sandbox, bundleId: ShopFixture.bundle)
+    let list = VerifiedTransactions([named, nameless])
     #expect(list.records == [named] && list.contains(named.key) && !list.contains(nameless.key))
-    #expect(!list.contains(record("T2", .production, bundleId: Scene.bundle).key))
+    #expect(!list.contains(record("T2", .production, bundleId: ShopFixture.bundle).key))
     let many = (10...30).flatMap { number in
-      [AppleEnvironment.sandbox, .production].map { record(Identifier("T\(number)"), $0, bundleId: Scene.bundle) }
+      [AppleEnvironment.sandbox, .production].map { record(Identifier("T\(number)"), $0, bundleId: ShopFixture.bundle) }
     }
-    let long = ProvenTransactions(many)
+    let long = VerifiedTransactions(many)
     #expect(many.allSatisfy { long.contains($0.key) })
     #expect(long.named("T17").map(\.environment) == [.production, .sandbox] && long.named("T170").isEmpty)
   }
 
   @Test("What an order wants and another owns tells when it was last asked about")
   func checkedAtOfLost() {
-    var scene = Scene()
-    scene.transaction { $0.checkedAt = Scene.asOf - .hours(5) }
+    var scene = ShopFixture()
+    scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(5) }
     for (text, user) in [("first", "ann"), ("second", "bob")] {
       scene.order(text, by: user) { $0.transactionId = "T1" }
       scene.time = scene.time + .minutes(1)
     }
     let judgement = scene.world.audited().judgements["second"]
-    #expect(judgement?.payment == "unpaid duplicate" && judgement?.checkedAt == Scene.asOf - .hours(5))
+    #expect(judgement?.payment == "unpaid duplicate" && judgement?.checkedAt == ShopFixture.asOf - .hours(5))
   }
 
   @Test("Of two orders with the transaction's token the one with a genuine proof comes first, named or not")
   func proofBeforeName() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let record = scene.transaction { $0.appAccountToken = .says("A1") }
     scene.order("naming", by: "ann") { order in
       order.transactionId = "T1"
@@ -59,7 +59,7 @@ import Testing
 
   @Test("Of several of one person who do not name it, the one with its token has it, and not who names it without one")
   func tokenAmongUnnamed() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let record = scene.transaction { $0.appAccountToken = .says("A1") }
     let naming = scene.order("naming", by: "ann") { $0.transactionId = "T1" }
     scene.receipt(for: naming, .verified(.app), bringing: [record])
@@ -73,8 +73,8 @@ import Testing
 
   @Test("Who names what another one brought and had no use for has it after all, even if Apple took it back")
   func givenBack() {
-    var scene = Scene()
-    let refunded = scene.transaction { $0.revocation = Revocation(date: Scene.asOf) }
+    var scene = ShopFixture()
+    let refunded = scene.transaction { $0.revocation = Revocation(date: ShopFixture.asOf) }
     let live = scene.transaction("T2")
     scene.order("naming", by: "ann") { order in
       order.transactionId = "T1"
@@ -94,29 +94,29 @@ import Testing
     "What an order owns by its ID is not final while a better link may come",
     arguments: [("none", false), ("open", true), ("settled", false), ("false and open", false)])
   func beatable(other: String, mayChange: Bool) {
-    let record = Scene().paid("T1")
+    let record = ShopFixture().paid("T1")
     var claimants = [Claimant(order: named("first", "T1"), proven: .none, known: [record])]
     if other != "none" {
       claimants.append(
         Claimant(
           order: named("second", "T1", after: .hours(1)), proven: .none, known: [record],
-          worth: other == "false and open" ? .allFalseButNameKnown : .notFalse,
+          worth: other == "false and open" ? .allRejectedIDKnown : .notAllRejected,
           isOpen: other == "open" || other == "false and open"))
     }
-    let claims = Matching(of: claimants, rules: Scene().world.rules).claims
+    let claims = Matching(of: claimants, rules: ShopFixture().world.rules).claims
     #expect(claims["first"]?.owned == [record])
     #expect(claims["first"]?.isFinal == !mayChange)
   }
 
   @Test("Of two with false proofs alone the open one may still come first")
   func beatableAmongFalse() {
-    let record = Scene().paid("T1")
+    let record = ShopFixture().paid("T1")
     let claimants = [false, true].map { isOpen in
       Claimant(
         order: named(isOpen ? "second" : "first", "T1", after: isOpen ? .hours(1) : .hours(0)), proven: .none,
-        known: [record], worth: .allFalseButNameKnown, isOpen: isOpen)
+        known: [record], worth: .allRejectedIDKnown, isOpen: isOpen)
     }
-    #expect(Matching(of: claimants, rules: Scene().world.rules).claims["first"]?.isFinal == false)
+    #expect(Matching(of: claimants, rules: ShopFixture().world.rules).claims["first"]?.isFinal == false)
   }
 
   @Test("A name that false proofs alone speak for and that its transaction refutes owns nothing and is told nothing")
@@ -124,12 +124,12 @@ import Testing
     for change: (inout TransactionRecord.Contents) -> Void in [
       { $0.productId = "coins" }, { $0.isContradictory = true },
     ] {
-      let record = Scene().paid("T1", change)
+      let record = ShopFixture().paid("T1", change)
       let claimant = Claimant(
-        order: named("order", "T1"), proven: .none, known: [record], worth: .allFalseButNameKnown)
-      let claims = Matching.uncontested(claimant, rules: Scene().world.rules)
+        order: named("order", "T1"), proven: .none, known: [record], worth: .allRejectedIDKnown)
+      let claims = Matching.uncontested(claimant, rules: ShopFixture().world.rules)
       #expect(claims.owned == [] && claims.named == nil && claims.refused == nil && claims.contradictory == nil)
-      #expect(Matching(of: [claimant], rules: Scene().world.rules).claims["order"] == claims)
+      #expect(Matching(of: [claimant], rules: ShopFixture().world.rules).claims["order"] == claims)
     }
   }
 
@@ -142,17 +142,17 @@ import Testing
       func time() -> Instant { noon + .hours(Int64(random.number(0...hours))) }
       let records = (0..<random.number(9...13)).map { place in
         let date = time()
-        return Scene().paid(Identifier("T\(place)")) { $0.purchaseDate = date }
+        return ShopFixture().paid(Identifier("T\(place)")) { $0.purchaseDate = date }
       }
       let density = random.pick(6, 9, 10)
       let claimants = (0..<random.number(9...14)).map { place in
         var order = unnamed(Identifier("o\(place)"))
         order.createdAt = time()
         return Claimant(
-          order: order, proven: ProvenTransactions(records.filter { _ in random.number(1...10) <= density }))
+          order: order, proven: VerifiedTransactions(records.filter { _ in random.number(1...10) <= density }))
       }
       let matching = Matching(
-        deciding: claimants, Scene().world.rules, without: Array(repeating: false, count: claimants.count))
+        deciding: claimants, ShopFixture().world.rules, without: Array(repeating: false, count: claimants.count))
       let sales = records.map(\.purchaseKey).sorted()
       let orders = claimants.indices.sorted { claimants[$0].order.orderId < claimants[$1].order.orderId }
       for members in Matching.groups(Array(matching.links.joined())) {
@@ -164,9 +164,9 @@ import Testing
           else { return nil }
           return Matching.Pair(order: order, sale: sale, transaction: member.transaction)
         }
-        guard let onTimeline = matching.assignOnTimeline(pairs, own, saleCount: keys.count) else { continue }
+        guard let onTimeline = matching.assignByTimeline(pairs, own, saleCount: keys.count) else { continue }
         tried += 1
-        #expect(onTimeline == matching.assignInGeneral(pairs, own, saleCount: keys.count), "\(number)")
+        #expect(onTimeline == matching.assignByFlow(pairs, own, saleCount: keys.count), "\(number)")
       }
     }
     #expect(tried > 5)
@@ -174,7 +174,7 @@ import Testing
 
   @Test("Nothing is open unless somebody says so")
   func nothingOpenUnlessSaid() {
-    #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: Scene().world.rules).isPaymentFinal)
+    #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: ShopFixture().world.rules).isPaymentFinal)
     #expect(Judgement(reporting: .broken("bad")).isPaymentFinal)
   }
 
@@ -191,13 +191,13 @@ import Testing
   }
 }
 
-extension Scene {
+extension ShopFixture {
   /// A production purchase at noon, or what becomes of it.
   fileprivate func paid(
     _ id: Identifier, _ change: (inout TransactionRecord.Contents) -> Void = { _ in }
   ) -> TransactionRecord {
     var contents = TransactionRecord.Contents(environment: .production, transactionId: id, productId: "gems.100")
-    contents.bundleId = Scene.bundle
+    contents.bundleId = ShopFixture.bundle
     contents.purchaseDate = time
     change(&contents)
     return TransactionRecord(contents)

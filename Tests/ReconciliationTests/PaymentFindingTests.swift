@@ -14,8 +14,8 @@ import Testing
   @Test("The customer's own word stands in the reason")
   func customersWord() {
     for (word, isTold) in [("FULFILLMENT_ISSUE", true), ("UNINTENDED_PURCHASE", false)] {
-      var scene = Scene()
-      scene.paidOrder(transaction: { $0.refundRequest = RefundRequest(date: Scene.asOf, reason: word) })
+      var scene = ShopFixture()
+      scene.paidOrder(transaction: { $0.refundRequest = RefundRequest(date: ShopFixture.asOf, reason: word) })
       let finding = scene.world.audited().findings.first { $0.kind == .paidNotDelivered }
       #expect(finding?.reason.text.contains("The customer has told Apple so") == isTold, "\(finding?.reason ?? "-")")
     }
@@ -24,13 +24,13 @@ import Testing
   @Test("A doubtful refund is settled once, and judged as what it was settled to")
   func settledRefund() throws {
     for isHeld in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.paidOrder(transaction: Self.reversedLater)
       if isHeld { scene.delivery(of: order) }
       var facts = try #require(scene.world.matchedFacts().orders["order"])
       let judgement = Judgement(judging: facts, rules: scene.world.rules)
       for _ in 1...2 {
-        facts.settleRefunds()
+        facts.decideDoubtfulRefunds()
         #expect(facts.claims.owned.map { $0.revocation == nil } == [isHeld])
         #expect(Judgement(judging: facts, rules: scene.world.rules) == judgement)
       }
@@ -41,7 +41,7 @@ import Testing
     Case("paid and delivered", []) { $0.delivery(of: $0.paidOrder()) },
     Case("paid, not delivered", ["paid_not_delivered on order"]) { $0.paidOrder() },
     Case("paid just now, not delivered", []) { scene in
-      scene.paidOrder(transaction: { $0.purchaseDate = Scene.asOf - .minutes(10) })
+      scene.paidOrder(transaction: { $0.purchaseDate = ShopFixture.asOf - .minutes(10) })
     },
     Case("two of three", ["partly_delivered on order"]) { scene in
       let order = scene.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
@@ -80,10 +80,10 @@ import Testing
     },
     Case("unconfirmed longer than the limit", ["stuck_unconfirmed on order"]) { scene in
       scene.receipt(
-        for: scene.order { $0.createdAt = Scene.asOf - .hours(48) - .microsecond }, .unanswered(.unreachable))
+        for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(48) - .microsecond }, .unanswered(.unreachable))
     },
     Case("unconfirmed as long as the limit", []) { scene in
-      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(48) }, .unanswered(.unreachable))
+      scene.receipt(for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(48) }, .unanswered(.unreachable))
     },
   ]
 
@@ -227,7 +227,7 @@ import Testing
       scene.receipt("r2", for: order, .rejected(.signatureInvalid))
     },
     Case("Apple's own answer badly signed", []) { scene in
-      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(2) }, .unanswered(.signatureInvalid))
+      scene.receipt(for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(2) }, .unanswered(.signatureInvalid))
     },
     Case("an Xcode proof", ["status_mismatch on order"]) { scene in
       scene.receipt(for: scene.order(), .rejected(.xcode))
@@ -247,7 +247,7 @@ import Testing
       scene.delivery(of: order)
     },
     Case("called something, and nobody has seen the signature", []) { scene in
-      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(2) }, .neverChecked) {
+      scene.receipt(for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(2) }, .neverChecked) {
         $0.claimedEnvironment = "Production"
       }
     },
@@ -256,7 +256,7 @@ import Testing
   static let refunds: [Case<[String]>] = [
     Case("refunded, taken back, booked", []) { scene in
       let order = scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = refund })
-      scene.delivery(of: order) { $0.revokedAt = Scene.asOf }
+      scene.delivery(of: order) { $0.revokedAt = ShopFixture.asOf }
     },
     Case("refunded, not booked", ["refund_not_booked on order"]) { scene in
       scene.paidOrder(transaction: { $0.revocation = refund })
@@ -283,26 +283,26 @@ import Testing
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = third }))
     },
     Case("prorated, delivered later", ["partial_refund on order"]) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = third })) { $0.deliveredAt = Scene.asOf }
+      scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = third })) { $0.deliveredAt = ShopFixture.asOf }
     },
     Case("refunded in the shop only", ["refund_only_here on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }))
     },
     Case("refunded in the shop before Apple told of none", ["refund_only_here on order"]) { scene in
-      scene.delivery(of: scene.paidOrder({ book(&$0, at: Scene.asOf - .hours(1)) }))
+      scene.delivery(of: scene.paidOrder({ book(&$0, at: ShopFixture.asOf - .hours(1)) }))
     },
     Case("refunded in the shop, by what Apple signed before", []) { scene in
-      scene.delivery(of: scene.paidOrder({ book(&$0, at: Scene.asOf - .minutes(59)) }))
+      scene.delivery(of: scene.paidOrder({ book(&$0, at: ShopFixture.asOf - .minutes(59)) }))
     },
     Case("refunded in the shop, by a row that was changed after the as-of", []) { scene in
       let order = scene.paidOrder({ order in
         order.status = .refunded
-        order.isChangedLater = true
+        order.isChangedAfterAsOf = true
       })
       scene.delivery(of: order)
     },
     Case("refunded in the shop, and the channel cannot tell", []) { scene in
-      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocationToldDate = nil }))
+      scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocationStatedDate = nil }))
     },
     Case(
       "the refund was reversed, the goods are gone",
@@ -310,18 +310,18 @@ import Testing
         "paid_not_delivered on order", "refund_reversed_not_reinstated on order",
       ]
     ) { scene in
-      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
-      scene.delivery(of: order) { $0.revokedAt = Scene.asOf - .hours(9) }
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = ShopFixture.asOf - .hours(3) })
+      scene.delivery(of: order) { $0.revokedAt = ShopFixture.asOf - .hours(9) }
     },
     Case(
       "the refund was reversed, a part of the goods is gone",
       ["partly_delivered on order", "refund_reversed_not_reinstated on order"]
     ) { scene in
       scene.quantity = 2
-      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = ShopFixture.asOf - .hours(3) })
       scene.delivery("d1", of: order) { delivery in
         delivery.quantity = 1
-        delivery.revokedAt = Scene.asOf - .hours(9)
+        delivery.revokedAt = ShopFixture.asOf - .hours(9)
       }
       scene.delivery("d2", of: order) { $0.quantity = 1 }
     },
@@ -329,21 +329,21 @@ import Testing
       "the refund was reversed, a part of the goods was never delivered", ["partly_delivered on order"]
     ) { scene in
       scene.quantity = 2
-      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = ShopFixture.asOf - .hours(3) })
       scene.delivery(of: order) { $0.quantity = 1 }
     },
     Case("the refund was reversed, the goods are back", []) { scene in
-      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = Scene.asOf - .hours(3) })
-      scene.delivery("d1", of: order) { $0.revokedAt = Scene.asOf - .hours(9) }
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = ShopFixture.asOf - .hours(3) })
+      scene.delivery("d1", of: order) { $0.revokedAt = ShopFixture.asOf - .hours(9) }
       scene.delivery("d2", of: order)
     },
     Case("the refund was reversed after the as-of, the goods are gone", []) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: reversedLater)) { $0.revokedAt = Scene.asOf - .hours(5) }
+      scene.delivery(of: scene.paidOrder(transaction: reversedLater)) { $0.revokedAt = ShopFixture.asOf - .hours(5) }
     },
     Case("the refund was reversed after the as-of, the goods are back", []) { scene in
       let order = scene.paidOrder(transaction: reversedLater)
-      scene.delivery("d1", of: order) { $0.revokedAt = Scene.asOf - .hours(5) }
-      scene.delivery("d2", of: order) { $0.deliveredAt = Scene.asOf - .hours(1) }
+      scene.delivery("d1", of: order) { $0.revokedAt = ShopFixture.asOf - .hours(5) }
+      scene.delivery("d2", of: order) { $0.deliveredAt = ShopFixture.asOf - .hours(1) }
     },
     Case(
       "the refund was reversed after the as-of, the goods are there, and the shop says refunded",
@@ -355,27 +355,27 @@ import Testing
       let order = scene.paidOrder(
         { order in
           order.status = .refunded
-          order.isChangedLater = true
+          order.isChangedAfterAsOf = true
         }, transaction: reversedLater)
       scene.delivery(of: order)
     },
     Case("taken back without any refund", ["paid_not_delivered on order"]) { scene in
-      scene.delivery(of: scene.paidOrder()) { $0.revokedAt = Scene.asOf - .hours(9) }
+      scene.delivery(of: scene.paidOrder()) { $0.revokedAt = ShopFixture.asOf - .hours(9) }
     },
   ]
 
-  private static let ordered = Scene.asOf - .days(2)
-  private static let refund = Revocation(date: Scene.asOf - .hours(6))
+  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let refund = Revocation(date: ShopFixture.asOf - .hours(6))
   private static func book(_ order: inout Order, at date: Instant) {
     (order.status, order.refundBookedBy) = (.refunded, date)
   }
   private static func changeLater(_ order: inout Order, to status: OrderStatus) {
     order.status = status
-    order.isChangedLater = true
+    order.isChangedAfterAsOf = true
   }
   private static func reversedLater(_ record: inout TransactionRecord) {
     record.revocation = refund
-    record.revocationWithdrawnDate = Scene.asOf + .minutes(2)
+    record.revocationWithdrawnDate = ShopFixture.asOf + .minutes(2)
   }
-  private static let third = Revocation(date: Scene.asOf - .hours(6), percentage: 33_333, type: "REFUND_PRORATED")
+  private static let third = Revocation(date: ShopFixture.asOf - .hours(6), percentage: 33_333, type: "REFUND_PRORATED")
 }

@@ -11,7 +11,7 @@ import Testing
     var now: String?
     /// nil: nobody knows.
     var before: String??
-    var expected: PeopleMerge<String?>
+    var expected: PeopleColumnMerge<String?>
   }
 
   private static let cases = [
@@ -29,8 +29,8 @@ import Testing
   ]
 
   @Test(arguments: cases)
-  func whatTheDatabaseBecomes(_ example: Case) {
-    let merged = PeopleMerge<String?>(
+  func sheetCellsMergeWithStoredDecisions(_ example: Case) {
+    let merged = PeopleColumnMerge<String?>(
       sheet: example.sheet, now: example.now, before: example.before, isEmpty: example.sheet == nil)
     #expect(merged == example.expected)
   }
@@ -39,7 +39,7 @@ import Testing
   @Test(arguments: cases)
   func takingAValueIsIdempotent(_ example: Case) {
     guard case .take(let value) = example.expected else { return }
-    let again = PeopleMerge<String?>(
+    let again = PeopleColumnMerge<String?>(
       sheet: example.sheet, now: value, before: example.before, isEmpty: example.sheet == nil)
     #expect(again == .keep)
   }

@@ -94,7 +94,7 @@ import Testing
 
   @Test("Who claims with a false proof is told of the proof and not of the owner")
   func forger() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
     scene.world.lookups["forger"] = .verified(nil)
     scene.delivery("d1", of: scene.proven("payer", by: "payer", names: true))
@@ -106,7 +106,7 @@ import Testing
 
   @Test("An order with junk and the ID of another order's payment is not confirmed")
   func junk() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.named("junk", by: "thief", hours: -1, proof: .rejected(.malformed))
     scene.world.lookups["junk"] = .verified(nil)
     scene.proven("payer", by: "payer", names: true)
@@ -115,7 +115,7 @@ import Testing
 
   @Test("A purchase and its restore are one payment")
   func restoreOfOwned() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.paidOrder()
     let restored = scene.transaction("T2") { $0.originalTransactionId = "T1" }
     scene.signedProof(for: scene.order("again") { $0.transactionId = "T2" }, of: restored)
@@ -136,7 +136,7 @@ import Testing
   }
 }
 
-extension Scene {
+extension ShopFixture {
   /// T1 carries the token A1.
   fileprivate var record: TransactionRecord {
     mutating get {

@@ -7,7 +7,7 @@ import Testing
 @Suite struct PurchaseTests {
   /// A subscription period under two IDs; the first one is the original ID.
   private static func period(
-    _ scene: inout Scene, one: (inout TransactionRecord) -> Void = { _ in },
+    _ scene: inout ShopFixture, one: (inout TransactionRecord) -> Void = { _ in },
     other: (inout TransactionRecord) -> Void = { _ in }
   ) -> (TransactionRecord, TransactionRecord) {
     let end = scene.time + .days(30)
@@ -29,7 +29,7 @@ import Testing
   @Test(
     "An order that states either ID of a period owns it, and neither ID is an orphan payment", arguments: ["T1", "T2"])
   func eitherId(id: Identifier) {
-    var scene = Scene()
+    var scene = ShopFixture()
     _ = Self.period(&scene)
     scene.delivery(of: scene.order { $0.transactionId = id })
     let outcome = scene.world.audited()
@@ -40,7 +40,7 @@ import Testing
 
   @Test("Two orders that state the two IDs of one period: the second one is a duplicate")
   func twoOrders() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let (first, second) = Self.period(&scene)
     let payer = scene.order("a", by: "ann")
     scene.signedProof("r1", for: payer, of: first)
@@ -60,7 +60,7 @@ import Testing
 
   @Test("A receipt that lists both IDs of one period charges its order once, and the report shows the smallest ID")
   func chargedOnce() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let (first, second) = Self.period(&scene)
     let order = scene.order()
     scene.receipt(for: order, .verified(.app), bringing: [second, first])
@@ -72,7 +72,7 @@ import Testing
   @Test("Without an ID of Apple's for the period the product and the purchase date make the key")
   func withoutWebOrder() {
     for isSameDate in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let later = scene.time + .hours(1)
       let (first, second) = Self.period(
         &scene, one: { $0.webOrderLineItemId = nil },
@@ -92,12 +92,12 @@ import Testing
       ((5, false), (3, true), true), ((3, false), (5, true), false), ((5, false), (3, false), false),
     ] as [((Int64, Bool), (Int64, Bool), Bool)])
   func refund(one: (Int64, Bool), other: (Int64, Bool), isReversed: Bool) {
-    var scene = Scene(time: Scene.asOf - .days(20))
+    var scene = ShopFixture(time: ShopFixture.asOf - .days(20))
     func state(_ fact: (days: Int64, isRefunded: Bool)) -> (inout TransactionRecord) -> Void {
       { record in
-        record.signedDate = Scene.asOf - .days(fact.days)
-        record.revocationToldDate = record.signedDate
-        if fact.isRefunded { record.revocation = Revocation(date: Scene.asOf - .days(6)) }
+        record.signedDate = ShopFixture.asOf - .days(fact.days)
+        record.revocationStatedDate = record.signedDate
+        if fact.isRefunded { record.revocation = Revocation(date: ShopFixture.asOf - .days(6)) }
       }
     }
     _ = Self.period(&scene, one: state(one), other: state(other))
@@ -108,12 +108,12 @@ import Testing
 
   @Test("A refund of the original purchase is a refund of its restore, and the restore's silence undoes nothing")
   func refundOfRestored() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let time = scene.time
     scene.transaction("T1") { $0.revocation = Revocation(date: time + .hours(5)) }
     let restore = scene.transaction("T2") { record in
       record.originalTransactionId = "T1"
-      record.revocationToldDate = nil
+      record.revocationStatedDate = nil
     }
     let order = scene.order()
     scene.signedProof(for: order, of: restore)
@@ -122,12 +122,12 @@ import Testing
 
   @Test("The newest price of any ID is compared with the order's amount")
   func price() {
-    var scene = Scene()
+    var scene = ShopFixture()
     _ = Self.period(
       &scene, one: { $0.priceMilliunits = 9_900 },
       other: { record in
         record.priceMilliunits = 100
-        record.signedDate = Scene.asOf - .days(1)
+        record.signedDate = ShopFixture.asOf - .days(1)
       })
     scene.delivery(of: scene.order { $0.transactionId = "T2" })
     #expect(scene.world.findingNames == [])
@@ -135,16 +135,17 @@ import Testing
 
   @Test("An unclaimed period under two IDs is one orphan payment, under the smallest ID")
   func orphan() {
-    var scene = Scene()
+    var scene = ShopFixture()
     _ = Self.period(&scene)
     #expect(scene.world.findingNames == ["orphan_payment on T1"])
   }
 
   @Test("The order of the transactions changes nothing")
   func anyOrder() {
-    var scene = Scene()
+    var scene = ShopFixture()
     _ = Self.period(
-      &scene, one: { $0.revocation = Revocation(date: Scene.asOf) }, other: { $0.signedDate = Scene.asOf - .days(9) })
+      &scene, one: { $0.revocation = Revocation(date: ShopFixture.asOf) },
+      other: { $0.signedDate = ShopFixture.asOf - .days(9) })
     let records = scene.world.transactions
     let folded = TransactionRecord.foldingPurchases(records)
     #expect(Set(TransactionRecord.foldingPurchases(records.reversed())) == Set(folded))
@@ -156,7 +157,7 @@ import Testing
   @Test("An order of amount 0 without proof and ID is paid: settled with goods, void without, and no finding")
   func nothingToPay() {
     for hasGoods in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order { order in
         order.amount = .of(0)
         order.status = hasGoods ? .verified : .pending
@@ -171,20 +172,20 @@ import Testing
 
   @Test("A purchase of price 0 that no order is linked to is an unclaimed redemption")
   func redemption() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.transaction { $0.priceMilliunits = 0 }
     let finding = scene.world.audited().findings.first
     #expect(finding?.kind == .unclaimedRedemption && finding?.severity == .minor)
-    #expect(finding?.atStake == nil && finding?.isStakeUnknown == false)
+    #expect(finding?.atStake == nil && finding?.isAmountAtRiskUnknown == false)
   }
 
   @Test("Family access that Apple ended 20 days ago and that is still served has lapsed")
   func endedFamilyAccess() {
     for isServed in [true, false] {
-      var scene = Scene(time: Scene.asOf - .days(60))
+      var scene = ShopFixture(time: ShopFixture.asOf - .days(60))
       let record = scene.transaction { record in
         record.ownership = .familyShared
-        record.revocation = Revocation(date: Scene.asOf - .days(20), type: "FAMILY_REVOKE")
+        record.revocation = Revocation(date: ShopFixture.asOf - .days(20), type: "FAMILY_REVOKE")
       }
       let order = scene.order { $0.amount = .of(0) }
       scene.signedProof(for: order, of: record)
@@ -196,14 +197,14 @@ import Testing
 
   @Test("The orders of two periods of one lapsed subscription have one finding")
   func lapsedOnce() {
-    var scene = Scene(time: Scene.asOf - .days(90))
+    var scene = ShopFixture(time: ShopFixture.asOf - .days(90))
     let first = scene.time
     for month in 0..<2 as Range<Int64> {
       let start = first + .days(30 * month)
       let record = scene.transaction("T\(month)") { record in
         record.originalTransactionId = "T0"
         (record.purchaseDate, record.expiresDate) = (start, start + .days(30))
-        (record.isRenewal, record.subscriptionStatusDate) = (month > 0, Scene.asOf)
+        (record.isRenewal, record.subscriptionStatusDate) = (month > 0, ShopFixture.asOf)
       }
       let order = scene.order("o\(month)") { $0.createdAt = start }
       scene.signedProof("r\(month)", for: order, of: record)
@@ -215,7 +216,7 @@ import Testing
 
   @Test("An order that states another ID than its own proof contains is paid, with a minor finding")
   func statedIdOfAnother() {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order { $0.transactionId = "7000" }
     scene.signedProof(for: order, of: scene.transaction())
     scene.world.lookups["order"] = .notFound()
@@ -226,7 +227,7 @@ import Testing
 
   @Test("The price of a month and the price of the whole commitment are both right", arguments: [990, 11_880, 5_000])
   func commitment(minorUnits: Int64) {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order { $0.amount = .of(minorUnits) }
     let record = scene.transaction { record in
       record.details.commitmentInfo =

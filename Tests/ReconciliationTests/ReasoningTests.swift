@@ -70,9 +70,9 @@ import Testing
 
   @Test("An order that owns nothing is told how much is known for it")
   func known() throws {
-    var scene = Scene()
+    var scene = ShopFixture()
     let other = scene.transaction("T1") { $0.productId = "coins" }
-    let early = scene.transaction("T2") { $0.purchaseDate = Scene.asOf - .days(60) }
+    let early = scene.transaction("T2") { $0.purchaseDate = ShopFixture.asOf - .days(60) }
     let order = scene.order { $0.transactionId = other.transactionId }
     scene.receipt(for: order, .verified(.app), bringing: [early])
     let facts = try #require(scene.world.matchedFacts().orders["order"])
@@ -83,7 +83,7 @@ import Testing
   @Test("Nobody is said to have answered about an id that no request can carry")
   func unasked() throws {
     for (id, wasAsked) in [("T1", true), ("T 1", false), (String(repeating: "1", count: 65), false)] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order { $0.transactionId = Identifier(id) }
       scene.world.lookups[order.orderId] = .notFound()
       let facts = try #require(scene.world.matchedFacts().orders["order"])
@@ -105,8 +105,8 @@ import Testing
       (false, "Apple took no refund back."),
       (true, "Apple took a refund back, and no goods are still taken back for it."),
     ] {
-      var scene = Scene()
-      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = isWithdrawn ? Scene.asOf : nil })
+      var scene = ShopFixture()
+      let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = isWithdrawn ? ShopFixture.asOf : nil })
       scene.delivery(of: order)
       let facts = try #require(scene.world.matchedFacts().orders["order"])
       let reasoning = Judgement.explained(facts, rules: scene.world.rules).reasoning
@@ -122,7 +122,7 @@ import Testing
       for facts in world.matchedFacts().orders.values { check(facts, world.rules) }
     }
     for scenario in Scenario.all {
-      var story = Story(prefix: "", seed: generator.next())
+      var story = ScenarioFixture(prefix: "", seed: generator.next())
       scenario.tell(&story)
       let world = story.scene.world
       for facts in world.matchedFacts().orders.values { check(facts, world.rules) }

@@ -15,17 +15,17 @@ import Testing
     func delivery(
       _ id: Identifier, of order: Identifier?, to user: Identifier, at date: Instant = Self.late
     ) -> String {
-      Unowned.finding(
+      OrphanFindings.finding(
         on: Delivery(
           deliveryId: id, orderId: order, userId: user, productId: "gems", deliveredAt: date, defect: "broken"),
-        rules: Scene().world.rules
+        rules: ShopFixture().world.rules
       )?.identity ?? ""
     }
     func receipt(of order: Identifier?, from user: Identifier?) -> [String] {
-      Unowned.findings(
+      OrphanFindings.findings(
         on: Receipt(
           receiptId: "", orderId: order, userId: user, receivedAt: Self.late, state: .neverChecked, defect: "broken"),
-        rules: Scene().world.rules
+        rules: ShopFixture().world.rules
       ).map(\.identity)
     }
     func order(by user: Identifier) -> [String] {
@@ -51,7 +51,7 @@ import Testing
       let order = scene.paidOrder()
       scene.delivery("d1", of: order) { delivery in
         delivery.userId = "stranger"
-        delivery.revokedAt = Scene.asOf
+        delivery.revokedAt = ShopFixture.asOf
       }
       scene.delivery("d2", of: order)
     },
@@ -167,10 +167,10 @@ import Testing
         }))
     },
     Case("access past the grace", ["lapsed_still_served on T1"]) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(16) - .microsecond }))
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ShopFixture.asOf - .days(16) - .microsecond }))
     },
     Case("access within the grace", []) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(16) }))
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ShopFixture.asOf - .days(16) }))
     },
     Case("lapsed and taken back", []) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ended })) { $0.revokedAt = ended }
@@ -192,13 +192,13 @@ import Testing
           record.expiresDate = ended
           record.revocation = Revocation(date: ordered + .hours(1))
         })
-      scene.delivery(of: order) { $0.revokedAt = Scene.asOf }
+      scene.delivery(of: order) { $0.revokedAt = ShopFixture.asOf }
     },
     Case("renewed by a later period", ["renewal_without_order on T2"]) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = Scene.asOf - .days(30) }))
+      scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ShopFixture.asOf - .days(30) }))
       scene.transaction("T2") { record in
         record.originalTransactionId = "T1"
-        record.expiresDate = Scene.asOf
+        record.expiresDate = ShopFixture.asOf
         record.isRenewal = true
       }
     },
@@ -229,7 +229,7 @@ import Testing
       scene.delivery("d2", of: order)
     },
     Case("created in the future", ["future_dated on order"]) { $0.order { $0.createdAt = late } },
-    Case("created as late as clocks differ", []) { $0.order { $0.createdAt = Scene.asOf + .minutes(5) } },
+    Case("created as late as clocks differ", []) { $0.order { $0.createdAt = ShopFixture.asOf + .minutes(5) } },
     Case("verified in the future", ["future_dated on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.verifiedAt = late }))
     },
@@ -276,15 +276,17 @@ import Testing
       scene.signedProof(for: nil, of: scene.transaction())
     },
     Case("a renewal without an order", ["renewal_without_order on T1"]) { $0.transaction { $0.isRenewal = true } },
-    Case("a payment older than the lookback", []) { $0.transaction { $0.purchaseDate = Scene.asOf - .days(121) } },
+    Case("a payment older than the lookback", []) {
+      $0.transaction { $0.purchaseDate = ShopFixture.asOf - .days(121) }
+    },
     Case("a payment as old as the lookback", ["orphan_payment on T1"]) { scene in
-      scene.transaction { $0.purchaseDate = Scene.asOf - .days(120) }
+      scene.transaction { $0.purchaseDate = ShopFixture.asOf - .days(120) }
     },
     Case("a payment whose order may still be written", []) { scene in
-      scene.transaction { $0.purchaseDate = Scene.asOf - .hours(1) }
+      scene.transaction { $0.purchaseDate = ShopFixture.asOf - .hours(1) }
     },
     Case("a payment whose order should be there", ["orphan_payment on T1"]) { scene in
-      scene.transaction { $0.purchaseDate = Scene.asOf - .hours(1) - .microsecond }
+      scene.transaction { $0.purchaseDate = ShopFixture.asOf - .hours(1) - .microsecond }
     },
     Case("a payment in the future", ["orphan_payment on T1"]) { scene in scene.transaction { $0.purchaseDate = late } },
     Case("a refunded payment without an order", []) { $0.transaction { $0.revocation = Revocation(date: ordered) } },
@@ -305,17 +307,17 @@ import Testing
       scene.world.orders = []
     },
     Case("a delivery whose order may still be written", []) { scene in
-      scene.delivery(of: scene.order()) { $0.deliveredAt = Scene.asOf - .hours(1) }
+      scene.delivery(of: scene.order()) { $0.deliveredAt = ShopFixture.asOf - .hours(1) }
       scene.world.orders = []
     },
     Case("a delivery whose order should be there", ["orphan_delivery on delivery"]) { scene in
-      scene.delivery(of: scene.order()) { $0.deliveredAt = Scene.asOf - .hours(1) - .microsecond }
+      scene.delivery(of: scene.order()) { $0.deliveredAt = ShopFixture.asOf - .hours(1) - .microsecond }
       scene.world.orders = []
     },
     Case("a delivery of now that names no order", ["orphan_delivery on delivery"]) { scene in
       scene.delivery(of: scene.order()) { delivery in
         delivery.orderId = nil
-        delivery.deliveredAt = Scene.asOf
+        delivery.deliveredAt = ShopFixture.asOf
       }
       scene.world.orders = []
     },
@@ -325,7 +327,7 @@ import Testing
     },
     Case("a broken delivery row of now", ["bad_row on delivery"]) { scene in
       scene.delivery(of: scene.order()) { delivery in
-        delivery.deliveredAt = Scene.asOf
+        delivery.deliveredAt = ShopFixture.asOf
         delivery.defect = "quantity below 1"
       }
       scene.world.orders = []
@@ -334,29 +336,31 @@ import Testing
       scene.receipt(for: nil, .rejected(.signatureInvalid))
     },
     Case("a forged receipt whose order may still be written", []) { scene in
-      scene.receipt(for: scene.order(), .rejected(.signatureInvalid)) { $0.receivedAt = Scene.asOf - .hours(1) }
+      scene.receipt(for: scene.order(), .rejected(.signatureInvalid)) { $0.receivedAt = ShopFixture.asOf - .hours(1) }
       scene.world.orders = []
     },
     Case("a forged receipt whose order should be there", ["signature_invalid on receipt"]) { scene in
       scene.receipt(for: scene.order(), .rejected(.signatureInvalid)) { receipt in
-        receipt.receivedAt = Scene.asOf - .hours(1) - .microsecond
+        receipt.receivedAt = ShopFixture.asOf - .hours(1) - .microsecond
       }
       scene.world.orders = []
     },
     Case("an unanswered receipt without an order, older than the limit", ["stuck_unconfirmed on receipt"]) { scene in
-      scene.receipt(for: nil, .unanswered(.unreachable)) { $0.receivedAt = Scene.asOf - .hours(48) - .microsecond }
+      scene.receipt(for: nil, .unanswered(.unreachable)) {
+        $0.receivedAt = ShopFixture.asOf - .hours(48) - .microsecond
+      }
     },
     Case("an unanswered receipt without an order, as old as the limit", []) { scene in
-      scene.receipt(for: nil, .review(.systemic)) { $0.receivedAt = Scene.asOf - .hours(48) }
+      scene.receipt(for: nil, .review(.systemic)) { $0.receivedAt = ShopFixture.asOf - .hours(48) }
     },
     Case("an old receipt without an order that was answered before the silence", []) { scene in
       scene.receipt(for: nil, .verified(.app)) { receipt in
-        receipt.receivedAt = Scene.asOf - .days(9)
-        receipt.state.unansweredSince = Scene.asOf - .days(9)
+        receipt.receivedAt = ShopFixture.asOf - .days(9)
+        receipt.state.unansweredSince = ShopFixture.asOf - .days(9)
       }
     },
     Case("an old receipt without an order that nobody could be asked about", []) { scene in
-      scene.receipt(for: nil, .unanswered(.noRoots)) { $0.receivedAt = Scene.asOf - .days(9) }
+      scene.receipt(for: nil, .unanswered(.noRoots)) { $0.receivedAt = ShopFixture.asOf - .days(9) }
     },
     Case("a mislabelled receipt without an order", ["environment_mislabelled on receipt"]) { scene in
       let record = scene.transaction { $0.environment = .sandbox }
@@ -395,9 +399,9 @@ import Testing
     },
   ]
 
-  private static let ordered = Scene.asOf - .days(2)
-  private static let ended = Scene.asOf - .days(1)
-  private static let late = Scene.asOf + .minutes(5) + .microsecond
+  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let ended = ShopFixture.asOf - .days(1)
+  private static let late = ShopFixture.asOf + .minutes(5) + .microsecond
   private static let token = "7e3fb204-2d3a-4c5b-9f60-0a1b2c3d4e5f"
   private static let otherToken = "11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f"
 }

@@ -10,14 +10,14 @@ import Testing
     #expect(row.scene.world.findingNames == row.expected)
   }
 
-  @Test func nothingIsSaidOfWhatTheCatalogueDoesNotHave() {
+  @Test func unknownProductsHaveNoCatalogueDates() {
     let catalogue = Catalogue([
       Catalogue.Product(productId: "gems", type: .consumable),
       Catalogue.Product(productId: "map", type: .nonConsumable),
     ])
     #expect(["gems", "map", "sword"].map { catalogue.isNonConsumable($0) } == [false, true, false])
     #expect(["gems", "map", "sword"].map { catalogue.knows($0) } == [true, true, false])
-    #expect(catalogue.isOnSale("sword", at: Scene.asOf) == nil)
+    #expect(catalogue.isOnSale("sword", at: ShopFixture.asOf) == nil)
   }
 
   static let sales: [Case<[String]>] = [
@@ -37,7 +37,7 @@ import Testing
         record.originalTransactionId = "T9"
       }
       scene.receipt(
-        for: scene.order { $0.createdAt = Scene.asOf - .hours(47) }, .verified(.app),
+        for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(47) }, .verified(.app),
         bringing: [scene.transaction("T1", restored), other])
     },
     Case("a restore for the smallest amount", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
@@ -50,7 +50,7 @@ import Testing
     },
     Case("beside it a receipt that is not answered", []) { scene in
       let order = scene.order { order in
-        order.createdAt = Scene.asOf - .hours(47)
+        order.createdAt = ShopFixture.asOf - .hours(47)
         order.transactionId = "T1"
       }
       scene.signedProof(for: order, of: scene.transaction("T1", restored))
@@ -80,7 +80,7 @@ import Testing
         of: scene.paidOrder(transaction: { record in
           record.purchaseDate = ordered - .days(20)
           record.originalTransactionId = "T0"
-          record.expiresDate = Scene.asOf + .days(10)
+          record.expiresDate = ShopFixture.asOf + .days(10)
         }))
     },
     Case("a payment that no order claims, told as a restore with its own id", ["orphan_payment on T1"]) { scene in
@@ -122,7 +122,7 @@ import Testing
       scene.transaction("T2") { record in
         record.originalTransactionId = "T1"
         record.originalPurchaseDate = ordered + .days(1)
-        record.expiresDate = Scene.asOf + .days(20)
+        record.expiresDate = ShopFixture.asOf + .days(20)
       }
     },
   ]
@@ -161,13 +161,13 @@ import Testing
     },
     Case("a non-consumable, the first one refunded", []) { scene in
       scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
-      twice(&scene) { $0.revocation = Revocation(date: Scene.asOf) }
+      twice(&scene) { $0.revocation = Revocation(date: ShopFixture.asOf) }
       scene.world.orders = scene.world.orders.map { row in
         guard case .valid(var order) = row, order.orderId == "first" else { return row }
         order.status = .refunded
         return .valid(order)
       }
-      scene.world.deliveries[0].revokedAt = Scene.asOf
+      scene.world.deliveries[0].revokedAt = ShopFixture.asOf
     },
     Case("a non-consumable, by a guest and their account", ["bought_twice on second"]) { scene in
       scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
@@ -188,14 +188,14 @@ import Testing
 
   @Test("What is paid for at the restore is dated by the purchase")
   func paidAt() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.paidOrder(transaction: { $0.originalPurchaseDate = Self.ordered - .hours(5) })
     #expect(scene.world.audited().judgements["order"]?.paidAt == Self.ordered - .hours(5))
   }
 
   @Test("A restore is void whatever was delivered")
   func disposition() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.delivery(of: scene.paidOrder(transaction: Self.restored))
     let judgement = scene.world.audited().judgements["order"]
     #expect(judgement?.payment == "unpaid restored")
@@ -203,16 +203,16 @@ import Testing
     #expect(judgement?.findings.first?.atStake == .of(990))
   }
 
-  private static let ordered = Scene.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(2)
 
   private static let restored: @Sendable (inout TransactionRecord) -> Void = { record in
     record.originalTransactionId = "T0"
-    record.originalPurchaseDate = Scene.asOf - .days(90)
+    record.originalPurchaseDate = ShopFixture.asOf - .days(90)
   }
 
   /// Two orders of one product, paid and delivered.
   private static func twice(
-    _ scene: inout Scene, by other: String = "user", first change: (inout TransactionRecord) -> Void = { _ in }
+    _ scene: inout ShopFixture, by other: String = "user", first change: (inout TransactionRecord) -> Void = { _ in }
   ) {
     for (text, id, user) in [("first", "T1", other), ("second", "T2", "user")] {
       let record = scene.transaction(id) { if text == "first" { change(&$0) } }

@@ -14,8 +14,8 @@ import Testing
     var rules: Rules
 
     init() {
-      var scene = Scene()
-      payment = scene.transaction { $0.signedDate = Scene.asOf - .days(1) }
+      var scene = ShopFixture()
+      payment = scene.transaction { $0.signedDate = ShopFixture.asOf - .days(1) }
       order = scene.order { $0.transactionId = "T1" }
       proof = scene.receipt(for: order, .verified(.signed, id: "T1"), bringing: [payment])
       delivery = scene.delivery(of: order)
@@ -24,14 +24,14 @@ import Testing
     }
 
     /// The short way's verdict on the sale, where it has one: whether the rules come to the same.
-    var isSaid: Bool? { isSaid(by: full) }
+    var isConfirmed: Bool? { isConfirmed(by: full) }
 
-    func isSaid(by judgement: Judgement) -> Bool? {
+    func isConfirmed(by judgement: Judgement) -> Bool? {
       let texts = Texts()
       return texts.delivery(delivery).flatMap {
         SettledSale(
           texts.order(order), proof: texts.proof(proof), payment: texts.payment(payment), delivery: $0, rules: rules)
-      }?.isSaid(by: judgement)
+      }?.isConfirmed(by: judgement)
     }
 
     /// As the rules judge it, one after the other.
@@ -80,8 +80,8 @@ import Testing
       return BorrowedText(UnsafeRawBufferPointer(bytes))
     }
 
-    func order(_ order: Order) -> PlainOrder {
-      PlainOrder(
+    func order(_ order: Order) -> BorrowedOrder {
+      BorrowedOrder(
         orderId: borrowed(order.orderId.text), userId: borrowed(order.userId.text),
         bundleId: order.bundleId.map(borrowed), productId: borrowed(order.productId.text), quantity: order.quantity,
         amount: order.amount, status: order.status, transactionId: order.transactionId.map { borrowed($0.text) },
@@ -89,23 +89,23 @@ import Testing
     }
 
     /// nil for one that breaks the contract.
-    func delivery(_ delivery: Delivery) -> PlainDelivery? {
+    func delivery(_ delivery: Delivery) -> BorrowedDelivery? {
       if delivery.defect != nil { return nil }
-      return PlainDelivery(
+      return BorrowedDelivery(
         deliveryId: borrowed(delivery.deliveryId.text), orderId: delivery.orderId.map { borrowed($0.text) },
         userId: borrowed(delivery.userId.text), productId: borrowed(delivery.productId.text),
         quantity: Int32(delivery.quantity ?? 0), deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt)
     }
 
-    func proof(_ receipt: Receipt) -> PlainProof {
-      PlainProof(
+    func proof(_ receipt: Receipt) -> BorrowedProof {
+      BorrowedProof(
         hasDefect: receipt.defect != nil, outcome: receipt.state.outcome,
         claimedEnvironment: receipt.claimedEnvironment.map(borrowed), environment: receipt.state.environment,
         lastAttempt: receipt.state.lastAttempt, isUnproven: receipt.state.isUnproven)
     }
 
-    func payment(_ record: TransactionRecord) -> PlainPayment {
-      var payment = PlainPayment(
+    func payment(_ record: TransactionRecord) -> BorrowedPayment {
+      var payment = BorrowedPayment(
         environment: record.environment, transactionId: borrowed(record.transactionId.text),
         productId: borrowed(record.productId.text))
       payment.originalTransactionId = record.originalTransactionId.map { borrowed($0.text) }
@@ -118,7 +118,7 @@ import Testing
       payment.priceMilliunits = record.priceMilliunits
       payment.currency = record.currency.map(borrowed)
       if case .says(let token) = record.appAccountToken {
-        payment.tellsToken = true
+        payment.statesToken = true
         payment.appAccountToken = token.map(borrowed)
       }
       payment.ownership = record.ownership
@@ -149,17 +149,17 @@ import Testing
     ("the same token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("A-b", .says("aB")) }),
     ("a token that Apple is silent about", { $0.order.appAccountToken = "ab" }),
     ("never verified", { $0.order.verifiedAt = nil }),
-    ("asked lately", { $0.payment.checkedAt = Scene.asOf }),
+    ("asked lately", { $0.payment.checkedAt = ShopFixture.asOf }),
     (
       "asked before the proof",
-      { ($0.payment.checkedAt, $0.proof.state.lastAttempt) = ($0.order.createdAt, Scene.asOf) }
+      { ($0.payment.checkedAt, $0.proof.state.lastAttempt) = ($0.order.createdAt, ShopFixture.asOf) }
     ),
     ("never asked", { $0.proof.state.lastAttempt = nil }),
     ("another app in the proof", { $0.proof.state.bundleId = "com.example.other" }),
     ("an app receipt", { ($0.proof.state.kind, $0.proof.state.signedTransactionId) = (.app, nil) }),
     ("another id in the payload", { $0.proof.state.signedTransactionId = "T2" }),
-    ("the app named", { $0.order.bundleId = Scene.bundle }),
-    ("a refund withdrawn", { $0.payment.revocationWithdrawnDate = Scene.asOf }),
+    ("the app named", { $0.order.bundleId = ShopFixture.bundle }),
+    ("a refund withdrawn", { $0.payment.revocationWithdrawnDate = ShopFixture.asOf }),
     ("said to be a purchase", { $0.payment.isRenewal = false }),
     ("another product delivered", { $0.delivery.productId = "gems.550" }),
     ("on sale", { $0.rules.catalogue = Catalogue([.init(productId: "gems.100", type: .consumable)]) }),
@@ -171,7 +171,7 @@ import Testing
     ("unsigned environment", { ($0.proof.claimedEnvironment, $0.proof.state.environment) = ("Sandbox", nil) }),
     ("a broken receipt", { $0.proof.defect = "it is broken" }),
     ("a broken delivery", { $0.delivery.defect = "it is broken" }),
-    ("taken back", { $0.delivery.revokedAt = Scene.asOf }),
+    ("taken back", { $0.delivery.revokedAt = ShopFixture.asOf }),
     ("delivered twice", { $0.delivery.quantity = 2 }),
     ("ordered twice", { $0.order.quantity = 2 }),
     ("ordered and delivered twice", { ($0.order.quantity, $0.delivery.quantity) = (2, 2) }),
@@ -188,17 +188,17 @@ import Testing
     ("no app told", { $0.payment.bundleId = nil }),
     ("another app ordered", { $0.order.bundleId = "com.example.other" }),
     ("contradictory", { $0.payment.isContradictory = true }),
-    ("refunded", { $0.payment.revocation = Revocation(date: Scene.asOf) }),
-    ("refunded in part", { $0.payment.revocation = Revocation(date: Scene.asOf, percentage: 50_000) }),
+    ("refunded", { $0.payment.revocation = Revocation(date: ShopFixture.asOf) }),
+    ("refunded in part", { $0.payment.revocation = Revocation(date: ShopFixture.asOf, percentage: 50_000) }),
     ("shared", { $0.payment.ownership = .familyShared }),
     ("a restore", { $0.payment.originalPurchaseDate = $0.order.createdAt - .days(1) }),
     ("an old restore", { $0.payment.originalPurchaseDate = $0.order.createdAt - .days(9) }),
     ("a restore of another", { $0.payment.originalTransactionId = "T0" }),
     ("a renewal", { $0.payment.isRenewal = true }),
-    ("a subscription", { $0.payment.expiresDate = Scene.asOf + .days(3) }),
-    ("a lapsed subscription", { $0.payment.expiresDate = Scene.asOf - .days(30) }),
+    ("a subscription", { $0.payment.expiresDate = ShopFixture.asOf + .days(3) }),
+    ("a lapsed subscription", { $0.payment.expiresDate = ShopFixture.asOf - .days(30) }),
     (
-      "a period", { ($0.payment.expiresDate, $0.payment.originalTransactionId) = (Scene.asOf + .days(3), "T0") }
+      "a period", { ($0.payment.expiresDate, $0.payment.originalTransactionId) = (ShopFixture.asOf + .days(3), "T0") }
     ),
     ("another token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .says("cd")) }),
     ("a token of Apple's alone", { $0.payment.appAccountToken = .says("cd") }),
@@ -221,7 +221,7 @@ import Testing
       "off sale",
       {
         $0.rules.catalogue = Catalogue([
-          .init(productId: "gems.100", type: .consumable, name: nil, soldFrom: Scene.asOf, soldUntil: nil)
+          .init(productId: "gems.100", type: .consumable, name: nil, soldFrom: ShopFixture.asOf, soldUntil: nil)
         ])
       }
     ),
@@ -240,14 +240,14 @@ import Testing
         ("\(environment)", { ($0.payment.environment, $0.proof.state.environment) = (environment, environment) }))
     }
     changes += around("delivered before paid") {
-      $0.delivery.deliveredAt = ($0.payment.purchaseDate ?? Scene.asOf) - $0.rules.clockSkew + $1
+      $0.delivery.deliveredAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) - $0.rules.clockSkew + $1
     }
     changes += around("paid long before") {
-      $0.order.createdAt = ($0.payment.purchaseDate ?? Scene.asOf) + $0.rules.matchWindow + $1
+      $0.order.createdAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) + $0.rules.matchWindow + $1
       $0.delivery.deliveredAt = $0.order.createdAt
     }
     changes += around("paid long after") {
-      $0.order.createdAt = ($0.payment.purchaseDate ?? Scene.asOf) - $0.rules.matchWindow + $1
+      $0.order.createdAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) - $0.rules.matchWindow + $1
     }
     changes += around("ordered in future") { $0.order.createdAt = $0.rules.asOf + $0.rules.clockSkew + $1 }
     changes += around("verified in future") { $0.order.verifiedAt = $0.rules.asOf + $0.rules.clockSkew + $1 }
@@ -264,7 +264,7 @@ import Testing
     for change in Self.harmless {
       var sale = Sale()
       change.apply(&sale)
-      #expect(sale.isSaid == true, "\(change.name)")
+      #expect(sale.isConfirmed == true, "\(change.name)")
     }
   }
 
@@ -272,11 +272,11 @@ import Testing
   func unpaid() {
     var sale = Sale()
     let plain = sale
-    sale.payment.revocation = Revocation(date: Scene.asOf)
-    #expect(plain.isSaid == true && plain.isSaid(by: sale.full) == false)
+    sale.payment.revocation = Revocation(date: ShopFixture.asOf)
+    #expect(plain.isConfirmed == true && plain.isConfirmed(by: sale.full) == false)
     sale = plain
     sale.payment.productId = "another"
-    #expect(plain.isSaid(by: sale.full) == false)
+    #expect(plain.isConfirmed(by: sale.full) == false)
   }
 
   @Test("Any two changes to a plain order are judged as the rules judge them, or not the short way")
@@ -286,7 +286,7 @@ import Testing
         var sale = Sale()
         first.apply(&sale)
         second.apply(&sale)
-        let isSame = sale.isSaid ?? true
+        let isSame = sale.isConfirmed ?? true
         #expect(isSame, "\(first.name), \(second.name)")
       }
     }

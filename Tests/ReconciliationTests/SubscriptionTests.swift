@@ -49,7 +49,7 @@ import Testing
     },
     Case("a renewal that Apple refunded", []) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
-      scene.renewal { $0.revocation = Revocation(date: Scene.asOf - .hours(1)) }
+      scene.renewal { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(1)) }
     },
     Case("a second purchase that is no renewal", ["orphan_payment on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
@@ -127,14 +127,14 @@ import Testing
           record.expiresDate = end
           record.subscriptionStatusDate = end
         }))
-      for place in scene.world.receipts.indices { scene.world.receipts[place].state.unansweredSince = Scene.asOf }
-      scene.world.lookups["order"]?.unansweredSince = Scene.asOf
+      for place in scene.world.receipts.indices { scene.world.receipts[place].state.unansweredSince = ShopFixture.asOf }
+      scene.world.lookups["order"]?.unansweredSince = ShopFixture.asOf
     },
     Case("in Apple's grace period while billing is tried again", []) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = end
-          record.subscriptionExpiresDate = Scene.asOf + .days(2)
+          record.subscriptionExpiresDate = ShopFixture.asOf + .days(2)
         }))
     },
     Case("the grace period is over as well", ["lapsed_still_served on T1"]) { scene in
@@ -146,7 +146,7 @@ import Testing
     },
     Case("a later period keeps the access of the first order", ["renewal_without_order on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
-      scene.renewal { $0.expiresDate = Scene.asOf + .days(10) }
+      scene.renewal { $0.expiresDate = ShopFixture.asOf + .days(10) }
     },
     Case("lapsed, and access was taken back when the period was over", []) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
@@ -157,7 +157,7 @@ import Testing
     Case("a trial that was booked at full price", ["amount_mismatch on order"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
-          record.expiresDate = Scene.asOf + .days(1)
+          record.expiresDate = ShopFixture.asOf + .days(1)
           record.priceMilliunits = 0
           record.hasOffer = true
         }))
@@ -179,7 +179,7 @@ import Testing
     Case("a price of nothing without a trial", ["amount_mismatch on order"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
-          record.expiresDate = Scene.asOf + .days(1)
+          record.expiresDate = ShopFixture.asOf + .days(1)
           record.priceMilliunits = 0
           record.hasOffer = false
         }))
@@ -190,7 +190,7 @@ import Testing
     Case("a family member's subscription, sold", ["family_shared_sale on order", "status_mismatch on order"]) { scene in
       scene.delivery(
         of: scene.paidOrder(transaction: { record in
-          record.expiresDate = Scene.asOf + .days(1)
+          record.expiresDate = ShopFixture.asOf + .days(1)
           record.ownership = .familyShared
         }))
     },
@@ -204,7 +204,7 @@ import Testing
         of: scene.paidOrder(
           { $0.status = .pending },
           transaction: { record in
-            record.expiresDate = Scene.asOf + .days(1)
+            record.expiresDate = ShopFixture.asOf + .days(1)
             record.ownership = .familyShared
           }))
     },
@@ -212,13 +212,13 @@ import Testing
       scene.delivery(of: scene.paidOrder())
       let restored = scene.transaction("T2") { record in
         record.originalTransactionId = "T1"
-        record.purchaseDate = Scene.asOf - .hours(3)
+        record.purchaseDate = ShopFixture.asOf - .hours(3)
       }
       scene.receipt(for: nil, .verified(.app), bringing: [restored])
     },
     Case("a second purchase of the same product is one", ["orphan_payment on T2"]) { scene in
       scene.delivery(of: scene.paidOrder())
-      let bought = scene.transaction("T2") { $0.purchaseDate = Scene.asOf - .hours(3) }
+      let bought = scene.transaction("T2") { $0.purchaseDate = ShopFixture.asOf - .hours(3) }
       scene.receipt(for: nil, .verified(.app), bringing: [bought])
     },
   ]
@@ -237,14 +237,14 @@ import Testing
   }
 
   /// When the first period ended: longer ago than any grace.
-  private static let end = Scene.asOf - .days(20)
-  private static let bought = Scene.asOf - .days(50)
+  private static let end = ShopFixture.asOf - .days(20)
+  private static let bought = ShopFixture.asOf - .days(50)
 }
 
-extension Scene {
+extension ShopFixture {
   /// An order of fifty days ago that names its transaction.
   fileprivate mutating func subscription(transaction: (inout TransactionRecord) -> Void = { _ in }) -> Order {
-    time = Scene.asOf - .days(50)
+    time = ShopFixture.asOf - .days(50)
     return paidOrder(transaction: transaction)
   }
 
@@ -254,8 +254,8 @@ extension Scene {
     let first = id("T1")
     return transaction("T2") { record in
       record.originalTransactionId = first
-      record.purchaseDate = Scene.asOf - .days(20)
-      record.expiresDate = Scene.asOf + .days(10)
+      record.purchaseDate = ShopFixture.asOf - .days(20)
+      record.expiresDate = ShopFixture.asOf + .days(10)
       record.isRenewal = true
       change(&record)
     }

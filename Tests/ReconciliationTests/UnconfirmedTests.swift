@@ -9,14 +9,14 @@ import Testing
 
   @Test("An unanswered receipt keeps its reason", arguments: silent)
   func receipt(reason: PaymentReason) {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.receipt(for: scene.order(), .unanswered(reason))
     #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed \(reason.rawValue)")
   }
 
   @Test("An unanswered look-up keeps its reason", arguments: silent)
   func lookup(reason: PaymentReason) {
-    var scene = Scene()
+    var scene = ShopFixture()
     let order = scene.order { $0.transactionId = "T1" }
     scene.world.lookups[order.orderId] = .unanswered(reason)
     #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed \(reason.rawValue)")
@@ -25,7 +25,7 @@ import Testing
   /// Of a proof that was refused with too many others of its night, what it has brought is believed, and held against nobody.
   @Test(arguments: ["other app", "other product", "nobody's"])
   func refusedWithTooManyOthers(_ what: String) {
-    var scene = Scene()
+    var scene = ShopFixture()
     let record = scene.transaction { record in
       if what == "other app" { record.bundleId = "com.example.other" }
       if what == "other product" { record.productId = "another" }
@@ -116,26 +116,26 @@ import Testing
       }
     },
     Case("a full refund", "reversed") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf) })
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf) })
     },
     Case("a full refund by percentage", "reversed") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, percentage: 100_000) })
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, percentage: 100_000) })
     },
     Case("a refund of all but a thousandth of a percent", "paid") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, percentage: 99_999) })
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, percentage: 99_999) })
     },
     Case("a prorated refund of unnamed extent", "paid") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, type: "REFUND_PRORATED") })
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, type: "REFUND_PRORATED") })
     },
     Case("a full refund by type", "reversed") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, type: "REFUND_FULL") })
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, type: "REFUND_FULL") })
     },
   ]
 
   @Test("Of several unanswered receipts the most telling reason is given, whatever their order")
   func mostTelling() {
     for flip in [false, true] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order()
       scene.receipt(flip ? "b" : "a", for: order, .neverChecked)
       scene.receipt(flip ? "a" : "b", for: order, .review(.accountGone))
@@ -146,7 +146,7 @@ import Testing
   @Test("Beside records that contradict each other a payment that another order owns makes nobody a duplicate")
   func contradictionBesideLost() {
     for isContradictory in [true, false] {
-      var scene = Scene()
+      var scene = ShopFixture()
       let record = scene.transaction()
       let other = scene.transaction("T2") {
         $0.productId = "gems.500"
@@ -163,5 +163,5 @@ import Testing
     }
   }
 
-  private static let ordered = Scene.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(2)
 }

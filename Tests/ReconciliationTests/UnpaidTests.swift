@@ -40,7 +40,7 @@ import Testing
       scene.receipt(for: scene.order(), .verified(.app)) { $0.state.bundleId = "com.example.other" }
     },
     Case("a receipt of our app that lists nothing", "unconfirmed not_in_receipt") { scene in
-      scene.receipt(for: scene.order(), .verified(.app)) { $0.state.bundleId = Scene.bundle }
+      scene.receipt(for: scene.order(), .verified(.app)) { $0.state.bundleId = ShopFixture.bundle }
     },
     Case("a purchase in another app", "unpaid wrong_bundle") { scene in
       let record = scene.transaction { $0.bundleId = "com.example.other" }
@@ -55,7 +55,7 @@ import Testing
     Case("a purchase in another app beside an empty receipt of ours", "unconfirmed not_in_receipt") { scene in
       let order = scene.order()
       scene.signedProof("r1", for: order, of: scene.transaction { $0.bundleId = "com.example.other" })
-      scene.receipt("r2", for: order, .verified(.app)) { $0.state.bundleId = Scene.bundle }
+      scene.receipt("r2", for: order, .verified(.app)) { $0.state.bundleId = ShopFixture.bundle }
     },
     Case("the same, and of it another product is told", "unconfirmed not_in_receipt") { scene in
       let order = scene.order()
@@ -67,7 +67,7 @@ import Testing
       let order = scene.order()
       scene.signedProof("r1", for: order, of: scene.transaction { $0.environment = .xcode })
       scene.receipt("r2", for: order, .verified(.app)) { receipt in
-        (receipt.state.environment, receipt.state.bundleId) = (.production, Scene.bundle)
+        (receipt.state.environment, receipt.state.bundleId) = (.production, ShopFixture.bundle)
       }
     },
     Case("the named purchase is in another app", "unpaid wrong_bundle") { scene in
@@ -97,7 +97,7 @@ import Testing
       scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record])
     },
     Case("other products, and an id that Apple does not know yet", "unconfirmed not_found_yet") { scene in
-      let order = scene.order { $0.createdAt = Scene.asOf - .hours(3) }
+      let order = scene.order { $0.createdAt = ShopFixture.asOf - .hours(3) }
       scene.signedProof("r1", for: order, of: scene.transaction { $0.productId = "gems.500" })
       scene.receipt("r2", for: order, .notFound())
     },
@@ -277,14 +277,14 @@ import Testing
     Case("one microsecond older than the grace", "unpaid not_found") { scene in
       let order = scene.order {
         $0.transactionId = "T1"
-        $0.createdAt = Scene.asOf - .hours(24) - .microsecond
+        $0.createdAt = ShopFixture.asOf - .hours(24) - .microsecond
       }
       scene.world.lookups[order.orderId] = .notFound()
     },
     Case("as old as the grace", "unconfirmed not_found_yet") { scene in
       let order = scene.order {
         $0.transactionId = "T1"
-        $0.createdAt = Scene.asOf - .hours(24)
+        $0.createdAt = ShopFixture.asOf - .hours(24)
       }
       scene.world.lookups[order.orderId] = .notFound()
     },
@@ -296,7 +296,7 @@ import Testing
       scene.receipt(for: scene.order(), .notFound())
     },
     Case("the same within the grace", "unconfirmed not_found_yet") { scene in
-      scene.receipt(for: scene.order { $0.createdAt = Scene.asOf - .hours(3) }, .notFound())
+      scene.receipt(for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(3) }, .notFound())
     },
   ]
 
@@ -364,7 +364,7 @@ import Testing
       scene.paidOrder(transaction: { $0.ownership = .familyShared })
     },
     Case("access through the family, taken away", "unpaid family_shared") { scene in
-      scene.paidOrder(transaction: { $0.revocation = Revocation(date: Scene.asOf, type: "FAMILY_REVOKE") })
+      scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, type: "FAMILY_REVOKE") })
     },
     Case("access through the family, not named", "unpaid family_shared") { scene in
       scene.signedProof(for: scene.order(), of: scene.transaction { $0.ownership = .familyShared })
@@ -381,10 +381,10 @@ import Testing
     Case("cancelled without receipt and id", "unpaid never_paid") { $0.order { $0.status = .cancelled } },
     Case("refunded without receipt and id", "unpaid never_paid") { $0.order { $0.status = .refunded } },
     Case("one microsecond older than the grace", "unpaid no_evidence") { scene in
-      scene.order { $0.createdAt = Scene.asOf - .hours(1) - .microsecond }
+      scene.order { $0.createdAt = ShopFixture.asOf - .hours(1) - .microsecond }
     },
     Case("as old as the grace", "unconfirmed awaiting_evidence") { scene in
-      scene.order { $0.createdAt = Scene.asOf - .hours(1) }
+      scene.order { $0.createdAt = ShopFixture.asOf - .hours(1) }
     },
     Case("an id that nobody asked about", "unconfirmed never_checked") { $0.order { $0.transactionId = "T1" } },
     Case("a receipt that nobody asked about", "unconfirmed never_checked") { scene in
@@ -396,5 +396,5 @@ import Testing
   ]
 
   /// When the scenes play.
-  private static let ordered = Scene.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(2)
 }

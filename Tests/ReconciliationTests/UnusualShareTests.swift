@@ -17,7 +17,7 @@ import Testing
     var totals = Totals(
       ordersRead: orders, ordersByDisposition: none.ordersByDisposition, ordersByCurrency: none.ordersByCurrency,
       amountByDisposition: none.amountByDisposition, ordered: none.ordered, ordersByKind: kinds)
-    let precedent = UnusualShare.Precedent(
+    let precedent = UnusualShare.EarlierNights(
       nights: nights, orders: ordersBefore, counts: ["charged_twice": before, "refunds": before])
     #expect(UnusualShare.all(totals, since: precedent).map(\.subject) == (isUnusual ? [.kind(.chargedTwice)] : []))
     totals.refunds = count

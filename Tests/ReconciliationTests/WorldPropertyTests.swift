@@ -96,8 +96,8 @@ import Testing
       let claimed = world.matchedFacts().claimed
       let orphans = world.audited().findings.filter { $0.kind == .orphanPayment || $0.kind == .renewalWithoutOrder }
       let listed = world.awaitingDetails()
-      for record in world.transactions where record.isLive && record.bundleId == Scene.bundle {
-        if listed.contains(record.key), !record.tellsRevocation { continue }
+      for record in world.transactions where record.isLive && record.bundleId == ShopFixture.bundle {
+        if listed.contains(record.key), !record.isRevocationKnown { continue }
         let isSale = !record.isFamilyShared && !record.isRestore
         guard isSale, let date = record.purchaseDate, date >= world.rules.lookbackStart,
           !world.rules.mayAwaitOrder(since: date)
@@ -110,7 +110,7 @@ import Testing
 
   @Test("A row that is read and not judged, or judged and not read, unbalances the totals")
   func unbalanced() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.delivery(of: scene.paidOrder())
     let outcome = scene.world.audited()
     var unread = outcome.totals
@@ -164,7 +164,7 @@ import Testing
         let amount = random.pick(Int64.max, .min, -1, 0, 1, Int64(random.number(-9...9)))
         let order = Order(
           orderId: Identifier("\(number)"), userId: "user", productId: "gems", amount: .of(amount), status: .verified,
-          createdAt: Scene.asOf)
+          createdAt: ShopFixture.asOf)
         var judgement = Judgement(judging: OrderFacts(order: order), rules: RandomWorld.rules)
         judgement.disposition = Disposition.inMoneyTotals[random.number(0...8)]
         totals.add(judgement)
@@ -183,7 +183,7 @@ import Testing
   @Test("An order without an app is of the only one, and of none where there are several")
   func bundles() {
     var rules = RandomWorld.rules
-    #expect(rules.defect(ofBundleId: nil) == nil && rules.defect(ofBundleId: Scene.bundle) == nil)
+    #expect(rules.defect(ofBundleId: nil) == nil && rules.defect(ofBundleId: ShopFixture.bundle) == nil)
     #expect(rules.defect(ofBundleId: "com.example.other")?.contains("is of no configured app") == true)
     rules.bundleIds.append("com.example.second")
     #expect(rules.defect(ofBundleId: nil)?.contains("though 2 apps are configured") == true)
@@ -192,7 +192,7 @@ import Testing
 
   @Test("Totals by hand")
   func totals() {
-    var scene = Scene()
+    var scene = ShopFixture()
     scene.delivery("d1", of: scene.order("a", by: "ann") { $0.amount = .of(100) })
     scene.order("b", by: "ann") { $0.amount = .of(250) }
     scene.order("c", by: "bob") { $0.amount = .of(300, "JPY") }

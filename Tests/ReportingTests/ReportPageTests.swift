@@ -17,7 +17,7 @@ struct ReportPageTests {
     report.add(try OrderStory(userId: "u4", amount: money(801, "USD"), isDelivered: false).judgement("o4"))
     var orphan = Finding(kind: .orphanPayment, subject: .transaction("T9"), reason: Reason(hostile))
     orphan.transactionId = "T9"
-    orphan.isStakeUnknown = true
+    orphan.isAmountAtRiskUnknown = true
     var told = ReportedFinding(orphan, firstSeen: SampleReport.asOf, remark: hostile)
     told.explanation = ["named_transaction: \(hostile)", "Nobody claims it."]
     report.report(told)
@@ -106,7 +106,8 @@ struct ReportPageTests {
   func unasked() throws {
     var report = try Self.sample()
     report.summary.notAsked = ["Game": 1, "Cards": 12]
-    #expect(report.summary.notAskedWords.map { $0.contains("1 order of Game cannot be verified") } == [false, true])
+    #expect(
+      report.summary.uncheckedOrderTexts.map { $0.contains("1 order of Game cannot be verified") } == [false, true])
     #expect(try report.file("report.html").contains("12 orders of Cards cannot be verified"))
   }
 
@@ -116,7 +117,7 @@ struct ReportPageTests {
       var report = try SampleReport()
       report.options.pseudonyms = key.flatMap { Pseudonyms(key: Array($0.utf8)) }
       var astray = Finding(kind: .deliveredNotPaid, subject: .order("o9"), reason: "r")
-      (astray.action, astray.userId, astray.heldBy, astray.deliveryId) = (.look, "u1", "zoe", "d9")
+      (astray.action, astray.userId, astray.goodsHolder, astray.deliveryId) = (.look, "u1", "zoe", "d9")
       report.report(ReportedFinding(astray, firstSeen: SampleReport.asOf))
       let text = try report.file("actions.json")
       let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])

@@ -23,7 +23,7 @@ struct SummaryDocumentTests {
     report.summary.findings.closed = 4
     report.summary.notChecked = ["Game": EvidenceChannel.verifyReceipt.unseenKinds]
     var orphan = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "No order claims it.")
-    orphan.isStakeUnknown = true
+    orphan.isAmountAtRiskUnknown = true
     orphan.occurredAt = SampleReport.asOf - .days(31)
     report.report(ReportedFinding(orphan, firstSeen: SampleReport.asOf))
     let document = try document(report)
@@ -120,12 +120,12 @@ struct SummaryDocumentTests {
   @Test("What nobody knows is told beside what is known, and alone where nothing is", arguments: [true, false])
   func unknown(isUnknown: Bool) throws {
     var finding = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "r")
-    finding.isStakeUnknown = isUnknown
+    finding.isAmountAtRiskUnknown = isUnknown
     var stake = Stake()
     stake.add(finding)
     #expect(stake.unknown == (isUnknown ? 1 : 0))
     #expect(stake.words == (isUnknown ? "1 with amount unknown" : "nothing"))
-    finding.isStakeUnknown = false
+    finding.isAmountAtRiskUnknown = false
     finding.atStake = try money(199, "USD")
     stake.add(finding)
     #expect(stake.words == (isUnknown ? "1.99 USD · 1 with amount unknown" : "1.99 USD"))

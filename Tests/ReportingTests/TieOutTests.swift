@@ -9,7 +9,9 @@ extension ReportTable {
 }
 
 struct TieOutReportTests {
-  private func figure(_ scaled: Int128, _ digits: UInt8 = 0) -> Figure { Figure(scaled: scaled, digits: digits) }
+  private func figure(_ scaled: Int128, _ digits: UInt8 = 0) -> ExactDecimal {
+    ExactDecimal(scaled: scaled, digits: digits)
+  }
 
   private func sample() throws -> (options: ReportOptions, facts: TieOutFacts) {
     var options = try SampleReport().options
@@ -30,7 +32,7 @@ struct TieOutReportTests {
     var options = options
     options.directory = directory
     var report = try ReportWriter(options)
-    var figures = [Figure?](repeating: figure(0), count: 19)
+    var figures = [ExactDecimal?](repeating: figure(0), count: 19)
     figures[0] = figure(3)
     figures[1] = figure(2)
     figures[2] = nil

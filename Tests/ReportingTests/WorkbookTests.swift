@@ -304,14 +304,14 @@ struct WorkbookTests {
   @Test("About explains every setting, bucket, kind and reason")
   func about() throws {
     var report = try sample()
-    report.summary.settings = [SettingWords("Lookback", "120 days")]
+    report.summary.settings = [SettingText("Lookback", "120 days")]
     report.summary.notChecked = ["Game": [.partialRefund]]
     report.summary.notAsked = ["Game": 2]
     let sheet = try book(report).sheet("About")
     #expect(sheet.row(named: "Lookback")?["B"]?.text == "120 days")
     #expect(sheet.row(named: "Game")?["B"]?.text == "Partial refund")
     let unasked = sheet.row(named: "Orders without a receipt")?["B"]?.text
-    #expect(unasked == report.summary.notAskedWords.first && unasked?.contains("2 orders of Game ") == true)
+    #expect(unasked == report.summary.uncheckedOrderTexts.first && unasked?.contains("2 orders of Game ") == true)
     for kind in FindingKind.allCases {
       let row = try #require(sheet.row(named: kind.title), "\(kind)")
       #expect(row["C"]?.text?.hasSuffix(".") == true)

@@ -7,12 +7,12 @@ import Testing
 @Suite struct AuditPlanTests {
   private static let asOf = Instant(seconds: 1_795_143_600)
 
-  private func plan(isOfThePast: Bool) throws -> AuditPlan {
+  private func plan(isPastAudit: Bool) throws -> AuditPlan {
     var plan = AuditPlan(
       rules: Rules(asOf: Self.asOf, bundleIds: ["com.example.game"], lookbackStart: Self.asOf - .days(120)),
       period: try Period(since: "2026-11-19", until: "2026-11-19", in: .gmt), selection: Selection(),
       staleAfter: .days(7), refundWindow: .days(120))
-    plan.isOfThePast = isOfThePast
+    plan.isPastAudit = isPastAudit
     return plan
   }
 
@@ -21,21 +21,21 @@ import Testing
       orderId: "order", userId: "user", productId: "gems",
       amount: Money(minorUnits: 990, currency: try #require(Currency(code: "USD"))), status: .verified,
       createdAt: Self.asOf - .days(1))
-    var plan = try plan(isOfThePast: false)
+    var plan = try plan(isPastAudit: false)
     #expect(plan.isOutstanding(.neverChecked, of: order))
-    plan.rules.lookedUpApps = []
+    plan.rules.appsWithLookup = []
     #expect(!plan.isOutstanding(.neverChecked, of: order))
   }
 
   /// An unanswered question is outstanding even if its date lies ahead; nothing else with such a date is.
-  @Test func whatIsDatedAheadIsOwedWhereItIsAskedAbout() throws {
+  @Test func unansweredChecksWithAFutureDateAreOutstanding() throws {
     var asked = ProofState()
     asked.outcome = .unanswered
     asked.reason = .unreachable
     asked.unansweredSince = Self.asOf
     asked.due = Dueness(from: Self.asOf + .minutes(5), rank: .open)
-    for (isOfThePast, isOwed) in [(false, true), (true, false)] {
-      let plan = try plan(isOfThePast: isOfThePast)
+    for (isPastAudit, isOwed) in [(false, true), (true, false)] {
+      let plan = try plan(isPastAudit: isPastAudit)
       for ahead: Reconciliation.Span in [.minutes(1), .hours(2)] {
         #expect(plan.isOutstanding(asked, from: Self.asOf + ahead) == isOwed)
         #expect(!plan.isOutstanding(.neverChecked, from: Self.asOf + ahead))

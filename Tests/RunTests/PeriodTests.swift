@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: ["2026-02-30", "2026-2-3", "20261119", "", "tomorrow", "2026-13-01", "٢٠٢٦-11-19", "2026-11-19Z"])
-  func whatIsNoDayIsRefused(_ text: String) throws {
+  func invalidDaysAreRejected(_ text: String) throws {
     let utc = try zone("UTC")
     #expect(throws: PeriodError.self) { try Period(since: text, until: text, in: utc) }
   }

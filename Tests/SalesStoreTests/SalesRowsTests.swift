@@ -245,7 +245,7 @@ struct SalesRowsTests {
         + insertOrder(["order_id": "'far'", "created_at": "'12000-01-01'"])
         + insertDelivery(["revoked_at": "'2026-11-20T03:00:01Z'"])
         + insertDelivery(["delivery_id": "'d2'", "delivered_at": "'2026-11-21'"]))
-    let past = Horizon(asOf: asOf, clock: asOf + .days(1), isOfThePast: true)
+    let past = Horizon(asOf: asOf, clock: asOf + .days(1), isPastAudit: true)
     // As a source that answers no query is told it: the last microsecond that a report can show.
     #expect(past.hidesRowsUntil == Instant(microseconds: 253_402_127_999_999_999))
     #expect(Horizon(asOf: asOf, clock: asOf + .days(1)).hidesRowsUntil == asOf + .days(1))
@@ -264,10 +264,10 @@ struct SalesRowsTests {
     #expect(try await shop.deliveries(horizon: tonight(60)).map(\.deliveryId) == ["d1", "d2"])
     #expect(try await shop.deliveries(horizon: tonight(60)).allSatisfy { $0.revokedAt == nil })
     // A verification that came later is none yet tonight; of the past, and beyond the clock, it is read as a wrong date.
-    let early = Horizon(asOf: asOf, clock: asOf, isOfThePast: true)
+    let early = Horizon(asOf: asOf, clock: asOf, isPastAudit: true)
     for (horizon, isChanged) in [(past, true), (tonight(1), true), (tonight(0), false)] {
       let changed = try await shop.orders(horizon: horizon).contains { row in
-        if case .valid(let order) = row { order.isChangedLater } else { false }
+        if case .valid(let order) = row { order.isChangedAfterAsOf } else { false }
       }
       #expect(changed == isChanged)
     }

@@ -43,7 +43,7 @@ struct SalesTotalsTests {
     #expect(left.differences(from: right) == [])
     #expect(left == right)
     #expect(left.orders == 78)
-    let (known, read) = try await sides(shop, horizon: Horizon(asOf: asOf, clock: asOf, isOfThePast: true))
+    let (known, read) = try await sides(shop, horizon: Horizon(asOf: asOf, clock: asOf, isPastAudit: true))
     #expect(known == read)
     #expect(known.orders == 77)
   }

@@ -44,7 +44,7 @@ struct StandbyTests {
     let attempts = try await withBlockingThread { scope in
       var attempts = 0
       let owner = try scope.connect(conninfo, applicationName: "tests")
-      try SalesStore.startingOverOnce(settings, scope) { _ in
+      try SalesStore.restartingOnce(settings, scope) { _ in
         attempts += 1
         let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
         guard attempts == 1 else {
@@ -74,7 +74,7 @@ struct StandbyTests {
     let attempts = try await withBlockingThread { scope in
       var attempts = 0
       let error = #expect(throws: PostgresError.self) {
-        try SalesStore.startingOverOnce(settings, scope) { _ in
+        try SalesStore.restartingOnce(settings, scope) { _ in
           attempts += 1
           var error = PostgresError(.server, "others are in the way")
           error.sqlState = state
@@ -103,7 +103,7 @@ struct StandbyTests {
       let owner = try scope.connect(conninfo, applicationName: "tests")
       let reader = try SalesStore.connect(settings, scope, applicationName: "tests")
       var attempts = 0
-      return try SalesStore.startingOverOnce(settings, scope) { _ in
+      return try SalesStore.restartingOnce(settings, scope) { _ in
         attempts += 1
         if attempts == 1 {
           try reader.begin(.snapshot)

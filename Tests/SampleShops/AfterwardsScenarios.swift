@@ -17,15 +17,15 @@ extension Scenario {
     },
     Scenario("the shop's row says since the as-of what does not fit what was paid then", 2) { story in
       let status = story.random.pick(OrderStatus.failed, .cancelled, .pending)
-      let change = { (order: inout Order) in (order.status, order.isChangedLater) = (status, true) }
+      let change = { (order: inout Order) in (order.status, order.isChangedAfterAsOf) = (status, true) }
       story.expect(story.sell(order: change), .settled)
     },
     Scenario("booked as refunded after the as-of, before Apple told of it", 2) { story in
-      let order = story.sell(order: { ($0.status, $0.isChangedLater) = (.refunded, true) })
+      let order = story.sell(order: { ($0.status, $0.isChangedAfterAsOf) = (.refunded, true) })
       story.expect(order, .settled)
     },
     Scenario("verified after the as-of by a row that had neither payment nor goods", 2) { story in
-      story.expect(story.scene.order { $0.isChangedLater = true }, .void)
+      story.expect(story.scene.order { $0.isChangedAfterAsOf = true }, .void)
     },
     Scenario("the order for a payment is written after the as-of", 2) { story in
       let record = story.scene.transaction()
@@ -40,6 +40,6 @@ extension Scenario {
   ]
 }
 
-extension Story {
+extension ScenarioFixture {
   fileprivate var afterwards: Instant { asOf + World.moment }
 }

@@ -15,7 +15,7 @@ extension Scenario {
 
   /// Each period until the audit is an order. An ended one ended so recently that access may remain.
   package static let subscription = Scenario("a subscription, each period booked") { story in
-    story.sells(Ware.vip)
+    story.sells(SampleProduct.vip)
     let (first, begin) = (story.scene.id("T1"), story.scene.time)
     for number in 1...5 {
       let start = story.scene.time
@@ -38,7 +38,7 @@ extension Scenario {
     honest,
     subscription,
     Scenario("delivered in two parcels") { story in
-      story.sells(story.random.pick(among: Ware.gems), quantity: 3)
+      story.sells(story.random.pick(among: SampleProduct.gems), quantity: 3)
       let order = story.buy(mustName: true)
       story.deliver("d1", of: order) { $0.quantity = 1 }
       story.deliver("d2", of: order) { $0.quantity = 2 }
@@ -64,7 +64,7 @@ extension Scenario {
       story.expect(story.scene.order { $0.status = status }, .void)
     },
     Scenario("refunded, taken back and booked", 29, onLastDay: 1) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let refund = story.refunding(since: story.scene.time)
       let order = story.buy(order: { $0.status = .refunded }, transaction: { $0.revocation = refund })
       let takenBack = story.later(than: refund.date)
@@ -121,7 +121,7 @@ extension Scenario {
       }
     },
     Scenario("a restore", 12, impossible: [.serverApi: alwaysReason]) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let order = story.sell()
       let first = story.scene.id("T")
       let restored = story.scene.transaction("T9") { record in
@@ -135,7 +135,7 @@ extension Scenario {
       impossible: [.serverApi: "what Apple sold is looked up or told unasked"]
     ) { story in
       let order = story.scene.order()
-      story.scene.receipt(for: order, .verified(.app)) { $0.state.bundleId = Scene.bundle }
+      story.scene.receipt(for: order, .verified(.app)) { $0.state.bundleId = ShopFixture.bundle }
       story.deliver(of: order)
       story.sellUnseen()
       story.expectUnconfirmed(order)
@@ -164,7 +164,7 @@ extension Scenario {
     Scenario("family access for nothing", 2) { story in
       story.scene.time = story.asOf - .days(Int64(story.random.number(1...28)))
       let expiry = story.scene.time + .days(30)
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       story.scene.amount.minorUnits = 0
       let order = story.sell(
         tellsAll: true, order: { $0.status = .pending },
@@ -194,7 +194,7 @@ extension Scenario {
       story.expect(order, .settled)
     },
     Scenario("charged twice, once refunded") { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let order = story.sell("1", mustName: true)
       let refund = story.refunding(since: order.createdAt + .minutes(2))
       let second = story.scene.transaction("T2") { $0.revocation = refund }
@@ -204,7 +204,7 @@ extension Scenario {
   ]
 }
 
-extension Story {
+extension ScenarioFixture {
   /// Adds a sale that is in no answer, and returns its ID.
   @discardableResult
   mutating func sellUnseen() -> Identifier {

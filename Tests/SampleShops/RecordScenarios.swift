@@ -29,7 +29,7 @@ extension Scenario {
       story.expect(order, .settled, .accountTokenMissing)
     },
     Scenario("another quantity") { story in
-      story.sells(story.random.pick(among: Ware.gems), quantity: 3)
+      story.sells(story.random.pick(among: SampleProduct.gems), quantity: 3)
       story.expect(story.sell(transaction: { $0.quantity = 2 }), .settled, .quantityMismatch)
     },
     Scenario("another price", impossible: [.verifyReceipt: noPrice]) { story in
@@ -40,7 +40,7 @@ extension Scenario {
       story.expect(story.sell(transaction: { $0.currency = "CHF" }), .settled, .currencyMismatch)
     },
     Scenario("lapsed, still served") { story in
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       story.scene.time = story.asOf - .days(50)
       let expiry = story.scene.time + .days(30)
       let said = story.random.pick(SubscriptionState.expired, .billingRetry, .revoked)
@@ -54,7 +54,7 @@ extension Scenario {
       story.expect(.lapsedStillServed, on: story.scene.id("T"))
     },
     Scenario("lapsed, and the customer has other subscriptions", 2) { story in
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       story.scene.time = story.asOf - .days(50)
       let period = Span.days(30)
       let expiry = story.scene.time + period
@@ -76,7 +76,7 @@ extension Scenario {
       story.expect(thief, .deliveredNotPaid, .deliveredNotPaid)
     },
     Scenario("a better plan in the middle of a period", 2) { story in
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       story.scene.time = story.asOf - .days(Int64(story.random.number(12...40)))
       let (first, begin, upgraded) = (story.scene.id("T1"), story.scene.time, story.scene.time + .days(10))
       let order = story.buy(
@@ -85,7 +85,7 @@ extension Scenario {
           (record.expiresDate, record.isUpgraded) = (begin + .days(30), true)
         })
       story.deliver("d1", of: order) { $0.revokedAt = upgraded }
-      story.sells(Ware.vipGold)
+      story.sells(SampleProduct.vipGold)
       story.scene.time = upgraded
       let better = story.sell(
         "2", mustName: true,
@@ -99,7 +99,7 @@ extension Scenario {
       "its end is past, and Apple gives access all the same or was not asked",
       impossible: [.verifyReceipt: "old receipts tell of a time of grace alone"]
     ) { story in
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       story.scene.time = story.asOf - .days(50)
       let expiry = story.scene.time + .days(30)
       let status = story.random.pick(SubscriptionState.active, .gracePeriod, nil)
@@ -206,7 +206,7 @@ extension Scenario {
       story.expect(story.sell(transaction: { $0.purchaseDate = time }), .settled)
     },
     Scenario("bought for ever, twice", impossible: [.verifyReceipt: noCatalogue]) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       story.scene.time = story.asOf - .days(20)
       story.expect(story.sell("1"), .settled)
       story.scene.time = story.asOf - .days(10)
@@ -272,7 +272,7 @@ extension Scenario {
         case 0: record.purchaseDate = asOf - .days(200)
         case 1: record.revocation = Revocation(date: asOf - .hours(1))
         case 2: record.environment = .sandbox
-        default: record.bundleId = Scene.otherBundle
+        default: record.bundleId = ShopFixture.otherBundle
         }
       }
     },
@@ -286,7 +286,7 @@ extension Scenario {
       story.expect(.orphanPayment, on: record.transactionId)
     },
     Scenario("a renewal without an order", 6) { story in
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       story.scene.time = story.asOf - .days(Int64(story.random.number(47...55)))
       let (first, expiry) = (story.scene.id("T1"), story.scene.time + .days(30))
       let order = story.sell("1", transaction: { $0.expiresDate = expiry })

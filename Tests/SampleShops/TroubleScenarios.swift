@@ -14,7 +14,7 @@ extension Scenario {
       story.expect(order, .paidNotDelivered, .paidNotDelivered)
     },
     Scenario("partly delivered", 6, onLastDay: 1) { story in
-      story.sells(story.random.pick(among: Ware.gems), quantity: 3)
+      story.sells(story.random.pick(among: SampleProduct.gems), quantity: 3)
       let order = story.buy()
       let delivered = Int64(story.random.number(1...2))
       story.deliver(of: order) { $0.quantity = delivered }
@@ -133,11 +133,11 @@ extension Scenario {
       story.expect(order, .settled, .chargedTwice)
     },
     Scenario("the cheapest paid, the dearest delivered", 4) { story in
-      let dearest = Ware.chest.price(story.scene.amount.currency.code)
+      let dearest = SampleProduct.chest.price(story.scene.amount.currency.code)
       let order = story.sell(
         mustName: true,
         order: { order in
-          order.productId = Ware.chest.productId
+          order.productId = SampleProduct.chest.productId
           order.amount = dearest
         })
       story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .productMismatch)
@@ -146,13 +146,13 @@ extension Scenario {
       let order = story.buy(
         mustName: true,
         order: { order in
-          order.productId = Ware.chest.productId
+          order.productId = SampleProduct.chest.productId
           order.status = .failed
         })
       story.expect(order, .void, .productMismatch)
     },
     Scenario("another product, brought", 2) { story in
-      let record = story.scene.transaction { $0.productId = Ware.chest.productId }
+      let record = story.scene.transaction { $0.productId = SampleProduct.chest.productId }
       let order = story.scene.order { $0.status = .failed }
       story.scene.signedProof(for: order, of: record)
       story.expect(order, .void, .productMismatch)
@@ -160,7 +160,7 @@ extension Scenario {
     },
     Scenario("a payment in another app") { story in
       // Shown by a receipt, because a look-up only finds purchases of its own app.
-      let record = story.scene.transaction { $0.bundleId = Scene.otherBundle }
+      let record = story.scene.transaction { $0.bundleId = ShopFixture.otherBundle }
       let isNamed = story.random.oneIn(2)
       let order = story.scene.order { $0.transactionId = isNamed ? record.transactionId : nil }
       if story.random.oneIn(2) {
@@ -180,7 +180,7 @@ extension Scenario {
       story.expect(order, .settled)
     },
     Scenario("a purchase and what restores it, an order for each", 2, impossible: [.serverApi: alwaysReason]) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let refund = story.random.oneIn(2) ? story.refunding(since: story.scene.time + .hours(3)) : nil
       // Stated and in a receipt: a stated ID alone loses against another order's receipt, and a receipt against a
       // stated ID.
@@ -208,7 +208,7 @@ extension Scenario {
       let namer = story.scene.order("namer", by: "stranger") { order in
         order.createdAt = early
         order.transactionId = record.transactionId
-        if isOfAnother { order.productId = Ware.chest.productId }
+        if isOfAnother { order.productId = SampleProduct.chest.productId }
         order.status = .failed
       }
       story.scene.world.lookups[namer.orderId] = .verified(nil)
@@ -218,7 +218,7 @@ extension Scenario {
     Scenario("family access sold", 2) { story in
       story.scene.time = story.asOf - .days(Int64(story.random.number(1...28)))
       let expiry = story.scene.time + .days(30)
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       let order = story.sell(
         tellsAll: true,
         transaction: { record in
@@ -229,7 +229,7 @@ extension Scenario {
     },
     Scenario("a purchase on the receipt of which no order was made") { story in
       let order = story.sell("1", mustName: true)
-      story.sells(Ware.seasonPass)
+      story.sells(SampleProduct.seasonPass)
       let lost = story.scene.transaction("T2") { $0.purchaseDate = order.createdAt - .hours(3) }
       story.scene.receipt("more", for: order, .verified(.app), bringing: [lost])
       story.expect(order, .settled)
@@ -239,7 +239,7 @@ extension Scenario {
 
   static let refunds: [Scenario] = [
     Scenario("refunded, not booked", 4) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let refund = story.refunding(since: story.scene.time)
       let order = story.buy(transaction: { $0.revocation = refund })
       let takenBack = story.later(than: refund.date)
@@ -247,7 +247,7 @@ extension Scenario {
       story.expect(order, .refunded, .refundNotBooked)
     },
     Scenario("refunded, still delivered", 13, onLastDay: 1) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let refund = story.refunding(since: story.scene.time)
       let isBooked = story.random.oneIn(3)
       let order = story.sell(
@@ -256,7 +256,7 @@ extension Scenario {
       if !isBooked { story.expect(.refundNotBooked, on: order.orderId) }
     },
     Scenario("delivered after the refund", 2) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let refund = story.refunding(since: story.scene.time)
       let delivered = story.later(than: refund.date)
       let order = story.buy(order: { $0.status = .refunded }, transaction: { $0.revocation = refund })
@@ -264,7 +264,7 @@ extension Scenario {
       story.expect(order, .refundedStillDelivered, .refundedStillDelivered, .deliveredAfterRefund)
     },
     Scenario("refunded, the shop still waits", 2) { story in
-      story.sells(story.random.pick(among: Ware.heroes))
+      story.sells(story.random.pick(among: SampleProduct.heroes))
       let refund = story.refunding(since: story.scene.time)
       let order = story.buy(order: { $0.status = .pending }, transaction: { $0.revocation = refund })
       story.expect(order, .refunded, .statusMismatch)
@@ -284,7 +284,7 @@ extension Scenario {
       story.scene.time = story.asOf - .days(Int64(story.random.number(1...28)))
       let expiry = story.scene.time + .days(30)
       // Only for subscriptions do old receipts show that there was no refund.
-      story.sells(Ware.vip)
+      story.sells(SampleProduct.vip)
       let order = story.sell(tellsAll: true, order: { $0.status = .refunded }, transaction: { $0.expiresDate = expiry })
       story.expect(order, .settled, .refundOnlyHere)
     },
@@ -300,7 +300,7 @@ extension Scenario {
   ]
 }
 
-extension Story {
+extension ScenarioFixture {
   /// Adds an order that books the restore of another purchase as a sale, some hours later.
   fileprivate mutating func restoreAsSale(of purchase: String, by user: String, isNamed: Bool) {
     let (first, begin) = (scene.id(purchase), scene.world.transactions.first?.purchaseDate)

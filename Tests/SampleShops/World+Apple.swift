@@ -10,7 +10,7 @@ extension World {
   }
 
   private func told(_ record: TransactionRecord, name: (Identifier) -> String, isFinished: Bool) -> [String: Any] {
-    let type = Ware.all.first { $0.productId == record.productId }?.type
+    let type = SampleProduct.all.first { $0.productId == record.productId }?.type
     let originalId = record.originalTransactionId ?? record.transactionId
     var told: [String: Any] = [
       "transactionId": name(record.transactionId), "environment": record.environment.rawValue,

@@ -43,7 +43,7 @@ extension World {
           name(order.orderId), name(order.userId), order.bundleId, order.productId.text, "\(order.quantity)",
           order.amount.decimalText, order.amount.currency.code, order.status.rawValue, order.transactionId.map(name),
           order.appAccountToken, order.createdAt.text, order.verifiedAt?.text,
-          (order.isChangedLater ? rules.asOf + Self.moment : order.verifiedAt ?? order.createdAt).text,
+          (order.isChangedAfterAsOf ? rules.asOf + Self.moment : order.verifiedAt ?? order.createdAt).text,
         ]
       case .bad(let bad):
         [

@@ -146,7 +146,7 @@ import Testing
     }
   }
 
-  @Test func whatLibreOfficeSavedIsRead() throws {
+  @Test func workbooksSavedByLibreOfficeAreRead() throws {
     guard let office = ["/usr/bin/soffice", "/usr/local/bin/soffice"].first(where: FileManager.default.fileExists)
     else { return }
     try withTemporaryDirectory { directory throws in

@@ -60,7 +60,7 @@ struct ComparisonTests {
     row(comparison, date, level, kind, country: country)?.comparison?.explained[explanation]
   }
 
-  @Test func whatAgreesHasNoDifference() throws {
+  @Test func equalUnitsHaveNoDifference() throws {
     let comparison = compare([apple("11-05", 3)], [ours("11-05", 2), ours("11-05")])
     #expect(comparison.rows.map(\.level) == [.units, .country, .amount])
     for row in comparison.rows { #expect(row.comparison?.difference == .zero && row.comparison?.unexplained == .zero) }
@@ -106,7 +106,7 @@ struct ComparisonTests {
   }
 
   /// Missing reports can only add units.
-  @Test func whatSomeVendorsHaveReportedIsTheLeastThatAppleCounts() {
+  @Test func partialVendorReportsAreALowerBound() {
     let comparison = compare(
       [apple("11-05", 13), apple("11-10")], [ours("11-05"), ours("11-10", 3)],
       coverage: coverage(partial: ["11-05", "11-10"]))
@@ -127,7 +127,7 @@ struct ComparisonTests {
   }
 
   /// Apple may still count it in a report that is not final.
-  @Test func whatAppleLacksNearTheEndIsWaitedFor() {
+  @Test func recentUnitsMissingAtAppleAreAwaited() {
     let comparison = compare([], [ours("11-17"), ours("11-12")])
     #expect(explained(comparison, "11-17", .notReported) == -.one)
     #expect(row(comparison, "11-12")?.comparison?.unexplained == -.one)
@@ -236,7 +236,7 @@ struct ComparisonTests {
   }
 
   /// One of Apple's two units on the 6th is ours of the 5th without a price. The price of the other is unknown.
-  @Test func whatWasCountedOnAnotherDayWithoutAPriceHasNoAmount() {
+  @Test func unpricedUnitsOfAnotherDayHaveNoAmount() {
     let comparison = compare([apple("11-06", 2)], [ours("11-05", price: nil)])
     #expect(row(comparison, "11-06")?.comparison?.unexplained == .one)
     let amount = row(comparison, "11-06", .amount)
@@ -327,7 +327,7 @@ struct OurSideTests {
 
   /// Apple counts the sale and, at price 0, the restore.
   @Test(arguments: ["P", "R"] as [Identifier])
-  func whatIsKnownByItsRestoreAloneIsASaleOfItsDay(id: Identifier) {
+  func aRestoreImpliesASaleOnItsOriginalDay(id: Identifier) {
     var sides = sides([restore(id, of: "P")])
     let sale = OurUnits(
       day: day("11-10"), country: id == "P" ? "US" : nil, currency: id == "P" ? "USD" : nil,
@@ -369,7 +369,7 @@ struct OurSideTests {
   @Test func aPartThatWasReversedNeverWasAUnit() {
     for part in [
       Revocation(date: noon("11-03"), percentage: 33_333, type: "REFUND_PRORATED"),
-      Revocation(date: noon("11-03"), isOfSomeItems: true),
+      Revocation(date: noon("11-03"), coversSomeItemsOnly: true),
     ] {
       let sides = sides(withdrawn: part)
       #expect(sides.ours.map(\.units) == [3])

@@ -101,7 +101,7 @@ struct PaymentsTests {
   private static let header =
     "fiscal_period,currency,earned,taxes_adjustments,balance_forward,owed,exchange_rate,bank_currency,proceeds,paid_on\n"
 
-  @Test func whatAddsUpIsSilent() throws {
+  @Test func aConsistentPaymentHasNoProblems() throws {
     let payments = try Payment.read(
       Array((Self.header + "2026-02,USD,100.00,-5.00,10.00,105.00,0.912345,EUR,95.80,2026-01-01\n").utf8))
     #expect(payments.count == 1 && payments[0].problems(earned: number("100.00")).isEmpty)

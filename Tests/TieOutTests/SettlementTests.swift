@@ -51,7 +51,7 @@ struct SettlementTests {
     }
   }
 
-  @Test func whatIsSettledLateMovesFromOnePeriodToTheNext() {
+  @Test func lateSettlementsMoveToTheNextPeriod() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(
       sides(
@@ -77,7 +77,7 @@ struct SettlementTests {
   }
 
   /// A missing report leaves nothing out.
-  @Test func nothingIsNeverCollectedWhileAReportIsMissing() {
+  @Test func salesStayOpenWhileAFinanceReportIsMissing() {
     // The last day of fiscal 2026-02; 2026-03 ends 28 days later, 2026-04 another 35.
     let sold = sides(sold: [("2025-11-29", 1)], settled: [])
     for (missing, isLeftOut) in [("2026-02", false), ("2026-03", false), ("2026-01", true), ("2026-04", true)] {
@@ -113,7 +113,7 @@ struct SettlementTests {
     #expect(line(Self.first, settlement).difference == .zero && line(Self.second, settlement).difference == .zero)
   }
 
-  @Test func whatIsLeftIsSettledAtAnotherShare() {
+  @Test func remainingUnitsSettleAtADifferentShare() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     var sides = sides(sold: [("2025-11-05", 1), ("2025-11-06", 1)], settled: [(Self.second, "2025-11-05", 1)])
     sides.settled.append(
@@ -125,7 +125,7 @@ struct SettlementTests {
     #expect(line.openAtEnd == .zero && line.neverCollected == .zero && line.difference == number("-0.01"))
   }
 
-  @Test func whatWasPaidAndNeverSoldIsTheDifference() {
+  @Test func settledUnitsWithoutASaleAreTheDifference() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(sides(sold: [("2025-11-05", 1)], settled: [(Self.second, "2025-11-05", 2)]))
     #expect(line(Self.second, settlement).difference == number("-0.70"))
@@ -230,7 +230,7 @@ struct EarnedTests {
   }
 }
 
-struct FolderNewsTests {
+struct FolderFileStateTests {
   private typealias Brought = ConnectReportTable.Brought
 
   @Test func aFileIsReadAgainWhenNothingThatLiesThereHasSupersededIt() {
@@ -361,7 +361,7 @@ struct ReportWindowTests {
     return ReportWindow(today: Self.today, first: Self.today, margin: 8, known: known, vendors: vendors)
   }
 
-  @Test func nobodyWaitsForAVendorThatIsConfiguredNoMore() {
+  @Test func removedVendorsAreNotAwaited() {
     let gone = window(["80012345"], ["80012345": (1...53, .api), "80099999": (10...53, .api)])
     #expect(
       gone.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
@@ -398,7 +398,7 @@ struct ReportWindowTests {
         && !beside.isSettled(Self.today.advanced(by: -44)))
   }
 
-  @Test func whatIsComparedAndWhatIsPrintedBeginWhereTheyDo() {
+  @Test func comparedAndPrintedDaysStartAtTheirOwnDates() {
     for (first, compared) in [("08-03", "08-03"), ("10-12", "10-06")] {
       let window = ReportWindow(today: Self.today, first: day(first), margin: 8, known: [:], vendors: [])
       #expect(window.printed == day("10-06")...day("11-19") && window.compared == day(compared)...day("11-19"))

@@ -54,10 +54,10 @@ stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
 stage 'sequences of nights without a server' 'DeterministicNightsTests' $((effort * 16 / 10 + 1))
 # About seven nights for each unit.
 stage 'sequences of nights of the whole program' 'KnownTruthNightTests' $((nights / 7 + 1))
-stage 'nights with real Postgres, in any order of arrival' 'ArrivalTests'
+stage 'nights with real Postgres, in any order of arrival' 'InputOrderTests'
 stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
 # All of each from 100 nights on.
-stage "nights under each of Apple's moods" 'MoodTests' $((nights < 100 ? 1 : 2))
+stage "nights under each of Apple's moods" 'FaultProfileTests' $((nights < 100 ? 1 : 2))
 stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' $((nights < 100 ? 1 : 2))
 stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
   $((nights < 100 ? 1 : 8))

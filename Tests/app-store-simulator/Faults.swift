@@ -27,7 +27,7 @@ struct FaultChange: Decodable, Sendable {
 /// Draws depend on the seed, the receipt and the number of earlier requests for it, never on the order of concurrent
 /// requests, so equal seeds give equal faults.
 final class Faults: Sendable {
-  struct Fate: Sendable {
+  struct DrawnFault: Sendable {
     var latency: Duration
     var disturbance: Disturbance?
   }
@@ -61,7 +61,7 @@ final class Faults: Sendable {
   }
 
   /// `now` is in milliseconds since the epoch, by the simulated clock.
-  func fate(path: String, subject: String, now: Int64) -> Fate {
+  func fate(path: String, subject: String, now: Int64) -> DrawnFault {
     state.withLock { state in
       let times = state.timesAsked[path + subject, default: 0]
       state.timesAsked[path + subject] = times + 1
@@ -79,18 +79,18 @@ final class Faults: Sendable {
         Int64(settings.latency.milliseconds * 1_000 * (1 + settings.latencyJitter * variation)))
       let question = Question(path: path, subject: subject, now: now, lot: lot)
       if let forced = Self.take(&state.settings.force, question) ?? Self.take(&state.settings.world, question) {
-        return Fate(latency: forced.latency.map(\.duration) ?? latency, disturbance: forced)
+        return DrawnFault(latency: forced.latency.map(\.duration) ?? latency, disturbance: forced)
       }
-      if settings.outage { return Fate(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
+      if settings.outage { return DrawnFault(latency: .zero, disturbance: Disturbance(httpStatus: 503)) }
       if hasError {
         let errors =
           path.hasPrefix("/v1/") ? Self.connectErrors : path.contains("/inApps/") ? Self.serverAPIErrors : Self.errors
-        return Fate(latency: latency, disturbance: errors[choice % errors.count])
+        return DrawnFault(latency: latency, disturbance: errors[choice % errors.count])
       }
       if isDamaged {
-        return Fate(latency: latency, disturbance: Disturbance(body: Self.damages[choice % Self.damages.count]))
+        return DrawnFault(latency: latency, disturbance: Disturbance(body: Self.damages[choice % Self.damages.count]))
       }
-      return Fate(latency: latency)
+      return DrawnFault(latency: latency)
     }
   }
 

@@ -10,7 +10,7 @@ struct SimulatorServer: Sendable {
   let simulator: Simulator
   let port: Int
 
-  private struct CutOff: Error {}
+  private struct ConnectionCut: Error {}
 
   /// Serves until SIGTERM or SIGINT. `onReady` receives the port once connections are accepted.
   func run(onReady: @escaping @Sendable (Int) throws -> Void) async throws {
@@ -54,7 +54,7 @@ struct SimulatorServer: Sendable {
     }
     var bodyWriter = try await writer.writeHead(head)
     try await bodyWriter.write(ByteBuffer(bytes: answer.body.prefix(answer.body.count / 2)))
-    throw CutOff()
+    throw ConnectionCut()
   }
 
   private func answer(to request: Request, body: Data) async throws -> Answer {

@@ -162,7 +162,7 @@ package final class RateGate: Sendable {
   }
 
   /// True if a `Retry-After` to this process or another one blocks the gate for long.
-  package var isHeldUp: Bool {
+  package var isRateLimited: Bool {
     let now = clock.uptime()
     return state.withLock { state in
       if state.shutUntil - now > Self.shortHold { return true }

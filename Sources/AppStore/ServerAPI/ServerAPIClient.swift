@@ -35,7 +35,7 @@ package struct ServerAPIClient: Sendable {
 
   package func renewToken() async { await token.renew() }
 
-  package func isHeldUp(on host: AppleHost) -> Bool { side(host).isHeldUp(.transactionInfo) }
+  package func isRateLimited(on host: AppleHost) -> Bool { side(host).isRateLimited(.transactionInfo) }
 
   /// Requests one transaction of any kind, also finished or refunded (Get Transaction Info). The other environment is
   /// asked only if the first does not know the ID. If its gate is blocked, the result is unanswered.
@@ -162,7 +162,7 @@ package struct ServerAPIClient: Sendable {
   ) async throws(CancellationError) -> ServerAPIReading? {
     let side = side(host)
     do throws(CancellationError) {
-      return try await ask(endpoint, of: host, path: path, while: { !side.isHeldUp(endpoint) })
+      return try await ask(endpoint, of: host, path: path, while: { !side.isRateLimited(endpoint) })
     } catch {
       if Task.isCancelled { throw error }
       return nil
@@ -208,7 +208,7 @@ package struct ServerAPIClient: Sendable {
 extension ServerAPIClient {
   /// Returns nil for text that cannot be an Apple ID, so that it cannot address another endpoint.
   private static func path(_ endpoint: ServerAPIEndpoint, id: String) -> String? {
-    Identifier(id).canBeApples ? "\(endpoint.path)/\(id)" : nil
+    Identifier(id).canBeTransactionID ? "\(endpoint.path)/\(id)" : nil
   }
 
   private static func query(_ items: [(name: String, value: String?)], _ fixed: String? = nil) -> String {

@@ -59,7 +59,7 @@ package struct ServerAPIHost: Sendable {
     try await gates[endpoint]?.admit(while: isWanted)
   }
 
-  func isHeldUp(_ endpoint: ServerAPIEndpoint) -> Bool { gates[endpoint]?.isHeldUp ?? false }
+  func isRateLimited(_ endpoint: ServerAPIEndpoint) -> Bool { gates[endpoint]?.isRateLimited ?? false }
 
   /// Applies a `Retry-After` to all endpoints, because Apple counts per app.
   func obey(retryAfter span: Span, httpStatus: Int?) {

@@ -76,9 +76,9 @@ private struct AdvancedCommerceItem {
     guard !items.allSatisfy(\.isWhole) else { return Revocation(date: date) }
     guard let total = price ?? sum(items.map(\.price)), total > 0, let refunded = sum(items.map(\.refunded)),
       refunded > 0
-    else { return Revocation(date: date, isOfSomeItems: true) }
+    else { return Revocation(date: date, coversSomeItemsOnly: true) }
     let share = Int32(min(max((Double(refunded) / Double(total) * 100_000).rounded(), 1), 99_999))
-    return Revocation(date: date, percentage: share, isOfSomeItems: true)
+    return Revocation(date: date, percentage: share, coversSomeItemsOnly: true)
   }
 }
 

@@ -43,7 +43,7 @@ package final class ReplyBudget: Sendable {
       self.bytes.withLock { $0 += bytes }
     }
 
-    deinit { budget.giveBack(bytes.withLock { $0 }, of: ObjectIdentifier(self)) }
+    deinit { budget.releaseBytes(bytes.withLock { $0 }, of: ObjectIdentifier(self)) }
   }
 
   private func take(_ bytes: Int, for share: ObjectIdentifier) async -> Bool {
@@ -71,7 +71,7 @@ package final class ReplyBudget: Sendable {
     }
   }
 
-  private func giveBack(_ bytes: Int, of share: ObjectIdentifier) {
+  private func releaseBytes(_ bytes: Int, of share: ObjectIdentifier) {
     let granted = state.withLock { state in
       state.used -= bytes
       if state.ahead == share { state.ahead = nil }

@@ -181,7 +181,7 @@ private struct TransactionItem {
     fact.originalPurchaseDate = fields.date("original_purchase_date").instant
     fact.expiresDate = expiresDate
     fact.revocation = revocation
-    fact.hasNoPlaceForRefunds = isFlat && revocation == .silent
+    fact.cannotStateRefunds = isFlat && revocation == .silent
     if let token = fields.text("app_account_token") { fact.appAccountToken = .says(token) }
     fact.ownership = fields.text("in_app_ownership_type").flatMap(Ownership.init(rawValue:))
     fact.hasOffer = hasOffer

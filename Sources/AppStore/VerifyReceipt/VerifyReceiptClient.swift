@@ -52,7 +52,7 @@ package struct VerifyReceiptClient: Sendable {
     var answer = ReceiptAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
     while true {
       let endpoint = endpoint(of: host)
-      let isSoon: @Sendable () -> Bool = { [gate = endpoint.gate] in !gate.isHeldUp }
+      let isSoon: @Sendable () -> Bool = { [gate = endpoint.gate] in !gate.isRateLimited }
       do throws(CancellationError) {
         try await endpoint.gate.admit(while: host == first ? isWanted : isSoon)
       } catch {
@@ -80,7 +80,7 @@ package struct VerifyReceiptClient: Sendable {
     }
   }
 
-  package func isHeldUp(on host: AppleHost) -> Bool { endpoint(of: host).gate.isHeldUp }
+  package func isRateLimited(on host: AppleHost) -> Bool { endpoint(of: host).gate.isRateLimited }
 
   private func endpoint(of host: AppleHost) -> Endpoint {
     switch host {

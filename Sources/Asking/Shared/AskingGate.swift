@@ -29,7 +29,7 @@ package final class AskingGate: Sendable {
   }
 
   /// A credential that may be refused; nil stands for the requests about the app.
-  private struct Accused: Hashable {
+  private struct CredentialKey: Hashable {
     var app: String
     var credential: AppleFault.Credential?
   }
@@ -38,7 +38,7 @@ package final class AskingGate: Sendable {
     var breakers: [Lane: CircuitBreaker] = [:]
     var answered: [Lane: Int] = [:]
     var silentSince: [Lane: Duration] = [:]
-    var trials: [Accused: CredentialTrial<AppleFault.Kind>] = [:]
+    var trials: [CredentialKey: CredentialRefusals<AppleFault.Kind>] = [:]
     var faults: [String: String] = [:]
   }
 
@@ -88,16 +88,18 @@ package final class AskingGate: Sendable {
 
   /// Records that Apple accepted a credential of the app, or a request about it (nil).
   package func accept(_ credential: AppleFault.Credential?, of app: String) {
-    state.withLock { $0.trials[Accused(app: app, credential: credential), default: CredentialTrial()].accept() }
+    state.withLock {
+      $0.trials[CredentialKey(app: app, credential: credential), default: CredentialRefusals()].accept()
+    }
   }
 
   /// Records a refused credential. `isSecondTime` is true after a retry with a new token.
   package func refuse(
     _ fault: AppleFault, app: String, id: String, isSecondTime: Bool
-  ) -> CredentialTrial<AppleFault.Kind>.Step {
+  ) -> CredentialRefusals<AppleFault.Kind>.Step {
     state.withLock { state in
-      let accused = Accused(app: app, credential: fault.credential)
-      let step = state.trials[accused, default: CredentialTrial()].refuse(
+      let accused = CredentialKey(app: app, credential: fault.credential)
+      let step = state.trials[accused, default: CredentialRefusals()].refuse(
         fault.kind, id: id, isSecondTime: isSecondTime)
       if step == .endApp { state.faults[app] = state.faults[app] ?? fault.message }
       return step

@@ -121,7 +121,7 @@ package struct SweepStage: Sendable {
     var cursor = stored
     guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return }
     try await store([], cursor, over: stored, in: table)
-    var patience = Patience(limit: patience)
+    var patience = PageRetries(limit: patience)
     var isAnswered = true
     // Pages under way are refused together, but each of them is a question of its own.
     var refused: Set<Instant> = []
@@ -213,7 +213,7 @@ package struct SweepStage: Sendable {
     }
   }
 
-  private struct Patience {
+  private struct PageRetries {
     private struct Failing {
       var since: ContinuousClock.Instant
       var attempts = 0

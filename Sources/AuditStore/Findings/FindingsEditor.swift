@@ -55,22 +55,22 @@ package struct FindingsEditor: Sendable {
               AND (n.event IN (e.event, 'opened') OR n.event IN ('reopened', 'returned') AND e.event = 'status'))
         FROM night_audit.finding_events e WHERE e.change_id = $1::uuid ORDER BY e.finding_id, e.event, e.event_id DESC
         """, parameters)
-      var changes: [PeopleChange] = []
+      var changes: [FindingChange] = []
       var outcome = Outcome()
       for event in events {
         let id = try event.text(0)
         guard try event.bool(3),
-          let decision = PeopleDecision(word: try event.text(1), value: try event.optionalText(2))
+          let decision = FindingDecision(word: try event.text(1), value: try event.optionalText(2))
         else {
           outcome.unchanged.append(id)
           continue
         }
-        changes.append(PeopleChange(findingId: id, decision: decision))
+        changes.append(FindingChange(findingId: id, decision: decision))
         outcome.changed.append(id)
       }
       if !isDryRun {
         let undoing = UUID().uuidString.lowercased()
-        _ = try PeopleChange.apply(changes, by: actor, at: now, changeId: undoing, undoing: change, on: connection)
+        _ = try FindingChange.apply(changes, by: actor, at: now, changeId: undoing, undoing: change, on: connection)
       }
       outcome.changed = Set(outcome.changed).sorted()
       outcome.signedRuns = try StoredSignOff.undo(change, by: actor, isDryRun: isDryRun, on: connection)
@@ -138,7 +138,7 @@ package struct FindingsEditor: Sendable {
 
   /// Records decisions about all of the findings. If an ID is unknown, throws `FindingsError` and changes none.
   package func change(
-    _ choice: Choice, to decisions: [PeopleDecision], by actor: String, isDryRun: Bool = false
+    _ choice: Choice, to decisions: [FindingDecision], by actor: String, isDryRun: Bool = false
   ) async throws -> Outcome {
     try await withDatabase(isDryRun ? .snapshot : .readWrite) { connection in
       let ids: [String]
@@ -150,12 +150,12 @@ package struct FindingsEditor: Sendable {
           "SELECT f.finding_id FROM night_audit.findings f WHERE \(condition) ORDER BY f.finding_id", parameters
         ).map { row throws(PostgresError) in try row.text(0) }
       }
-      let changes = ids.flatMap { id in decisions.map { PeopleChange(findingId: id, decision: $0) } }
+      let changes = ids.flatMap { id in decisions.map { FindingChange(findingId: id, decision: $0) } }
       let changeId = UUID().uuidString.lowercased()
       let changed = Set(
         isDryRun
-          ? try PeopleChange.effective(changes, on: connection)
-          : try PeopleChange.apply(changes, by: actor, at: now, changeId: changeId, on: connection))
+          ? try FindingChange.effective(changes, on: connection)
+          : try FindingChange.apply(changes, by: actor, at: now, changeId: changeId, on: connection))
       return Outcome(
         changed: changed.sorted(), unchanged: Set(ids).subtracting(changed).sorted(),
         changeId: isDryRun || changed.isEmpty ? nil : changeId)
@@ -173,7 +173,7 @@ package struct FindingsEditor: Sendable {
         return try connection.transaction(mode) { connection in
           switch mode {
           // Taken before anything is read, because a decision must not rest on rows that are being changed.
-          case .readWrite: try Trail.announcePeople(on: connection)
+          case .readWrite: try Trail.lockForDecision(on: connection)
           case .snapshot, .importedSnapshot: break
           }
           return try body(connection)
@@ -212,7 +212,7 @@ package struct FindingsEditor: Sendable {
   private static let digits = Set("0123456789abcdef".utf8)
 }
 
-package enum FindingsError: EndsRun, Equatable, CustomStringConvertible {
+package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
   case unknown([String])
   case ambiguous([String])
   case noChange(String?)

@@ -71,7 +71,7 @@ package struct StoredFinding: Sendable {
     finding.paidAt = try instant("paid_at")
     finding.deliveredAt = try instant("delivered_at")
     finding.occurredAt = try instant("occurred_at")
-    finding.isStakeUnknown = try row.bool("at_stake_unknown")
+    finding.isAmountAtRiskUnknown = try row.bool("at_stake_unknown")
     reported = ReportedFinding(
       finding, firstSeen: Instant(microseconds: try row.timestamp("first_seen")), status: try row.text("status"),
       owner: try row.optionalText("owner"), remark: try row.optionalText("remark"),

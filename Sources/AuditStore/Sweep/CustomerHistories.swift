@@ -79,7 +79,7 @@ package struct CustomerHistories: Sendable {
   }
 
   /// Marks customers with an upgrade without a known successor, and the sample. That depends only on customers and day.
-  package func wantUpgradedAndSample(
+  package func requestUpgradedAndSample(
     asOf: Instant, staleAfter: Span, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try want(

@@ -44,9 +44,9 @@ package struct SweepSlice: Hashable, Sendable {
   // MARK: - Cutting
 
   /// Pages before the number of pages is estimated. Shorter slices are not worth reading twice.
-  private static let pagesToATrial = 32
+  private static let pagesBeforeEstimate = 32
   /// Pages before the slice is split.
-  private static let pagesToACut = 4 * pagesToATrial
+  private static let pagesWorthSplitting = 4 * pagesBeforeEstimate
   private static let mostParts = 256.0
 
   /// Splits it into parts that are read in parallel; one if it is short. The number of remaining pages is estimated
@@ -54,13 +54,13 @@ package struct SweepSlice: Hashable, Sendable {
   package var parts: [SweepSlice] {
     let length = end - start
     let count: Int64
-    if pages == Self.pagesToATrial, let seen {
+    if pages == Self.pagesBeforeEstimate, let seen {
       let covered = max((seen.upperBound - seen.lowerBound).microseconds, 1)
       let expected = Double(pages) * Double(length.microseconds) / Double(covered)
-      let isLong = expected >= Double(Self.pagesToACut)
-      count = isLong ? Int64(min(expected / Double(Self.pagesToATrial), Self.mostParts)) : 1
+      let isLong = expected >= Double(Self.pagesWorthSplitting)
+      count = isLong ? Int64(min(expected / Double(Self.pagesBeforeEstimate), Self.mostParts)) : 1
     } else {
-      count = pages > 0 && pages % Self.pagesToACut == 0 ? 16 : 1
+      count = pages > 0 && pages % Self.pagesWorthSplitting == 0 ? 16 : 1
     }
     // Apple's timestamps are in milliseconds.
     let parts = min(count, length.microseconds / 1_000_000)

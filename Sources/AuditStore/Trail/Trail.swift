@@ -23,13 +23,13 @@ package enum Trail {
   private static let decisionLock = "\(Migrator.lockKey.0), 7"
 
   /// Waits for people who are recording, and makes others wait until the transaction ends.
-  package static func holdPeople(on connection: borrowing BlockingConnection) throws(PostgresError) {
+  package static func lockDecisions(on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT pg_advisory_xact_lock(\(peopleLock))")
   }
 
   /// Waits for a recording night and for other decisions, and blocks both until the transaction ends. Rows that a
   /// decision rests on must be read afterwards.
-  package static func announcePeople(on connection: borrowing BlockingConnection) throws(PostgresError) {
+  package static func lockForDecision(on connection: borrowing BlockingConnection) throws(PostgresError) {
     try connection.execute("SELECT pg_advisory_xact_lock_shared(\(peopleLock))")
     try connection.execute("SELECT pg_advisory_xact_lock(\(decisionLock))")
   }

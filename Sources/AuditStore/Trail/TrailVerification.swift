@@ -35,7 +35,7 @@ package struct TrailVerification: Sendable {
     let uncounted = try EvidenceTable.firstIncredible(on: connection)
     verification.checks.append(
       Check(subject: "facts of runs\(uncounted.map { ", except for those that do not count: \($0)" } ?? "")"))
-    let state = try SteeringState.problems(on: connection)
+    let state = try InterNightState.problems(on: connection)
     verification.checks.append(
       Check(
         subject: "cursors and owed reports",

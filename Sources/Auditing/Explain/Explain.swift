@@ -7,7 +7,7 @@ import SalesStore
 /// The command `explain ORDER`: reads the facts about one order and explains its verdict. Read-only; sends no requests.
 package struct Explain: Sendable {
   /// The order does not exist. Exit status 1.
-  package struct Missing: EndsRun, CustomStringConvertible {
+  package struct Missing: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .nothingThere }
     package var orderId: String
     package var nearMisses: [String]
@@ -33,7 +33,7 @@ package struct Explain: Sendable {
   /// Explains every order that refers to one of the transactions.
   package func orders(behind transactionIds: [Identifier], asOf: Instant) async throws -> [Explanation] {
     try await reading(asOf: asOf) { reader in
-      try Neighbourhood.orders(behind: Set(transactionIds), shop: reader.shop, own: reader.own, reader.sales)
+      try RelatedOrders.orders(behind: Set(transactionIds), shop: reader.shop, own: reader.own, reader.sales)
         .sorted().compactMap { try reader.explanation(of: $0) }
     }
   }
@@ -42,9 +42,9 @@ package struct Explain: Sendable {
     asOf: Instant, _ body: @escaping @Sendable (borrowing ExplanationReader) throws -> Result
   ) async throws -> Result {
     let settings = settings
-    let isOfThePast = asOf < .now - settings.clockSkew
+    let isPastAudit = asOf < .now - settings.clockSkew
     return try await withBlockingThread { scope in
-      try SalesStore.startingOverOnce(settings, scope) { _ in
+      try SalesStore.restartingOnce(settings, scope) { _ in
         let own = try scope.connect(settings.databaseURL, applicationName: "night-audit explain")
         try Migrator.requireCurrent(own)
         let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit explain")
@@ -52,8 +52,8 @@ package struct Explain: Sendable {
         try shop.executeScript("SET jit = off")
         try own.begin(.snapshot)
         try shop.begin(.snapshot)
-        let past = Horizon(asOf: asOf, clock: .now, isOfThePast: true)
-        let sales = try SalesRows(settings, horizon: isOfThePast ? past : nil)
+        let past = Horizon(asOf: asOf, clock: .now, isPastAudit: true)
+        let sales = try SalesRows(settings, horizon: isPastAudit ? past : nil)
         let rules = try settings.rules(asOf: asOf).completed(sales, shop: shop)
         let reader = ExplanationReader(shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
         let result = try body(reader)

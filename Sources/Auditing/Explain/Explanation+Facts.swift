@@ -35,7 +35,7 @@ extension Explanation.Finding {
       orderId: finding.orderId, userId: finding.userId, transactionId: finding.transactionId,
       receiptId: finding.receiptId, deliveryId: finding.deliveryId, stands: true, reason: finding.reason.text,
       suggestedAction: finding.suggestedAction, currency: finding.currency?.code,
-      amount: finding.amountBesideStake?.decimalText, atStake: finding.atStake?.decimalText, history: history)
+      amount: finding.amountInRiskCurrency?.decimalText, atStake: finding.atStake?.decimalText, history: history)
   }
 }
 

@@ -15,7 +15,7 @@ struct ExplanationReader: ~Copyable {
   let lookback: Reconciliation.Span
 
   func explanation(of orderId: Identifier) throws -> Explanation? {
-    let around = try Neighbourhood(around: [orderId], shop: shop, own: own, sales, rules: rules)
+    let around = try RelatedOrders(around: [orderId], shop: shop, own: own, sales, rules: rules)
     guard let group = around.groups[orderId] else { return nil }
     var matching = around.matched(for: orderId, rules: rules)
     let deliveries = try deliveries(orderId)
@@ -28,8 +28,8 @@ struct ExplanationReader: ~Copyable {
     switch group.row {
     case .bad(let bad):
       judgement = Judgement(reporting: bad)
-      standing += deliveries.filter { $0.defect != nil }.compactMap { Unowned.finding(on: $0, rules: rules) }
-      standing += receipts.filter { $0.defect != nil }.flatMap { Unowned.findings(on: $0, rules: rules) }
+      standing += deliveries.filter { $0.defect != nil }.compactMap { OrphanFindings.finding(on: $0, rules: rules) }
+      standing += receipts.filter { $0.defect != nil }.flatMap { OrphanFindings.findings(on: $0, rules: rules) }
     case .valid(let order):
       try addTokenUser(&matching, of: order)
       let assembled = OrderFacts.assembled(
@@ -104,7 +104,7 @@ struct ExplanationReader: ~Copyable {
       if row.orderId != order.orderId, rules.people.isSame(row.userId, order.userId) { ids.insert(row.orderId) }
     }
     for id in ids {
-      let around = try Neighbourhood(around: [id], shop: shop, own: own, sales, rules: rules)
+      let around = try RelatedOrders(around: [id], shop: shop, own: own, sales, rules: rules)
       guard let group = around.groups[id], case .valid(let other) = group.row else { continue }
       let matching = around.matched(for: id, rules: rules)
       let facts = OrderFacts.assembled(
@@ -115,7 +115,7 @@ struct ExplanationReader: ~Copyable {
   }
 
   /// Adds users with the account token on file that a transaction of this order carries.
-  private func addTokenUser(_ matching: inout Neighbourhood.Matching, of order: Order) throws {
+  private func addTokenUser(_ matching: inout RelatedOrders.Matching, of order: Order) throws {
     let records = matching.transactions.claimable + (matching.matched?.contested ?? [])
     for case .says(.some(let text)) in records.map(\.appAccountToken) {
       if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
@@ -173,7 +173,7 @@ struct ExplanationReader: ~Copyable {
   // MARK: - Transactions
 
   private func transactions(
-    _ group: OrderGroup, _ facts: OrderFacts?, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
+    _ group: OrderGroup, _ facts: OrderFacts?, _ around: RelatedOrders, _ matching: RelatedOrders.Matching
   ) throws -> ([Explanation.Transaction], [Finding]) {
     let claims = facts?.claims ?? OrderClaims()
     let orderId = group.row.orderId
@@ -208,20 +208,20 @@ struct ExplanationReader: ~Copyable {
   }
 
   private func unclaimed(
-    _ record: TransactionRecord, _ group: OrderGroup, _ claims: OrderClaims, _ matching: Neighbourhood.Matching
+    _ record: TransactionRecord, _ group: OrderGroup, _ claims: OrderClaims, _ matching: RelatedOrders.Matching
   ) -> Finding? {
     if let userId = matching.unclaimed[record.key] {
-      return Unowned.finding(on: record, userId: userId, receiptId: nil, rules: rules)
+      return OrphanFindings.finding(on: record, userId: userId, receiptId: nil, rules: rules)
     }
     guard !matching.contested.contains(record.key), matching.claimants[record.key] == [group.row.orderId],
-      !claims.areAbout(record), !group.awaitsDetails(of: record)
+      !claims.referTo(record), !group.awaitsDetails(of: record)
     else { return nil }
-    return Unowned.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
+    return OrphanFindings.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
   }
 
   /// Other orders that state a transaction or have proofs of it, oldest first.
   private func competitors(
-    for key: TransactionKey, of orderId: Identifier, _ around: Neighbourhood, _ matching: Neighbourhood.Matching
+    for key: TransactionKey, of orderId: Identifier, _ around: RelatedOrders, _ matching: RelatedOrders.Matching
   ) -> [Explanation.Competitor] {
     let ids = Set((around.mentions[key.transactionId] ?? []).compactMap { $0.order?.orderId }).subtracting([orderId])
     return ids.compactMap { id -> Explanation.Competitor? in
@@ -315,7 +315,7 @@ extension OrderFacts {
     if claims.owned.contains(where: { $0.key == record.key }) {
       return isNamed
         ? "This order names it and owns it."
-        : "This order owns it. \(claimant(rules).reasonAboutUnnamed(record, rules: rules))"
+        : "This order owns it. \(claimant(rules).explanationOfUnstatedClaim(record, rules: rules))"
     }
     if let same = claims.owned.first(where: { $0.purchaseKey == record.purchaseKey }) {
       return "This order owns \(same.transactionId), which is the same sale."
@@ -329,6 +329,6 @@ extension OrderFacts {
     if claims.contradictory?.key == record.key {
       return "This order names it, but Apple's records about it contradict each other."
     }
-    return "This order does not own it. \(claimant(rules).reasonAboutUnnamed(record, rules: rules))"
+    return "This order does not own it. \(claimant(rules).explanationOfUnstatedClaim(record, rules: rules))"
   }
 }

@@ -47,12 +47,14 @@ enum NearMisses {
       }
     }
     // If no order states the ID as its transaction, receipts may contain it.
-    let bringers = try own.execute(
+    let sourceReceipts = try own.execute(
       """
       SELECT DISTINCT subject_id FROM night_audit.receipt_transactions
       WHERE transaction_id = $1 AND subject_kind = 'receipt' ORDER BY 1 LIMIT \(limit)
       """, [.text(text)])
-    for row in bringers { found.append("\(text) is the id of a transaction that receipt \(try row.text(0)) brought.") }
+    for row in sourceReceipts {
+      found.append("\(text) is the id of a transaction that receipt \(try row.text(0)) brought.")
+    }
     return found
   }
 }

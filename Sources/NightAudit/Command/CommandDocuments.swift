@@ -13,13 +13,13 @@ extension OutcomeText {
       let document = SummaryDocument(
         totals: outcome.totals, summary: outcome.summary, control: control, asOf: outcome.asOf)
       return try MachineText.json(
-        Placed(
+        PlacedReport(
           document: document, directory: outcome.directory, held: outcome.held.map(\.description),
           dispatches: outcome.dispatches), keysAsTheyAre: true)
     }
   }
 
-  private struct Placed: Encodable {
+  private struct PlacedReport: Encodable {
     var document: SummaryDocument
     var directory: String?
     var held: [String]

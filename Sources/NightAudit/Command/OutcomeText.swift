@@ -51,7 +51,7 @@ package struct OutcomeText {
     }
     if !summary.changes.lines.isEmpty {
       lines.append("")
-      lines.append("What changed since \(summary.changes.nightWords)")
+      lines.append("What changed since \(summary.changes.baseNightText)")
       lines += summary.changes.lines.map { "  \($0)" }
       lines.append("")
     }
@@ -59,7 +59,7 @@ package struct OutcomeText {
     for (app, kinds) in summary.notChecked.sorted(by: { $0.key < $1.key }) {
       lines.append("Not checked for \(app): \(kinds.map(\.rawValue).joined(separator: ", "))")
     }
-    lines += summary.notAskedWords
+    lines += summary.uncheckedOrderTexts
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }
     lines += outcome.kept.map { file in

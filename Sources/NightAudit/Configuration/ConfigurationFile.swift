@@ -21,7 +21,7 @@ package struct ConfigurationFile {
     do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {
       throw ConfigurationError(key: path, problem: error.problem)
     }
-    if isFound, let problem = Self.distrust(of: file, path: path) {
+    if isFound, let problem = Self.permissionProblem(of: file, path: path) {
       throw ConfigurationError(key: path, problem: problem)
     }
     guard let text = String(validating: file.content, as: UTF8.self) else {
@@ -30,7 +30,7 @@ package struct ConfigurationFile {
     try self.init(yaml: text, name: path)
   }
 
-  private static func distrust(of file: RegularFile, path: String) -> String? {
+  private static func permissionProblem(of file: RegularFile, path: String) -> String? {
     let remedy = "or name the file with --config if you trust it"
     if file.owner != geteuid(), file.owner != 0 {
       return "is not read: it belongs to another user (\(file.owner)); take it over with chown, \(remedy)"

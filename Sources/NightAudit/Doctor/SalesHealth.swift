@@ -51,7 +51,7 @@ struct SalesHealth {
   }
 
   private func reach(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
-    switch try SnapshotReach(of: settings.salesSchema, on: connection) {
+    switch try SnapshotScope(of: settings.salesSchema, on: connection) {
     case .everyConnection: []
     case .oneConnection:
       [Diagnosis(subject: "orders, receipts, deliveries (foreign tables; one reader reads them, in one snapshot)")]

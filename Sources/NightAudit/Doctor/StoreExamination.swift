@@ -107,7 +107,7 @@ struct OwnSchemaExamination {
     let definitions = try SchemaDefinitions().differences(connection).map {
       Diagnosis(subject: $0.object, problem: $0.description)
     }
-    let state = try SteeringState.problems(on: connection).map {
+    let state = try InterNightState.problems(on: connection).map {
       Diagnosis(subject: "cursors and owed reports", problem: "\($0); run: night-audit rebuild --write")
     }
     return [Diagnosis(subject: "schema night_audit")] + indexes + definitions + state

@@ -95,9 +95,9 @@ package struct FindingsJSON: FindingsOutput {
       deliveryId = finding.deliveryId?.text
       environment = finding.environment?.rawValue
       currency = finding.currency?.code
-      amount = finding.amountBesideStake?.decimalText
+      amount = finding.amountInRiskCurrency?.decimalText
       atStake = finding.atStake?.decimalText
-      atStakeUnknown = finding.isStakeUnknown
+      atStakeUnknown = finding.isAmountAtRiskUnknown
       occurredAt = finding.occurredAt?.text
       daysSince = finding.occurredAt?.days(until: asOf)
       paidAt = finding.paidAt?.text
@@ -142,7 +142,7 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
     let cells = columns.measure([
       String(reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.rawValue,
       (finding.orderId ?? finding.subject.id).text,
-      finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isStakeUnknown ? "unknown" : ""),
+      finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isAmountAtRiskUnknown ? "unknown" : ""),
       finding.occurredAt.map { String($0.days(until: asOf)) } ?? "", String(reported.firstSeen.days(until: asOf)),
       stored.closedAt == nil ? reported.status : "gone", reported.owner ?? "",
       ([finding.reason.text] + (reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),

@@ -66,7 +66,7 @@ struct RowMerge {
   }
 
   var outcome = WorkbookImport.Outcome()
-  private(set) var changes: [PeopleChange] = []
+  private(set) var changes: [FindingChange] = []
   private let written: [Written]
   private var batch: [Row] = []
   private var batchBytes = 0
@@ -192,9 +192,11 @@ struct RowMerge {
   /// The merge on which all candidate runs agree; `conflict` where they differ.
   private static func merged<Value: Hashable & Sendable>(
     sheet: Value, now: Value, before: [Value], isEmpty: Bool
-  ) -> PeopleMerge<Value> {
-    let merged = before.map { PeopleMerge(sheet: sheet, now: now, before: $0, isEmpty: isEmpty) }
-    guard let first = merged.first else { return PeopleMerge(sheet: sheet, now: now, before: nil, isEmpty: isEmpty) }
+  ) -> PeopleColumnMerge<Value> {
+    let merged = before.map { PeopleColumnMerge(sheet: sheet, now: now, before: $0, isEmpty: isEmpty) }
+    guard let first = merged.first else {
+      return PeopleColumnMerge(sheet: sheet, now: now, before: nil, isEmpty: isEmpty)
+    }
     return merged.allSatisfy { $0 == first } ? first : .conflict
   }
 
@@ -215,7 +217,7 @@ struct RowMerge {
 
   private mutating func merge(
     _ row: Row, _ column: String, cell: ReadCell?, now: String?, before: [String?],
-    _ plain: (String) throws(PeopleText.Refusal) -> String?, _ decision: (String?) -> PeopleDecision
+    _ plain: (String) throws(PeopleText.Refusal) -> String?, _ decision: (String?) -> FindingDecision
   ) {
     do throws(PeopleText.Refusal) {
       let wanted = try plain(cell?.entry(column) ?? "")
@@ -230,12 +232,13 @@ struct RowMerge {
   }
 
   private mutating func apply(
-    _ merged: PeopleMerge<String?>, _ row: Row, _ column: String, now: String?, _ decision: (String?) -> PeopleDecision
+    _ merged: PeopleColumnMerge<String?>, _ row: Row, _ column: String, now: String?,
+    _ decision: (String?) -> FindingDecision
   ) {
     switch merged {
     case .keep: return
     case .take(let value):
-      changes.append(PeopleChange(findingId: row.findingId, decision: decision(value)))
+      changes.append(FindingChange(findingId: row.findingId, decision: decision(value)))
       outcome.changes.append(
         WorkbookImport.Outcome.Change(
           sheet: row.sheet, row: row.number, findingId: row.findingId, column: column, before: now, after: value))
@@ -248,12 +251,13 @@ struct RowMerge {
   }
 
   private mutating func apply(
-    _ merged: PeopleMerge<String>, _ row: Row, _ column: String, now: String?, _ decision: (String?) -> PeopleDecision
+    _ merged: PeopleColumnMerge<String>, _ row: Row, _ column: String, now: String?,
+    _ decision: (String?) -> FindingDecision
   ) {
     switch merged {
     case .keep: return
     case .take(let value): apply(.take(Optional(value)), row, column, now: now, decision)
-    case .conflict: apply(PeopleMerge<String?>.conflict, row, column, now: now, decision)
+    case .conflict: apply(PeopleColumnMerge<String?>.conflict, row, column, now: now, decision)
     }
   }
 

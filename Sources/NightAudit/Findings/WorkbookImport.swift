@@ -6,7 +6,7 @@ import Reporting
 import Run
 import Spreadsheet
 
-/// Imports finance's entries by finding ID; ``PeopleMerge`` tells edited cells from unchanged ones.
+/// Imports finance's entries by finding ID; ``PeopleColumnMerge`` tells edited cells from unchanged ones.
 package struct WorkbookImport: Sendable {
   package struct Refusal: Hashable, Sendable {
     package var sheet: String
@@ -74,7 +74,7 @@ package struct WorkbookImport: Sendable {
       merge.outcome.missingColumns = people.filter { !found.contains($0) }
       let changeId = UUID().uuidString.lowercased()
       if !isDryRun, !merge.changes.isEmpty {
-        _ = try PeopleChange.apply(merge.changes, by: actor, at: now, changeId: changeId, on: connection)
+        _ = try FindingChange.apply(merge.changes, by: actor, at: now, changeId: changeId, on: connection)
       }
       try SignOffImport.take(
         from: reader, of: origin, by: actor, changeId: changeId, acceptsIncomplete: acceptsIncomplete,

@@ -7,7 +7,7 @@ import Run
 /// Looks one invoice up at Apple and finds its orders here. Changes nothing.
 package struct InvoiceRun: Sendable {
   /// Apple knows no such order. Exit status 1.
-  struct Unknown: EndsRun, CustomStringConvertible {
+  struct Unknown: RunEndingError, CustomStringConvertible {
     var exitStatus: ExitStatus { .nothingThere }
     var orderId: String
     var apps: [String]
@@ -21,7 +21,7 @@ package struct InvoiceRun: Sendable {
   }
 
   /// Apple did not answer. Exit status 3.
-  struct Unanswered: EndsRun, CustomStringConvertible {
+  struct Unanswered: RunEndingError, CustomStringConvertible {
     var exitStatus: ExitStatus { .incomplete }
     var orderId: String
     var app: String

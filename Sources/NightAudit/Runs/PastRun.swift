@@ -82,7 +82,7 @@ package struct PastRun: Sendable {
 }
 
 /// A run that cannot be shown, compared or forgotten.
-package enum RunsError: EndsRun, Equatable, CustomStringConvertible {
+package enum RunsError: RunEndingError, Equatable, CustomStringConvertible {
   case unknown(String)
   case ambiguous(String)
   case unfinished(String, exitStatus: Int32?)

@@ -13,7 +13,7 @@ extension NightRun {
   /// Fetches Apple's reports (also monthly ones of `year`) and compares; nil if no tie-out is configured.
   package func tieOut(asOf: Instant, mayFetch: Bool, year: Int? = nil) async throws -> TieOutOutcome? {
     guard let run = try tieOutRun(asOf: asOf) else { return nil }
-    if let late = try await requireHasCome(asOf) { throw late }
+    if let late = try await requireNotFuture(asOf) { throw late }
     try await requireSales()
     let gathered = try await run.gather(mayFetch: mayFetch, year: year)
     return try await audit(try plan(NightRequest(asOf: asOf)), faults: [:], nil) { audit, scope in
@@ -98,7 +98,7 @@ extension NightRun {
   ) -> ReportSupplement {
     do {
       let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tie-out")
-      return try SalesStore.startingOverOnce(settings, scope) { _ in
+      return try SalesStore.restartingOnce(settings, scope) { _ in
         let sales = try SalesStore.open(settings, scope, applicationName: "night-audit tie-out")
         return try TieOutReport.read(
           settings: settings, asOf: request.asOf, listed: request.selection.bundleId, problem: problem,

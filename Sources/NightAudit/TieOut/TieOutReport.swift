@@ -16,7 +16,7 @@ struct TieOutReport: Sendable {
   var periods: [TieOutTable.Period] = []
 
   init(problem: String) {
-    let zero = Figure(scaled: 0, digits: 0)
+    let zero = ExactDecimal(scaled: 0, digits: 0)
     facts = TieOutFacts(
       incompleteReasons: [problem], firstDay: "", lastDay: "", appleUnits: zero, ourUnits: zero,
       explained: TieOutExplanation.allCases.map { ($0.rawValue, zero) }, unexplained: zero)
@@ -112,7 +112,7 @@ struct TieOutReport: Sendable {
         finding.amount = amounts.reduce(.zero, +).money(in: currency)
         finding.atStake = finding.amount
       }
-      finding.isStakeUnknown = finding.atStake == nil
+      finding.isAmountAtRiskUnknown = finding.atStake == nil
       return finding
     }
   }
@@ -126,13 +126,13 @@ extension TieOutFacts.Revision {
 
 extension Millionths {
   /// Digits after the point beyond `least` appear only if they are not zero.
-  func figure(digits least: UInt8 = 0) -> Figure {
+  func figure(digits least: UInt8 = 0) -> ExactDecimal {
     var (scaled, digits) = (count, UInt8(6))
     while digits > least, scaled % 10 == 0 {
       scaled /= 10
       digits -= 1
     }
-    return Figure(scaled: scaled, digits: digits)
+    return ExactDecimal(scaled: scaled, digits: digits)
   }
 
   func money(in currency: Currency) -> Money? {

@@ -3,7 +3,7 @@ import Foundation
 import Run
 
 /// Why root certificates could not be installed. The description names a remedy.
-package enum RootInstallationError: EndsRun, CustomStringConvertible {
+package enum RootInstallationError: RunEndingError, CustomStringConvertible {
   case unobtainable(TrustedRoots.Pin, origin: String, reason: String)
   /// The content is not the pinned certificate.
   case refused(TrustedRoots.Pin, origin: String, TrustedRoots.Pin.Mismatch)

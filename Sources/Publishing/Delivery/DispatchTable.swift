@@ -14,7 +14,7 @@ package struct DispatchTable {
     _ targets: [String], directory: String, runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.execute(
-      SteeringState.settling(
+      InterNightState.settling(
         "state = 'withdrawn', problem = 'made again by a later run'", where: "directory = $1 AND state = 'owed'"),
       [.text(directory)])
     try connection.execute(
@@ -59,7 +59,7 @@ package struct DispatchTable {
     _ owed: Owed, content: String, attempts: Int, _ session: PostgresSession
   ) async throws(PostgresError) {
     try await session.execute(
-      SteeringState.settling(
+      InterNightState.settling(
         "state = 'delivered', content = $2, attempts = attempts + $3::int, problem = NULL", where: "dispatch_id = $1"),
       [.int(owed.id), .text(content), .int(Int64(attempts))])
   }
@@ -74,7 +74,7 @@ package struct DispatchTable {
 
   static func withdraw(_ owed: Owed, problem: String, _ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
-      SteeringState.settling(
+      InterNightState.settling(
         "state = 'withdrawn', problem = $2", where: "dispatch_id = $1"), [.int(owed.id), .text(problem)])
   }
 }

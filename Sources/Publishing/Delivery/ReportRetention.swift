@@ -78,7 +78,7 @@ package struct ReportDirectory {
   private var nextLatest: String { "\(directory)/.night-audit-latest" }
 
   /// Held reports that a report of the same or a later as-of has replaced.
-  package func heldOfPublished() -> [ReportRetention.Folder] {
+  package func heldFoldersOfPublishedNights() -> [ReportRetention.Folder] {
     nights(in: "\(directory)/held").compactMap { night in
       guard let held = folder("held/\(night)"), let published = folder(night) else { return nil }
       return held.asOf <= published.asOf ? held : nil
@@ -96,7 +96,7 @@ package struct ReportDirectory {
     }
     guard latest == night else { return }
     let before = nights(in: directory + "/.").filter { $0 < night && folder($0) != nil }.max()
-    try LatestLink(directory: directory).pointBack(to: before, temporary: nextLatest)
+    try LatestLink(directory: directory).moveLinkBack(to: before, temporary: nextLatest)
   }
 
   /// Removes the report of a forgotten run in `held` or `ad-hoc`; ignores a path elsewhere.

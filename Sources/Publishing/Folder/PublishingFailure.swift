@@ -2,7 +2,7 @@ import Glibc
 import Run
 
 /// A folder that cannot or must not be written. Exit status 73.
-package struct PublishingFailure: EndsRun, Hashable, CustomStringConvertible {
+package struct PublishingFailure: RunEndingError, Hashable, CustomStringConvertible {
   package var exitStatus: ExitStatus { .cannotWrite }
   package var path: String
   package var problem: String

@@ -87,7 +87,7 @@ struct LatestLink {
   }
 
   /// Points to an earlier night when the newest one, of a wrong as-of, is forgotten; nil removes the link.
-  func pointBack(to night: String?, temporary: String) throws(PublishingFailure) {
+  func moveLinkBack(to night: String?, temporary: String) throws(PublishingFailure) {
     guard try current() != nil else { return }
     if let night { return try set(night, temporary) }
     guard unlink(path) == 0 else { throw PublishingFailure(path: path, code: errno) }

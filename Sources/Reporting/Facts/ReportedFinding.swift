@@ -53,7 +53,7 @@ extension ReportedFinding {
     let subject = finding.orderId.map { "order \($0)" } ?? finding.subject.id.text
     let money =
       finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
-      ?? (finding.isStakeUnknown ? "amount unknown" : nil)
+      ?? (finding.isAmountAtRiskUnknown ? "amount unknown" : nil)
     return [finding.kind.title, subject, money].compactMap(\.self).joined(separator: ", ") + ": "
       + finding.suggestedAction
   }
@@ -63,7 +63,7 @@ extension ReportedFinding {
 
   var remarkNamesUser: Bool {
     guard let remark else { return false }
-    let users = finding.reason.users + [finding.userId, finding.heldBy].compactMap(\.self)
+    let users = finding.reason.users + [finding.userId, finding.goodsHolder].compactMap(\.self)
     return users.contains { !$0.isEmpty && remark.contains($0.text) }
   }
 }

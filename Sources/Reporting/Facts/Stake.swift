@@ -11,7 +11,7 @@ package struct Stake: Equatable, Sendable {
   package mutating func add(_ finding: Finding) {
     findings += 1
     if let atStake = finding.atStake { money.add(atStake) }
-    if finding.isStakeUnknown { unknown += 1 }
+    if finding.isAmountAtRiskUnknown { unknown += 1 }
   }
 
   /// Text such as `12.98 USD · 300 JPY · 3 with amount unknown`; `nothing` for no amount.

@@ -31,7 +31,7 @@ package struct RowText: ~Copyable {
     row { [put] in put.receipt(ReceiptLine(receipt), &$0) }
   }
 
-  package mutating func row(_ receipt: PlainReceipt) -> UnsafeRawBufferPointer { row { $0.put(receipt) } }
+  package mutating func row(_ receipt: BorrowedReceipt) -> UnsafeRawBufferPointer { row { $0.put(receipt) } }
 
   private mutating func row(_ put: (inout CSVText) -> Void) -> UnsafeRawBufferPointer {
     text.removeAll()

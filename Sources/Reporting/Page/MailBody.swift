@@ -1,6 +1,6 @@
 /// The content of a mail, as plain text and as HTML.
 package struct MailBody {
-  package enum Tone { case good, warning, bad }
+  package enum NoticeTone { case good, warning, bad }
 
   struct Section {
     var title: String
@@ -9,7 +9,7 @@ package struct MailBody {
   }
 
   var title: String
-  var tone: Tone
+  var tone: NoticeTone
   var state: String
   var reasons: [String]
   var sections: [Section]
@@ -75,7 +75,7 @@ package struct MailBody {
 }
 
 extension MailBody {
-  package init(title: String, tone: Tone, state: String, reasons: [String], closing: [String]) {
+  package init(title: String, tone: NoticeTone, state: String, reasons: [String], closing: [String]) {
     self.init(title: title, tone: tone, state: state, reasons: reasons, sections: [], closing: closing)
   }
 }

@@ -28,7 +28,7 @@ struct ReportPage {
 
   // MARK: - Content of the template
 
-  private struct Tile {
+  private struct SummaryTile {
     var label: String
     var value: String
     var tone = ""
@@ -41,7 +41,7 @@ struct ReportPage {
     var amounts: [String]
   }
 
-  private struct Roll {
+  private struct RollForwardRow {
     var name: String
     var opening: String
     var new: String
@@ -96,7 +96,7 @@ struct ReportPage {
     var money: [String]
   }
 
-  private struct Adjusted {
+  private struct AdjustedTotal {
     var name: String
     var day: String
     var currency: String
@@ -158,7 +158,7 @@ struct ReportPage {
       stakeNumber = finding.atStake?.decimalText ?? ""
       stake =
         finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
-        ?? (finding.isStakeUnknown ? "unknown" : "")
+        ?? (finding.isAmountAtRiskUnknown ? "unknown" : "")
       days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
       (status, owner, due) = (reported.status, reported.owner ?? "", reported.due ?? "")
       isNew = reported.firstSeen >= line.asOf
@@ -196,19 +196,19 @@ struct ReportPage {
     let stateText: String
     let hasReasons: Bool
     let reasons: [String]
-    let tiles: [Tile]
+    let tiles: [SummaryTile]
     let currencies: [String]
     let dispositions: [Bucket]
     let totalOrders: Int
     let totalAmounts: [String]
-    let movement: MovementWords
-    let roll: [Roll]
+    let movement: RollForwardTitles
+    let roll: [RollForwardRow]
     let hasUnknown: Bool
     let unknown: Int
     let tieOut: TieOut?
     let hasKinds: Bool
     let hasAdjustments: Bool
-    let adjustments: [Adjusted]
+    let adjustments: [AdjustedTotal]
     let hasSettlement: Bool
     let settlement: [TieOutFacts.Proceeds]
     let controlText: String
@@ -246,11 +246,11 @@ struct ReportPage {
       let open = summary.findings
       let critical = open.count(.critical)
       tiles = [
-        Tile(label: "Orders read", value: grouped(totals.ordersRead)),
-        Tile(label: "Open findings", value: grouped(open.closing)),
-        Tile(label: "Critical", value: grouped(critical), tone: critical > 0 ? "bad" : ""),
-        Tile(label: "New", value: grouped(open.new)), Tile(label: "Closed", value: grouped(open.closed)),
-        Tile(
+        SummaryTile(label: "Orders read", value: grouped(totals.ordersRead)),
+        SummaryTile(label: "Open findings", value: grouped(open.closing)),
+        SummaryTile(label: "Critical", value: grouped(critical), tone: critical > 0 ? "bad" : ""),
+        SummaryTile(label: "New", value: grouped(open.new)), SummaryTile(label: "Closed", value: grouped(open.closed)),
+        SummaryTile(
           label: "Amount unknown", value: grouped(open.open.unknown), tone: open.open.unknown > 0 ? "bad" : ""),
       ]
       let money = totals.ordered.sorted.map(\.currency)
@@ -269,7 +269,7 @@ struct ReportPage {
       }
       totalOrders = Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
       totalAmounts = amounts(totals.ordered)
-      movement = MovementWords(summary)
+      movement = RollForwardTitles(summary)
       roll = Page.roll(open)
       unknown = open.open.unknown
       hasUnknown = unknown > 0
@@ -296,7 +296,7 @@ struct ReportPage {
       adjustments = summary.adjustments.prefix(60).map { adjustment in
         let currency = adjustment.bucket.currency
         func words(_ sum: DayTotals.Sum) -> String { "\(sum.orders) · \(currency.shown(sum.minorUnits))" }
-        return Adjusted(
+        return AdjustedTotal(
           name: adjustment.bucket.disposition.title, day: adjustment.day, currency: currency.code,
           reported: words(adjustment.reported), now: words(adjustment.now))
       }
@@ -318,7 +318,7 @@ struct ReportPage {
       let unseen = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
         "Not checked for \(app) (not available through its channel): \(kinds.map(\.title).joined(separator: ", "))."
       }
-      notChecked = summary.unusual.map(\.words) + unseen + summary.notAskedWords
+      notChecked = summary.unusual.map(\.words) + unseen + summary.uncheckedOrderTexts
       hasNotChecked = !notChecked.isEmpty
     }
 
@@ -326,15 +326,15 @@ struct ReportPage {
       "'sha256-\(Data(SHA256.hash(data: content)).base64EncodedString())'".replacing("'", with: "")
     }
 
-    private static func roll(_ findings: FindingsSummary) -> [Roll] {
+    private static func roll(_ findings: FindingsSummary) -> [RollForwardRow] {
       let roll = findings.rollForward
-      let counts = Roll(
+      let counts = RollForwardRow(
         name: "Findings", opening: grouped(findings.opening), new: grouped(findings.new),
         closed: grouped(findings.closed), changed: "", closing: grouped(findings.closing))
       return [counts]
         + roll.currencies(with: findings.atStake).map { currency in
           func text(_ units: Int128?) -> String { currency.shown(units ?? 0) }
-          return Roll(
+          return RollForwardRow(
             name: currency.code, opening: text(roll.opening.minorUnits[currency]),
             new: text(roll.new.minorUnits[currency]), closed: text(roll.closed.minorUnits[currency]),
             changed: text(roll.changed.minorUnits[currency]), closing: text(roll.closing(currency)))

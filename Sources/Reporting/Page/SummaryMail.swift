@@ -86,7 +86,7 @@ package struct SummaryMail {
     let counts = ChangeRow.Change.allCases.map { "\(summary.changes.counts[$0.rawValue] ?? 0) \($0.rawValue)" }
     return [
       Section(
-        title: "What changed since \(ChangesSummary.nightWords(isComplete: summary.changes.sinceComplete))",
+        title: "What changed since \(ChangesSummary.baseNightText(isComplete: summary.changes.sinceComplete))",
         lines: [counts.joined(separator: " · ")] + ChangesSummary.lines(summary.changes.first, total: total))
     ]
   }

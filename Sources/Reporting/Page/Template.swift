@@ -2,10 +2,10 @@ import Glibc
 import Mustache
 
 enum Template {
-  static let page = Compiled(PackageResources.report_mustache)
-  static let mail = Compiled(PackageResources.mail_mustache)
+  static let page = CompiledTemplate(PackageResources.report_mustache)
+  static let mail = CompiledTemplate(PackageResources.mail_mustache)
 
-  struct Compiled: Sendable {
+  struct CompiledTemplate: Sendable {
     private let template: Result<MustacheTemplate, any Error>
 
     init(_ source: [UInt8]) {

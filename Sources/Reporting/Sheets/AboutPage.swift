@@ -74,7 +74,7 @@ struct AboutPage {
     for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
       try entry(app, kinds.map(\.title).joined(separator: ", "))
     }
-    for words in facts.notAskedWords { try entry("Orders without a receipt", words) }
+    for words in facts.uncheckedOrderTexts { try entry("Orders without a receipt", words) }
     row += 1
   }
 

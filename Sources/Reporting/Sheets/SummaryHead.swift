@@ -16,7 +16,7 @@ extension SummaryPage {
       try line("•  Not checked for \(app) (not available through its channel): \(words).", formats.value, height: nil)
     }
     for share in facts.unusual { try line("•  \(share.words)", formats.value, height: nil) }
-    for words in facts.notAskedWords { try line("•  \(words)", formats.value, height: nil) }
+    for words in facts.uncheckedOrderTexts { try line("•  \(words)", formats.value, height: nil) }
     try gap()
     tileRow = row
     row += 2

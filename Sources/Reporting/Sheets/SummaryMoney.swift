@@ -55,7 +55,7 @@ extension SummaryPage {
   private static let owed: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .chargedTwice]
 
   /// By currency: what was ordered and refunded, Apple's proceeds, and what the shop owes to customers, with its parts.
-  mutating func writeStanding(
+  mutating func writeDispositionReason(
     _ totals: Totals, _ facts: SummaryFacts, _ sheets: TableFormulas
   ) throws(SpreadsheetError) {
     let (refunds, proceeds) = (sheets[.refunds], facts.tieOut?.proceeds ?? [])
@@ -160,7 +160,7 @@ extension SummaryPage {
   mutating func writeRollForward(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
     let findings = facts.findings
     let roll = findings.rollForward
-    let words = MovementWords(facts)
+    let words = RollForwardTitles(facts)
     try heading(words.title)
     try line(words.compared, formats.label, height: nil)
     let own = sheets[.periodFindings]

@@ -51,7 +51,7 @@ struct SummaryPage {
     try writeDecisions(facts)
     try writeScope(totals, facts)
     let money = try writeMoney(totals, sheets)
-    try writeStanding(totals, facts, sheets)
+    try writeDispositionReason(totals, facts, sheets)
     try writeRefundRates(facts)
     try writeJournal(sheets)
     try writeRollForward(facts, sheets)

@@ -26,7 +26,8 @@ extension SummaryPage {
           Money.number(Int128(atStake.minorUnits), digits: atStake.currency.digits), row: row, column: 4,
           format: formats.share(digits: atStake.currency.digits))
       } else {
-        try sheet.writeText(finding.isStakeUnknown ? "unknown" : "", row: row, column: 4, format: formats.tableText)
+        try sheet.writeText(
+          finding.isAmountAtRiskUnknown ? "unknown" : "", row: row, column: 4, format: formats.tableText)
       }
       try sheet.writeText(CellText.fitting(reported.owner ?? ""), row: row, column: 5, format: formats.tableText)
       try sheet.writeText(reported.due ?? "", row: row, column: 6, format: formats.tableText)

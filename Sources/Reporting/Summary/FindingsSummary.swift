@@ -59,7 +59,7 @@ package struct FindingsSummary: Sendable {
     var line = byLine[key] ?? Line(kind: finding.kind, severity: finding.severity, currency: finding.currency)
     line.findings += 1
     line.minorUnits += Int128(finding.atStake?.minorUnits ?? 0)
-    line.unknown += finding.isStakeUnknown ? 1 : 0
+    line.unknown += finding.isAmountAtRiskUnknown ? 1 : 0
     byLine[key] = line
     ageing.add(reported, asOf: asOf)
   }

@@ -30,7 +30,7 @@ package struct SummaryFacts: Sendable {
   /// The highest refund rates, set by the report's writer.
   var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
   /// The settings of the audit, for readers who have only the workbook.
-  package var settings: [SettingWords] = []
+  package var settings: [SettingText] = []
 
   /// nil if no tie-out is configured.
   package var tieOut: TieOutFacts?
@@ -49,7 +49,7 @@ package struct SummaryFacts: Sendable {
     self.history = history
   }
 
-  package var notAskedWords: [String] {
+  package var uncheckedOrderTexts: [String] {
     notAsked.sorted { $0.key < $1.key }.map { app, orders in
       """
       \(orders) \(orders == 1 ? "order" : "orders") of \(app) cannot be verified: no receipt, and verifyReceipt cannot look up \
@@ -82,7 +82,7 @@ extension UnusualShare {
 }
 
 /// A setting as text: `Lookback`, `120 days: orders older than that are not audited`.
-package struct SettingWords: Hashable, Sendable {
+package struct SettingText: Hashable, Sendable {
   package var name: String
   package var value: String
 

@@ -4,12 +4,12 @@ import Foundation
 package struct TieOutFacts: Sendable {
   package struct Day: Hashable, Sendable {
     package var date: String
-    package var apple: Figure
-    package var unexplained: Figure
+    package var apple: ExactDecimal
+    package var unexplained: ExactDecimal
     /// True if the unexplained share of Apple's units exceeds `tieOut.alertShare`.
     package var isAlarming: Bool
 
-    package init(date: String, apple: Figure, unexplained: Figure, isAlarming: Bool) {
+    package init(date: String, apple: ExactDecimal, unexplained: ExactDecimal, isAlarming: Bool) {
       self.date = date
       self.apple = apple
       self.unexplained = unexplained
@@ -21,10 +21,10 @@ package struct TieOutFacts: Sendable {
   package struct Revision: Hashable, Sendable {
     package var day: String
     package var vendor: String
-    package var before: Figure
-    package var now: Figure
+    package var before: ExactDecimal
+    package var now: ExactDecimal
 
-    package init(day: String, vendor: String, before: Figure, now: Figure) {
+    package init(day: String, vendor: String, before: ExactDecimal, now: ExactDecimal) {
       self.day = day
       self.vendor = vendor
       self.before = before
@@ -44,11 +44,11 @@ package struct TieOutFacts: Sendable {
     package var period: String
     package var currency: String
     /// By the sales reports; nil: some of them are missing.
-    package var expected: Figure?
+    package var expected: ExactDecimal?
     /// By the finance report.
-    package var paid: Figure?
+    package var paid: ExactDecimal?
 
-    package init(period: String, currency: String, expected: Figure?, paid: Figure?) {
+    package init(period: String, currency: String, expected: ExactDecimal?, paid: ExactDecimal?) {
       (self.period, self.currency, self.expected, self.paid) = (period, currency, expected, paid)
     }
   }
@@ -58,11 +58,11 @@ package struct TieOutFacts: Sendable {
   package var incompleteReasons: [String]
   package var firstDay: String
   package var lastDay: String
-  package var appleUnits: Figure
-  package var ourUnits: Figure
+  package var appleUnits: ExactDecimal
+  package var ourUnits: ExactDecimal
   /// By class, in the order of the columns.
-  package var explained: [(name: String, units: Figure)]
-  package var unexplained: Figure
+  package var explained: [(name: String, units: ExactDecimal)]
+  package var unexplained: ExactDecimal
   package var days: [Day] = []
   package var revisions: [Revision] = []
   /// By currency.
@@ -70,8 +70,8 @@ package struct TieOutFacts: Sendable {
   package var notes: [String] = []
 
   package init(
-    incompleteReasons: [String], firstDay: String, lastDay: String, appleUnits: Figure, ourUnits: Figure,
-    explained: [(name: String, units: Figure)], unexplained: Figure
+    incompleteReasons: [String], firstDay: String, lastDay: String, appleUnits: ExactDecimal, ourUnits: ExactDecimal,
+    explained: [(name: String, units: ExactDecimal)], unexplained: ExactDecimal
   ) {
     self.incompleteReasons = incompleteReasons
     self.firstDay = firstDay
@@ -98,7 +98,7 @@ package struct TieOutFacts: Sendable {
     let sum = parts.enumerated().map { place, part in
       let isLess = part.units.scaled < 0
       let sign = place == 0 ? (isLess ? "−" : "") : isLess ? " − " : " + "
-      return "\(sign)\(Figure(scaled: abs(part.units.scaled), digits: part.units.digits)) "
+      return "\(sign)\(ExactDecimal(scaled: abs(part.units.scaled), digits: part.units.digits)) "
         + part.name.replacing("_", with: " ")
     }
     let difference = own - ourUnits.decimal

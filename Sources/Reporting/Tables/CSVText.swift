@@ -111,7 +111,7 @@ struct CSVText: ~Copyable {
       target.copyMemory(from: content)
       count += content.count
     } else {
-      putCarefully(content)
+      putQuotedIfNeeded(content)
     }
     put(dialect.separator)
   }
@@ -151,7 +151,7 @@ struct CSVText: ~Copyable {
     byte == separator || byte == quote || byte == 0x0D || byte == 0x0A
   }
 
-  private mutating func putCarefully(_ content: UnsafeRawBufferPointer) {
+  private mutating func putQuotedIfNeeded(_ content: UnsafeRawBufferPointer) {
     let separator = dialect.separator
     let isQuoted = content.contains { Self.isSpecial($0, separator) }
     if isQuoted { put(Self.quote) }

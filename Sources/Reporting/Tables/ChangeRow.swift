@@ -45,7 +45,7 @@ package struct ChangeRow: Hashable, Sendable {
     orderId = finding.orderId
     userId = finding.userId
     atStake = finding.atStake
-    amount = finding.amountBesideStake
+    amount = finding.amountInRiskCurrency
     currency = finding.currency
     occurredAt = finding.occurredAt
     self.before = before
@@ -176,9 +176,9 @@ package struct ChangesSummary: Sendable {
   }
 
   /// The compared night, to follow “from” or “since”.
-  package var nightWords: String { ChangesSummary.nightWords(isComplete: isSinceComplete) }
+  package var baseNightText: String { ChangesSummary.baseNightText(isComplete: isSinceComplete) }
 
-  static func nightWords(isComplete: Bool) -> String { isComplete ? "the last complete night" : "the last night" }
+  static func baseNightText(isComplete: Bool) -> String { isComplete ? "the last complete night" : "the last night" }
 
   /// Counts a change, in order of ``ChangeRow/sortingKey``.
   package mutating func add(_ row: ChangeRow) {

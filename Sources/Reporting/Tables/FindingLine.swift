@@ -74,7 +74,7 @@ struct FindingLine: TableRow {
     Column("currency", .currency, 10, "ISO 4217 code, of both amounts.") { Cell($0.finding.currency?.code) },
     Column(
       "amount", .price, 14, "Amount of the order as the shop recorded it, or of the payment where there is no order."
-    ) { Cell($0.finding.amountBesideStake) },
+    ) { Cell($0.finding.amountInRiskCurrency) },
     Column(
       "at_stake", .amount, 14,
       """

@@ -43,7 +43,7 @@ struct ReceiptLine: TableRow {
 
 extension CSVText {
   /// Writes the cells of `ReceiptLine.columns` of a verified receipt from its bytes; nearly all rows.
-  mutating func put(_ receipt: PlainReceipt) {
+  mutating func put(_ receipt: BorrowedReceipt) {
     let state = receipt.state
     text(receipt.receiptId)
     optional(receipt.orderId)

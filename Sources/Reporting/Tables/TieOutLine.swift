@@ -11,11 +11,11 @@ package struct TieOutLine: Sendable {
   package var currency: String
   package var kind: String
   /// Apple, ours, shop, difference, the classes in order, unexplained; nil if not applicable.
-  package var figures: [Figure?]
+  package var figures: [ExactDecimal?]
 
   package init(
     level: String, app: String, productId: Identifier, day: String, country: String, currency: String, kind: String,
-    figures: [Figure?]
+    figures: [ExactDecimal?]
   ) {
     self.level = level
     self.app = app
@@ -97,9 +97,9 @@ package struct SettlementLine: Sendable {
   package var currency: String
   /// Sales proceeds, open at the end, settled from before, never collected, settled, difference, gross, commission, tax;
   /// nil: unknown.
-  package var figures: [Figure?]
+  package var figures: [ExactDecimal?]
 
-  package init(period: String, currency: String, figures: [Figure?]) {
+  package init(period: String, currency: String, figures: [ExactDecimal?]) {
     self.period = period
     self.currency = currency
     self.figures = figures
@@ -146,7 +146,7 @@ extension SettlementLine: TableRow {
 }
 
 extension Cell {
-  init(_ figure: Figure?) { self = figure.map { .decimal($0.scaled, digits: $0.digits) } ?? .blank }
+  init(_ figure: ExactDecimal?) { self = figure.map { .decimal($0.scaled, digits: $0.digits) } ?? .blank }
 }
 
 extension String {

@@ -7,7 +7,7 @@ struct Group {
     var mayBeFree: [Int: Millionths] = [:]
     var unclaimedRenewals: [Int: Millionths] = [:]
     /// Apple's returns below every price that the product ever had.
-    var oddReturns: [Int: Millionths] = [:]
+    var returnsBelowAllPrices: [Int: Millionths] = [:]
     var partialRefunds: [Int: Millionths] = [:]
     var upgrades: [Int: Millionths] = [:]
     var withoutCountry: [TieOutClass: [Int: Millionths]] = [:]
@@ -129,7 +129,7 @@ struct Group {
 
   private mutating func explainRefunds() {
     let refunds = TieOutClass.refund.index
-    for (day, units) in evidence.oddReturns {
+    for (day, units) in evidence.returnsBelowAllPrices {
       series[refunds].take(min(units, series[refunds].appleExcess(day)), on: day, .partialRefund)
     }
     series[refunds].draw(.partialRefund, from: &evidence.partialRefunds, lags: Self.refundLags)

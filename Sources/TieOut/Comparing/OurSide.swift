@@ -1,7 +1,7 @@
 import Reconciliation
 
 /// The units that Apple counts for one purchase, within the compared days.
-struct CountedSale: Sendable {
+struct ExpectedUnits: Sendable {
   private(set) var units: [OurUnits] = []
   private(set) var partialRefunds: [RefundEvidence] = []
   private(set) var upgrades: [RefundEvidence] = []
@@ -48,33 +48,33 @@ struct RestoredSale: Sendable {
   /// The smallest rank is used: the purchase itself, then a restore with the refund.
   private struct Rank: Comparable {
     var isOther: Bool
-    var knowsNoRefund: Bool
+    var lacksRefundEvidence: Bool
     var teller: Identifier
 
     static func < (left: Rank, right: Rank) -> Bool {
       if left.isOther != right.isOther { return right.isOther }
-      if left.knowsNoRefund != right.knowsNoRefund { return right.knowsNoRefund }
+      if left.lacksRefundEvidence != right.lacksRefundEvidence { return right.lacksRefundEvidence }
       return left.teller < right.teller
     }
   }
 
-  let sale: CountedSale
+  let sale: ExpectedUnits
   private let rank: Rank
 
   init?(_ restore: TransactionRecord, country: Identifier?, withdrawn: Revocation?, days: ReportDays) {
     guard let purchased = restore.originalPurchaseDate else { return nil }
     var record = restore
     // The restore carries its own price and storefront, not those of another purchase.
-    if restore.restoresOther {
+    if restore.restoresAnotherID {
       record.priceMilliunits = nil
       record.currency = nil
       record.hasOffer = nil
     }
-    sale = CountedSale(
-      record, purchased: purchased, country: restore.restoresOther ? nil : country, isClaimed: false,
+    sale = ExpectedUnits(
+      record, purchased: purchased, country: restore.restoresAnotherID ? nil : country, isClaimed: false,
       withdrawn: withdrawn, days: days)
     rank = Rank(
-      isOther: restore.restoresOther, knowsNoRefund: restore.revocation == nil && withdrawn == nil,
+      isOther: restore.restoresAnotherID, lacksRefundEvidence: restore.revocation == nil && withdrawn == nil,
       teller: restore.transactionId)
   }
 
@@ -92,7 +92,7 @@ extension ProductSides {
     guard record.isRestore else {
       recorded.insert(record.transactionId)
       return append(
-        CountedSale(
+        ExpectedUnits(
           record, purchased: purchased, country: country, isClaimed: isClaimed, withdrawn: withdrawn, days: days))
     }
     if let day = days.day(of: purchased) {
@@ -116,7 +116,7 @@ extension ProductSides {
     return sides
   }
 
-  private mutating func append(_ sale: CountedSale) {
+  private mutating func append(_ sale: ExpectedUnits) {
     ours += sale.units
     partialRefunds += sale.partialRefunds
     upgrades += sale.upgrades

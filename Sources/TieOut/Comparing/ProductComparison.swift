@@ -19,7 +19,7 @@ package struct ProductComparison: Sendable {
 
   /// Notes unexplained units that orders awaiting confirmation may account for. They stay unexplained. `orders` has
   /// their units by the shop's day of payment.
-  package mutating func standIn(_ orders: [ReportDay: Millionths]) {
+  package mutating func noteAwaitedOrders(_ orders: [ReportDay: Millionths]) {
     var orders = orders
     for index in rows.indices where rows[index].isUnexplainedSale {
       var open = rows[index].comparison?.unexplained ?? .zero
@@ -205,7 +205,7 @@ package struct ProductComparison: Sendable {
       if units.kind == .refund,
         let least = cheapest[Place(country: units.country, currency: units.currency)], units.price < least
       {
-        group.evidence.oddReturns[day, default: .zero] += units.units.magnitude
+        group.evidence.returnsBelowAllPrices[day, default: .zero] += units.units.magnitude
       }
     }
     for units in sides.ours where coverage.days.contains(units.day) && ours(units) {

@@ -55,9 +55,9 @@ package struct Scope: Sendable {
     let products = Set(reported.filter { !$0.parent.isEmpty }.map(\.productId))
     let byApp = apps.map { known[$0.bundleId] ?? [] }
     // If every app has a SKU, it is enough that any app had the product.
-    let isToldBySKU = apps.allSatisfy { $0.sku != nil }
+    let isIdentifiedBySKU = apps.allSatisfy { $0.sku != nil }
     return products.filter { product in
-      isToldBySKU
+      isIdentifiedBySKU
         ? !byApp.contains { $0.contains(product) }
         : !byApp.allSatisfy { $0.contains(product) }
     }

@@ -197,9 +197,9 @@ package enum ConnectReportTable {
         return (.zero, nil, notes)
       }
     } catch let problem as ReportProblem {
-      return try keepUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
+      return try storeUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
     } catch let problem as GunzipError {
-      return try keepUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
+      return try storeUnreadable(bytes, report, digest, problem.description, asOf, on: connection)
     }
   }
 
@@ -228,7 +228,7 @@ package enum ConnectReportTable {
     return nil
   }
 
-  private static func keepUnreadable(
+  private static func storeUnreadable(
     _ bytes: [UInt8], _ report: ConnectReport, _ digest: String, _ problem: String, _ asOf: Instant,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> (state: DownloadState, problem: String?, notes: [String]) {

@@ -63,7 +63,7 @@ enum OurTransactions {
     contents.isUpgraded = try row.optionalBool(14)
     contents.revocation = try revocation(row, from: 16)
     contents.webOrderLineItemId = try row.optionalId(24)
-    contents.revocationToldDate = try row.optionalInstant(25)
+    contents.revocationStatedDate = try row.optionalInstant(25)
     contents.signedDate = Instant(microseconds: try row.timestamp(26))
     contents.details.storefront = try row.optionalText(15)
     return Row(
@@ -94,7 +94,7 @@ enum OurTransactions {
     guard let date = try row.optionalInstant(first) else { return nil }
     return Revocation(
       date: date, percentage: try row.optionalInt32(first + 1), type: try row.optionalText(first + 2),
-      isOfSomeItems: try row.optionalBool(first + 3) ?? false)
+      coversSomeItemsOnly: try row.optionalBool(first + 3) ?? false)
   }
 
   /// True if we know of units that Apple should count on these days.

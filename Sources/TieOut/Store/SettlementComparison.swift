@@ -5,7 +5,7 @@ import Streams
 /// Compares proceeds in sales reports with finance reports, product by product.
 enum SettlementComparison {
   /// In days. Older periods keep their last result.
-  private static let longestLook = 200
+  private static let longestPeriodAge = 200
 
   struct Result {
     var periods: [TieOutTable.Period] = []
@@ -34,7 +34,7 @@ enum SettlementComparison {
   }
 
   static func periods(_ today: ReportDay) -> [FiscalPeriod] {
-    FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestLook }
+    FiscalCalendar.periods.filter { $0.last < today && today.number - $0.last.number <= longestPeriodAge }
   }
 
   /// SQL: the rows `s` that are paid. Free units and restores are not, whatever proceeds Apple shows.

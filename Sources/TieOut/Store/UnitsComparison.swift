@@ -7,7 +7,7 @@ import Streams
 /// Compares units, countries and amounts. Merges three streams by product, one product in memory at a time.
 struct UnitsComparison {
   /// The key that orders are summed by.
-  private struct Booking: Hashable {
+  private struct OrderSumKey: Hashable {
     var app: String
     var day: ReportDay
     var currency: Identifier
@@ -64,14 +64,14 @@ struct UnitsComparison {
       var strangers: [AppleRow] = []
       var claimed: Set<Identifier> = []
       var awaited: [String: [ReportDay: Millionths]] = [:]
-      var booked: [Booking: ShopUnits] = [:]
+      var booked: [OrderSumKey: ShopUnits] = [:]
       while let order = try orders.next(of: product) {
         claimed.formUnion(order.renewals)
         guard let day = days.day(of: order.bookedAt), let name = app(order.bundleId, product) else { continue }
         let units = Int(order.quantity)
         if order.isBooked {
           let one = ShopUnits(order.amount, units: units, on: day)
-          booked[Booking(app: name, day: day, currency: one.currency), default: one.nothing].add(one)
+          booked[OrderSumKey(app: name, day: day, currency: one.currency), default: one.nothing].add(one)
         }
         if order.isAwaited { awaited[name, default: [:]][day, default: .zero] += Millionths(units) }
       }
@@ -104,7 +104,7 @@ struct UnitsComparison {
       for (app, side) in sides.sorted(by: { $0.key < $1.key }) {
         var comparison = ProductComparison(side, coverage: coverage)
         if side.ours.contains(where: { $0.kind == .sale && coverage.isFinal($0.day) }) { seen.sellers.insert(app) }
-        if let units = awaited[app] { comparison.standIn(units) }
+        if let units = awaited[app] { comparison.noteAwaitedOrders(units) }
         for (lag, units) in comparison.lags { seen.lags[lag, default: .zero] += units }
         for row in comparison.rows {
           if coverage.printed.contains(row.day) { seen.totals.add(row) }

@@ -105,7 +105,7 @@ struct ConnectSimulatorTests {
     }
   }
 
-  @Test func whatCannotBeReadIsRefused() async throws {
+  @Test func unreadableSalesReportsAreRejected() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       try await force(simulator, #"{"missingColumn":"Units"}"#)
       let answer = try await download(simulator)

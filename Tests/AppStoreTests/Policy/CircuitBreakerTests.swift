@@ -80,7 +80,7 @@ struct CircuitBreakerTests {
   }
 
   @Test(arguments: [CircuitBreaker.CallResult.success, .failure, .abandoned])
-  func whatWasAskedBeforeThePauseSaysNothing(late: CircuitBreaker.CallResult) throws {
+  func answersToEarlierRequestsDoNotAffectAnOpenBreaker(late: CircuitBreaker.CallResult) throws {
     var breaker = CircuitBreaker(policy: Self.policy)
     let permits = try (0..<20).map { _ in try breaker.permit(at: .zero) }
     for permit in permits.prefix(3) { breaker.record(.failure, permit: permit, now: .seconds(1)) }

@@ -35,7 +35,7 @@ struct RateGateTests {
     #expect(clock.slept == .zero)
   }
 
-  @Test func whoComesFirstGoesFirst() async throws {
+  @Test func requestsAreAdmittedInOrder() async throws {
     let sleeper = Sleeper()
     let gate = RateGate(rate: 1, clock: sleeper.gateClock)
     try await gate.admit()
@@ -85,7 +85,7 @@ struct RateGateTests {
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func whatIsNotWantedAnyMoreTakesNoTurn() async throws {
+  @Test func abandonedRequestsTakeNoTurn() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 1, clock: clock.gateClock)
     try await gate.admit(while: { true })
@@ -123,24 +123,24 @@ struct RateGateTests {
 
   /// A bucket that another process has shut counts as held up; shared or rare turns do not.
   @Test(arguments: [(5, 3_600, true), (5, 5, false), (0.05, 100, false), (0.05, 3_600, true)] as [(Double, Int, Bool)])
-  func whoIsShutOutByOthersNeedNotStandInLine(rate: Double, ahead: Int, isHeldUp: Bool) async throws {
+  func aSharedPauseCountsAsRateLimited(rate: Double, ahead: Int, isRateLimited: Bool) async throws {
     let clock = StoppedClock()
     let gate = RateGate(
       rate: rate, clock: clock.gateClock,
       shared: RateGate.SharedTurns(take: { _ in .seconds(ahead) - clock.slept }, shut: { _ in }))
-    #expect(!gate.isHeldUp)
-    let admitted: Void? = try? await gate.admit(while: { !gate.isHeldUp })
-    #expect((admitted == nil) == isHeldUp && gate.isHeldUp == isHeldUp)
-    #expect(isHeldUp ? clock.slept < .seconds(1) : clock.slept == .seconds(ahead))
+    #expect(!gate.isRateLimited)
+    let admitted: Void? = try? await gate.admit(while: { !gate.isRateLimited })
+    #expect((admitted == nil) == isRateLimited && gate.isRateLimited == isRateLimited)
+    #expect(isRateLimited ? clock.slept < .seconds(1) : clock.slept == .seconds(ahead))
   }
 
-  @Test func whoIsShutOutKnowsItAtOnce() {
+  @Test func aLongPauseCountsAsRateLimited() {
     let clock = StoppedClock()
     let gate = RateGate(rate: 5, clock: clock.gateClock)
     gate.shut(for: .seconds(1))
-    #expect(!gate.isHeldUp)
+    #expect(!gate.isRateLimited)
     gate.shut(for: .seconds(2))
-    #expect(gate.isHeldUp)
+    #expect(gate.isRateLimited)
   }
 
   /// A single waiter reserves one burst, so that other processes lose nothing; many waiters reserve once a second.

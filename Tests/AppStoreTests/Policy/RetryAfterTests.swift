@@ -22,12 +22,12 @@ struct RetryAfterTests {
   }
 
   @Test(arguments: ["1795211999000", "1795211000", "Thu, 19 Nov 2026 22:05:00 GMT"])
-  func whatIsPastIsNow(header: String) {
+  func aPastRetryAfterMeansNow(header: String) {
     #expect(RetryAfter.parse(header, now: Self.now) == Self.now)
   }
 
   @Test(arguments: ["", " ", "-5", "+5", "1.5", "soon", "Fri, 20 Nov", "１２"])
-  func whatSaysNothingIsNil(header: String) {
+  func invalidRetryAfterHeadersAreNil(header: String) {
     #expect(RetryAfter.parse(header, now: Self.now) == nil)
   }
 }

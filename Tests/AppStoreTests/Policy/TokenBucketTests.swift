@@ -77,7 +77,7 @@ struct TokenBucketTests {
   }
 
   @Test(arguments: [nil, 10] as [Double?])
-  func whatIsShutStaysShut(rate: Double?) {
+  func aLaterShorterPauseDoesNotShortenAPause(rate: Double?) {
     var bucket = TokenBucket(rate: rate)
     bucket.shut(until: .seconds(30))
     bucket.shut(until: .seconds(20))

@@ -65,7 +65,7 @@ struct AppleLibraryTests {
           bundleId: "com.example.game", appAppleId: 1_234_567_890),
         verifier: JWSVerifier(roots: try TrustedRoots(directory: directory.path, pinned: false)), version: "test",
         now: { Instant(milliseconds: now) })
-      let ours = LearntByUs(client: client)
+      let ours = OwnClientFacts(client: client)
       for (part, value) in try await ours.everything(ids, orders, notifications, window) {
         let told = theirs[part] as? [String: Any] ?? [:]
         for subject in Set(value.keys).union(told.keys) {
@@ -77,7 +77,7 @@ struct AppleLibraryTests {
   }
 }
 
-private struct LearntByUs {
+private struct OwnClientFacts {
   let client: ServerAPIClient
 
   func everything(
@@ -121,7 +121,7 @@ private struct LearntByUs {
       "webOrderLineItemId": fact.webOrderLineItemId, "appAccountToken": nil, "revocation": nil,
     ]
     if case .says(let token) = fact.appAccountToken { fields.updateValue(token, forKey: "appAccountToken") }
-    if case .says(.some(let revocation)) = fact.revocation, !revocation.isOfSomeItems {
+    if case .says(.some(let revocation)) = fact.revocation, !revocation.coversSomeItemsOnly {
       fields["revocation"] =
         [
           "date": revocation.date.milliseconds, "reason": revocation.reason as Any? ?? NSNull(),

@@ -119,12 +119,12 @@ struct ReceiptKindTests {
   }()
 
   @Test(arguments: cutOff)
-  func whatWasCutOffSaysSo(payload: String) {
+  func truncatedPayloadsAreReportedAsTruncated(payload: String) {
     #expect(ReceivedPayload(payload).unreadable == .truncated)
     #expect(ReceivedPayload(payload).kind == .malformed)
   }
 
-  @Test func whatIsNothingSaysSo() {
+  @Test func emptyPayloadsAreReportedAsEmpty() {
     for payload in ["", " \r\n\"", "''"] { #expect(ReceivedPayload(payload).unreadable == .empty) }
     for payload in ["受領書", "hello world", "{}"] { #expect(ReceivedPayload(payload).unreadable == .unknown) }
     #expect(ReceivedPayload(Self.jws).unreadable == nil)

@@ -30,7 +30,7 @@ struct HistoryReadingTests {
     #expect(reading.answer.end == .complete && reading.answer.revision == "c" && reading.answer.health == .success)
   }
 
-  @Test func nothingNewKeepsTheRevision() throws {
+  @Test func anEmptyHistoryPageKeepsTheRevision() throws {
     var reading = try reading(revision: "c")
     #expect(reading.received(try page([], revision: "c", hasMore: false)) == .finish)
     #expect(reading.answer.revision == "c" && reading.answer.end == .complete && reading.answer.transactions.isEmpty)
@@ -47,7 +47,7 @@ struct HistoryReadingTests {
     }
   }
 
-  @Test func whatWasReadBeforeAFailureIsKept() throws {
+  @Test func pagesBeforeAFailureAreKept() throws {
     var reading = try reading()
     _ = reading.received(try page(["1"], revision: "a", hasMore: true))
     #expect(reading.received(.failure(.unanswered(Self.failure))) == .finish)
@@ -94,7 +94,7 @@ struct HistoryReadingTests {
   }
 
   /// A single rejected transaction is skipped, because it would block everything after it.
-  @Test func whatIsNotBelievedAmongOthersIsPassedOver() throws {
+  @Test func aRejectedTransactionInAPageIsSkipped() throws {
     var reading = try reading()
     _ = reading.received(try page(["1"], revision: "a", hasMore: true))
     let good = try TestJWS(payload: TestJWS.transaction { $0["transactionId"] = "3" }).text

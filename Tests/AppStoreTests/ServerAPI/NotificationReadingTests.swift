@@ -61,7 +61,7 @@ struct NotificationReadingTests {
     #expect(reading.answer.end == .restartWindow && reading.answer.paginationToken == nil)
   }
 
-  @Test func whatWasReadBeforeAFailureIsKept() throws {
+  @Test func pagesBeforeAFailureAreKept() throws {
     let silence = Silence(reason: .unreachable, detail: "timeout")
     var reading = try reading()
     _ = reading.received(try page([notification("u1")], token: "a", hasMore: true))
@@ -95,7 +95,7 @@ struct NotificationReadingTests {
     }
   }
 
-  @Test func whatIsNotBelievedIsCounted() throws {
+  @Test func rejectedNotificationsAreCounted() throws {
     var reading = try reading()
     let other = try ServerAPIScript.notification("u2", bundleId: "com.example.other")
     let inner = try ServerAPIScript.notification(

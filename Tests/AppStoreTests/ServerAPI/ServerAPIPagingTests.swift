@@ -61,7 +61,7 @@ struct ServerAPIPagingTests {
   }
 
   @Test(arguments: ["", "1/2", "1?x"])
-  func whatCannotBeAnIdIsNotAsked(id: String) async throws {
+  func malformedIDsAreNotRequested(id: String) async throws {
     let (answers, server) = try await Script.ask([:]) { client in
       let history = try await client.transactionHistory(id, on: .production)
       let refunds = try await client.refundHistory(id, on: .production)
@@ -124,7 +124,7 @@ struct ServerAPIPagingTests {
     #expect(statuses.first?.status == nil && statuses.first?.transaction.fact.subscriptionStatus == nil)
   }
 
-  @Test func whatIsNotBelievedIsNoSubscription() async throws {
+  @Test func rejectedStatusesAreNoSubscription() async throws {
     let good = try TestJWS().text
     let spoilt = item(status: "1", transaction: Script.spoilt(good), renewalInfo: "")
     let some = try await subscriptions([spoilt, item(status: "1", transaction: good, renewalInfo: "")])
@@ -217,7 +217,7 @@ struct ServerAPIPagingTests {
   }
 
   @Test(arguments: ["", "M/1", "M1?x=y", "../history/1"])
-  func whatIsNoOrderIdIsNotAsked(id: String) async throws {
+  func malformedOrderIDsAreNotRequested(id: String) async throws {
     let (answer, server) = try await Script.ask([:]) { try await $0.lookUpOrder(id) }
     #expect(answer.outcome == .unknown && server.requests.isEmpty)
   }
@@ -236,7 +236,7 @@ struct ServerAPIPagingTests {
     }
   }
 
-  @Test func whatIsAskedAtAFifthIs() {
+  @Test func lowRateEndpointsHaveAFifthOfTheRate() {
     let slow = ServerAPIEndpoint.allCases.filter { $0.rateShare == 0.2 }
     #expect(slow == [.refundHistory, .orderLookup])
     #expect(ServerAPIHost.sandboxShare == 0.1)

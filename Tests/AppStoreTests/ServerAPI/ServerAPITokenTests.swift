@@ -49,7 +49,7 @@ struct ServerAPITokenTests {
     #expect(tokens.count == 1 && tokens.first != .some(nil))
   }
 
-  @Test func whatIsMissingIsToldAtOnce() {
+  @Test func missingCredentialsAreNamedFirst() {
     var credentials = ServerAPICredentials.test()
     credentials.bundleId = ""
     #expect(throws: ServerAPICredentialsError.bundleIdMissing) { try ServerAPIToken(credentials) }

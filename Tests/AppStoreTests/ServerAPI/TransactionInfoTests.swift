@@ -57,9 +57,9 @@ struct TransactionInfoTests {
     let (answers, server) = try await Script.ask([
       Script.production: [Script.error(4_040_010)], Script.sandbox: [tooMany],
     ]) { client in
-      #expect(!client.isHeldUp(on: .sandbox))
+      #expect(!client.isRateLimited(on: .sandbox))
       let first = try await client.transactionInfo(Script.id, first: .sandbox)
-      #expect(client.isHeldUp(on: .sandbox) && !client.isHeldUp(on: .production))
+      #expect(client.isRateLimited(on: .sandbox) && !client.isRateLimited(on: .production))
       let second = try await client.transactionInfo(Script.id)
       let status = try await client.subscriptionStatuses(Script.id, on: .sandbox)
       #expect(status.outcome == .unanswered(.heldUp) && status.trail.asked.isEmpty)
@@ -70,7 +70,7 @@ struct TransactionInfoTests {
   }
 
   @Test(arguments: [AppleHost.production, .sandbox])
-  func whatNeitherSideKnowsIsNotFound(first: AppleHost) async throws {
+  func anIDUnknownToBothSidesIsNotFound(first: AppleHost) async throws {
     let notFound = Script.error(4_040_010)
     let (answer, server) = try await ask([Script.production: [notFound], Script.sandbox: [notFound]], first: first)
     #expect(answer.outcome == .notFound)
@@ -117,7 +117,7 @@ struct TransactionInfoTests {
     "", "..", "a/b", "1/../../v2/history/1", "1?revision=2", "1#", "1 2", "1\n", "1%2F2", "١٢", "é", "1\u{0}",
     String(repeating: "1", count: 65),
   ])
-  func whatCannotBeAnIdIsNotAsked(id: String) async throws {
+  func malformedIDsAreNotRequested(id: String) async throws {
     let (answer, server) = try await ask([:], id: id)
     #expect(answer.outcome == .malformedId && server.requests.isEmpty)
   }

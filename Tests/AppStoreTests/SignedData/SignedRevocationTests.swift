@@ -27,7 +27,8 @@ struct SignedRevocationTests {
   @Test("one item of several is a part, never none and never all")
   func oneOfSeveral() throws {
     let part = Statement.says(
-      Revocation?.some(Revocation(date: Instant(milliseconds: Self.date), percentage: 25_000, isOfSomeItems: true)))
+      Revocation?.some(
+        Revocation(date: Instant(milliseconds: Self.date), percentage: 25_000, coversSomeItemsOnly: true)))
     #expect(try revocation(#""price":4000,"# + items(item(1_000, refund(1_000, "FULL")), item(3_000))) == part)
     #expect(try revocation(items(item(1_000, refund(1_000, "CUSTOM")), item(3_000))) == part)
     #expect(try revocation(items(item(2_000), item(2_000, refund(1_000, "PRORATED")))) == part)
@@ -49,7 +50,7 @@ struct SignedRevocationTests {
       Issue.record("nothing told")
       return
     }
-    #expect(!told.isFull && told.percentage == nil && told.isOfSomeItems)
+    #expect(!told.isFull && told.percentage == nil && told.coversSomeItemsOnly)
     // Impossible amounts give no share.
     guard case .says(.some(let odd)) = try revocation(items(item(.max, refund(.max, "CUSTOM")), item(.max))) else {
       Issue.record("nothing told")
@@ -66,7 +67,7 @@ struct SignedRevocationTests {
       Issue.record("nothing told")
       return
     }
-    #expect(told.isFull && !told.isOfSomeItems)
+    #expect(told.isFull && !told.coversSomeItemsOnly)
   }
 
   @Test("no item is nothing, and a purchase without items is as Apple says")

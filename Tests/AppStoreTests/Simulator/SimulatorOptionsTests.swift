@@ -78,7 +78,7 @@ struct SimulatorOptionsTests {
 
   // MARK: Payloads
 
-  @Test func whatClientsSendIsGenuine() async throws {
+  @Test func simulatedPayloadsVerify() async throws {
     try await Self.run(Self.world(), makesReceipts: true) { setting in
       for form in ["signed", "app", "notification"] {
         guard case .genuine(let proof) = setting.judge.judge(try await setting.payload(form, ["1"])).judgement else {
@@ -293,7 +293,7 @@ struct SimulatorOptionsTests {
     }
   }
 
-  @Test func whatCannotBeFetchedAgainIsKept() async throws {
+  @Test func factsKeepAllDetailsOfTheResponse() async throws {
     try await Self.run(Self.world()) { setting in
       let gems = try #require(try await setting.client.transactionInfo("1").fact)
       #expect(gems.details.storefront == "DEU" && gems.details.appTransactionId == "704897469903783919")
@@ -315,7 +315,7 @@ struct SimulatorOptionsTests {
         Issue.record("nothing told")
         return
       }
-      #expect(revocation.percentage == 25_000 && !revocation.isFull && revocation.isOfSomeItems)
+      #expect(revocation.percentage == 25_000 && !revocation.isFull && revocation.coversSomeItemsOnly)
     }
   }
 

@@ -87,7 +87,7 @@ struct SimulatorTests {
     }
   }
 
-  @Test func whatIsNoWorldIsRefusedAndTheOldOneStays() async throws {
+  @Test func invalidWorldsAreRejectedAndTheOldOneRemains() async throws {
     try await RunningSimulator.run(world: SimulatedWorld.json()) { simulator in
       await #expect(throws: RunningSimulator.Failure.self) { try await simulator.control("world", #"{"apps":[]}"#) }
       let answer = try await simulator.verify(SimulatedWorld.game)
@@ -147,7 +147,7 @@ struct SimulatorTests {
     }
   }
 
-  @Test func theSameSeedBringsTheSameTroublesInAnyOrder() async throws {
+  @Test func equalSeedsGiveEqualFaultsInAnyOrder() async throws {
     let troubled = try await Self.troubled(SimulatedWorld.many, seed: 7)
     #expect((1..<SimulatedWorld.many.count).contains(troubled.count))
     #expect(try await Self.troubled(SimulatedWorld.many.reversed(), seed: 7) == troubled)

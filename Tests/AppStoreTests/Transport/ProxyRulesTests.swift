@@ -80,7 +80,7 @@ struct ProxyRulesTests {
     }
   }
 
-  @Test(.timeLimit(.minutes(10))) func nothingGoesPastAProxyThatCannotBeUsed() async throws {
+  @Test(.timeLimit(.minutes(10))) func requestsDoNotBypassAnUnusableProxy() async throws {
     let transport = HTTPTransport(proxies: ProxyRules(environment: ["https_proxy": "ftp://x"]))
     let result = try await transport.send(HTTPClientRequest(url: Self.apple))
     await transport.shutdown()

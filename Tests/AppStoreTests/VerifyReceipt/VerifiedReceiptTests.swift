@@ -127,7 +127,7 @@ struct VerifiedReceiptTests {
     #expect(fact.transactionId == "1000000046178817" && fact.productId == "gems.100" && fact.quantity == 1)
     #expect(fact.bundleId == "com.example.old" && fact.signedDate == Self.received)
     #expect(fact.purchaseDate == Instant(milliseconds: 1_335_798_355_868))
-    #expect(fact.revocation == .silent && fact.hasNoPlaceForRefunds && fact.hasOffer == nil)
+    #expect(fact.revocation == .silent && fact.cannotStateRefunds && fact.hasOffer == nil)
   }
 
   private static func oldSubscription(status: Int, latestKey: String) -> String {
@@ -153,7 +153,7 @@ struct VerifiedReceiptTests {
     let first = try #require(receipt.facts.first)
     let last = try #require(receipt.facts.last)
     #expect(first.expiresDate == Instant(milliseconds: 1_793_000_000_000))
-    #expect(first.productType == .autoRenewable && first.revocation == .silent && first.hasNoPlaceForRefunds)
+    #expect(first.productType == .autoRenewable && first.revocation == .silent && first.cannotStateRefunds)
     #expect(last.expiresDate == Instant(milliseconds: 1_795_600_000_000))
     #expect(last.revocation == .says(Revocation(date: Instant(milliseconds: 1_794_000_000_000), reason: 0)))
   }

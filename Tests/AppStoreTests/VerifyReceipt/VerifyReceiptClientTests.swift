@@ -28,7 +28,7 @@ struct VerifyReceiptClientTests {
     #expect(server.requests.map(\.body) == [#"{"receipt-data":"MID7/w=="}"#])
   }
 
-  @Test func whatIsNoBase64IsSentAsItIs() async throws {
+  @Test func invalidBase64IsSentUnchanged() async throws {
     let (_, server) = try await ask(["/production": [.json(#"{"status":21002}"#)]], payload: "a.\"b\u{0}")
     #expect(server.requests.map(\.body) == [#"{"receipt-data":"a.\"b\u0000"}"#])
   }
@@ -74,7 +74,7 @@ struct VerifyReceiptClientTests {
       server, port in
       let transport = HTTPTransport(timeout: .seconds(30))
       let client = try Self.client(port: port, transport: transport, sandboxGate: shut)
-      #expect(client.isHeldUp(on: .sandbox) && !client.isHeldUp(on: .production))
+      #expect(client.isRateLimited(on: .sandbox) && !client.isRateLimited(on: .production))
       let answer = try await client.verify(payload: Self.payload, sharedSecret: nil)
       await transport.shutdown()
       return (answer, server.requests.count)
@@ -170,7 +170,7 @@ struct VerifyReceiptClientTests {
     #expect(answer.httpStatus == nil && answer.health == .failure)
   }
 
-  @Test func nobodyListensIsUnreachable() async throws {
+  @Test func aClosedPortIsUnreachable() async throws {
     let port = try await ScriptedServer.run([:]) { _, port in port }
     let answer = try await Self.ask(port: port)
     #expect(answer.reason == .unreachable)

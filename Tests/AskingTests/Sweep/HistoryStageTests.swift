@@ -49,7 +49,7 @@ import Testing
         if let customers {
           try histories.want(customers, asOf: asOf, staleAfter: .days(7), on: connection)
         } else {
-          try histories.wantUpgradedAndSample(asOf: asOf, staleAfter: .days(7), on: connection)
+          try histories.requestUpgradedAndSample(asOf: asOf, staleAfter: .days(7), on: connection)
         }
       }
       return try await HistoryStage(
@@ -170,7 +170,7 @@ import Testing
 
   @Test func severalCustomersAreReadAtATime() async throws {
     try await withSetting { setting in
-      let meeting = Meeting(of: 4)
+      let meeting = Barrier(of: 4)
       var app = setting.apple.app()
       let page = app.history
       app.history = { id, revision throws(CancellationError) in

@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func whatWasSweptIsNotSweptAgain() {
+  @Test func aSweptWindowIsNotReadAgain() {
     var cursor = swept(asOf)
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
     #expect(cursor.begun(asOf: asOf - .days(3), refundWindow: refundWindow) == nil)
@@ -100,7 +100,7 @@ import Testing
     #expect(cursor.sweptUntil == next && !cursor.isShort(of: next, isOfRun: false))
   }
 
-  @Test func oneThatIsNotBelievedIsPassedOver() {
+  @Test func anUnverifiableNotificationDoesNotStopTheCursor() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     _ = cursor.told(answer(.pageLimit, token: "a", disbelieved: 1), now: asOf)

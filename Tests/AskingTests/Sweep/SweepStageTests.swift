@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func whatNobodyKnewOfIsFiledUnderNoOrder() async throws {
+  @Test func sweptTransactionsHaveNoOrder() async throws {
     try await withSetting { setting in
       for number in 0..<45 {
         try setting.apple.notify(.oneTimeCharge, .sale("t\(number)", signed: asOf - .days(2) + .seconds(Int64(number))))
@@ -204,7 +204,7 @@ import Testing
         try setting.apple.notify(.oneTimeCharge, .sale("t\(number)", signed: signed))
       }
       let stop = StopSignal()
-      let meeting = Meeting(of: 4)
+      let meeting = Barrier(of: 4)
       setting.apple.trouble { request in
         let isSlice = request.type == "ONE_TIME_CHARGE" && request.end - request.start < .hours(20)
         if isSlice, request.token?.hasSuffix("+100") == true { stop.stop(.terminated) }
@@ -233,7 +233,7 @@ import Testing
     }
   }
 
-  @Test func oneThatIsNotBelievedIsKeptAndPassedOver() async throws {
+  @Test func anUnverifiableNotificationIsStoredAndSkipped() async throws {
     try await withSetting { setting in
       try await setting.sweep(asOf)
       try setting.apple.notify(.refund, .sale("t1", signed: asOf + .hours(1), revoked: asOf))

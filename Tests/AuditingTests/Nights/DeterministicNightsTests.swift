@@ -33,9 +33,9 @@ import Testing
   @Test func aCriticalFindingIsNewThoughThatOnItsTwinIsOpen() throws {
     let folder = try TemporaryFolder()
     func audit(_ orderId: String, open: Set<Identifier> = []) throws -> SimulatedAudit {
-      var scene = Scene()
+      var scene = ShopFixture()
       let order = scene.order(orderId) { $0.transactionId = "unknown" }
-      var state = ProofState.notFound(at: Scene.asOf - .hours(1))
+      var state = ProofState.notFound(at: ShopFixture.asOf - .hours(1))
       state.lastAttempt = state.answeredAt
       scene.world.lookups[order.orderId] = state
       scene.delivery(of: order)
@@ -44,7 +44,7 @@ import Testing
     }
     let open = Set(try audit("\u{E9}").findings().map { Identifier($0.identity) })
     #expect(try audit("\u{E9}", open: open).agedCriticals.isEmpty)
-    let aged = CheckSubject.lookup("unknown", of: Scene.bundle)
+    let aged = CheckSubject.lookup("unknown", of: ShopFixture.bundle)
     let twin = try audit("e\u{301}", open: open)
     let found = try twin.findings().map { "\($0.kind) \($0.severity) \(String(describing: $0.evidenceCheckedAt))" }
     #expect(twin.agedCriticals == [aged], "\(found) \(twin.agedCriticals.map(\.id))")
@@ -86,12 +86,12 @@ private struct Nights {
   mutating func run() throws {
     for night in shop.nights {
       let isLast = night == shop.nights.last
-      let weather = isLast ? .fair : SimulatedStore.Weather.allCases.randomElement(using: &random) ?? .fair
+      let weather = isLast ? .fair : SimulatedStore.AppleAvailability.allCases.randomElement(using: &random) ?? .fair
       try run(night, weather, isLast: isLast)
     }
   }
 
-  private mutating func run(_ night: Instant, _ weather: SimulatedStore.Weather, isLast: Bool) throws {
+  private mutating func run(_ night: Instant, _ weather: SimulatedStore.AppleAvailability, isLast: Bool) throws {
     counts.nights += 1
     for _ in 0..<random.pick(0, 0, 1, 2) {
       counts.kills += 1
@@ -113,7 +113,7 @@ private struct Nights {
     before = (night, Set(findings.map(\.identity)))
   }
 
-  private mutating func ask(_ night: Instant, _ weather: SimulatedStore.Weather, atMost limit: Int) {
+  private mutating func ask(_ night: Instant, _ weather: SimulatedStore.AppleAvailability, atMost limit: Int) {
     if weather.answers(&random) { store.sweep(shop, at: night) }
     store.enqueue(shop, at: night)
     for subject in store.due(at: night).shuffled(using: &random).prefix(limit) {
@@ -155,7 +155,7 @@ private struct Nights {
   // MARK: - Invariants
 
   private mutating func check(
-    _ audit: SimulatedAudit, _ night: Instant, _ weather: SimulatedStore.Weather
+    _ audit: SimulatedAudit, _ night: Instant, _ weather: SimulatedStore.AppleAvailability
   ) throws {
     let (orders, findings, claims) = (try audit.orders(), try audit.findings(), try audit.claims())
     let tables = shop.tables(at: night)

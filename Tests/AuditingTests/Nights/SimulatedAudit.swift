@@ -25,7 +25,7 @@ struct SimulatedAudit {
       rules: rules,
       period: try Period(since: "2020-01-01", until: "2030-12-31", in: TimeZone(identifier: "UTC") ?? .gmt),
       selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
-    let horizon = Horizon(asOf: rules.asOf, clock: rules.asOf + World.moment, isOfThePast: false)
+    let horizon = Horizon(asOf: rules.asOf, clock: rules.asOf + World.moment, isPastAudit: false)
     let rows = StoredRows(world)
     let sales = Dictionary(grouping: world.transactions) { $0.purchaseKey }
     let sharedPurchases = Set(sales.keys.filter { sales[$0].map { $0.count > 1 } ?? false })
@@ -33,7 +33,7 @@ struct SimulatedAudit {
       let collector = try AuditCollector(waitingIn: folder, days: [], keepsClaims: true)
       collector.openCriticals = openCriticals
       return AuditPass(
-        plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [Scene.bundle], horizon: horizon),
+        plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [ShopFixture.bundle], horizon: horizon),
         rows: rows.part(part, of: partition), collector: collector, temporaryDirectory: folder, stop: StopSignal(),
         progress: PartsTests.quiet, sharedPurchases: sharedPurchases)
     }
@@ -94,7 +94,7 @@ extension StoredRows {
       guard let state = world.lookups[order.orderId], let named = order.transactionId else { continue }
       var row = RowBytes()
       row.put(order.orderId)
-      row.put(CheckSubject.lookup(named.text, of: Scene.bundle).id)
+      row.put(CheckSubject.lookup(named.text, of: ShopFixture.bundle).id)
       row.put(state)
       add(.lookups, order.orderId, row)
       guard state.outcome == .verified else { continue }
@@ -131,7 +131,7 @@ extension RowBytes {
       put(order.appAccountToken)
       put(order.createdAt)
       put(order.verifiedAt)
-      put(order.isChangedLater ? changedLater : order.refundBookedBy ?? order.createdAt)
+      put(order.isChangedAfterAsOf ? changedLater : order.refundBookedBy ?? order.createdAt)
     case .bad(let order):
       put(order.quantity)
       put(amount: order.amountText)
@@ -188,7 +188,7 @@ extension RowBytes {
     put(record.revocation?.type)
     put(record.revocation?.reason)
     put(record.revocationWithdrawnDate)
-    put(record.revocationToldDate)
+    put(record.revocationStatedDate)
     put(record.priceMilliunits)
     put(record.currency)
     if case .says(let token) = record.appAccountToken {
@@ -207,7 +207,7 @@ extension RowBytes {
     put(record.subscriptionStatusDate)
     put(record.renewalDate)
     put(record.refundRequest?.reason)
-    put(record.revocation?.isOfSomeItems)
+    put(record.revocation?.coversSomeItemsOnly)
     put(record.isUpgraded)
     put(record.signedDate)
     put(record.firstSignedDate)
@@ -237,7 +237,7 @@ extension RowBytes {
     put(state.unansweredSince)
     put(state.answeredAt)
     put(state.signedTransactionId)
-    put(state.broughtCount)
+    put(state.containedCount)
     put(state.isUnproven)
     put(state.failedCheck)
   }

@@ -6,7 +6,7 @@ import TestSupport
 @testable import SampleWorlds
 
 struct SimulatedStore {
-  enum Weather: CaseIterable {
+  enum AppleAvailability: CaseIterable {
     case fair, brownOut, outage
 
     func answers(_ random: inout SeededGenerator) -> Bool {
@@ -24,7 +24,7 @@ struct SimulatedStore {
     var environment: AppleEnvironment?
     var bundleId: String?
     var signedTransactionId: Identifier?
-    var broughtCount: Int32 = 0
+    var containedCount: Int32 = 0
     var channel: EvidenceChannel?
   }
 
@@ -85,7 +85,7 @@ struct SimulatedStore {
         append(facts, key: key)
         links[subject, default: []].insert(key)
       }
-      check.broughtCount = max(check.broughtCount, Int32(links[subject]?.count ?? 0))
+      check.containedCount = max(check.containedCount, Int32(links[subject]?.count ?? 0))
     }
     let silence = random.pick(PaymentReason.unreachable, .rateLimited, .appleError)
     switch truth.outcome {
@@ -143,7 +143,7 @@ struct SimulatedStore {
     state.unansweredSince = check.history.unansweredSince
     state.answeredAt = check.history.answeredAt
     state.signedTransactionId = check.signedTransactionId
-    state.broughtCount = check.broughtCount
+    state.containedCount = check.containedCount
     return state
   }
 
@@ -190,7 +190,7 @@ struct SimulatedStore {
 extension SimulatedShop {
   func lookup(of order: Order) -> CheckSubject? {
     guard known.world.lookups[order.orderId] != nil, let named = order.transactionId else { return nil }
-    return CheckSubject.lookup(named.text, of: Scene.bundle)
+    return CheckSubject.lookup(named.text, of: ShopFixture.bundle)
   }
 
   private func orders(waitingFor subject: CheckSubject) -> [Order] {

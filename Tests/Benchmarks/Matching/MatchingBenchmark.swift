@@ -25,7 +25,7 @@ struct MatchingBenchmark {
 
   private static func best(orders count: Int, names: Bool, pace: Span) -> Double {
     guard let currency = Currency(code: "USD") else { return 0 }
-    let list = ProvenTransactions(
+    let list = VerifiedTransactions(
       (0..<(count - 2)).map { number in
         var contents = TransactionRecord.Contents(
           environment: .production, transactionId: Identifier("T\(10_000 + number)"), productId: "gems.100")

@@ -14,7 +14,7 @@ struct RepeatedNight {
   init(in cluster: PrivatePostgres? = nil) async throws {
     shop = try await Rehearsal.sampleShop(in: cluster)
     let calm = try await Attempt(at: shop)
-    let passage = try await Passage(to: calm.conninfo)
+    let passage = try await DatabaseProxy(to: calm.conninfo)
     let night = await (try calm.start(through: passage)).finish()
     #expect(night.status == 3, "\(night)")
     (wanted, sent) = (try calm.files(), try await passage.total())
@@ -47,7 +47,7 @@ struct RepeatedNight {
         environment: environment.merging(["NIGHT_AUDIT_DATABASE_URL": conninfo ?? self.conninfo]) { $1 })
     }
 
-    func start(through passage: Passage) throws -> Program.Running { try start(through: passage.conninfo) }
+    func start(through passage: DatabaseProxy) throws -> Program.Running { try start(through: passage.conninfo) }
 
     var isPublished: Bool { FileManager.default.fileExists(atPath: reports + "/2026-11-19") }
 

@@ -4,14 +4,14 @@ import TestSupport
 /// A shop of few users and products in which everybody claims everything: names are shared, receipts bring what others
 /// bought, proofs are forged, open or missing.
 struct CrowdedShop: Sendable {
-  static let asOf = Scene.asOf
-  static let bundle = Scene.bundle
+  static let asOf = ShopFixture.asOf
+  static let bundle = ShopFixture.bundle
   /// The other app of a wide shop.
   static let second = "com.example.second"
 
   let orderIds: [String]
   /// Receipts in the state that asking about them comes to.
-  private(set) var world = World(rules: Scene().world.rules)
+  private(set) var world = World(rules: ShopFixture().world.rules)
   /// What Apple says of what each receipt brings, by receipt id.
   private(set) var facts: [Identifier: [TransactionFact]] = [:]
   private let prefix: String
@@ -89,7 +89,7 @@ struct CrowdedShop: Sendable {
       let ids = (0..<random.number(1...4)).map { _ in transaction(of: number) }
       brought = Set(ids).sorted().map { fact($0) }
     }
-    receipt.state.broughtCount = Int32(brought.count)
+    receipt.state.containedCount = Int32(brought.count)
     world.receipts.append(receipt)
     facts[receipt.receiptId] = brought
   }

@@ -2,7 +2,7 @@ import Reconciliation
 
 extension Finding {
   /// As a story expects it.
-  var expected: Story.Expected { Story.Expected(kind: kind, subject: subject.id) }
+  var expected: ScenarioFixture.Expected { ScenarioFixture.Expected(kind: kind, subject: subject.id) }
 }
 
 extension FindingKind {

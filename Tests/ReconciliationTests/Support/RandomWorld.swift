@@ -11,7 +11,8 @@ struct RandomWorld: Sendable {
   var claimants: [Claimant] { world.claimants }
 
   static let rules: Rules = {
-    var rules = Rules(asOf: Scene.asOf, bundleIds: [Scene.bundle], lookbackStart: Scene.asOf - .days(120))
+    var rules = Rules(
+      asOf: ShopFixture.asOf, bundleIds: [ShopFixture.bundle], lookbackStart: ShopFixture.asOf - .days(120))
     rules.testUsers = ["tester"]
     return rules
   }()
@@ -71,13 +72,13 @@ struct RandomWorld: Sendable {
   }
 
   /// The same world with one question unanswered, or a part of one answer missing, for each question that was answered.
-  func withholdingOne(using random: inout SeededGenerator) -> [Withheld] {
-    var worlds: [Withheld] = []
+  func withholdingOne(using random: inout SeededGenerator) -> [WorldWithoutAnswer] {
+    var worlds: [WorldWithoutAnswer] = []
     func add(_ what: String, of users: [Identifier?], _ change: (inout RandomWorld) -> Void) {
       var copy = self
       change(&copy)
       copy.forgetUnknown()
-      worlds.append(Withheld(what: what, users: Set(users.compactMap { $0 }), world: copy.world))
+      worlds.append(WorldWithoutAnswer(what: what, users: Set(users.compactMap { $0 }), world: copy.world))
     }
     var users: [Identifier: Identifier] = [:]
     for case .valid(let order) in world.orders { users[order.orderId] = order.userId }
@@ -110,7 +111,7 @@ struct RandomWorld: Sendable {
   }
 
   /// A world that lacks an answer.
-  struct Withheld {
+  struct WorldWithoutAnswer {
     var what: String
     /// Whose answer it was.
     var users: Set<Identifier>
@@ -160,7 +161,7 @@ struct RandomWorld: Sendable {
   private static func time(using random: inout SeededGenerator) -> Instant {
     let edges: [Span] = [.hours(1), .hours(24), .hours(48), .hours(72), .days(2), .days(16), .days(130), .minutes(-10)]
     let edge = edges.randomElement(using: &random) ?? .hours(1)
-    return Scene.asOf - edge + Span(microseconds: Int64(random.number(-1...1)))
+    return ShopFixture.asOf - edge + Span(microseconds: Int64(random.number(-1...1)))
   }
 
   private static let second = "com.example.second"
@@ -172,7 +173,7 @@ struct RandomWorld: Sendable {
       environment: random.pick(.production, .production, .production, .production, .sandbox, .xcode),
       transactionId: Identifier(prefix + id), productId: random.pick("gems", "gems", "gems", "coins"))
     record.originalTransactionId = random.oneIn(8) ? Identifier(prefix + "T0") : record.transactionId
-    record.bundleId = random.oneIn(8) ? random.pick(nil, "com.example.other", second, second) : Scene.bundle
+    record.bundleId = random.oneIn(8) ? random.pick(nil, "com.example.other", second, second) : ShopFixture.bundle
     record.quantity = random.pick(nil, 1, 1, 2)
     record.purchaseDate = random.oneIn(12) ? nil : time(using: &random)
     record.originalPurchaseDate = random.oneIn(8) ? time(using: &random) : record.purchaseDate
@@ -183,7 +184,7 @@ struct RandomWorld: Sendable {
     record.currency = random.pick(nil, "USD", "USD", "EUR")
     record.hasOffer = random.pick(nil, false, true)
     record.appAccountToken = random.pick(.silent, .says(nil), .says("A"), .says("b"))
-    record.revocationToldDate = random.oneIn(2) ? record.signedDate : nil
+    record.revocationStatedDate = random.oneIn(2) ? record.signedDate : nil
     record.subscriptionStatus = random.pick(nil, .active, .expired, .billingRetry)
     record.firstSignedDate = time(using: &random)
     switch random.number(0...5) {
@@ -204,7 +205,7 @@ struct RandomWorld: Sendable {
       quantity: random.pick(1, 1, 2), amount: random.pick(.of(990), .of(990), .of(0), .of(300, "JPY")),
       status: OrderStatus.allCases.randomElement(using: &random) ?? .pending, createdAt: time(using: &random))
     order.transactionId = named
-    order.bundleId = random.pick(nil, nil, Scene.bundle, Scene.bundle, second)
+    order.bundleId = random.pick(nil, nil, ShopFixture.bundle, ShopFixture.bundle, second)
     if apps.defect(ofBundleId: order.bundleId) != nil { return .bad(.broken(id, transactionId: named)) }
     order.appAccountToken = random.pick(nil, "a", "b")
     order.verifiedAt = random.pick(nil, order.createdAt + .minutes(3))
@@ -225,7 +226,7 @@ struct RandomWorld: Sendable {
   ) {
     var receipt = Receipt(
       receiptId: id, orderId: someOrderId(using: &random), userId: random.pick("ann", "bob", nil),
-      claimedEnvironment: random.pick(nil, "Production", "Sandbox"), receivedAt: Scene.asOf, state: .neverChecked)
+      claimedEnvironment: random.pick(nil, "Production", "Sandbox"), receivedAt: ShopFixture.asOf, state: .neverChecked)
     var brought: [TransactionRecord] = []
     let one = transactions.randomElement(using: &random)
     switch random.number(0...9) {
@@ -240,16 +241,16 @@ struct RandomWorld: Sendable {
       receipt.state.signedTransactionId = one?.transactionId
       if one == nil { receipt.state = .verified(.app) }
     case 6: receipt.state = .rejected(random.pick(.signatureInvalid, .malformed, .xcode, .wrongBundle))
-    case 7: receipt.state = .notFound(at: min(RandomWorld.time(using: &random), Scene.asOf))
+    case 7: receipt.state = .notFound(at: min(RandomWorld.time(using: &random), ShopFixture.asOf))
     case 8: receipt.state = .review(random.pick(.accountGone, .contradiction))
     default: receipt.state = random.pick(.neverChecked, .unanswered(.unreachable), .unanswered(.appleError))
     }
     if let first = brought.first {
       receipt.state.environment = first.environment
       receipt.state.bundleId = first.bundleId
-      receipt.state.broughtCount = Int32(brought.count)
+      receipt.state.containedCount = Int32(brought.count)
     } else if receipt.state.outcome == .verified {
-      receipt.state.bundleId = random.pick(Scene.bundle, "com.example.other")
+      receipt.state.bundleId = random.pick(ShopFixture.bundle, "com.example.other")
     }
     if random.oneIn(15) {
       receipt.defect = "no such status"
@@ -264,24 +265,24 @@ struct RandomWorld: Sendable {
   private mutating func addSale(
     _ number: Int, _ prefix: String, using random: inout SeededGenerator
   ) -> TransactionRecord {
-    let bought = Scene.asOf - .days(4)
+    let bought = ShopFixture.asOf - .days(4)
     let user = Identifier(prefix + random.pick("lone", "lone", "lone\(number)"))
     var record = TransactionRecord.Contents(
       environment: .production, transactionId: Identifier("\(prefix)S\(number)"), productId: "gems")
-    (record.bundleId, record.quantity, record.revocationToldDate) = (Scene.bundle, 1, record.signedDate)
+    (record.bundleId, record.quantity, record.revocationStatedDate) = (ShopFixture.bundle, 1, record.signedDate)
     (record.purchaseDate, record.originalPurchaseDate) = (bought, bought)
     record.originalTransactionId = record.transactionId
     (record.priceMilliunits, record.currency) = (9_900, "USD")
     var order = Order(
       orderId: Identifier("\(prefix)sale\(number)"), userId: user, productId: "gems", amount: .of(990),
       status: .verified, createdAt: bought)
-    order.bundleId = Scene.bundle
+    order.bundleId = ShopFixture.bundle
     var delivery = Delivery(
       deliveryId: order.orderId, orderId: order.orderId, userId: user, productId: "gems", quantity: 1,
       deliveredAt: bought + .minutes(1))
     switch random.number(0...12) {
     case 0, 1:
-      record.expiresDate = Scene.asOf - .days(17)
+      record.expiresDate = ShopFixture.asOf - .days(17)
       record.subscriptionStatus = random.pick(nil, .active, .expired, .billingRetry)
     case 2: record.environment = .sandbox
     case 3:
@@ -304,10 +305,10 @@ struct RandomWorld: Sendable {
       world.lookups[order.orderId] = .verified(nil)
     } else {
       var state = ProofState.verified(proof == 1 ? .app : .signed, id: proof == 1 ? nil : record.transactionId)
-      (state.environment, state.bundleId, state.broughtCount) = (record.environment, record.bundleId, 1)
+      (state.environment, state.bundleId, state.containedCount) = (record.environment, record.bundleId, 1)
       world.receipts.append(
         Receipt(
-          receiptId: order.orderId, orderId: order.orderId, userId: user, receivedAt: Scene.asOf, state: state))
+          receiptId: order.orderId, orderId: order.orderId, userId: user, receivedAt: ShopFixture.asOf, state: state))
       world.brings[order.orderId] = [transaction.key]
     }
     world.orders.append(.valid(order))
@@ -332,7 +333,7 @@ struct RandomWorld: Sendable {
       guard let named = order.transactionId else { continue }
       let isKnown = transactions.contains { $0.transactionId == named }
       world.lookups[order.orderId] = random.pick(
-        isKnown ? .verified(nil) : .notFound(at: min(RandomWorld.time(using: &random), Scene.asOf)),
+        isKnown ? .verified(nil) : .notFound(at: min(RandomWorld.time(using: &random), ShopFixture.asOf)),
         isKnown ? .verified(nil) : .notFound(),
         .neverChecked, .unanswered(.unreachable), .review(.accountGone))
     }

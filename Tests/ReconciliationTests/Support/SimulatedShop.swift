@@ -32,7 +32,7 @@ struct SimulatedShop {
     let told = (0..<random.number(stories)).compactMap { _ in scenarios.randomElement(using: &random) }
     known = KnownShop(telling: told, seed: random.next())
     // What failed the night before is due in the last one.
-    let latest = Scene.asOf - .hours(21)
+    let latest = ShopFixture.asOf - .hours(21)
     // Soon after something happened, and a night later; or at any time.
     let times = known.world.orders.map(\.createdAt)
     let earlier = (1..<random.number(2...8)).flatMap { _ -> [Instant] in
@@ -44,7 +44,7 @@ struct SimulatedShop {
     }.filter { $0 <= latest }
     // Somebody runs it once more by hand.
     let again = earlier.filter { _ in random.oneIn(3) }.map { $0 + .minutes(Int64(random.number(1...300))) }
-    nights = Set(earlier + again.filter { $0 <= latest }).sorted() + [Scene.asOf]
+    nights = Set(earlier + again.filter { $0 <= latest }).sorted() + [ShopFixture.asOf]
     for receipt in known.world.receipts where random.oneIn(4) {
       arrivals[receipt.receiptId] = receipt.receivedAt + .minutes(Int64(random.number(1...3_000)))
     }
@@ -54,7 +54,7 @@ struct SimulatedShop {
       learnt[record.key] = record.purchaseDate.map { $0 + .minutes(Int64(random.number(30...1_200))) }
     }
     for case .valid(let order) in known.world.orders where random.oneIn(8) {
-      let end = min(Scene.asOf, order.createdAt + .minutes(Int64(random.number(60...20_000))))
+      let end = min(ShopFixture.asOf, order.createdAt + .minutes(Int64(random.number(60...20_000))))
       mistakes[order.orderId] = Mistake.allCases.randomElement(using: &random).map { ($0, end) }
     }
   }
@@ -78,14 +78,14 @@ struct SimulatedShop {
 
   /// What the shop's tables held at a night. What bears a date behind the last one has a wrong date, and was always there.
   func tables(at night: Instant) -> World {
-    func isThere(_ date: Instant) -> Bool { date <= night || date > Scene.asOf }
+    func isThere(_ date: Instant) -> Bool { date <= night || date > ShopFixture.asOf }
     var world = World(rules: known.world.rules)
     world.rules.asOf = night
     world.rules.lookbackStart = night - .days(120)
     world.products = known.world.products
     world.customers = known.world.customers
     // On the way there it is no more than any other row that is not there yet.
-    if night == Scene.asOf { world.later = known.world.later }
+    if night == ShopFixture.asOf { world.later = known.world.later }
     world.orders = known.world.orders.compactMap { row in
       guard isThere(row.createdAt) else { return nil }
       guard case .valid(var order) = row else { return row }
@@ -98,7 +98,7 @@ struct SimulatedShop {
       return .valid(order)
     }
     world.receipts = known.world.receipts.filter {
-      isThere(min(Scene.asOf, arrivals[$0.receiptId] ?? $0.receivedAt)) && isThere($0.receivedAt)
+      isThere(min(ShopFixture.asOf, arrivals[$0.receiptId] ?? $0.receivedAt)) && isThere($0.receivedAt)
     }
     world.deliveries = known.world.deliveries.compactMap { row in
       guard isThere(row.deliveredAt) else { return nil }
@@ -113,7 +113,7 @@ struct SimulatedShop {
   func facts(about key: TransactionKey, at night: Instant) -> [TransactionFact] {
     guard let record = known.world.transactions.first(where: { $0.key == key }) else { return [] }
     if let purchased = record.purchaseDate, purchased > night { return [] }
-    if let learnt = learnt[key], learnt > night, learnt <= Scene.asOf { return [] }
+    if let learnt = learnt[key], learnt > night, learnt <= ShopFixture.asOf { return [] }
     var fact = TransactionFact(
       environment: record.environment, transactionId: record.transactionId.text, productId: record.productId.text,
       channel: .serverApi, signedDate: night)

@@ -64,17 +64,17 @@ extension World {
       facts[order.orderId]?.awaited = Set(awaiting.flatMap { brings[$0.receiptId] ?? [] }).subtracting(
         answered.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
     }
-    let openOrders = openOrders()
+    let unansweredOrders = unansweredOrders()
     for (orderId, one) in facts {
       let person = rules.people.person(one.order.userId)
-      facts[orderId]?.openOrders = openOrders[person] ?? []
+      facts[orderId]?.unansweredOrders = unansweredOrders[person] ?? []
     }
     let matching = Matching(of: facts.values.map { $0.claimant(rules) }, rules: rules)
     let usersByToken = self.usersByToken()
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
       guard let one = facts[orderId] else { continue }
-      guard one.asksForTokenHolder, case .says(.some(let token)) = one.comparable?.appAccountToken else { continue }
+      guard one.needsTokenHolder, case .says(.some(let token)) = one.comparable?.appAccountToken else { continue }
       let users = usersByToken[token.lowercased()] ?? []
       facts[orderId]?.accountTokenUser =
         users.filter { rules.people.isSame($0, one.order.userId) }.min() ?? users.min()
@@ -119,17 +119,17 @@ extension World {
   }
 
   /// By person, the orders with a receipt that is not answered and could bring a payment.
-  private func openOrders() -> [Identifier: [OpenOrder]] {
+  private func unansweredOrders() -> [Identifier: [UnansweredOrder]] {
     let valid = Dictionary(
       orders.compactMap { row -> (Identifier, Order)? in
         if case .valid(let order) = row { (order.orderId, order) } else { nil }
       }
     ) { first, _ in first }
-    var orders: [Identifier: [OpenOrder]] = [:]
-    for receipt in receipts where receipt.defect == nil && receipt.state.mayChangeOwners(rules) {
+    var orders: [Identifier: [UnansweredOrder]] = [:]
+    for receipt in receipts where receipt.defect == nil && receipt.state.mayMovePayment(rules) {
       guard let order = receipt.orderId.flatMap({ valid[$0] }) else { continue }
       for person in Set([receipt.userId, order.userId].compactMap { $0.map(rules.people.person) }) {
-        orders[person, default: []].append(OpenOrder(order, isUnread: receipt.state.isUnread))
+        orders[person, default: []].append(UnansweredOrder(order, isUnread: receipt.state.isUnread))
       }
     }
     return orders
@@ -190,22 +190,22 @@ extension World {
     }
     let listed = awaitingDetails()
     for transaction in knownTransactions() where !claimed.contains(transaction.key) {
-      if listed.contains(transaction.key), !transaction.tellsRevocation { continue }
+      if listed.contains(transaction.key), !transaction.isRevocationKnown { continue }
       let sender = senders[transaction.key]
-      let finding = Unowned.finding(
+      let finding = OrphanFindings.finding(
         on: transaction, userId: sender?.userId, receiptId: sender?.receiptId, rules: rules)
       if let finding { found.append(finding) }
     }
     for delivery in deliveries where delivery.orderId.map({ !valid.contains($0) }) ?? true {
       // Of an order row that breaks the contract nothing is said but that; a broken row of its own is still one.
       let isOrphan = delivery.orderId.map { !known.contains($0) } ?? true
-      if isOrphan || delivery.defect != nil, let finding = Unowned.finding(on: delivery, rules: rules) {
+      if isOrphan || delivery.defect != nil, let finding = OrphanFindings.finding(on: delivery, rules: rules) {
         found.append(finding)
       }
     }
     for receipt in receipts where receipt.orderId.map({ !valid.contains($0) }) ?? true {
       let isOrphan = receipt.orderId.map { !known.contains($0) } ?? true
-      if isOrphan || receipt.defect != nil { found += Unowned.findings(on: receipt, rules: rules) }
+      if isOrphan || receipt.defect != nil { found += OrphanFindings.findings(on: receipt, rules: rules) }
     }
     return found
   }

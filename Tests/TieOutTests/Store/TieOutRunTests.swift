@@ -235,7 +235,7 @@ struct TieOutRunTests {
     #expect(outcome.weeks.map(\.amount) == [number("10.89"), number("13.86"), number("1.98")])
   }
 
-  @Test func whatAnOrderMayStandForIsNoFinding() async throws {
+  @Test func awaitedOrdersOffsetUnexplainedUnits() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "6" : "1"), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
@@ -429,7 +429,7 @@ struct TieOutRunTests {
   }
 
   /// A manual tie-out, or a failed night: the next night reports the day.
-  @Test func whatNoNightHasReportedIsStillToBeTold() async throws {
+  @Test func adjustmentsAreReportedUntilANightPublishesThem() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     _ = try await shop.run()
@@ -445,7 +445,7 @@ struct TieOutRunTests {
   }
 
   /// The same rows in another file are no adjustment; another price is one.
-  @Test func whatSaysTheSameIsNotReportedAnew() async throws {
+  @Test func anEqualReportIsNoAdjustment() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     _ = try await shop.run()
@@ -489,7 +489,7 @@ struct TieOutRunTests {
   }
 
   /// A manual tie-out has a later as-of than the next night, or a clock was ahead.
-  @Test func whatWasStoredLastCountsWhateverItsAsOf() async throws {
+  @Test func theLastStoredReportCountsWhateverItsAsOf() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     _ = try await shop.run()
@@ -506,7 +506,7 @@ struct TieOutRunTests {
     #expect(next.totals.apple == Millionths(47) && next.revised == [])
   }
 
-  @Test func whatIsPutBackCountsAgain() async throws {
+  @Test func aReportPutBackCountsAgain() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     let stored = "SELECT count(*) FROM night_audit.connect_reports"
@@ -529,7 +529,7 @@ struct TieOutRunTests {
   }
 
   /// A re-run sees its last days as young as they were. Later nights have judged them since and no longer look at them.
-  @Test func whatIsMadeAgainTakesNothingFromLaterNights() async throws {
+  @Test func aRepeatedTieOutKeepsRowsOfLaterNights() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-17" ? "3" : "1"), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
@@ -618,7 +618,7 @@ struct TieOutRunTests {
   }
 
   /// The day is not printed, but findings and sums of its fiscal period are missing.
-  @Test func whyAnOlderDayIsNotComparedIsSaidEveryNight() async throws {
+  @Test func uncomparedOlderDaysAreReportedEveryNight() async throws {
     let shop = try await Shop()
     for date in Self.days(80) { try shop.drop(Self.sales(date), on: date) }
     let old = Self.days(80)[60]
@@ -770,7 +770,7 @@ struct TieOutRunTests {
   }
 
   /// Free trials are settled at nothing; Apple shows the original proceeds for restores.
-  @Test func whatIsFreeOrRestoredIsNoProceeds() async throws {
+  @Test func freeUnitsAndRestoresHaveNoProceeds() async throws {
     let shop = try await Shop()
     let period = try #require(FiscalCalendar.period(named: "2026-12"))
     var sales = Self.sales("2026-09-20", units: "3")

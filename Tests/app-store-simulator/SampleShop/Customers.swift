@@ -44,14 +44,15 @@ struct Customers {
         }
       all.append(
         Customer(
-          userId: userId, accountToken: Self.uuid(&random), currency: Ware.currency(&random), isTester: isTester))
+          userId: userId, accountToken: Self.uuid(&random), currency: SampleProduct.currency(&random),
+          isTester: isTester))
     }
   }
 
   var testers: [String] { all.filter(\.isTester).map(\.userId) }
 
   /// A user of that currency who can buy the product and then owns it. Some users buy much more often than others.
-  mutating func buyer(of ware: Ware, _ currency: String, _ random: inout SampleRandom) -> Int {
+  mutating func buyer(of ware: SampleProduct, _ currency: String, _ random: inout SampleRandom) -> Int {
     let isKept = ware.type == .nonConsumable || ware.type == .autoRenewable
     for _ in 0..<2_000 {
       let draw = random.fraction()
@@ -67,7 +68,7 @@ struct Customers {
     let fitting = all.indices.filter { all[$0].isTester == isTester && (isTester || all[$0].currency == currency) }
     let user = random.pick(among: fitting.filter { !storied.contains($0) || isTester }.nonEmpty ?? fitting)
     storied.insert(user)
-    owned[user].formUnion(Ware.all.map(\.productId))
+    owned[user].formUnion(SampleProduct.all.map(\.productId))
     return user
   }
 

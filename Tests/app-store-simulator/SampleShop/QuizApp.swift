@@ -10,9 +10,9 @@ enum QuizApp {
   static let sku = "QUIZ01"
   static let keyId = "QUIZKEY"
 
-  static let pack = Ware("quiz.pack", .consumable, [199, 229, 300, 600, 1_200])
-  static let month = Ware("quiz.club.month", .autoRenewable, [499, 549, 800, 1_500, 3_000])
-  static let year = Ware("quiz.club.year", .autoRenewable, [3_999, 4_499, 6_400, 12_000, 24_000])
+  static let pack = SampleProduct("quiz.pack", .consumable, [199, 229, 300, 600, 1_200])
+  static let month = SampleProduct("quiz.club.month", .autoRenewable, [499, 549, 800, 1_500, 3_000])
+  static let year = SampleProduct("quiz.club.year", .autoRenewable, [3_999, 4_499, 6_400, 12_000, 24_000])
 
   /// Apple's alpha-3 storefront of each currency.
   fileprivate static let storefronts = ["USD": "USA", "EUR": "DEU", "JPY": "JPN", "KWD": "KWT", "CNY": "CHN"]
@@ -63,8 +63,9 @@ extension SampleShop {
 
   /// - Parameter isRenewedUnseen: adds a renewal that is neither booked nor reported.
   private mutating func sell(
-    _ ware: Ware, to user: Int, at moment: Instant, reported: [String: Any] = [:], isRenewedUnseen: Bool = false,
-    change: (inout Scene) -> Void = { _ in }
+    _ ware: SampleProduct, to user: Int, at moment: Instant, reported: [String: Any] = [:],
+    isRenewedUnseen: Bool = false,
+    change: (inout ShopFixture) -> Void = { _ in }
   ) {
     let currency = customers.all[user].currency
     var story = story(at: moment, channel: .serverApi, currency: currency)

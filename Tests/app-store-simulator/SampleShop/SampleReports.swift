@@ -37,7 +37,7 @@ extension SampleShop {
   var appleTransactions: [[String: Any]] {
     let unbooked = Set(known.findings.filter { $0.kind == .renewalWithoutOrder }.map(\.subject))
     let records = known.world.transactions + known.world.unseen
-    let purchases = Set(records.lazy.filter { !$0.restoresOther }.map(\.purchaseKey))
+    let purchases = Set(records.lazy.filter { !$0.restoresAnotherID }.map(\.purchaseKey))
     let told = zip(records, known.world.appleTransactions(name: name, isFinished: false)).enumerated()
     return told.map { index, sold in
       var (record, transaction) = sold
@@ -53,7 +53,7 @@ extension SampleShop {
       // A restore is not a sale, but its original was one and may be known only from it. Unbooked renewals are missing
       // too.
       let isRestore = record.isRenewal != true && record.originalPurchaseDate != record.purchaseDate
-      let isAlone = record.isRestore && (!record.restoresOther || !purchases.contains(record.purchaseKey))
+      let isAlone = record.isRestore && (!record.restoresAnotherID || !purchases.contains(record.purchaseKey))
       if isRestore, isAlone, let first = record.originalPurchaseDate {
         transaction["reportedDate"] = first.milliseconds
       } else if isRestore || unbooked.contains(record.transactionId) {
@@ -66,9 +66,9 @@ extension SampleShop {
   /// Payments that never reached the shop and exist only in reports.
   private var lostOrders: [[String: Any]] {
     [(days: 9, quantity: 12), (days: 16, quantity: 1), (days: 17, quantity: 2)].enumerated().map { position, lost in
-      let ware = Ware.gems[position]
+      let ware = SampleProduct.gems[position]
       return [
-        "transactionId": "29999999999900\(position)", "environment": "Production", "bundleId": Scene.bundle,
+        "transactionId": "29999999999900\(position)", "environment": "Production", "bundleId": ShopFixture.bundle,
         "productId": ware.productId.text, "type": ware.type.rawValue, "quantity": lost.quantity, "currency": "USD",
         "purchaseDate": timeline.midnight(lost.days).milliseconds, "isReportOnly": true,
         "price": ware.price("USD").milliunits * Int64(lost.quantity),
@@ -80,11 +80,11 @@ extension SampleShop {
   mutating func addOddRows() {
     let odd = [
       ("cards.pack", "IA1", "25", "0.99", "CARDS01"), ("gems.secret", "IA1", "4", "1.99", SampleReports.sku),
-      (Ware.heroes[0].productId.text, "IA3", "9", "0", SampleReports.sku),
-      (Ware.vip.productId.text, "IAY", "3", "0", SampleReports.sku),
-      (Ware.gems[0].productId.text, "IA1", "-1", "-0.40", SampleReports.sku),
-      (Ware.gems[2].productId.text, "IA1", "-2", "-9.99", SampleReports.sku),
-      (Ware.gems[1].productId.text, "IA1", "0", "-4.99", SampleReports.sku),
+      (SampleProduct.heroes[0].productId.text, "IA3", "9", "0", SampleReports.sku),
+      (SampleProduct.vip.productId.text, "IAY", "3", "0", SampleReports.sku),
+      (SampleProduct.gems[0].productId.text, "IA1", "-1", "-0.40", SampleReports.sku),
+      (SampleProduct.gems[2].productId.text, "IA1", "-2", "-9.99", SampleReports.sku),
+      (SampleProduct.gems[1].productId.text, "IA1", "0", "-4.99", SampleReports.sku),
       (SampleReports.sku, "7F", "310", "0", ""),
     ]
     reportRows += odd.enumerated().map { position, row in

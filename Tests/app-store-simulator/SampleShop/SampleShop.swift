@@ -32,7 +32,7 @@ struct SampleShop {
       for _ in 0..<max(1, (scenario.count * orders + 2_500) / 5_000) { tell(scenario, at: timeline.instant(&random)) }
       for _ in 0..<scenario.onLastDay { tell(scenario, at: lastDay + .minutes(Int64(random.number(0...14 * 60)))) }
     }
-    for _ in 0..<(orders / 28) { tell(.subscription, of: Ware.vip, at: timeline.instant(&random)) }
+    for _ in 0..<(orders / 28) { tell(.subscription, of: SampleProduct.vip, at: timeline.instant(&random)) }
     let sinceMidnight = Int((timeline.asOf - timeline.lastMidnight).wholeSeconds) / 60
     for _ in 0..<(orders / 600) {
       sellHonestly(at: timeline.lastMidnight + .minutes(Int64(random.number(0...sinceMidnight - 65))))
@@ -44,10 +44,10 @@ struct SampleShop {
   // MARK: - Scenarios
 
   mutating func story(
-    at time: Instant, channel: Story.Channel = .verifyReceipt, currency: String? = nil
-  ) -> Story {
+    at time: Instant, channel: ScenarioFixture.Channel = .verifyReceipt, currency: String? = nil
+  ) -> ScenarioFixture {
     stories += 1
-    return Story(
+    return ScenarioFixture(
       prefix: "\(stories)/", seed: random.next(), channel: channel, asOf: timeline.asOf, time: time, currency: currency)
   }
 
@@ -57,7 +57,7 @@ struct SampleShop {
     add(story, by: [:])
   }
 
-  private mutating func tell(_ scenario: Scenario, of ware: Ware, quantity: Int32 = 1, at time: Instant) {
+  private mutating func tell(_ scenario: Scenario, of ware: SampleProduct, quantity: Int32 = 1, at time: Instant) {
     var story = story(at: time)
     story.sells(ware, quantity: quantity)
     scenario.tell(&story)
@@ -70,12 +70,12 @@ struct SampleShop {
   private mutating func sellHonestly(at time: Instant) {
     let ware =
       switch random.fraction() {
-      case ..<0.38: Ware.gems[0]
-      case ..<0.62: Ware.gems[1]
-      case ..<0.76: Ware.gems[2]
-      case ..<0.82: Ware.chest
-      case ..<0.96: random.pick(among: Ware.heroes)
-      default: Ware.seasonPass
+      case ..<0.38: SampleProduct.gems[0]
+      case ..<0.62: SampleProduct.gems[1]
+      case ..<0.76: SampleProduct.gems[2]
+      case ..<0.82: SampleProduct.chest
+      case ..<0.96: random.pick(among: SampleProduct.heroes)
+      default: SampleProduct.seasonPass
       }
     let isMany = ware.type == .consumable && random.fraction() < 0.12
     tell(.honest, of: ware, quantity: isMany ? Int32(random.number(2...5)) : 1, at: time)
@@ -94,7 +94,7 @@ struct SampleShop {
   /// Adds a story with realistic IDs, names and tokens.
   ///
   /// - Parameter users: positions of customers, by scenario ID; other people get no further stories.
-  mutating func add(_ told: Story, by users: [Identifier: Int]) {
+  mutating func add(_ told: ScenarioFixture, by users: [Identifier: Int]) {
     var (story, users) = (told, users)
     var world: SampleShops.World {
       get { story.scene.world }
@@ -139,10 +139,10 @@ struct SampleShop {
     for index in world.orders.indices where hasQuiz {
       switch world.orders[index] {
       case .valid(var order):
-        order.bundleId = order.bundleId ?? Scene.bundle
+        order.bundleId = order.bundleId ?? ShopFixture.bundle
         world.orders[index] = .valid(order)
       case .bad(var order):
-        order.bundleId = Scene.bundle
+        order.bundleId = ShopFixture.bundle
         world.orders[index] = .bad(order)
       }
     }

@@ -43,9 +43,9 @@ struct SampleShopFiles {
     }
     for table in shop.tables(payloads: payloads) { try write(Data(table.csv.utf8), table.name + ".csv") }
     let game: [String: Any] = [
-      "bundleId": Scene.bundle, "appAppleId": 1_234_567_890, "sku": SampleReports.sku, "sharedSecret": secret,
+      "bundleId": ShopFixture.bundle, "appAppleId": 1_234_567_890, "sku": SampleReports.sku, "sharedSecret": secret,
     ]
-    let other: [String: Any] = ["bundleId": Scene.otherBundle, "appAppleId": 1_234_567_891]
+    let other: [String: Any] = ["bundleId": ShopFixture.otherBundle, "appAppleId": 1_234_567_891]
     let world: [String: Any] = [
       "apps": [game, other] + (shop.hasQuiz ? [QuizApp.app(key: quizKey)] : []),
       "transactions": transactions, "receipts": receipts,
@@ -93,7 +93,7 @@ extension SampleShopFiles {
       var answer: [String: Any] = [
         "payload": payload, "kind": isOld ? "transaction" : "app", "transactions": brought,
         "environment": (receipt.state.environment ?? .production).rawValue,
-        "bundleId": receipt.state.bundleId ?? Scene.bundle,
+        "bundleId": receipt.state.bundleId ?? ShopFixture.bundle,
       ]
       switch receipt.state.outcome {
       case .review: answer["status"] = 21_010

@@ -1,0 +1,240 @@
+import AuditStore
+import Reconciliation
+import Streams
+
+/// A transaction with several possible owners, or of a purchase with several transactions.
+struct ContestedTransaction {
+  var record: TransactionRecord
+  var claimants: [Identifier]
+  var userId: Identifier?
+  var newestProof: CheckSubject?
+  /// True if only app receipts without an answer contain it.
+  var awaitsDetails = false
+  /// Whether another transaction is of the same purchase: then who could own the one competes with who could own the other, and
+  /// nobody at all need have to do with this one.
+  var sharesPurchase = false
+}
+
+/// Groups orders that must be matched together. Only IDs of competing orders stay in memory. Used by one thread at a
+/// time; not `Sendable`.
+final class ConflictGroups {
+  private var places: [Identifier: Int32] = [:]
+  /// By place, another order of the same contest. A root is its own parent (disjoint sets, Tarjan 1975).
+  private var parents: [Int32] = []
+  /// By purchase that has several IDs, an order that could own it by one of them.
+  private var purchases: [PurchaseKey: Int32] = [:]
+  private let transactions: SpillFile
+  private let directory: String
+  private var sharing: SpillSorter
+  /// Claimants of the previous transaction. Purchases listed in one user's receipts have much the same claimants.
+  private var last: [Identifier] = []
+  private var record = RecordBytes()
+  private(set) var isEmpty = true
+
+  init(directory: String) throws {
+    transactions = try SpillFile(directory: directory)
+    self.directory = directory
+    sharing = SpillSorter(directory: directory)
+  }
+
+  func add(_ contested: ContestedTransaction) throws {
+    if !contested.sharesPurchase { return try contest(contested) }
+    var key = RecordBytes()
+    contested.record.purchaseKey.write(to: &key)
+    record.clear()
+    contested.write(to: &record)
+    try sharing.add(key: key.bytes, content: record.content)
+  }
+
+  /// Separates purchases that one order alone could own from contested ones. Most shared purchases are of the first kind.
+  ///
+  /// - Parameters:
+  ///   - isHidden: whether a date is later than the as-of.
+  ///   - uncontested: gets each transaction of a purchase that at most one order could own, with that order.
+  func settle(
+    hiding isHidden: (Instant) -> Bool, _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
+  ) throws {
+    let shared = sharing
+    sharing = SpillSorter(directory: directory)
+    var (purchase, transactions) = ([UInt8](), [ContestedTransaction]())
+    while let next = try shared.next() {
+      if !next.key.elementsEqual(purchase) {
+        try settle(transactions.asPurchases(hiding: isHidden), uncontested)
+        transactions.removeAll(keepingCapacity: true)
+        purchase = [UInt8](next.key)
+      }
+      var reader = RecordReader(next.content)
+      transactions.append(try ContestedTransaction(from: &reader))
+    }
+    try settle(transactions.asPurchases(hiding: isHidden), uncontested)
+  }
+
+  private func settle(
+    _ purchases: [[ContestedTransaction]], _ uncontested: (ContestedTransaction, _ only: Identifier?) throws -> Void
+  ) throws {
+    for transactions in purchases {
+      let claimants = transactions.reduce(into: Set<Identifier>()) { $0.formUnion($1.claimants) }
+      for transaction in transactions {
+        if claimants.count > 1 { try contest(transaction) } else { try uncontested(transaction, claimants.first) }
+      }
+    }
+  }
+
+  private func contest(_ contested: ContestedTransaction) throws {
+    if let first = contested.claimants.first { mergeGroups(contested, first) }
+    isEmpty = false
+    last = contested.claimants
+    record.clear()
+    contested.write(to: &record)
+    try transactions.add(record.content)
+  }
+
+  private func mergeGroups(_ contested: ContestedTransaction, _ first: Identifier) {
+    let root = root(of: place(of: first))
+    var known = last[...]
+    var sharesLast = false
+    for other in contested.claimants {
+      while let head = known.first, head < other { known.removeFirst() }
+      if known.first == other {
+        // Shared claimants already are in one contest, so joining the first of them is enough.
+        if sharesLast { continue }
+        sharesLast = true
+      }
+      parents[Int(self.root(of: place(of: other)))] = root
+    }
+    guard contested.sharesPurchase else { return }
+    let purchase = contested.record.purchaseKey
+    if let other = purchases[purchase] {
+      parents[Int(self.root(of: other))] = root
+    } else {
+      purchases[purchase] = root
+    }
+  }
+
+  /// Joins the contests of another part. Both must be unsettled.
+  func join(_ other: ConflictGroups) throws {
+    try sharing.absorb(other.sharing)
+    try other.forEach(contest)
+  }
+
+  private func place(of orderId: Identifier) -> Int32 {
+    if let known = places[orderId] { return known }
+    let place = Int32(parents.count)
+    places[orderId] = place
+    parents.append(place)
+    return place
+  }
+
+  private func root(of start: Int32) -> Int32 {
+    var place = start
+    while parents[Int(place)] != place {
+      parents[Int(place)] = parents[Int(parents[Int(place)])]
+      place = parents[Int(place)]
+    }
+    return place
+  }
+
+  /// Assigns each contesting order to a batch of at least `size` orders. All transactions must have been added.
+  func batches(ofAtLeast size: Int) -> Batches {
+    var sizes = [Int32: Int]()
+    for place in parents.indices { sizes[root(of: Int32(place)), default: 0] += 1 }
+    var (batchByRoot, batch, filled) = ([Int32: UInt32](), UInt32(0), 0)
+    for place in parents.indices {
+      let root = root(of: Int32(place))
+      if batchByRoot[root] != nil { continue }
+      if filled >= size { (batch, filled) = (batch + 1, 0) }
+      batchByRoot[root] = batch
+      filled += sizes[root] ?? 0
+    }
+    let byPlace = parents.indices.map { batchByRoot[root(of: Int32($0))] ?? 0 }
+    return Batches(places: places, purchases: purchases, batches: byPlace, count: parents.isEmpty ? 0 : Int(batch) + 1)
+  }
+
+  struct Batches {
+    fileprivate var places: [Identifier: Int32]
+    fileprivate var purchases: [PurchaseKey: Int32]
+    fileprivate var batches: [UInt32]
+    private(set) var count: Int
+
+    fileprivate init(
+      places: [Identifier: Int32], purchases: [PurchaseKey: Int32], batches: [UInt32], count: Int
+    ) {
+      self.places = places
+      self.purchases = purchases
+      self.batches = batches
+      self.count = count
+    }
+
+    var orderIds: some Collection<Identifier> { places.keys }
+
+    func batch(of orderId: Identifier) -> UInt32? { places[orderId].map { batches[Int($0)] } }
+
+    /// nil for a transaction whose purchase no order could own.
+    func batch(of contested: ContestedTransaction) -> UInt32? {
+      if let first = contested.claimants.first { return batch(of: first) }
+      return purchases[contested.record.purchaseKey].map { batches[Int($0)] }
+    }
+  }
+
+  /// Passes every transaction of a purchase with several transactions. Must precede `settle(_:)`.
+  func forEachSharing(_ body: (ContestedTransaction) throws -> Void) throws {
+    while let next = try sharing.next() {
+      var reader = RecordReader(next.content)
+      try body(try ContestedTransaction(from: &reader))
+    }
+  }
+
+  func forEach(_ body: (ContestedTransaction) throws -> Void) throws {
+    try transactions.restart()
+    while let content = try transactions.next() {
+      var reader = RecordReader(content)
+      try body(try ContestedTransaction(from: &reader))
+    }
+  }
+}
+
+extension [ContestedTransaction] {
+  /// All transactions with one key, by purchase, each with what is known of its purchase.
+  func asPurchases(hiding isHidden: (Instant) -> Bool) -> [[ContestedTransaction]] {
+    if isEmpty { return [] }
+    let records = TransactionRecord.foldingPurchases(map(\.record), hiding: isHidden)
+    let purchases = Dictionary(grouping: indices) { records[$0].purchaseKey }
+    return purchases.sorted { $0.key < $1.key }.map { _, places in
+      places.map { place in
+        var transaction = self[place]
+        transaction.record = records[place]
+        transaction.sharesPurchase = places.count > 1
+        // Evidence about one of the IDs is evidence about the purchase.
+        transaction.awaitsDetails = places.allSatisfy { self[$0].awaitsDetails }
+        transaction.userId = transaction.userId ?? places.lazy.compactMap { self[$0].userId }.min()
+        return transaction
+      }
+    }
+  }
+}
+
+extension ContestedTransaction {
+  init(_ record: TransactionRecord, _ candidates: Candidates, sharesPurchase: Bool) {
+    self.init(
+      record: record, claimants: candidates.claimants, userId: candidates.userId,
+      newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesPurchase: sharesPurchase)
+  }
+
+  func write(to bytes: inout RecordBytes) {
+    record.write(to: &bytes)
+    bytes.put(claimants) { $1.put($0) }
+    bytes.put(userId)
+    bytes.put(newestProof != nil)
+    newestProof?.write(to: &bytes)
+    bytes.put(awaitsDetails)
+    bytes.put(sharesPurchase)
+  }
+
+  init(from reader: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      record: try TransactionRecord(from: &reader),
+      claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
+      userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
+      awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag())
+  }
+}

@@ -1,0 +1,404 @@
+import AuditStore
+import Postgres
+import Reconciliation
+import SalesStore
+import Streams
+
+/// An order and all orders that can affect its claims: the facts of the full audit for a few orders.
+struct RelatedOrders {
+  /// By order; for repeated IDs the row that counts.
+  private(set) var groups: [Identifier: OrderGroup] = [:]
+  private(set) var repeatedRows: [Identifier: Int] = [:]
+  private(set) var records: [Identifier: [TransactionRecord]] = [:]
+  /// Purchases that several of the transactions are of.
+  private(set) var sharedPurchases: Set<PurchaseKey> = []
+  /// By transaction id.
+  private(set) var mentions: [Identifier: [TransactionReference]] = [:]
+  private(set) var open: PeopleWithOpenReceipts
+  /// Other orders of these users, and orders that their receipts were sent for.
+  private(set) var ordersBeside: Set<Identifier> = []
+  private var linkableOrders: [UnprovenLink: [LinkableOrder]] = [:]
+  private(set) var ordersWithGoods: Set<Identifier> = []
+  private(set) var receiptIds: Set<Identifier> = []
+  /// False if the limit ended the walk early.
+  private(set) var isWhole = true
+
+  /// Follows references from orders and receipts to transactions and back, until no new orders appear. Claims outside
+  /// cannot affect the matching inside. `limit` bounds the number of orders, and of receipts.
+  init(
+    around orderIds: Set<Identifier>, receipts receiptIds: Set<Identifier> = [], atMost limit: Int = .max,
+    shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
+  ) throws {
+    open = PeopleWithOpenReceipts(rules)
+    var newOrders = orderIds
+    var knownReceipts: Set<Identifier> = []
+    var knownIds: Set<Identifier> = []
+    var newIds: Set<Identifier> = []
+    var further: [Proof] = []
+    if !receiptIds.isEmpty {
+      further = try Proof.proofs(
+        "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", receiptIds, shop: shop, own: own, sales,
+        rules: rules)
+      for proof in further where proof.receipt.defect == nil {
+        if let orderId = proof.receipt.orderId { newOrders.insert(orderId) }
+        for key in proof.brought where knownIds.insert(key.transactionId).inserted {
+          newIds.insert(key.transactionId)
+          mentions[key.transactionId] = []
+        }
+      }
+      knownReceipts = receiptIds
+    }
+    while !newOrders.isEmpty || !newIds.isEmpty {
+      let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
+      for id in try Self.linked(to: groups, own: own) where knownIds.insert(id).inserted {
+        newIds.insert(id)
+        mentions[id] = []
+      }
+      for group in groups {
+        takeLinks(of: group)
+        self.groups[group.row.orderId] = group
+        // Of a repeated receipt ID, the row that counts may belong to another order.
+        for proof in group.proofs where proof.receipt.defect == nil { knownReceipts.insert(proof.receipt.receiptId) }
+        for mention in group.mentions {
+          if knownIds.insert(mention.transactionId).inserted { newIds.insert(mention.transactionId) }
+          mentions[mention.transactionId, default: []].append(mention)
+        }
+      }
+      newOrders = []
+      if newIds.isEmpty { break }
+      for id in try Self.ofSamePurchases(newIds, own: own) where knownIds.insert(id).inserted {
+        newIds.insert(id)
+        mentions[id] = []
+      }
+      var transactions = try own.copyOut(
+        try TransactionTable.byId(hiding: sales.isHidden, where: "t.transaction_id IN (SELECT id FROM ids)"),
+        ids: newIds)
+      while try transactions.advance() {
+        let record = try TransactionTable.record(transactions, hiding: sales.hides)
+        records[record.transactionId, default: []].append(record)
+      }
+      _ = consume transactions
+      var (candidates, newReceipts) = try Self.mentioning(newIds, shop: shop, own: own, sales)
+      candidates.formUnion(
+        try Self.orders(linkedTo: newIds.flatMap { records[$0] ?? [] }, shop: shop, sales, rules))
+      newIds = []
+      newReceipts.subtract(knownReceipts)
+      candidates.subtract(self.groups.keys)
+      guard self.groups.count + candidates.count <= limit, knownReceipts.count + newReceipts.count <= limit else {
+        isWhole = false
+        return
+      }
+      if !newReceipts.isEmpty {
+        let proofs = try Proof.proofs(
+          "r.receipt_id::text COLLATE \"C\" IN (SELECT id FROM ids)", newReceipts, shop: shop, own: own, sales,
+          rules: rules)
+        candidates.formUnion(proofs.compactMap(\.receipt.orderId))
+        further += proofs
+        knownReceipts.formUnion(newReceipts)
+      }
+      newOrders = candidates.filter { self.groups[$0] == nil }
+    }
+    foldPurchases(hiding: sales.hides)
+    // Only now it is known which orders are there.
+    for proof in further where proof.receipt.defect == nil && proof.receipt.orderId.flatMap({ groups[$0] }) == nil {
+      for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
+    }
+    note(groups.values.flatMap(\.proofs) + further)
+    if groups.count > 1 {
+      var deliveries = try shop.copyOut(
+        try sales.deliveries(where: "d.order_id::text COLLATE \"C\" IN (SELECT id FROM ids)"), ids: groups.keys)
+      while try deliveries.advance() {
+        let delivery = try sales.delivery(deliveries, asOf: rules.asOf)
+        if let orderId = delivery.orderId, delivery.defect == nil, delivery.stands, (delivery.quantity ?? 0) > 0 {
+          ordersWithGoods.insert(orderId)
+        }
+      }
+    }
+    try takeOpenReceipts(atMost: limit, shop: shop, own: own, sales, rules: rules)
+  }
+
+  /// Gives each transaction what is known of its purchase.
+  private mutating func foldPurchases(hiding isHidden: (Instant) -> Bool = { _ in false }) {
+    let known = records.values.flatMap(\.self)
+    sharedPurchases = Set(Dictionary(grouping: known) { $0.purchaseKey }.lazy.filter { $1.count > 1 }.map(\.key))
+    if sharedPurchases.isEmpty { return }
+    let folded = TransactionRecord.foldingPurchases(known, hiding: isHidden)
+    records = Dictionary(grouping: folded) { $0.transactionId }
+  }
+
+  /// Notes which receipts were read, and which orders they were sent for.
+  private mutating func note(_ proofs: [Proof]) {
+    receiptIds.formUnion(proofs.lazy.map(\.receipt.receiptId).filter { !$0.isEmpty })
+    ordersBeside.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
+  }
+
+  /// Notes what could link orders to transactions without a receipt.
+  private mutating func takeLinks(of group: OrderGroup) {
+    if group.isRepeated { return }
+    LinkableOrder.forEach(of: group.row, hasReceipts: !group.proofs.isEmpty) { link, holder in
+      linkableOrders[link, default: []].append(holder)
+    }
+  }
+
+  /// IDs of transactions that orders could be linked to without a receipt.
+  private static func linked(
+    to groups: [OrderGroup], own: borrowing BlockingConnection
+  ) throws -> Set<Identifier> {
+    var (tokens, originals): (Set<Identifier>, Set<Identifier>) = ([], [])
+    for group in groups where !group.isRepeated {
+      LinkableOrder.forEach(of: group.row, hasReceipts: !group.proofs.isEmpty) { link, _ in
+        switch link {
+        case .token(let token): tokens.insert(Identifier(token))
+        case .subscription(let original): originals.insert(original)
+        }
+      }
+    }
+    var ids: Set<Identifier> = []
+    func take(_ condition: String, _ keys: Set<Identifier>) throws {
+      if keys.isEmpty { return }
+      var rows = try own.copyOut(
+        "SELECT t.transaction_id FROM night_audit.transactions t WHERE \(condition) IN (SELECT id FROM ids)", ids: keys)
+      while try rows.advance() { ids.insert(try rows.id(0)) }
+    }
+    try take("replace(lower(t.app_account_token), '-', '') COLLATE \"C\"", tokens)
+    try take("t.expires_at IS NOT NULL AND t.original_transaction_id", originals)
+    return ids
+  }
+
+  /// Orders that could be linked to some transactions without a receipt.
+  private static func orders(
+    linkedTo records: [TransactionRecord], shop: borrowing BlockingConnection, _ sales: SalesRows, _ rules: Rules
+  ) throws -> Set<Identifier> {
+    var (tokens, originals): (Set<String>, Set<Identifier>) = ([], [])
+    for record in records {
+      if case .says(.some(let token)) = record.appAccountToken { tokens.insert(AccountToken.spelling(token)) }
+      if record.expiresDate != nil, let original = record.originalTransactionId { originals.insert(original) }
+    }
+    var ids: Set<Identifier> = []
+    if !originals.isEmpty {
+      var stating = try shop.copyOut(
+        """
+        SELECT o.order_id::text FROM \(sales.schema).orders o
+        WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+          AND \(try sales.isKnown("o.created_at"))
+        """, ids: originals)
+      while try stating.advance() { ids.insert(try stating.id(0)) }
+    }
+    if tokens.isEmpty { return ids }
+    let holders = try OrderRow.holding(tokens, shop: shop, sales, rules: rules)
+    return ids.union(
+      holders.filter { holder in records.contains { LinkableOrder(holder).isLinked(to: $0, rules: rules) } }
+        .map(\.orderId))
+  }
+
+  /// Transactions of the same purchases as some are, themselves included.
+  private static func ofSamePurchases(
+    _ transactionIds: Set<Identifier>, own: borrowing BlockingConnection
+  ) throws -> Set<Identifier> {
+    var ids = transactionIds
+    let isRestore = TransactionTable.restoresAnotherID("r")
+    var restored = try own.copyOut(
+      """
+      SELECT r.original_transaction_id FROM night_audit.transactions r
+      WHERE r.transaction_id IN (SELECT id FROM ids) AND \(isRestore)
+      """, ids: transactionIds)
+    while try restored.advance() { ids.insert(try restored.id(0)) }
+    var restores = try own.copyOut(
+      """
+      SELECT r.transaction_id FROM night_audit.transactions r
+      WHERE r.original_transaction_id IN (SELECT id FROM ids) AND \(isRestore)
+      """, ids: ids)
+    while try restores.advance() { ids.insert(try restores.id(0)) }
+    _ = consume restores
+    var periods = try own.copyOut(
+      """
+      SELECT s.transaction_id FROM night_audit.transactions r
+      JOIN night_audit.transactions s ON \(TransactionTable.areOnePeriod("r", "s"))
+      WHERE r.transaction_id IN (SELECT id FROM ids)
+      """, ids: transactionIds)
+    while try periods.advance() { ids.insert(try periods.id(0)) }
+    return ids
+  }
+
+  /// Reads all other receipts of these orders' users, with or without an order.
+  private mutating func takeOpenReceipts(
+    atMost limit: Int, shop: borrowing BlockingConnection, own: borrowing BlockingConnection, _ sales: SalesRows,
+    rules: Rules
+  ) throws {
+    let users = groups.values.reduce(into: Set<Identifier>()) { $0.formUnion(rules.people.ids(of: $1.row.userId)) }
+    let placed = try OrderRow.ids(
+      where: "o.user_id::text COLLATE \"C\" IN (SELECT id FROM ids)", users, shop: shop, sales)
+    guard placed.count <= limit else {
+      isWhole = false
+      return
+    }
+    ordersBeside.formUnion(placed)
+    let orders = try OrderRow.counting(placed, shop: shop, sales, rules: rules)
+    var rows = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0) })
+    for (column, ids) in [("user_id", users), ("order_id", Set(rows.keys))] {
+      let proofs = try Proof.proofs(
+        "r.\(column)::text COLLATE \"C\" IN (SELECT id FROM ids)", ids, shop: shop, own: own, sales, rules: rules)
+      // Orders of other users that these users sent receipts for.
+      let others = Set(proofs.compactMap(\.receipt.orderId)).subtracting(rows.keys)
+      for order in try OrderRow.counting(others, shop: shop, sales, rules: rules) { rows[order.orderId] = order }
+      for proof in proofs {
+        open.take(proof.receipt, sentFor: proof.receipt.orderId.flatMap { rows[$0] })
+      }
+      note(proofs)
+    }
+  }
+
+  /// The orders that state one of these transactions or have a proof of one.
+  static func orders(
+    behind transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
+    _ sales: SalesRows
+  ) throws -> Set<Identifier> {
+    var (orders, receiptIds) = try mentioning(transactionIds, shop: shop, own: own, sales)
+    var senders = try shop.copyOut(
+      """
+      SELECT r.order_id::text FROM \(sales.schema).receipts r
+      WHERE r.receipt_id::text COLLATE "C" IN (SELECT id FROM ids) AND r.order_id IS NOT NULL
+      """, ids: receiptIds)
+    while try senders.advance() { orders.insert(try senders.id(0)) }
+    return orders
+  }
+
+  /// Orders that state one of these transactions or have a look-up of one. Receipts that contain one.
+  private static func mentioning(
+    _ transactionIds: Set<Identifier>, shop: borrowing BlockingConnection, own: borrowing BlockingConnection,
+    _ sales: SalesRows
+  ) throws -> (orders: Set<Identifier>, receipts: Set<Identifier>) {
+    var (orders, receipts): (Set<Identifier>, Set<Identifier>) = ([], [])
+    var named = try shop.copyOut(
+      """
+      SELECT o.order_id::text FROM \(sales.schema).orders o
+      WHERE \(SalesRows.namedTransaction) IN (SELECT id FROM ids) AND o.order_id IS NOT NULL
+        AND \(try sales.isKnown("o.created_at"))
+      """, ids: transactionIds)
+    while try named.advance() { orders.insert(try named.id(0)) }
+    var sourceReceipts = try own.copyOut(
+      """
+      SELECT l.subject_id, w.order_id FROM night_audit.receipt_transactions l
+      LEFT JOIN night_audit.lookups w ON l.subject_kind = 'lookup' AND w.subject_id = l.subject_id
+      WHERE l.transaction_id IN (SELECT id FROM ids)
+      """, ids: transactionIds)
+    while try sourceReceipts.advance() {
+      if let waiting = try sourceReceipts.optionalId(1) {
+        orders.insert(waiting)
+      } else {
+        receipts.insert(try sourceReceipts.id(0))
+      }
+    }
+    return (orders, receipts)
+  }
+
+  init(groups: [OrderGroup], records: [TransactionRecord], withGoods: Set<Identifier> = [], rules: Rules) {
+    open = PeopleWithOpenReceipts(rules)
+    ordersWithGoods = withGoods
+    for group in groups {
+      open.take(group)
+      takeLinks(of: group)
+      self.groups[group.row.orderId] = group
+      for mention in group.mentions { mentions[mention.transactionId, default: []].append(mention) }
+    }
+    for record in records { self.records[record.transactionId, default: []].append(record) }
+    foldPurchases()
+  }
+
+  // MARK: - Matching
+
+  struct Matching {
+    var transactions = OrderTransactions()
+    var matched: Matched?
+    var claimants: [TransactionKey: [Identifier]] = [:]
+    var owners: [TransactionKey: Identifier] = [:]
+    var contested: Set<TransactionKey> = []
+    /// By transaction that no order claims, states or owns, its presumed user.
+    var unclaimed: [TransactionKey: Identifier?] = [:]
+  }
+
+  func matched(for orderId: Identifier, rules: Rules) -> Matching {
+    var result = Matching()
+    var claimable: [Identifier: [TransactionRecord]] = [:]
+    var contest = ClaimConflict(rules: rules)
+    var isContestant: Set<Identifier> = []
+    let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
+    var found: [(transaction: ContestedTransaction, witnesses: [Identifier])] = []
+    var claimants: [PurchaseKey: Set<Identifier>] = [:]
+    for record in records.values.joined() {
+      let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
+      let candidates = Candidates(
+        for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
+      var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
+      if let link = candidates.awaitedLink(record) { contested.take(linkableOrders[link] ?? [], rules: rules) }
+      found.append((contested, candidates.witnesses))
+      claimants[record.purchaseKey, default: []].formUnion(contested.claimants)
+    }
+    for (candidates, witnesses) in found {
+      let (record, sharesPurchase) = (candidates.record, candidates.sharesPurchase)
+      result.claimants[record.key] = candidates.claimants
+      let ofPurchase = claimants[record.purchaseKey] ?? []
+      if ofPurchase.count > 1, sharesPurchase || candidates.claimants.count > 1 {
+        contest.add(candidates)
+        isContestant.formUnion(candidates.claimants)
+        result.contested.insert(record.key)
+      } else if let only = candidates.claimants.first {
+        claimable[only, default: []].append(record)
+        if only == orderId {
+          result.transactions.take(
+            .transaction(record, isClaimable: true, newestProof: candidates.newestProof))
+        }
+      } else if !candidates.awaitsDetails, ofPurchase.isEmpty {
+        result.unclaimed[record.key] = .some(candidates.userId)
+      }
+      if witnesses.contains(orderId) {
+        result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
+      }
+    }
+    for contestant in isContestant {
+      guard let group = groups[contestant] else { continue }
+      contest.add(
+        ContestedOrder(
+          group: group, claimable: claimable[contestant] ?? [], hasGoods: ordersWithGoods.contains(contestant)))
+    }
+    let outcome = contest.matched()
+    outcome.forEach { owner, claims in for record in claims.owned { result.owners[record.key] = owner } }
+    for transaction in outcome.unclaimed where !transaction.awaitsDetails {
+      result.unclaimed[transaction.record.key] = .some(transaction.userId)
+    }
+    if let claims = outcome.claims(of: orderId) {
+      result.matched = outcome.matched(orderId, claims)
+    }
+    return result
+  }
+
+  /// The claims to a transaction, and how its owner was found.
+  func reasoning(
+    about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
+  ) -> ClaimReasoning {
+    let ids = Set((mentions[record.transactionId] ?? []).compactMap { $0.order?.orderId })
+      .union(matching.claimants[record.key] ?? [])
+    let claimants = ids.compactMap { id -> Claimant? in
+      guard let group = groups[id], case .valid(let order) = group.row else { return nil }
+      let byToken = matching.claimants.lazy.filter { $0.value.contains(id) }.map(\.key.transactionId)
+      let mentioned = Set(group.mentions.map(\.transactionId)).union(byToken).flatMap { records[$0] ?? [] }
+      var facts = OrderFacts(
+        order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
+        others: mentioned.filter { matching.contested.contains($0.key) })
+      facts.hasGoods = ordersWithGoods.contains(id)
+      return facts.claimant(rules)
+    }
+    let owner = owner ?? matching.owners[record.key] ?? soleOwner(of: record, matching, claimants, rules)
+    return ClaimReasoning(of: record, among: claimants, owner: owner, rules: rules)
+  }
+
+  private func soleOwner(
+    of record: TransactionRecord, _ matching: Matching, _ claimants: [Claimant], _ rules: Rules
+  ) -> Identifier? {
+    guard !matching.contested.contains(record.key), let only = matching.claimants[record.key], only.count == 1,
+      let claimant = claimants.first(where: { $0.order.orderId == only[0] })
+    else { return nil }
+    return Reconciliation.Matching.uncontested(claimant, rules: rules).owned.contains { $0.key == record.key }
+      ? only[0] : nil
+  }
+}

@@ -1,0 +1,255 @@
+import AuditStore
+import Reconciliation
+import Streams
+
+/// An order with contested claims.
+struct ContestedOrder {
+  var group: OrderGroup
+  /// Transactions that only this order could own.
+  var claimable: [TransactionRecord]
+  var hasGoods = false
+}
+
+extension ContestedOrder {
+  func write(to record: inout RecordBytes) {
+    group.write(to: &record)
+    record.put(claimable) { $0.write(to: &$1) }
+    record.put(hasGoods)
+  }
+
+  init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
+    self.init(
+      group: try OrderGroup(from: &record),
+      claimable: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionRecord(from: &record) },
+      hasGoods: try record.flag())
+  }
+}
+
+/// Contested transactions by order. Transactions with the same possible owners are stored once.
+private struct ContestedTransactionsByOrder {
+  private var places: [Claimants: Int32] = [:]
+  private var transactions: [[TransactionRecord]] = []
+  private var placeByOrder: [Identifier: Int32] = [:]
+  /// Ranges, because transactions listed in one user's receipts are adjacent.
+  private var furtherPlacesByOrder: [Identifier: [Range<Int32>]] = [:]
+
+  mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
+    let own = Claimants(claimants)
+    if let place = places[own] { return transactions[Int(place)].append(record) }
+    let place = Int32(transactions.count)
+    places[own] = place
+    transactions.append([record])
+    for orderId in claimants {
+      if placeByOrder[orderId] == nil {
+        placeByOrder[orderId] = place
+      } else {
+        furtherPlacesByOrder[orderId, default: []].appendPlace(place)
+      }
+    }
+  }
+
+  /// Identifies a set of orders by a hash, seeded per process. Storing the IDs would take one ID for each claim.
+  private struct Claimants: Hashable {
+    let hash, count: Int
+    let first, last: Identifier?
+
+    init(_ orderIds: [Identifier]) {
+      (hash, count, first, last) = (orderIds.hashValue, orderIds.count, orderIds.first, orderIds.last)
+    }
+  }
+
+  func of(_ orderId: Identifier) -> [TransactionRecord] {
+    guard let place = placeByOrder[orderId] else { return [] }
+    let own = transactions[Int(place)]
+    guard let further = furtherPlacesByOrder[orderId] else { return own }
+    return own + further.flatMap { places in places.lazy.flatMap { transactions[Int($0)] } }
+  }
+}
+
+extension [Range<Int32>] {
+  fileprivate mutating func appendPlace(_ place: Int32) {
+    if let last, last.upperBound == place {
+      self[count - 1] = last.lowerBound..<(place + 1)
+    } else {
+      append(place..<(place + 1))
+    }
+  }
+}
+
+/// Orders that are matched together, with their contested transactions, which are added first. Little is kept of an
+/// order, because any number of orders may state one ID.
+struct ClaimConflict {
+  private let rules: Rules
+  private var transactions: [ContestedTransaction] = []
+  private var contested = ContestedTransactionsByOrder()
+  private var claimants: [Claimant] = []
+  /// Places in `best`: for equivalent orders that contest only their stated ID, the two best are kept.
+  private var kinds: [EquivalentClaimants: Int] = [:]
+  private var best: [BestClaimants] = []
+  /// All other equivalent orders, with the place of their kind.
+  private var alike: [(orderId: Identifier, kind: Int32)] = []
+  /// Long lists, each stored once, by the hash of their keys. Receipts of one user list the same purchases.
+  private var lists: [Int: [VerifiedTransactions]] = [:]
+
+  /// The two best orders of a kind. Only the first may own; all others lose the same as the second.
+  private struct BestClaimants {
+    var first: Claimant
+    var second: Claimant?
+  }
+
+  init(rules: Rules) { self.rules = rules }
+
+  mutating func add(_ transaction: ContestedTransaction) {
+    contested.add(transaction.record, claimants: transaction.claimants)
+    var transaction = transaction
+    transaction.claimants = []
+    transactions.append(transaction)
+  }
+
+  mutating func add(_ contestant: ContestedOrder) {
+    guard case .valid(let order) = contestant.group.row else { return }
+    var facts = OrderFacts(
+      order, contestant.group, claimable: contestant.claimable, others: contested.of(order.orderId))
+    facts.hasGoods = contestant.hasGoods
+    if facts.proven.count > 8 { facts.list = shared(facts.list) }
+    let claimant = facts.claimant(rules)
+    guard let kind = EquivalentClaimants(claimant, rules: rules) else { return claimants.append(claimant) }
+    add(claimant, of: kind)
+  }
+
+  private mutating func shared(_ list: VerifiedTransactions) -> VerifiedTransactions {
+    let hash = list.hashOfKeys
+    if let known = lists[hash]?.first(where: { $0.hasSameTransactions(as: list) }) { return known }
+    lists[hash, default: []].append(list)
+    return list
+  }
+
+  private mutating func add(_ claimant: Claimant, of kind: EquivalentClaimants) {
+    guard let place = kinds[kind] else {
+      kinds[kind] = best.count
+      best.append(BestClaimants(first: claimant))
+      return
+    }
+    var later = claimant
+    if claimant.precedes(best[place].first, rules: rules) { swap(&best[place].first, &later) }
+    alike.append((later.order.orderId, Int32(place)))
+    if best[place].second.map({ later.precedes($0, rules: rules) }) ?? true { best[place].second = later }
+  }
+
+  struct Outcome {
+    fileprivate let claims: [Identifier: OrderClaims]
+    /// Orders with the same losses as the matched order `as`, which is one of them.
+    fileprivate let alike: [(orderId: Identifier, as: Identifier)]
+    fileprivate let contested: ContestedTransactionsByOrder
+    fileprivate let newestProofs: [TransactionKey: CheckSubject]
+    let unclaimed: [ContestedTransaction]
+    let unowned: [ContestedTransaction]
+
+    func forEach(_ body: (Identifier, OrderClaims) throws -> Void) rethrows {
+      let isAlike = Set(alike.map(\.as))
+      for (orderId, claims) in claims where !isAlike.contains(orderId) { try body(orderId, claims) }
+      for (orderId, other) in alike {
+        if let claims = claims[other] { try body(orderId, claims) }
+      }
+    }
+
+    func claims(of orderId: Identifier) -> OrderClaims? {
+      guard let other = alike.first(where: { $0.orderId == orderId }) else { return claims[orderId] }
+      return claims[other.as]
+    }
+
+    /// The part of the result that its judgement needs: an owner is judged by its own and its lost claims.
+    func decisive(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
+      guard claims.owned.first?.environment == .production else { return matched(orderId, claims) }
+      let about = claims.owned.map(\.key) + claims.lost.map(\.transaction.key)
+      return Matched(
+        orderId: orderId, contested: claims.owned.filter { newestProofs[$0.key] != nil }, claims: claims,
+        newestProofs: about.reduce(into: [:]) { $0[$1] = newestProofs[$1] })
+    }
+
+    func matched(_ orderId: Identifier, _ claims: OrderClaims) -> Matched {
+      let contested = contested.of(orderId)
+      return Matched(
+        orderId: orderId, contested: contested, claims: claims,
+        newestProofs: contested.reduce(into: [:]) { $0[$1.key] = newestProofs[$1.key] })
+    }
+  }
+
+  consuming func matched() -> Outcome {
+    let alike = alike.compactMap { order in
+      best[Int(order.kind)].second.map { (orderId: order.orderId, as: $0.order.orderId) }
+    }
+    for kind in best { claimants += [kind.first] + [kind.second].compactMap(\.self) }
+    let matching = Matching(of: claimants, rules: rules)
+    var owned: Set<PurchaseKey> = []
+    for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.purchaseKey)) }
+    return Outcome(
+      claims: matching.claims, alike: alike, contested: contested,
+      newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
+      unclaimed: transactions.filter { !matching.isClaimed($0.record) },
+      unowned: transactions.filter { !owned.contains($0.record.purchaseKey) })
+  }
+}
+
+extension OrderFacts {
+  /// The facts of an order before its claims are decided. `claimable` transactions have no other possible owner and
+  /// need no verified proof; `others` need one.
+  init(
+    _ order: Order, _ group: OrderGroup, claimable: [TransactionRecord], others: [TransactionRecord],
+    deliveries: [Delivery] = []
+  ) {
+    let sound = group.soundProofs
+    let genuine = sound.filter(\.receipt.state.isProof)
+    let unproven = sound.count == genuine.count ? [] : sound.filter(\.receipt.state.isUnproven)
+    let records = others.isEmpty ? claimable : claimable + others
+    var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
+    // Avoids quadratic time for orders with hundreds of proofs and transactions; most orders have one of each.
+    var lists = records.count > 8 ? genuine.map { SortedKeys($0.brought) } : []
+    for (place, record) in records.enumerated() {
+      let key = record.key
+      var isProven = false
+      if records.count > 8 {
+        for place in lists.indices where !isProven { isProven = lists[place].contains(key) }
+      } else {
+        isProven = genuine.contains { $0.brought.contains(key) }
+      }
+      if !isProven, place < claimable.count { isProven = unproven.contains { $0.brought.contains(key) } }
+      if isProven { proven.append(record) } else { known.append(record) }
+    }
+    self.init(
+      order: order, deliveries: deliveries, receipts: group.proofs.map(\.receipt), lookup: group.lookup?.state,
+      proven: proven, known: known)
+    let awaiting = genuine.filter(\.receipt.state.awaitsDetails)
+    if awaiting.isEmpty { return }
+    let answered = genuine.filter { !$0.receipt.state.awaitsDetails }
+    awaited = Set(awaiting.flatMap(\.brought)).subtracting(answered.flatMap(\.brought))
+      .subtracting(group.lookup?.brought ?? [])
+  }
+}
+
+/// Looks keys up in a long list; keys in ascending order are found in constant time.
+private struct SortedKeys {
+  private let keys: [TransactionKey]
+  private var next = 0
+
+  init(_ keys: [TransactionKey]) {
+    let isSorted = zip(keys, keys.dropFirst()).allSatisfy { !($1 < $0) }
+    self.keys = isSorted ? keys : keys.sorted()
+  }
+
+  mutating func contains(_ key: TransactionKey) -> Bool {
+    if next < keys.count, keys[next] == key {
+      next += 1
+      return true
+    }
+    var (low, high) = (0, keys.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if keys[middle] < key { low = middle + 1 } else { high = middle }
+    }
+    next = low
+    guard low < keys.count, keys[low] == key else { return false }
+    next += 1
+    return true
+  }
+}

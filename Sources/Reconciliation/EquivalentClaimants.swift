@@ -1,0 +1,41 @@
+/// The properties that decide between orders that state one ID, except creation date and order ID.
+/// A shop may have any number of such orders. Only two of each kind are matched; the others lose alike.
+public struct EquivalentClaimants: Hashable, Sendable {
+  private var stated: Identifier
+  private var known: [TransactionKey]
+  private var standing: ClaimEligibility?
+  private var token: AccountToken.Relation?
+  private var isInWindow: Bool?
+  private var worth: ProofValidity
+  private var isOpen: Bool
+  private var isStatedIDUnknown: Bool
+  private var hasGoods: Bool
+
+  /// nil: the order has proofs of its own.
+  public init?(_ claimant: Claimant, rules: Rules) {
+    guard let id = claimant.order.transactionId, claimant.proven.isEmpty,
+      claimant.known.allSatisfy({ $0.transactionId == id })
+    else { return nil }
+    stated = id
+    known = claimant.known.map(\.key)
+    let target = claimant.named(rules: rules)
+    standing = target.map { claimant.standing(named: $0, rules: rules) }
+    token = target.map { AccountToken.relation(of: claimant.order, to: $0) }
+    isInWindow = target.map { claimant.isInWindow($0, rules: rules) }
+    worth = claimant.worth
+    isOpen = claimant.isOpen
+    isStatedIDUnknown = claimant.isStatedIDUnknown
+    hasGoods = claimant.hasGoods
+  }
+}
+
+extension Claimant {
+  public func precedes(_ other: Claimant, rules: Rules) -> Bool {
+    let target = named(rules: rules)
+    func rank(_ claimant: Claimant) -> (Span, Instant, Identifier) {
+      let createdAt = claimant.order.createdAt
+      return (((target?.saleDate ?? createdAt) - createdAt).magnitude, createdAt, claimant.order.orderId)
+    }
+    return rank(self) < rank(other)
+  }
+}

@@ -1,0 +1,104 @@
+/// Findings about payments, deliveries and receipts without an order.
+public enum OrphanFindings {
+  /// The finding on a transaction that no order claims; nil: none, or its order may still be written.
+  public static func finding(
+    on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
+  ) -> Finding? {
+    guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared,
+      !transaction.isKnownByRestoresAlone, transaction.transactionId == transaction.smallestId,
+      let bundle = transaction.bundleId, rules.bundleIds.contains(bundle),
+      let purchased = transaction.saleDate, purchased >= rules.lookbackStart,
+      !rules.mayAwaitOrder(since: purchased)
+    else { return nil }
+    let (kind, reason): (FindingKind, Reason) =
+      if transaction.isLaterPeriod {
+        (
+          .renewalWithoutOrder,
+          "Apple renewed a subscription to \(transaction.productId) and no order claims the renewal."
+        )
+      } else if transaction.priceMilliunits == 0 {
+        (
+          .unclaimedRedemption,
+          "A customer got \(transaction.productId) from Apple for nothing, and no order claims it."
+        )
+      } else {
+        (.orphanPayment, "Apple confirms a payment for \(transaction.productId) that no order claims.")
+      }
+    var finding = Finding(kind: kind, subject: .transaction(transaction.transactionId), reason: reason)
+    finding.userId = userId
+    finding.productId = transaction.productId
+    finding.transactionId = transaction.transactionId
+    finding.receiptId = receiptId
+    finding.environment = transaction.environment
+    finding.bundleId = transaction.bundleId
+    finding.country = transaction.country
+    finding.amount = transaction.price
+    if kind == .orphanPayment {
+      finding.atStake = transaction.price.flatMap { transaction.left(of: $0) }
+      finding.isAmountAtRiskUnknown = finding.atStake == nil
+    }
+    finding.occurredAt = transaction.saleDate
+    finding.paidAt = transaction.saleDate
+    finding.evidenceCheckedAt = transaction.checkedAt
+    return finding
+  }
+
+  /// The finding on a delivery without an existing order; nil: its order may still be written.
+  public static func finding(on delivery: Delivery, rules: Rules) -> Finding? {
+    if delivery.defect == nil, delivery.orderId != nil, rules.mayAwaitOrder(since: delivery.deliveredAt) { return nil }
+    let reason: Reason =
+      switch (delivery.defect, delivery.orderId) {
+      case (.some(let defect), _): "The delivery row breaks the contract: \(defect)."
+      case (.none, .some(let orderId)): "The delivery names order \(orderId), which does not exist."
+      case (.none, .none): "The delivery names no order."
+      }
+    var finding = Finding(
+      kind: delivery.defect == nil ? .orphanDelivery : .badRow, subject: delivery.subject, reason: reason)
+    finding.orderId = delivery.orderId
+    finding.userId = delivery.userId
+    finding.productId = delivery.productId
+    finding.deliveryId = delivery.deliveryId
+    finding.isAmountAtRiskUnknown = delivery.defect == nil && delivery.stands
+    finding.occurredAt = delivery.isUndated ? nil : delivery.deliveredAt
+    finding.deliveredAt = delivery.stands ? finding.occurredAt : nil
+    return finding
+  }
+
+  /// Returns the findings on a receipt without an existing order. It may still be written.
+  public static func findings(on receipt: Receipt, rules: Rules) -> [Finding] {
+    var found: [Finding] = []
+    func add(_ kind: FindingKind, _ reason: Reason) {
+      var finding = Finding(kind: kind, subject: receipt.subject, reason: reason)
+      finding.orderId = receipt.orderId
+      finding.userId = receipt.userId
+      finding.receiptId = receipt.receiptId
+      finding.occurredAt = receipt.isUndated ? nil : receipt.receivedAt
+      finding.environment = receipt.state.environment
+      finding.bundleId = receipt.state.bundleId
+      finding.evidenceCheckedAt = receipt.state.lastAttempt
+      found.append(finding)
+    }
+    if let defect = receipt.defect {
+      add(.badRow, "The receipt row breaks the contract: \(defect).")
+      return found
+    }
+    if receipt.orderId != nil, rules.mayAwaitOrder(since: receipt.receivedAt) { return [] }
+    if receipt.state.outcome == .rejected, receipt.state.reason == .signatureInvalid {
+      add(.signatureInvalid, .unsigned(receipt))
+    }
+    // The age counts from the receipt, as for an order, whichever runs have asked.
+    let age = rules.asOf - receipt.receivedAt
+    if receipt.state.isUnanswered, age > rules.stuckAfter {
+      // A reason that proves something does not fit an unanswered proof.
+      let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
+      add(
+        .stuckUnconfirmed, .unconfirmed(for: age, attempts: Int64(receipt.state.attempts), reason.explanation))
+    }
+    if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
+      add(
+        .environmentMislabelled,
+        "The client called receipt \(receipt.receiptId) \(claimed); Apple says \(signed.rawValue).")
+    }
+    return found
+  }
+}

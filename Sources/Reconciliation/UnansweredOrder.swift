@@ -1,0 +1,20 @@
+/// An order whose unanswered receipt could reveal a payment that another order owns for now.
+public struct UnansweredOrder: Hashable, Sendable {
+  public var order: Order
+  public var isUnread: Bool
+
+  public init(_ order: Order, isUnread: Bool) {
+    self.order = order
+    self.isUnread = isUnread
+  }
+
+  /// True if the order would precede the owner of a payment with a verified proof.
+  func couldOutrank(_ owner: LinkRank, on payment: TransactionRecord, rules: Rules) -> Bool {
+    // An order that states an ID is linked to that transaction.
+    guard order.orderId != owner.orderId, order.transactionId == nil, order.productId == payment.productId,
+      rules.bundleId(of: order) == payment.bundleId
+    else { return false }
+    let proven = Claimant(order: order, proven: .none, hasGoods: true)
+    return LinkRank(proven, payment, .proof, isRefuted: false, rules: rules).precedes(owner, isSamePerson: true)
+  }
+}

@@ -1,0 +1,41 @@
+/// The transactions in valid proofs, by key.
+/// Orders with the same proof share one list, so that its properties are computed once.
+public final class VerifiedTransactions: Sendable {
+  public static let none = VerifiedTransactions([])
+
+  /// Transactions without an app are left out, because they could belong to any.
+  public let records: [TransactionRecord]
+  let containsPeriods: Bool
+
+  public init(_ records: [TransactionRecord]) {
+    let believed = records.allSatisfy { $0.bundleId != nil } ? records : records.filter { $0.bundleId != nil }
+    self.records = believed.count > 1 ? believed.sorted { $0.key < $1.key } : believed
+    containsPeriods = believed.contains { $0.expiresDate != nil }
+  }
+
+  func named(_ id: Identifier) -> ArraySlice<TransactionRecord> {
+    var (low, high) = (0, records.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if records[middle].transactionId.compareBytes(id) < 0 { low = middle + 1 } else { high = middle }
+    }
+    var end = low
+    while end < records.count, records[end].transactionId == id { end += 1 }
+    return records[low..<end]
+  }
+
+  func contains(_ key: TransactionKey) -> Bool {
+    named(key.transactionId).contains { $0.environment == key.environment }
+  }
+
+  /// Equal for lists of the same transactions, within one run.
+  public var hashOfKeys: Int {
+    var hasher = Hasher()
+    for record in records { hasher.combine(record.key) }
+    return hasher.finalize()
+  }
+
+  public func hasSameTransactions(as other: VerifiedTransactions) -> Bool {
+    records.count == other.records.count && zip(records, other.records).allSatisfy { $0.isSame(as: $1) }
+  }
+}

@@ -1,0 +1,43 @@
+import Postgres
+import Run
+
+/// The scope of a snapshot of the shop's relations.
+package enum SnapshotScope: Hashable, Sendable {
+  /// The snapshot can be exported to other connections.
+  case everyConnection
+  /// Each connection has its own snapshot of foreign tables (PostgreSQL documentation, "postgres_fdw").
+  case oneConnection
+  /// A Citus coordinator, whose workers take a new snapshot for each statement and shard.
+  case oneStatement
+
+  package init(of schema: String, on connection: borrowing BlockingConnection) throws(PostgresError) {
+    let isCluster = try connection.execute("SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL")
+    if try isCluster.single().bool(0) {
+      let distributed = try connection.execute(
+        Self.used + "SELECT EXISTS (SELECT 1 FROM pg_dist_partition p JOIN used u ON u.oid = p.logicalrelid)",
+        [.text(schema)])
+      if try distributed.single().bool(0) {
+        self = .oneStatement
+        return
+      }
+    }
+    let foreign = try connection.execute(
+      Self.used + "SELECT EXISTS (SELECT 1 FROM pg_foreign_table f JOIN used u ON u.oid = f.ftrelid)", [.text(schema)])
+    self = try foreign.single().bool(0) ? .oneConnection : .everyConnection
+  }
+
+  /// The three relations and all their underlying relations.
+  private static let used = """
+    WITH RECURSIVE used(oid) AS (
+      SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname IN ('orders', 'receipts', 'deliveries')
+      UNION
+      SELECT next.oid FROM used u CROSS JOIN LATERAL (
+        SELECT d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.objid = r.oid
+        WHERE r.ev_class = u.oid AND d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass
+        UNION ALL
+        SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = u.oid) AS next(oid)
+    )
+
+    """
+}

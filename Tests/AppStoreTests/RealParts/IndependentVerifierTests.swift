@@ -1,0 +1,127 @@
+import Foundation
+import Reconciliation
+import SwiftASN1
+import Testing
+import X509
+
+@testable import AppStore
+
+/// Apple's server library and a public verifier verify the same receipts. A table explains the differences.
+@Suite(.enabled(if: RealParts.areInstalled), .timeLimit(.minutes(10)))
+struct IndependentVerifierTests {
+  private struct Entry {
+    var name: String
+    var kind: String
+    var payload: String
+  }
+
+  @Test func judgesAgree() throws {
+    let corpus = try Self.corpus()
+    #expect(Set(corpus.map(\.name)).count == corpus.count)
+    let roots = try [TestCertificateAuthority.transactions.root, TestCertificateAuthority.receipts.root].map {
+      try $0.certificate.serializeAsPEM().pemString
+    }
+    let told = try RealParts.run(
+      "second_judge.py",
+      ["roots": roots, "entries": corpus.map { ["name": $0.name, "kind": $0.kind, "payload": $0.payload] }])
+    let trusted = try TestCertificateAuthority.bothRoots
+    var differences: Set<String> = []
+    for entry in corpus {
+      let ours = Self.verdict(entry, roots: trusted)
+      let judges = try #require(told[entry.name] as? [String: Any])
+      for (judge, value) in judges {
+        guard let verdict = value as? [String: Any] else { continue }
+        let accepted = verdict["accepted"] as? Bool
+        if accepted != (ours != nil) {
+          let word = accepted == true ? "accepts" : "refuses (\(verdict["reason"] ?? ""))"
+          differences.insert("\(judge) \(word): \(entry.name)")
+        } else if let ours, try RealParts.text(ours) != RealParts.text(verdict["content"]) {
+          differences.insert("\(judge) reads otherwise: \(entry.name)")
+        }
+      }
+    }
+    for difference in differences.subtracting(Self.explained.keys).sorted() { Issue.record("\(difference)") }
+    // A difference that no longer occurs must be removed from the table.
+    #expect(Set(Self.explained.keys).subtracting(differences).isEmpty)
+  }
+
+  private static func verdict(_ entry: Entry, roots: TrustedRoots) -> [[String]]? {
+    if entry.kind == "signed" {
+      let result = JWSVerifier(roots: roots).verifyTransaction(entry.payload, channel: .offline)
+      return (try? result.get()).map { [[$0.fact.transactionId, $0.fact.productId]] }
+    }
+    let result = AppReceiptVerifier(roots: roots).verify(base64: entry.payload)
+    return (try? result.get()).map { $0.transactions.map { [$0.transactionId, $0.productId] } }
+  }
+
+  private static func corpus() throws -> [Entry] {
+    var entries: [Entry] = []
+    let payloads: [(String, [String: any Sendable])] = [
+      ("a transaction", TestJWS.transaction),
+      ("a transaction of the sandbox", TestJWS.transaction { $0["environment"] = "Sandbox" }),
+      ("a transaction with words of the future", TestJWS.transaction { $0["type"] = "Rental" }),
+      ("a refunded transaction", TestJWS.transaction { $0["revocationDate"] = milliseconds(2026, 6) }),
+    ]
+    for (name, payload) in payloads {
+      entries.append(Entry(name: name, kind: "signed", payload: try TestJWS(payload: payload).text))
+    }
+    for broken in JWSRefusalCase.all {
+      entries.append(Entry(name: broken.testDescription, kind: "signed", payload: try broken.jws()))
+    }
+    for created in ["2015-06-01T00:00:00Z", "2026-06-01T00:00:00Z"] {
+      for count in [0, 1, 3] {
+        var receipt = try TestAppReceipt()
+        receipt.attributes = TestAppReceipt.attributes(created: created)
+        receipt.purchases = (0..<count).map { TestAppReceipt.purchase(id: "\($0 + 1)", type: $0) }
+        entries.append(
+          Entry(name: "an app receipt of \(created) with \(count)", kind: "app", payload: try receipt.base64))
+      }
+    }
+    for broken in ReceiptRefusalCase.all {
+      entries.append(Entry(name: "receipt: \(broken.testDescription)", kind: "app", payload: try broken.receipt()))
+    }
+    return entries
+  }
+
+  /// The explanation of each difference, by the verdicts. Ours accepts nothing that another one rejects.
+  private static let explained: [String: String] = {
+    let callers = "The public verifier vouches for bytes; what a transaction must have is for its caller to look at."
+    let optional =
+      "Every field is optional in Apple's library; a fact needs its ids and its date, in a form that tables take."
+    let bits = "Key usage is not looked at by them. Apple's leaves may sign, and ours must."
+    let strays = "Bytes behind a certificate are not looked at by OpenSSL; they are no part of what was issued."
+    let roots = "They trust each root for everything; ours trusts each for what Apple signs under it."
+    let digests =
+      "It goes by the certificates' dates alone; no certificate of Apple's signed with SHA-1 after 2025-01-24."
+    return [
+      "public accepts: receipt: SHA-1 after Apple's last such certificate": digests,
+      "public accepts: receipt: leaf signed with SHA-1 after Apple's last such certificate": digests,
+      "public accepts: receipt: Xcode's name under Apple's signature": callers,
+      "public accepts: receipt: no bundle": callers, "public accepts: receipt: no environment": callers,
+      "public accepts: receipt: unknown environment": callers,
+      "public accepts: receipt: no creation date": "It judges undated receipts at the present time.",
+      "public accepts: receipt: purchase that is no set":
+        "It passes over what it cannot read; here nothing is believed then.",
+      "public accepts: receipt: two signers":
+        "One of them suffices for it; Apple's have one, so Apple is asked about others.",
+      "apple accepts: leaf larger than any of Apple's": strays, "apple accepts: leaf with bytes behind it": strays,
+      "apple accepts: leaf that may not sign": bits, "public accepts: leaf that may not sign": bits,
+      "public accepts: receipt: leaf that may not sign": bits,
+      "apple accepts: P-256 leaf under the receipts' intermediate": roots,
+      "public accepts: P-256 leaf under the receipts' intermediate": roots,
+      "public accepts: receipt: leaf of the transactions' authority, which the verifier trusts for transactions": roots,
+      "apple accepts: no productId": optional, "apple accepts: no transactionId": optional,
+      "apple accepts: no signedDate":
+        "It judges undated data at the present time, of which a judge of old data knows nothing.",
+      "apple accepts: transactionId with a NUL": optional,
+      "apple accepts: padded signature":
+        "Python ignores padding that does not belong; one signature has one spelling here.",
+      "public accepts: critical extension in the header":
+        "RFC 7515 (4.1.11) wants what is critical refused where it is unknown.",
+      "public accepts: Xcode under Apple's chain": callers, "public accepts: no environment": callers,
+      "public accepts: unknown environment": callers, "public accepts: no productId": callers,
+      "public accepts: no transactionId": callers, "public accepts: transactionId with a NUL": callers,
+      "public accepts: no signedDate": callers, "public accepts: signedDate that is no number": callers,
+    ]
+  }()
+}

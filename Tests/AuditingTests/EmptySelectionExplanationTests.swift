@@ -1,0 +1,59 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Testing
+
+@testable import Auditing
+@testable import Run
+@testable import SalesStore
+@testable import SampleWorlds
+
+@Suite struct EmptySelectionExplanationTests {
+  private func selection(_ change: (inout Selection) -> Void) -> Selection {
+    var selection = Selection()
+    change(&selection)
+    return selection
+  }
+
+  @Test func theRemedyNamesTheDaysAndTheFilters() throws {
+    let day = try Period(since: "2026-11-24", until: "2026-11-24", in: .gmt)
+    let days = try Period(since: "2026-11-01", until: "2026-11-24", in: .gmt)
+    let order = selection { $0.orderId = "4711" }
+    #expect(
+      EmptySelectionExplanation(order, day, days: ("2026-10-21", "2026-10-21")).words
+        == "no order is listed: what there is for --order 4711 is of 2026-10-21, and the report is of 2026-11-24; "
+        + "add --date 2026-10-21, or run: night-audit explain 4711")
+    let user = selection {
+      $0.userId = "800"
+      $0.productId = "gems"
+    }
+    #expect(
+      EmptySelectionExplanation(user, days, days: ("2026-09-01", "2026-10-21")).words
+        == "no order is listed: what there is for --user 800 --product gems is from 2026-09-01 to 2026-10-21, and the "
+        + "report is of 2026-11-01 to 2026-11-24; add --since 2026-09-01 --until 2026-10-21")
+    #expect(
+      EmptySelectionExplanation(order, day, days: nil).words == "no order is listed: the shop has none for --order 4711"
+    )
+  }
+
+  @Test func anEmptySelectionIsExplainedOnlyForAnOrderOrAUser() async throws {
+    let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
+    func words(_ selection: Selection, until day: String = "2026-12-31") async throws -> String? {
+      var plan = try PartsTests.plan(settings)
+      plan.selection = selection
+      plan.period = try Period(since: "2026-01-01", until: day, in: .gmt)
+      let narrowed = plan
+      return try await withBlockingThread { scope in
+        let shop = try SalesStore.connect(settings, scope, applicationName: "night-audit tests")
+        return try EmptySelectionExplanation(narrowed, SalesRows(settings), in: .gmt, on: shop)?.words
+      }
+    }
+    let order = selection { $0.orderId = "order-7" }
+    #expect(try await words(order) == nil)
+    #expect(try await words(selection { $0.productId = "no such" }) == nil)
+    #expect(try await words(order, until: "2026-01-01")?.contains("; add --date 2026-") == true)
+    #expect(
+      try await words(selection { $0.userId = "nobody" })
+        == "no order is listed: the shop has none for --user nobody")
+  }
+}

@@ -1,0 +1,261 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// Sentences of the contract that fit no table.
+@Suite struct ContractDetailTests {
+  @Test(arguments: claims)
+  func findings(row: Case<[String]>) {
+    #expect(row.scene.world.findingNames == row.expected)
+  }
+
+  static let claims: [Case<[String]>] = [
+    Case("a named order claims further payments that its own receipts bring", ["charged_twice on order"]) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
+      scene.signedProof("r2", for: order, of: scene.transaction("T2"))
+      scene.delivery(of: order)
+    },
+    Case("but not of another product", ["orphan_payment on T2"]) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
+      scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.productId = "gems.500" })
+      scene.delivery(of: order)
+    },
+    Case("a signed transaction links them at any time", ["charged_twice on order"]) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
+      scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.purchaseDate = ordered - .days(4) })
+      scene.delivery(of: order)
+    },
+    Case("nor what another order names", []) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      let second = scene.transaction("T2")
+      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
+      scene.signedProof("r2", for: order, of: second)
+      scene.delivery(of: order)
+      let other = scene.order("other") { $0.transactionId = "T2" }
+      scene.delivery("d2", of: other)
+    },
+    Case("nor what an order that names none takes", []) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      let second = scene.transaction("T2")
+      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
+      scene.signedProof("r2", for: order, of: second)
+      scene.delivery(of: order)
+      let other = scene.order("other")
+      scene.signedProof("r3", for: other, of: second)
+      scene.delivery("d2", of: other)
+    },
+    Case("nor a renewal, which is no further charge", []) { scene in
+      let order = scene.order { $0.transactionId = "T1" }
+      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
+      scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.isRenewal = true })
+      scene.delivery(of: order)
+    },
+    Case("what a refused claimant names is claimed: another product", ["product_mismatch on order"]) { scene in
+      scene.paidOrder({ order in
+        order.productId = "gems.500"
+        order.status = .failed
+      })
+    },
+    Case(
+      "an order whose own proof contains another transaction than it states owns both",
+      ["cancelled_but_paid on order", "charged_twice on order", "paid_not_delivered on order"]
+    ) { scene in
+      let order = scene.order { order in
+        order.transactionId = "T9"
+        order.status = .failed
+      }
+      scene.transaction("T9")
+      scene.signedProof(for: order, of: scene.transaction("T1"))
+    },
+    Case(
+      "what is brought but not named is not claimed by a mismatch",
+      [
+        "orphan_payment on T1", "product_mismatch on order",
+      ]
+    ) { scene in
+      let record = scene.transaction()
+      let order = scene.order { order in
+        order.productId = "gems.500"
+        order.status = .failed
+      }
+      scene.signedProof(for: order, of: record)
+    },
+    Case("a row that breaks the contract claims nothing", ["bad_row on broken"]) { scene in
+      scene.delivery(of: scene.paidOrder())
+      scene.world.orders.append(.bad(.broken("broken")))
+    },
+    Case("no comparison for another product", ["product_mismatch on order"]) { scene in
+      scene.paidOrder(
+        { order in
+          order.productId = "gems.500"
+          order.status = .failed
+          order.appAccountToken = "7e3fb204-2d3a-4c5b-9f60-0a1b2c3d4e5f"
+        },
+        transaction: { record in
+          record.priceMilliunits = 1
+          record.quantity = 5
+          record.appAccountToken = .says("11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f")
+        })
+    },
+    Case("no comparison for another app", ["wrong_bundle on order"]) { scene in
+      scene.paidOrder(
+        { $0.status = .failed },
+        transaction: { record in
+          record.bundleId = "com.example.other"
+          record.priceMilliunits = 1
+          record.quantity = 5
+        })
+    },
+    Case("no finding for a duplicate without goods that the shop does not call verified", []) { scene in
+      scene.delivery(of: scene.paidOrder())
+      scene.order("later") { order in
+        order.transactionId = "T1"
+        order.createdAt = ordered + .hours(1)
+        order.status = .failed
+        order.quantity = 2
+        order.amount = .of(1)
+      }
+    },
+  ]
+
+  @Test(
+    "The reason of a duplicate tells whose the owner is", arguments: [("user", "same user"), ("else", "another user")])
+  func whose(user: String, words: String) {
+    var scene = ShopFixture()
+    scene.paidOrder()
+    scene.order("later", by: user) {
+      $0.transactionId = "T1"
+      $0.createdAt = ordered + .hours(1)
+    }
+    let finding = scene.world.audited().findings.first { $0.kind == .duplicateClaim }
+    #expect(finding?.reason.text.contains(words) == true)
+    #expect(finding?.transactionId == "T1")
+  }
+
+  @Test(
+    "At stake in a partial refund: amount times percentage, rounded half up",
+    arguments: [
+      (990, "USD", 33_333, 330), (1, "USD", 50_000, 1), (1, "USD", 49_999, 0), (300, "JPY", 33_333, 100),
+      (1_250, "KWD", 10_000, 125), (5, "KWD", 10_000, 1), (990, "USD", 0, 0),
+    ] as [(Int64, String, Int32, Int64)])
+  func partialRefund(minorUnits: Int64, code: String, percentage: Int32, expected: Int64) {
+    var scene = ShopFixture()
+    scene.amount = .of(minorUnits, code)
+    let order = scene.paidOrder(transaction: {
+      $0.revocation = Revocation(date: ShopFixture.asOf, percentage: percentage)
+    })
+    scene.delivery(of: order)
+    let finding = scene.world.audited().findings.first { $0.kind == .partialRefund }
+    #expect(finding?.atStake == .of(expected, code))
+  }
+
+  @Test("Money at stake is counted once per order, a second charge besides")
+  func stakesAddUp() {
+    var scene = ShopFixture()
+    let order = scene.order { order in
+      order.transactionId = "T1"
+      order.status = .cancelled
+    }
+    scene.signedProof("r1", for: order, of: scene.transaction("T1") { $0.priceMilliunits = 1_000 })
+    scene.signedProof("r2", for: order, of: scene.transaction("T2"))
+    let findings = scene.world.audited().findings
+    #expect(findings.count == 4)
+    #expect(findings.compactMap(\.atStake).reduce(0) { $0 + $1.minorUnits } == 990 + 990)
+  }
+
+  @Test("Sandbox money is in no total, that of findings included")
+  func sandboxMoney() {
+    var scene = ShopFixture()
+    scene.world.rules.testUsers = ["user"]
+    let order = scene.paidOrder(transaction: { record in
+      record.environment = .sandbox
+      record.priceMilliunits = 1
+    })
+    scene.delivery(of: order) { $0.userId = "stranger" }
+    let outcome = scene.world.audited()
+    #expect(outcome.judgements["order"]?.disposition == .sandbox)
+    #expect(outcome.findings.map(\.kind) == [.wrongUser])
+    #expect(outcome.findings.allSatisfy { $0.atStake == nil && !$0.isAmountAtRiskUnknown })
+    #expect(outcome.totals.ordered == MoneyByCurrency())
+    #expect(outcome.totals.users.isEmpty && outcome.totals.pricePoints.isEmpty)
+  }
+
+  @Test("A judgement carries Apple's dates and the latest standing delivery")
+  func dates() throws {
+    var scene = ShopFixture()
+    let refunded = ShopFixture.asOf - .hours(6)
+    let order = scene.paidOrder(transaction: { record in
+      record.revocation = Revocation(date: refunded)
+      record.checkedAt = ShopFixture.asOf - .days(1)
+    })
+    scene.delivery("d1", of: order)
+    scene.delivery("d2", of: order) { $0.deliveredAt = order.createdAt + .hours(3) }
+    scene.delivery("d3", of: order) { delivery in
+      delivery.deliveredAt = order.createdAt + .hours(9)
+      delivery.revokedAt = ShopFixture.asOf
+    }
+    scene.receipt(for: order, .neverChecked) { $0.state.lastAttempt = ShopFixture.asOf - .hours(2) }
+    let judgement = try #require(scene.world.audited().judgements["order"])
+    #expect(judgement.paidAt == ordered)
+    #expect(judgement.refundedAt == refunded)
+    #expect(judgement.deliveredAt == ordered + .hours(3))
+    #expect(judgement.checkedAt == ShopFixture.asOf)
+    #expect(judgement.environment == .production)
+    #expect(judgement.transactionId == "T1")
+  }
+
+  @Test("Findings of one order come worst first")
+  func order() {
+    var scene = ShopFixture()
+    scene.paidOrder({ $0.status = .cancelled }, transaction: { $0.priceMilliunits = 1 })
+    let findings = scene.world.audited().judgements["order"]?.findings ?? []
+    #expect(findings.map(\.kind) == [.paidNotDelivered, .cancelledButPaid, .amountMismatch])
+    #expect(findings.map(\.kind.severity) == [.critical, .critical, .major])
+  }
+
+  @Test("Prices and counts at the ends of their ranges do not trap", arguments: [Int64.min, -1, 0, 1, .max])
+  func extremes(price: Int64) {
+    for amount in [Int64.max, 0] {
+      for code in ["KWD", "JPY", "CLF"] {
+        var scene = ShopFixture()
+        let order = scene.order { order in
+          order.transactionId = "T1"
+          order.amount = .of(amount, code)
+          order.quantity = .max
+          order.createdAt = Instant(microseconds: .min)
+        }
+        let record = scene.transaction("T1") { record in
+          record.priceMilliunits = price
+          record.currency = code
+          record.quantity = .min
+          record.purchaseDate = Instant(microseconds: .max)
+          record.expiresDate = Instant(microseconds: .min)
+          record.revocation = Revocation(date: Instant(microseconds: .min), percentage: .min)
+        }
+        for text in ["r1", "r2"] {
+          scene.receipt(text, for: order, .verified(.app), bringing: [record]) { $0.state.attempts = .max }
+        }
+        scene.delivery("d1", of: order) { $0.deliveredAt = Instant(microseconds: .min) }
+        scene.delivery("d2", of: order) { $0.revokedAt = Instant(microseconds: .max) }
+        #expect(scene.world.audited().judgements["order"]?.disposition == .settled)
+      }
+    }
+  }
+
+  @Test("Attempts at the end of their range do not trap")
+  func attempts() {
+    var scene = ShopFixture()
+    let order = scene.order()
+    for text in ["r1", "r2"] { scene.receipt(text, for: order, .unanswered(.unreachable)) { $0.state.attempts = .max } }
+    #expect(scene.world.findingNames == [])
+    scene.world.rules.stuckAfter = .hours(1)
+    #expect(scene.world.findingNames == ["stuck_unconfirmed on order"])
+  }
+
+  private static let ordered = ShopFixture.asOf - .days(2)
+  private var ordered: Instant { Self.ordered }
+}

@@ -1,0 +1,70 @@
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import SampleWorlds
+
+/// What is said of an order's goods is what its deliveries say.
+@Suite struct DeliveryReasonTests {
+  @Test("No reason says of goods what the deliveries do not", arguments: Effort.blocks)
+  func truth(block: UInt64) {
+    var said: Set<String> = []
+    forEachWorld(block) { world in
+      let deliveries = Dictionary(grouping: world.deliveries) { $0.orderId ?? "" }
+      for finding in world.audited().judgements.values.flatMap(\.findings) {
+        let own = deliveries[finding.orderId ?? ""] ?? []
+        let held = own.filter { $0.stands && $0.defect == nil }
+        let isWithUser = held.contains { world.rules.people.isSame($0.userId, finding.userId ?? "") }
+        let claims: [(words: String, isTrue: Bool)] = [
+          ("Neither paid nor delivered", own.isEmpty), ("no goods are with a user", held.isEmpty),
+          ("Refunded and taken back", !own.isEmpty && held.isEmpty), ("Paid and delivered", !own.isEmpty),
+          ("Not paid (", !held.isEmpty), ("the user still holds", isWithUser), ("The user holds", isWithUser),
+        ]
+        for (words, isTrue) in claims where finding.reason.text.contains(words) {
+          #expect(isTrue, "\(finding.reason) on \(finding.subject.id)")
+          said.insert(words)
+        }
+      }
+    }
+    #expect(said.count >= 6, "\(said)")
+  }
+
+  @Test("Why the shop's word is wrong about what is void or refunded, with goods and without")
+  func statusMismatch() throws {
+    let rows: [(status: OrderStatus, isHeld: Bool?, reason: Reason)] = [
+      (.verified, nil, "Neither paid nor delivered, but the shop says verified."),
+      (.refunded, false, "Not paid, and no goods are with a user, but the shop says refunded."),
+      (.verified, true, "Not paid (access comes from a family member's purchase), but the shop says verified."),
+      (.pending, nil, "Refunded, and no goods are with a user, but the shop still says pending."),
+      (.pending, false, "Refunded and taken back, but the shop still says pending."),
+    ]
+    for (status, isHeld, reason) in rows {
+      var scene = ShopFixture()
+      let order: Order
+      if status == .pending {
+        let refund = Revocation(date: ShopFixture.asOf - .hours(1))
+        order = scene.paidOrder({ $0.status = status }, transaction: { $0.revocation = refund })
+      } else if isHeld == true {
+        order = scene.paidOrder({ $0.status = status }, transaction: { $0.ownership = .familyShared })
+      } else {
+        order = scene.order { $0.status = status }
+      }
+      if let isHeld { scene.delivery(of: order) { $0.revokedAt = isHeld ? nil : ShopFixture.asOf - .minutes(5) } }
+      let finding = try #require(scene.world.audited().findings.first { $0.kind == .statusMismatch })
+      #expect(finding.reason == reason)
+    }
+  }
+
+  /// Runs a check over random worlds and all scenarios.
+  private func forEachWorld(_ block: UInt64, _ check: (World) -> Void) {
+    var generator = SeededGenerator(seed: block)
+    for _ in 0..<100 { check(RandomWorld.make(using: &generator).world) }
+    for scenario in Scenario.all {
+      for _ in 0..<10 {
+        var story = ScenarioFixture(prefix: "", seed: generator.next())
+        scenario.tell(&story)
+        check(story.scene.world)
+      }
+    }
+  }
+}

@@ -1,0 +1,261 @@
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import SampleWorlds
+
+/// Silence is not a no: what Apple did not say never makes an order unpaid.
+@Suite struct WithheldAnswerTests {
+  @Test("Withholding Apple's answers never makes an order unpaid", arguments: Effort.blocks)
+  func withheld(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      let random = RandomWorld.make(using: &generator)
+      let (silent, silenced) = random.withholding(using: &generator)
+      let before = random.world.audited().judgements
+      for (orderId, judgement) in silent.audited().judgements {
+        guard case .unpaid(let reason, _) = judgement.verdict, before[orderId]?.verdict?.name != "unpaid" else {
+          continue
+        }
+        // Its own proofs were answered, and prove it; what paid it was evidence of somebody else about the id it names.
+        let hasLostRecord = random.world.namesKnown(orderId) && !silent.namesKnown(orderId)
+        #expect(hasLostRecord && !silenced.contains(orderId), "\(orderId) \(reason), world \(number)")
+      }
+    }
+  }
+
+  @Test(
+    "Leaving any one question unanswered, or a part of an answer, adds no finding that accuses",
+    arguments: Effort.blocks)
+  func oneWithheld(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      let random = RandomWorld.make(using: &generator)
+      let facts = random.world.matchedFacts().orders
+      let before = random.world.audited()
+      let said = Set(before.findings.map(\.identity))
+      for withheld in random.withholdingOne(using: &generator) {
+        for finding in withheld.world.audited().findings
+        where finding.kind.needsAnswers && !said.contains(finding.identity) {
+          #expect(
+            withheld.concerns(finding, facts, random.world.rules.people),
+            "\(finding.kind) on \(finding.subject.id) without \(withheld.what), world \(number): \(finding.reason)")
+        }
+      }
+    }
+  }
+
+  @Test(
+    "Leaving any one question unanswered, or a part of an answer, lets no job do what it would not have done",
+    arguments: Effort.blocks)
+  func oneWithheldForJobs(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      let random = RandomWorld.make(using: &generator)
+      let facts = random.world.matchedFacts().orders
+      let before = random.world.audited()
+      let done = Set(before.findings.map { SubjectAction($0) })
+      for withheld in random.withholdingOne(using: &generator) {
+        for finding in withheld.world.audited().findings
+        where finding.action != .look && !done.contains(SubjectAction(finding)) {
+          #expect(
+            withheld.concerns(finding, facts, random.world.rules.people, isAnyKind: true),
+            "\(finding.action) for \(finding.kind) on \(finding.subject.id) without \(withheld.what), world \(number)")
+        }
+      }
+    }
+  }
+
+  /// What a job does about an order or a transaction.
+  private struct SubjectAction: Hashable {
+    var subject: Subject
+    var action: FindingAction
+
+    init(_ finding: Finding) { (subject, action) = (finding.subject, finding.action) }
+  }
+
+  @Test("Random worlds hold every finding that accuses, and each rests on an answer that can be missing")
+  func everyAccusation() {
+    var generator = SeededGenerator(seed: 1)
+    var (found, gone): ([FindingKind: Int], [FindingKind: Int]) = ([:], [:])
+    var worlds = (all: 0, withheld: 0)
+    for _ in 0..<500 * Effort.factor {
+      let random = RandomWorld.make(using: &generator)
+      worlds.all += 1
+      let said = random.world.audited().findings.filter(\.kind.needsAnswers)
+      for finding in said { found[finding.kind, default: 0] += 1 }
+      var left: Set<FindingKind> = []
+      for withheld in random.withholdingOne(using: &generator) {
+        worlds.withheld += 1
+        let still = Set(withheld.world.audited().findings.map(\.identity))
+        left.formUnion(said.filter { !still.contains($0.identity) }.map(\.kind))
+      }
+      for kind in left { gone[kind, default: 0] += 1 }
+    }
+    for kind in FindingKind.allCases where kind.needsAnswers {
+      #expect((found[kind] ?? 0) > 0 && (gone[kind] ?? 0) > 0, "\(kind)")
+    }
+    let counts = FindingKind.allCases.filter(\.needsAnswers).map { "\($0)=\(found[$0] ?? 0)/\(gone[$0] ?? 0)" }
+    print("worlds=\(worlds.all) withheld=\(worlds.withheld) \(counts.joined(separator: " "))")
+  }
+
+  @Test("What nobody can read accuses no order that names what Apple can be asked about", arguments: Effort.blocks)
+  func damaged(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      let random = RandomWorld.make(using: &generator)
+      let before = random.world.audited()
+      for (orderId, world) in random.damagingOne() {
+        let said = Set(before.judgements[orderId]?.findings.map(\.kind) ?? [])
+        for finding in world.audited().judgements[orderId]?.findings ?? [] where finding.kind.accuses {
+          #expect(said.contains(finding.kind), "\(finding.kind) on \(orderId), world \(number): \(finding.reason)")
+        }
+      }
+    }
+  }
+
+  @Test("With every answer withheld only what needs no Apple is unpaid", arguments: Effort.blocks)
+  func allWithheld(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for _ in 0..<250 {
+      var world = RandomWorld.make(using: &generator).world
+      world.transactions = []
+      world.brings = [:]
+      for index in world.receipts.indices { world.receipts[index].state = .unanswered(.unreachable) }
+      for orderId in world.lookups.keys { world.lookups[orderId] = .unanswered(.unreachable) }
+      for facts in world.matchedFacts().orders.values {
+        guard case .unpaid(let reason, _) = facts.verdict(rules: world.rules) else { continue }
+        #expect(reason == .noEvidence || reason == .neverPaid)
+        #expect(facts.order.transactionId == nil && facts.receipts.allSatisfy { $0.defect != nil })
+      }
+    }
+  }
+
+  @Test("Another night without Apple brings no new delivered_not_paid", arguments: Effort.blocks)
+  func anotherNight(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      var world = RandomWorld.make(using: &generator).world
+      let before = world.audited().judgements
+      world.rules.asOf = world.rules.asOf + .hours(24)
+      for index in world.receipts.indices where world.receipts[index].state.outcome == .pending {
+        world.receipts[index].state = .unanswered(.unreachable)
+      }
+      for (orderId, judgement) in world.audited().judgements where judgement.disposition == .deliveredNotPaid {
+        let reason = judgement.verdict?.reason
+        let needsNoApple = reason == .noEvidence || reason == .neverPaid
+        #expect(needsNoApple || before[orderId]?.disposition == .deliveredNotPaid, "\(orderId), world \(number)")
+      }
+    }
+  }
+
+  @Test("More evidence never makes a paid order unpaid", arguments: Effort.blocks)
+  func moreEvidence(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<250 {
+      // A lone order: what others send may show that the payment is theirs.
+      var world = RandomWorld.make(using: &generator).world
+      world.orders = Array(world.orders.prefix(1))
+      world.receipts.removeAll { $0.orderId != world.orders[0].orderId }
+      guard world.audited().judgements[world.orders[0].orderId]?.verdict?.name == "paid" else { continue }
+      var more = RandomWorld.make(using: &generator, prefix: "more/").world
+      for index in more.receipts.indices { more.receipts[index].orderId = world.orders[0].orderId }
+      // Beside a look-up alone, a payload that holds another id than the one named does say that the claim is wrong.
+      let isOnLookup = world.receipts.allSatisfy { world.brings[$0.receiptId]?.isEmpty ?? true }
+      if isOnLookup { more.receipts.removeAll { $0.state.signedTransactionId != nil } }
+      // A name that nothing but false proofs speaks for claims nothing.
+      let hasOwn = world.receipts.contains { $0.defect == nil && $0.state.outcome != .rejected }
+      if !hasOwn { more.receipts.removeAll { $0.state.outcome == .rejected } }
+      world.receipts += more.receipts
+      world.brings.merge(more.brings) { first, _ in first }
+      world.transactions += more.transactions
+      let after = world.audited().judgements[world.orders[0].orderId]
+      #expect(after?.verdict?.name == "paid", "world \(number)")
+    }
+  }
+
+  @Test("Older facts never make a paid order unpaid")
+  func olderFacts() {
+    let old = ShopFixture.asOf - .days(9)
+    for revocation: Statement<Revocation?> in [.silent, .says(nil), .says(Revocation(date: old))] {
+      var newest = TransactionFact(
+        environment: .production, transactionId: "T1", productId: "gems.100", channel: .serverApi,
+        signedDate: ShopFixture.asOf)
+      newest.bundleId = ShopFixture.bundle
+      newest.revocation = .says(nil)
+      var older = newest
+      older.channel = .offline
+      older.signedDate = old
+      older.revocation = revocation
+      var scene = ShopFixture()
+      scene.paidOrder()
+      scene.world.transactions = [TransactionRecord.folding([older, newest])].compactMap { $0 }
+      #expect(scene.world.audited().judgements["order"]?.payment == "paid")
+    }
+  }
+}
+
+extension World {
+  /// Whether the transaction that the order names is on record.
+  fileprivate func namesKnown(_ orderId: Identifier) -> Bool {
+    for case .valid(let order) in orders where order.orderId == orderId {
+      return transactions.contains { $0.transactionId == order.transactionId }
+    }
+    return false
+  }
+}
+
+extension RandomWorld.WorldWithoutAnswer {
+  /// Whether a finding compares an order with a payment that only the answer of somebody else shows to be theirs, or to be
+  /// wanted by them.
+  ///
+  /// A payment that an order's own genuine proof brings stands until then: nobody can wait for all the world.
+  ///
+  /// - Parameter facts: of the world in which the answer came, by order.
+  fileprivate func concerns(
+    _ finding: Finding, _ facts: [Identifier: OrderFacts], _ people: People, isAnyKind: Bool = false
+  ) -> Bool {
+    guard isAnyKind || finding.kind.compares, let environment = finding.environment,
+      let transactionId = finding.transactionId
+    else { return false }
+    var reached: Set<TransactionKey> = [TransactionKey(environment: environment, transactionId: transactionId)]
+    func keys(_ facts: OrderFacts) -> Set<TransactionKey> {
+      let records = facts.proven + facts.known + facts.claims.owned
+      return Set(
+        records.flatMap(\.keys)
+          + records.map { TransactionKey(environment: $0.environment, transactionId: $0.purchaseKey.transactionId) })
+    }
+    // Orders that share purchases are matched together: what one of them gets moves the others.
+    var left = Array(facts.values)
+    while let place = left.firstIndex(where: { !keys($0).isDisjoint(with: reached) }) {
+      let other = left.remove(at: place)
+      if users.contains(where: { people.isSame($0, other.order.userId) }), other.order.orderId != finding.orderId {
+        return true
+      }
+      reached.formUnion(keys(other))
+    }
+    return false
+  }
+}
+
+extension FindingKind {
+  /// Whether a question that is open may not add it: it accuses, or says that an order is refunded or was charged too often,
+  /// which other answers that are there already do not make true.
+  fileprivate var needsAnswers: Bool {
+    switch self {
+    case .cancelledButPaid, .chargedTwice, .deliveredAfterRefund, .refundedStillDelivered, .refundNotBooked: true
+    default: accuses
+    }
+  }
+
+  /// Whether it holds an order against the payment that it owns.
+  fileprivate var compares: Bool {
+    switch self {
+    case .quantityMismatch, .amountMismatch, .currencyMismatch, .accountTokenMissing, .lapsedStillServed,
+      .deliveredBeforePaid, .purchasePredatesOrder, .wrongUser, .boughtTwice, .sandboxDelivered, .cancelledButPaid,
+      .chargedTwice, .deliveredAfterRefund, .refundedStillDelivered, .refundNotBooked:
+      true
+    default: false
+    }
+  }
+}
