@@ -45,7 +45,7 @@ def licence(name):
 
 
 def version():
-    text = (ROOT / "Sources/Run/Version.swift").read_text()
+    text = (ROOT / "Sources/Run/Terminal/Version.swift").read_text()
     return re.search(r'current = "([^"]+)"', text).group(1)
 
 

@@ -6,7 +6,7 @@ import struct
 import subprocess
 import tempfile
 
-# Tags that carriers of frames need (Sources/Auditing/AuditFrames.swift).
+# Tags that carriers of frames need (Sources/Auditing/Parts/AuditFrames.swift).
 PROOF, MENTION, GROUP, TOLD, CONTESTED, CONTESTANT = 20, 21, 22, 23, 24, 25
 TOKEN_QUESTION, TOKEN_HOLDER, OPEN_PERSON, MATCHED, PURCHASE, BOUGHT_TWICE = 26, 27, 28, 29, 30, 31
 DELIVERY, REPEATED_DELIVERY = 32, 33
