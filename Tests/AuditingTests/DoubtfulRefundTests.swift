@@ -29,7 +29,7 @@ import Testing
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,
         updated_at)
-      SELECT id, 'user', 'gems', 1, 9.90, 'USD', status, 'T-' || id, timestamptz '2026-11-17T12:00:00Z',
+      SELECT id, 'user', 'gems', 1, 9.90, 'USD', status, 'T1-' || id, timestamptz '2026-11-17T12:00:00Z',
         timestamptz '2026-11-18T12:00:00Z'
       FROM (VALUES ('back', 'verified'), ('gone', 'refunded'), ('kept', 'refunded')) o (id, status);
       INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at, revoked_at)
@@ -57,6 +57,6 @@ import Testing
     let disposition = try #require(orders.first?.firstIndex(of: "disposition"))
     #expect(orders.dropFirst().map { $0[disposition] } == ["settled", "refunded", "refunded_still_delivered"])
     let refunds = try #require(tables["refunds.csv"])
-    #expect(refunds.dropFirst().map { $0[0] } == ["T-gone", "T-kept"])
+    #expect(refunds.dropFirst().map { $0[0] } == ["T1-gone", "T1-kept"])
   }
 }

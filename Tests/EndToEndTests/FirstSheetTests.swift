@@ -246,7 +246,7 @@ import Testing
     for row in line_after(line):
         name = sheet.cell(row, 1).value
         if name != "Days":
-            compare(sheet.cell(row, 2), len(rows(folder, name.lower())), f"rows of {name}")
+            compare(sheet.cell(row, 2), len(rows(folder, name.lower().replace(" ", "-"))), f"rows of {name}")
         seen.add(sheet.cell(row, 2).coordinate)
     # What the charts are drawn from.
     row = find("Night", find("Amount at risk at the end of each night"))

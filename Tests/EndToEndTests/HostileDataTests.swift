@@ -181,7 +181,7 @@ import Testing
     for id in ["sound", "nameless"] { #expect(byId[id]?.first?["disposition"] == "settled", "\(byId[id] ?? [])") }
     #expect(byId["twin \u{E9}"]?.map { $0["disposition"] ?? "" } == ["settled", "settled"])
     #expect(byId["marked"]?.first?["disposition"] == "bad_row", "\(byId["marked"] ?? [])")
-    #expect(byId["marked less"]?.first?["payment_reason"] == "not_found", "\(byId["marked less"] ?? [])")
+    #expect(byId["marked less"]?.first?["payment_reason"] == "no_evidence", "\(byId["marked less"] ?? [])")
     let summary = try #require(
       try JSONSerialization.jsonObject(with: Data(contentsOf: URL(fileURLWithPath: place + "/summary.json")))
         as? [String: Any])

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct ServerAPINightTests {
-  private static let old = "2026-11-17T12:00:00Z"
+  private static let old = "2026-11-16T12:00:00Z"
   private static let older = "2026-11-10T12:00:00Z"
   private static let young = "2026-11-19T20:00:00Z"
 
@@ -39,7 +39,7 @@ import Testing
         "signed": "paid", "refunded since": "reversed", "looked up": "paid", "second claim": "unpaid duplicate",
         "told by the sweep": "paid",
         "sandbox": "unpaid sandbox", "account gone": "unconfirmed account_gone", "unknown": "unpaid not_found",
-        "unknown yet": "unconfirmed not_found_yet", "no id of ours": "unpaid not_found",
+        "unknown yet": "unconfirmed not_found_yet", "no id of ours": "unpaid no_evidence",
         "endless id": "", "forged": "unpaid signature_invalid",
       ])
     #expect(night.dispositions["refunded since"] == "refunded_still_delivered")
@@ -58,12 +58,12 @@ import Testing
     #expect(again.payments == night.payments && again.result.status == 0)
     #expect(try shop.timesAsked().isEmpty)
 
-    // An accusation is asked about again every night. Apple may know the ID a day later.
-    let next = try await shop.night(asOf: "2026-11-21T03:00:00Z")
+    // An accusation is asked about again every night. Apple may know the ID days later.
+    let next = try await shop.night(asOf: "2026-11-23T03:00:00Z")
     #expect(try shop.timesAsked() == ["998": 2, "999": 2])
     #expect(next.payments["unknown yet"] == "unpaid not_found")
     try shop.forgetRequests()
-    let third = try await shop.night(asOf: "2026-11-22T03:00:00Z")
+    let third = try await shop.night(asOf: "2026-11-24T03:00:00Z")
     #expect(try shop.timesAsked() == ["998": 2, "999": 2])
     #expect(third.payments == next.payments)
   }

@@ -248,7 +248,7 @@ import Testing
 
   @Test("Attempts at the end of their range do not trap")
   func attempts() {
-    var scene = ShopFixture()
+    var scene = ShopFixture(time: ShopFixture.asOf - .days(1))
     let order = scene.order()
     for text in ["r1", "r2"] { scene.receipt(text, for: order, .unanswered(.unreachable)) { $0.state.attempts = .max } }
     #expect(scene.world.findingNames == [])
@@ -256,6 +256,6 @@ import Testing
     #expect(scene.world.findingNames == ["stuck_unconfirmed on order"])
   }
 
-  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(4)
   private var ordered: Instant { Self.ordered }
 }

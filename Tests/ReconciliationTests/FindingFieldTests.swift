@@ -5,7 +5,7 @@ import Testing
 
 /// Everything that a finding carries besides its kind.
 @Suite struct FindingFieldTests {
-  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(4)
 
   private func found(_ kind: FindingKind, in scene: ShopFixture) throws -> Finding {
     try #require(scene.world.audited().findings.first { $0.kind == kind })

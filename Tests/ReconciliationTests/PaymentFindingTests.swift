@@ -64,6 +64,7 @@ import Testing
     },
     Case("delivered without proof", ["delivered_not_paid on order"]) { $0.delivery(of: $0.order()) },
     Case("delivered while Apple is silent", []) { scene in
+      scene.time = ShopFixture.asOf - .days(1)
       let order = scene.order()
       scene.receipt(for: order, .unanswered(.unreachable))
       scene.delivery(of: order)
@@ -364,7 +365,7 @@ import Testing
     },
   ]
 
-  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(4)
   private static let refund = Revocation(date: ShopFixture.asOf - .hours(6))
   private static func book(_ order: inout Order, at date: Instant) {
     (order.status, order.refundBookedBy) = (.refunded, date)

@@ -80,25 +80,6 @@ import Testing
     #expect(reasoning.steps.first?.because == "It owns none of the 2 transactions that are known for it.")
   }
 
-  @Test("Nobody is said to have answered about an id that no request can carry")
-  func unasked() throws {
-    for (id, wasAsked) in [("T1", true), ("T 1", false), (String(repeating: "1", count: 65), false)] {
-      var scene = ShopFixture()
-      let order = scene.order { $0.transactionId = Identifier(id) }
-      scene.world.lookups[order.orderId] = .notFound()
-      let facts = try #require(scene.world.matchedFacts().orders["order"])
-      let (judgement, reasoning) = Judgement.explained(facts, rules: scene.world.rules)
-      #expect(judgement.verdict?.reason == .notFound)
-      #expect(reasoning.steps.last?.because.hasPrefix("Apple knows the id neither") == wasAsked)
-      #expect(reasoning.steps.last?.because.contains("nobody was asked") == !wasAsked)
-      scene.delivery(of: order)
-      let delivered = try #require(scene.world.audited().judgements["order"])
-      let finding = try #require(delivered.findings.first { $0.kind == .deliveredNotPaid })
-      #expect(finding.reason.text.contains("nobody was asked") == !wasAsked)
-      #expect(reasoning.declined[.partialRefund]?.contains("nobody was asked") == !wasAsked)
-    }
-  }
-
   @Test("Why a refund that Apple took back is not found")
   func withdrawnRefund() throws {
     for (isWithdrawn, expected) in [

@@ -89,6 +89,7 @@ import Testing
         of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .says(token) }))
       scene.order("other", by: "stranger") { order in
         order.appAccountToken = token
+        order.productId = "gems.500"
         order.status = .failed
       }
     },
@@ -96,6 +97,7 @@ import Testing
       scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token.uppercased()) }))
       scene.order("other", by: "stranger") { order in
         order.appAccountToken = token
+        order.productId = "gems.500"
         order.status = .failed
       }
     },
@@ -103,6 +105,7 @@ import Testing
       scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token) }))
       scene.order("other") { order in
         order.appAccountToken = token
+        order.productId = "gems.500"
         order.status = .failed
       }
     },
@@ -122,6 +125,12 @@ import Testing
   ]
 
   static let comparison: [Case<[String]>] = [
+    Case("an ID that its own proof does not contain", ["transaction_id_mismatch on order"]) { scene in
+      let order = scene.order { $0.transactionId = "T9" }
+      scene.world.lookups[order.orderId] = .notFound()
+      scene.signedProof("r1", for: order, of: scene.transaction("T1"))
+      scene.delivery(of: order)
+    },
     Case("another quantity", ["quantity_mismatch on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.quantity = 2 }))
     },
@@ -198,6 +207,7 @@ import Testing
       scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ShopFixture.asOf - .days(30) }))
       scene.transaction("T2") { record in
         record.originalTransactionId = "T1"
+        record.purchaseDate = ordered - .days(30)
         record.expiresDate = ShopFixture.asOf
         record.isRenewal = true
       }
@@ -399,7 +409,7 @@ import Testing
     },
   ]
 
-  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(4)
   private static let ended = ShopFixture.asOf - .days(1)
   private static let late = ShopFixture.asOf + .minutes(5) + .microsecond
   private static let token = "7e3fb204-2d3a-4c5b-9f60-0a1b2c3d4e5f"

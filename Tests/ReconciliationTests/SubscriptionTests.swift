@@ -216,6 +216,10 @@ import Testing
       }
       scene.receipt(for: nil, .verified(.app), bringing: [restored])
     },
+    Case("a free redemption is no lost payment", ["unclaimed_redemption on T2"]) { scene in
+      let redeemed = scene.transaction("T2") { $0.priceMilliunits = 0 }
+      scene.receipt(for: nil, .verified(.app), bringing: [redeemed])
+    },
     Case("a second purchase of the same product is one", ["orphan_payment on T2"]) { scene in
       scene.delivery(of: scene.paidOrder())
       let bought = scene.transaction("T2") { $0.purchaseDate = ShopFixture.asOf - .hours(3) }

@@ -163,5 +163,5 @@ import Testing
     }
   }
 
-  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(4)
 }

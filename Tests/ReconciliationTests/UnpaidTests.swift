@@ -277,14 +277,14 @@ import Testing
     Case("one microsecond older than the grace", "unpaid not_found") { scene in
       let order = scene.order {
         $0.transactionId = "T1"
-        $0.createdAt = ShopFixture.asOf - .hours(24) - .microsecond
+        $0.createdAt = ShopFixture.asOf - .hours(72) - .microsecond
       }
       scene.world.lookups[order.orderId] = .notFound()
     },
     Case("as old as the grace", "unconfirmed not_found_yet") { scene in
       let order = scene.order {
         $0.transactionId = "T1"
-        $0.createdAt = ShopFixture.asOf - .hours(24)
+        $0.createdAt = ShopFixture.asOf - .hours(72)
       }
       scene.world.lookups[order.orderId] = .notFound()
     },
@@ -396,5 +396,5 @@ import Testing
   ]
 
   /// When the scenes play.
-  private static let ordered = ShopFixture.asOf - .days(2)
+  private static let ordered = ShopFixture.asOf - .days(4)
 }

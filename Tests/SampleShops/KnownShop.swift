@@ -10,7 +10,7 @@ package struct KnownShop: Sendable {
     var random = SampleRandom(seed: seed)
     world.products = SampleProduct.all.map { .init(productId: $0.productId, type: $0.type) }
     for (number, scenario) in scenarios.enumerated() {
-      var story = ScenarioFixture(prefix: "\(number)/", seed: random.next())
+      var story = ScenarioFixture(prefix: "\(number + 1)-", seed: random.next())
       scenario.tell(&story)
       add(story)
     }

@@ -20,7 +20,7 @@ package struct ShopFixture: Sendable {
 
   package init(prefix: String = "", time: Instant? = nil, asOf: Instant = ShopFixture.asOf) {
     self.prefix = prefix
-    self.time = time ?? asOf - .days(2)
+    self.time = time ?? asOf - .days(4)
     amount = .of(990)
     world = World(rules: Rules(asOf: asOf, bundleIds: [Self.bundle], lookbackStart: asOf - .days(120)))
   }
@@ -150,7 +150,7 @@ extension BadOrder {
   package static func broken(_ orderId: Identifier, transactionId: Identifier? = "T1") -> BadOrder {
     BadOrder(
       orderId: orderId, userId: "user", bundleId: nil, productId: "gems.100", quantity: 1, amountText: "9.999",
-      currencyText: "USD", statusText: "verified", transactionId: transactionId, createdAt: ShopFixture.asOf - .days(2),
+      currencyText: "USD", statusText: "verified", transactionId: transactionId, createdAt: ShopFixture.asOf - .days(4),
       defect: "amount 9.999 has more decimals than USD")
   }
 }

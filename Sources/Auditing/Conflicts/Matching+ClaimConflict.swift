@@ -163,7 +163,7 @@ struct ClaimConflict {
       guard claims.owned.first?.environment == .production else { return matched(orderId, claims) }
       let about = claims.owned.map(\.key) + claims.lost.map(\.transaction.key)
       return Matched(
-        orderId: orderId, contested: claims.owned.filter { newestProofs[$0.key] != nil }, claims: claims,
+        orderId: orderId, contested: [], claims: claims,
         newestProofs: about.reduce(into: [:]) { $0[$1] = newestProofs[$1] })
     }
 

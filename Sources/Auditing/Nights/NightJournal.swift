@@ -194,7 +194,8 @@ extension JournalEntry {
     guard let amount = try record.optionalMoney() else { throw RecordReader.Mismatch() }
     var posting = JournalPosting(
       amount: amount, day: try record.text(), app: try record.optionalText(), transactionId: try record.optionalId())
-    if let from = try record.optionalText(), let until = try record.optionalText() { posting.service = from...until }
+    let (from, until) = (try record.optionalText(), try record.optionalText())
+    if let from, let until { posting.service = from...until }
     let version = Int32(clamping: try record.int())
     let isReversal = try record.flag()
     self.init(

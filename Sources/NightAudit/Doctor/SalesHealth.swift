@@ -98,8 +98,8 @@ struct SalesHealth {
       switch row {
       case .bad(let bad): defect = bad.defect
       case .valid(let order):
-        // Order IDs of Google Play.
-        if order.transactionId?.text.hasPrefix("GPA.") == true { ofOtherStores += 1 }
+        // Order IDs of Google Play, from the column itself, because an order has no ID that Apple cannot give.
+        if (try? reader.text(8))?.hasPrefix("GPA.") == true { ofOtherStores += 1 }
         if order.amount.currency.digits == 2, order.amount.minorUnits > 0 {
           cents.of += 1
           // 499.00 in place of 4.99.

@@ -265,7 +265,7 @@ extension FindingRules {
         "The delivery row breaks the contract: \(defect).")
     }
     if comparable != nil, openOwnershipReason == nil, let stated = order.transactionId,
-      isStatedIdOfAnotherPurchase(stated)
+      facts.claims.ownsAnotherThanStated
     {
       let owned = facts.claims.owned[0]
       add(
@@ -277,12 +277,6 @@ extension FindingRules {
     declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")
     declineOthers([.environmentMislabelled], "No receipt of it was called by another environment than Apple's.")
     declineOthers([.badRow], "Its rows keep the contract of the sales schema.")
-  }
-
-  private func isStatedIdOfAnotherPurchase(_ stated: Identifier) -> Bool {
-    let owned = facts.claims.owned
-    return owned.allSatisfy { !$0.isOf(stated) && $0.originalTransactionId != stated }
-      && facts.list.contains(owned[0].key)
   }
 
   // MARK: - Refunds

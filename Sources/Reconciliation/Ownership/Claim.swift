@@ -82,6 +82,14 @@ public struct Claimant: Sendable {
     self.hasGoods = hasGoods
   }
 
+  /// True if its own proofs contain a purchase that it owns, and neither they nor its purchases have the ID that it states.
+  func statesAnotherID(than owned: [TransactionRecord]) -> Bool {
+    guard let stated = order.transactionId, let first = owned.first else { return false }
+    return first.keys.contains(where: list.contains)
+      && owned.allSatisfy { !$0.isOf(stated) && $0.originalTransactionId != stated }
+      && !proven.contains { $0.isOf(stated) }
+  }
+
   /// True if its claims may change: a receipt is unanswered, or the stated ID is not known yet.
   func isUnsettled(rules: Rules) -> Bool {
     isOpen || order.transactionId != nil && !isStatedIDUnknown && named(rules: rules) == nil

@@ -11,17 +11,19 @@ public struct EquivalentClaimants: Hashable, Sendable {
   private var isStatedIDUnknown: Bool
   private var hasGoods: Bool
 
-  /// nil: the order has proofs of its own.
+  /// nil: the order has proofs of its own, or its account token may link it to two records of the stated ID.
   public init?(_ claimant: Claimant, rules: Rules) {
     guard let id = claimant.order.transactionId, claimant.proven.isEmpty,
-      claimant.known.allSatisfy({ $0.transactionId == id })
+      claimant.known.allSatisfy({ $0.transactionId == id }),
+      claimant.order.appAccountToken == nil || claimant.known.count <= 1
     else { return nil }
     stated = id
     known = claimant.known.map(\.key)
     let target = claimant.named(rules: rules)
     standing = target.map { claimant.standing(named: $0, rules: rules) }
-    token = target.map { AccountToken.relation(of: claimant.order, to: $0) }
-    isInWindow = target.map { claimant.isInWindow($0, rules: rules) }
+    let record = target ?? claimant.known.first
+    token = record.map { AccountToken.relation(of: claimant.order, to: $0) }
+    isInWindow = record.map { claimant.isInWindow($0, rules: rules) }
     worth = claimant.worth
     isOpen = claimant.isOpen
     isStatedIDUnknown = claimant.isStatedIDUnknown

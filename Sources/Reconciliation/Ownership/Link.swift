@@ -16,6 +16,8 @@ struct Link {
   var index: Int
   var transaction: TransactionRecord
   var kind: LinkKind
+  /// True if the order states its transaction ID, or a verified receipt of the order contains it.
+  var isReferenced: Bool
   var rank: LinkRank
 }
 
@@ -23,6 +25,8 @@ extension Link {
   func isPreferred(to other: Link) -> Bool {
     if transaction.isReversed != other.transaction.isReversed { return !transaction.isReversed }
     if kind != other.kind { return kind < other.kind }
+    // Of two purchases with its account token, the order prefers the one that it states or sent a receipt of.
+    if isReferenced != other.isReferenced { return isReferenced }
     // A purchase with the token of another account is the last choice among equals.
     if (rank.token == .other) != (other.rank.token == .other) { return rank.token != .other }
     if rank.distance != other.rank.distance { return rank.distance < other.rank.distance }
@@ -102,7 +106,9 @@ extension Claimant {
     func add(_ transaction: TransactionRecord) {
       guard let kind = link(to: transaction, stated: stated, rules: rules) else { return }
       let rank = LinkRank(self, transaction, kind, isRefuted: isRefuted(transaction), rules: rules)
-      links.append(Link(index: index, transaction: transaction, kind: kind, rank: rank))
+      let isReferenced = list.contains(transaction.key) || transaction.isOf(order.transactionId)
+      links.append(
+        Link(index: index, transaction: transaction, kind: kind, isReferenced: isReferenced, rank: rank))
     }
     for transaction in proven { add(transaction) }
     // Without a receipt, the account token and the stated ID are links.
