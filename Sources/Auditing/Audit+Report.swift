@@ -49,7 +49,7 @@ extension Audit {
 
   func summary(
     _ collector: AuditCollector, owedBehindCriticals: Int, findings: FindingsSummary, history: [Night],
-    unswept: [String]
+    unswept: [String], coverage: [String: FeedCoverage]
   ) -> SummaryFacts {
     var reasons = faults.sorted { $0.key < $1.key }.map { "The re-check of \($0.key) was ended: \($0.value)" }
     reasons += unswept
@@ -68,7 +68,8 @@ extension Audit {
       isComplete: reasons.isEmpty, incompleteReasons: reasons, since: plan.period.since, until: plan.period.until,
       timeZone: settings.timeZoneName, configuration: settings.digest, findings: findings, history: history + [tonight])
     summary.missingDays = plan.period.missingDays(at: plan.asOf, in: settings.timeZone)
-    summary.notChecked = settings.notChecked
+    summary.feedCoverage = coverage
+    summary.notChecked = settings.notChecked(coverage)
     for app in settings.apps { summary.notAsked[app.name] = collector.lookupImpossible[app.bundleId] }
     summary.settings = settings.settingWords
     if let figures = collector.lookedAgain { summary.settings.append(SettingText("Read again", figures.words)) }

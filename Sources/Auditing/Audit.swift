@@ -293,6 +293,8 @@ package struct Audit {
     let decisions = try DecisionCounts(since: base?.asOf, until: plan.asOf, on: rows.own)
     let nightsBefore = try RunRecord.precedent(before: plan.asOf, day: plan.period.until, on: rows.own)
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(rows.own)
+    let coverage =
+      plan.selection.isNarrowing ? [:] : try FeedCoverage.measured(settings, asOf: plan.asOf, on: rows.own)
     let told = try adjustments(collector, rows.own)
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
@@ -309,7 +311,8 @@ package struct Audit {
     var totals = collector.totals
     totals.salesControls = collector.control
     var summary = summary(
-      collector, owedBehindCriticals: owedBehindCriticals, findings: findings, history: history, unswept: unswept)
+      collector, owedBehindCriticals: owedBehindCriticals, findings: findings, history: history, unswept: unswept,
+      coverage: coverage)
     summary.adjustments = told.adjustments
     summary.dayLines = told.days
     summary.changes = try changes.write(to: collector)

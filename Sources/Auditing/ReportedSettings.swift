@@ -3,8 +3,8 @@ import Reporting
 import Run
 
 extension Settings {
-  /// By app, the kinds of findings that its channel cannot detect.
-  var notChecked: [String: [FindingKind]] {
+  /// By app, the kinds of findings that its channel and its notifications cannot show.
+  func notChecked(_ coverage: [String: FeedCoverage]) -> [String: [FindingKind]] {
     var kinds: [String: [FindingKind]] = [:]
     for app in apps {
       let channel: EvidenceChannel =
@@ -12,7 +12,8 @@ extension Settings {
         case .verifyReceipt: .verifyReceipt
         case .auto, .serverApi: .serverApi
         }
-      if !channel.unseenKinds.isEmpty { kinds[app.name] = channel.unseenKinds }
+      let unseen = channel.unseenKinds + (coverage[app.name]?.unseenKinds ?? [])
+      if !unseen.isEmpty { kinds[app.name] = unseen }
     }
     return kinds
   }

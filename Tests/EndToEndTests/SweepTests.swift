@@ -178,6 +178,70 @@ import Testing
     #expect(requests(try Data(contentsOf: URL(fileURLWithPath: again + "/refund-requests.csv"))) == first)
   }
 
+  /// 300 known sales, and five payments that no order knows of.
+  @Test(arguments: [true, false]) func coverageOfTheFeedIsReported(_ sendsNotifications: Bool) async throws {
+    let sales = (1...305).map { number -> [String: Any] in
+      ["transactionId": "\(10_000 + number)", "purchaseDate": Self.start - Int64(number + 1) * Self.hour]
+    }
+    let shop = try await NotifiedShop(transactions: sales, sendsNotifications: sendsNotifications)
+    let metrics = shop.directory.file("night_audit.prom")
+    try shop.configure("metrics:\n  textfile: \(metrics)")
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, bundle_id, product_id, quantity, amount, currency, status,
+        transaction_id, created_at, verified_at, updated_at)
+      SELECT 'o' || n, 'u' || n, 'com.example.game', 'gems.100', 1, 1.99, 'USD', 'verified', (10000 + n)::text, t, t, t
+      FROM generate_series(1, 300) n, LATERAL (SELECT to_timestamp(\(Self.start / 1_000)) - (n + 1) * interval '1 hour') s (t);
+      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+      SELECT 'd-' || order_id, order_id, user_id, product_id, 1, created_at FROM sales.orders
+      """)
+    let night = try await shop.night(0)
+    #expect(night.status == 0, "\(night.errors)")
+    let doctor = try await shop.nightAudit("doctor")
+    let status = try await shop.nightAudit("status")
+    let document =
+      try JSONSerialization.jsonObject(
+        with: Data(try await shop.nightAudit("status", "--json").output.utf8)) as? [String: Any]
+    let coverage: [String: Double]? = try shop.summary("feed_coverage", night: "2026-11-19")
+    let notChecked: [String: [String]]? = try shop.summary("not_checked", night: "2026-11-19")
+    let gauge = try String(contentsOfFile: metrics, encoding: .utf8).split(separator: "\n").first {
+      $0.hasPrefix("night_audit_feed_coverage")
+    }
+    let sheet = try await Program(path: "/usr/bin/python3").run([
+      "-c",
+      """
+      import sys; from openpyxl import load_workbook
+      for row in load_workbook(sys.argv[1])['Summary'].iter_rows(max_col=1, values_only=True): print(row[0] or '')
+      """, shop.directory.file("reports/2026-11-19/night-audit-2026-11-19.xlsx"),
+    ])
+    let page = String(decoding: try shop.file("report.html", night: "2026-11-19"), as: UTF8.self)
+    if sendsNotifications {
+      #expect(try findings(shop, night: "2026-11-19").count == 5)
+      #expect(coverage == ["game": 1] && document?["feed_coverage"] as? [String: Double] == ["game": 1])
+      #expect(notChecked == [:])
+      #expect(gauge == "night_audit_feed_coverage{app=\"game\"} 1.0")
+      #expect(doctor.output.contains("reported 305 of 305 known sales of game"), "\(doctor.output)")
+      #expect(status.output.contains("reported 305 of 305 known sales of game"), "\(status.output)")
+      for text in [sheet.output, page, night.output] { #expect(!text.contains("Not checked for game"), "\(text)") }
+      return
+    }
+    #expect(try findings(shop, night: "2026-11-19").isEmpty)
+    #expect(coverage == ["game": 0] && document?["feed_coverage"] as? [String: Double] == ["game": 0])
+    #expect(notChecked == ["game": ["orphan_payment", "unclaimed_redemption", "renewal_without_order"]])
+    #expect(gauge == "night_audit_feed_coverage{app=\"game\"} 0.0")
+    let sentence = "reported 0 of 300 known sales of game. Switch on App Store Server Notifications version 2"
+    for text in [sheet.output, page, night.output, doctor.output, status.output] {
+      #expect(text.replacing("&#39;", with: "'").contains(sentence), "\(text)")
+    }
+    for text in [sheet.output, page, night.output] { #expect(text.contains("Not checked for game"), "\(text)") }
+    // The night made again says the same.
+    let again = shop.directory.file("again")
+    #expect(try await shop.nightAudit("reconcile", "--as-of", NotifiedShop.asOf(0), "--out", again).status == 0)
+    #expect(
+      try Data(contentsOf: URL(fileURLWithPath: again + "/summary.json"))
+        == shop.file("summary.json", night: "2026-11-19"))
+  }
+
   @Test func whenAppleDoesNotTellTheNightIsIncomplete() async throws {
     let shop = try await NotifiedShop(transactions: [
       ["transactionId": "1001", "purchaseDate": Self.start - Self.day]

@@ -22,6 +22,7 @@ struct SummaryDocumentTests {
     report.summary.findings.opening = 4
     report.summary.findings.closed = 4
     report.summary.notChecked = ["Game": EvidenceChannel.verifyReceipt.unseenKinds]
+    report.summary.feedCoverage["Game"] = FeedCoverage(sales: 3, reported: 2)
     var orphan = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "No order claims it.")
     orphan.isAmountAtRiskUnknown = true
     orphan.occurredAt = SampleReport.asOf - .days(31)
@@ -30,7 +31,7 @@ struct SummaryDocumentTests {
     #expect(
       Set(document.keys) == [
         "complete", "incomplete_reasons", "as_of", "period", "configuration", "orders", "dispositions", "findings",
-        "control", "adjustments", "not_checked", "changes", "unusual", "first",
+        "control", "adjustments", "not_checked", "feed_coverage", "changes", "unusual", "first",
       ])
     #expect(document["complete"] as? Bool == false)
     #expect(document["incomplete_reasons"] as? [String] == ["3 receipts were not answered."])
@@ -69,6 +70,7 @@ struct SummaryDocumentTests {
       document["not_checked"] as? [String: [String]]
         == ["Game": ["partial_refund", "amount_mismatch", "currency_mismatch"]])
 
+    #expect(document["feed_coverage"] as? [String: Double] == ["Game": 0.6666])
     let control = try #require(document["control"] as? [[String: String]])
     #expect(control.first == ["name": "orders read = sum over dispositions", "left": "3", "right": "3"])
     #expect(control.contains(["name": "findings: opening + new - closed = closing", "left": "2", "right": "2"]))
@@ -85,7 +87,7 @@ struct SummaryDocumentTests {
   func order() throws {
     let text = try SampleReport().file("summary.json")
     let keys = text.split(separator: "\n").filter { $0.hasPrefix("  \"") }.map { String($0.prefix { $0 != ":" }) }
-    #expect(keys.count == 13)
+    #expect(keys.count == 15)
     #expect(keys == keys.sorted())
     #expect(text.hasSuffix("}\n"))
   }

@@ -32,7 +32,8 @@ struct Serve: AsyncParsableCommand {
         notifications  [{"type", "subtype", "uuid", "transactionId",
                        "environment", "bundleId", "signedDate"}], beside those
                        that follow from purchases, refunds and reversals
-        apps           issuerId, keyId, publicKey (PEM), publicKeyFile
+        apps           issuerId, keyId, publicKey (PEM), publicKeyFile,
+                       sendsNotifications: false for an empty history
         faults         what goes wrong, as below
         outages        [{"from", "until", "path", "retryAfter"}]
         transactions   revocationType, revocationPercentage,

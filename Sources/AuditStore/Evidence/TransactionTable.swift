@@ -16,7 +16,7 @@ package enum TransactionTable {
 
   private static let wholeColumns = """
     \(names.map { "t.\($0)" }.joined(separator: ", ")), t.product_type, t.app_transaction_id, t.offer_type, t.offer_identifier, t.subscription_group_identifier, \
-    t.billing_plan_type, t.previous_original_transaction_id
+    t.billing_plan_type, t.previous_original_transaction_id, t.notified_at
     """
 
   /// The query for transactions (alias `t`) in the byte order of IDs, for `record(_:hiding:)`. A row holds only the
@@ -184,6 +184,7 @@ package enum TransactionTable {
     contents.details.subscriptionGroupIdentifier = try row.optionalText(43)
     contents.details.billingPlanType = try row.optionalText(44)
     contents.details.previousOriginalTransactionId = try row.optionalText(45)
+    contents.notifiedDate = try row.optionalInstant(46)
     return TransactionRecord(contents)
   }
 
@@ -242,7 +243,8 @@ package enum TransactionTable {
         signed_at, checked_at, revocation_told_at, renewal_at, subscription_status, subscription_status_at,
         consumption_request_reason, revocation_of_some_items, storefront, app_transaction_id, offer_type,
         offer_identifier, subscription_group_identifier, commitment_info, billing_plan_type,
-        previous_original_transaction_id, first_signed_at, refund_requested_at, refund_declined_at)
+        previous_original_transaction_id, first_signed_at, refund_requested_at, refund_declined_at,
+        notified_at)
       SELECT * FROM unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[],
         $9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[], $14::int[],
@@ -250,7 +252,8 @@ package enum TransactionTable {
         $22::text[], $23::boolean[], $24::boolean[], $25::boolean[], $26::boolean[], $27::text[], $28::timestamptz[],
         $29::timestamptz[], $30::timestamptz[], $31::timestamptz[], $32::int[], $33::timestamptz[], $34::text[],
         $35::boolean[], $36::text[], $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[],
-        $43::text[], $44::timestamptz[], $45::timestamptz[], $46::timestamptz[])
+        $43::text[], $44::timestamptz[], $45::timestamptz[], $46::timestamptz[],
+        $47::timestamptz[])
       ON CONFLICT (transaction_id, environment) DO UPDATE SET
         original_transaction_id = excluded.original_transaction_id,
         web_order_line_item_id = excluded.web_order_line_item_id, bundle_id = excluded.bundle_id,
@@ -275,7 +278,7 @@ package enum TransactionTable {
         billing_plan_type = excluded.billing_plan_type,
         previous_original_transaction_id = excluded.previous_original_transaction_id,
         first_signed_at = excluded.first_signed_at, refund_requested_at = excluded.refund_requested_at,
-        refund_declined_at = excluded.refund_declined_at
+        refund_declined_at = excluded.refund_declined_at, notified_at = excluded.notified_at
       """,
       [
         texts(\.environment.rawValue), texts(\.transactionId.text), texts(\.originalTransactionId?.text),
@@ -302,6 +305,7 @@ package enum TransactionTable {
         texts(\.details.subscriptionGroupIdentifier), texts(\.details.commitmentInfo),
         texts(\.details.billingPlanType), texts(\.details.previousOriginalTransactionId),
         instants(\.firstSignedDate), instants(\.refundRequest?.date), instants(\.refundRequest?.declinedDate),
+        instants(\.notifiedDate),
       ])
   }
 

@@ -44,7 +44,9 @@ CREATE TABLE night_audit.runs (
   -- Identify the report of a returned workbook: the newest finding event that the report contains, and the SHA-256 of
   -- its summary.json.
   newest_event        bigint,
-  summary             text
+  summary             text,
+  -- Known sales of each app, and how many of them Apple's notifications reported.
+  feed_coverage       jsonb
 );
 CREATE INDEX runs_as_of ON night_audit.runs (as_of);
 CREATE INDEX runs_publishing ON night_audit.runs (run_id) WHERE publication = 'publishing';
@@ -384,6 +386,8 @@ CREATE TABLE night_audit.transactions (
   -- The newest refund request of the customer.
   refund_requested_at              timestamptz,
   refund_declined_at               timestamptz,
+  -- When Apple first signed a notification about it.
+  notified_at                      timestamptz,
   PRIMARY KEY (transaction_id, environment)
 );
 -- Periods of subscriptions: those with one web_order_line_item_id are one purchase.
@@ -943,7 +947,7 @@ BEGIN
     findings_new = n.findings_new, findings_closed = n.findings_closed, findings_closing = n.findings_closing,
     directory = n.directory, exit_status = n.exit_status, publication = n.publication, content = n.content,
     held_because = n.held_because, lookback_orders = n.lookback_orders, lookback_deliveries = n.lookback_deliveries,
-    newest_event = n.newest_event, summary = n.summary
+    newest_event = n.newest_event, summary = n.summary, feed_coverage = n.feed_coverage
   FROM night_audit.runs o CROSS JOIN LATERAL jsonb_populate_record(o, changes) n
   WHERE r.run_id = run AND o.run_id = run;
 END $$;
@@ -1030,10 +1034,10 @@ BEGIN
       NEW.time_zone, NEW.configuration, NEW.is_nightly, NEW.host, NEW.version, NEW.process_id)
     OR NOT tells AND (OLD.content, OLD.incomplete_reasons, OLD.orders_read, OLD.findings_opening, OLD.findings_new,
         OLD.findings_closed, OLD.findings_closing, OLD.lookback_orders, OLD.lookback_deliveries, OLD.newest_event,
-        OLD.summary, OLD.held_because)
+        OLD.summary, OLD.held_because, OLD.feed_coverage)
       IS DISTINCT FROM (NEW.content, NEW.incomplete_reasons, NEW.orders_read, NEW.findings_opening, NEW.findings_new,
         NEW.findings_closed, NEW.findings_closing, NEW.lookback_orders, NEW.lookback_deliveries, NEW.newest_event,
-        NEW.summary, NEW.held_because)
+        NEW.summary, NEW.held_because, NEW.feed_coverage)
     OR NEW.publication IS DISTINCT FROM OLD.publication AND NOT (tells OR appears OR vanishes OR is_forgotten)
     OR NEW.directory IS DISTINCT FROM OLD.directory AND NOT (tells OR appears)
     OR NEW.complete IS DISTINCT FROM OLD.complete AND NOT (appears OR is_forgotten)
@@ -1215,7 +1219,7 @@ CREATE VIEW night_audit.bi_runs AS
   SELECT run_id, command, as_of, started_at, finished_at, period_since, period_until, time_zone, configuration,
     is_nightly, host, version, complete, incomplete_reasons, orders_read, findings_opening, findings_new,
     findings_closed, findings_closing, directory, exit_status, process_id, publication, content, held_because,
-    lookback_orders, lookback_deliveries
+    lookback_orders, lookback_deliveries, feed_coverage
   FROM night_audit.runs;
 COMMENT ON VIEW night_audit.bi_runs IS 'One row for each run of the program, complete or not.';
 
@@ -1269,7 +1273,8 @@ CREATE VIEW night_audit.bi_transactions AS
     has_offer, is_upgraded, is_contradictory, channel, signed_at, checked_at, first_signed_at, renewal_at,
     subscription_status, subscription_status_at, consumption_request_reason, revocation_of_some_items, storefront,
     app_transaction_id, offer_type, offer_identifier, subscription_group_identifier, commitment_info,
-    billing_plan_type, previous_original_transaction_id, revocation_told_at, refund_requested_at, refund_declined_at
+    billing_plan_type, previous_original_transaction_id, revocation_told_at, refund_requested_at, refund_declined_at,
+    notified_at
   FROM night_audit.transactions;
 COMMENT ON VIEW night_audit.bi_transactions IS 'What all evidence about a transaction comes to, one row each.';
 
@@ -1416,6 +1421,7 @@ BEGIN
         (NULL::text, 'held_because', 'Why the night was held, one sentence each; empty: it was not.'),
         (NULL::text, 'lookback_orders', 'Orders in the lookback, for the plausibility of the next night.'),
         (NULL::text, 'lookback_deliveries', 'Deliveries in the lookback, for the same.'),
+        (NULL::text, 'feed_coverage', 'By app: known sales, and how many of them Apple''s notifications reported.'),
         (NULL::text, 'currency', 'ISO 4217 code.'),
         (NULL::text, 'disposition', 'The one bucket that orders end in; the sheet About of the workbook explains each.'),
         (NULL::text, 'orders', 'Number of orders.'),
@@ -1436,6 +1442,7 @@ BEGIN
         (NULL::text, 'reason', 'Why, in words or as a payment reason.'),
         (NULL::text, 'digest', 'SHA-256 of what Apple sent.'),
         (NULL::text, 'first_signed_at', 'When Apple first told of the transaction.'),
+        (NULL::text, 'notified_at', 'When Apple first signed a notification about the transaction; null: none is known.'),
         (NULL::text, 'channel', 'Which of Apple''s interfaces said so.'),
         (NULL::text, 'environment', 'Apple''s environment: Production, Sandbox, Xcode or LocalTesting.'),
         (NULL::text, 'apple_status', 'Apple''s status or error number.'),

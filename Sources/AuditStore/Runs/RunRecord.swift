@@ -131,14 +131,14 @@ package struct RunRecord: Sendable {
         'findings_opening', $5::bigint, 'findings_new', $6::bigint, 'findings_closed', $7::bigint,
         'findings_closing', $8::bigint, 'directory', $9::text, 'exit_status', $10::int,
         'lookback_orders', $11::bigint, 'lookback_deliveries', $12::bigint, 'newest_event', $13::bigint,
-        'summary', $14::text))
+        'summary', $14::text, 'feed_coverage', $15::jsonb))
       """,
       [
         .text(runId), .text(content), .textArray(summary.incompleteReasons.map { $0 }),
         .int(Int64(totals.ordersRead)), .int(Int64(summary.findings.opening)), .int(Int64(summary.findings.new)),
         .int(Int64(summary.findings.closed)), .int(Int64(summary.findings.closing)), .text(directory),
         .int(Int64(exitStatus)), .int(lookback.map { Int64($0.orders) }), .int(lookback.map { Int64($0.deliveries) }),
-        .int(mark.newestEvent), .text(mark.summary),
+        .int(mark.newestEvent), .text(mark.summary), FeedCoverage.stored(summary.feedCoverage),
       ])
   }
 

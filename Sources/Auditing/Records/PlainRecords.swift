@@ -310,6 +310,8 @@ extension BorrowedTransaction {
     record.put(channel, of: Vocabularies.channel)
     record.put(signedDate.microseconds)
     record.put(firstSignedDate)
+    // No audit reads when it was notified.
+    record.put(nothing)
     record.put(payment.checkedAt)
     // Further IDs of the purchase.
     record.put(Int64(0))
@@ -374,7 +376,7 @@ extension BorrowedPayment {
     isContradictory = try record.flag()
     _ = try record.byte()
     _ = try record.int()
-    _ = try record.optionalInt()
+    for _ in 0..<2 { _ = try record.optionalInt() }
     checkedAt = try record.optionalInstant()
     // A purchase with several IDs is left to the rules.
     guard try record.int() == 0, try record.flag(), !isRefundRequested else { return nil }

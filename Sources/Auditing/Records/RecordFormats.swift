@@ -311,6 +311,7 @@ extension TransactionRecord {
     record.put(self.channel, of: Vocabularies.channel)
     record.put(self.signedDate.microseconds)
     record.put(self.firstSignedDate)
+    record.put(self.notifiedDate)
     record.put(self.checkedAt)
     record.put(self.otherIds) { $1.put($0) }
   }
@@ -369,6 +370,7 @@ extension TransactionRecord {
     contents.channel = try record.word(of: Vocabularies.channel) ?? .verifyReceipt
     contents.signedDate = Instant(microseconds: try record.int())
     contents.firstSignedDate = try record.optionalInstant()
+    contents.notifiedDate = try record.optionalInstant()
     contents.checkedAt = try record.optionalInstant()
     contents.otherIds = try record.list { (record) throws(RecordReader.Mismatch) in try record.id() }
     self.init(contents)

@@ -55,11 +55,7 @@ package struct OutcomeText {
       lines += summary.changes.lines.map { "  \($0)" }
       lines.append("")
     }
-    lines += summary.unusual.map(\.words)
-    for (app, kinds) in summary.notChecked.sorted(by: { $0.key < $1.key }) {
-      lines.append("Not checked for \(app): \(kinds.map(\.rawValue).joined(separator: ", "))")
-    }
-    lines += summary.uncheckedOrderTexts
+    lines += summary.unusual.map(\.words) + summary.notCheckedWords + summary.uncheckedOrderTexts
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }
     lines += outcome.kept.map { file in

@@ -1,6 +1,7 @@
 import AuditStore
 import Postgres
 import Reconciliation
+import Reporting
 import Run
 
 struct StoreExamination {
@@ -112,7 +113,16 @@ struct OwnSchemaExamination {
     }
     return [Diagnosis(subject: "schema night_audit")] + indexes + definitions + state
       + (try rightsBeyondNeed(connection))
-      + [try lastNight(connection)]
+      + [try lastNight(connection)] + (try coverage(connection))
+  }
+
+  /// Apps whose notifications reported too few sales in the last night.
+  private func coverage(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    try FeedCoverage.ofLastNight(on: connection).sorted { $0.key < $1.key }.map { app, coverage in
+      let sentence = coverage.sentence(app)
+      return coverage.isInsufficient
+        ? Diagnosis(subject: "app.\(app)", warning: sentence) : Diagnosis(subject: "app.\(app) (\(sentence))")
+    }
   }
 
   /// Tables that nights only append to.

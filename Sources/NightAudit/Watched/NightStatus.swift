@@ -32,6 +32,10 @@ package struct NightStatus: Sendable, Encodable {
   package var openFindings: [String: Int]
   package var receiptsDue: Int
   package var reportsOwed: Int
+  /// By app, the share of known sales that Apple's notifications had reported in the last night.
+  package var feedCoverage: [String: Double]
+  /// The same, one sentence for each app.
+  package var notifications: [String]
   package var lockedBy: String?
 
   /// Reads the status. Throws `PostgresError`, `SchemaError`.
@@ -104,10 +108,14 @@ package struct NightStatus: Sendable, Encodable {
     let owed = try await session.execute(
       "SELECT count(*) FROM night_audit.dispatches WHERE state = 'owed'"
     ).single().int64(0)
+    let coverage = try await session.withConnection { try FeedCoverage.ofLastNight(on: $0) }
     return NightStatus(
       lastNight: night, lastCompleteDay: try last.optionalText(2),
       lastCompleteAt: lastComplete.map { Instant(microseconds: $0).text }, takenBackDay: takenBack, overdue: overdue,
-      openFindings: open, receiptsDue: due, reportsOwed: Int(owed), lockedBy: try await RunLock.holder(session))
+      openFindings: open, receiptsDue: due, reportsOwed: Int(owed),
+      feedCoverage: coverage.mapValues(\.share),
+      notifications: coverage.sorted { $0.key < $1.key }.map { $1.sentence($0) },
+      lockedBy: try await RunLock.holder(session))
   }
 
   package var json: String { get throws { try MachineText.json(self) } }
@@ -135,6 +143,7 @@ package struct NightStatus: Sendable, Encodable {
     let words = Severity.allCases.map { "\(openFindings[$0.rawValue] ?? 0) \($0.rawValue)" }
     lines.append("Open findings  \(words.joined(separator: ", "))")
     lines.append("Due            \(receiptsDue) receipts and ids to ask Apple about")
+    lines += notifications.map { "Coverage       \($0)" }
     if reportsOwed > 0 { lines.append("Not sent       \(reportsOwed) reports, tried again the next night") }
     lines.append("Lock           \(lockedBy.map { "held by \($0)" } ?? "free")")
     return lines.joined(separator: "\n")

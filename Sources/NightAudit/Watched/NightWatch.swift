@@ -109,6 +109,12 @@ struct NightWatch: Sendable {
     metrics.append(NightWatch.metrics(outcome.summary.unusual))
     metrics.append(
       MetricsFile.Metric(
+        "night_audit_feed_coverage", help: "Share of an app's known sales that Apple's notifications reported.",
+        outcome.summary.feedCoverage.sorted { $0.key < $1.key }.map {
+          (labels: [("app", $0.key)], value: String($0.value.share))
+        }))
+    metrics.append(
+      MetricsFile.Metric(
         "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)))
     if let recheck = outcome.recheck {
       let unanswered = recheck.outcomes[.unanswered] ?? 0

@@ -52,6 +52,8 @@ public struct TransactionRecord: Hashable, Sendable {
     public var signedDate: Instant
     /// Apple's earliest date of evidence. Renewals are signed before their purchase date.
     public var firstSignedDate: Instant?
+    /// When Apple first signed a notification about it; nil: no notification is known.
+    public var notifiedDate: Instant?
     /// The as-of of the last run that asked Apple about it.
     public var checkedAt: Instant?
     /// The other transaction IDs of the same purchase, sorted.
@@ -281,6 +283,7 @@ extension TransactionRecord.Contents {
     channel = fact.channel
     signedDate = fact.signedDate
     firstSignedDate = firstSignedDate ?? fact.signedDate
+    if fact.channel == .notification { notifiedDate = notifiedDate ?? fact.signedDate }
   }
 }
 

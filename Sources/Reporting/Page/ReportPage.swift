@@ -315,10 +315,7 @@ struct ReportPage {
         ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are "
           + (options.hasFiles ? "in findings.csv." : "on the sheet Findings.")
         : "\(openFindings(open.closing)), worst first."
-      let unseen = summary.notChecked.sorted { $0.key < $1.key }.map { app, kinds in
-        "Not checked for \(app) (not available through its channel): \(kinds.map(\.title).joined(separator: ", "))."
-      }
-      notChecked = summary.unusual.map(\.words) + unseen + summary.uncheckedOrderTexts
+      notChecked = summary.unusual.map(\.words) + summary.notCheckedWords + summary.uncheckedOrderTexts
       hasNotChecked = !notChecked.isEmpty
     }
 

@@ -94,6 +94,7 @@ package struct SummaryDocument: Codable {
   var adjustments: [AdjustmentLine]
   var changes: Changes
   var notChecked: [String: [String]]
+  var feedCoverage: [String: Double]
   var unusual: [String]
   /// The five most urgent findings, one line each.
   var first: [String]
@@ -104,6 +105,7 @@ package struct SummaryDocument: Codable {
     case complete, period, configuration, orders, dispositions, findings, control, adjustments
     case changes, unusual, first
     case notChecked = "not_checked"
+    case feedCoverage = "feed_coverage"
     case tieOut = "tie_out"
     case incompleteReasons = "incomplete_reasons"
     case asOf = "as_of"
@@ -128,6 +130,7 @@ package struct SummaryDocument: Codable {
     adjustments = summary.adjustments.map { AdjustmentLine($0) }
     tieOut = summary.tieOut.map { TieOutBlock($0) }
     notChecked = summary.notChecked.mapValues { $0.map(\.rawValue) }
+    feedCoverage = summary.feedCoverage.mapValues(\.share)
     unusual = summary.unusual.map(\.words)
     first = summary.first.map(\.line)
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }

@@ -19,8 +19,10 @@ package struct SummaryFacts: Sendable {
   package var changes = ChangesSummary()
   package var first: [ReportedFinding] = []
   package var decisions = DecisionCounts()
-  /// Kinds of finding that the channel of an app cannot detect, by app.
+  /// Kinds of finding that the channel or the notifications of an app cannot show, by app.
   package var notChecked: [String: [FindingKind]] = [:]
+  /// By app, the share of known sales that Apple's notifications reported.
+  package var feedCoverage: [String: FeedCoverage] = [:]
   /// Orders by app that state an ID which the channel cannot look up, and that have no receipt.
   ///
   /// They do not make a night incomplete, because no answer is possible.
@@ -49,6 +51,16 @@ package struct SummaryFacts: Sendable {
     self.history = history
   }
 
+  package var notCheckedWords: [String] {
+    notChecked.sorted { $0.key < $1.key }.flatMap { app, kinds in
+      let kinds = kinds.map(\.title).joined(separator: ", ")
+      guard let coverage = feedCoverage[app], coverage.isInsufficient else {
+        return ["Not checked for \(app) (not available through its channel): \(kinds)."]
+      }
+      return ["Not checked for \(app): \(kinds).", coverage.sentence(app)]
+    }
+  }
+
   package var uncheckedOrderTexts: [String] {
     notAsked.sorted { $0.key < $1.key }.map { app, orders in
       """
@@ -63,6 +75,16 @@ package struct SummaryFacts: Sendable {
   var days: String { isRange ? "\(since) to \(until)" : until }
 
   package func control(_ totals: Totals) -> [ControlTotal] { totals.control + findings.control }
+}
+
+extension FeedCoverage {
+  /// For example `Apple's notifications reported 290 of 300 known sales of game.`
+  package func sentence(_ app: String) -> String {
+    let remedy =
+      " Switch on App Store Server Notifications version 2 in App Store Connect, or payments without an order stay unknown."
+    return
+      "Apple's notifications reported \(reported) of \(sales) known sales of \(app).\(isInsufficient ? remedy : "")"
+  }
 }
 
 extension UnusualShare {

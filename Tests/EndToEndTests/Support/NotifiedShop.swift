@@ -14,9 +14,12 @@ final class NotifiedShop {
   private let appStore: Program.Running
   private let port: Int
 
-  /// - Parameter faulty: the app whose key Apple does not know.
+  /// - Parameters:
+  ///   - faulty: the app whose key Apple does not know.
+  ///   - sendsNotifications: false if version-2 notifications are not switched on.
   init(
-    transactions: [[String: Any]], apps: [String] = ["game"], faulty: String? = nil, latency: String = "0"
+    transactions: [[String: Any]], apps: [String] = ["game"], faulty: String? = nil, latency: String = "0",
+    sendsNotifications: Bool = true
   ) async throws {
     directory = try TemporaryDirectory()
     conninfo = DatabaseRole.writer.conninfo(try await PrivatePostgres.shared().createDatabase())
@@ -30,6 +33,7 @@ final class NotifiedShop {
       known.append([
         "bundleId": "com.example.\(app)", "issuerId": "issuer", "keyId": "key",
         "publicKey": (app == faulty ? other : key).publicKey.pemRepresentation,
+        "sendsNotifications": sendsNotifications,
       ])
     }
     let world: [String: Any] = [

@@ -83,6 +83,7 @@ struct NotificationPages: Sendable {
 
   private func isWanted(_ item: NotificationFeed.Item, _ window: Window) -> Bool {
     item.environment == environment && (bundleId == nil || item.bundleId == bundleId)
+      && item.bundleId.flatMap { world.app(bundleId: $0)?.sendsNotifications } != false
       && (window.notificationType == nil || item.type == window.notificationType)
       && (window.notificationSubtype == nil || item.subtype == window.notificationSubtype)
       && (window.transactionId == nil || item.transaction?.transactionId == window.transactionId)

@@ -12,10 +12,12 @@ struct World: Sendable {
     /// A P-256 public key in PEM, or a file with one, to verify tokens.
     var publicKey: String?
     var publicKeyFile: String?
+    /// False: App Store Connect has no URL for version-2 notifications, so the history is empty.
+    var sendsNotifications: Bool?
     private(set) var keys = ClientToken.Keys()
 
     private enum CodingKeys: CodingKey {
-      case bundleId, appAppleId, sku, sharedSecret, issuerId, keyId, publicKey, publicKeyFile
+      case bundleId, appAppleId, sku, sharedSecret, issuerId, keyId, publicKey, publicKeyFile, sendsNotifications
     }
 
     fileprivate mutating func readKeys() throws {

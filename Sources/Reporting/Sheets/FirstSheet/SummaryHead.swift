@@ -11,12 +11,9 @@ extension SummaryPage {
     bannerRow = row
     row += 1
     for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
-    for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
-      let words = kinds.map(\.title).joined(separator: ", ")
-      try line("•  Not checked for \(app) (not available through its channel): \(words).", formats.value, height: nil)
+    for words in facts.notCheckedWords + facts.unusual.map(\.words) + facts.uncheckedOrderTexts {
+      try line("•  \(words)", formats.value, height: nil)
     }
-    for share in facts.unusual { try line("•  \(share.words)", formats.value, height: nil) }
-    for words in facts.uncheckedOrderTexts { try line("•  \(words)", formats.value, height: nil) }
     try gap()
     tileRow = row
     row += 2
