@@ -276,7 +276,7 @@ package struct RecheckStage: Sendable {
     if wait == nil {
       let sessions = try await queue.sessions().map(String.init)
       logger.info(
-        "all that is left to ask about others have taken: waiting for their answers, or to ask in their place",
+        "other processes have taken all remaining checks: waiting for their answers, or for checks that they release",
         metadata: ["sessions": "\(sessions.isEmpty ? "none that asks" : sessions.joined(separator: " "))"])
     }
     let further = wait?.further ?? IdleWait(isWhole: queue.isWhole)

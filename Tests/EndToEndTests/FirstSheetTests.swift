@@ -122,6 +122,31 @@ import Testing
             for c, disposition in heads.items():
                 compare(sheet.cell(row, c), money[name, disposition], f"{name} {disposition}")
 
+    # Sales, what Apple took back, and what is owed to customers.
+    line = find("Sales, proceeds") + 2
+    heads = {c: words(sheet.cell(line, c).value) for c in range(7, 12) if sheet.cell(line, c).value}
+    refunds = rows(folder, "refunds")
+    for row in line_after(line + 1):
+        code = sheet.cell(row, 1).value
+        compare(sheet.cell(row, 2), sum(m for (k, d), m in money.items() if k == code and d not in OUT), f"ordered {code}")
+        compare(sheet.cell(row, 3), sum(number(r["amount"]) for r in refunds if r["currency"] == code), f"refunded {code}")
+        parts = [sum(number(f["at_stake"]) for f in findings if f["kind"] == kind and f["currency"] == code)
+                 for kind in heads.values()]
+        compare(sheet.cell(row, 6), sum(parts), f"owed {code}")
+        for c, value in zip(heads, parts):
+            compare(sheet.cell(row, c), value, f"owed {heads[c]} {code}")
+    # Refund rates by product and by user.
+    line = find("Refund rates") + 2
+    for row in line_after(line):
+        name, code = sheet.cell(row, 1).value, sheet.cell(row, 2).value
+        if code == "Currency":
+            column = {"Product": "product_id", "User": "user_id"}[name]
+            continue
+        mine = [o for o in orders if o[column] == name and o["currency"] == code and o["disposition"] not in OUT]
+        back = [o for o in mine if o["disposition"] in ("refunded", "refunded_still_delivered")]
+        compare(sheet.cell(row, 3), sum(number(o["amount"]) for o in mine), f"ordered {name}")
+        compare(sheet.cell(row, 4), sum(number(o["amount"]) for o in back), f"refunded {name}")
+
     # From night to night.
     def stake(lines):
         sums = defaultdict(Decimal)

@@ -8,7 +8,8 @@ extension ReportTable {
   static let usual = allCases.filter { table in
     switch table {
     case .tieOut, .settlement, .periodFindings, .journal, .stripeImport: false
-    case .findings, .changes, .days, .products, .users, .amounts, .refunds, .refundRequests, .sandbox, .receipts, .orders:
+    case .findings, .changes, .days, .products, .users, .amounts, .refunds, .refundRequests, .sandbox, .receipts,
+      .orders:
       true
     }
   }

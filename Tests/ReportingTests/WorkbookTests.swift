@@ -34,9 +34,8 @@ struct WorkbookTests {
     let book = try book(report)
     #expect(
       book.sheets.map(\.name) == [
-        "Summary", "Findings", "Changes", "Days", "Products", "Users", "Amounts", "Refunds", "Sandbox", "Receipts",
-        "Orders",
-        "About",
+        "Summary", "Findings", "Changes", "Days", "Products", "Users", "Amounts", "Refunds",
+        "Refund requests", "Sandbox", "Receipts", "Orders", "About",
       ])
     #expect(book.hidden.isEmpty)
     #expect(book.created == "2026-11-20T00:00:00")
@@ -144,7 +143,7 @@ struct WorkbookTests {
     #expect(reason.utf16.count <= 32_767)
     #expect(reason.hasSuffix("… [cut]"))
     let status = try sheet.letter("Status")
-    #expect(sheet.choices["\(status)2:\(status)6"] == "\"open,acknowledged,closed\"")
+    #expect(sheet.choices["\(status)2:\(status)6"] == "\"open,acknowledged,accepted,closed\"")
     // Excel sorts only unlocked cells of a protected sheet; validation refuses entries in other columns.
     #expect(sheet.isProtected)
     #expect(Set(sheet.permissions).isSuperset(of: ["sort", "autoFilter"]))

@@ -101,7 +101,7 @@ struct SalesRowsTests {
     let expected = ids + Array(repeating: nil, count: texts.count - ids.count)
     let shop = try await TestShop.make(
       texts.enumerated().map {
-        insertOrder(["order_id": "'o\($0)'", "transaction_id": $1, "app_account_token": $1])
+        insertOrder(["order_id": "'o\($0 + 10)'", "transaction_id": $1, "app_account_token": $1])
       }.joined())
     var orders: [Order] = []
     for case .valid(let order) in try await shop.orders() { orders.append(order) }

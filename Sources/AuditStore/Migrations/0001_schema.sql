@@ -1311,7 +1311,7 @@ CREATE VIEW night_audit.bi_findings AS
     f.at_stake_unknown, f.due, f.acceptance, f.app, f.country, f.business_day::date AS business_day
   FROM night_audit.findings f;
 COMMENT ON VIEW night_audit.bi_findings IS
-  'Every discrepancy that was ever met, open or closed, with what people made of it.';
+  'Every finding of any night, open or closed, with the decisions about it.';
 
 CREATE VIEW night_audit.bi_finding_events AS SELECT * FROM night_audit.finding_events;
 COMMENT ON VIEW night_audit.bi_finding_events IS
@@ -1441,7 +1441,7 @@ BEGIN
         (NULL::text, 'outcome', 'What came of asking.'),
         (NULL::text, 'reason', 'Why, in words or as a payment reason.'),
         (NULL::text, 'digest', 'SHA-256 of what Apple sent.'),
-        (NULL::text, 'first_signed_at', 'When Apple first told of the transaction.'),
+        (NULL::text, 'first_signed_at', 'Apple''s earliest date of evidence about the transaction.'),
         (NULL::text, 'notified_at', 'When Apple first signed a notification about the transaction; null: none is known.'),
         (NULL::text, 'channel', 'Which of Apple''s interfaces said so.'),
         (NULL::text, 'environment', 'Apple''s environment: Production, Sandbox, Xcode or LocalTesting.'),
@@ -1466,7 +1466,7 @@ BEGIN
         (NULL::text, 'grace_expires_at', 'When Apple''s grace period ends.'),
         (NULL::text, 'subscription_expires_at', 'The newest end of the subscription.'),
         (NULL::text, 'tells_revocation', 'Whether this evidence could tell of a refund.'),
-        (NULL::text, 'revocation_told_at', 'When Apple last said whether there was a refund; null: it never could.'),
+        (NULL::text, 'revocation_told_at', 'Apple''s newest statement about a refund; null: none of its answers could contain one.'),
         (NULL::text, 'revoked_at', 'When Apple took the purchase back; null: not.'),
         (NULL::text, 'revocation_percentage', 'How much of it, in thousandths of a percent.'),
         (NULL::text, 'revocation_type', 'Apple''s type of the refund.'),
@@ -1493,14 +1493,14 @@ BEGIN
         (NULL::text, 'opened_at', 'As-of of the run that opened or reopened it.'),
         (NULL::text, 'last_seen', 'As-of of the newest run that met it.'),
         (NULL::text, 'closed_at', 'As-of of the run that did not meet it any more; null: open.'),
-        (NULL::text, 'status', 'What people made of it: open, acknowledged or closed.'),
+        (NULL::text, 'status', 'The decision about it: open, acknowledged, accepted or closed.'),
         (NULL::text, 'owner', 'Who takes care of it.'),
         (NULL::text, 'remark', 'What people wrote about it.'),
         (NULL::text, 'paid_at', 'Apple''s purchase date.'),
         (NULL::text, 'delivered_at', 'The latest delivery that was not taken back.'),
-        (NULL::text, 'occurred_at', 'When the deal happened: Apple''s purchase date, else the order''s, delivery''s or receipt''s own.'),
-        (NULL::text, 'at_stake_unknown', 'Whether money is at stake of which nobody knows how much.'),
-        ('bi_findings_by_night', 'at_stake_unknown', 'How many findings put money at stake whose amount nobody knows.'),
+        (NULL::text, 'occurred_at', 'The date of the transaction: Apple''s purchase date, else that of the order, delivery or receipt.'),
+        (NULL::text, 'at_stake_unknown', 'Whether money is at stake and its amount is unknown.'),
+        ('bi_findings_by_night', 'at_stake_unknown', 'The number of findings with money at stake of unknown amount.'),
         (NULL::text, 'due', 'The day by which people want it settled.'),
         (NULL::text, 'event_id', 'A number of its own; later events have larger ones.'),
         (NULL::text, 'event', 'What happened.'),

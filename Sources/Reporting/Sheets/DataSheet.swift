@@ -104,6 +104,13 @@ struct DataSheet {
     if orderPlaces.count < Sheet.maximumLinks { orderPlaces[orderId] = place }
   }
 
+  /// The sums of all sheets of the table, finished or not.
+  var tableTotals: SheetTotals {
+    var sums = totalsBefore
+    sums.add(totals)
+    return sums
+  }
+
   func position(of column: String) -> Int? { columns.firstIndex { $0.name == column } }
 
   func cells(of column: String) -> [SheetRange] {

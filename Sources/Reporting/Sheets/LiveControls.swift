@@ -48,7 +48,7 @@ struct SummaryCells {
 extension TableFormulas {
   /// The sum of a column of the journal in the currency that a cell names.
   func journal(_ column: String, _ currency: Currency, _ code: CellReference) -> LiveFigure {
-    let units = self[.journal].map { $0.totals.units(of: currency.code, column: $0.position(of: column)) }
+    let units = self[.journal].map { $0.tableTotals.units(of: currency.code, column: $0.position(of: column)) }
     return LiveFigure(sum(.journal, column, where: [("currency", .cell(code))]), units ?? 0, currency)
   }
 }

@@ -243,7 +243,7 @@ package struct TieOutRun: Sendable {
       notes.append("\(rows) rows of the unknown product type \(type) count as in-app purchases")
     }
     for period in Set(settlement.periods.filter { !$0.hasSales }.map(\.name)).sorted() {
-      notes.append("What was sold in fiscal period \(period) is not told: some of its days have no sales report")
+      notes.append("Sales of fiscal period \(period) are unknown, because some of its days have no sales report")
     }
     let untaxed = settlement.periods.filter { $0.hasSales && !$0.line.isTaxKnown }.count
     if untaxed > 0 {

@@ -36,7 +36,7 @@ struct FindingsFilterOptions: ParsableArguments {
   @Option(help: "critical, major or minor. May be repeated.")
   var severity: [Severity] = []
 
-  @Option(help: "What people made of it: open, acknowledged, accepted or closed. May be repeated.")
+  @Option(help: "The decision about it: open, acknowledged, accepted or closed. May be repeated.")
   var status: [FindingStatus] = []
 
   @Option(help: "Whether the facts stand: open, closed (by itself) or any.")

@@ -55,7 +55,7 @@ extension SummaryPage {
   private static let owed: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .chargedTwice]
 
   /// By currency: what was ordered and refunded, Apple's proceeds, and what the shop owes to customers, with its parts.
-  mutating func writeDispositionReason(
+  mutating func writeSalesAndDebts(
     _ totals: Totals, _ facts: SummaryFacts, _ sheets: TableFormulas
   ) throws(SpreadsheetError) {
     let (refunds, proceeds) = (sheets[.refunds], facts.tieOut?.proceeds ?? [])
@@ -84,7 +84,7 @@ extension SummaryPage {
       try sheet.writeText(code, row: row, column: 0, format: formats.tableText)
       let ordered = currency.flatMap { totals.ordered.minorUnits[$0] } ?? 0
       try sheet.writeNumber(number(ordered), row: row, column: 1, format: format)
-      let refunded = refunds.map { $0.totals.units(of: code, column: $0.position(of: "amount")) } ?? 0
+      let refunded = refunds.map { $0.tableTotals.units(of: code, column: $0.position(of: "amount")) } ?? 0
       try write(
         LiveFigure(sheets.sum(.refunds, "amount", where: [("currency", word)]), number(refunded)), column: 2, format)
       if let line = proceeds.first(where: { $0.currency == code }) {
@@ -136,7 +136,7 @@ extension SummaryPage {
     guard let journal = sheets[.journal], journal.rowCount > 0 else { return }
     try heading("Journal")
     try header(["", "Debits", "Credits"])
-    for currency in journal.totals.sorted.compactMap({ Currency(code: $0.currency) }) {
+    for currency in journal.tableTotals.sorted.compactMap({ Currency(code: $0.currency) }) {
       let code = CellReference(row: row, column: 0)
       try sheet.writeText(currency.code, row: row, column: 0, format: formats.tableText)
       for (offset, column) in ["debit", "credit"].enumerated() {
@@ -205,7 +205,8 @@ extension SummaryPage {
         try write(
           LiveFigure(
             sheets.sum(.periodFindings, "at_stake", where: [("currency", code)]),
-            own.totals.units(of: currency.code, column: own.position(of: "at_stake")), currency), column: 6, format)
+            own.tableTotals.units(of: currency.code, column: own.position(of: "at_stake")), currency), column: 6, format
+        )
       }
       figures.closing[currency] = place(row, 5)
       names["AtStake_\(currency)"] = place(row, 5)

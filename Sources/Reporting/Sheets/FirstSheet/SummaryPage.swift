@@ -42,7 +42,7 @@ struct SummaryPage {
   consuming func write(
     totals: Totals, facts: SummaryFacts, sheets: TableFormulas, in workbook: borrowing Workbook
   ) throws(SpreadsheetError) {
-    try sheet.setColumns(1...SummaryPage.lastColumn, width: SummaryPage.width(totals, facts))
+    try sheet.setColumns(1...SummaryPage.lastColumn, width: SummaryPage.width(totals, facts, sheets))
     try writeTitle(facts)
     try writeNavigation(sheets.sheets)
     try writeChanges(facts.changes)
@@ -51,7 +51,7 @@ struct SummaryPage {
     try writeDecisions(facts)
     try writeScope(totals, facts)
     let money = try writeMoney(totals, sheets)
-    try writeDispositionReason(totals, facts, sheets)
+    try writeSalesAndDebts(totals, facts, sheets)
     try writeRefundRates(facts)
     try writeJournal(sheets)
     try writeRollForward(facts, sheets)
@@ -88,7 +88,7 @@ struct SummaryPage {
   }
 
   /// All number columns are as wide as the largest sum needs, because charts span them.
-  private static func width(_ totals: Totals, _ facts: SummaryFacts) -> Double {
+  private static func width(_ totals: Totals, _ facts: SummaryFacts, _ sheets: TableFormulas) -> Double {
     var widths = ColumnWidths(least: [SummaryPage.widths.numbers])
     func fit(_ units: Int128, _ currency: Currency) {
       widths.fit(units, digits: currency.digits, column: 0, isBold: true)
@@ -104,6 +104,11 @@ struct SummaryPage {
       for units in [before, now, now - before] { fit(units, adjustment.bucket.currency) }
     }
     for (currency, units) in net(of: facts.adjustments) { fit(units, currency) }
+    if let refunds = sheets[.refunds] {
+      for currency in refunds.tableTotals.sorted.compactMap({ Currency(code: $0.currency) }) {
+        fit(refunds.tableTotals.units(of: currency.code, column: refunds.position(of: "amount")), currency)
+      }
+    }
     return widths[0]
   }
 

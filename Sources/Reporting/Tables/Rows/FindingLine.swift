@@ -93,7 +93,7 @@ struct FindingLine: TableRow {
     Column("age_days", .days, 10, "Whole days since first_seen: how long people have known.") {
       Cell(daysSince: $0.reported.firstSeen, asOf: $0.asOf)
     },
-    Column("status", .status, 14, "What people made of the finding: open, acknowledged or closed.") {
+    Column("status", .status, 14, "The decision about the finding: open, acknowledged, accepted or closed.") {
       .text($0.reported.status)
     },
     Column("owner", .people, 16, "Who takes care of it.") { Cell($0.reported.owner) },
