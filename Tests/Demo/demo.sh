@@ -6,6 +6,8 @@ set -euo pipefail
 binaries=$(cd "${1:?usage: demo.sh BINARIES REPORTS}" && pwd)
 mkdir -p "${2:?usage: demo.sh BINARIES REPORTS}"
 reports=$(cd "$2" && pwd)
+# The database is new each time, and a night replaces no report of a run that its database does not know.
+rm -rf "$reports"/{2026-11-18,2026-11-19,latest,sample-60-days}
 night_before=2026-11-19T03:00:00Z
 since=2026-09-21
 until=2026-11-20
