@@ -24,7 +24,7 @@ struct RetryBudget {
   }
 
   /// The effect of another failure on the circuit breaker. Repeated failures of one question count among the failed
-  /// calls, but they do not show that Apple answers nobody.
+  /// calls, but they do not show an outage.
   mutating func meaning(on lane: AskingGate.Condition) -> CircuitBreaker.CallResult {
     if isFurther { return .abandoned }
     guard let before = answered else { return .failure }

@@ -7,7 +7,10 @@ binaries=$(cd "${1:?usage: demo.sh BINARIES REPORTS}" && pwd)
 mkdir -p "${2:?usage: demo.sh BINARIES REPORTS}"
 reports=$(cd "$2" && pwd)
 # The database is new each time, and a night replaces no report of a run that its database does not know.
-rm -rf "$reports"/{2026-11-18,2026-11-19,latest,sample-60-days}
+for folder in 2026-11-18 2026-11-19 sample-60-days; do
+  # Only reports of the sample shop: a report of a real shop stays, and the night says so.
+  if grep -q com.example.game "$reports/$folder/report.html" 2>/dev/null; then rm -rf "${reports:?}/$folder"; fi
+done
 night_before=2026-11-19T03:00:00Z
 since=2026-09-21
 until=2026-11-20

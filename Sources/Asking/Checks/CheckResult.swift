@@ -27,7 +27,7 @@ package struct CheckResult: Sendable {
   package var provenProductId: String?
   /// When Apple made the statement, if before this run.
   package var answeredAt: Instant?
-  /// A refusal of a proof that Apple signed or accepted before. It counts in its kind, but accuses nobody.
+  /// A refusal of a proof that Apple signed or accepted before. It counts in its kind, but is no accusation.
   package var denial: Refusal?
 
   package init(

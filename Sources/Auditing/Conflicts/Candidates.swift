@@ -96,7 +96,7 @@ struct Candidates {
     }
   }
 
-  /// What links orders without a receipt to the transaction; nil where its own mentions say which orders could own it.
+  /// The link to orders without a receipt; nil if references already show which orders could own the transaction.
   func awaitedLink(_ record: TransactionRecord) -> UnprovenLink? {
     guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return nil }
     if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {

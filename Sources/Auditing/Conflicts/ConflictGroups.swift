@@ -10,8 +10,7 @@ struct ContestedTransaction {
   var newestProof: CheckSubject?
   /// True if only app receipts without an answer contain it.
   var awaitsDetails = false
-  /// Whether another transaction is of the same purchase: then who could own the one competes with who could own the other, and
-  /// nobody at all need have to do with this one.
+  /// True if another transaction belongs to the same purchase. Possible owners of either compete, and this one may have none.
   var sharesPurchase = false
 }
 

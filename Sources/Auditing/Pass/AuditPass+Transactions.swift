@@ -186,14 +186,14 @@ struct OrderTransactionWriter: ~Copyable {
   }
 }
 
-/// What links an order to a transaction that no receipt of the order contains.
+/// A link of an order to a transaction that none of its receipts contains.
 enum UnprovenLink: Hashable {
   /// The account token, as `AccountToken.spelling` has it.
   case token(String)
   /// The original transaction ID of a subscription.
   case subscription(Identifier)
 
-  /// What questions and holders are sorted by.
+  /// The sort key of questions and of linkable orders.
   var key: [UInt8] {
     switch self {
     case .token(let token): [UInt8(ascii: "t")] + token.utf8
@@ -262,12 +262,12 @@ extension ContestedTransaction {
   }
 }
 
-/// Transactions that no receipt of an order contains: which orders do their account tokens and subscriptions link to them?
+/// Transactions that no receipt of an order contains, until the orders with their token or subscription are known.
 ///
 /// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
 final class TokenQuestions {
   private let directory: String
-  /// By link: transactions that were put off, and orders to which a user with their token is told.
+  /// By link: deferred transactions, and orders that need the user with a transaction's account token.
   let questions: SpillSorter
   private var record = RecordBytes()
 

@@ -34,7 +34,7 @@ package struct NightStatus: Sendable, Encodable {
   package var reportsOwed: Int
   /// By app, the share of known sales that Apple's notifications had reported in the last night.
   package var feedCoverage: [String: Double]
-  /// The same, one sentence for each app.
+  /// A sentence about this share for each app.
   package var notifications: [String]
   package var lockedBy: String?
 

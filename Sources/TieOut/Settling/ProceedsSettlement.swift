@@ -85,7 +85,7 @@ package struct ProceedsSettlement: Sendable {
     package var settledFromBefore = Millionths.zero
     package var neverCollected = Millionths.zero
     package var settled = Millionths.zero
-    /// What customers paid, as far as it is stated in this currency.
+    /// The customer amounts that Apple states in this currency.
     package var gross = Millionths.zero
     /// Indicates that all of `gross` is stated.
     package var isGrossKnown = true
