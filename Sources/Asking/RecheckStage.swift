@@ -276,7 +276,7 @@ package struct RecheckStage: Sendable {
     if wait == nil {
       let sessions = try await queue.sessions().map(String.init)
       logger.info(
-        "other processes have taken all remaining checks: waiting for their answers, or for checks that they release",
+        "\(Self.waitMessage)",
         metadata: ["sessions": "\(sessions.isEmpty ? "none that asks" : sessions.joined(separator: " "))"])
     }
     let further = wait?.further ?? IdleWait(isWhole: queue.isWhole)
@@ -285,6 +285,10 @@ package struct RecheckStage: Sendable {
     state.values.withLock { $0.summary.isLeftToOthers = true }
     return nil
   }
+
+  /// Logged once when the wait for other workers begins.
+  static let waitMessage =
+    "other processes have taken all remaining checks: waiting for their answers, or for checks that they release"
 
   private func takeAgain() async throws -> [Preparation.Taken] {
     try await queue.resume()

@@ -555,7 +555,7 @@ import Testing
     async let asking = {
       defer { waits.finish() }
       return try await shop.recheck(channels, selection: selection) {
-        if $0.contains("others have taken") { waits.finish() }
+        if $0.contains(RecheckStage.waitMessage) { waits.finish() }
       }
     }()
     for await _ in waiting {}
@@ -615,7 +615,7 @@ import Testing
       let scripts = [ScriptedChannel.Script(refused), ScriptedChannel.Script(found)]
       let channels = zip(apps, scripts).map { ScriptedChannel($1, of: $0) }
       let summary = try await shop.recheck(channels) {
-        if $0.contains("others have taken") { Issue.record("It waits.") }
+        if $0.contains(RecheckStage.waitMessage) { Issue.record("It waits.") }
       }
       #expect(summary.faults.keys.sorted() == [apps[0]] && scripts[1].asked.count == 20)
       await other.close()
