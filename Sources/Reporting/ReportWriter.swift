@@ -52,14 +52,13 @@ package struct ReportWriter: ~Copyable {
   package mutating func write(settled sale: SettledSale) throws(ReportError) {
     guard book == nil, let orders = csv?.orders, orders.takesBytes else { return try write(order: OrderLine(sale)) }
     written.orders += 1
-    var dimensions = dimensions
-    defer { self.dimensions = dimensions }
+    let (app, day) = (dimensions.app(sale.order.bundleId), dimensions.businessDay(of: sale.order.createdAt))
     try orders.add(
       {
         var line = OrderLine(sale)
-        line.place(in: &dimensions)
+        (line.app, line.businessDay) = (app, day)
         return line
-      }, put: { $0.put(sale, in: &dimensions) })
+      }, put: { $0.put(sale, app: app, day: day) })
   }
 
   /// Makes rows of orders and receipts elsewhere; nil if rows go to more than one file.

@@ -1,17 +1,19 @@
 -- Loads the decisions of a night-audit report in :report: for the floor and pandas: orders that are not plain,
 -- findings, refunds.
 \set ON_ERROR_STOP on
+SET TimeZone = 'UTC';
 CREATE TEMPORARY TABLE reported (order_id text, user_id text, product_id text, quantity bigint, currency text, amount text,
   status text, disposition text, payment text, payment_reason text, transaction_id text, environment text,
   created_at timestamptz, paid_at timestamptz, delivered_at timestamptz, refunded_at timestamptz, checked_at timestamptz,
-  findings text);
+  findings text, app text, country text, business_day date);
 CREATE TABLE floor.findings (finding_id text COLLATE "C" PRIMARY KEY, kind text, severity text, order_id text, user_id text,
   product_id text, transaction_id text, receipt_id text, delivery_id text, environment text, currency text, amount numeric,
   at_stake numeric, paid_at timestamptz, delivered_at timestamptz, first_seen timestamptz, age_days integer, status text,
-  owner text, reason text, suggested_action text, occurred_at timestamptz, days_since integer, due text, remark text);
+  owner text, reason text, suggested_action text, occurred_at timestamptz, days_since integer, due text, remark text, app text, country text,
+  business_day timestamptz);
 CREATE TABLE floor.refunds (transaction_id text COLLATE "C" PRIMARY KEY, order_id text, user_id text, product_id text,
   currency text, amount numeric, percentage text, purchased_at timestamptz, refunded_at timestamptz, reason text,
-  disposition text);
+  disposition text, app text);
 \cd :report
 \copy reported FROM 'orders.csv' CSV HEADER
 \copy floor.findings FROM 'findings.csv' CSV HEADER

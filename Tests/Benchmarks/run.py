@@ -25,7 +25,7 @@ from cluster import HERE, SOURCES, Cluster, die_with_parent
 BUILD = os.path.join(HERE, ".build")
 AS_OF = datetime(2026, 11, 20, 2, tzinfo=timezone.utc)
 PERIOD = ("2026-08-22", "2026-11-20")
-CSV_FILES = ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"]
+CSV_FILES = ["orders", "findings", "users", "amounts", "products", "refunds", "sandbox", "receipts"]
 OURS, FLOOR, PANDAS = "night-audit", "floor (C)", "pandas"
 # Runs once from this size, because pandas' workbook takes as long as everything else.
 ONCE_FROM = 500_000

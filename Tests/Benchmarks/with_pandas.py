@@ -77,6 +77,10 @@ def joined(orders, deliveries, transactions, outcomes):
     orders["shown"] = money_text(orders["minor"], orders["digits"])
     is_odd = digits.isna() | ((exact - orders["minor"]).abs() > 1e-6)
     orders["shown"] = orders["shown"].mask(is_odd, orders["amount_text"])
+    is_ours = orders["bundle_id"].isna() | orders["bundle_id"].eq("com.example.game")
+    orders["app"] = is_ours.map({True: "game", False: ""})
+    orders["country"] = None
+    orders["business_day"] = orders["created_at"].dt.strftime("%Y-%m-%d")
     return orders.sort_values("order_id")
 
 
@@ -106,13 +110,19 @@ def main():
     sandbox = tests.groupby(["user_id", "product_id", "currency", "digits", "allowed"], as_index=False)["minor"]
     sandbox = sandbox.agg(orders="size", amount="sum")
     receipts["apple_status"] = receipts["apple_status"].astype("Int64")
+    findings["business_day"] = findings["business_day"].dt.strftime("%Y-%m-%d")
     findings["days_since"] = findings["days_since"].astype("Int64")
     sums = ["ordered", *MONEY]
-    amounts = totals(orders, ["currency", "point", "product_id"]).rename(columns={"point": "amount"})
+    amounts = totals(orders, ["currency", "point", "product_id", "app"]).rename(columns={"point": "amount"})
     files = {
         "findings": (findings, list(findings.columns), []),
         "users": (totals(orders, ["user_id", "currency"]), ["user_id", "currency", "orders", *sums], sums),
-        "amounts": (amounts, ["currency", "amount", "product_id", "orders", *sums], ["amount", *sums]),
+        "amounts": (amounts, ["currency", "amount", "product_id", "orders", *sums, "app"], ["amount", *sums]),
+        "products": (
+            totals(orders, ["app", "product_id", "currency"]).assign(country=None),
+            ["app", "product_id", "country", "currency", "orders", *sums],
+            sums,
+        ),
         "refunds": (refunds, list(refunds.columns), []),
         "sandbox": (sandbox, ["user_id", "product_id", "currency", "orders", "amount", "allowed"], ["amount"]),
         "receipts": (
@@ -125,7 +135,7 @@ def main():
             orders.drop(columns="amount").rename(columns={"shown": "amount"}),
             ["order_id", "user_id", "product_id", "quantity", "currency", "amount", "status", "disposition", "payment"]
             + ["payment_reason", "transaction_id", "environment", "created_at", "paid_at", "delivered_at", "refunded_at"]
-            + ["checked_at", "findings"],
+            + ["checked_at", "findings", "app", "country", "business_day"],
             [],
         ),
     }

@@ -115,7 +115,7 @@ final class FindingRules {
     finding.isAmountAtRiskUnknown = isAmountAtRiskUnknown
     let soldAt = (transaction ?? named)?.saleDate
     let refundedAt =
-      transaction?.revocation?.date ?? facts.claims.owned.compactMap(\.revocation?.date).max()
+      transaction?.revocation?.date ?? facts.claims.owned.compactMap { $0.revocation?.date }.max()
     finding.occurredAt = (kind.isOfRefund ? refundedAt : nil) ?? soldAt ?? order.createdAt
     // Transactions that other orders own have not paid this one.
     finding.paidAt = paidAt == nil ? nil : soldAt
@@ -176,7 +176,7 @@ final class FindingRules {
       receipt.state.outcome != .rejected || receipt.state.reason == verdict?.reason
         || verdict?.reason == .unreadable && receipt.state.isUnreadable
     }
-    let ids = transaction.map { $0.keys.map(\.transactionId) } ?? [transactionId].compactMap(\.self)
+    let ids = transaction.map { $0.keys.map { $0.transactionId } } ?? [transactionId].compactMap(\.self)
     if ids.isEmpty { return speaking.first }
     let bringer = facts.sourceReceipts.first { ids.contains($0.key.transactionId) }?.value
     return speaking.first { $0.state.signedTransactionId.map(ids.contains) ?? false }

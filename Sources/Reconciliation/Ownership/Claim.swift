@@ -190,7 +190,10 @@ public enum AccountToken {
   }
 
   public static func spelling(_ token: String) -> String {
-    let plain = token.lowercased().filter { $0 != "-" }
+    // Bytes, because every order and purchase with a token comes here.
+    let hyphen = UInt8(ascii: "-"), capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
+    let bytes = token.utf8.lazy.filter { $0 != hyphen }.map { capitals.contains($0) ? $0 | 0x20 : $0 }
+    let plain = String(decoding: Array(bytes), as: UTF8.self)
     var digits = plain[...]
     if digits.hasPrefix("urn:uuid:") { digits = digits.dropFirst("urn:uuid:".count) }
     if digits.hasPrefix("{"), digits.hasSuffix("}") { digits = digits.dropFirst().dropLast() }

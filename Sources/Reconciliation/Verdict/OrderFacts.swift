@@ -161,7 +161,7 @@ public struct OrderFacts: Sendable {
   }
 
   var paidMilliunits: Int64? {
-    let prices = paying.map(\.priceMilliunits)
+    let prices = paying.map { $0.priceMilliunits }
     guard !prices.isEmpty, !prices.contains(nil) else { return nil }
     return prices.reduce(0) { $0 + ($1 ?? 0) }
   }

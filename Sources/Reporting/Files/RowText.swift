@@ -22,7 +22,8 @@ package struct RowText: ~Copyable {
 
   package mutating func row(_ sale: SettledSale) -> UnsafeRawBufferPointer {
     text.removeAll()
-    text.put(sale, in: &dimensions)
+    text.put(
+      sale, app: dimensions.app(sale.order.bundleId), day: dimensions.businessDay(of: sale.order.createdAt))
     text.endRow()
     return text.bytesInPlace
   }

@@ -35,14 +35,16 @@ int main(int count, char** arguments) {
       &report.findings, book, directory, "findings.csv", "Findings",
       "finding_id,kind,severity,order_id,user_id,product_id,transaction_id,receipt_id,delivery_id,environment,currency,"
       "amount,at_stake,paid_at,delivered_at,first_seen,age_days,status,owner,reason,suggested_action,"
-      "occurred_at,days_since,due,remark");
+      "occurred_at,days_since,due,remark,app,country,business_day");
   table_open(&report.users, book, directory, "users.csv", "Users",
              "user_id,currency,orders,ordered," MONEY_DISPOSITIONS);
   table_open(&report.amounts, book, directory, "amounts.csv", "Amounts",
-             "currency,amount,product_id,orders,ordered," MONEY_DISPOSITIONS);
+             "currency,amount,product_id,orders,ordered," MONEY_DISPOSITIONS ",app");
+  table_open(&report.products, book, directory, "products.csv", "Products",
+             "app,product_id,country,currency,orders,ordered," MONEY_DISPOSITIONS);
   table_open(&report.refunds, book, directory, "refunds.csv", "Refunds",
              "transaction_id,order_id,user_id,product_id,currency,amount,percentage,purchased_at,refunded_at,reason,"
-             "disposition");
+             "disposition,app");
   table_open(&report.sandbox, book, directory, "sandbox.csv", "Sandbox",
              "user_id,product_id,currency,orders,amount,allowed");
   table_open(
@@ -52,7 +54,7 @@ int main(int count, char** arguments) {
   table_open(
       &report.orders, book, directory, "orders.csv", "Orders",
       "order_id,user_id,product_id,quantity,currency,amount,status,disposition,payment,payment_reason,transaction_id,"
-      "environment,created_at,paid_at,delivered_at,refunded_at,checked_at,findings");
+      "environment,created_at,paid_at,delivered_at,refunded_at,checked_at,findings,app,country,business_day");
 
   PGconn* holder = connect_reader(NULL);
   PGresult* exported = PQexec(holder, "SELECT pg_export_snapshot()");
@@ -66,11 +68,12 @@ int main(int count, char** arguments) {
   PQfinish(holder);
 
   write_totals(&report);
-  Table* tables[] = {&report.findings, &report.users,    &report.amounts, &report.refunds,
-                     &report.sandbox,  &report.receipts, &report.orders};
+  Table* tables[] = {&report.findings, &report.users,    &report.amounts,  &report.products,
+                     &report.refunds,  &report.sandbox,  &report.receipts, &report.orders};
   for (size_t index = 0; index < sizeof tables / sizeof *tables; index++) table_close(tables[index]);
   totals_free(&report.by_user);
   totals_free(&report.by_price);
+  totals_free(&report.by_product);
   totals_free(&report.by_sandbox_user);
   if (book->workbook) book_close(book);
   return 0;

@@ -2,7 +2,7 @@
 #include "report.h"
 #include "stream.h"
 
-// One letter for each column: t text, m money of the currency column, i instant, c count.
+// One letter for each column: t text, m money of the currency column, i instant, d day, c count.
 static void list(Table* table, const char* snapshot, const char* query, const char* kinds, int currency_column) {
   Stream stream;
   stream_open(&stream, snapshot, query);
@@ -24,6 +24,9 @@ static void list(Table* table, const char* snapshot, const char* query, const ch
         case 'i':
           put_time(table, instant(&stream, column));
           break;
+        case 'd':
+          put_day(table, instant(&stream, column));
+          break;
         case 'c':
           put_count(table, integer(&stream, column));
           break;
@@ -37,13 +40,13 @@ void read_findings(Report* report, const char* snapshot) {
   list(&report->findings, snapshot,
        "SELECT finding_id, kind, severity, order_id, user_id, product_id, transaction_id, receipt_id, delivery_id, "
        "environment, currency, amount, at_stake, paid_at, delivered_at, first_seen, age_days, status, owner, reason, "
-       "suggested_action, occurred_at, days_since, due, remark FROM floor.findings ORDER BY finding_id",
-       "tttttttttttmmiiicttttictt", 10);
+       "suggested_action, occurred_at, days_since, due, remark, app, country, business_day FROM floor.findings ORDER BY finding_id",
+       "tttttttttttmmiiictttticttttd", 10);
 }
 
 void read_refunds(Report* report, const char* snapshot) {
   list(&report->refunds, snapshot,
        "SELECT transaction_id, order_id, user_id, product_id, currency, amount, percentage, purchased_at, "
-       "refunded_at, reason, disposition FROM floor.refunds ORDER BY transaction_id",
-       "tttttmtiitt", 4);
+       "refunded_at, reason, disposition, app FROM floor.refunds ORDER BY transaction_id",
+       "tttttmtiittt", 4);
 }

@@ -15,6 +15,7 @@
 static void read_order(const Stream* stream, Order* order) {
   copy_text(stream, 0, order->order_id, ID);
   copy_text(stream, 1, order->user_id, ID);
+  copy_text(stream, 2, order->bundle_id, NAME);
   copy_text(stream, 3, order->product_id, NAME);
   order->quantity = integer(stream, 4);
   copy_text(stream, 6, order->currency, sizeof order->currency);
@@ -23,6 +24,10 @@ static void read_order(const Stream* stream, Order* order) {
   order->digits = currency_digits(order->currency);
   order->amount_text[0] = 0;
   if (order->digits < 0 || !minor_units(stream, 5, order->digits, &order->amount)) order->amount = NONE;
+}
+
+const char* app_of(const Order* order) {
+  return order->bundle_id[0] && strcmp(order->bundle_id, BUNDLE) != 0 ? "" : APP;
 }
 
 static void take_transaction(const Stream* stream, Outcome* outcome) {
@@ -69,6 +74,9 @@ static void write_order(Table* table, const Order* order, const Outcome* outcome
   put_time(table, outcome->refunded);
   put_time(table, outcome->checked);
   put_text(table, outcome->findings);
+  put_text(table, app_of(order));
+  put_nothing(table);
+  put_day(table, order->created);
   end_row(table);
 }
 

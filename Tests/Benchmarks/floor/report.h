@@ -15,8 +15,12 @@ typedef struct {
   int64_t paid, delivered, refunded, checked;
 } Outcome;
 
+// The one app of the benchmark's shop.
+#define APP "game"
+#define BUNDLE "com.example.game"
+
 typedef struct {
-  char order_id[ID], user_id[ID], product_id[NAME], currency[8], status[16], amount_text[32];
+  char order_id[ID], user_id[ID], bundle_id[NAME], product_id[NAME], currency[8], status[16], amount_text[32];
   int digits;
   // NONE: not an amount of that currency; the text is read ready.
   int64_t amount, quantity, created;
@@ -24,12 +28,14 @@ typedef struct {
 
 typedef struct {
   Book book;
-  Table findings, users, amounts, refunds, sandbox, receipts, orders;
-  Totals by_user, by_price, by_sandbox_user;
+  Table findings, users, amounts, products, refunds, sandbox, receipts, orders;
+  Totals by_user, by_price, by_product, by_sandbox_user;
 } Report;
 
 // Decimal digits of a currency; -1 if the shop does not sell in it.
 int currency_digits(const char* code);
+// The name of an order's app; empty if the shop does not know its bundle identifier.
+const char* app_of(const Order* order);
 
 void read_orders(Report* report, const char* snapshot);
 void read_receipts(Report* report, const char* snapshot);

@@ -35,19 +35,23 @@ void count_order(Report* report, const Order* order, const Outcome* outcome) {
   if (column < 0) return;
   length = (size_t)sprintf(key, "%s%c%s", order->user_id, 0, order->currency) + 1;
   add_to(&report->by_user, key, length, order->amount, column);
+  const char* app = app_of(order);
+  length = (size_t)sprintf(key, "%s%c%s%c%s", app, 0, order->product_id, 0, order->currency) + 1;
+  add_to(&report->by_product, key, length, order->amount, column);
   // Big-endian, so that keys sort by value.
   uint64_t value = __builtin_bswap64((uint64_t)order->amount);
   memcpy(key, order->currency, 4);
   memcpy(key + 4, &value, 8);
   strcpy(key + 12, order->product_id);
-  add_to(&report->by_price, key, 12 + strlen(order->product_id) + 1, order->amount, column);
+  length = 12 + strlen(order->product_id) + 1;
+  strcpy(key + length, app);
+  add_to(&report->by_price, key, length + strlen(app) + 1, order->amount, column);
 }
 
 static void put_line(Table* table, const Line* line, int digits) {
   put_count(table, line->orders);
   put_money(table, line->ordered, digits);
   for (int index = 0; index < MONEY_COLUMNS; index++) put_money(table, line->by_disposition[index], digits);
-  end_row(table);
 }
 
 void write_totals(Report* report) {
@@ -58,6 +62,7 @@ void write_totals(Report* report) {
     put_text(&report->users, user);
     put_text(&report->users, currency);
     put_line(&report->users, line, currency_digits(currency));
+    end_row(&report->users);
   }
   totals_sort(&report->by_price);
   for (size_t index = 0; index < report->by_price.count; index++) {
@@ -70,6 +75,20 @@ void write_totals(Report* report) {
     put_money(&report->amounts, (int64_t)__builtin_bswap64(value), digits);
     put_text(&report->amounts, currency + 12);
     put_line(&report->amounts, line, digits);
+    put_text(&report->amounts, currency + 12 + strlen(currency + 12) + 1);
+    end_row(&report->amounts);
+  }
+  totals_sort(&report->by_product);
+  for (size_t index = 0; index < report->by_product.count; index++) {
+    const Line* line = &report->by_product.lines[index];
+    const char *app = report->by_product.keys + line->key, *product = app + strlen(app) + 1;
+    const char* currency = product + strlen(product) + 1;
+    put_text(&report->products, app);
+    put_text(&report->products, product);
+    put_nothing(&report->products);
+    put_text(&report->products, currency);
+    put_line(&report->products, line, currency_digits(currency));
+    end_row(&report->products);
   }
   totals_sort(&report->by_sandbox_user);
   for (size_t index = 0; index < report->by_sandbox_user.count; index++) {

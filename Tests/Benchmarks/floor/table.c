@@ -24,6 +24,8 @@ void book_open(Book* book, const char* directory) {
   format_set_bold(book->header);
   book->time = workbook_add_format(book->workbook);
   format_set_num_format(book->time, "yyyy-mm-dd hh:mm:ss");
+  book->day = workbook_add_format(book->workbook);
+  format_set_num_format(book->day, "yyyy-mm-dd");
   const char* patterns[] = {"#,##0", "#,##0.0", "#,##0.00", "#,##0.000", "#,##0.0000"};
   for (int digits = 0; digits <= MAX_DIGITS; digits++) {
     book->money[digits] = workbook_add_format(book->workbook);
@@ -187,6 +189,19 @@ void put_time(Table* table, int64_t instant) {
     // Excel counts days from 1899-12-30.
     double serial = (double)(instant / 1000000) / 86400 + 25569;
     check(worksheet_write_number(table->sheet, table->row, table->column, serial, table->book->time));
+  }
+  table->column++;
+}
+
+void put_day(Table* table, int64_t instant) {
+  if (instant == NONE) return put_nothing(table);
+  next_cell(table);
+  // The time is written and left out, because the next bytes overwrite it.
+  print_instant(reserve(&table->csv, 20), instant);
+  table->csv.used += 10;
+  if (table->sheet) {
+    double serial = (double)(instant / 86400000000) + 25569;
+    check(worksheet_write_number(table->sheet, table->row, table->column, serial, table->book->day));
   }
   table->column++;
 }

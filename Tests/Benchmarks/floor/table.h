@@ -11,7 +11,7 @@
 
 typedef struct {
   lxw_workbook* workbook;  // NULL: CSV only
-  lxw_format *header, *time, *money[5];
+  lxw_format *header, *time, *day, *money[5];
 } Book;
 
 typedef struct {
@@ -43,6 +43,8 @@ void put_count(Table* table, int64_t number);
 void put_money(Table* table, int64_t minor_units, int digits);
 // Microseconds since 1970.
 void put_time(Table* table, int64_t instant);
+// The day in UTC of microseconds since 1970.
+void put_day(Table* table, int64_t instant);
 void put_nothing(Table* table);
 void end_row(Table* table);
 

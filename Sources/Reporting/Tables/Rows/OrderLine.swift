@@ -30,9 +30,9 @@ package struct OrderLine: TableRow, Hashable {
   package var bundleId: String?
   /// Country of the App Store; nil if Apple did not report it.
   package var country: Country?
-  private(set) var app: String?
+  var app: String?
   /// The day of `createdAt` in the report's time zone, set by `place(in:)`.
-  private(set) var businessDay: String?
+  var businessDay: String?
 
   package init(_ judgement: borrowing Judgement) {
     switch judgement.row {
@@ -144,7 +144,7 @@ package struct OrderLine: TableRow, Hashable {
 
 extension CSVText {
   /// Writes the cells of `OrderLine.columns` of a settled order from its bytes; nine of ten rows.
-  mutating func put(_ sale: SettledSale, in dimensions: inout ReportDimensions) {
+  mutating func put(_ sale: SettledSale, app: String?, day businessDay: String) {
     text(sale.order.orderId)
     text(sale.order.userId)
     text(sale.order.productId)
@@ -163,9 +163,9 @@ extension CSVText {
     blank()
     instant(sale.checkedAt)
     blank()
-    if let app = dimensions.app(sale.order.bundleId) { text(app) } else { blank() }
+    if let app { text(app) } else { blank() }
     if let country = sale.country { withUnsafeBytes(of: country.letters.bigEndian) { text($0) } } else { blank() }
-    day(dimensions.businessDay(of: sale.order.createdAt))
+    day(businessDay)
   }
 }
 
