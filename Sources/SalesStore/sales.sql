@@ -67,7 +67,7 @@ BEGIN
       ($r${schema}.orders$r$, 'amount', 'total of the order in major units, with no more decimals than the currency has'),
       ($r${schema}.orders$r$, 'currency', 'ISO 4217 code'),
       ($r${schema}.orders$r$, 'status', 'pending, verified, failed, cancelled or refunded, as the shop believes; never evidence'),
-      ($r${schema}.orders$r$, 'transaction_id', 'Apple''s transaction ID as the client or the first verification reported it; empty, `null`, `(null)`, `0` and other text that cannot be an ID of Apple''s count as none'),
+      ($r${schema}.orders$r$, 'transaction_id', 'Apple''s transaction ID as the client or the first verification reported it; text that cannot be an ID counts as none'),
       ($r${schema}.orders$r$, 'app_account_token', 'UUID that the app gave to StoreKit for this user'),
       ($r${schema}.orders$r$, 'created_at', 'time when the order was placed'),
       ($r${schema}.orders$r$, 'verified_at', 'time since when the shop believes that the order is paid'),

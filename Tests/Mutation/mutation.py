@@ -235,8 +235,8 @@ let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .enabl
 let package = Package(
   name: "mutation", dependencies: [.package({source})],
   targets: [
-    .target(name: "Reconciliation", dependencies: [.product(name: "OrderedCollections", package: "swift-collections")],
-      path: "Core", swiftSettings: settings),
+    .target(name: "Reconciliation", dependencies: [.product(name: "HeapModule", package: "swift-collections"),
+      .product(name: "OrderedCollections", package: "swift-collections")], path: "Core", swiftSettings: settings),
     .target(name: "TestSupport", path: "Support", swiftSettings: settings),
     .target(name: "SampleShops", dependencies: ["Reconciliation"], path: "Shops", swiftSettings: settings),
     .target(
@@ -377,7 +377,7 @@ def main():
     arguments = parser.parse_args()
 
     sources, mutants = {}, []
-    for file in sorted(CORE.glob("*.swift")):
+    for file in sorted(CORE.rglob("*.swift")):
         sources[file], found = mutants_of(file)
         mutants += found
     mutants = overlapping(mutants)
