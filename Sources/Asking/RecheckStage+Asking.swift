@@ -136,7 +136,7 @@ extension RecheckStage {
       answer, permit, isRefusedHere: isRefusedHere, failure: failure, bundleId: app.bundleId)
     {
       logger.warning(
-        "Apple is not answering; requests pause and probes go on",
+        "Apple is not answering; requests pause, and single probes continue",
         metadata: ["app": "\(lane.app)", "side": "\(lane.side)"])
     }
     let news = state.values.withLock { values -> [String] in
@@ -151,7 +151,7 @@ extension RecheckStage {
     let isNew = state.values.withLock { $0.warned.insert("\(fault.kind) \(app.name)").inserted }
     guard isNew else { return }
     logger.warning(
-      "Apple refuses a question, and may refuse others: each is for review. \(fault.message)",
+      "Apple refused a request, and may refuse others. Refused checks are marked review. \(fault.message)",
       metadata: [
         "app": "\(app.name)", "refusal": "\(fault.kind.rawValue)", "about": "\(check.due.subject.id.text)",
       ])

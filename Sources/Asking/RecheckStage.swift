@@ -91,7 +91,7 @@ package struct RecheckStage: Sendable {
     if !critical.isEmpty { try await queue.ask(about: critical) }
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }
-    let asking = try await progress.during(isOffline ? "judging without asking" : "asking Apple", total: due) {
+    let asking = try await progress.during(isOffline ? "judging receipts offline" : "asking Apple", total: due) {
       try await storeAndAsk(deadline: deadline)
     }
     try asking?.get()
@@ -365,7 +365,7 @@ package struct RecheckStage: Sendable {
     if stop.stopped != nil { return "stopped by a signal" }
     if ContinuousClock.now >= deadline {
       let silent = gate.silent.joined(separator: ", ")
-      let why = silent.isEmpty ? "" : ", and Apple did not answer about \(silent) then"
+      let why = silent.isEmpty ? "" : ", while Apple did not answer for \(silent)"
       return "the deadline of recheck.maxDuration passed\(why)"
     }
     return gate.end

@@ -20,7 +20,7 @@ package struct RecheckSummary: Sendable {
   package init() {}
 
   package var whyNotAll: String? {
-    endedEarly ?? (isLeftToOthers ? "another process had still to ask about the rest" : nil)
+    endedEarly ?? (isLeftToOthers ? "another process has not finished the remaining checks" : nil)
   }
 
   package mutating func add(_ other: RecheckSummary) {

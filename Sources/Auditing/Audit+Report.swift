@@ -60,8 +60,8 @@ extension Audit {
     // The time limit may have left no time to ask.
     if owedBehindCriticals > 0 {
       reasons.append(
-        "\(Self.receipts(owedBehindCriticals)) due once more, because critical findings rest on older answers, and no "
-          + "new answer has come.")
+        "\(Self.receipts(owedBehindCriticals)) due once more, because critical findings rest on older answers, and "
+          + "Apple has not answered.")
     }
     let tonight = Night(date: plan.period.until, totals: collector.totals, atStake: findings.atStake)
     var summary = SummaryFacts(
@@ -103,8 +103,8 @@ extension Audit {
     guard let first = days.first, let last = days.last else { return nil }
     let span = days.count == 1 ? "\(first) was" : "\(days.count) days from \(first) to \(last) were"
     return
-      "\(span) reported in another report.timeZone, and what has changed since is in no adjustment; for a day as it is "
-      + "known now run: night-audit run --date \(last)"
+      "\(span) reported in another report.timeZone, so later changes are in no adjustment; to report a day again, run: "
+      + "night-audit run --date \(last)"
   }
 
   func exitStatus(_ summary: SummaryFacts, isHeld: Bool) -> ExitStatus {

@@ -36,7 +36,7 @@ package struct AuditContext {
     }
     var reader = RecordReader([UInt8](content))
     do throws(RecordReader.Mismatch) { try self.init(from: &reader) } catch {
-      throw Frame.Failure(description: "\(path) is no context that this version of night-audit has written")
+      throw Frame.Failure(description: "\(path) is not a context file of this version of night-audit")
     }
   }
 

@@ -83,7 +83,7 @@ package struct AuditQuestions {
         continue
       }
       guard frame.tag == AuditFrame.finding.rawValue else {
-        throw Frame.Failure(description: "standard input holds a frame of tag \(frame.tag), which is no finding")
+        throw Frame.Failure(description: "standard input holds a frame of tag \(frame.tag), which is not a finding")
       }
       try findings.add(key: frame.key, content: frame.content)
     }

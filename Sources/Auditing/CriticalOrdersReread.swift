@@ -71,8 +71,9 @@ struct CriticalOrdersReread {
 
       var words: String {
         let changes =
-          changed == 0 ? "none had changed" : "\(changed) had changed, and \(changed == 1 ? "was" : "were") judged anew"
-        return "no snapshot spans the shop's store, so what would be critical was read again first: "
+          changed == 0
+          ? "none had changed" : "\(changed) had changed, and \(changed == 1 ? "was" : "were") judged again"
+        return "no snapshot covers the shop's store, so orders with new critical findings were read again first: "
           + "\(orders) \(orders == 1 ? "order" : "orders"), of which \(changes)"
       }
     }

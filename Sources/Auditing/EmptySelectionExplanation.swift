@@ -52,7 +52,7 @@ struct EmptySelectionExplanation {
     let found = first == last ? "of \(first)" : "from \(first) to \(last)"
     let option = first == last ? "--date \(first)" : "--since \(first) --until \(last)"
     let explained = selection.orderId.map { ", or run: night-audit explain \($0.text)" } ?? ""
-    return "no order is listed: what there is for \(filters) is \(found), and the report is of \(listed); add \(option)"
+    return "no order is listed: the orders for \(filters) are \(found), and the report covers \(listed); add \(option)"
       + explained
   }
 }

@@ -23,22 +23,22 @@ extension Settings {
       SettingText(
         "Channel of \(app.name)",
         effectiveChannel(of: app) == .verifyReceipt
-          ? "verifyReceipt: tells no prices, no parts of refunds and no refunds of consumables"
+          ? "verifyReceipt: shows no prices, no partial refunds and no refunds of consumables"
           : "App Store Server API")
     }
     words += [
-      SettingText("Lookback", "\(lookback.words): orders older than that are not looked at for findings"),
+      SettingText("Lookback", "\(lookback.words): older orders have no findings"),
       SettingText("Grace of deliveries", "\(deliveryGrace.words) from payment to delivery"),
       SettingText("Grace of evidence", "\(evidenceGrace.words) until a receipt or transaction must be there"),
-      SettingText("Grace of look-ups", "\(notFoundGrace.words) until an id that Apple does not know is unpaid"),
+      SettingText("Grace of look-ups", "\(notFoundGrace.words) until an order whose ID Apple does not know is unpaid"),
       SettingText("Match window", "\(matchWindow.words) between order and purchase that belong together"),
-      SettingText("Stuck after", "\(stuckAfter.words) of asking without an answer"),
+      SettingText("Stuck after", "\(stuckAfter.words) without an answer from Apple"),
       SettingText("Grace of subscriptions", "\(subscriptionGrace.words) after the newest expiry"),
       SettingText("Clock skew", "\(clockSkew.words) that clocks may differ"),
       SettingText(
         "Tolerance of amounts",
         amountToleranceMillionths == 0
-          ? "none: an amount has to be Apple's to its last digit"
+          ? "none: the amount of an order must equal Apple's price"
           : "\(Settings.decimalWords(millionths: amountToleranceMillionths)) more or less, in the order's own currency"),
       SettingText(
         "Test users", testUsers.isEmpty ? "none" : "\(testUsers.count): their sandbox orders are listed apart"),

@@ -29,7 +29,7 @@ struct FutureAsOfError: RunEndingError, CustomStringConvertible {
   var isUsageMistake: Bool { asOf > clocks.host }
 
   var description: String {
-    "--as-of \(asOf.text) has not come: \(clocks.words); give an instant of the past, or set the clock that is wrong"
+    "--as-of \(asOf.text) is in the future: \(clocks.words); give an instant of the past, or correct the wrong clock"
   }
 }
 

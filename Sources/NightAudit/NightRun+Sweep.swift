@@ -27,9 +27,9 @@ struct FeedReading {
     let stage = SweepStage(
       apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: run.logger, stop: run.stop,
       progress: run.progress, deadline: deadline)
-    let summary = try await run.progress.during("sweeping Apple's notifications", total: 0, stage.run)
+    let summary = try await run.progress.during("sweeping Apple's notification history", total: 0, stage.run)
     run.logger.info(
-      "swept Apple's side",
+      "swept Apple's notification history",
       metadata: [
         "pages": "\(summary.pages)", "notifications": "\(summary.notifications)", "new_facts": "\(summary.facts)",
       ])
@@ -59,7 +59,7 @@ struct FeedReading {
     ).run()
     if summary.pages > 0 {
       run.logger.info(
-        "read customers' purchases",
+        "read the purchase histories of customers",
         metadata: ["histories": "\(summary.histories)", "pages": "\(summary.pages)", "new_facts": "\(summary.facts)"])
     }
     return summary

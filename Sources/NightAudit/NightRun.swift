@@ -160,7 +160,7 @@ package struct NightRun: Sendable {
     logger.warning(
       """
       critical findings rest on answers older than this night: run night-audit recheck --as-of \(request.asOf.text), audit \
-      the parts anew, and join them
+      the parts again, and join them
       """)
   }
 
@@ -206,11 +206,11 @@ package struct NightRun: Sendable {
     } catch let error as Partitions.Altered {
       logger.error("\(error); run: night-audit verify")
     } catch let error as PostgresError where error.sqlState == SQLState.restrictViolation {
-      logger.error("no more is let go: \(error); run: night-audit verify")
+      logger.error("expired evidence was not deleted: \(error); run: night-audit verify")
     } catch let error as PostgresError
       where [SQLState.insufficientPrivilege, SQLState.lockNotAvailable].contains(error.sqlState)
     {
-      logger.warning("evidence is not kept by months: \(error)")
+      logger.warning("monthly partitions of evidence were not updated: \(error)")
     }
   }
 
@@ -403,7 +403,7 @@ package struct NightRun: Sendable {
     }
     if let reason = summary.whyNotAll { logger.warning("asking Apple ended early: \(reason)") }
     logger.info(
-      request.isOffline ? "asked nobody" : "asked Apple",
+      request.isOffline ? "judged receipts without asking Apple" : "asked Apple",
       metadata: [
         "due": "\(summary.due)", "verified": "\(summary.outcomes[.verified] ?? 0)",
         "rejected": "\(summary.outcomes[.rejected] ?? 0)", "unanswered": "\(summary.outcomes[.unanswered] ?? 0)",

@@ -48,27 +48,28 @@ extension RebuildRun.Outcome {
     let warning = derived.uncounted.map { "\nReported: \($0)." } ?? ""
     if agrees {
       return """
-        All \(derived.transactions) transactions, and what brought them, are what follows from the evidence; all \
-        \(queue.proofs) proofs have the answer that was stored last, and are due when the rule says.\(warning)
+        All \(derived.transactions) transactions, and their links to proofs, agree with the evidence. All \(queue.proofs) \
+        proofs have their last stored answer, and the due date that the rule gives.\(warning)
         """
     }
     var lines: [String] = []
     func add(_ count: Int64, _ what: String) { if count > 0 { lines.append("\(count) \(what)") } }
     add(derived.missingTransactions, "transactions are missing")
     add(derived.surplusTransactions, "transactions have no evidence")
-    add(derived.differentTransactions, "transactions are not what follows from their evidence")
-    add(derived.missingLinks, "times it is missing which proof brought a transaction")
-    add(derived.surplusLinks, "times a proof is said to have brought what it did not")
-    add(Int64(queue.differentOutcomes), "proofs are said to have had another answer than the last one that was stored")
-    add(Int64(queue.differentDueness), "proofs are due at another time, or before others, than the rule says")
-    add(Int64(queue.differentBrought), "proofs are said to have brought something and have not, or the other way round")
+    add(derived.differentTransactions, "transactions differ from their evidence")
+    add(derived.missingLinks, "links from a proof to a transaction are missing")
+    add(derived.surplusLinks, "links from a proof to a transaction have no evidence")
+    add(Int64(queue.differentOutcomes), "proofs have another answer than the last stored one")
+    add(Int64(queue.differentDueness), "proofs have another due date or urgency than the rule gives")
+    add(Int64(queue.differentBrought), "proofs have a wrong mark of whether they contain transactions")
     let examples = derived.examples + queue.examples
     if !examples.isEmpty { lines.append("for example \(examples.joined(separator: ", "))") }
     lines += derived.steering
     lines.append(
       !isMended
         ? "To mend it: night-audit rebuild --write"
-        : derived.isNightNeeded ? "All was mended but what only a night makes again." : "All of it was mended.")
+        : derived.isNightNeeded
+          ? "All differences are mended, except for tables that only a night can mend." : "All differences are mended.")
     return lines.joined(separator: "\n") + warning
   }
 

@@ -136,7 +136,7 @@ package struct MetricsFile: Sendable {
   package func write(to path: String) throws(PublishingFailure) {
     let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
     if MetricsFile.isOthers(path) {
-      throw PublishingFailure(path: path, problem: "what is there is no metrics of night-audit's; name another file")
+      throw PublishingFailure(path: path, problem: "the file holds no metrics of night-audit; name another file")
     }
     do {
       try WholeFile(path: place).write(Array(text.utf8))

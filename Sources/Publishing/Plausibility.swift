@@ -110,25 +110,25 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .fewerOrders(let now, let before):
-      "The lookback holds \(now) orders, and held \(before) in the last complete night: look whether the view or table "
+      "The lookback has \(now) orders, and had \(before) in the last complete night: check whether the view or table "
         + "orders still shows them all."
     case .fewerDeliveries(let now, let before):
-      "The lookback holds \(now) deliveries, and held \(before) in the last complete night: look whether the view or "
+      "The lookback has \(now) deliveries, and had \(before) in the last complete night: check whether the view or "
         + "table deliveries still shows them all, and whether the delivery job has run."
     case .findings(let kind, let sample, let total):
       "\(sample.count) of \(total) \(kind == .orphanDelivery ? "deliveries" : "orders") would newly have the finding "
-        + "“\(kind.title)”: look \(kind.likelyCause)." + Self.words(sample.examples)
+        + "“\(kind.title)”: check \(kind.likelyCause)." + Self.words(sample.examples)
     case .badRows(let sample, let total):
-      "\(sample.count) of \(total) orders have rows that break the contract, in orders, receipts or deliveries: look at "
+      "\(sample.count) of \(total) orders have rows that break the contract, in orders, receipts or deliveries: check "
         + "what changed in these views or tables; night-audit doctor names columns and types."
         + Self.words(sample.examples)
     case .closings(let sample, let total):
-      "\(sample.count) of \(total) open findings would close at once. A mended view does this: if one was mended, release "
-        + "the night with --accept; else look whether orders, receipts and deliveries are still there."
+      "\(sample.count) of \(total) open findings would close at once. A corrected view has this effect: if a view was "
+        + "corrected, release the night with --accept; else check whether orders, receipts and deliveries are still there."
         + Self.words(sample.examples)
     case .atStake(let currency, let new, let ordered, let examples):
       "\(Money.decimalText(new, digits: currency.digits)) \(currency) would newly be at stake, and all orders of the "
-        + "lookback add up to \(Money.decimalText(ordered, digits: currency.digits)) \(currency): look whether units of "
+        + "lookback add up to \(Money.decimalText(ordered, digits: currency.digits)) \(currency): check whether units of "
         + "orders and deliveries are the same, and whether amounts are in \(currency) and not in its hundredths."
         + Self.words(examples)
     }
@@ -156,10 +156,10 @@ extension FindingKind {
     case .signatureInvalid: "whether receipts are shown as the client sent them, and Apple's roots are installed"
     case .sandboxDelivered, .environmentMislabelled: "whether the view shows orders of a test system"
     case .deliveredTwice, .quantityMismatch:
-      "whether quantity counts the same unit in orders and deliveries: packs, or what is in them"
-    case .orphanDelivery: "whether deliveries of other stores are left out, and order_id is that of orders"
+      "whether quantity counts the same unit in orders and deliveries: packs, or their contents"
+    case .orphanDelivery: "whether deliveries of other stores are left out, and order_id holds the IDs of orders"
     case .amountMismatch, .currencyMismatch:
-      "whether amount is what the customer paid, in units of currency and not cents"
+      "whether amount is the total that the customer paid, in units of currency and not cents"
     case .orphanPayment, .unclaimedRedemption, .renewalWithoutOrder:
       "whether the view shows all orders, subscriptions included, with their receipts or transaction IDs"
     case .duplicateClaim, .chargedTwice, .boughtTwice, .transactionIdMismatch:
@@ -173,7 +173,7 @@ extension FindingKind {
       "whether all times are in the same time zone"
     case .accountTokenMissing: "whether the client sends account tokens"
     case .unreportedByShop: "whether the view leaves out products or days"
-    case .stuckUnconfirmed, .badRow: "at a few of them with night-audit explain"
+    case .stuckUnconfirmed, .badRow: "a few of them with night-audit explain"
     }
   }
 }

@@ -28,21 +28,21 @@ package struct PublicationSettlement: Sendable {
           destination, token: run.runId, asOf: run.asOf, digest: run.content, known: known)
         if let published {
           try await run.settle(publishedAs: ReportFolder.absolute(published.path), session)
-          logger.info("finished publishing what an earlier run had begun", metadata: metadata)
+          logger.info("finished the publication of an earlier run", metadata: metadata)
           continue
         }
       } catch let failure as PublishingFailure {
         if failure.isOfVolume {
           waiting.insert(run.runId)
-          logger.error("what an earlier run had begun to publish waits: \(failure)", metadata: metadata)
+          logger.error("the publication of an earlier run must wait: \(failure)", metadata: metadata)
           continue
         }
-        logger.warning("what an earlier run had begun to publish cannot be: \(failure)", metadata: metadata)
+        logger.warning("the publication of an earlier run cannot be finished: \(failure)", metadata: metadata)
       }
       guard run.host == host || ReportFolder.wasMade(destination, token: run.runId) else {
         // Another host may see a folder that this one does not.
         logger.warning(
-          "whether host \(run.host) has published its report can be told on that host only", metadata: metadata)
+          "only host \(run.host) can find out whether its report is published", metadata: metadata)
         continue
       }
       try await run.settleAsNotPublished(session)

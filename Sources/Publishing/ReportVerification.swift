@@ -23,7 +23,7 @@ package struct ReportVerification: Sendable {
 
   package init(directory: String) {
     guard let contents = ReportContents(directory: directory), let folder = OpenDirectory(directory) else {
-      checks.append(Check(directory, problem: "is no report folder: there is no readable SHA256SUMS in it"))
+      checks.append(Check(directory, problem: "is not a report folder: it contains no readable SHA256SUMS"))
       return
     }
     content = contents.digest
@@ -34,10 +34,10 @@ package struct ReportVerification: Sendable {
     let listed = Set(contents.files.map(\.name))
     do throws(PublishingFailure) {
       for name in try folder.names() where !listed.contains(name.text) {
-        checks.append(Check("\(name.text) (not of the report: somebody has put it there)"))
+        checks.append(Check("\(name.text) (no file of the report: it was added later)"))
       }
     } catch {
-      checks.append(Check("what else is there", problem: error.problem))
+      checks.append(Check("other files", problem: error.problem))
     }
     runId = contents.runId
     command = contents.command

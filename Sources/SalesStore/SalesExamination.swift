@@ -151,7 +151,7 @@ package struct SalesExamination {
 
   // Only the shop knows the zone, and a wrong guess would move the end of every day.
   private static let zone =
-    "; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask whoever writes them"
+    "; for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask the team that writes them"
 
   /// Selects no rows, to detect missing rights of a view's owner and row-level security.
   private func refusal(
@@ -163,16 +163,16 @@ package struct SalesExamination {
       return nil
     } catch  where error.sqlState == SQLState.insufficientPrivilege && error.message.contains("row-level security") {
       return """
-        has row-level security, which would hide rows and so payments; let the role see them all, as its owner or by: \
+        has row-level security, which would hide rows and so payments; let the role see all rows, as the owner or by: \
         ALTER ROLE \(role) BYPASSRLS
         """
     } catch  where error.sqlState == SQLState.insufficientPrivilege {
       return """
         cannot be read: \(error.message); a view reads with its owner's rights (or, with security_invoker, with those of \
-        \(role)), so grant SELECT on what it reads
+        \(role)), so grant SELECT on the tables that it reads
         """
     } catch  where error.kind == .server {
-      return "cannot be read: \(error.message); mend the view"
+      return "cannot be read: \(error.message); correct the view"
     }
   }
 

@@ -13,11 +13,11 @@ struct CommonOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Say nothing but errors, and why a night is incomplete or held. Of a complete night nothing is said, with status 2 neither."
+      "Print only errors, and why a night is incomplete or held. Print nothing when the night is complete, with status 2 too."
   )
   var quiet = false
 
-  @Flag(help: "Say more.")
+  @Flag(help: "Log more details.")
   var verbose = false
 
   @Option(name: .customLong("log-format"), help: "How the log is written to standard error: text, logfmt or json.")
@@ -38,7 +38,7 @@ struct CommonOptions: ParsableArguments {
     let logger = logger
     PostgresNotice.listen { notice in
       logger.log(
-        level: notice.severity == "WARNING" ? .warning : .debug, "the database says: \(notice.message)",
+        level: notice.severity == "WARNING" ? .warning : .debug, "notice of the database: \(notice.message)",
         metadata: ["connection": "\(notice.connection)", "sqlstate": "\(notice.sqlState)"])
     }
     let settings = try loader().load()
@@ -118,7 +118,8 @@ struct AuditOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Last day of the period, included.", valueName: "day"))
   var until: String?
 
-  @Option(help: ArgumentHelp("List this order only, where it is of the period: see --date.", valueName: "order-id"))
+  @Option(
+    help: ArgumentHelp("List this order only, if it was created in the period: see --date.", valueName: "order-id"))
   var order: String?
 
   @Option(help: ArgumentHelp("List this user's orders of the period only: see --since.", valueName: "user-id"))
@@ -129,23 +130,23 @@ struct AuditOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "List orders of this app only: its name in the configuration, or its bundle id.", valueName: "app"))
+      "List orders of this app only: its name in the configuration, or its bundle ID.", valueName: "app"))
   var app: String?
 
   @Option(
     name: .customLong("as-of"),
     help: ArgumentHelp(
-      "The instant that the audit is made for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
+      "The instant that the audit describes, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
   var asOf: String?
 
   @Option(help: ArgumentHelp("Write the report into this directory.", valueName: "dir"))
   var out: String?
 
   @Flag(
-    name: .customLong("dry-run"), help: "Ask Apple nothing, change nothing, and say whether the night would be held.")
+    name: .customLong("dry-run"), help: "Do not ask Apple, change nothing, and print whether the night would be held.")
   var dryRun = false
 
-  @Flag(help: "Ask Apple nothing; judge what can be judged without a call.")
+  @Flag(help: "Do not ask Apple; judge receipts offline where that is possible.")
   var offline = false
 
   @Option(
@@ -155,11 +156,11 @@ struct AuditOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Read so many parts of the orders side by side, each on three connections. The report is the same. Default: the processors, at most 8.",
+      "Number of parts of the orders that are read in parallel, each on three connections. The report is the same. Default: the processors, at most 8.",
       valueName: "count"))
   var readers: Int?
 
-  @Flag(help: "Publish the night however implausible it is: somebody has looked at what was held.")
+  @Flag(help: "Publish an implausible night, after a person has checked the held report.")
   var accept = false
 
   @Flag(help: "Print the summary as JSON.")
@@ -171,7 +172,7 @@ struct AuditOptions: ParsableArguments {
     }
     if let maxDuration, DurationText.parse(maxDuration) == nil {
       throw ValidationError(
-        "--max-duration \(maxDuration) is no duration of at most 365000d; write a number and s, m, h or d, such as 30m."
+        "--max-duration \(maxDuration) is not a duration of at most 365000d; write a number and s, m, h or d, such as 30m."
       )
     }
     if let readers, !(1...64).contains(readers) { throw ValidationError("--readers \(readers) is not from 1 to 64.") }
@@ -216,7 +217,8 @@ struct AuditOptions: ParsableArguments {
   static func requireInstant(_ text: String?) throws {
     guard let text, instant(text) == nil else { return }
     throw ValidationError(
-      "--as-of \(text) is no instant from 1970 on; write 2026-11-20T03:00:00Z, or an offset such as +01:00 for the Z.")
+      "--as-of \(text) is not an instant from 1970 on; write 2026-11-20T03:00:00Z, or an offset such as +01:00 for the Z."
+    )
   }
 }
 

@@ -36,7 +36,7 @@ struct NightAuditCommand: AsyncParsableCommand {
 
   static let configuration = CommandConfiguration(
     commandName: "night-audit",
-    abstract: "Compares what the shop ordered, what Apple was paid for, and what users were given.",
+    abstract: "Compares the shop's orders, Apple's transactions and the deliveries to users.",
     discussion: """
       Cron starts `night-audit run`. By hand:
 
@@ -52,7 +52,7 @@ struct NightAuditCommand: AsyncParsableCommand {
         night-audit runs diff 2026-11-18 latest
         night-audit tie-out                 compare with Apple's sales reports
 
-      Exit status: 0 complete, 1 nothing by that name, 2 critical findings (--fail-on-findings), 3 incomplete, 4 held, \
+      Exit status: 0 complete, 1 name not found, 2 critical findings (--fail-on-findings), 3 incomplete, 4 held, \
       64 usage, 69 database unreachable, 70 internal error, 73 cannot write or send, 75 another run, 78 configuration or \
       credentials, 130 and 143 stopped by a signal.
       """,

@@ -21,7 +21,7 @@ import Testing
     let order = selection { $0.orderId = "4711" }
     #expect(
       EmptySelectionExplanation(order, day, days: ("2026-10-21", "2026-10-21")).words
-        == "no order is listed: what there is for --order 4711 is of 2026-10-21, and the report is of 2026-11-24; "
+        == "no order is listed: the orders for --order 4711 are of 2026-10-21, and the report covers 2026-11-24; "
         + "add --date 2026-10-21, or run: night-audit explain 4711")
     let user = selection {
       $0.userId = "800"
@@ -29,8 +29,8 @@ import Testing
     }
     #expect(
       EmptySelectionExplanation(user, days, days: ("2026-09-01", "2026-10-21")).words
-        == "no order is listed: what there is for --user 800 --product gems is from 2026-09-01 to 2026-10-21, and the "
-        + "report is of 2026-11-01 to 2026-11-24; add --since 2026-09-01 --until 2026-10-21")
+        == "no order is listed: the orders for --user 800 --product gems are from 2026-09-01 to 2026-10-21, and the "
+        + "report covers 2026-11-01 to 2026-11-24; add --since 2026-09-01 --until 2026-10-21")
     #expect(
       EmptySelectionExplanation(order, day, days: nil).words == "no order is listed: the shop has none for --order 4711"
     )

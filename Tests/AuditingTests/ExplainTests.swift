@@ -172,7 +172,7 @@ import Testing
     do {
       _ = try await explain.order("r1", asOf: asOf)
     } catch let missing as Explain.Missing {
-      #expect(missing.description.contains("r1 is the id of a receipt"))
+      #expect(missing.description.contains("r1 is the ID of a receipt"))
     }
   }
 

@@ -147,7 +147,7 @@ import Testing
     let outcome = try await CrowdedShop.outcome(
       settings, CrowdedShop.asOf, directory + "/torn", reach: .oneStatement)
     let words = outcome.summary.settings.first { $0.name == "Read again" }?.value ?? ""
-    #expect(words.contains("were judged anew"), "\(outcome.summary.settings)")
+    #expect(words.contains("were judged again"), "\(outcome.summary.settings)")
     #expect(try critical(CrowdedShop.tables(directory + "/torn")) == critical(whole))
 
     try await execute(

@@ -162,7 +162,7 @@ import TestSupport
     mail.stop()
     let untold = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(untold.status == 78, "\(untold.errors)")
-    #expect(untold.errors.contains("nobody was told how the night ended"), "\(untold.errors)")
+    #expect(untold.errors.contains("the notice of the night's end was not sent"), "\(untold.errors)")
     // Other targets receive only reports.
     #expect(!FileManager.default.fileExists(atPath: uploads))
   }

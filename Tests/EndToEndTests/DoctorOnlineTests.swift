@@ -18,7 +18,7 @@ import Testing
     try configuration.write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
     let sound = try await shop.nightAudit("doctor", "--online")
     #expect(sound.status == 0, "\(sound.output)")
-    #expect(sound.output.contains("app.game, asked of Apple (the newest app receipt, and the shared secret"))
+    #expect(sound.output.contains("app.game, asked of Apple (the newest app receipt and the shared secret"))
     #expect(sound.output.contains("vendor 80012345, asked of Apple (key, role and vendor number are accepted)"))
     let asked = try shop.requests().count
     #expect((2...4).contains(asked), "\(asked)")

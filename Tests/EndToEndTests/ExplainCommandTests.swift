@@ -40,10 +40,10 @@ import Testing
     let result = try await shop.nightAudit("explain", "second", "--as-of", SignedShop.asOf)
     #expect(result.status == 0, "\(result.errors)")
     for part in [
-      "delivered_not_paid: Proven unpaid, and goods are with a user.", "Payment: unpaid (duplicate).",
+      "delivered_not_paid: Proven unpaid, and a user has the goods.", "Payment: unpaid (duplicate).",
       "9.90 USD", "Look-up of transaction id", "serverApi", "not refunded",
       "This order claims it, but order first of user user of first owns it.",
-      "Order first of user user of first, created 2026-11-18 12:00:00, names it too, and owns it.",
+      "Order first of user user of first, created 2026-11-18 12:00:00, states it, too, and owns it.",
       "1 x gems.100 to user user of second", "YES  Do other orders own every transaction that this order could claim?",
       "Which orders are linked to it?\n        2 orders: order first of user user of first, order second",
       "Which order is the nearest in time?\n        Order first of user user of first is the nearest.",
@@ -87,9 +87,9 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
     for part in [
       "Apple's order MK5TYVX1QZ of the app game", "Transaction 201 (Production): 1 x gems.100 for 9.900 USD",
-      "Order first of user user of first: settled, payment paid\n    This order names it and owns it.",
+      "Order first of user user of first: settled, payment paid\n    This order states it and owns it.",
       "Order second of user user of second: delivered_not_paid, payment unpaid (duplicate)",
-      "refunded 2026-11-19 08:00:00\n  No order of ours names it", "More: night-audit explain second",
+      "refunded 2026-11-19 08:00:00\n  No order here states it", "More: night-audit explain second",
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
     let json = try await shop.nightAudit("explain", "MK5TYVX1QZ", "--json")
     let document = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
@@ -99,7 +99,7 @@ import Testing
     #expect(try await shop.value("SELECT count(*) FROM night_audit.evidence") == known)
 
     let unknown = try await shop.nightAudit("explain", "MK5TYVX1Q0")
-    #expect(unknown.status == 1 && unknown.errors.contains("Apple knows no order of that id of game"), "\(unknown)")
+    #expect(unknown.status == 1 && unknown.errors.contains("Apple knows no order with that ID for game"), "\(unknown)")
     try await shop.order("MABCDEFGHI", transaction: "202")
     #expect(try await shop.nightAudit("explain", "MABCDEFGHI").output.hasPrefix("Order MABCDEFGHI"))
   }
@@ -121,7 +121,7 @@ import Testing
     try await shop.order("ORD-4711", transaction: "201")
     for (asked, hint) in [
       ("ord-4711", "There is an order ORD-4711."), ("4711", "There is an order ORD-4711."),
-      ("201", "201 is the id of a transaction of order ORD-4711."), ("nothing", "there is no order nothing."),
+      ("201", "201 is the ID of a transaction of order ORD-4711."), ("nothing", "there is no order nothing."),
     ] {
       let result = try await shop.nightAudit("explain", asked)
       #expect(result.status == 1)

@@ -40,7 +40,7 @@ import Testing
   /// A single refusal among many accepted questions is for a person to review and leaves no answer owed.
   @Test(arguments: [
     (#""httpStatus":401"#, 0, "token_refused"), (#""httpStatus":403"#, 0, "access_refused"),
-    (#""errorCode":4000000"#, 0, "request_refused"), (#""fields":{"signedTransactionInfo":7}"#, 3, "not believed"),
+    (#""errorCode":4000000"#, 0, "request_refused"), (#""fields":{"signedTransactionInfo":7}"#, 3, "not be verified"),
   ])
   func oneRefusalCostsOneQuestion(_ refusal: String, status: Int32, warning: String) async throws {
     let ids = (100..<140).map(String.init)

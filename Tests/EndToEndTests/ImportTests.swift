@@ -87,7 +87,7 @@ import Testing
     // Row 2 is one decision with an unknown status, so its owner is not imported either.
     #expect(said.count == 5, "\(said)")
     for part in [
-      "status is none of", "owner is a number", "remark is a formula", "no finding has the id 0000", "no finding id",
+      "status is not one of", "owner is a number", "remark is a formula", "no finding has the ID 0000", "no finding ID",
     ] {
       #expect(said.contains { $0.contains(part) }, "\(part) in \(said)")
     }
@@ -314,7 +314,7 @@ import Testing
     #expect(undone.status == 0, "\(undone.errors)")
     #expect(
       undone.output
-        == "Change \(told.2): took back \((Int(all) ?? 0) - 1) findings; 1 stay as somebody has changed them since.\n")
+        == "Change \(told.2): took back \((Int(all) ?? 0) - 1) findings; 1 were changed since and stay as they are.\n")
     let statuses =
       "SELECT string_agg(status || '=' || n, ',' ORDER BY status) FROM "
       + "(SELECT status, count(*) AS n FROM night_audit.findings GROUP BY status) s"

@@ -36,7 +36,7 @@ import Testing
       }
     }
     let reasons = rows(Data((nights[0]["findings.csv"] ?? "").utf8)).compactMap { $0["reason"] }
-    #expect(reasons.contains { $0.hasPrefix("The user holds goods of an order that is not paid: its proof") })
+    #expect(reasons.contains { $0.hasPrefix("The user has goods of an order that is not paid: its proof") })
     #expect(reasons.contains { $0.contains(" ordered, user u-") })
     let names = nights.map { files in Set(rows(Data((files["findings.csv"] ?? "").utf8)).compactMap { $0["user_id"] }) }
     #expect(names[0].count > 20 && names[0].intersection(names[1]).count > names[0].count / 2)

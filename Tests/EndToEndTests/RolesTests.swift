@@ -11,7 +11,7 @@ import Testing
     let doctor = try await run("doctor")
     #expect(doctor.status == 0 && !doctor.output.contains("schema night_audit:"), "\(doctor)")
     let night = try await run("run", "--as-of", Rehearsal.asOf)
-    #expect(night.status == 3 && !night.errors.contains("not kept by months"), "\(night)")
+    #expect(night.status == 3 && !night.errors.contains("monthly partitions of evidence"), "\(night)")
     #expect([0, 3].contains(try await run("recheck", "--as-of", Rehearsal.asOf).status))
     let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
     #expect(try await run("findings", "acknowledge", some, "--by", "Ana").status == 0)
@@ -95,7 +95,7 @@ import Testing
     #expect(trail.status == 0, "\(trail)")
     for arguments in [[folder], ["--run", run]] {
       let forged = try await shop.nightAudit("verify", more: arguments)
-      #expect(forged.status == 70 && forged.output.contains("of another content"), "\(forged)")
+      #expect(forged.status == 70 && forged.output.contains("with another content"), "\(forged)")
     }
   }
 
@@ -152,7 +152,7 @@ import Testing
       #expect(compared.output.contains(said) && doctor.output.contains(said), "\(compared)\(doctor)")
     }
     let mended = try await shop.nightAudit("rebuild", "--write")
-    #expect(mended.status == 0 && mended.output.contains("All of it was mended."), "\(mended)")
+    #expect(mended.status == 0 && mended.output.contains("All differences are mended."), "\(mended)")
     for command in ["verify", "rebuild"] {
       let sound = try await shop.nightAudit(command)
       #expect(sound.status == 0, "\(command): \(sound)")
@@ -175,7 +175,7 @@ import Testing
     let slip = ["NIGHT_AUDIT_REPORT_TIME_ZON": "Europe/Berlin"]
     let quiet = try await shop.nightAudit("init", "--quiet", environment: slip)
     #expect(quiet.status == 0 && quiet.output == "", "\(quiet)")
-    #expect(quiet.errors.contains("NIGHT_AUDIT_REPORT_TIME_ZON is no setting"), "\(quiet)")
+    #expect(quiet.errors.contains("NIGHT_AUDIT_REPORT_TIME_ZON is not a setting"), "\(quiet)")
     #expect(quiet.errors.contains("did you mean NIGHT_AUDIT_REPORT_TIME_ZONE?"), "\(quiet)")
 
     try await shop.execute("DELETE FROM night_audit.schema_migrations WHERE version = 1")

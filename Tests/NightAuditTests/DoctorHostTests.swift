@@ -132,7 +132,7 @@ import Testing
   }
 
   static let breakages = [
-    Breakage("a mail host without an address", "deliver.finance", "no address is known of mial.example.com") {
+    Breakage("a mail host without an address", "deliver.finance", "the host mial.example.com has no address") {
       mail($0)
       $0.lookup = .unknown
     },
@@ -163,7 +163,7 @@ import Testing
     Breakage("a secret that is a folder", "app.game.sharedSecretFile", "create it") {
       $0.settings.apps[0].sharedSecretFile = $0.root + "/roots"
     },
-    Breakage("a secret that is no text", "app.game.sharedSecretFile", "is no text") {
+    Breakage("a secret that is no text", "app.game.sharedSecretFile", "is not text") {
       try Data([0xFF, 0xFE, 0x00]).write(to: URL(fileURLWithPath: $0.root + "/secret"))
     },
     Breakage("somebody's folder in the place of the next report", "report.directory", "move them away") {
@@ -195,10 +195,10 @@ import Testing
     Breakage("something that is no certificate", "appstore.rootCertificates", "run `night-audit trust`") {
       try $0.write("hello", "roots/x.pem", 0o644)
     },
-    Breakage("a root that has ended", "root certificate Test Root", "has ended") {
+    Breakage("a root that has ended", "root certificate Test Root", "has expired") {
       try $0.write(ended, "roots/root.pem", 0o644)
     },
-    Breakage("a root that ends soon", "root certificate Test Root", "ends soon", isProblem: false) {
+    Breakage("a root that ends soon", "root certificate Test Root", "expires soon", isProblem: false) {
       try $0.certificate("roots/root.pem", days: 30)
     },
     Breakage("a file where reports go", "report.directory", "check the path") {
@@ -242,7 +242,7 @@ import Testing
     Breakage("cron and a timer", "schedule (cron)", "keep one of the two", isProblem: false) {
       try $0.write("", "etc/systemd/system/timers.target.wants/night-audit.timer", 0o644)
     },
-    Breakage("nobody whom cron would mail", "schedule (cron)", "name somebody", isProblem: false) {
+    Breakage("nobody whom cron would mail", "schedule (cron)", "set an address", isProblem: false) {
       try $0.write("MAILTO=\"\"\n0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
     },
     Breakage("nobody can send cron's mail", "schedule (cron)", "install an MTA", isProblem: false) {
@@ -325,7 +325,7 @@ import Testing
     ]
     let texts = await machine.examine().map { "\($0)" }
     #expect(!texts.contains { $0.contains("s3cret") }, "\(texts)")
-    #expect(texts.filter { $0.contains("(a value that is no path") }.count == 5, "\(texts)")
+    #expect(texts.filter { $0.contains("(a value that is not a path") }.count == 5, "\(texts)")
   }
 
   @Test("a crontab of somebody else's is passed over by cron", .enabled(if: getuid() == 0))

@@ -142,9 +142,9 @@ struct DoctorTests {
       change: "UPDATE sales.orders SET status = 'PAID'", subject: "sales.orders", remedy: "status 'PAID' is not one of"),
     Breakage(
       change: "UPDATE sales.orders SET bundle_id = 'com.example.other'", subject: "sales.orders",
-      remedy: "is of no app that is configured"),
+      remedy: "belongs to no configured app"),
     Breakage(
-      change: "UPDATE sales.orders SET currency = 'Euro'", subject: "sales.orders", remedy: "no code of ISO 4217"),
+      change: "UPDATE sales.orders SET currency = 'Euro'", subject: "sales.orders", remedy: "not a code of ISO 4217"),
     Breakage(
       change: """
         INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
@@ -208,12 +208,13 @@ struct DoctorTests {
       change: """
         INSERT INTO sales.receipts (receipt_id, user_id, payload, status, received_at)
           SELECT 'r' || n, 'u', 'rubbish', 'unverified', now() FROM generate_series(2, 9) n
-        """, subject: "sales.receipts.payload (newest 9: 9 malformed)", remedy: "most are no receipts", isProblem: false
+        """, subject: "sales.receipts.payload (newest 9: 9 malformed)",
+      remedy: "payloads are no receipts", isProblem: false
     ),
     Breakage(
       change: "UPDATE sales.orders SET transaction_id = 'GPA.3374-2691-5912-99103'",
       subject: "sales.orders.transaction_id",
-      remedy: "ids of Google Play", isProblem: false),
+      remedy: "IDs of Google Play", isProblem: false),
     Breakage(
       change: "UPDATE sales.orders SET amount = 4.999", subject: "sales.orders",
       remedy: "more than the 2 decimals of USD"),

@@ -45,7 +45,7 @@ import Testing
   static let mistakes = [
     Mistake(
       testDescription: "another app", subject: "sales.receipts.payload",
-      words: "are of another app than com.example.game",
+      words: "belong to another app than com.example.game",
       changeFact: { $0.bundleId = "com.example.other" }),
     Mistake(
       testDescription: "another product", subject: "sales.orders.product_id", words: "each would be product_mismatch",

@@ -89,7 +89,7 @@ import Testing
       #expect(problem(ofReleaseBefore: before, after: .asked)?.contains("does not cover") == true)
     }
     for before in ["2026-12-01", "2026-11-25", "2027-01-01", "1' OR '1", "", nil] {
-      #expect(problem(ofReleaseBefore: before, after: .beforeRelease)?.contains("was not over") == true)
+      #expect(problem(ofReleaseBefore: before, after: .beforeRelease)?.contains("had not ended") == true)
     }
   }
 

@@ -147,12 +147,12 @@ import Testing
     }
   }
 
-  @Test("a section that stands twice is named with its line")
+  @Test("a section that occurs twice is named with its line")
   func twice() {
     let error = #expect(throws: ConfigurationError.self) {
       try load(app + "audit:\n  lookback: 30d\nreport:\n  timeZone: UTC\naudit:\n  holdShare: 1\n")
     }
-    #expect(error?.problem.hasPrefix("`audit` stands twice, first at line ") == true, "\(String(describing: error))")
+    #expect(error?.problem.hasPrefix("`audit` occurs twice, first at line ") == true, "\(String(describing: error))")
   }
 
   @Test(
@@ -227,9 +227,9 @@ import Testing
       ("https://s3cret@example.com:8443", "https://…@example.com:8443"),
       ("https://example.com/x?sig=s3cret", "https://example.com/x?…"),
       ("https://u:s3cret@example.com/x?sig=s3cret#s3cret", "https://…@example.com/x?…"),
-      ("https://user:12/s3cret@example.com/x", "(hidden: it is no URL with a host)"),
-      ("user:s3cret@example.com", "(hidden: it is no URL with a host)"),
-      ("s3cret", "(hidden: it is no URL with a host)"),
+      ("https://user:12/s3cret@example.com/x", "(hidden: it is not a URL with a host)"),
+      ("user:s3cret@example.com", "(hidden: it is not a URL with a host)"),
+      ("s3cret", "(hidden: it is not a URL with a host)"),
     ])
   func shownURL(_ url: String, shown: String) throws {
     #expect(ShownURL.text(url) == shown)

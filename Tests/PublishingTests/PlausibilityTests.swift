@@ -143,7 +143,7 @@ import Testing
       ] + FindingKind.allCases.map { .findings($0, sample, of: 4) }
     #expect(Set(causes.map(\.description)).count == causes.count)
     for cause in causes {
-      #expect(cause.description.contains(" look "), "\(cause)")
+      #expect(cause.description.contains(" check "), "\(cause)")
       switch cause {
       case .fewerOrders, .fewerDeliveries: break
       case .badRows, .closings, .atStake, .findings:

@@ -16,9 +16,9 @@ import Testing
         let held = own.filter { $0.stands && $0.defect == nil }
         let isWithUser = held.contains { world.rules.people.isSame($0.userId, finding.userId ?? "") }
         let claims: [(words: String, isTrue: Bool)] = [
-          ("Neither paid nor delivered", own.isEmpty), ("no goods are with a user", held.isEmpty),
+          ("Neither paid nor delivered", own.isEmpty), ("no user has goods", held.isEmpty),
           ("Refunded and taken back", !own.isEmpty && held.isEmpty), ("Paid and delivered", !own.isEmpty),
-          ("Not paid (", !held.isEmpty), ("the user still holds", isWithUser), ("The user holds", isWithUser),
+          ("Not paid (", !held.isEmpty), ("the user still has", isWithUser), ("The user has goods", isWithUser),
         ]
         for (words, isTrue) in claims where finding.reason.text.contains(words) {
           #expect(isTrue, "\(finding.reason) on \(finding.subject.id)")
@@ -33,9 +33,9 @@ import Testing
   func statusMismatch() throws {
     let rows: [(status: OrderStatus, isHeld: Bool?, reason: Reason)] = [
       (.verified, nil, "Neither paid nor delivered, but the shop says verified."),
-      (.refunded, false, "Not paid, and no goods are with a user, but the shop says refunded."),
+      (.refunded, false, "Not paid, and no user has goods, but the shop says refunded."),
       (.verified, true, "Not paid (access comes from a family member's purchase), but the shop says verified."),
-      (.pending, nil, "Refunded, and no goods are with a user, but the shop still says pending."),
+      (.pending, nil, "Refunded, and no user has goods, but the shop still says pending."),
       (.pending, false, "Refunded and taken back, but the shop still says pending."),
     ]
     for (status, isHeld, reason) in rows {

@@ -22,7 +22,7 @@ import Testing
     scene.delivery("d1", of: order) { $0.userId = "stranger" }
     var expected = Finding(
       kind: .wrongUser, subject: .order("order"),
-      reason: "User \(user: "user") ordered, user \(user: "stranger") got the goods.")
+      reason: "User \(user: "user") ordered, user \(user: "stranger") received the goods.")
     (expected.orderId, expected.userId, expected.productId) = ("order", "user", "gems.100")
     (expected.transactionId, expected.receiptId, expected.deliveryId) = ("T1", "r1", "d1")
     (expected.environment, expected.bundleId) = (.production, ShopFixture.bundle)
@@ -56,8 +56,8 @@ import Testing
           isRefunded ? [.refundedStillDelivered, .deliveredAfterRefund] : [.deliveredNotPaid]
         let findings = try kinds.map { try found($0, in: scene) }
         let text = findings[0].reason.text
-        #expect(text.contains("he user still holds the goods") == (isRefunded && words == nil), "\(text)")
-        #expect(text.contains("The user holds goods") == (!isRefunded && words == nil), "\(text)")
+        #expect(text.contains("he user still has the goods") == (isRefunded && words == nil), "\(text)")
+        #expect(text.contains("The user has goods") == (!isRefunded && words == nil), "\(text)")
         if let words { #expect(text.contains("with \(words)\(isRefunded ? "." : ":")"), "\(text)") }
         #expect(findings[0].action == (words == nil ? .takeBack : .look))
         #expect(findings[0].goodsHolder == (words == nil ? nil : "stranger"))
@@ -271,7 +271,8 @@ import Testing
     let order = scene.order()
     scene.delivery("d1", of: order) { $0.orderId = "missing" }
     var expected = Finding(
-      kind: .orphanDelivery, subject: .delivery("d1"), reason: "The delivery names order missing, which does not exist."
+      kind: .orphanDelivery, subject: .delivery("d1"),
+      reason: "The delivery is for order missing, which does not exist."
     )
     (expected.orderId, expected.userId, expected.productId, expected.deliveryId) = ("missing", "user", "gems.100", "d1")
     (expected.occurredAt, expected.deliveredAt) = (Self.ordered + .minutes(1), Self.ordered + .minutes(1))
@@ -287,7 +288,7 @@ import Testing
       if isDelivered { scene.delivery(of: order) }
       let finding = try found(.cancelledButPaid, in: scene)
       #expect(finding.suggestedAction.contains("and deliver,") != isDelivered)
-      #expect(finding.suggestedAction.contains("as goods of it are delivered") == isDelivered)
+      #expect(finding.suggestedAction.contains("because its goods are delivered") == isDelivered)
     }
   }
 
@@ -371,7 +372,7 @@ import Testing
       #expect(finding.action == action)
       #expect((finding.units == nil) == (action == .look))
       #expect((finding.suggestedAction == finding.kind.suggestedAction) == (action == .deliver))
-      #expect(finding.reason.text.contains("An answer that is missing") == (isOpen && !isPart))
+      #expect(finding.reason.text.contains("A missing answer") == (isOpen && !isPart))
       #expect(finding.reason.text.contains("refunded a part") == isPart)
     }
   }
@@ -386,7 +387,7 @@ import Testing
     }
     var expected = Finding(
       kind: .environmentMislabelled, subject: .receipt("r1"),
-      reason: "The client called receipt r1 Sandbox; Apple says Production.")
+      reason: "The client stated the environment Sandbox for receipt r1; Apple's is Production.")
     (expected.userId, expected.receiptId, expected.occurredAt) = ("sender", "r1", Self.ordered)
     expected.orderId = "missing"
     (expected.environment, expected.bundleId) = (.production, ShopFixture.bundle)
@@ -416,7 +417,7 @@ import Testing
 
   @Test("An order about which nobody can ask says what would help, and nobody is said to have been slow")
   func lookupImpossible() throws {
-    let channel = "this app's channel cannot ask about an id"
+    let channel = "the app's channel cannot look up a transaction ID"
     for (canAsk, hasReceipt) in [(false, false), (true, false), (false, true)] {
       var scene = ShopFixture()
       if !canAsk { scene.world.rules.appsWithLookup = [] }
@@ -432,7 +433,7 @@ import Testing
       let facts = try #require(scene.world.matchedFacts().orders["order"])
       let (judgement, reasoning) = Judgement.explained(facts, rules: scene.world.rules)
       #expect(judgement.payment == "unconfirmed never_checked")
-      #expect(reasoning.steps.last?.because.contains("its app's channel cannot ask") == isBeyond)
+      #expect(reasoning.steps.last?.because.contains("its app's channel cannot look up") == isBeyond)
     }
   }
 

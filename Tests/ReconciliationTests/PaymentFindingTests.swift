@@ -17,7 +17,7 @@ import Testing
       var scene = ShopFixture()
       scene.paidOrder(transaction: { $0.refundRequest = RefundRequest(date: ShopFixture.asOf, reason: word) })
       let finding = scene.world.audited().findings.first { $0.kind == .paidNotDelivered }
-      #expect(finding?.reason.text.contains("The customer has told Apple so") == isTold, "\(finding?.reason ?? "-")")
+      #expect(finding?.reason.text.contains("customer reported this to Apple") == isTold, "\(finding?.reason ?? "-")")
     }
   }
 

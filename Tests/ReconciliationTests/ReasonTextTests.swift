@@ -9,7 +9,7 @@ import Testing
     (.quantityMismatch, Case("as many", "Ordered and charged 1.") { $0.paidOrder() }),
     (
       .quantityMismatch,
-      Case("no quantity", "Apple told no quantity.") { $0.paidOrder(transaction: { $0.quantity = nil }) }
+      Case("no quantity", "Apple stated no quantity.") { $0.paidOrder(transaction: { $0.quantity = nil }) }
     ),
     (.accountTokenMissing, Case("no token", "The order has no account token.") { $0.paidOrder() }),
     (
@@ -20,7 +20,7 @@ import Testing
     ),
     (
       .amountMismatch,
-      Case("no price", "Apple told no price.") { $0.paidOrder(transaction: { $0.priceMilliunits = nil }) }
+      Case("no price", "Apple stated no price.") { $0.paidOrder(transaction: { $0.priceMilliunits = nil }) }
     ),
     (
       .lapsedStillServed,
@@ -60,12 +60,12 @@ import Testing
   @Test func aRefundOfAPartIsTold() throws {
     var whole = ShopFixture()
     whole.paidOrder()
-    #expect(try Self.reasoning(whole).steps.last?.because.hasSuffix("not refunded as far as it told.") == true)
+    #expect(try Self.reasoning(whole).steps.last?.because.hasSuffix("Apple has reported no refund.") == true)
     var part = ShopFixture()
     part.paidOrder(transaction: { record in
       record.revocation = Revocation(date: ShopFixture.asOf - .hours(2), percentage: 30_000, type: "REFUND_PRORATED")
     })
-    #expect(try Self.reasoning(part).steps.last?.because.hasSuffix("has refunded a part only.") == true)
+    #expect(try Self.reasoning(part).steps.last?.because.hasSuffix("has refunded only a part of it.") == true)
   }
 
   @Test func claimsWithoutAStatedIDHaveAReason() {

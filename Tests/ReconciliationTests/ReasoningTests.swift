@@ -83,8 +83,8 @@ import Testing
   @Test("Why a refund that Apple took back is not found")
   func withdrawnRefund() throws {
     for (isWithdrawn, expected) in [
-      (false, "Apple took no refund back."),
-      (true, "Apple took a refund back, and no goods are still taken back for it."),
+      (false, "Apple reversed no refund."),
+      (true, "Apple reversed a refund, and the user has all goods of the order."),
     ] {
       var scene = ShopFixture()
       let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = isWithdrawn ? ShopFixture.asOf : nil })

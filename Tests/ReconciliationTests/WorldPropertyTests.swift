@@ -186,7 +186,7 @@ import Testing
   func bundles() {
     var rules = RandomWorld.rules
     #expect(rules.defect(ofBundleId: nil) == nil && rules.defect(ofBundleId: ShopFixture.bundle) == nil)
-    #expect(rules.defect(ofBundleId: "com.example.other")?.contains("is of no configured app") == true)
+    #expect(rules.defect(ofBundleId: "com.example.other")?.contains("belongs to no configured app") == true)
     rules.bundleIds.append("com.example.second")
     #expect(rules.defect(ofBundleId: nil)?.contains("though 2 apps are configured") == true)
     #expect(rules.defect(ofBundleId: "com.example.second") == nil)

@@ -89,7 +89,7 @@ struct CSVFileTests {
     let fullRow =
       "\(full.findingId),wrong_user,critical,o1,u1,gems.100,2000000000000001,r1,d1,Production,JPY,300,300,"
       + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,2026-11-17T01:00:00Z,2,acknowledged,'-Dana,"
-      + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which one got the goods, and move them.\","
+      + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which account received the goods, and move the goods.\","
       + "2026-11-10T10:00:01Z,9,2026-12-01,\"'+1, really\",game,JP,2026-11-10"
     // The amount at risk may be in another currency than the order.
     let abroadRow =

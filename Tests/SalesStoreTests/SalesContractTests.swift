@@ -39,7 +39,7 @@ struct SalesContractTests {
   func accepted(_ change: String) async throws { #expect(try await defects(change).isEmpty) }
 
   private static let zone =
-    "for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask whoever writes them"
+    "for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask the team that writes them"
 
   @Test(
     "a column of another type is named, with the type found and the cast to write",

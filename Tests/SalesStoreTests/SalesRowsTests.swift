@@ -27,7 +27,7 @@ struct SalesRowsTests {
       ("user_id", "NULL", "user_id is missing"),
       ("user_id", "repeat('日', 1000)", "user_id has 3000 bytes; an id has at most 1000 (its beginning is shown)"),
       ("product_id", "NULL", "product_id is missing"),
-      ("bundle_id", "'com.example.other'", "bundle_id 'com.example.other' is of no app that is configured"),
+      ("bundle_id", "'com.example.other'", "bundle_id 'com.example.other' belongs to no configured app"),
       ("quantity", "NULL", "quantity is missing"), ("quantity", "0", "quantity 0 is not from 1 to 2147483647"),
       ("quantity", "-1", "quantity -1 is not from 1 to 2147483647"),
       ("amount", "NULL", "amount is missing"), ("amount", "-0.01", "amount -0.01 is negative"),
@@ -38,9 +38,9 @@ struct SalesRowsTests {
         "amount", "1.9900000000000000000000000000000000000000001",
         "amount 1.9900000000000000000000000000000000000000001 has more than the 2 decimals of USD"
       ),
-      ("amount", "'NaN'", "amount NaN is no number"), ("amount", "'Infinity'", "amount Infinity is no number"),
+      ("amount", "'NaN'", "amount NaN is not a number"), ("amount", "'Infinity'", "amount Infinity is not a number"),
       ("amount", "1e30", "amount is too large to be money"),
-      ("currency", "NULL", "currency is missing"), ("currency", "'XYZ'", "currency 'XYZ' is no code of ISO 4217"),
+      ("currency", "NULL", "currency is missing"), ("currency", "'XYZ'", "currency 'XYZ' is not a code of ISO 4217"),
       ("currency", "repeat('U', 2000)", "currency has 2000 bytes; an id has at most 1000 (its beginning is shown)"),
       ("status", "NULL", "status is missing"),
       ("status", "'paid'", "status 'paid' is not one of pending, verified, failed, cancelled, refunded"),
@@ -73,7 +73,7 @@ struct SalesRowsTests {
     let shop = try await TestShop.make(Self.lax + insertOrder(["quantity": "0", "currency": "'x'", "amount": "NULL"]))
     #expect(
       try await shop.orders().map(\.defect) == [
-        "quantity 0 is not from 1 to 2147483647; currency 'x' is no code of ISO 4217; amount is missing"
+        "quantity 0 is not from 1 to 2147483647; currency 'x' is not a code of ISO 4217; amount is missing"
       ])
   }
 
@@ -128,7 +128,7 @@ struct SalesRowsTests {
 
   @Test(
     "a bundle id may be missing where there is one app",
-    arguments: [(1, nil), (2, "bundle_id is missing, and there are several apps")] as [(Int, String?)])
+    arguments: [(1, nil), (2, "bundle_id is missing, and several apps are configured")] as [(Int, String?)])
   func missingBundle(apps: Int, defect: String?) async throws {
     let shop = try await TestShop.make(insertOrder())
     var settings = shop.settings
@@ -190,8 +190,8 @@ struct SalesRowsTests {
         + insertDelivery(["order_id": #"E'caf\xe9'"#]))
     let rows = try await shop.orders()
     #expect(rows.map(\.orderId) == [#"caf\xE9"#, "日"])
-    #expect(rows.map(\.defect) == ["order_id is no valid UTF-8", "user_id is no valid UTF-8"])
-    #expect(try await shop.deliveries().map(\.defect) == ["order_id is no valid UTF-8"])
+    #expect(rows.map(\.defect) == ["order_id is not valid UTF-8", "user_id is not valid UTF-8"])
+    #expect(try await shop.deliveries().map(\.defect) == ["order_id is not valid UTF-8"])
   }
 
   @Test(

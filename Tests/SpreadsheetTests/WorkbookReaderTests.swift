@@ -180,8 +180,8 @@ import Testing
   }
 
   @Test(arguments: [
-    Hostile(testDescription: "no archive", program: "open(path, 'w').write('id,status')", says: "no .xlsx"),
-    Hostile(testDescription: "empty", program: "open(path, 'w')", says: "no .xlsx"),
+    Hostile(testDescription: "no archive", program: "open(path, 'w').write('id,status')", says: "not an .xlsx"),
+    Hostile(testDescription: "empty", program: "open(path, 'w')", says: "not an .xlsx"),
     Hostile(
       testDescription: "old or encrypted", program: "open(path, 'wb').write(bytes.fromhex('D0CF11E0A1B11AE1'))",
       says: "password"),

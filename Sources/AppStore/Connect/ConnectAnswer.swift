@@ -60,9 +60,9 @@ package enum ConnectRefusal: Hashable, Sendable, CustomStringConvertible {
       Apple gives no reports because an agreement is missing or has expired (403): the Account Holder must accept it in \
       App Store Connect, Business. The key is fine
       """
-    case .parameters(let detail): "Apple refuses the parameters of the question (400): \(detail)"
+    case .parameters(let detail): "Apple refuses the parameters of the request (400): \(detail)"
     case .notAcceptable:
-      "Apple does not send what was asked for (406): a fault of this program or of a proxy on the way"
+      "Apple does not send the requested format (406): an error of this program or of a proxy on the way"
     }
   }
 }

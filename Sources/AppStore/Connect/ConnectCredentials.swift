@@ -25,7 +25,7 @@ package enum ConnectCredentialsError: Error, Hashable, CaseIterable, Sendable, C
     case .issuerIdMissing: "the issuer id is empty; App Store Connect shows it above the list of team keys"
     case .keyIdMissing: "the key id is empty; App Store Connect shows it beside the key"
     case .privateKeyUnreadable:
-      "the private key is no P-256 key in PEM; use the AuthKey_….p8 file of a team key as it was downloaded"
+      "the private key is not a P-256 key in PEM; use the AuthKey_….p8 file of a team key as it was downloaded"
     case .inAppPurchaseKey:
       """
       the file is named as an In-App Purchase key (SubscriptionKey_….p8), which cannot download reports; make a team key \

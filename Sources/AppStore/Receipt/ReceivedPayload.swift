@@ -31,7 +31,7 @@ package struct ReceivedPayload: Sendable {
       case .empty: "it is empty"
       case .tooLong: "it is longer than any receipt"
       case .truncated: "its end is missing"
-      case .unknown: "it is none of the three kinds of receipt"
+      case .unknown: "it is not one of the three kinds of receipt"
       }
     }
   }

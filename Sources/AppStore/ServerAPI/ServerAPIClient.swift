@@ -150,7 +150,7 @@ package struct ServerAPIClient: Sendable {
     case .success(let transaction): return TransactionAnswer(outcome: .found(transaction), trail: trail)
     case .failure(let refusal):
       var trail = trail
-      let detail = "Apple's answer is not believed: \(refusal)"
+      let detail = "Apple's answer could not be verified: \(refusal)"
       trail.warn(detail)
       return TransactionAnswer(outcome: .unanswered(Silence(reason: .appleError, detail: detail)), trail: trail)
     }

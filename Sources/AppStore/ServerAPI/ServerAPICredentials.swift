@@ -32,7 +32,7 @@ package enum ServerAPICredentialsError: Error, Hashable, CaseIterable, Sendable,
     case .keyIdMissing: "the key id is empty; App Store Connect shows it beside the key"
     case .bundleIdMissing: "the bundle id is empty"
     case .privateKeyUnreadable:
-      "the private key is no P-256 key in PEM; use the .p8 file of an In-App Purchase key as it was downloaded"
+      "the private key is not a P-256 key in PEM; use the .p8 file of an In-App Purchase key as it was downloaded"
     }
   }
 }

@@ -109,7 +109,7 @@ extension SignedDataRefusal: CustomStringConvertible {
     case .environmentUnknown(let name): "from an unknown environment (\((name ?? "none given").prefix(40)))"
     case .unsupported(let what): "signed in an unknown way: \(what.prefix(40))"
     case .notSignedByApple(let environment, _): "made by \(environment.rawValue), not signed by Apple"
-    case .noRoots: "there are no root certificates to judge it by"
+    case .noRoots: "there are no root certificates to verify it with"
     }
   }
 }

@@ -68,7 +68,7 @@ package enum AppleFault: Error, Hashable, Sendable {
       """
     case .accessRefused:
       """
-      Apple knows our key but does not let it ask this (HTTP 403). Check in App Store Connect that it is an In-App \
+      Apple knows our key but refuses this request to it (HTTP 403). Check in App Store Connect that it is an In-App \
       Purchase key that was not revoked, and that all agreements are accepted; otherwise look for a proxy that answers \
       in Apple's place.
       """

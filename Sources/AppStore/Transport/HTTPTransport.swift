@@ -117,7 +117,7 @@ package struct HTTPTransport: Sendable {
     let route = proxies.route(to: request.url)
     guard let client = clients[route] else {
       guard case .unusable(let variable) = route else { return .failure(.unreachable("no way there")) }
-      return .failure(.unreachable("\(variable) is no proxy's address, such as http://proxy.example.com:3128"))
+      return .failure(.unreachable("\(variable) is not a proxy's address, such as http://proxy.example.com:3128"))
     }
     var request = request
     if inflates { request.headers.replaceOrAdd(name: "Accept-Encoding", value: "gzip") }

@@ -128,7 +128,7 @@ package final class AskingGate: Sendable {
   var end: String? {
     state.withLock { state in
       !apps.isEmpty && apps.allSatisfy { state.faults[$0] != nil }
-        ? "the configuration of every app is refused by Apple" : nil
+        ? "Apple refuses the configuration of every app" : nil
     }
   }
 

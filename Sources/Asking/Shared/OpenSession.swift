@@ -31,7 +31,7 @@ package actor OpenSession {
   package init(logger: Logger?, open: @escaping @Sendable () async throws -> PostgresSession) {
     let seconds = Self.patience.components.seconds
     self.init(
-      isWaiting: { logger?.warning("the database cannot be reached; it is waited for up to \(seconds) s: \($0)") },
+      isWaiting: { logger?.warning("the database cannot be reached; waiting up to \(seconds) s: \($0)") },
       open: open)
   }
 

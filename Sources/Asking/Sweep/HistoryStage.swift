@@ -62,7 +62,7 @@ package struct HistoryStage: Sendable {
     let histories = CustomerHistories(bundleId: app.bundleId)
     let customers = try await session.withConnection { [asOf] in try histories.pending(asOf: asOf, $0) }
     if customers.isEmpty { return }
-    try await progress.during("reading customers' purchases", total: customers.count) {
+    try await progress.during("reading the purchase histories of customers", total: customers.count) {
       try await read(customers[...], of: app, in: histories)
     }
   }

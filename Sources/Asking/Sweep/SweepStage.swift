@@ -53,7 +53,7 @@ package struct SweepStage: Sendable {
   /// Long waits are safe, because a missing page delays its type only.
   private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
   private static let disbelief = """
-    No notification on a page of Apple's history is believed, so nothing is known of refunds. Check bundleId and \
+    No notification on a page of Apple's history could be verified, so refunds are not known. Check bundleId and \
     appAppleId, run night-audit trust, and look for a proxy that answers in Apple's place.
     """
 
@@ -96,7 +96,7 @@ package struct SweepStage: Sendable {
     let isSwept = try await facts.withLock(
       bundleId: app.bundleId, isWorthWaiting: { !isOver(for: app) },
       isWaiting: {
-        logger.info("another process sweeps this app: waiting for its end", metadata: ["app": "\(app.name)"])
+        logger.info("another process sweeps this app: waiting until it ends", metadata: ["app": "\(app.name)"])
       }
     ) {
       let cursors = try await session.withConnection { try table.cursors($0) }
@@ -109,7 +109,7 @@ package struct SweepStage: Sendable {
     if isSwept != nil { return }
     shared.values.withLock { $0.summary.isUnfinished = true }
     logger.warning(
-      "another process still sweeps this app, and there was no time to wait for its end",
+      "another process still sweeps this app, and the time limit left no time to wait for it",
       metadata: ["app": "\(app.name)"])
   }
 

@@ -277,7 +277,7 @@ package enum EvidenceTable {
   static func facts(_ text: String) throws(PostgresError) -> [TransactionFact] {
     let rows: [[String: JSONField]]
     do { rows = try JSONDecoder().decode([[String: JSONField]].self, from: Data(text.utf8)) } catch {
-      throw PostgresError(.unexpectedData, "the evidence beside a transaction is no JSON: \(error)")
+      throw PostgresError(.unexpectedData, "the evidence beside a transaction is not JSON: \(error)")
     }
     return try rows.map { row throws(PostgresError) in try fact(fields: JSONFields(values: row)) }
   }

@@ -227,15 +227,15 @@ package enum FindingsError: RunEndingError, Equatable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .unknown(let ids):
-      "no finding has the id \(ids.joined(separator: ", ")); nothing was changed. "
+      "no finding has the ID \(ids.joined(separator: ", ")); nothing was changed. "
         + (ids.contains { $0.utf8.count < FindingsEditor.fewestDigits }
           ? "At least \(FindingsEditor.fewestDigits) digits name one. " : "")
         + "night-audit findings list --state any lists them all"
     case .ambiguous(let ids):
-      "several have ids that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
+      "several findings have IDs that begin with \(ids.joined(separator: ", ")); nothing was changed. Give more digits"
     case .noChange(let id):
       (id.map { "there is no change \($0) that could be taken back" }
-        ?? "there is no change of which anything is left to take back") + "; nothing was changed"
+        ?? "there is no change left to take back") + "; nothing was changed"
     }
   }
 }

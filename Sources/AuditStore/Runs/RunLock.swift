@@ -11,7 +11,7 @@ package struct RunLock: Sendable {
     package var holder: String
 
     package var description: String {
-      "another night-audit run holds this database's lock: \(holder); wait for it, or look at pg_stat_activity"
+      "another night-audit run holds this database's lock: \(holder); wait until it ends, or check pg_stat_activity"
     }
   }
 
@@ -19,7 +19,7 @@ package struct RunLock: Sendable {
   package struct Lost: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .databaseUnreachable }
     package var description: String {
-      "the database has ended the session that held the run's lock, another run may be at work, and nothing was "
+      "the database has ended the session that held the run's lock, another run may have started, and nothing was "
         + "published; look at the server's log for the reason, and run again"
     }
   }

@@ -34,7 +34,7 @@ package enum UncoveredDays {
   package static func remedy(_ days: [String]) -> String? {
     guard let first = days.first else { return nil }
     let names = days.joined(separator: ", ")
-    return "no report is about \(names), and what was refunded then is in no file; for each day run: "
+    return "no report covers \(names), so refunds of that time are in no file; for each day run: "
       + "night-audit run --date \(first)"
   }
 

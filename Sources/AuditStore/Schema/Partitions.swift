@@ -45,7 +45,7 @@ package enum Partitions {
   package struct Altered: Error, CustomStringConvertible {
     var table: String
     var problem: String
-    package var description: String { "\(table) is not what the trail says, and nothing of it is let go: \(problem)" }
+    package var description: String { "\(table) differs from the trail, so no month of it is deleted: \(problem)" }
   }
 
   private static func kept(_ table: String, on connection: borrowing BlockingConnection) throws -> [Int64] {

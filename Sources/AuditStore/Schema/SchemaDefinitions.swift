@@ -137,7 +137,7 @@ package struct SchemaDefinitions {
           Difference(
             object: object,
             problem:
-              "is none of night-audit's; drop it if nobody needs it: DROP TRIGGER \(name) ON night_audit.\(table)",
+              "does not belong to night-audit; drop it if it is not needed: DROP TRIGGER \(name) ON night_audit.\(table)",
             remedies: []))
       }
     }

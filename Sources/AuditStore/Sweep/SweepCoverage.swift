@@ -41,7 +41,7 @@ package struct SweepCoverage {
       let customers = try CustomerHistories(bundleId: app.bundleId).shortCount(
         night, since: plan.asOf - settings.stuckAfter, connection)
       if customers > 0 {
-        reasons.append("The purchases of \(customers) customers of \(app.name) were asked for and not read to the end.")
+        reasons.append("The purchase histories of \(customers) customers of \(app.name) were not read to the end.")
       }
     }
     return reasons
@@ -59,7 +59,7 @@ package struct SweepCoverage {
     let details =
       types.count <= namedTypes
       ? types.joined(separator: ", ") : "\(types.count) types: \(reasons.sorted().joined(separator: ", "))"
-    return "Apple's notifications of \(app) are not known up to this night (\(details))."
+    return "Apple's notifications of \(app) were not read up to this night (\(details))."
   }
 
   private static let notSwept = "not swept"

@@ -42,11 +42,11 @@ enum FindingsTrail {
       return TrailVerification.Check(
         subject: "findings",
         problem: """
-          finding \(try row.text(0)) does not stand as its events tell: its status, owner, remark, due day, first_seen or \
+          finding \(try row.text(0)) differs from its events: its status, owner, remark, due day, first_seen or \
           closed_at was changed by hand, or its row was removed
           """)
     }
     let count = try connection.execute("SELECT count(*) FROM night_audit.findings").single().int64(0)
-    return TrailVerification.Check(subject: "findings (\(count) rows, as their events tell)")
+    return TrailVerification.Check(subject: "findings (\(count) rows, which agree with their events)")
   }
 }

@@ -25,7 +25,7 @@ package struct NightsTrail {
     package var table: String
 
     package var description: String {
-      "\(table) of run \(run) is not what the run recorded; "
+      "\(table) of run \(run) differs from what the run recorded; "
         + (table == NightsTrail.findingsMet
           ? "to mend it: night-audit rebuild --write" : "make that night again: night-audit run --as-of \(asOf.text)")
     }

@@ -30,7 +30,7 @@ package struct TrailVerification: Sendable {
     verification.checks.append(try FindingsTrail.prove(on: connection))
     let differences = try NightsTrail.differences(by: verification.entries.map(\.content), on: connection)
     verification.checks.append(
-      Check(subject: "what runs left for later nights", problem: differences.first.map { "\($0)" }))
+      Check(subject: "tables that later nights read", problem: differences.first.map { "\($0)" }))
     // Reported without failing, because an append-only fact cannot be removed.
     let uncounted = try EvidenceTable.firstIncredible(on: connection)
     verification.checks.append(
@@ -78,10 +78,10 @@ package struct TrailVerification: Sendable {
     for entry in entries {
       defer { last = entry.kind }
       guard entry.kind == .released else { continue }
-      if last != .beforeRelease { return "entry \(entry.entry) lets go of what the entry before it does not cover" }
+      if last != .beforeRelease { return "entry \(entry.entry) deletes rows that the entry before it does not cover" }
       guard let before = entry.before, before.wholeMatch(of: /\d{4}-\d{2}-\d{2}/) != nil,
         before <= "\(entry.at.prefix(7))-01"
-      else { return "entry \(entry.entry) lets go of a month that was not over" }
+      else { return "entry \(entry.entry) deletes a month that had not ended" }
     }
     return nil
   }
@@ -127,7 +127,7 @@ package struct TrailVerification: Sendable {
     // IDs before the first mark are covered by no entry.
     let made = try connection.execute("SELECT \(key) FROM night_audit.\(table) WHERE \(key) < 1 ORDER BY 1 LIMIT 1")
     if let made = try made.first.map({ row throws(PostgresError) in try row.int64(0) }) {
-      return Check(subject: table, problem: "row \(made) has an id that no table gives")
+      return Check(subject: table, problem: "row \(made) has an ID that the table never assigns")
     }
     var rows: Int64 = 0
     for piece in pieces(of: table, released) {
@@ -143,14 +143,14 @@ package struct TrailVerification: Sendable {
       try read(table, key, released.content.keyColumns ?? key, gone, on: connection) { reader.take($0, $1) }
       rows += reader.rows
       if let problem = reader.end() {
-        return Check(subject: table, problem: "of what was kept of the time before \(before): \(problem)")
+        return Check(subject: table, problem: "among the rows kept from before \(before): \(problem)")
       }
     }
     let mark = entries.last?.content.marks[table] ?? .min
     let new = try connection.execute(
       "SELECT count(*) FROM night_audit.\(table) WHERE \(key) > $1", [.int(mark)]
     ).single().int64(0)
-    let letGo = before.map { "; until \($0) what nobody needs any more was let go" } ?? ""
+    let letGo = before.map { "; expired rows before \($0) were deleted" } ?? ""
     let newer = new > 0 ? ", and \(new) that the next entry covers" : ""
     return Check(subject: "\(table) (\(rows) rows\(newer)\(letGo))")
   }
@@ -204,7 +204,7 @@ package struct TrailVerification: Sendable {
   ) throws -> String {
     let names = columns.components(separatedBy: ", ")
     guard names.allSatisfy({ $0.wholeMatch(of: /"?[a-z0-9_]+"?/) != nil }) else {
-      throw PostgresError(.usage, "the trail names columns of \(table) that have no such names")
+      throw PostgresError(.usage, "the trail names columns that \(table) does not have")
     }
     let later = try connection.execute(
       """
@@ -318,7 +318,7 @@ private struct SegmentReader {
     let (entry, segment) = segments[position]
     let place = "rows \(segment.first) to \(segment.last), which entry \(entry) covers"
     if rowsOfSegment != segment.rows {
-      problem = "of \(place), there are \(rowsOfSegment) and not \(segment.rows)"
+      problem = "of \(place), \(rowsOfSegment) rows exist instead of \(segment.rows)"
     } else if Digest.hexadecimal(digest) != segment.digest {
       problem = "\(place), are not as they were appended"
     }

@@ -119,7 +119,7 @@ extension Explanation {
   var history: [Moment] {
     var moments = [Moment(at: order.createdAt, event: "ordered")]
     func add(_ at: Instant?, _ event: String) { if let at { moments.append(Moment(at: at, event: event)) } }
-    add(order.verifiedAt, "the shop believed it paid")
+    add(order.verifiedAt, "the shop recorded it as paid")
     for proof in proofs {
       let what = proof.subjectKind == "receipt" ? "receipt \(proof.subjectId)" : "transaction id \(proof.subjectId)"
       add(proof.receivedAt, "\(what) received")
@@ -128,7 +128,7 @@ extension Explanation {
     for transaction in transactions {
       add(transaction.purchasedAt, "Apple sold transaction \(transaction.transactionId)")
       add(transaction.refund?.date, "Apple refunded transaction \(transaction.transactionId)")
-      add(transaction.refundWithdrawnAt, "Apple took the refund of transaction \(transaction.transactionId) back")
+      add(transaction.refundWithdrawnAt, "Apple reversed the refund of transaction \(transaction.transactionId)")
     }
     for delivery in deliveries {
       add(delivery.deliveredAt, "delivery \(delivery.deliveryId) to user \(delivery.userId)")

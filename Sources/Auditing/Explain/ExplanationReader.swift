@@ -314,20 +314,20 @@ extension OrderFacts {
     let isNamed = order.transactionId == record.transactionId
     if claims.owned.contains(where: { $0.key == record.key }) {
       return isNamed
-        ? "This order names it and owns it."
+        ? "This order states it and owns it."
         : "This order owns it. \(claimant(rules).explanationOfUnstatedClaim(record, rules: rules))"
     }
     if let same = claims.owned.first(where: { $0.purchaseKey == record.purchaseKey }) {
-      return "This order owns \(same.transactionId), which is the same sale."
+      return "This order owns \(same.transactionId), which is the same purchase."
     }
     if let lost = claims.lost.first(where: { $0.transaction.key == record.key }) {
       return "This order claims it, but order \(lost.ownerOrderId) of user \(lost.ownerUserId) owns it."
     }
     if let refused = claims.refused, refused.transaction.key == record.key {
-      return "This order names it, but \(refused.reason.explanation)."
+      return "This order states it, but \(refused.reason.explanation)."
     }
     if claims.contradictory?.key == record.key {
-      return "This order names it, but Apple's records about it contradict each other."
+      return "This order states it, but Apple's records about it contradict each other."
     }
     return "This order does not own it. \(claimant(rules).explanationOfUnstatedClaim(record, rules: rules))"
   }

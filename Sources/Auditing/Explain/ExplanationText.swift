@@ -32,7 +32,7 @@ package struct ExplanationText {
 
   private mutating func writeVerdict() {
     lines.append(
-      "Order \(explanation.order.orderId), as of \(time.text(explanation.asOf)). Times are those of \(time.zoneName).")
+      "Order \(explanation.order.orderId), as of \(time.text(explanation.asOf)). Times are in \(time.zoneName).")
     lines.append("")
     lines.append("\(explanation.disposition.rawValue): \(explanation.dispositionBecause)")
     if let payment = explanation.payment {
@@ -41,7 +41,7 @@ package struct ExplanationText {
     }
     if explanation.order.repeatedRows > 0 {
       lines.append(
-        "order_id is not unique: \(explanation.order.repeatedRows) more rows have this id; each is a bad_row.")
+        "order_id is not unique: \(explanation.order.repeatedRows) more rows have this ID; each is a bad_row.")
     }
     if !explanation.isInLookback {
       lines.append(
@@ -52,7 +52,7 @@ package struct ExplanationText {
   private func times(_ quantity: (some BinaryInteger)?) -> String { quantity.map { "\($0) x " } ?? "" }
 
   private mutating func writeOrder() {
-    begin("What we recorded")
+    begin("The order in the shop")
     let order = explanation.order
     field("user", order.userId.text)
     field("product", "\(times(order.quantity))\(order.productId)")
@@ -66,7 +66,7 @@ package struct ExplanationText {
   }
 
   private mutating func writeProofs() {
-    begin("Receipts, and what Apple answered")
+    begin("Receipts and Apple's answers")
     if explanation.proofs.isEmpty { lines.append("  None was sent for this order.") }
     for proof in explanation.proofs {
       let kind = proof.kind.map { " (\(words($0)))" } ?? ""
@@ -77,7 +77,7 @@ package struct ExplanationText {
           lines.append("    The row breaks the contract and counts for nothing: \(defect).")
         }
         if let claimed = proof.claimedEnvironment {
-          lines.append("    The client called it \(claimed); Apple: \(proof.environment?.rawValue ?? "not told").")
+          lines.append("    Environment by the client: \(claimed); by Apple: \(proof.environment?.rawValue ?? "none").")
         }
       } else {
         lines.append("  Look-up of transaction id \(proof.subjectId)")
@@ -86,14 +86,14 @@ package struct ExplanationText {
       lines += proof.answers.map { "    \(answer($0))" }
       if !proof.transactions.isEmpty {
         let brought = proof.transactions.map { "\($0.transactionId) (\($0.environment.rawValue))" }
-        lines.append("    Brought \(brought.joined(separator: ", ")).")
+        lines.append("    Contains \(brought.joined(separator: ", ")).")
       }
     }
   }
 
   private mutating func writeTransactions() {
-    begin("What Apple says, and whose payment it is")
-    if explanation.transactions.isEmpty { lines.append("  No transaction is known that has to do with this order.") }
+    begin("Transactions and their owners")
+    if explanation.transactions.isEmpty { lines.append("  No known transaction is related to this order.") }
     for transaction in explanation.transactions { write(transaction) }
   }
 
@@ -106,11 +106,11 @@ package struct ExplanationText {
     field("app", transaction.bundleId, indent: 4)
     field("expires", transaction.expiresAt.map { time.text($0) }, indent: 4)
     field("refunded", transaction.refund.map(refund), indent: 4)
-    field("refund taken back", transaction.refundWithdrawnAt.map { "told \(time.text($0))" }, indent: 4)
+    field("refund reversed", transaction.refundWithdrawnAt.map { "reported \(time.text($0))" }, indent: 4)
     if transaction.isFamilyShared { field("ownership", "Family Sharing", indent: 4) }
     field("account token", transaction.appAccountToken, indent: 4)
     for competitor in transaction.competitors {
-      let how = competitor.names ? "names it too" : "has a receipt that brought it, too"
+      let how = competitor.names ? "states it, too" : "has a receipt that contains it, too"
       lines.append(
         "    Order \(competitor.orderId) of user \(competitor.userId), created "
           + "\(time.text(competitor.createdAt)), \(how)\(competitor.owns ? ", and owns it" : "").")
@@ -121,12 +121,12 @@ package struct ExplanationText {
       lines.append("      \(step.question)")
       lines.append("        \(step.because)")
     }
-    if !transaction.evidence.isEmpty { lines.append("    What was said about it:") }
+    if !transaction.evidence.isEmpty { lines.append("    Evidence:") }
     for statement in transaction.evidence { lines.append("      \(said(statement))") }
   }
 
   private mutating func writeDeliveries() {
-    begin("What was delivered")
+    begin("Deliveries")
     if explanation.deliveries.isEmpty { lines.append("  Nothing is recorded for this order.") }
     for delivery in explanation.deliveries {
       let back = delivery.revokedAt.map { ", taken back \(time.text($0))" } ?? ""
@@ -141,7 +141,7 @@ package struct ExplanationText {
 
   private mutating func writeRules() {
     if explanation.rules.isEmpty { return }
-    begin("How the payment was decided: the first rule that holds")
+    begin("Rules of the payment: the first rule that applies decides")
     for rule in explanation.rules {
       lines.append("  \(rule.holds ? "YES" : "no ")  \(rule.question)")
       lines.append("       \(rule.because)")
@@ -189,12 +189,12 @@ package struct ExplanationText {
 
   private mutating func writeReasonsAgainst() {
     if explanation.considered.isEmpty { return }
-    begin("What was considered and does not hold")
+    begin("Findings that do not apply")
     for reason in explanation.considered { lines.append("  \(reason.kind.rawValue): \(reason.because)") }
   }
 
   private mutating func writeEvents() {
-    begin("What happened, in order")
+    begin("Events in order of time")
     for event in explanation.events { lines.append("  \(time.text(event.at))  \(event.event)") }
   }
 
@@ -211,12 +211,12 @@ package struct ExplanationText {
   private func sentence(about proof: Explanation.Proof) -> String {
     var text =
       switch proof.outcome {
-      case .pending: "Nobody has asked Apple about it yet."
+      case .pending: "Apple has not been asked about it yet."
       case .verified:
-        proof.isUnproven == true ? "Apple knows what it names; who signed it nobody here can tell." : "Genuine."
-      case .rejected: "Refused: \(proof.reason?.explanation ?? "it is no proof")."
+        proof.isUnproven == true ? "Apple knows the IDs in it. Its signature could not be verified." : "Genuine."
+      case .rejected: "Rejected: \(proof.reason?.explanation ?? "it is not a valid proof")."
       case .unanswered: "No usable answer: \(proof.reason?.explanation ?? "Apple answered with an error")."
-      case .review: "A person has to look: \(proof.reason?.explanation ?? "Apple's answer is unusual")."
+      case .review: "A person must check it: \(proof.reason?.explanation ?? "Apple's answer is unusual")."
       case .notFound: "Apple does not know it."
       }
     if let check = proof.failedCheck { text += " The check that failed: \(check)." }

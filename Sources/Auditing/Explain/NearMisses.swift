@@ -42,7 +42,7 @@ enum NearMisses {
         """
       for row in try shop.execute(query, [.text(text)]) {
         let order = try row.optionalText(0).map { "of order \($0)" } ?? "without an order"
-        let sentence = "\(text) is the id of a \(what) \(order)."
+        let sentence = "\(text) is the ID of a \(what) \(order)."
         if !found.contains(sentence) { found.append(sentence) }
       }
     }
@@ -53,7 +53,7 @@ enum NearMisses {
       WHERE transaction_id = $1 AND subject_kind = 'receipt' ORDER BY 1 LIMIT \(limit)
       """, [.text(text)])
     for row in sourceReceipts {
-      found.append("\(text) is the id of a transaction that receipt \(try row.text(0)) brought.")
+      found.append("\(text) is the ID of a transaction that receipt \(try row.text(0)) contains.")
     }
     return found
   }

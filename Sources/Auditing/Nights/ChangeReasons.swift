@@ -50,7 +50,7 @@ package struct ChangeReasons {
       WHERE \(condition) ORDER BY w.finding_id, e.signed_at, e.evidence_id
       """, parameters)
     for row in rows {
-      var text = "\(try row.text(2)) said: transaction \(try row.text(3)) (\(try row.text(4)), \(try row.text(5)))"
+      var text = "\(try row.text(2)) reported transaction \(try row.text(3)) (\(try row.text(4)), \(try row.text(5)))"
       if let bought = try row.optionalTimestamp(6) { text += ", bought \(Instant(microseconds: bought).text)" }
       if let revoked = try row.optionalTimestamp(7) {
         text += ", refunded \(Instant(microseconds: revoked).text)"

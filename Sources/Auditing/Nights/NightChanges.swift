@@ -79,7 +79,7 @@ final class NightChanges {
         "the order is not audited any more: it is older than the lookback of "
         + "\((plan.asOf - plan.rules.lookbackStart).words), or gone from the shop's tables"
     }
-    return "what it stood on is no longer so, or older than the lookback"
+    return "the facts of the finding have changed, or are older than the lookback"
   }
 
   /// The number of closed findings for which arrived evidence is looked up.

@@ -59,7 +59,7 @@ struct AuditPieces {
       throw UnusablePieces(
         description: """
           the parts in \(directory) were audited for another as-of, period or configuration, as of \
-          \(context.rules.asOf.text) from \(context.period.since) to \(context.period.until); give the same, or audit anew
+          \(context.rules.asOf.text) from \(context.period.since) to \(context.period.until); give the same, or audit the parts again
           """)
     }
     var read = SalesTotals()
@@ -90,7 +90,7 @@ struct AuditPieces {
     var sums = rows.makeIterator()
     var reader = CopyReader { () throws(PostgresError) in sums.next().map { [UInt8]($0) } }
     do throws(PostgresError) { return try SalesTotals(rows: &reader) } catch {
-      throw UnusablePieces(description: "manifest.json in \(directory): \(error.message); audit anew")
+      throw UnusablePieces(description: "manifest.json in \(directory): \(error.message); audit the parts again")
     }
   }
 
@@ -98,16 +98,17 @@ struct AuditPieces {
   private func prove(_ name: String, _ sha256: String) throws {
     let file: Int32
     do throws(RegularFile.Failure) { file = try RegularFile.descriptor(directory + "/" + name) } catch {
-      throw UnusablePieces(description: "\(name) in \(directory) \(error.problem); audit anew")
+      throw UnusablePieces(description: "\(name) in \(directory) \(error.problem); audit the parts again")
     }
     defer { close(file) }
     guard let found = Digest.sha256(descriptor: file) else {
-      throw UnusablePieces(description: "\(name) in \(directory): \(String(cString: strerror(errno))); audit anew")
+      throw UnusablePieces(
+        description: "\(name) in \(directory): \(String(cString: strerror(errno))); audit the parts again")
     }
     guard found == sha256 else {
       throw UnusablePieces(
         description:
-          "\(name) in \(directory) is not what manifest.json tells of: it was cut off or replaced; audit anew")
+          "\(name) in \(directory) differs from manifest.json: it was truncated or replaced; audit the parts again")
     }
   }
 }

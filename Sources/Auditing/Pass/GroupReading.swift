@@ -81,6 +81,6 @@ struct GroupReading: ~Copyable {
   /// The orders do not come in the order of the records kept for them.
   struct RowOrderMismatch: Error, CustomStringConvertible {
     var orderId: Identifier
-    var description: String { "order \(orderId) did not come in the byte order of its id; nothing is reported" }
+    var description: String { "order \(orderId) was not read in the byte order of its ID; no report is written" }
   }
 }

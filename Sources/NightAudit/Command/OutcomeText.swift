@@ -18,10 +18,10 @@ package struct OutcomeText {
     lines += summary.incompleteReasons.map { "  - \($0)" }
     switch (outcome.held.isEmpty, outcome.isRehearsal) {
     case (true, false): break
-    case (true, true): lines.append("By what is known, the night would not be held.")
+    case (true, true): lines.append("With the stored answers, the night would not be held.")
     case (false, false):
-      lines.append("HELD: published nowhere, sent to nobody, not recorded. The same command with --accept releases it.")
-    case (false, true): lines.append("The night WOULD BE HELD: nothing of it would be published, sent or recorded.")
+      lines.append("HELD: the night is not published, sent or recorded. The same command with --accept releases it.")
+    case (false, true): lines.append("The night WOULD BE HELD: it would not be published, sent or recorded.")
     }
     lines += outcome.held.map { "  - \($0)" }
     lines.append("")
@@ -80,7 +80,7 @@ package struct OutcomeText {
     if !outcome.held.isEmpty {
       state =
         outcome.isRehearsal
-        ? "WOULD BE HELD" : "HELD; look at it, then release it by the same command with --accept"
+        ? "WOULD BE HELD" : "HELD; check the report, then release it by the same command with --accept"
     } else {
       state = summary.stateWord
     }

@@ -47,8 +47,8 @@ package struct ConfigurationFile {
       throw ConfigurationError(
         key: name,
         problem: """
-          `\(Self.shown(keys.first ?? ""))` stands twice, first at line \(context.mark.line); put what belongs to it under \
-          one of the two
+          `\(Self.shown(keys.first ?? ""))` occurs twice, first at line \(context.mark.line); put all its keys under one of \
+          the two
           """)
     } catch {
       throw ConfigurationError(key: name, problem: "is not valid YAML\(Self.place(of: error)); \(Self.hint)")
@@ -80,7 +80,7 @@ package struct ConfigurationFile {
         guard let since = mapping["since"]?.string, let until = mapping["until"]?.string, mapping.count == 2 else {
           throw ConfigurationError(
             key: Self.shown(key),
-            problem: "has a window that is not just since and until: write both days, one day twice where it is one")
+            problem: "has a window that is not since and until: write both days, one day twice where it is one")
         }
         return "\(since)/\(until)"
       }
@@ -110,7 +110,7 @@ package struct ConfigurationFile {
 
   /// The key as it may be shown. Text that is no key may be a password that lost its key, and is hidden.
   static func shown(_ key: String) -> String {
-    key.wholeMatch(of: /[A-Za-z0-9_.<>-]{1,100}/) == nil ? "(a key that is no word)" : key
+    key.wholeMatch(of: /[A-Za-z0-9_.<>-]{1,100}/) == nil ? "(a key that is not a word)" : key
   }
 
   private mutating func set(_ key: String, _ value: Value, name: String) throws {

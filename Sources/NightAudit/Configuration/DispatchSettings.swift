@@ -10,7 +10,7 @@ extension SettingsLoader {
     }
     for name in names where name.wholeMatch(of: /[A-Za-z][A-Za-z0-9_-]*/) == nil {
       throw ConfigurationError(
-        key: "report.deliver", problem: "\(name) is no name; use letters, digits, - and _, a letter first")
+        key: "report.deliver", problem: "\(name) is not a name; use letters, digits, - and _, a letter first")
     }
     for key in fileValues.keys.sorted() where key.hasPrefix("deliver.") {
       let section = String(key.split(separator: ".")[1])
@@ -44,12 +44,12 @@ private struct DispatchSection {
   private func target(_ url: String) throws -> DispatchTarget {
     guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), let host = parts.host,
       !host.isEmpty
-    else { throw error("url", "is no URL; write scheme://host/path") }
+    else { throw error("url", "is not a URL; write scheme://host/path") }
     guard parts.user == nil, parts.password == nil else {
       throw error("url", "must not carry a user name or password; use user and passwordFile")
     }
     guard parts.query == nil, parts.fragment == nil else {
-      throw error("url", "must end with its path: the names of folder and files are put behind it")
+      throw error("url", "must end with its path: the names of folder and files are appended to it")
     }
     let account = DispatchTarget.Account(
       url: url, user: text("user"), passwordFile: text("passwordFile"), caFile: text("caFile"))
@@ -80,7 +80,7 @@ private struct DispatchSection {
       guard account.user != nil, account.passwordFile != nil else {
         throw error("user", "is required with a region: the access key id; its secret is in passwordFile")
       }
-      guard region.wholeMatch(of: /[A-Za-z0-9-]+/) != nil else { throw error("region", "is no region's name") }
+      guard region.wholeMatch(of: /[A-Za-z0-9-]+/) != nil else { throw error("region", "is not the name of a region") }
       return .upload(DispatchTarget.Upload(account: account, kind: .s3(region: region)))
     default:
       throw error("url", "\(scheme) is not one of smtps, smtp, sftp, https")
@@ -94,7 +94,7 @@ private struct DispatchSection {
     }
     for (field, address) in [("from", from)] + to.map({ ("to", $0) }) {
       guard address.wholeMatch(of: /[!-~&&[^<>",;:@]]+@[A-Za-z0-9.-]+/) != nil else {
-        throw error(field, "\(address) is no address; write name@example.com, without a display name")
+        throw error(field, "\(address) is not an address; write name@example.com, without a display name")
       }
     }
     return DispatchTarget.Mail(account: account, from: from, to: to)
@@ -112,7 +112,7 @@ private struct DispatchSection {
   private func attempts() throws -> Int {
     guard let text = text("attempts") else { return 3 }
     guard let number = Int(text), (1...10).contains(number) else {
-      throw error("attempts", "\(text) is no whole number from 1 to 10")
+      throw error("attempts", "\(text) is not a whole number from 1 to 10")
     }
     return number
   }
@@ -120,7 +120,7 @@ private struct DispatchSection {
   /// Refuses keys that would have no effect.
   private func allow(_ fields: [String], for means: String) throws {
     for field in SettingKey.ofDelivery.map(\.name) where field != "attempts" && !fields.contains(field) {
-      if loader.list(key(field)) != nil { throw error(field, "means nothing with \(means); remove it") }
+      if loader.list(key(field)) != nil { throw error(field, "has no effect with \(means); remove it") }
     }
   }
 

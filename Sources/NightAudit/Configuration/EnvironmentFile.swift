@@ -22,7 +22,7 @@ package enum EnvironmentFile {
     let file: RegularFile
     do throws(RegularFile.Failure) { file = try RegularFile(path) } catch {
       outcome.warning = """
-        \(path) \(error.problem), so that what it sets is missing here; run the command as the user that runs the nights, \
+        \(path) \(error.problem), so its settings are missing here; run the command as the user that runs the nights, \
         or give this user read access
         """
       return outcome

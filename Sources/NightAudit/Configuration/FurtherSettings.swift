@@ -26,7 +26,7 @@ extension SettingsLoader {
     tieOut.timeZoneName = text("tieOut.timeZone") ?? tieOut.timeZoneName
     guard TimeZone(identifier: tieOut.timeZoneName) != nil else {
       throw ConfigurationError(
-        key: "tieOut.timeZone", problem: "\(tieOut.timeZoneName) is no time zone; use a name such as Europe/Berlin")
+        key: "tieOut.timeZone", problem: "\(tieOut.timeZoneName) is not a time zone; use a name such as Europe/Berlin")
     }
     tieOut.trailingDays = try count("tieOut.trailingDays", tieOut.trailingDays)
     tieOut.keepRaw = try retention("tieOut.keepRaw", tieOut.keepRaw)
@@ -41,13 +41,13 @@ extension SettingsLoader {
     connect.vendorNumbers = list("appStoreConnect.vendorNumbers") ?? []
     for number in connect.vendorNumbers where number.wholeMatch(of: /[0-9]{5,12}/) == nil {
       throw ConfigurationError(
-        key: "appStoreConnect.vendorNumbers", problem: "\(number.prefix(20)) is no vendor number, such as 85012345")
+        key: "appStoreConnect.vendorNumbers", problem: "\(number.prefix(20)) is not a vendor number, such as 85012345")
     }
     connect.url = try url("appStoreConnect.url", connect.url)
     if let version = text("appStoreConnect.salesVersion") {
       guard version.wholeMatch(of: /[0-9]+_[0-9]+/) != nil else {
         throw ConfigurationError(
-          key: "appStoreConnect.salesVersion", problem: "\(version.prefix(20)) is no version, such as 1_0")
+          key: "appStoreConnect.salesVersion", problem: "\(version.prefix(20)) is not a version, such as 1_0")
       }
       connect.salesVersion = version
     }
@@ -71,7 +71,7 @@ extension SettingsLoader {
     guard let text = text(key) else { return standard }
     guard let share = Share(text) else {
       throw ConfigurationError(
-        key: key, problem: "\(text) is no share from 0 to 1 with at most six decimals, such as 0.25")
+        key: key, problem: "\(text) is not a share from 0 to 1 with at most six decimals, such as 0.25")
     }
     return share
   }
@@ -91,7 +91,8 @@ extension SettingsLoader {
     else {
       // The value is not quoted, because anybody who knows the URL can ping.
       throw ConfigurationError(
-        key: "notify.pingUrl", problem: "is no https URL, such as https://hc-ping.com/ and the check's id")
+        key: "notify.pingUrl", problem: "is not an https URL; write one such as https://hc-ping.com/ and the check's ID"
+      )
     }
     return text
   }
@@ -103,7 +104,8 @@ extension SettingsLoader {
         throw ConfigurationError(
           key: "audit.reviewWindows",
           problem:
-            "\(text.prefix(40)) is no window; write a list of since and until, two days such as 2026-11-19, in order")
+            "\(text.prefix(40)) is not a window; write a list of since and until, two days such as 2026-11-19, in order"
+        )
       }
       return period
     }

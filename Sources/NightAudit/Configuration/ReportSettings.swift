@@ -12,7 +12,7 @@ extension SettingsLoader {
         try names.map { name in
           guard let format = ReportFormat(rawValue: name) else {
             let known = ReportFormat.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ConfigurationError(key: "report.formats", problem: "\(name) is no format; use some of \(known)")
+            throw ConfigurationError(key: "report.formats", problem: "\(name) is not a format; use some of \(known)")
           }
           return format
         })
@@ -20,7 +20,7 @@ extension SettingsLoader {
     if let name = text("report.excelLocale") {
       guard let locale = ExcelLocale(name) else {
         throw ConfigurationError(
-          key: "report.excelLocale", problem: "\(name) is no locale; write language and region, such as de-DE")
+          key: "report.excelLocale", problem: "\(name) is not a locale; write language and region, such as de-DE")
       }
       settings.excelLocale = locale
     }

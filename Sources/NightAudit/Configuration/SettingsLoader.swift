@@ -79,7 +79,7 @@ package struct SettingsLoader {
     func unreadable(_ key: String, _ error: any Error) -> ConfigurationError {
       let reason = (error as? RegularFile.Failure)?.problem ?? (error as NSError).localizedDescription
       return ConfigurationError(
-        key: key, problem: "what systemd handed over in \(directory) cannot be read: \(reason)")
+        key: key, problem: "the credential from systemd in \(directory) cannot be read: \(reason)")
     }
     var credentials: [String: String] = [:]
     let names: [String]
@@ -158,7 +158,7 @@ package struct SettingsLoader {
         SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
         + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" }
       throw ConfigurationError(
-        key: shown, problem: "is no setting of night-audit (in \(name)); did you mean \(nearest(to: key, of: known))?")
+        key: shown, problem: "is not a setting (in \(name)); did you mean \(nearest(to: key, of: known))?")
     }
   }
 
@@ -222,7 +222,7 @@ package struct SettingsLoader {
     guard settings.lookback >= .days(1) else {
       throw ConfigurationError(
         key: "audit.lookback",
-        problem: "leaves no day's orders to audit, and the findings of all others close; write 1d or more, such as 120d"
+        problem: "audits no order, and all open findings would close; write 1d or more, such as 120d"
       )
     }
     settings.deliveryGrace = try span("audit.deliveryGrace", settings.deliveryGrace)
@@ -243,7 +243,8 @@ package struct SettingsLoader {
     settings.timeZoneName = text("report.timeZone") ?? settings.timeZoneName
     guard TimeZone(identifier: settings.timeZoneName) != nil else {
       throw ConfigurationError(
-        key: "report.timeZone", problem: "\(settings.timeZoneName) is no time zone; use a name such as Europe/Berlin")
+        key: "report.timeZone", problem: "\(settings.timeZoneName) is not a time zone; use a name such as Europe/Berlin"
+      )
     }
     settings.retention = try retention("report.retention", settings.retention)
     try loadReportSettings(into: &settings)
@@ -288,10 +289,11 @@ package struct SettingsLoader {
     for (index, app) in apps.enumerated() {
       if let first = apps[..<index].first(where: { $0.bundleId == app.bundleId }) {
         throw ConfigurationError(
-          key: "app.\(app.name).bundleId", problem: "\(app.bundleId) is that of app.\(first.name), too")
+          key: "app.\(app.name).bundleId", problem: "\(app.bundleId) is also that of app.\(first.name); correct one")
       }
       if let sku = app.sku, let first = apps[..<index].first(where: { $0.sku == sku }) {
-        throw ConfigurationError(key: "app.\(app.name).sku", problem: "\(sku) is that of app.\(first.name), too")
+        throw ConfigurationError(
+          key: "app.\(app.name).sku", problem: "\(sku) is also that of app.\(first.name); correct one")
       }
     }
     return apps
@@ -365,13 +367,13 @@ package struct SettingsLoader {
   func badDuration(_ key: String, _ text: String) -> ConfigurationError {
     ConfigurationError(
       key: key,
-      problem: "\(text) is no duration of at most 365000d; write a number and s, m, h or d, such as 90s or 7d")
+      problem: "\(text) is not a duration of at most 365000d; write a number and s, m, h or d, such as 90s or 7d")
   }
 
   func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
     guard let text = text(key) else { return standard }
     guard let number = Int(text), number >= least else {
-      throw ConfigurationError(key: key, problem: "\(text) is no whole number of \(least) or more")
+      throw ConfigurationError(key: key, problem: "\(text) is not a whole number of \(least) or more")
     }
     return number
   }
@@ -379,7 +381,7 @@ package struct SettingsLoader {
   func number(_ key: String, _ standard: Double) throws -> Double {
     guard let text = text(key) else { return standard }
     guard let number = Double(text), number >= 0, number.isFinite else {
-      throw ConfigurationError(key: key, problem: "\(text) is no number of 0 or more")
+      throw ConfigurationError(key: key, problem: "\(text) is not a number of 0 or more")
     }
     return number
   }
@@ -391,7 +393,7 @@ package struct SettingsLoader {
     guard let whole = Int64(parts[0]), whole >= 0, whole < 1_000_000_000, fraction.utf8.count <= 6,
       let rest = Int64(fraction + String(repeating: "0", count: 6 - fraction.utf8.count)), rest >= 0
     else {
-      throw ConfigurationError(key: key, problem: "\(text) is no amount in major units of 0 or more, such as 0.01")
+      throw ConfigurationError(key: key, problem: "\(text) is not an amount in major units of 0 or more, such as 0.01")
     }
     return whole * 1_000_000 + rest
   }
@@ -441,7 +443,7 @@ package struct SettingsLoader {
   private func unknownVariables() -> [String] {
     let known = (SettingKey.all + SettingKey.ofOwners + ofSections()).map(\.variable)
     return Set(environment.keys).subtracting(known).sorted().filter { $0.hasPrefix("NIGHT_AUDIT_") }.map {
-      "The environment variable \($0) is no setting of night-audit; did you mean \(nearest(to: $0, of: known))?"
+      "The environment variable \($0) is not a setting of night-audit; did you mean \(nearest(to: $0, of: known))?"
     }
   }
 }

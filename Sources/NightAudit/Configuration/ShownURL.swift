@@ -5,7 +5,7 @@ enum ShownURL {
   /// The URL to show. Hidden if it is malformed, or if a slash in the password moved part of it into the path.
   static func text(_ url: String) -> String {
     guard var parts = URLComponents(string: url), parts.host?.isEmpty == false, !parts.path.contains("@") else {
-      return "(hidden: it is no URL with a host)"
+      return "(hidden: it is not a URL with a host)"
     }
     let (hasUser, hasQuery) = (parts.user != nil || parts.password != nil, parts.query != nil || parts.fragment != nil)
     guard hasUser || hasQuery else { return url }

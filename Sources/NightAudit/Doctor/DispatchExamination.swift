@@ -16,7 +16,7 @@ extension Doctor {
         found.append(
           Diagnosis(
             subject: "deliver.\(target.name).caFile \(SecretFile.shown(path))",
-            problem: "cannot be read; name a PEM file"))
+            problem: "cannot be read; set it to a readable PEM file"))
       }
       var diagnosis = Diagnosis(subject: "deliver.\(target.name)")
       switch target.means {
@@ -35,7 +35,7 @@ extension Doctor {
           switch await resolve(host) {
           case .found: break
           case .unknown:
-            diagnosis.problem = "no address is known of \(host); correct the host in url"
+            diagnosis.problem = "the host \(host) has no address; correct the host in url"
             diagnosis.status = .cannotWrite
           case .unanswered:
             diagnosis.warning =

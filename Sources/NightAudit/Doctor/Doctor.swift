@@ -105,7 +105,7 @@ package struct Doctor: Sendable {
           Diagnosis(
             subject: "app.\(app.name).issuerId",
             warning: """
-              is no UUID, and Apple will refuse every request; copy the Issuer ID above the list of keys in App Store Connect, \
+              is not a UUID, and Apple will refuse every request; copy the Issuer ID above the list of keys in App Store Connect, \
               Users and Access, Integrations
               """))
       }
@@ -164,9 +164,9 @@ package struct Doctor: Sendable {
         var diagnosis = Diagnosis(
           subject: "root certificate \(root.name) (SHA-256 \(root.fingerprint.prefix(16))…, until \(root.ends.text))")
         if root.ends < .now {
-          diagnosis.problem = "has ended: nothing that leads to it is believed; run: night-audit trust"
+          diagnosis.problem = "has expired: signed data that leads to it is not accepted; run: night-audit trust"
         } else if root.ends < .now + Doctor.notice {
-          diagnosis.warning = "ends soon; a newer release knows Apple's next one, then run: night-audit trust"
+          diagnosis.warning = "expires soon; install a newer release with Apple's next one, and run: night-audit trust"
         }
         return diagnosis
       }
@@ -196,7 +196,7 @@ package struct Doctor: Sendable {
       case .exchanges: return Diagnosis(subject: "\(subject) (exchanges folders in one step)")
       case .renames(let reason):
         return Diagnosis(
-          subject: "\(subject) (cannot exchange folders: \(reason); a night made again is two renames, with a moment "
+          subject: "\(subject) (cannot exchange folders: \(reason); a repeated night takes two renames, with a moment "
             + "without a folder)")
       }
     } catch {

@@ -33,13 +33,14 @@ struct HostExamination {
     var diagnosis = Diagnosis(subject: "metrics.textfile \(path)")
     if !path.hasPrefix("/") || !path.hasSuffix(".prom") {
       diagnosis.warning = """
-        node_exporter reads files that end with .prom alone, and a relative path is another one for cron; name a whole one
+        node_exporter reads files that end with .prom alone, and a relative path names another file under cron; give an \
+        absolute path that ends with .prom
         """
     } else if MetricsFile.isOthers(path) {
-      diagnosis.warning = "what is there is no metrics of night-audit's and stays as it is; name another file"
+      diagnosis.warning = "the file holds no metrics of night-audit and is not touched; name another file"
     } else if access(directory, W_OK | X_OK) != 0 {
       diagnosis.warning = """
-        \(directory) is not there, or may not be written by this user; create it, writable by the user that runs \
+        \(directory) does not exist, or this user may not write it; create it, writable by the user that runs \
         night-audit, and name it to node_exporter as --collector.textfile.directory
         """
     }

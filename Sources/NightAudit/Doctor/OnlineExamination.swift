@@ -40,11 +40,11 @@ struct OnlineExamination: Sendable {
         Diagnosis(
           subject: "Apple at \(url)",
           problem: """
-            was not reached: \(reason); check the way out of this host (firewall, HTTPS_PROXY, NO_PROXY) and \
+            was not reached: \(reason); check the network path of this host (firewall, HTTPS_PROXY, NO_PROXY) and \
             \(usesServerAPI ? "appstore.productionUrl" : "appstore.verifyReceiptUrl")
             """)
       ]
-    case .success(nil): return [Diagnosis(subject: "Apple at \(url) (reached; it does not say what time it is)")]
+    case .success(nil): return [Diagnosis(subject: "Apple at \(url) (reached; its answer has no date)")]
     case .success(let date?):
       let difference = abs(Instant.now.seconds - date.seconds)
       if difference * 1_000_000 <= settings.clockSkew.microseconds {
@@ -54,7 +54,7 @@ struct OnlineExamination: Sendable {
         Diagnosis(
           subject: "clock",
           problem: """
-            this host and Apple differ by \(difference) s (there it is \(date.text)); set the clock by NTP (chronyc tracking)
+            this host and Apple differ by \(difference) s (Apple's clock: \(date.text)); set the clock by NTP (chronyc tracking)
             """)
       ]
     }
@@ -92,7 +92,7 @@ struct OnlineExamination: Sendable {
         case .fault(let fault): return [Diagnosis(subject: subject, problem: fault.message)]
         case .unanswered(let silence): return [Diagnosis(subject: subject, problem: OnlineExamination.words(silence))]
         case .verified, .rejected, .accountGone, .review:
-          return [Diagnosis(subject: "\(subject) (the newest app receipt, and the shared secret with it, is accepted)")]
+          return [Diagnosis(subject: "\(subject) (the newest app receipt and the shared secret are accepted)")]
         }
       }
     } catch is ConfigurationError {

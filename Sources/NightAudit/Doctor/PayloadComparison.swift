@@ -56,7 +56,7 @@ struct PayloadComparison {
           examples: tally.examples))
     }
     compare(
-      "receipts.payload", bundles, .wrongBundle, "are of another app than \(names)",
+      "receipts.payload", bundles, .wrongBundle, "belong to another app than \(names)",
       "correct bundleId in the configuration, or leave receipts of other apps out of the view")
     compare(
       "orders.product_id", products, .productMismatch, "are of another product than their order",

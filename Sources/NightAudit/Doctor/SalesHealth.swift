@@ -42,7 +42,7 @@ struct SalesHealth {
       return [
         Diagnosis(
           subject: name(relation),
-          problem: "cannot be read to its end: \(error); mend the view, or the row that it fails on",
+          problem: "cannot be read to its end: \(error); correct the view, or the row that it fails on",
           status: error.exitStatus)
       ]
     } catch {
@@ -60,10 +60,9 @@ struct SalesHealth {
         Diagnosis(
           subject: "orders, receipts, deliveries (Citus)",
           warning: """
-            its workers share no snapshot: what changes while a night reads is judged by its old or its new state, and what \
-            would be critical is read again first; and two things are not pushed down to them: rows are put into the order of \
-            their ids by the coordinator, in temporary files of its own, and runs for some users or products bring the ids of \
-            their orders there
+            its workers share no snapshot. A row that changes while a night reads is judged by its old or its new state, and orders \
+            with new critical findings are read again first. The coordinator sorts the rows by ID, in temporary files of its \
+            own. For runs of some users or products it receives the IDs of their orders
             """)
       ]
     }
@@ -127,7 +126,7 @@ struct SalesHealth {
         Diagnosis(
           subject: name("orders.transaction_id"),
           warning: """
-            \(ofOtherStores) orders name ids of Google Play (GPA.…), which Apple will never know; leave other stores' orders \
+            \(ofOtherStores) orders have transaction IDs of Google Play (GPA.…), which Apple does not know; leave other stores' orders \
             out of the view: WHERE store = 'apple'
             """))
     }
@@ -184,7 +183,7 @@ struct SalesHealth {
     var diagnosis = Diagnosis(
       subject: "\(name("receipts.payload")) (newest \(count): \(shares.joined(separator: ", ")))")
     if (kinds[.malformed] ?? 0) * 2 > count {
-      diagnosis.warning = "most are no receipts; the column must hold what the client sent, as text"
+      diagnosis.warning = "most payloads are no receipts; the column must hold the text that the client sent"
     }
     return [diagnosis] + comparison.diagnoses
   }
@@ -274,7 +273,7 @@ private struct RowTally {
     rows += 1
     guard let defect else { return }
     bad += 1
-    firstDefect = firstDefect ?? "\(id.isEmpty ? "one without an id" : id.text): \(defect)"
+    firstDefect = firstDefect ?? "\(id.isEmpty ? "a row without an ID" : id.text): \(defect)"
   }
 
   func diagnoses(holdsNight: Bool = false) -> [Diagnosis] {

@@ -59,7 +59,7 @@ struct SalesLinks {
         Diagnosis(
           subject: subject, held: true, because: "\(all.odd) of \(all.all) verified orders have no delivery",
           kind: kind,
-          remedy: "show all deliveries in the view, under the ids of their orders", examples: all.examples)
+          remedy: "show all deliveries in the view, with the IDs of their orders", examples: all.examples)
       ]
     }
     return products.compactMap { rows in

@@ -18,10 +18,10 @@ struct ScheduleExamination {
       } else if isPinging {
         return diagnosis
       } else if lines(of: crontab).contains(where: { $0.wholeMatch(of: /\s*MAILTO\s*=\s*(""|'')?\s*/) != nil }) {
-        diagnosis.warning = "\(crontab) has an empty MAILTO, so that nobody hears of a night; name somebody in it"
+        diagnosis.warning = "\(crontab) has an empty MAILTO, so cron sends no mail about a night; set an address"
       } else if !hasMailer {
         diagnosis.warning = """
-          cron has no program to send mail with, so that nobody hears of a night; install an MTA (Debian: apt-get \
+          cron has no program to send mail with, so no mail about a night is sent; install an MTA (Debian: apt-get \
           install msmtp-mta), or set notify.pingUrl
           """
       }
@@ -33,7 +33,7 @@ struct ScheduleExamination {
 
   private var remedy: String {
     for file in systemCrontabs where !nights(in: file).isEmpty {
-      if let refusal = refusal(file) { return "cron passes \(file) over because \(refusal)" }
+      if let refusal = refusal(file) { return "cron ignores \(file) because \(refusal)" }
     }
     let units = files(in: ["/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system"])
     if let timer = units.first(where: isTimer) {

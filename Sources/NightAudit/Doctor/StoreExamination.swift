@@ -39,14 +39,14 @@ struct StoreExamination {
       if try row.bool(0) {
         problem(key, "is a standby, which cannot be written; name the primary (a standby will do as database.salesUrl)")
       } else if try row.bool(1) {
-        problem(key, "may only read; run: ALTER ROLE \(role) RESET default_transaction_read_only (or of the database)")
+        problem(key, "is read-only; run: ALTER ROLE \(role) RESET default_transaction_read_only (or of the database)")
       }
       if try !row.bool(8) {
-        problem(key, "no temporary tables may be made; run: GRANT TEMPORARY ON DATABASE \(try row.text(9)) TO \(role)")
+        problem(key, "needs the right TEMPORARY; run: GRANT TEMPORARY ON DATABASE \(try row.text(9)) TO \(role)")
       }
     }
     if try row.bool(2) {
-      warning("role \(role)", "is a superuser; a role that reads sales and writes night_audit alone is enough")
+      warning("role \(role)", "is a superuser; use a role that only reads sales and writes night_audit")
     }
     if try !row.bool(2), try row.bool(11) {
       warning(
@@ -76,7 +76,7 @@ struct StoreExamination {
     if try row.bool(7), !isEncrypted {
       warning(key, "is reached over the network without encryption; set sslmode=verify-full and sslrootcert")
     } else if isEncrypted, connection.option("sslmode") != "verify-full" {
-      warning(key, "is encrypted, but nobody checks who the server is; set sslmode=verify-full and sslrootcert")
+      warning(key, "is encrypted, but the server is not verified; set sslmode=verify-full and sslrootcert")
     }
     let difference = Instant(microseconds: try row.timestamp(10)).microseconds - now.microseconds
     if abs(difference) > settings.clockSkew.microseconds {
@@ -149,7 +149,7 @@ struct OwnSchemaExamination {
     let remedies = try rows.map { row throws(PostgresError) in
       "REVOKE \(try row.text(0)) ON \(try row.text(1)) FROM \(role)"
     }
-    let warning = "what is only appended to may be changed; run: \(remedies.joined(separator: "; "))"
+    let warning = "this role may change append-only tables; run: \(remedies.joined(separator: "; "))"
     return [Diagnosis(subject: "schema night_audit", warning: warning)]
   }
 
@@ -225,7 +225,7 @@ struct OwnSchemaExamination {
     if try isKept(connection) { return "run: GRANT night_audit_writer TO \(role)" }
     return """
       run: GRANT USAGE ON SCHEMA night_audit TO \(role); GRANT SELECT ON night_audit.schema_migrations TO \(role); then \
-      night-audit doctor says what else it takes
+      run night-audit doctor again, which names the other missing rights
       """
   }
 

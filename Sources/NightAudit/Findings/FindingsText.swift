@@ -194,7 +194,8 @@ package struct DecisionText {
     let changed = findings(outcome.changed)
     if let undone {
       let rest =
-        outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) stay as somebody has changed them since"
+        outcome.unchanged.isEmpty
+        ? "" : "; \(outcome.unchanged.count) were changed since and stay as they are"
       let signOff =
         outcome.signedRuns.isEmpty
         ? "" : " and the sign-off of run \(outcome.signedRuns.map { String($0.prefix(8)) }.joined(separator: ", "))"
@@ -203,7 +204,7 @@ package struct DecisionText {
           ? "would take back \(changed)\(signOff)\(rest). Nothing was changed."
           : "took back \(changed)\(signOff)\(rest).")
     }
-    let rest = outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) were so already"
+    let rest = outcome.unchanged.isEmpty ? "" : "; \(outcome.unchanged.count) had this value already"
     if isDryRun { return "Would change \(changed)\(rest). Nothing was changed." }
     let undo = outcome.changeId.map { " To take it back: night-audit findings undo \($0.prefix(8))" } ?? ""
     return "Changed \(changed)\(rest).\(undo)"

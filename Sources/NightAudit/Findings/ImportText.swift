@@ -19,9 +19,9 @@ package struct ImportText {
     if let asOf = outcome.writtenFor {
       lines.append("This is the workbook of the report as of \(asOf.text).")
     } else {
-      lines.append("No run of this database wrote this workbook; only filled cells are taken, and none is cleared.")
+      lines.append("No run of this database wrote this workbook. Filled cells are imported; empty cells clear nothing.")
     }
-    for column in outcome.missingColumns { lines.append("There is no column \(column); it stays as it is.") }
+    for column in outcome.missingColumns { lines.append("The workbook has no column \(column); it stays as it is.") }
     for change in outcome.changes {
       lines.append(
         "\(change.sheet), row \(change.row): \(change.findingId.prefix(12)) \(change.column): "

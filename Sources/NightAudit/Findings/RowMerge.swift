@@ -93,11 +93,11 @@ struct RowMerge {
     }
     guard let key = read.cells[FindingsSheet.key] else {
       // Rows that people added below the table, for notes or sums, have no finding.
-      if status != nil || owner != nil { refuse("there is no finding id; restore it") }
+      if status != nil || owner != nil { refuse("the row has no finding ID; restore it from the report") }
       return
     }
     guard case .text(let text) = key else {
-      return refuse("the finding id is not text; restore it from the report")
+      return refuse("the finding ID is not text; restore it from the report")
     }
     guard text.utf8.count <= RowMerge.longestWord else { return refuse(RowMerge.unknown(text)) }
     let findingId = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
@@ -117,7 +117,8 @@ struct RowMerge {
     if let first = seen[findingId] {
       if first.entries != place.entries {
         refuse(
-          "finding \(findingId.prefix(40)) stands on row \(first.number) of \(first.sheet) already, with other entries")
+          "finding \(findingId.prefix(40)) is also on row \(first.number) of \(first.sheet), with other entries; keep one of them"
+        )
       }
       return
     }
@@ -142,7 +143,7 @@ struct RowMerge {
       if let shown = row.orderId, let orderId, RowMerge.areDifferent(shown, orderId) {
         refuse(
           row,
-          "finding \(row.findingId.prefix(40)) is about order \(orderId.prefix(40)), and this row shows another one; was one "
+          "finding \(row.findingId.prefix(40)) is about order \(orderId.prefix(40)), and this row shows another one. Was one "
             + "column sorted by itself? Restore the rows from the report")
         continue
       }
@@ -172,7 +173,7 @@ struct RowMerge {
   }
 
   private static func unknown(_ findingId: String) -> String {
-    "no finding has the id \(findingId.prefix(40)); restore it from the report"
+    "no finding has the ID \(findingId.prefix(40)); restore it from the report"
   }
 
   /// True if two different orders are meant. Spreadsheets trim blanks, and cells contain no control characters
@@ -205,7 +206,7 @@ struct RowMerge {
     guard let word = row.status else { return }
     guard let status = FindingStatus(rawValue: word) else {
       let known = FindingStatus.allCases.map(\.rawValue).joined(separator: ", ")
-      return refuse(row, "the status is none of \(known); choose one from the list")
+      return refuse(row, "the status is not one of \(known); choose one from the list")
     }
     if status == .accepted, now.status != FindingStatus.accepted.rawValue {
       return refuse(row, "an acceptance needs a limit; use night-audit findings accept --until DATE or --amount AMOUNT")

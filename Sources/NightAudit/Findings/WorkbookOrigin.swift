@@ -51,7 +51,7 @@ struct WorkbookOrigin: Equatable {
     guard isExact || published.count == 1 || published.allSatisfy({ $0.content != nil && $0.content == last.content })
     else {
       throw PeopleText.Refusal(
-        description: "several reports of this as-of are not the same, and this workbook does not say which one it is; "
+        description: "several reports of this as-of differ, and this workbook does not show which one it belongs to; "
           + "make the report again and sign that one")
     }
     return last

@@ -45,19 +45,19 @@ package struct Invoice: Encodable, Sendable {
   package func text(_ settings: Settings) -> String {
     let time = LocalTimeText(zone: settings.timeZone, name: settings.timeZoneName)
     var lines = [
-      "Apple's order \(appleOrderId) of the app \(app), as Apple tells now. Times are those of \(time.zoneName)."
+      "Apple's order \(appleOrderId) of the app \(app), as Apple answered now. Times are in \(time.zoneName)."
     ]
     if notBelieved > 0 {
-      lines.append("\(notBelieved) transactions of it do not carry Apple's signature, and are left out.")
+      lines.append("\(notBelieved) of its transactions do not carry Apple's signature, and are left out.")
     }
-    if transactions.isEmpty { lines.append("It holds no transaction.") }
+    if transactions.isEmpty { lines.append("It contains no transaction.") }
     for transaction in transactions {
       var what = "\(transaction.quantity.map { "\($0) x " } ?? "")\(transaction.productId)"
       if let price = transaction.price, let currency = transaction.currency { what += " for \(price) \(currency)" }
       lines += ["", "Transaction \(transaction.transactionId) (\(transaction.environment.rawValue)): \(what)"]
       lines.append("  bought \(time.text(transaction.purchasedAt))")
       if let refunded = transaction.refundedAt { lines.append("  refunded \(time.text(refunded))") }
-      if transaction.orders.isEmpty { lines.append("  No order of ours names it, and no receipt of ours brought it.") }
+      if transaction.orders.isEmpty { lines.append("  No order here states it, and no receipt here contains it.") }
       for order in transaction.orders {
         let payment = order.payment.map { payment in
           ", payment \(payment)\(order.paymentReason.map { " (\($0.rawValue))" } ?? "")"

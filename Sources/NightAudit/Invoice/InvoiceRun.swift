@@ -14,8 +14,8 @@ package struct InvoiceRun: Sendable {
 
     var description: String {
       """
-      there is no order \(orderId) here, and Apple knows no order of that id of \(apps.joined(separator: ", ")). The order id \
-      of Apple's mail begins with M; the digit 0 and the letter O are easily taken for each other.
+      there is no order \(orderId) here, and Apple knows no order with that ID for \(apps.joined(separator: ", ")). The order ID \
+      in Apple's mail begins with M. Check the digit 0 and the letter O, which look alike.
       """
     }
   }
@@ -29,8 +29,8 @@ package struct InvoiceRun: Sendable {
 
     var description: String {
       """
-      there is no order \(orderId) here, and Apple, asked for it as an order of \(app), has not answered (\(detail)). Try \
-      again later; what is stored of an order or a transaction is explained by its own id without asking anybody.
+      there is no order \(orderId) here, and Apple has not answered whether it is an order of \(app) (\(detail)). Try again \
+      later. An order of the shop is explained by the shop's order ID, without asking Apple.
       """
     }
   }
@@ -45,9 +45,9 @@ package struct InvoiceRun: Sendable {
       throw ConfigurationError(
         key: "app.\(settings.apps.first?.name ?? "app").privateKeyFile",
         problem: """
-          there is no order \(orderId) here. As the order id of a mail of Apple's only Apple can look it up, which needs a key \
-          of the App Store Server API; without one, ask the customer for the date and the product and use night-audit \
-          findings list --user
+          there is no order \(orderId) here. If it is the order ID of a mail from Apple, only Apple can look it up. Configure a key \
+          of the App Store Server API. Or ask the customer for the date and the product, and run night-audit findings list \
+          --user
           """)
     }
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: settings.concurrency)
@@ -110,6 +110,6 @@ extension Invoice.Order {
     self.init(
       orderId: explanation.order.orderId, userId: explanation.order.userId, disposition: explanation.disposition,
       payment: explanation.payment, paymentReason: explanation.paymentReason, owns: known?.isOwned ?? false,
-      standing: known?.standing ?? "This order names it; the night has not asked about it yet.")
+      standing: known?.standing ?? "This order states it. Apple has not been asked about it yet.")
   }
 }

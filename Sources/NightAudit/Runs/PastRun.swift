@@ -100,16 +100,16 @@ package enum RunsError: RunEndingError, Equatable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .unknown(let name):
-      "there is no run \(name); night-audit runs lists them. Name a run by its id or the first digits of it, a night by "
-        + "its day, or say latest"
-    case .ambiguous(let name): "several runs have ids that begin with \(name); give more digits"
+      "there is no run \(name); night-audit runs lists all runs. Name a run by its ID or the first digits of it, a night "
+        + "by its day, or the newest night as latest"
+    case .ambiguous(let name): "several runs have IDs that begin with \(name); give more digits"
     case .unfinished(let name, let status):
-      "run \(name) left no report (\(status.map { "it ended with \($0)" } ?? "it is at work, or was killed")); name "
+      "run \(name) left no report (\(status.map { "it ended with \($0)" } ?? "it is still running, or was killed")); name "
         + "another one"
     case .followed(let name, let newest):
-      "later runs say what has changed since run \(name), and would say something else without it; forget those first, "
-        + "the newest before the others: night-audit runs forget \(newest)"
-    case .forgotten(let name): "run \(name) was forgotten before: nothing is left of it that could be taken back"
+      "later runs are compared with run \(name), so it cannot be forgotten before them. Forget the newest run first: "
+        + "night-audit runs forget \(newest)"
+    case .forgotten(let name): "run \(name) was forgotten before: it left nothing that could be taken back"
     }
   }
 }

@@ -97,16 +97,16 @@ package struct RunVerification: Sendable {
       checks.append(Check("report of \(path), which run \(other) has replaced since"))
     case .some where !put.isInReports && report.command == "reconcile" && report.trail == nil:
       checks += report.checks
-      checks.append(Check("report of \(path), in whose place a reconcile has put its own"))
+      checks.append(Check("report of \(path), which a reconcile has replaced since"))
     case let other?:
       checks.append(
-        Check("report of \(path)", problem: "names run \(other), of which nobody knows that it has replaced it since"))
+        Check("report of \(path)", problem: "names run \(other), and no record shows that this run replaced it"))
     case nil:
       let isRemoved = removed.contains { path.hasSuffix("/" + $0) }
       let why =
         isRemoved
-        ? "which had had its time and was removed"
-        : run.isGone ? "which a run had replaced that was forgotten" : "which was never published, or was taken back"
+        ? "which was removed after report.retention"
+        : run.isGone ? "which a forgotten run had replaced" : "which was never published, or was taken back"
       let isOwed = run.isComplete != nil && !isRemoved && !run.isGone
       checks.append(
         isOwed ? Check("report of \(path)", problem: "is missing") : Check("report of \(path), \(why)"))
@@ -145,22 +145,22 @@ package struct RunVerification: Sendable {
       checks.append(
         Check(
           entry.map { "entry \($0.id) of the trail, which run.json names" } ?? "run.json",
-          problem: entry == nil ? "the trail that the report was made with had an entry that this one has not" : nil))
+          problem: entry == nil ? "names an entry of the trail that this database does not have" : nil))
     }
     let entries = trail.entries(ofRun: runId)
     guard let row = rows.first(where: { _ in true }) else {
       let problem = problem(
         ofUnrecorded: report.command, isOfTrail: report.trail != nil || !entries.isEmpty, owner: owner)
-      let said = problem == nil ? ": the database has no record of it, as of every reconcile" : ""
+      let said = problem == nil ? ": the database has no record of it, because reconcile records no runs" : ""
       return checks + [Check("run \(runId)\(said)", problem: problem)]
     }
     if let owner, owner != runId {
-      let problem = "it is another run's, and of this place run \(owner) has made the report since"
+      let problem = "the folder belongs to run \(owner), which has written the report of this place since"
       checks.append(Check("place of the report", problem: problem))
     }
     var made = "run \(runId) (\(try row.text(0)) as of \(Instant(microseconds: try row.timestamp(1)).text))"
     if entries.contains(where: { $0.kind == .held }) { made += ", which is held" }
-    if entries.allSatisfy({ $0.report == nil }) { made += ", which has kept no digest of its report" }
+    if entries.allSatisfy({ $0.report == nil }) { made += ", which recorded no digest of its report" }
     let problem = problem(ofContent: report.content, recorded: try row.optionalText(2), entries)
     checks.append(Check(made, problem: problem))
     return checks + [Check(try trail.prove(run: runId, on: connection))]
@@ -178,16 +178,16 @@ package struct RunVerification: Sendable {
     ofContent content: String?, recorded: String?, _ entries: [TrailEntry.Content]
   ) -> String? {
     if entries.contains(where: { $0.kind == .forgotten }) {
-      return "the run was forgotten, and its report is none any more"
+      return "the run was forgotten, so its report is no longer valid"
     }
     let digests = entries.compactMap(\.report)
     guard let made = digests.first else {
       // Runs before the trail existed recorded no digest, nor did first versions for held reports.
       let mayHaveNone = entries.contains { $0.kind == .found || $0.kind == .held }
-      return mayHaveNone ? nil : "the run has made no report"
+      return mayHaveNone ? nil : "the run made no report"
     }
-    if made != content { return "the run has made a report of another content" }
-    return recorded == made ? nil : "the run's row names a report of another content"
+    if made != content { return "the run made a report with another content" }
+    return recorded == made ? nil : "the run's row names a report with another content"
   }
 
   /// The fault of a report whose run has no row; nil for a report of `reconcile` outside every run's folder.

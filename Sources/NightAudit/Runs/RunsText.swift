@@ -152,7 +152,7 @@ package struct RunDifferenceText {
     for total in changed {
       table.add([total.currency, total.disposition, total.before ?? "-", total.after ?? "-"])
     }
-    return ["", "Totals of the reports" + (sameDays ? "" : ", which are of other days"), table.text(width: nil)]
+    return ["", "Totals of the reports" + (sameDays ? "" : ", which cover different days"), table.text(width: nil)]
   }
 
   private var sameDays: Bool {
@@ -172,12 +172,12 @@ package struct RunDifferenceText {
         line.amountReported, line.amountNow,
       ])
     }
-    return ["", "Late facts about days that had been reported", table.text(width: nil)]
+    return ["", "Facts that arrived after their day was reported", table.text(width: nil)]
   }
 
   private var findings: [String] {
     let changes = difference.findings
-    if changes.isEmpty { return ["", "No finding came or went."] }
+    if changes.isEmpty { return ["", "No finding was opened or closed."] }
     let counts = ["closed", "opened", "reopened"].map { event in "\(changes.count { $0.event == event }) \(event)" }
     var lines = ["", "Findings: \(changes.count) changes: \(counts.joined(separator: ", "))"]
     for change in changes.prefix(RunDifferenceText.shownFindings) {

@@ -121,7 +121,7 @@ extension NightRun {
     guard settings.isTieOutConfigured else { return nil }
     let (raw, connect) = (settings.tieOut, settings.appStoreConnect)
     guard let zone = ReportZone(raw.timeZoneName) else {
-      throw ConfigurationError(key: "tieOut.timeZone", problem: "\(raw.timeZoneName) is no time zone")
+      throw ConfigurationError(key: "tieOut.timeZone", problem: "\(raw.timeZoneName) is not a time zone")
     }
     return TieOutSettings(
       connect: try connect.privateKeyFile.map { _ in try TieOutSettings.Connect(connect) }, folder: raw.folder,

@@ -93,7 +93,7 @@ struct TieOutReport: Sendable {
       let units = weeks.map(\.units).reduce(.zero, +)
       let isUnknown = weeks.contains(where: \.isUnknownProduct)
       let name = names[first.productId].map { "\($0) (\(first.productId))" } ?? first.productId.text
-      let knows = isUnknown ? "a product that no order here ever had" : "that no order and no payment here explains"
+      let knows = isUnknown ? "a product that no order here has" : "that no order and no payment here explains"
       var finding = Finding(
         kind: .unreportedByShop, subject: subject,
         reason: """

@@ -24,7 +24,7 @@ package struct TieOutText {
 
   package var table: String {
     var parts = [heading]
-    if let weeks { parts.append("Counted by Apple, and known to nobody here:\n" + weeks) }
+    if let weeks { parts.append("Units that Apple counted and no order or payment here explains:\n" + weeks) }
     if !outcome.periods.isEmpty { parts.append("Settlement (Apple's numbers for the fiscal period):\n" + settlement) }
     if let grossTable { parts.append(grossTable) }
     let revised = outcome.revised.map { "  - \(TieOutFacts.Revision($0).words)" }
@@ -99,9 +99,9 @@ package struct TieOutText {
       table.add([line.month, line.country.text, line.currency.text, amount(of: line.gross, line.currency)])
     }
     var text = "Paid by customers in \(year), by calendar month and country:\n" + table.text(width: nil)
-    if let running = gross.running { text += "\n\(running) has not ended: its sums are of the days that are reported." }
+    if let running = gross.running { text += "\n\(running) has not ended: its sums cover the reported days alone." }
     if !gross.missing.isEmpty {
-      text += "\nNot wholly reported, and so in no sum: \(gross.missing.joined(separator: ", "))"
+      text += "\nMonths without all daily reports, which are in no sum: \(gross.missing.joined(separator: ", "))"
     }
     return text
   }

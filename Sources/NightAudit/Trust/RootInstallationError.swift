@@ -15,8 +15,8 @@ package enum RootInstallationError: RunEndingError, CustomStringConvertible {
     switch self {
     case .unobtainable(let pin, let origin, let reason):
       """
-      \(origin): \(pin.name) could not be had: \(reason). Without a way out, fetch \(pin.address) on another \
-      machine, and run: night-audit trust --from DIR
+      \(origin): \(pin.name) could not be fetched: \(reason). On a machine without internet access, fetch \(pin.address) \
+      on another machine, and run: night-audit trust --from DIR
       """
     case .refused(let pin, let origin, let mismatch):
       """

@@ -139,10 +139,10 @@ package struct NightStatus: Sendable, Encodable {
       lines.append("Taken back     \(takenBackDay), which has no report now")
       lines.append("               run: night-audit run --date \(takenBackDay)")
     }
-    lines.append(overdue ? "OVERDUE        no night has left a report for more than a day" : "Overdue        no")
+    lines.append(overdue ? "OVERDUE        no night has made a report for more than a day" : "Overdue        no")
     let words = Severity.allCases.map { "\(openFindings[$0.rawValue] ?? 0) \($0.rawValue)" }
     lines.append("Open findings  \(words.joined(separator: ", "))")
-    lines.append("Due            \(receiptsDue) receipts and ids to ask Apple about")
+    lines.append("Due            \(receiptsDue) receipts and IDs to ask Apple about")
     lines += notifications.map { "Coverage       \($0)" }
     if reportsOwed > 0 { lines.append("Not sent       \(reportsOwed) reports, tried again the next night") }
     lines.append("Lock           \(lockedBy.map { "held by \($0)" } ?? "free")")

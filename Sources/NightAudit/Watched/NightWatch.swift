@@ -91,12 +91,12 @@ struct NightWatch: Sendable {
     let lastComplete = ends?.complete ?? MetricsFile.value(complete, in: path)
     var metrics = [
       MetricsFile.Metric(
-        complete, help: "When the last complete night ended, one made late counted as if it had come in time.",
+        complete, help: "When the last complete night ended. A late night counts with the time at which it was due.",
         lastComplete.map { [(labels: [], value: $0)] } ?? []),
       MetricsFile.Metric(
-        "night_audit_last_run_timestamp_seconds", help: "When the last night ended, however it did.",
+        "night_audit_last_run_timestamp_seconds", help: "When the last night ended, complete or not.",
         value: ends?.any ?? String(Instant.now.seconds)),
-      MetricsFile.Metric("night_audit_exit_status", help: "What the last night ended with.", value: String(status)),
+      MetricsFile.Metric("night_audit_exit_status", help: "Exit status of the last night.", value: String(status)),
       MetricsFile.Metric(
         "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.",
         stages.map { (labels: [("stage", $0.0)], value: String($0.1)) }),
@@ -121,7 +121,7 @@ struct NightWatch: Sendable {
       let answered = recheck.outcomes.values.reduce(0, +) - unanswered
       metrics.append(
         MetricsFile.Metric(
-          "night_audit_receipts", help: "Receipts and ids that were due, and what came of asking about them.",
+          "night_audit_receipts", help: "Receipts and IDs that were due, by the result of asking about them.",
           [("due", recheck.due), ("answered", answered), ("unanswered", unanswered)].map {
             (labels: [("state", $0.0)], value: String($0.1))
           }))
@@ -163,7 +163,7 @@ struct NightWatch: Sendable {
           )
         }),
       MetricsFile.Metric(
-        "night_audit_at_stake_unknown", help: "Open findings with money at stake whose amount nobody knows.",
+        "night_audit_at_stake_unknown", help: "Open findings that put an unknown amount at stake.",
         value: String(findings.open.unknown)),
     ]
   }

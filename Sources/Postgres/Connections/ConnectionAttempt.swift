@@ -75,7 +75,7 @@ final class ConnectionAttempt: Sendable {
     while ended.wait(timeout: .now() + .milliseconds(100)) == .timedOut, refusal == nil {
       if interruption.isCancelled { refusal = PostgresError(.cancelled, "cancelled while connecting") }
       if began.duration(to: .now) > Self.limit {
-        refusal = PostgresError(.connectionFailed, "nobody has answered for \(Self.limit.components.seconds) seconds")
+        refusal = PostgresError(.connectionFailed, "no answer for \(Self.limit.components.seconds) seconds")
       }
     }
     let handover = state.withLock { state -> Handover? in

@@ -71,7 +71,7 @@ final class ConnectionHandle {
       throw PostgresError(.usage, "the connection is busy with a COPY stream", statement: sql)
     }
     if sql.utf8.contains(0) { throw .nul(in: "an SQL statement") }
-    if isGivenUp { throw PostgresError(.connectionLost, "the connection was given up", statement: sql) }
+    if isGivenUp { throw PostgresError(.connectionLost, "the connection was abandoned", statement: sql) }
     isShielded = shielded
     waits += 1
     silence = 0
@@ -117,13 +117,13 @@ final class ConnectionHandle {
     {
       giveUp()
       throw PostgresError(
-        .cancelled, "cancelled; the server did not react to that, so the connection was given up", statement: sql)
+        .cancelled, "cancelled; the server did not react, so the connection was abandoned", statement: sql)
     }
     if let patience, silence > patience {
       giveUp()
       let seconds = Self.slice * patience / .seconds(1)
       throw PostgresError(
-        .connectionLost, "the server has said nothing for \(Int(seconds.rounded(.up))) s", statement: sql)
+        .connectionLost, "the server has not answered for \(Int(seconds.rounded(.up))) s", statement: sql)
     }
   }
 

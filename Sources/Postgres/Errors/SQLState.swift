@@ -30,11 +30,11 @@ extension PostgresError {
   var advice: String? {
     guard [.server, .connectionLost, .connectionFailed].contains(kind) else { return nil }
     return switch sqlState {
-    case SQLState.serializationFailure, SQLState.deadlockDetected: "others worked on the same rows; run it again"
+    case SQLState.serializationFailure, SQLState.deadlockDetected: "other sessions changed the same rows; run it again"
     case SQLState.lockNotAvailable:
-      "somebody else holds a lock on the table; wait until pg_stat_activity shows nobody at it, then run it again"
-    case SQLState.queryCanceled: "somebody, or a limit of the server's, ended the statement; run it again"
-    case SQLState.adminShutdown: "the server was stopped, or somebody ended the session; run it again"
+      "another session holds a lock on the table; wait until pg_stat_activity shows no session on it, then run it again"
+    case SQLState.queryCanceled: "an administrator, or a limit of the server, ended the statement; run it again"
+    case SQLState.adminShutdown: "the server was stopped, or an administrator ended the session; run it again"
     case SQLState.invalidAuthorization:
       "check the user in the connection string or PGUSER, that its role may log in, and pg_hba.conf"
     case SQLState.invalidPassword: "check the password in the connection string, PGPASSWORD or the pgpass file"
@@ -47,9 +47,9 @@ extension PostgresError {
     case SQLState.insufficientPrivilege where kind == .connectionFailed:
       "run, as the database's owner: GRANT CONNECT ON DATABASE, with its name and TO the role that connects"
     case SQLState.insufficientPrivilege:
-      "the role lacks a right, or row-level security would hide rows from it; night-audit doctor says what to grant"
+      "the role lacks a right, or row-level security would hide rows from it; night-audit doctor prints the grants"
     case SQLState.undefinedTable, SQLState.undefinedColumn, SQLState.undefinedSchema:
-      "night-audit doctor says what is missing"
+      "night-audit doctor prints what is missing"
     case SQLState.indeterminateCollation, SQLState.collationMismatch:
       "two collations meet in a view; give the column one, such as COLLATE \"C\""
     case SQLState.untranslatableCharacter: "the database's encoding lacks a character"

@@ -34,20 +34,20 @@ package struct NightNotice {
     let title = "App Store night audit \(day) (\(timeZone))"
     switch cause {
     case .held(let causes, let directory):
-      let place = directory.map { "What it would report is in \(host):\($0)." }
+      let place = directory.map { "The held report is in \(host):\($0)." }
       return MailBody(
-        title: title, tone: .bad, state: "HELD: the night is implausible, and nothing of it is published.",
+        title: title, tone: .bad, state: "HELD: the night is implausible and is not published.",
         reasons: causes.map(\.description),
         closing: [
           place,
-          "Nothing of it is recorded as found. Whoever has looked at it releases it by night-audit run --accept.",
+          "Its findings are not recorded. After a check, release it with night-audit run --accept.",
         ].compactMap(\.self))
     case .failed(let problem, let status):
       return MailBody(
-        title: title, tone: .bad, state: "FAILED: the night did not come to its end.", reasons: [problem],
+        title: title, tone: .bad, state: "FAILED: the night ended with an error.", reasons: [problem],
         closing: [
           "It ended with exit status \(status) on \(host), run \(runId).",
-          "Reports appear whole or not at all: where there is one of this day it is right, else the last one is in place.",
+          "Reports are published whole or not at all. Without a report of this day, the last report is in place.",
         ])
     }
   }
@@ -64,10 +64,10 @@ package struct NightNotice {
         }
         if let problem = ended.problem {
           logger.warning(
-            "nobody was told how the night ended: \(problem)", metadata: attempts.metadata(ended.count))
+            "the notice of the night's end was not sent: \(problem)", metadata: attempts.metadata(ended.count))
         }
       } catch {
-        logger.warning("nobody was told how the night ended: \(error)", metadata: attempts.metadata)
+        logger.warning("the notice of the night's end was not sent: \(error)", metadata: attempts.metadata)
       }
     }
   }

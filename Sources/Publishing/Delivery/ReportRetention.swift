@@ -149,7 +149,7 @@ package struct ReportDirectory {
     let others = all.filter { !contents.owns($0, in: opened) }
     if others.isEmpty { return true }
     logger.warning(
-      "an old report folder is kept: there are files in it that night-audit has not written, or not so",
+      "an old report folder is kept, because it contains files that night-audit did not write or that were changed",
       metadata: ["directory": "\(whole)", "files": "\(others.prefix(3).map(\.text).joined(separator: ", "))"])
     return false
   }

@@ -118,7 +118,7 @@ package struct ReportSender: Sendable {
 
   private func runCurl(_ configuration: String) async throws(Failure) {
     guard let curl = ReportSender.curl else {
-      throw Failure(description: "curl is gone from the path; install it", isTransient: false)
+      throw Failure(description: "curl is not in the path; install it", isTransient: false)
     }
     // `--disable` comes first, because curl would otherwise read ~/.curlrc.
     let ended = try await run(

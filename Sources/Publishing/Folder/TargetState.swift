@@ -21,7 +21,7 @@ enum TargetState: Hashable {
     case .directory?: break
     case .link?: throw PublishingFailure(path: path, problem: "is a link; name the directory itself")
     case .regular?, .other?:
-      throw PublishingFailure(path: path, problem: "is no directory; name another one, or move the file away")
+      throw PublishingFailure(path: path, problem: "is not a directory; name another one, or move the file away")
     }
     guard let folder = OpenDirectory(path) else { throw PublishingFailure(path: path, code: errno) }
     if try folder.names().isEmpty {
@@ -40,8 +40,8 @@ enum TargetState: Hashable {
     if destination.isPublished, made > asOf {
       throw PublishingFailure(
         path: path,
-        problem: "holds the audit as of \(made.text), which one as of \(asOf.text) never replaces; give --out another "
-          + "directory, or a later --as-of, or move it away where its run was forgotten")
+        problem: "holds the audit as of \(made.text), which an audit as of \(asOf.text) never replaces; give "
+          + "--out another directory, or a later --as-of, or move it away if its run was forgotten")
     }
     self = .report
   }

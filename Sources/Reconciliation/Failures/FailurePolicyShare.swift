@@ -47,7 +47,7 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
     switch self {
     case .malformed:
       """
-      The column payload no longer holds what clients sent: look at it in sales.receipts, and at the view's cast of it.
+      The column payload no longer holds what clients sent: check it in sales.receipts, and its cast in the view.
       """
     case .signatureInvalid:
       """
@@ -56,7 +56,7 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
       """
     case .wrongBundle: "bundleId in the configuration, or bundle_id in sales.orders, is another app's: compare the two."
     case .idMismatch:
-      "transaction_id in sales.orders is not the transaction that the order's proof is about: mend the column."
+      "transaction_id in sales.orders is not the transaction in the order's proof: correct the column."
     case .notFound:
       """
       Apple knows none of the ids: transaction_id in sales.orders holds something else, or the key belongs to another \

@@ -102,10 +102,10 @@ public struct Finding: Hashable, Sendable {
   public var suggestedAction: String {
     if kind == .cancelledButPaid, deliveredAt != nil {
       return
-        "Reopen the order, as goods of it are delivered, or take them back and ask the customer to request a refund."
+        "Reopen the order, because its goods are delivered. Or take them back and ask the customer to request a refund."
     }
     return kind.action.givesGoods && action == .look
-      ? "Look at the reason and the order's other findings before goods are given: they could be given twice, or unpaid."
+      ? "Read the reason and the order's other findings before you deliver: goods could be delivered twice, or unpaid."
       : kind.suggestedAction
   }
 

@@ -4,16 +4,16 @@ extension FindingRules {
     if let astray = standing.first(where: { !isWithUser($0) }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
-        "User \(user: order.userId) ordered, user \(user: astray.userId) got the goods.")
+        "User \(user: order.userId) ordered, user \(user: astray.userId) received the goods.")
     } else if comparable != nil, facts.needsTokenHolder, openOwnershipReason == nil {
       considerTokenHolder()
     }
     if found.contains(where: { $0.kind == .wrongUser }) {
-      leaveForReview("Who paid, and who is to have the goods, has to be seen first.")
+      leaveForReview("First find out which user paid and which user must have the goods.")
     }
     declineOthers(
       [.wrongUser],
-      "Its goods are with nobody else, and no account token that both sides have says otherwise for good.")
+      "No other user has its goods, and no final comparison of account tokens shows another user.")
     guard let transaction = comparable else {
       if case .unpaid(.familyShared, .some(let shared)) = verdict {
         considerLapse(of: shared, isServed: !standing.isEmpty)
@@ -41,7 +41,7 @@ extension FindingRules {
     } else {
       decline(
         [.deliveredBeforePaid],
-        "No goods that are with a user left more than \(rules.clockSkew.words) before Apple's purchase date.")
+        "No goods that a user has were delivered more than \(rules.clockSkew.words) before Apple's purchase date.")
     }
     considerLapse(of: transaction, isServed: !standing.isEmpty)
     if let sold = transaction.saleDate, !transaction.isLaterPeriod, order.createdAt - sold > rules.matchWindow {
@@ -76,7 +76,7 @@ extension FindingRules {
     let newest = [transaction.subscriptionExpiresDate, transaction.expiresDate, transaction.renewalDate]
       .compactMap { $0 }.max()
     guard let end = revoked ?? newest, revoked != nil || transaction.expiresDate != nil else {
-      decline([.lapsedStillServed], "It is no subscription.")
+      decline([.lapsedStillServed], "The purchase is not a subscription.")
       return
     }
     guard disposition == .settled || transaction.isFamilyShared || disposition == .partlyDelivered, isServed,
@@ -84,7 +84,7 @@ extension FindingRules {
     else {
       decline(
         [.lapsedStillServed],
-        "No access is left \(rules.subscriptionGrace.words) after the newest period's end.")
+        "No user has access more than \(rules.subscriptionGrace.words) after the end of the newest period.")
       return
     }
     if revoked == nil, let open = reasonAccessContinues(transaction, since: end) {
@@ -137,7 +137,7 @@ extension FindingRules {
     } else {
       decline(
         [.quantityMismatch],
-        transaction.quantity == nil ? "Apple told no quantity." : "Ordered and charged \(order.quantity).")
+        transaction.quantity == nil ? "Apple stated no quantity." : "Ordered and charged \(order.quantity).")
     }
     if order.appAccountToken != nil, case .says(.none) = transaction.appAccountToken {
       add(.accountTokenMissing, on: transaction, "The order has an account token, Apple's transaction has none.")
@@ -148,7 +148,7 @@ extension FindingRules {
           ? "The order has no account token." : "Apple did not say that the transaction has none.")
     }
     guard let code = transaction.currency else {
-      decline([.currencyMismatch, .amountMismatch], "Apple told no price: this way of asking cannot.")
+      decline([.currencyMismatch, .amountMismatch], "Apple stated no price: this channel cannot show prices.")
       return
     }
     guard code == order.amount.currency.code else {
@@ -160,7 +160,7 @@ extension FindingRules {
     }
     decline([.currencyMismatch], "Ordered and charged in \(code).")
     guard let milliunits = facts.paidMilliunits else {
-      decline([.amountMismatch], "Apple told no price.")
+      decline([.amountMismatch], "Apple stated no price.")
       return
     }
     let whole = transaction.details.commitmentPrice
@@ -192,7 +192,7 @@ extension FindingRules {
     for delivery in facts.validDeliveries {
       if rules.isInFuture(delivery.deliveredAt) { late.append("delivery \(delivery.deliveryId)") }
       if let date = delivery.revokedAt, rules.isInFuture(date) {
-        late.append("the taking back of \(delivery.deliveryId)")
+        late.append("the revocation of delivery \(delivery.deliveryId)")
       }
     }
     if let transaction = comparable {
@@ -204,9 +204,9 @@ extension FindingRules {
       }
     }
     if late.isEmpty {
-      decline([.futureDated], "No date of it lies more than \(rules.clockSkew.words) after the audit.")
+      decline([.futureDated], "No date of the order is more than \(rules.clockSkew.words) later than the as-of.")
     } else {
-      add(.futureDated, "Dated later than the audit: \(late.joined(separator: ", ")).")
+      add(.futureDated, "Dated later than the as-of: \(late.joined(separator: ", ")).")
     }
   }
 
@@ -214,7 +214,7 @@ extension FindingRules {
 
   func considerCatalogue() {
     guard let catalogue = rules.catalogue else {
-      decline([.unknownProduct, .soldOutsideCatalogue], "Nobody says what the shop sells.")
+      decline([.unknownProduct, .soldOutsideCatalogue], "The shop has no catalogue (relation products).")
       return
     }
     let product = order.productId
@@ -222,10 +222,10 @@ extension FindingRules {
       add(.unknownProduct, "The catalogue has no product \(product).")
     }
     if let sold = comparable?.saleDate, openOwnershipReason == nil, catalogue.isOnSale(product, at: sold) == false {
-      add(.soldOutsideCatalogue, on: comparable, "\(product) was sold when the catalogue had it off sale.")
+      add(.soldOutsideCatalogue, on: comparable, "\(product) was bought when the catalogue had it off sale.")
     }
     declineOthers([.unknownProduct], "The catalogue has the product.")
     declineOthers(
-      [.soldOutsideCatalogue], "It owns no payment from a time at which the catalogue had the product off sale.")
+      [.soldOutsideCatalogue], "It owns no payment from a time when the catalogue had the product off sale.")
   }
 }

@@ -4,11 +4,11 @@ extension FindingRules {
     case .paidNotDelivered:
       let word =
         comparable?.refundRequest?.reason == "FULFILLMENT_ISSUE"
-        ? " The customer has told Apple so, too, and asked for a refund (FULFILLMENT_ISSUE)." : ""
+        ? " The customer reported this to Apple and asked for a refund (FULFILLMENT_ISSUE)." : ""
       add(
         .paidNotDelivered,
         atStake: order.amount.share(min(Int64(order.quantity), paidUnits), of: Int64(order.quantity)),
-        "Apple confirms the payment, but the user does not hold the goods.\(word)")
+        "Apple confirms the payment, but the user does not have the goods.\(word)")
     case .partlyDelivered:
       let units = facts.deliveredUnits
       let paid = min(Int64(order.quantity), paidUnits)
@@ -18,12 +18,12 @@ extension FindingRules {
           ? "Paid for \(order.quantity), delivered \(units)." : "Ordered \(order.quantity), delivered \(units).")
     case .deliveredNotPaid:
       let why = verdict?.reason?.explanation ?? ""
-      let mark = isOfAppReview ? " App Review bought at that time: this is its purchase, no alarm." : ""
+      let mark = isOfAppReview ? " App Review bought at that time: this is its purchase and needs no action." : ""
       let goods: Reason =
         if let strangers {
-          "Goods of this order, which is not paid, are with \(strangers)"
+          "This order is not paid, and its goods are with \(strangers)"
         } else {
-          "The user holds goods of an order that is not paid"
+          "The user has goods of an order that is not paid"
         }
       add(.deliveredNotPaid, atStake: order.amount, "\(goods): \(why).\(mark)")
       if isSandboxPurchase {
@@ -33,7 +33,7 @@ extension FindingRules {
       }
     case .refundedStillDelivered:
       let goods: Reason =
-        if let strangers { "the goods are still with \(strangers)" } else { "the user still holds the goods" }
+        if let strangers { "the goods are still with \(strangers)" } else { "the user still has the goods" }
       add(.refundedStillDelivered, atStake: order.amount, "Apple refunded the purchase and \(goods).")
     case .settled, .void, .refunded, .unconfirmed, .inFlight, .sandbox, .badRow: break
     }
@@ -70,7 +70,7 @@ extension FindingRules {
     if let open {
       decline([kind], open)
     } else if order.isChangedAfterAsOf {
-      decline([kind], "The shop's row was changed after the as-of, so it may have said otherwise then.")
+      decline([kind], "The shop's row was changed after the as-of, so its status may have been another one then.")
     } else {
       add(kind, atStake: atStake, reason)
     }
@@ -84,20 +84,20 @@ extension FindingRules {
     case .void where status == .verified || status == .refunded:
       addForStatus(.statusMismatch, "\(voidDescription), but the shop says \(status.rawValue).")
     case .refunded where status == .pending:
-      let goods = facts.validDeliveries.isEmpty ? ", and no goods are with a user" : " and taken back"
+      let goods = facts.validDeliveries.isEmpty ? ", and no user has goods" : " and taken back"
       addForStatus(.statusMismatch, unless: unread, "Refunded\(goods), but the shop still says pending.")
     case .settled, .void, .refunded:
       decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
       .sandbox, .badRow:
-      decline([.statusMismatch], "The order is \(disposition.rawValue), and no status would mend that.")
+      decline([.statusMismatch], "The order is \(disposition.rawValue), and no status would agree with that.")
     }
   }
 
   /// A void order as the beginning of a sentence. Family Sharing and restores are void with goods, too.
   private var voidDescription: String {
     if !facts.unrevokedDeliveries.isEmpty { return "Not paid (\(verdict?.reason?.explanation ?? "it is no sale"))" }
-    return facts.deliveries.isEmpty ? "Neither paid nor delivered" : "Not paid, and no goods are with a user"
+    return facts.deliveries.isEmpty ? "Neither paid nor delivered" : "Not paid, and no user has goods"
   }
 
   func considerStuck() {
@@ -113,7 +113,7 @@ extension FindingRules {
     let attempts = facts.validReceipts.map { Int64($0.state.attempts) }.reduce(Int64(facts.lookup?.attempts ?? 0), +)
     let why =
       reason == .neverChecked && facts.isLookupImpossible(rules: rules)
-      ? "this app's channel cannot ask about an id; have the client send the receipt, or configure a Server API key"
+      ? "the app's channel cannot look up a transaction ID; have the client send the receipt, or configure a Server API key"
       : reason.explanation
     add(.stuckUnconfirmed, atStake: order.amount, .unconfirmed(for: age, attempts: attempts, why))
   }
@@ -130,7 +130,7 @@ extension FindingRules {
         leaveForReview("How many units were paid for is not known yet.") { $0 == .takeBack }
       }
     } else {
-      decline([.deliveredTwice], "Ordered \(order.quantity), and \(held) are with a user.")
+      decline([.deliveredTwice], "Ordered \(order.quantity), delivered and not taken back \(held).")
     }
   }
 
@@ -162,22 +162,22 @@ extension FindingRules {
           ? "No other order owns a transaction that this one claims."
           : isLost
             ? verdict?.reason == .contradiction
-              ? "Of another transaction that it could claim Apple's records contradict each other."
-              : "An answer that is missing could still change who owns the transaction."
+              ? "Apple's records contradict each other about another transaction that this order could claim."
+              : "A missing answer could still change the owner of the transaction."
             : claims.owned.isEmpty
-              ? "The transaction that it names could not pay it anyway, or its own proofs are not answered yet."
+              ? "The stated transaction could not pay this order, or Apple has not answered about its proofs."
               : "It owns a transaction of its own.")
     }
     // A free purchase, such as a trial, is no charge.
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
     if live.count > 1, live.contains(where: facts.awaitsRefund) {
-      decline([.chargedTwice], "An answer that is missing could tell that one of the \(live.count) was refunded.")
+      decline([.chargedTwice], "A missing answer could show that one of the \(live.count) was refunded.")
     } else if live.count > 1, let unread {
       decline([.chargedTwice], unread)
     } else if live.count > 1, facts.paidQuantity == Int64(order.quantity),
       live.allSatisfy({ ($0.quantity ?? order.quantity) < order.quantity })
     {
-      decline([.chargedTwice], "Its \(live.count) payments are together for the \(order.quantity) units ordered.")
+      decline([.chargedTwice], "Its \(live.count) payments together are for the \(order.quantity) units ordered.")
     } else if live.count > 1 {
       let further = live.dropFirst()
       let others = further.map { $0.shownId(stated: order.transactionId).text }.joined(separator: ", ")
@@ -186,10 +186,10 @@ extension FindingRules {
       let atStake = left.count == further.count ? Money.sum(left) : nil
       add(
         .chargedTwice, atStake: atStake, on: live[1], isAmountAtRiskUnknown: atStake == nil,
-        "Apple charged \(live.count) times for one order; besides \(live[0].shownId(stated: order.transactionId)): \(others)."
+        "Apple charged \(live.count) times for one order: \(live[0].shownId(stated: order.transactionId)), and again \(others)."
       )
     } else {
-      decline([.chargedTwice], live.isEmpty ? "It owns no payment that stands." : "It owns one payment that stands.")
+      decline([.chargedTwice], live.isEmpty ? "It owns no live payment." : "It owns one live payment.")
     }
     switch verdict {
     case .unpaid(.productMismatch, let transaction):
@@ -202,13 +202,13 @@ extension FindingRules {
       if order.amount.minorUnits > 0 {
         add(
           .familySharedSale, atStake: order.amount, on: transaction,
-          "A family member's purchase gives this user access; nobody paid for this order.")
+          "The user has access through a family member's purchase. No payment was made for this order.")
       }
     case .unpaid(.restored, let transaction):
       if order.amount.minorUnits > 0 {
         add(
           .restoredAsSale, atStake: order.amount, on: transaction,
-          "What it names gives again what was bought before; no money moved for this order.")
+          "The stated transaction restores an earlier purchase. No payment was made for this order.")
       }
     case .unpaid(.notFound, _):
       let receipts = facts.validReceipts
@@ -222,7 +222,8 @@ extension FindingRules {
     declineOthers(
       [.productMismatch, .wrongBundle, .familySharedSale, .restoredAsSale],
       order.amount.minorUnits == 0 && (verdict?.reason == .familyShared || verdict?.reason == .restored)
-        ? "The order is for nothing, so no sale was booked." : "The payment was decided otherwise: \(payment)."
+        ? "The amount of the order is 0, so no sale was booked."
+        : "The verdict on the payment is another one: \(payment)."
     )
   }
 
@@ -249,7 +250,7 @@ extension FindingRules {
       else { continue }
       add(
         .environmentMislabelled, receipt: receipt,
-        "The client called receipt \(receipt.receiptId) \(claimed); Apple says \(signed.rawValue).")
+        "The client stated the environment \(claimed) for receipt \(receipt.receiptId); Apple's is \(signed.rawValue).")
       break
     }
     for receipt in facts.receipts {
@@ -272,11 +273,11 @@ extension FindingRules {
         .transactionIdMismatch, on: owned,
         "The order states transaction \(stated). Its own proof contains \(owned.smallestId), which pays it.")
     } else {
-      decline([.transactionIdMismatch], "The order states no other ID than that of the purchase that it owns.")
+      decline([.transactionIdMismatch], "The order states no ID that differs from the purchase that it owns.")
     }
-    declineOthers([.signatureInvalid], "No proof of it was refused for its signature.")
-    declineOthers([.environmentMislabelled], "No receipt of it was called by another environment than Apple's.")
-    declineOthers([.badRow], "Its rows keep the contract of the sales schema.")
+    declineOthers([.signatureInvalid], "No proof of it was rejected for its signature.")
+    declineOthers([.environmentMislabelled], "The client stated no other environment than Apple for a receipt of it.")
+    declineOthers([.badRow], "No row of it breaks the contract of the sales schema.")
   }
 
   // MARK: - Refunds
@@ -285,7 +286,7 @@ extension FindingRules {
     switch verdict {
     case .reversed(let transaction):
       if transaction.isRefundDoubtful {
-        decline([.refundNotBooked], "Apple refunded the purchase, and has told since the as-of that it took that back.")
+        decline([.refundNotBooked], "Apple refunded the purchase, and reversed the refund after the as-of.")
       } else if order.status == .verified {
         addForStatus(
           .refundNotBooked, atStake: order.amount, "Apple refunded the purchase, but the shop still says verified.")
@@ -297,37 +298,37 @@ extension FindingRules {
       {
         add(.deliveredAfterRefund, atStake: order.amount, delivery: late, "Goods were delivered after Apple's refund.")
       } else {
-        decline([.deliveredAfterRefund], "No goods that are with a user were delivered after Apple's refund.")
+        decline([.deliveredAfterRefund], "No goods that a user has were delivered after Apple's refund.")
       }
       decline(
         [.partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
         transaction.isRefundDoubtful
-          ? "Apple's refund is full, and only after the as-of Apple told that it took it back."
+          ? "Apple's refund is full. Apple reported its reversal only after the as-of."
           : "Apple's refund is full and in force.")
     case .paid(let transaction):
       if let revocation = transaction.revocation {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
-        let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not name"
-        let why = transaction.isUpgraded == true ? " It was upgraded, and Apple gave back the rest of its period." : ""
+        let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not state"
+        let why = transaction.isUpgraded == true ? " It was upgraded, and Apple refunded the rest of its period." : ""
         add(
           .partialRefund, atStake: part, isAmountAtRiskUnknown: part == nil,
           "Apple refunded \(words) of this order.\(why)")
-        leaveForReview("Apple refunded a part of it: what is missing may be what that part had paid for.")
+        leaveForReview("Apple refunded a part of it. The missing units may be the refunded part.")
         if order.status == .refunded {
-          leaveForReview("The shop says refunded: that part may be booked, or more than it.") { $0 == .bookRefund }
+          leaveForReview("The shop says refunded. It may have booked the refunded part, or more.") { $0 == .bookRefund }
         }
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
-        decline([.partialRefund], "Apple told of no refund.")
+        decline([.partialRefund], "Apple reported no refund.")
         if order.status == .refunded, order.isChangedAfterAsOf {
           decline(
             [.refundOnlyHere],
-            "The shop's row was changed after the as-of, so the refund may have come after what Apple told.")
+            "The shop's row was changed after the as-of, so the refund may be later than Apple's last answer.")
         } else if order.status == .refunded, transaction.hasRevocationStatement(since: order.refundBookedBy) {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else if order.status == .refunded {
-          let untold = "The shop says refunded, and Apple has told nothing since that could have told of the refund."
+          let untold = "The shop says refunded. Apple has since given no answer that would show a refund."
           decline([.refundOnlyHere], untold)
           leaveForReview(Reason(untold))
         } else {
@@ -341,15 +342,15 @@ extension FindingRules {
         leaveForReview()
         add(
           .refundReversedNotReinstated, atStake: order.amount,
-          "Apple took its refund back, so the order is paid again, but goods are still taken back.")
+          "Apple reversed its refund, so the order is paid again, but the user does not have the goods back.")
       } else {
         decline(
           [.refundReversedNotReinstated],
           transaction.revocationWithdrawnDate == nil
-            ? "Apple took no refund back."
+            ? "Apple reversed no refund."
             : transaction.isRefundDoubtful
-              ? "Only after the as-of Apple told that it took its refund back."
-              : "Apple took a refund back, and no goods are still taken back for it.")
+              ? "Apple reported the reversal of its refund only after the as-of."
+              : "Apple reversed a refund, and the user has all goods of the order.")
       }
       decline([.refundNotBooked, .deliveredAfterRefund], "Apple has not refunded the purchase in full.")
     case .unpaid, .unconfirmed, .nothingToPay, .none:

@@ -35,10 +35,11 @@ final class FindingRules {
       case .unpaid, .unconfirmed, .nothingToPay, .none: nil
       }
     openOwnershipReason =
-      facts.isOwnershipFinal(rules) ? nil : "An answer that is missing could still give the payment to another order."
+      facts.isOwnershipFinal(rules) ? nil : "A missing answer could still give the payment to another order."
     unread =
       facts.awaitsPayment || facts.claims.owned.contains { facts.mayLosePayment($0, rules: rules, isUnread: true) }
-      ? "What it names, or a receipt of the same person, is not answered yet, and could tell of another payment." : nil
+      ? "Apple has not answered about the stated ID, or a receipt of the same person. The answer could show another payment."
+      : nil
     self.facts = facts
   }
 
@@ -65,8 +66,8 @@ final class FindingRules {
     }
     decline(
       [.orphanPayment, .unclaimedRedemption, .renewalWithoutOrder, .orphanDelivery, .unreportedByShop],
-      "It stands on things that no order stands behind, never on an order.")
-    decline([.boughtTwice], "It is looked for among all orders of a person, after they are judged.")
+      "This finding is about a payment, a delivery or a product week without an order.")
+    decline([.boughtTwice], "This finding compares all orders of a person, after each of them is judged.")
     if isOfAppReview {
       for index in found.indices where found[index].kind.severity == .critical { found[index].severity = .minor }
     }
@@ -226,7 +227,7 @@ final class FindingRules {
     case .reversed: "Apple has refunded it in full"
     case .unpaid(let reason, _): "it is unpaid, because \(reason.explanation)"
     case .unconfirmed(let reason): "whether it is paid is not known, because \(reason.explanation)"
-    case .none: "nothing is said about its payment"
+    case .none: "its payment has no verdict"
     }
   }
 }

@@ -19,7 +19,7 @@ public enum OrphanFindings {
       } else if transaction.priceMilliunits == 0 {
         (
           .unclaimedRedemption,
-          "A customer got \(transaction.productId) from Apple for nothing, and no order claims it."
+          "A customer received \(transaction.productId) from Apple at price 0, and no order claims it."
         )
       } else {
         (.orphanPayment, "Apple confirms a payment for \(transaction.productId) that no order claims.")
@@ -49,8 +49,8 @@ public enum OrphanFindings {
     let reason: Reason =
       switch (delivery.defect, delivery.orderId) {
       case (.some(let defect), _): "The delivery row breaks the contract: \(defect)."
-      case (.none, .some(let orderId)): "The delivery names order \(orderId), which does not exist."
-      case (.none, .none): "The delivery names no order."
+      case (.none, .some(let orderId)): "The delivery is for order \(orderId), which does not exist."
+      case (.none, .none): "The delivery has no order_id."
       }
     var finding = Finding(
       kind: delivery.defect == nil ? .orphanDelivery : .badRow, subject: delivery.subject, reason: reason)
@@ -97,7 +97,7 @@ public enum OrphanFindings {
     if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
       add(
         .environmentMislabelled,
-        "The client called receipt \(receipt.receiptId) \(claimed); Apple says \(signed.rawValue).")
+        "The client stated the environment \(claimed) for receipt \(receipt.receiptId); Apple's is \(signed.rawValue).")
     }
     return found
   }

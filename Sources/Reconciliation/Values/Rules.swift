@@ -44,10 +44,10 @@ public struct Rules: Hashable, Sendable {
     switch bundleId {
     case .none:
       bundleIds.count == 1
-        ? nil : "bundle_id is NULL though \(bundleIds.count) apps are configured; it must say which one"
+        ? nil : "bundle_id is NULL though \(bundleIds.count) apps are configured; set it to the app of the order"
     case .some(let bundleId):
       bundleIds.contains(bundleId)
-        ? nil : "bundle_id '\(bundleId)' is of no configured app; expected \(bundleIds.joined(separator: " or "))"
+        ? nil : "bundle_id '\(bundleId)' belongs to no configured app; expected \(bundleIds.joined(separator: " or "))"
     }
   }
 

@@ -68,12 +68,12 @@ extension OrderFacts {
         : because.noting(
           .paidNotDelivered, "Paid more than \(rules.deliveryGrace.words) ago, and no user has the goods.")
     case (.nothingToPay, .inFull), (.nothingToPay, .partly):
-      return because.noting(.settled, "Nothing was to be paid, and goods were delivered.")
+      return because.noting(.settled, "The amount of the order is 0, and goods were delivered.")
     case (.nothingToPay, .none):
-      return because.noting(.void, "Nothing was to be paid, and no goods are with a user.")
+      return because.noting(.void, "The amount of the order is 0, and no user has goods.")
     case (.reversed, .inFull), (.reversed, .partly):
       return because.noting(.refundedStillDelivered, "Refunded in full, and the goods were not taken back.")
-    case (.reversed, .none): return because.noting(.refunded, "Refunded in full, and no goods are with a user.")
+    case (.reversed, .none): return because.noting(.refunded, "Refunded in full, and no user has goods.")
     // Sandbox purchases are test money, whatever the reason. Xcode's are not, because Apple has not signed them.
     case (.unpaid(_, .some(let transaction)), _)
     where transaction.environment == .sandbox && rules.testUsers.contains(order.userId):
@@ -81,12 +81,12 @@ extension OrderFacts {
     case (.unpaid(.familyShared, _), _):
       return because.noting(.void, "Access through Family Sharing is no sale, whatever was delivered.")
     case (.unpaid(.restored, _), _):
-      return because.noting(.void, "A restore gives again what was paid for before, whatever was delivered.")
+      return because.noting(.void, "A restore of an earlier purchase is no sale, whatever was delivered.")
     case (.unpaid, .inFull), (.unpaid, .partly):
-      return because.noting(.deliveredNotPaid, "Proven unpaid, and goods are with a user.")
-    case (.unpaid, .none): return because.noting(.void, "Proven unpaid, and no goods are with a user.")
+      return because.noting(.deliveredNotPaid, "Proven unpaid, and a user has the goods.")
+    case (.unpaid, .none): return because.noting(.void, "Proven unpaid, and no user has goods.")
     case (.unconfirmed, _):
-      return because.noting(.unconfirmed, "Whether it is paid is not known; silence is not a no.")
+      return because.noting(.unconfirmed, "It is not known whether it is paid. A missing answer is no proof.")
     }
   }
 }

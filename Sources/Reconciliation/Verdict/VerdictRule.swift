@@ -14,14 +14,14 @@ public enum VerdictRule: String, CaseIterable, Sendable {
   public var question: String {
     switch self {
     case .ownsTransaction: "Does the order own a transaction that Apple signed?"
-    case .claimRefuted: "Does the transaction that the order names prove that it cannot pay this order?"
+    case .claimRefuted: "Does the stated transaction prove that it cannot pay this order?"
     case .recordsContradict: "Do Apple's records about the claimed transaction contradict each other?"
     case .claimsOwnedByOthers: "Do other orders own every transaction that this order could claim?"
-    case .lookedUp: "Was the transaction id looked up, and with what result?"
+    case .lookedUp: "Was the stated transaction ID looked up, and with what result?"
     case .proofsUnanswered: "Is there a receipt that Apple has not answered for?"
-    case .containsOtherPurchases: "Do its receipts bring only purchases that cannot be this one?"
+    case .containsOtherPurchases: "Do its receipts contain only purchases that cannot be this one?"
     case .notInReceipt: "Is there a genuine receipt that does not list the purchase?"
-    case .proofsRejected: "Are all its proofs false?"
+    case .proofsRejected: "Was every proof of the order rejected?"
     case .withoutProof: "Is there no proof at all?"
     }
   }
@@ -57,13 +57,14 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       if facts.awaitsShare(of: transaction) {
         return because.noting(
           .unconfirmed(.awaitingEvidence),
-          "It owns \(id), which a receipt calls refunded; how much of it was, Apple's answer will tell.")
+          "It owns \(id), which is refunded according to a receipt. Apple's answer about the refunded share is missing."
+        )
       }
       // A live payment precedes a revoked one.
       if transaction.isReversed, facts.awaitsPayment {
         return because.noting(
           nil,
-          "It owns \(id), which Apple has refunded in full; an answer that is missing could still bring another payment."
+          "It owns \(id), which Apple has refunded in full; a missing answer could still show another payment."
         )
       }
       if transaction.isReversed {
@@ -72,21 +73,22 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(
         .paid(transaction),
         transaction.revocation == nil
-          ? "It owns \(id), a genuine purchase that Apple has not refunded as far as it told."
-          : "It owns \(id), a genuine purchase of which Apple has refunded a part only.")
+          ? "It owns \(id), a genuine purchase. Apple has reported no refund."
+          : "It owns \(id), a genuine purchase. Apple has refunded only a part of it.")
     case .sandbox:
       // A production payment may still be found. Until then the sandbox proves nothing.
       let mayBePaid = facts.hasUnansweredProofs || facts.isStatedIDPending || facts.claims.lost.contains { !$0.isFinal }
       if mayBePaid {
         return because.noting(
-          nil, "It owns \(id) from the sandbox; an answer that is missing could still bring a payment.")
+          nil, "It owns \(id) from the sandbox; a missing answer could still show a payment.")
       }
       // A test purchase pays no order. Final ownership matters only for test users and after rejected proofs.
       let isUnpaidRegardless = facts.worth == .notAllRejected && !rules.testUsers.contains(facts.order.userId)
       return isUnpaidRegardless || facts.isOwnershipFinal(rules)
         ? because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
         : because.noting(
-          .unconfirmed(.awaitingEvidence), "It owns \(id) from the sandbox for now; an answer could change that.")
+          .unconfirmed(.awaitingEvidence), "It owns \(id) from the sandbox for now; a missing answer could change that."
+        )
     case .xcode, .localTesting:
       return because.noting(.unpaid(.xcode, transaction), "It owns \(id), which was made in Xcode and not by Apple.")
     }
@@ -96,30 +98,30 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     if let refused = facts.claims.refused {
       if facts.hasUnansweredProofs {
         return because.noting(
-          nil, "It names \(refused.transaction.transactionId), but an unanswered receipt could bring another one.")
+          nil, "It states \(refused.transaction.transactionId), but an unanswered receipt could contain another one.")
       }
       if refused.reason == .restored, facts.awaitsDetails(of: refused.transaction) {
         return because.noting(
           nil,
-          "It names \(refused.transaction.transactionId), which looks like a restore; Apple's answer may call it a purchase."
+          "It states \(refused.transaction.transactionId), which looks like a restore. Apple's answer may show a purchase."
         )
       }
       return because.noting(
         .unpaid(refused.reason, refused.transaction),
-        "It names \(refused.transaction.transactionId), but \(refused.reason.explanation).")
+        "It states \(refused.transaction.transactionId), but \(refused.reason.explanation).")
     }
     return because.noting(
       nil,
-      facts.order.transactionId.map { "Nothing that is known of \($0), which it names, refutes it." }
-        ?? "It names no transaction.")
+      facts.order.transactionId.map { "It states \($0), and no evidence shows that this transaction cannot pay it." }
+        ?? "It states no transaction ID.")
   }
 
   private func recordsContradict(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     let isAmongUnnamed =
       facts.order.transactionId == nil && facts.claimant(rules).proven.contains(where: \.isContradictory)
     return facts.claims.contradictory != nil || isAmongUnnamed
-      ? because.noting(.unconfirmed(.contradiction), "Under one transaction id Apple named two products or apps.")
-      : because.noting(nil, "No two records disagree about what was bought.")
+      ? because.noting(.unconfirmed(.contradiction), "Apple named two products or apps for one transaction ID.")
+      : because.noting(nil, "Apple's records about its purchases agree.")
   }
 
   private func claimsOwnedByOthers(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
@@ -129,66 +131,68 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     let whose = "\(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId)"
     // An unanswered proof may contain further transactions; `proofsUnanswered` gives the reason.
     if facts.hasUnansweredProofs {
-      return because.noting(nil, "\(whose), but a proof that is not answered yet could bring it one of its own.")
+      return because.noting(nil, "\(whose), but an unanswered proof could contain a transaction of its own.")
     }
-    if facts.awaitsAnswer { return because.noting(nil, "\(whose), but about its own claim there is no answer yet.") }
+    if facts.awaitsAnswer { return because.noting(nil, "\(whose), but Apple has not answered about its own claim.") }
     // An unreadable proof may contain a purchase of its own.
     if facts.order.transactionId != nil, facts.validReceipts.contains(where: \.state.isUnreadable) {
-      return because.noting(.unconfirmed(.unreadable), "\(whose), but a proof of its own cannot be read.")
+      return because.noting(.unconfirmed(.unreadable), "\(whose), but one of its own proofs cannot be read.")
     }
     if facts.claims.lost.allSatisfy(\.isFinal) {
       let claimant = facts.claimant(rules)
       if let named = facts.order.transactionId, claimant.contradictsOwnPayload {
         return because.noting(
           .unpaid(.idMismatch, claimant.proven.first { claimant.signedIds.contains($0.transactionId) }),
-          "\(whose), it has no other to claim, and it names \(named) although its own signed proof holds another id.")
+          "\(whose), it has no other to claim, and it states \(named) although its own signed proof contains another ID."
+        )
       }
       return because.noting(.unpaid(.duplicate, lost.transaction), "\(whose), and it has no other to claim.")
     }
     let isTest = facts.claims.lost.allSatisfy { $0.transaction.environment != .production }
     return isTest && !facts.isStatedIDPending && !rules.testUsers.contains(facts.order.userId)
-      ? because.noting(.unpaid(.sandbox, lost.transaction), "\(whose) for now, and is a test purchase whoever gets it.")
+      ? because.noting(
+        .unpaid(.sandbox, lost.transaction), "\(whose) for now. It is a test purchase, whichever order owns it.")
       : because.noting(
-        .unconfirmed(.awaitingEvidence), "\(whose) for now; an answer that is missing could still change that.")
+        .unconfirmed(.awaitingEvidence), "\(whose) for now; a missing answer could still change that.")
   }
 
   private func lookedUp(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     guard let lookup = facts.lookup else {
-      return because.noting(nil, "No transaction id was to be looked up by itself.")
+      return because.noting(nil, "No transaction ID needed a look-up of its own.")
     }
     switch lookup.outcome {
     case .pending:
       return because.noting(
         .unconfirmed(.neverChecked),
         facts.isLookupImpossible(rules: rules)
-          ? VerdictRule.lookupImpossible : "Apple has not been asked about the id yet.")
+          ? VerdictRule.lookupImpossible : "Apple has not been asked about the transaction ID yet.")
     case .notFound:
-      let known = "Apple does not know the id"
+      let known = "Apple does not know the transaction ID"
       if facts.hasUnansweredProofs {
-        return because.noting(nil, "\(known), but a receipt that is not answered could bring another.")
+        return because.noting(nil, "\(known), but an unanswered receipt could contain another one.")
       }
       if facts.claimant(rules).contradictsOwnPayload {
-        return because.noting(nil, "\(known), and its own signed proof holds another id.")
+        return because.noting(nil, "\(known), and its own signed proof contains another one.")
       }
       if facts.worth != .notAllRejected, facts.validReceipts.contains(where: { $0.state.reason != .malformed }) {
-        return because.noting(nil, "\(known), and its own proof says what is wrong.")
+        return because.noting(nil, "\(known), and the rejection of its own proof gives the reason.")
       }
       if !facts.claims.isFinal {
         return because.noting(
           .unconfirmed(.awaitingEvidence),
-          "\(known), but what its receipts bring belongs to another order only for as long as an answer is missing.")
+          "\(known), and a missing answer could still give it a purchase that its receipts contain.")
       }
       return isTooOldToBeUnknown(facts, lookup, rules)
         ? because.noting(
           .unpaid(.notFound, nil),
-          "Apple knows the id neither in production nor in the sandbox, longer than \(rules.notFoundGrace.words) on.")
+          "Apple does not know the transaction ID, and the order was older than \(rules.notFoundGrace.words) then.")
         : because.noting(
           .unconfirmed(.notFoundYet),
           "\(known), but the order was not older than \(rules.notFoundGrace.words) then.")
     case .rejected, .unanswered, .review:
       let reason = lookup.reason.flatMap(unconfirmedReason) ?? .appleError
       return because.noting(.unconfirmed(reason), "The look-up has no usable answer: \(reason.explanation).")
-    case .verified: return because.noting(nil, "Apple knows the id; other rules say what follows.")
+    case .verified: return because.noting(nil, "Apple knows the transaction ID; other rules decide what follows.")
     }
   }
 
@@ -198,7 +202,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
   }
 
   private func proofsUnanswered(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
-    if facts.receipts.isEmpty { return because.noting(nil, "There is no receipt that could be unanswered.") }
+    if facts.receipts.isEmpty { return because.noting(nil, "The order has no receipt.") }
     let reasons = facts.validReceipts.compactMap { receipt -> PaymentReason? in
       switch receipt.state.outcome {
       case .pending: .neverChecked
@@ -213,9 +217,9 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       .neverChecked,
     ]
     guard let reason = telling.first(where: reasons.contains) ?? reasons.first else {
-      return because.noting(nil, "Every receipt has its answer.")
+      return because.noting(nil, "Apple has answered about every receipt.")
     }
-    return because.noting(.unconfirmed(reason), "A receipt is open: \(reason.explanation).")
+    return because.noting(.unconfirmed(reason), "A receipt has no answer: \(reason.explanation).")
   }
 
   /// A reason that proves something is not allowed in `unconfirmed`.
@@ -227,35 +231,35 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       !$0.state.mayRevealPayment
         && ($0.state.outcome != .notFound || isTooOldToBeUnknown(facts, $0.state, rules))
     }
-    guard isComplete else { return because.noting(nil, "A receipt that is not answered yet could still bring it.") }
+    guard isComplete else { return because.noting(nil, "An unanswered receipt could still contain the purchase.") }
     let order = facts.order
     let claimant = facts.claimant(rules)
     if let named = order.transactionId {
       guard claimant.contradictsOwnPayload else {
-        return because.noting(nil, "The id that it names is not contradicted by the ids inside its proofs.")
+        return because.noting(nil, "The IDs in its proofs do not contradict the stated ID.")
       }
       return because.noting(
         .unpaid(.idMismatch, claimant.proven.first { claimant.signedIds.contains($0.transactionId) }),
-        "It names \(named), but its own signed proof holds another id.")
+        "It states \(named), but its own signed proof contains another ID.")
     }
     let brought = claimant.proven
-    guard let first = brought.first else { return because.noting(nil, "Its receipts bring no purchase at all.") }
+    guard let first = brought.first else { return because.noting(nil, "Its receipts contain no purchase.") }
     let wanted = rules.bundleId(of: order)
     if brought.allSatisfy({ $0.bundleId != wanted }),
       listsAgree(facts, { $0.bundleId.map { $0 != wanted } ?? false })
     {
-      return because.noting(.unpaid(.wrongBundle, first), "Every purchase that they bring was made in another app.")
+      return because.noting(.unpaid(.wrongBundle, first), "Every purchase in its receipts was made in another app.")
     }
     if brought.allSatisfy({ $0.productId != order.productId }) {
       // App receipts lack finished consumables, so that the other products in them prove nothing.
       return facts.areProofsOfOnePurchase
         ? because.noting(.unpaid(.productMismatch, first), "Its proof is about another product.")
-        : because.noting(nil, "App receipts that list other products only prove nothing: this one may have left them.")
+        : because.noting(nil, "Its app receipts list only other products, which proves nothing.")
     }
     if brought.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }),
       listsAgree(facts, { $0.environment == .xcode || $0.environment == .localTesting })
     {
-      return because.noting(.unpaid(.xcode, first), "Every purchase that they bring was made in Xcode.")
+      return because.noting(.unpaid(.xcode, first), "Every purchase in its receipts was made in Xcode.")
     }
     let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
     if let restored = ofProduct.first, !ofProduct.contains(where: facts.awaitsDetails),
@@ -263,13 +267,13 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       ofProduct.allSatisfy({ claimant.isOutdatedRestore($0, rules: rules) })
     {
       return because.noting(
-        .unpaid(.restored, restored), "All that they bring of the product restores a purchase made long before.")
+        .unpaid(.restored, restored), "Every transaction of the product in its receipts restores an earlier purchase.")
     }
     guard let shared = ofProduct.first(where: { $0.isFamilyShared && claimant.isInWindow($0, rules: rules) }) else {
-      return because.noting(nil, "They bring the ordered product, though no purchase that this order owns.")
+      return because.noting(nil, "Its receipts contain the ordered product, but no purchase that this order owns.")
     }
     return because.noting(
-      .unpaid(.familyShared, shared), "What they bring is access through a family member's purchase.")
+      .unpaid(.familyShared, shared), "Its receipts contain access through a family member's purchase.")
   }
 
   /// True if every proof that may list several purchases meets the condition itself.
@@ -291,7 +295,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     let genuine = facts.validReceipts.filter { $0.state.outcome == .verified }
     let brought = facts.claimant(rules).proven
     guard !genuine.isEmpty || !brought.isEmpty else {
-      return because.noting(nil, "No receipt of it is known to be genuine.")
+      return because.noting(nil, "The order has no genuine receipt.")
     }
     let wanted = rules.bundleId(of: facts.order)
     // A receipt of another app proves nothing about a stated ID.
@@ -304,12 +308,12 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     if brought.isEmpty, genuine.allSatisfy(\.state.isUnproven) {
       return because.noting(
         .unconfirmed(.unreadable),
-        "Nobody can tell who signed its receipt, and what that names is also another order's, or none that could pay it."
+        "The signer of its receipt is not proven. The IDs in it are also another order's, or cannot pay this order."
       )
     }
     return because.noting(
       .unconfirmed(.notInReceipt),
-      "What is genuine does not list the purchase. Finished and refunded purchases leave receipts, so that proves nothing."
+      "Its genuine receipts do not list the purchase. That proves nothing: finished and refunded purchases leave receipts."
     )
   }
 
@@ -325,43 +329,43 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     // The content of an unreadable payload is unknown. Other rules decide if Apple was asked about the stated ID.
     if isUnread, facts.order.transactionId != nil, unknown.isEmpty, facts.lookup == nil {
       return because.noting(
-        .unconfirmed(.unreadable), "A payload of it cannot be read, and of the id that it names there is no answer.")
+        .unconfirmed(.unreadable), "A payload of it cannot be read, and Apple has not answered about the stated ID.")
     }
     let reasons = facts.validReceipts.compactMap(\.state.reason)
     let proven: [PaymentReason] = [.signatureInvalid, .idMismatch, .xcode, .wrongBundle]
     if let reason = proven.first(where: reasons.contains) {
-      return because.noting(.unpaid(reason, nil), "No proof holds: \(reason.explanation).")
+      return because.noting(.unpaid(reason, nil), "No proof is valid: \(reason.explanation).")
     }
     if !unknown.isEmpty {
-      return because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase that its proof names.")
+      return because.noting(.unpaid(.notFound, nil), "Apple does not know the purchase in its proof.")
     }
-    guard isUnread else { return because.noting(nil, "No proof of it was refused.") }
+    guard isUnread else { return because.noting(nil, "No proof of the order was rejected.") }
     return facts.order.transactionId == nil
-      ? because.noting(.unpaid(.malformed, nil), "None of its payloads is a receipt, and it names no transaction.")
-      : because.noting(.unconfirmed(.unreadable), "None of its payloads can be read, and its id decides nothing.")
+      ? because.noting(.unpaid(.malformed, nil), "None of its payloads is a receipt, and it states no transaction ID.")
+      : because.noting(.unconfirmed(.unreadable), "None of its payloads can be read. Its stated ID decides nothing.")
   }
 
   private static let lookupImpossible =
-    "It names an id, about which its app's channel cannot ask, and no receipt came that could be asked about."
+    "It states an ID that its app's channel cannot look up, and it has no receipt to ask Apple about."
 
   private func withoutProof(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     if facts.order.transactionId != nil || !facts.validReceipts.isEmpty {
       return because.noting(
         .unconfirmed(.neverChecked),
         facts.isLookupImpossible(rules: rules)
-          ? VerdictRule.lookupImpossible : "There is something to ask Apple about, and nobody asked yet.")
+          ? VerdictRule.lookupImpossible : "Apple has not been asked yet about its receipts or its stated ID.")
     }
     if facts.order.amount.minorUnits == 0 {
-      return because.noting(.nothingToPay, "The order is for nothing, and neither receipt nor transaction id came.")
+      return because.noting(.nothingToPay, "Its amount is 0, and it has neither a receipt nor a transaction ID.")
     }
     let age = rules.asOf - facts.order.createdAt
     if age <= rules.evidenceGrace {
       return because.noting(
         .unconfirmed(.awaitingEvidence),
-        "Neither receipt nor transaction id, but the order is not yet older than \(rules.evidenceGrace.words).")
+        "It has neither a receipt nor a transaction ID, but it is not older than \(rules.evidenceGrace.words) yet.")
     }
     return because.noting(
       .unpaid(facts.order.status == .verified ? .noEvidence : .neverPaid, nil),
-      "Neither receipt nor transaction id came within \(rules.evidenceGrace.words) of the order.")
+      "It has neither a receipt nor a transaction ID \(rules.evidenceGrace.words) after its creation.")
   }
 }

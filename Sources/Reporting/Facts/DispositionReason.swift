@@ -25,14 +25,14 @@ package struct DispositionReason: Hashable, Sendable {
 
   package var words: String {
     func at(_ instant: Instant?) -> String { instant.map { " \($0.text)" } ?? "" }
-    let goods = deliveredAt.map { ", delivered \($0.text)" } ?? ", and no goods are with the user"
+    let goods = deliveredAt.map { ", delivered \($0.text)" } ?? ", and the user has no goods"
     switch ground {
     case .broken: return "its row breaks the contract of the sales tables"
     case .nothingToPay: return "nothing was to be paid\(goods)"
     case .paid: return "Apple confirms the payment\(at(paidAt))\(goods)"
     case .reversed: return "Apple refunded it\(at(refundedAt))\(goods)"
     case .unpaid(let reason): return "it is unpaid, because \(reason.explanation)\(goods)"
-    case .unconfirmed(let reason): return "nobody knows whether it is paid, because \(reason.explanation)\(goods)"
+    case .unconfirmed(let reason): return "it is not known whether it is paid, because \(reason.explanation)\(goods)"
     }
   }
 }

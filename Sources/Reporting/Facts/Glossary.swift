@@ -6,11 +6,11 @@ enum Glossary {
 
   static func meaning(_ kind: FindingKind) -> String {
     switch kind {
-    case .paidNotDelivered: "Apple confirms the payment, and the user does not hold the goods."
+    case .paidNotDelivered: "Apple confirms the payment, and the user does not have the goods."
     case .partlyDelivered: "Fewer units delivered than paid for."
-    case .deliveredNotPaid: "Goods of an order that is proven unpaid are with a user; the reason says why."
+    case .deliveredNotPaid: "A user has the goods of an order that is proven unpaid; the reason says why."
     case .cancelledButPaid: "The shop says failed or cancelled, and Apple confirms the payment."
-    case .orphanPayment: "Apple confirms a payment, and no order has it."
+    case .orphanPayment: "Apple confirms a payment, and no order claims it."
     case .duplicateClaim: "The order claims a payment that belongs to another order."
     case .chargedTwice: "Apple charged twice or more for one order."
     case .wrongUser: "Goods or payment belong to another user than the order's."
@@ -28,16 +28,16 @@ enum Glossary {
     case .orphanDelivery: "A delivery without an order, or for one that does not exist."
     case .quantityMismatch: "The payment is for another number of units than the order's."
     case .amountMismatch: "Apple's recorded price is not the order's, and no offer explains it."
-    case .unclaimedRedemption: "Apple gave a product for nothing, for an offer or a code, and no order claims it."
+    case .unclaimedRedemption: "A customer received a product at price 0 by an offer or a code, and no order claims it."
     case .transactionIdMismatch: "The order states another transaction ID than its own proof contains."
     case .currencyMismatch: "The payment and the order are in different currencies. Amounts are not converted."
-    case .familySharedSale: "Access through Family Sharing booked as a sale: nobody paid for it here."
+    case .familySharedSale: "Access through Family Sharing booked as a sale: no payment was made for it here."
     case .restoredAsSale: "A restored purchase booked as a new sale: no money moved."
     case .lapsedStillServed: "The subscription has expired, and the user still has access."
     case .unreportedByShop: "Apple's sales report counts units that have no transaction here."
     case .stuckUnconfirmed: "The payment could not be confirmed for more than two days."
     case .renewalWithoutOrder: "A subscription renewed, and no order claims the renewal."
-    case .statusMismatch: "The shop's status contradicts what happened."
+    case .statusMismatch: "The shop's status contradicts payment or delivery."
     case .environmentMislabelled: "The client named another of Apple's environments than the signed one."
     case .deliveredBeforePaid: "Goods were delivered before the payment was made."
     case .futureDated: "A date that lies in the future."
@@ -62,17 +62,17 @@ enum Glossary {
       CheckOutcome.allCases.map { ($0.rawValue, meaning($0)) }
     ),
     (
-      "Reasons of refunds, as Apple has them",
+      "Reasons of refunds, from Apple",
       [
-        ("app_issue", "The customer told Apple of an actual or perceived fault of the app."),
-        ("other", "Whatever else: an accidental purchase, say."), ("(empty)", "Apple has not told."),
+        ("app_issue", "The customer reported an actual or perceived fault of the app to Apple."),
+        ("other", "Any other reason, such as an accidental purchase."), ("(empty)", "Apple gave no reason."),
       ]
     ),
     (
       "Status of findings",
       [
         ("open", "Not reviewed yet."), ("acknowledged", "Reviewed; work is in progress."),
-        ("closed", "Closed by a person. It stays listed and counted while the facts stand."),
+        ("closed", "Closed by a person. It stays listed and counted until the facts agree."),
       ]
     ),
     (
@@ -94,7 +94,7 @@ enum Glossary {
   private static func meaning(_ outcome: CheckOutcome) -> String {
     switch outcome {
     case .pending: "Not asked yet."
-    case .verified: "Authentic: Apple said so, or its signature holds."
+    case .verified: "Authentic: Apple confirmed it, or its signature is valid."
     case .rejected: "Invalid; the reason gives the cause."
     case .unanswered: "Asked without a usable answer; it is asked again."
     case .review: "Apple's answer needs a person."

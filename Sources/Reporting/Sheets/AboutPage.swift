@@ -29,7 +29,7 @@ struct AboutPage {
     try writeSettings(facts)
     try writeNotChecked(facts)
     try writeKinds()
-    let tieOut = (title: "Tie-out: what Apple counts beside what is known here", words: TieOutLine.words)
+    let tieOut = (title: "Tie-out: Apple's counts and the transactions here", words: TieOutLine.words)
     for section in Glossary.sections + (options.hasTieOut ? [tieOut] : []) {
       try heading(section.title)
       for (word, meaning) in section.words { try entry(word, meaning) }
@@ -58,10 +58,10 @@ struct AboutPage {
     try entry("Configuration", "SHA-256 \(facts.configuration)")
     try entry(
       "Protection",
-      "The sheets are protected without a password: against slips, not against people. "
-        + "Sorting and filtering stay open. Excel sorts only cells that are open, so those of the data sheets are; what is "
-        + "not for you to fill in refuses what is typed, and whatever is changed all the same, a number or a word, turns a "
-        + "control red that names its column. The hidden columns of this sheet have what each column came to."
+      "The sheets are protected without a password, against accidental changes. "
+        + "Sorting and filtering are possible. Excel sorts only unlocked cells, so the cells of data sheets are unlocked. "
+        + "Columns that are not for your entries refuse them. If a number or a word is changed all the same, a control "
+        + "turns red and names the column. The hidden columns of this sheet hold a checksum of each column."
     )
     row += 1
   }
@@ -69,7 +69,7 @@ struct AboutPage {
   private mutating func writeNotChecked(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What could not be checked")
     if facts.notChecked.isEmpty, facts.notAsked.isEmpty {
-      try entry("Nothing", "The channels of all apps can tell of every kind of finding.")
+      try entry("Nothing", "The channels of all apps support every kind of finding.")
     }
     for (app, kinds) in facts.notChecked.sorted(by: { $0.key < $1.key }) {
       try entry(app, kinds.map(\.title).joined(separator: ", "))

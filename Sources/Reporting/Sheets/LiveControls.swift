@@ -112,7 +112,7 @@ struct LiveControls {
     let users = sheets.sum(.users, "orders")
     let isWhole = options.listsAllOrders
     let counted = options.hasFiles ? "the count of orders.csv" : "the program's own count"
-    let note = isWhole ? nil : "The sheet Orders holds only those with findings: the left side is \(counted)."
+    let note = isWhole ? nil : "The sheet Orders lists only orders with findings, so the left side is \(counted)."
     add(
       "Orders: read = users + sandbox + broken rows",
       LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
@@ -159,7 +159,7 @@ struct LiveControls {
       line("users = orders", users, ofOrders)
     } else {
       let summed = options.hasFiles ? "the sum of orders.csv" : "the program's own sum"
-      line("users = orders", users, nil, note: "The right side is \(summed): the sheet holds only some.")
+      line("users = orders", users, nil, note: "The right side is \(summed): the sheet lists only some orders.")
     }
     for disposition in Disposition.inMoneyTotals {
       let units = totals.amountByDisposition[disposition.index].minorUnits[currency] ?? 0

@@ -94,7 +94,7 @@ extension UnusualShare {
     let before = Self.percent(countBefore, of: ordersBefore)
     return switch subject {
     case .kind(let kind): "Unusual: “\(kind.title)” is on \(now), in the \(nights) nights before on \(before)."
-    case .refunds: "Unusual: refunds are as many as \(now), in the \(nights) nights before \(before)."
+    case .refunds: "Unusual: refunds are on \(now), in the \(nights) nights before on \(before)."
     }
   }
 

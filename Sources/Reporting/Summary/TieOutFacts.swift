@@ -33,9 +33,9 @@ package struct TieOutFacts: Sendable {
 
     package var words: String {
       before == now
-        ? "Apple has reported \(day) anew (vendor \(vendor)): \(now) units as when it was tied out, at other prices or in "
+        ? "Apple changed its report of \(day) (vendor \(vendor)): \(now) units as at the tie-out, at other prices or in "
           + "other countries."
-        : "Apple has reported \(day) anew (vendor \(vendor)): \(before) units when it was tied out, \(now) now."
+        : "Apple changed its report of \(day) (vendor \(vendor)): \(before) units at the tie-out, \(now) now."
     }
   }
 

@@ -108,7 +108,7 @@ extension Column {
   }
 
   static func country(_ country: @escaping @Sendable (Row) -> Country?) -> Column {
-    Column("country", .text, 9, "Country of the App Store, ISO 3166 alpha-2; empty when Apple has not said.") {
+    Column("country", .text, 9, "Country of the App Store, ISO 3166 alpha-2; empty when unknown.") {
       Cell(country($0)?.code)
     }
   }

@@ -87,6 +87,6 @@ package struct PeriodError: RunEndingError, CustomStringConvertible {
   package var exitStatus: ExitStatus { .usage }
   package var text: String
   package var description: String {
-    "\(text) is no day or range of days; write days as 2026-11-19, the earlier one first"
+    "\(text) is not a day or range of days; write days as 2026-11-19, the earlier one first"
   }
 }

@@ -13,7 +13,7 @@ package enum SecretFile {
           """)
     }
     guard let text = String(validating: file.content, as: UTF8.self) else {
-      throw ConfigurationError(key: key, problem: "\(shown(path)) is no text; put the secret into it as it was given")
+      throw ConfigurationError(key: key, problem: "\(shown(path)) is not text; put the secret into it as it was given")
     }
     let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
     guard !trimmed.isEmpty else {
@@ -29,6 +29,6 @@ package enum SecretFile {
     if isPath, isPlain { return path }
     // A bare name is a path if the file exists in the working directory.
     if isPlain, FileManager.default.fileExists(atPath: path) { return path }
-    return "(a value that is no path, not shown because it may be the secret itself)"
+    return "(a value that is not a path, not shown because it may be the secret itself)"
   }
 }

@@ -118,7 +118,7 @@ package struct SalesRows: Sendable {
     if let currency {
       defects.note(Self.defect(of: amount, in: currency))
     } else {
-      let unknown = "currency '\(currencyText.shown)' is no code of ISO 4217"
+      let unknown = "currency '\(currencyText.shown)' is not a code of ISO 4217"
       defects.note(currencyText.defect("currency", isRequired: true) ?? unknown)
       if amount == nil { defects.note("amount is missing") }
     }
@@ -154,9 +154,9 @@ package struct SalesRows: Sendable {
   private static func defect(ofBundle bundle: SalesText, among bundleIds: [String]?) -> String? {
     if let defect = bundle.defect("bundle_id", isRequired: false) { return defect }
     guard let id = bundle.present?.text else {
-      return (bundleIds ?? [""]).count == 1 ? nil : "bundle_id is missing, and there are several apps"
+      return (bundleIds ?? [""]).count == 1 ? nil : "bundle_id is missing, and several apps are configured"
     }
-    return bundleIds?.contains(id) ?? true ? nil : "bundle_id '\(id)' is of no app that is configured"
+    return bundleIds?.contains(id) ?? true ? nil : "bundle_id '\(id)' belongs to no configured app"
   }
 
   private static func defect(ofQuantity quantity: Int64?) -> String? {
@@ -180,7 +180,7 @@ package struct SalesRows: Sendable {
         let written = written(amount, in: currency).prefix(60)
         return "amount \(written) has more than the \(currency.digits) decimals of \(currency)"
       case .outOfRange: return "amount is too large to be money"
-      case .notFinite: return "amount \(amount.text) is no number"
+      case .notFinite: return "amount \(amount.text) is not a number"
       }
     }
   }

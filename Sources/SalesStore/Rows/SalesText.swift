@@ -34,7 +34,7 @@ enum SalesText {
     case .tooLong(_, let bytes):
       "\(column) has \(bytes) bytes; an id has at most \(SalesContract.longestId) (its beginning is shown)"
     case .unreadable(let id):
-      id.text.contains("\\x00") ? "\(column) has a zero byte" : "\(column) is no valid UTF-8"
+      id.text.contains("\\x00") ? "\(column) has a zero byte" : "\(column) is not valid UTF-8"
     }
   }
 }

@@ -12,7 +12,7 @@ package enum WorkbookReadError: Error, Equatable, Sendable, CustomStringConverti
   package var description: String {
     switch self {
     case .cannotOpen(let path, let reason): "cannot open \(path): \(reason)"
-    case .notAWorkbook(let reason): "this is no .xlsx workbook: \(reason)"
+    case .notAWorkbook(let reason): "this is not an .xlsx workbook: \(reason)"
     case .damaged(let part, let reason): "the workbook is damaged: \(part): \(reason); save it again and send that file"
     case .tooLarge(let part, let reason): "the workbook is refused: \(part): \(reason)"
     case .noSheet(let name, let present):

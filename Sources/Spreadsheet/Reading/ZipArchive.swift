@@ -12,7 +12,7 @@ struct ZipArchive: ~Copyable {
   init(path: String) throws(WorkbookReadError) {
     try Self.refuseOthers(path)
     guard let file = unsafe unzOpen64(path) else {
-      throw .notAWorkbook("it is no ZIP archive, or it is cut off; save it as .xlsx again")
+      throw .notAWorkbook("it is not a ZIP archive, or it is cut off; save it as .xlsx again")
     }
     unsafe self.file = file
   }

@@ -82,7 +82,7 @@ package struct Scope: Sendable {
     return apps.compactMap { app in
       guard let sku = app.sku, sold.contains(app.name), !seen.contains(Identifier(sku)) else { return nil }
       return """
-        app.\(app.name).sku is \(sku), which no report has though \(app.name) has sold something: compare it with the app's \
+        app.\(app.name).sku is \(sku), which is in no report, although \(app.name) has sales: compare it with the app's \
         SKU in App Store Connect
         """
     }

@@ -140,7 +140,7 @@ struct ReportDownloads {
       case .parameters: break
       }
     case .unanswered(let silence):
-      progress.problems.append("\(name): no answer (\(silence.detail))")
+      progress.problems.append("\(name): Apple did not answer (\(silence.detail))")
       progress.silent += 1
       if silence.reason == .rateLimited || progress.silent >= Self.patience { progress.isOver = true }
     }

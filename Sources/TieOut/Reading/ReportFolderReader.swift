@@ -82,13 +82,13 @@ struct ReportFolderReader {
       // A region is part of a report and would replace the whole.
       if kind == .financial, let region = ReportFileName.region(ofFinanceFile: name), region != "ZZ" {
         logger.notice(
-          "a finance report of one region: left alone; that of all is ZZ",
+          "ignored a finance report of one region; the report of all regions is ZZ",
           metadata: ["file": "\(name)", "region": "\(region)"])
         return nil
       }
       guard let vendor = ReportFileName.vendor(ofFinanceFile: name) ?? onlyVendor else {
         result.problems.append(
-          "\(name): whose report is it? Let its name begin with the vendor number and an underscore")
+          "\(name): the vendor is unknown; begin the file name with the vendor number and an underscore")
         return nil
       }
       do {
@@ -115,7 +115,7 @@ struct ReportFolderReader {
     } else {
       // Prices in subscription reports are not sums; other files are ignored.
       logger.notice(
-        "neither a sales nor a finance report, nor payments: left alone", metadata: ["file": "\(name)"])
+        "ignored a file that is not a sales report, finance report or payments file", metadata: ["file": "\(name)"])
     }
     return nil
   }

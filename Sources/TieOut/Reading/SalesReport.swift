@@ -56,7 +56,7 @@ package enum SalesReport {
       }
       if let days, row.first < days.lowerBound || row.last > days.upperBound {
         throw ReportProblem(
-          line: number, "is of \(row.first) to \(row.last), asked was for \(days.lowerBound) to \(days.upperBound)")
+          line: number, "is of \(row.first) to \(row.last), requested were \(days.lowerBound) to \(days.upperBound)")
       }
       reading.rows += 1
       try body(row)

@@ -63,7 +63,7 @@ enum ConnectSettlementRows {
     _ bytes: [UInt8], of report: ConnectReport, reportId: Int64, on connection: borrowing BlockingConnection
   ) throws -> (rows: Int, notes: [String]) {
     guard let period = FiscalCalendar.period(named: report.name) else {
-      throw ReportProblem("\(report.name) is no fiscal period")
+      throw ReportProblem("\(report.name) is not a fiscal period")
     }
     var rows = 0
     let table = try PostgresIdentifier("night_audit", "connect_settlements")

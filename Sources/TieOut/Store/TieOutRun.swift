@@ -225,19 +225,19 @@ package struct TieOutRun: Sendable {
     var notes: [String] = []
     if !seen.lags.isEmpty {
       let lags = seen.lags.sorted { $0.key < $1.key }.map { "\($0.key) days: \($0.value)" }
-      notes.append("Units that both count, by how many days Apple's day is after ours: " + lags.joined(separator: ", "))
+      notes.append("Units in both counts, by the days from our day to Apple's: " + lags.joined(separator: ", "))
     }
     if seen.totals.awaited > .zero {
       notes.append(
-        "\(seen.totals.awaited) of the unexplained units may be of orders whose payment Apple has not confirmed; they are "
-          + "no finding")
+        "\(seen.totals.awaited) of the unexplained units may be of orders whose payment Apple has not confirmed; they "
+          + "are no finding")
     }
     if seen.rowsWithoutUnits > 0 {
       let rows =
         seen.rowsWithoutUnits == 1
         ? "1 row without units (a partial refund) is"
         : "\(seen.rowsWithoutUnits) rows without units (partial refunds) are"
-      notes.append("\(rows) kept apart")
+      notes.append("\(rows) listed apart")
     }
     for (type, rows) in seen.unknownTypes.sorted(by: { $0.key < $1.key }) {
       notes.append("\(rows) rows of the unknown product type \(type) count as in-app purchases")
@@ -252,7 +252,7 @@ package struct TieOutRun: Sendable {
           + "not state the tax in the prices")
     }
     if settlement.movedUnits != .zero {
-      notes.append("\(settlement.movedUnits) settled units have the day before or after that of the sales report")
+      notes.append("\(settlement.movedUnits) settled units are dated a day before or after the sales report")
     }
     return notes
   }

@@ -206,24 +206,24 @@ def of_list(rows, tag):
 def main():
     parser = argparse.ArgumentParser(prog="python -m night_audit_spark", description=__doc__)
     parser.add_argument("--master", required=True, help="the cluster, such as spark://host:7077")
-    parser.add_argument("--config", help="night-audit's configuration; default: where night-audit looks")
-    parser.add_argument("--as-of", required=True, help="the instant that the audit is made for")
+    parser.add_argument("--config", help="the configuration file of night-audit; default: as for night-audit")
+    parser.add_argument("--as-of", required=True, help="the instant that the audit describes")
     parser.add_argument("--since", required=True, help="first day of the period")
     parser.add_argument("--until", required=True, help="last day of the period, included")
-    parser.add_argument("--parts", required=True, help="the folder that gets the pieces; made, or empty")
-    parser.add_argument("--partitions", type=int, default=64, help="parts at most")
+    parser.add_argument("--parts", required=True, help="the folder for the results of the parts; created if missing, else empty")
+    parser.add_argument("--partitions", type=int, default=64, help="the largest number of parts")
     parser.add_argument("--binary", default="night-audit", help="the program, at the same path on every host")
     parser.add_argument("--jdbc-driver", default="/usr/share/java/postgresql.jar", help="PostgreSQL's JDBC driver")
     parser.add_argument(
         "--sales", action="append", default=[], metavar="SOURCE",
-        help="where orders, receipts and deliveries are, instead of the configuration's store: a folder of Parquet, or a file "
-        "that holds a connection URI; may be given several times")
+        help="the source of orders, receipts and deliveries, instead of the configured store: a folder of Parquet files, or a "
+        "file with a connection URI; may be repeated")
     arguments = parser.parse_args()
     # As for reports, because the pieces contain user names.
     os.umask(0o027)
     os.makedirs(arguments.parts, exist_ok=True)
     if os.listdir(arguments.parts):
-        sys.exit(f"{arguments.parts} is not empty: pieces of two audits do not go together")
+        sys.exit(f"{arguments.parts} is not empty: results of two audits cannot be joined; name an empty folder")
     spark = SparkSession.builder.master(arguments.master).appName("night-audit").config(
         "spark.jars", arguments.jdbc_driver).config(
         "spark.sql.session.timeZone", "UTC").config("spark.ui.showConsoleProgress", "false").getOrCreate()

@@ -51,7 +51,7 @@ def read(file):
         length, tag, key_length = _HEAD.unpack(head)
         body = file.read(length - 5)
         if len(body) != length - 5:
-            raise EOFError("a frame is cut off")
+            raise EOFError("a frame is truncated")
         yield body[:key_length], tag, body[key_length:]
 
 

@@ -17,11 +17,11 @@ def refusal(table, column):
     if reading == "always":
         return None
     if name not in table.columns:
-        return f"has no column {name}; the page Views has all that are wanted"
+        return f"has no column {name}; the page Views lists all required columns"
     kind = table.schema[name].dataType
     if reading in ("text", "presentText") and isinstance(kind, types.FractionalType):
         return (f"column {name} is of type {kind.simpleString()}, but must be text, because 17 would be read as 17.0; write "
-                f"it with CAST(CAST({name} AS DECIMAL(38, 0)) AS STRING) AS {name}, and long ids anew from their source")
+                f"it with CAST(CAST({name} AS DECIMAL(38, 0)) AS STRING) AS {name}, and write long IDs again from their source")
     return None
 
 

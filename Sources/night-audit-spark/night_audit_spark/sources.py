@@ -16,7 +16,7 @@ class Database:
         connection = plan.connections[store]
         host = connection.get("hostaddr") or connection.get("host", "localhost")
         if host.startswith("/"):
-            sys.exit("JDBC has no Unix sockets: give the host of the store in its connection URI")
+            sys.exit("JDBC cannot use Unix sockets: give the host of the store in its connection URI")
         self._spark, self.plan, self._snapshot, self._is_shop = spark, plan, plan.snapshots.get(store), store == "sales"
         self._url = f"jdbc:postgresql://{host}:{connection.get('port', '5432')}/{connection['dbname']}"
         self._options = {"driver": "org.postgresql.Driver", "user": connection.get("user", ""),
@@ -112,8 +112,8 @@ class Stores:
         # Without a shared snapshot, the plan rereads orders before findings are reported.
         torn = [source.plan for source in self._sales if isinstance(source, Database) and source.plan.looks_again]
         if torn and len(self._sales) > 1:
-            sys.exit("one of several --sales is a Citus coordinator, whose workers share no snapshot: what would be critical "
-                     "is read again of one place alone, so give no other one beside it")
+            sys.exit("one of several --sales is a Citus coordinator, whose workers share no snapshot: orders with critical "
+                     "findings are read again from one source only, so give this --sales alone")
         self.looks_again = torn[0] if torn else None
 
     @staticmethod
@@ -124,7 +124,7 @@ class Stores:
             uri = file.read().strip()
         # An empty URI would plan for the configured store.
         if not uri:
-            sys.exit(f"{place} is empty: it must hold a connection URI, such as postgresql://reader@db.example.com:5432/shop")
+            sys.exit(f"{place} is empty: it must contain a connection URI, such as postgresql://reader@db.example.com:5432/shop")
         return Database(spark, planned(uri), "sales")
 
     def rows(self, *names):

@@ -6,10 +6,10 @@ import Run
 
 struct Run: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Re-check receipts with Apple, reconcile, and write the report: what cron starts.",
+    abstract: "Ask Apple about receipts, reconcile, and write the report. Cron starts this command.",
     discussion: """
-      Without filters the report lies in <report.directory>/<day>/ and `latest` points to it; with filters, for \
-      several days, or for a day to come, in <report.directory>/ad-hoc/.
+      Without filters the report is written to <report.directory>/<day>/ and `latest` points to it; with filters, for \
+      several days, or for a future day, to <report.directory>/ad-hoc/.
 
       Examples:
         night-audit run
@@ -27,20 +27,20 @@ struct Run: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Read nothing and ask nobody: join what audit-part has left in this folder, and publish it.", valueName: "dir"))
+      "Join and publish the results of audit-part in this folder. Read no orders, do not ask Apple.", valueName: "dir"))
   var parts: String?
 
   @Flag(
     help:
-      "Take over report folders of runs that this database does not know, as after it was restored from a backup.")
+      "Take over report folders of runs that this database does not know, after it was restored from a backup.")
   var adopt = false
 
   func validate() throws {
     guard parts != nil else { return }
     if options.order ?? options.user ?? options.product ?? options.app != nil {
-      throw ValidationError("--parts is about all orders; leave out --order, --user, --product and --app.")
+      throw ValidationError("--parts covers all orders; leave out --order, --user, --product and --app.")
     }
-    if options.asOf == nil { throw ValidationError("--parts wants --as-of, the one that the parts were audited for.") }
+    if options.asOf == nil { throw ValidationError("--parts needs --as-of: the as-of of the parts.") }
   }
 
   func run() async throws {
@@ -67,15 +67,15 @@ struct Recheck: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Only ask Apple about receipts that are due, and store the answers.",
     discussion: """
-      Several of these may share a database; each takes its own part of the queue, and waits at its end for what others are still
-      asking about.
+      Several processes may share a database. Each takes its own checks from the queue. At the end each waits for the checks
+      of the others.
 
       Examples:
         night-audit recheck
         night-audit recheck --order 4711
 
-      It decides nothing: --accept, --readers, --fail-above and --fail-on-findings are understood, so that one line of options serves
-      all three commands, and have nothing to act on.
+      This command judges no orders. It accepts --accept, --readers, --fail-above and --fail-on-findings without effect, so that
+      one line of options serves run, recheck and reconcile.
       """)
 
   @OptionGroup var common: CommonOptions
@@ -98,7 +98,7 @@ struct Recheck: AsyncParsableCommand {
 
 struct Reconcile: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Only decide, from what is stored. Writes nothing unless --out says where.",
+    abstract: "Only reconcile, from the stored answers. Writes files only with --out.",
     discussion: """
       Examples:
         night-audit reconcile
@@ -129,7 +129,7 @@ struct ThresholdOptions: ParsableArguments {
   @Option(
     name: .customLong("fail-above"),
     help: ArgumentHelp(
-      "End with status 2 when more critical findings than this are open, or more is at stake in them: 25, or 500USD. May be repeated.",
+      "End with status 2 when more critical findings than this are open, or put more money at stake: 25, or 500USD. May be repeated.",
       valueName: "count-or-amount"))
   var failAbove: [String] = []
 

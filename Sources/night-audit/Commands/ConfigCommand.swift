@@ -5,15 +5,15 @@ import Run
 
 struct ConfigCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "config", abstract: "Look at the configuration.", subcommands: [ShowConfig.self],
+    commandName: "config", abstract: "Show the configuration.", subcommands: [ShowConfig.self],
     defaultSubcommand: ShowConfig.self)
 }
 
 struct ShowConfig: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Every key, its value, and where that comes from; secrets are masked.",
+    commandName: "show", abstract: "Print every key with its value and its origin; secrets are masked.",
     discussion: """
-      Shows what is set even where it cannot be used: then says why, and ends with 78.
+      Prints invalid values too, with the reason why they cannot be used, and then ends with 78.
 
       Examples:
         night-audit config show

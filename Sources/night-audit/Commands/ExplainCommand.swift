@@ -8,10 +8,10 @@ import Run
 struct ExplainCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain",
-    abstract: "Tell everything about one order: facts, evidence, rule by rule, and why.",
+    abstract: "Explain one order: its facts, its evidence, and each rule with its result.",
     discussion: """
-      Decides from what is stored, as a night would; asks Apple nothing and changes nothing. The order id of a mail of \
-      Apple's to a customer (M…) is looked up at Apple: the transactions of that invoice, and our orders beside them.
+      Decides from the stored answers, as a night would. Does not ask Apple and changes nothing. An order ID of Apple's mail \
+      to a customer (M…) is looked up at Apple: the transactions of that invoice are printed beside our orders.
 
       Examples:
         night-audit explain 4711
@@ -24,7 +24,7 @@ struct ExplainCommand: AsyncParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "The order's id, or the one of a mail of Apple's. One that begins with a dash comes behind two: -- -5.",
+      "The order ID, or the order ID of Apple's mail. An ID that begins with a dash follows two dashes: -- -5.",
       valueName: "order"))
   var order: String
 

@@ -7,13 +7,13 @@ import Run
 
 struct Findings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Look at findings and record what people decide about them.",
+    abstract: "List findings, and record people's decisions about them.",
     discussion: """
       A finding closes by itself when the facts agree. People can acknowledge it, assign it, leave a remark, accept it \
-      until a day or up to an amount, or close it; \
-      one that people have closed stays in the reports, and counts as open, as long as the facts stand.
+      until a day or up to an amount, or close it. \
+      A finding that a person closed stays in the reports, and counts as open, until the facts agree.
 
-      Findings are named by id, or by the first digits of one. Or by filters, together with --all.
+      Name findings by their IDs, by the first digits of the IDs, or by filters together with --all.
       """,
     subcommands: [
       ListFindings.self, AcknowledgeFindings.self, AssignFindings.self, RemarkFindings.self, CloseFindings.self,
@@ -36,10 +36,10 @@ struct FindingsFilterOptions: ParsableArguments {
   @Option(help: "critical, major or minor. May be repeated.")
   var severity: [Severity] = []
 
-  @Option(help: "The decision about it: open, acknowledged, accepted or closed. May be repeated.")
+  @Option(help: "Findings with this status: open, acknowledged, accepted or closed. May be repeated.")
   var status: [FindingStatus] = []
 
-  @Option(help: "Whether the facts stand: open, closed (by itself) or any.")
+  @Option(help: "Whether the finding still applies: open, closed (by itself) or any.")
   var state = FindingsFilter.State.open
 
   @Option(help: ArgumentHelp("Findings of this user.", valueName: "user-id"))
@@ -48,10 +48,10 @@ struct FindingsFilterOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Findings on this order.", valueName: "order-id"))
   var order: String?
 
-  @Option(help: ArgumentHelp("Findings that this person takes care of.", valueName: "name"))
+  @Option(help: ArgumentHelp("Findings with this owner.", valueName: "name"))
   var owner: String?
 
-  @Flag(help: "Findings that nobody takes care of.")
+  @Flag(help: "Findings without an owner.")
   var unassigned = false
 
   @Option(help: ArgumentHelp("Findings in this currency.", valueName: "code"))
@@ -97,13 +97,13 @@ struct FindingsFilterOptions: ParsableArguments {
     for (name, age) in durations {
       if let age, DurationText.parse(age) == nil {
         throw ValidationError(
-          "\(name) \(age) is no duration of at most 365000d; write a number and s, m, h or d, such as 3d.")
+          "\(name) \(age) is not a duration of at most 365000d; write a number and s, m, h or d, such as 3d.")
       }
     }
     try Self.requireAmount(minAmount, "--min-amount")
     try Self.requireAmount(maxAmount, "--max-amount")
     if let currency, Currency(code: currency.uppercased()) == nil {
-      throw ValidationError("--currency \(currency) is no currency of ISO 4217; write a code such as USD.")
+      throw ValidationError("--currency \(currency) is not a currency of ISO 4217; write a code such as USD.")
     }
     if currency == nil, minAmount != nil || maxAmount != nil {
       throw ValidationError("Amounts of different currencies are never compared; give --currency too.")
@@ -113,7 +113,7 @@ struct FindingsFilterOptions: ParsableArguments {
 
   static func requireAmount(_ amount: String?, _ name: String) throws {
     if let amount, !FindingsFilter.isAmount(amount) {
-      throw ValidationError("\(name) \(amount) is no amount; write major units with a point, such as 4.99.")
+      throw ValidationError("\(name) \(amount) is not an amount; write major units with a point, such as 4.99.")
     }
   }
 
@@ -213,7 +213,7 @@ struct DecisionOptions: ParsableArguments {
   @Argument(help: ArgumentHelp("Findings: ids, or the first digits of ids.", valueName: "finding-id"))
   var ids: [String] = []
 
-  @Flag(help: "All findings that the filters let through, instead of ids.")
+  @Flag(help: "Change all findings that match the filters, instead of IDs.")
   var all = false
 
   @Flag(help: "Change every open finding, without a filter.")
@@ -222,13 +222,13 @@ struct DecisionOptions: ParsableArguments {
   @OptionGroup var recording: RecordingOptions
 
   func validate() throws {
-    if ids.isEmpty, !all { throw ValidationError("Name findings by their ids, or give filters together with --all.") }
+    if ids.isEmpty, !all { throw ValidationError("Name findings by their IDs, or give filters together with --all.") }
     if !ids.isEmpty, all || !options.isEmpty {
-      throw ValidationError("Ids name findings exactly; filters and --all go without ids.")
+      throw ValidationError("Give either IDs, or filters with --all, not both.")
     }
     if all, options.isEmpty, !yes, !recording.dryRun {
       throw ValidationError(
-        "--all without a filter changes every open finding; give a filter, or say --yes. --dry-run tells how many.")
+        "--all without a filter changes every open finding; give a filter, or --yes. --dry-run prints how many.")
     }
   }
 
@@ -249,10 +249,10 @@ struct DecisionOptions: ParsableArguments {
 
 /// The author of a change, and options of its output.
 struct RecordingOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Who decided. Default: the login name.", valueName: "name"))
+  @Option(help: ArgumentHelp("The person who decides. Default: the login name.", valueName: "name"))
   var by: String?
 
-  @Flag(name: .customLong("dry-run"), help: "Say what would change, and change nothing.")
+  @Flag(name: .customLong("dry-run"), help: "Print what would change, and change nothing.")
   var dryRun = false
 
   @Flag(help: "Print the result as JSON.")
@@ -263,7 +263,7 @@ struct RecordingOptions: ParsableArguments {
     get throws {
       let name = by ?? ProcessInfo.processInfo.environment["SUDO_USER"] ?? NSUserName()
       guard let actor = try PeopleText.owner(name) else {
-        throw ValidationError("Nobody knows who you are; say it with --by.")
+        throw ValidationError("Your login name is unknown; give your name with --by.")
       }
       return actor
     }
@@ -272,7 +272,7 @@ struct RecordingOptions: ParsableArguments {
 
 struct AcknowledgeFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "acknowledge", abstract: "Record that somebody knows about findings.",
+    commandName: "acknowledge", abstract: "Record that a person knows about findings.",
     discussion: """
       Examples:
         night-audit findings acknowledge 4f2a91c3 --by anna
@@ -286,9 +286,9 @@ struct AcknowledgeFindings: AsyncParsableCommand {
 
 struct CloseFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "close", abstract: "Record that findings are dealt with.",
+    commandName: "close", abstract: "Record that findings are settled.",
     discussion: """
-      The facts are not changed by that: as long as they stand the finding stays in the reports, with the status closed.
+      Closing changes no facts. Until the facts agree, the finding stays in the reports with the status closed.
 
       Examples:
         night-audit findings close 4f2a91c3
@@ -351,7 +351,7 @@ struct ReopenFindings: AsyncParsableCommand {
 
 struct AssignFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "assign", abstract: "Record who takes care of findings.",
+    commandName: "assign", abstract: "Record the owner of findings.",
     discussion: """
       Examples:
         night-audit findings assign 4f2a91c3 --to anna
@@ -360,7 +360,7 @@ struct AssignFindings: AsyncParsableCommand {
 
   @OptionGroup var options: DecisionOptions
 
-  @Option(help: ArgumentHelp("Who takes care of it; \"\" for nobody.", valueName: "name"))
+  @Option(help: ArgumentHelp("The owner; \"\" for none.", valueName: "name"))
   var to: String
 
   func run() async throws {
@@ -390,7 +390,7 @@ struct RemarkFindings: AsyncParsableCommand {
 
 struct DueFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "due", abstract: "Record by when findings are to be settled.",
+    commandName: "due", abstract: "Record the day by which findings must be settled.",
     discussion: """
       Examples:
         night-audit findings due 4f2a91c3 --on 2026-12-01
@@ -411,8 +411,8 @@ struct UndoFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "undo", abstract: "Take back the last change, of any size, sign-offs included.",
     discussion: """
-      Without an id the last change is taken back of which anything is left: a decision about one finding or many, or an \
-      import with its sign-off. What somebody has changed since stays as it is.
+      Without an ID the newest change that is not undone yet is taken back: a decision about one finding or many, or an \
+      import with its sign-off. Findings that a person has changed since stay as they are.
 
       Examples:
         night-audit findings undo --dry-run
@@ -422,7 +422,7 @@ struct UndoFindings: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @OptionGroup var recording: RecordingOptions
 
-  @Argument(help: ArgumentHelp("The change, as it was printed, or its first digits.", valueName: "change-id"))
+  @Argument(help: ArgumentHelp("The printed ID of the change, or its first digits.", valueName: "change-id"))
   var change: String?
 
   func run() async throws {
@@ -442,16 +442,15 @@ struct UndoFindings: AsyncParsableCommand {
 
 struct ImportFindings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "import", abstract: "Take back what finance filled in: status, owner, due, remark, and the sign-off.",
+    commandName: "import", abstract: "Import people's entries from a workbook: status, owner, due, remark, sign-off.",
     discussion: """
-      Rows are found by their finding id, wherever they stand; nothing but these four columns is read, and the sign-off on \
-      the first sheet. A row of which one cell is not understood is refused as a whole, named with the reason, and the others \
-      go on; the exit status is 1 then. To import the same file twice \
+      Rows are found by their finding ID, in any order. Only these four columns are read, and the sign-off on the first \
+      sheet. A row with an invalid cell is refused as a whole and printed with the reason. All other rows are imported, \
+      and the exit status is 1. Importing the same file twice \
       changes nothing the second time.
 
       A sign-off is refused when one person prepares and reviews, when a control of the workbook is not balanced, and when \
-      the report is incomplete, unless --accept-incomplete says that it is signed as it is. A second sign-off is kept beside \
-      the first.
+      the report is incomplete, unless --accept-incomplete is given. A second sign-off is kept beside the first.
 
       Examples:
         night-audit findings import night-audit-2026-11-19.xlsx --dry-run
@@ -461,7 +460,7 @@ struct ImportFindings: AsyncParsableCommand {
   @OptionGroup var common: CommonOptions
   @OptionGroup var recording: RecordingOptions
 
-  @Flag(name: .customLong("accept-incomplete"), help: "Take the sign-off of an incomplete report.")
+  @Flag(name: .customLong("accept-incomplete"), help: "Accept the sign-off of an incomplete report.")
   var acceptIncomplete = false
 
   @Argument(help: ArgumentHelp("The workbook.", valueName: "file.xlsx"))

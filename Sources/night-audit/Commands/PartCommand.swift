@@ -9,11 +9,11 @@ import Run
 struct AuditPartCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "audit-part",
-    abstract: "Audit one part of the orders, for whoever spreads a night over many hosts.",
+    abstract: "Audit one part of the orders, for programs that distribute a night over many hosts.",
     discussion: """
-      With --plan it says which queries give the rows of every part, keeps its snapshots open until standard input ends, and \
-      wants the configuration; orders behind findings that come by standard input are read again. With --stage it reads \
-      frames from standard input, in the order of their keys, and writes frames to standard output; it wants neither \
+      With --plan it prints the queries for the rows of every part, and keeps its snapshots open until standard input ends. It \
+      needs the configuration. Orders of findings on standard input are read again. With --stage it reads \
+      frames from standard input, in the order of their keys, and writes frames to standard output. It needs neither \
       configuration nor database. The page Spark describes stages and frames.
 
       Examples:
@@ -23,7 +23,7 @@ struct AuditPartCommand: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Option(help: ArgumentHelp("Plan so many parts.", valueName: "parts"))
+  @Option(help: ArgumentHelp("Number of parts to plan.", valueName: "parts"))
   var plan: Int?
 
   @Option(
@@ -46,15 +46,15 @@ struct AuditPartCommand: AsyncParsableCommand {
   func validate() throws {
     if isatty(STDOUT_FILENO) == 1 {
       throw ValidationError(
-        "What comes is for programs, and a plan holds passwords: standard output must be no terminal.")
+        "The output is for programs, and a plan contains passwords: standard output must not be a terminal.")
     }
     if (plan == nil) == (stage == nil) { throw ValidationError("Give either --plan or --stage.") }
     if stage != nil, context == nil {
-      throw ValidationError("--stage wants --context, the file that the plan came with.")
+      throw ValidationError("--stage needs --context: the context file of the plan.")
     }
     if let plan, !(1...100_000).contains(plan) { throw ValidationError("--plan \(plan) is not from 1 to 100000.") }
     if plan != nil, asOf.flatMap(AuditOptions.instant) == nil || since == nil || until == nil {
-      throw ValidationError("--plan wants --as-of, such as 2026-11-20T03:00:00Z, --since and --until.")
+      throw ValidationError("--plan needs --as-of, such as 2026-11-20T03:00:00Z, --since and --until.")
     }
   }
 

@@ -5,10 +5,10 @@ import Run
 
 struct RebuildCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rebuild", abstract: "Derive what is kept for speed from the evidence anew, and compare.",
+    commandName: "rebuild", abstract: "Derive the derived tables from the evidence again, and compare.",
     discussion: """
-      What Apple said about each transaction is folded into one row, which proof brought it is kept beside, and when each \
-      proof is asked about next is kept with the proof: all of it follows from what is known. A difference ends with 70; \
+      Derived tables hold one row per transaction, the proofs that contain it, and the date when Apple is asked about each \
+      proof next. All of them follow from the evidence. A difference ends with 70; \
       --write mends it.
 
       Examples:

@@ -4,7 +4,7 @@ import Run
 
 struct Runs: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "The history of runs, and what changed between two of them.",
+    abstract: "List runs, compare two runs, or take a run back.",
     subcommands: [ListRuns.self, DiffRuns.self, ForgetRun.self], defaultSubcommand: ListRuns.self)
 }
 
@@ -19,7 +19,7 @@ struct ListRuns: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Option(help: ArgumentHelp("How many runs at most.", valueName: "count"))
+  @Option(help: ArgumentHelp("The largest number of runs.", valueName: "count"))
   var limit = 30
 
   @Flag(help: "Print JSON.")
@@ -40,10 +40,10 @@ struct ListRuns: AsyncParsableCommand {
 
 struct DiffRuns: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "diff", abstract: "What changed between two runs, and why.",
+    commandName: "diff", abstract: "Print what changed between two runs, and why.",
     discussion: """
-      A run is named by its id or the first digits of it, a night by its day, the newest night as latest. The run of the \
-      earlier instant counts as the first one.
+      Name a run by its ID or the first digits of it, a night by its day, and the newest night as latest. The run with the \
+      earlier as-of counts as the first run.
 
       Examples:
         night-audit runs diff 2026-11-18 2026-11-19

@@ -35,7 +35,7 @@ struct Init: AsyncParsableCommand {
       if withSalesSchema, settings.salesURL != nil {
         throw ConfigurationError(
           key: "database.salesUrl",
-          problem: "is only ever read: run init without --with-sales-schema, and create the relations there yourself")
+          problem: "is only read: run init without --with-sales-schema, and create the relations there yourself")
       }
       let session = try await PostgresSession.connect(
         settings.databaseURL, applicationName: "night-audit init", profile: .migration)
@@ -62,7 +62,7 @@ struct Init: AsyncParsableCommand {
 struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Check everything that a night needs; each problem comes with its remedy.",
+    abstract: "Check everything that a night needs, and print each problem with its remedy.",
     discussion: """
       Examples:
         night-audit doctor
@@ -72,7 +72,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
   @OptionGroup var common: CommonOptions
 
-  @Flag(help: "Ask Apple, too: one harmless question for each secret and key, and what time it is there.")
+  @Flag(help: "Also send Apple one harmless request for each secret and key, and compare the clocks.")
   var online = false
 
   @Flag(help: "Print the result as JSON.")

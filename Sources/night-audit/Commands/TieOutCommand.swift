@@ -7,9 +7,9 @@ import Run
 struct TieOutCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "tie-out",
-    abstract: "Compare Apple's own sales and finance reports with what is known here.",
+    abstract: "Compare Apple's sales and finance reports with the orders and transactions here.",
     discussion: """
-      Fetches reports that are due (appStoreConnect.*) or reads those in tieOut.folder, judges all orders as `reconcile` \
+      Fetches due reports (appStoreConnect.*) or reads the files in tieOut.folder, judges all orders as `reconcile` \
       does, compares, stores and prints. `run` does the same every night. No order's disposition depends on it.
 
       Examples:
@@ -23,13 +23,13 @@ struct TieOutCommand: AsyncParsableCommand {
   @Option(
     name: .customLong("as-of"),
     help: ArgumentHelp(
-      "The instant that it is made for, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
+      "The instant that the tie-out describes, such as 2026-11-20T03:00:00Z. Default: now.", valueName: "instant"))
   var asOf: String?
 
   @Option(help: ArgumentHelp("What customers paid in this calendar year, per month and country.", valueName: "year"))
   var year: Int?
 
-  @Flag(help: "Ask Apple nothing; compare what is stored and what lies in tieOut.folder.")
+  @Flag(help: "Do not ask Apple; compare the stored reports and those in tieOut.folder.")
   var offline = false
 
   @Flag(help: "Print JSON.")

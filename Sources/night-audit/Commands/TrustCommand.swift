@@ -4,12 +4,12 @@ import Run
 
 struct Trust: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Fetch Apple's root certificates, which signed data is checked against. Safe to repeat.",
+    abstract: "Fetch and pin Apple's root certificates for the check of signed data. Safe to repeat.",
     discussion: """
-      Fetches both of Apple's roots into appstore.rootCertificates (by default /etc/night-audit/apple-roots). Whatever the \
+      Fetches both of Apple's roots into appstore.rootCertificates (by default /etc/night-audit/apple-roots). From any \
       source, only the two certificates whose SHA-256 night-audit knows are accepted.
 
-      A machine without a way out takes them from files that were fetched elsewhere, under any names:
+      On a machine without internet access, give files that were fetched elsewhere, under any names:
         https://www.apple.com/certificateauthority/AppleRootCA-G3.cer
         https://www.apple.com/appleca/AppleIncRootCertificate.cer
 

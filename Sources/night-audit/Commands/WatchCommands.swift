@@ -4,7 +4,7 @@ import Run
 
 struct Status: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "One screen: the last night, whether it is overdue, what is open, what is due, who holds the lock.",
+    abstract: "Print one screen: the last night, overdue or not, open findings, due checks, the holder of the lock.",
     discussion: """
       Examples:
         night-audit status
@@ -27,11 +27,11 @@ struct Status: AsyncParsableCommand {
 
 struct Verify: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Prove that what was written is what was written: all of it, a report folder, or a run.",
+    abstract: "Prove that stored data and reports are unchanged: the whole trail, a report folder, or a run.",
     discussion: """
-      Alone it proves the whole trail: evidence, answers, the history of findings, sign-offs and runs. A folder is proven by
-      its check sums, its control totals and the run that made it; a run by its entry in the trail and its report. The first
-      thing that does not fit is named, and the exit status is 70.
+      Without arguments it proves the whole trail: evidence, answers, the history of findings, sign-offs and runs. A folder is
+      proven by its check sums, its control totals and the run that made it. A run is proven by its entry in the trail and
+      its report. The first difference is printed, and the exit status is 70.
 
       Examples:
         night-audit verify
@@ -51,7 +51,7 @@ struct Verify: AsyncParsableCommand {
   var json = false
 
   func validate() throws {
-    if directory != nil, run != nil { throw ValidationError("Name a report folder, or a run with --run, or neither.") }
+    if directory != nil, run != nil { throw ValidationError("Give a report folder, or a run with --run, or neither.") }
   }
 
   func run() async throws {
@@ -72,11 +72,11 @@ struct Verify: AsyncParsableCommand {
 
 struct ForgetRun: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "forget", abstract: "Take back what a run with a wrong as-of did.",
+    commandName: "forget", abstract: "Take back a run with a wrong as-of.",
     discussion: """
-      Findings that it closed are open again, findings that it opened are gone, answers are as old as they are, its report
-      folder is removed if nobody has put anything into it, and latest points to the night before. What Apple said stays. A
-      day whose earlier report it had replaced is left without one, and is named.
+      Findings that the run closed are open again, and findings that it opened are removed. Apple's answers stay, with their
+      dates. The report folder is removed if people have put no files into it, and latest points to the night before. If the
+      run had replaced an earlier report, its day has no report then, and is printed.
 
       Examples:
         night-audit runs

@@ -138,7 +138,7 @@ struct TransactionInfoTests {
   func authenticAnswersAboutSomethingElseAreNone(field: String, value: String?, detail: String) async throws {
     let payload = TestJWS.transaction { $0[field] = value }
     let (answer, _) = try await ask([Script.production: [try Script.info(payload)]])
-    let text = "Apple's answer is not believed: \(detail)"
+    let text = "Apple's answer could not be verified: \(detail)"
     #expect(answer.outcome == .unanswered(Silence(reason: .appleError, detail: text)))
     #expect(answer.trail.warnings == [text] && answer.health == .failure)
   }

@@ -70,7 +70,7 @@ struct TrustedRootsTests {
     "that are none are named",
     arguments: [
       ([], "it is neither DER nor PEM"), (Array("hello".utf8), "it is neither DER nor PEM"),
-      ([0x30, 0x03, 0x02, 0x01, 0x00], "it is no X.509 certificate"),
+      ([0x30, 0x03, 0x02, 0x01, 0x00], "it is not an X.509 certificate"),
       ([UInt8](repeating: 0x30, count: 200_000), "it is too large for a certificate"),
     ] as [([UInt8], String)])
   func refusesOtherFiles(content: [UInt8], reason: String) throws {

@@ -88,6 +88,6 @@ struct ProxyRulesTests {
       Issue.record("\(result)")
       return
     }
-    #expect(detail.hasPrefix("https_proxy is no proxy's address"))
+    #expect(detail.hasPrefix("https_proxy is not a proxy's address"))
   }
 }

@@ -53,7 +53,7 @@ struct HistoryReading {
       case .success(let transaction): answer.transactions.append(transaction)
       case .failure(let refusal):
         answer.refused += 1
-        answer.trail.warn("a transaction in Apple's history is not believed: \(refusal)")
+        answer.trail.warn("a transaction in Apple's history could not be verified: \(refusal)")
       }
     }
     guard let next = page.cursor("revision") else {

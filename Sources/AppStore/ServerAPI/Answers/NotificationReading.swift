@@ -88,7 +88,7 @@ struct NotificationReading {
 
   private mutating func refuse(_ reason: String, _ jws: String) {
     answer.disbelieved.append(NotificationAnswer.Disbelieved(jws: jws, reason: reason))
-    answer.trail.warn("a notification in Apple's history is not believed: \(reason)")
+    answer.trail.warn("a notification in Apple's history could not be verified: \(reason)")
   }
 
   private mutating func fail(_ detail: String) -> Step {

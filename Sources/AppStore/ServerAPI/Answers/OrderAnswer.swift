@@ -41,12 +41,12 @@ package struct OrderAnswer: Hashable, Sendable {
       case .success(let transaction): transactions.append(transaction)
       case .failure(let refusal):
         answer.refused += 1
-        answer.trail.warn("a transaction of the invoice is not believed: \(refusal)")
+        answer.trail.warn("a transaction of the invoice could not be verified: \(refusal)")
       }
     }
     answer.outcome =
       transactions.isEmpty && answer.refused > 0
-      ? .unanswered(Silence(reason: .appleError, detail: "no transaction of the invoice is believed"))
+      ? .unanswered(Silence(reason: .appleError, detail: "no transaction of the invoice could be verified"))
       : .found(transactions)
     return answer
   }

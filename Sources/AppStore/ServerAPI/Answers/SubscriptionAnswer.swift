@@ -37,7 +37,7 @@ package struct SubscriptionAnswer: Hashable, Sendable {
     switch outcome {
     case .unanswered(let silence): silence
     case .found where refused > 0:
-      Silence(reason: .appleError, detail: "\(refused) subscriptions in the answer are not believed")
+      Silence(reason: .appleError, detail: "\(refused) subscriptions in the answer could not be verified")
     case .found, .notFound, .malformedId, .accountGone, .fault: nil
     }
   }
@@ -76,7 +76,7 @@ extension SubscriptionAnswer {
     // If everything is rejected, the customer must not look like one without subscriptions.
     answer.outcome =
       found.isEmpty && answer.refused > 0
-      ? .unanswered(Silence(reason: .appleError, detail: "no subscription in the answer is believed"))
+      ? .unanswered(Silence(reason: .appleError, detail: "no subscription in the answer could be verified"))
       : .found(found)
     return answer
   }
@@ -86,7 +86,7 @@ extension SubscriptionAnswer {
   ) -> Subscription? {
     switch verifier.verify(item.document("signedTransactionInfo") ?? "", host: host) {
     case .failure(let refusal):
-      refuse("a subscription in Apple's answer is not believed: \(refusal)")
+      refuse("a subscription in Apple's answer could not be verified: \(refusal)")
       return nil
     case .success(var transaction):
       let renewalInfo = renewalInfo(of: item, transaction: transaction, verifier: verifier)
@@ -109,7 +109,7 @@ extension SubscriptionAnswer {
     guard let jws = item.document("signedRenewalInfo") else { return nil }
     switch verifier.verifier.verifyRenewalInfo(jws) {
     case .failure(let refusal):
-      refuse("renewal information in Apple's answer is not believed: \(refusal)")
+      refuse("renewal information in Apple's answer could not be verified: \(refusal)")
       return nil
     case .success(let info):
       let fact = transaction.fact

@@ -31,7 +31,7 @@ extension TrustedRoots.Pin {
     package var description: String {
       switch self {
       case .tooLong: "it is too large for a certificate"
-      case .noCertificate: "it is no certificate, neither DER nor PEM"
+      case .noCertificate: "it is not a certificate, neither DER nor PEM"
       case .otherCertificate(let fingerprint): "it is another certificate, whose SHA-256 is \(fingerprint)"
       }
     }

@@ -68,7 +68,7 @@ package struct TrustedRoots: Sendable {
     var roots: [String: Certificate] = [:]
     for (bytes, origin) in found {
       guard bytes.count <= DecodingLimits.certificateLength, let root = try? Certificate(derEncoded: bytes) else {
-        throw .unreadable(file: origin, reason: "it is no X.509 certificate")
+        throw .unreadable(file: origin, reason: "it is not an X.509 certificate")
       }
       guard case .isCertificateAuthority = try? root.extensions.basicConstraints else {
         throw .notAuthority(file: origin)

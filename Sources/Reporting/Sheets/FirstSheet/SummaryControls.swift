@@ -6,8 +6,8 @@ extension SummaryPage {
   mutating func writeControls(_ live: LiveControls) throws(SpreadsheetError) {
     try heading("Controls")
     try line(
-      "Two ways to the same number. Both are calculated from the sheets: change an amount there, and its line turns red "
-        + "here and so does the banner.", formats.label, height: nil)
+      "Each control calculates one number from the sheets in two ways. If an amount is changed there, its line and the "
+        + "banner turn red.", formats.label, height: nil)
     try header(["Two ways to the same number", "Left", "Right", "Difference"])
     try sheet.writeText("Result", row: row - 1, column: 4, format: formats.tableHeaderCentre)
     let first = row

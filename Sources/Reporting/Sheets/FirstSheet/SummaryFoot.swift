@@ -6,7 +6,7 @@ extension SummaryPage {
     try header(["Sheet", "Rows"])
     row -= 1
     try sheet.mergeCells(
-      CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: "What it holds",
+      CellRange(rows: row...row, columns: 2...SummaryPage.lastColumn), text: "Content",
       format: formats.tableHeader)
     row += 1
     for data in sheets {
@@ -42,7 +42,7 @@ extension SummaryPage {
   mutating func writeSignatures() throws(SpreadsheetError) {
     try heading(SignOff.heading)
     try line(
-      "What you write here comes back with `night-audit findings import`, together with the sheet Findings.",
+      "Your entries here are imported by `night-audit findings import`, together with the sheet Findings.",
       formats.label, height: nil)
     for label in SignOff.labels {
       try sheet.setRow(row, height: 24)

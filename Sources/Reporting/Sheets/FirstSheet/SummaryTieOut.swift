@@ -6,7 +6,7 @@ extension SummaryPage {
     try heading("Tie-out with Apple's sales reports, \(facts.firstDay) to \(facts.lastDay)")
     try line(facts.sentence, formats.value, height: nil)
     if !facts.isComplete {
-      try line("Incomplete by itself; reports are late by nature:", formats.value, height: nil)
+      try line("The tie-out is incomplete. Apple's reports often arrive late.", formats.value, height: nil)
       for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
     }
     for note in facts.remarks { try line(note, formats.value, height: nil) }

@@ -121,10 +121,10 @@ extension ChangeRow: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Changes", formulaName: "ChangesTable", fileName: "changes.csv",
-    meaning: "What is different from the last complete night, or from the one before a longer period. "
-      + "Empty on the first one.",
+    meaning: "Differences from the last complete night, or from the last one before a longer period. "
+      + "Empty on the first night.",
     sheetNote:
-      "What is different from the night compared with, and why: findings, what people decided, orders with another outcome.",
+      "Differences from the base night, with reasons: findings, people's decisions, orders with another outcome.",
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
     frozenColumns: 1, printedColumns: 13, tabColour: Palette.red)
 
@@ -142,10 +142,10 @@ extension ChangeRow: TableRow {
     Column("order_id", .id, 21, "The shop's id of the order.") { Cell($0.orderId) },
     Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
-    Column("at_stake", .amount, 14, "Money that is at stake, or was in what has closed.") { Cell($0.atStake) },
+    Column("at_stake", .amount, 14, "Money at stake, or formerly at stake in a closed finding.") { Cell($0.atStake) },
     Column("before", .spelt(), 22, "The status or disposition then.") { Cell($0.before) },
     Column("after", .spelt(), 22, "The status or disposition now.") { Cell($0.after) },
-    Column("because", .prose, 64, "Why; always there for what has closed or was adjusted.") { Cell($0.because) },
+    Column("because", .prose, 64, "The reason. Always present for closed and adjusted.") { Cell($0.because) },
     Column("amount", .amount, 14, "Amount of the order, or of the payment where there is no order.") {
       Cell($0.amount)
     },

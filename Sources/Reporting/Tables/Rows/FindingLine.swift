@@ -37,9 +37,9 @@ struct FindingLine: TableRow {
   /// The sheet of a longer period. People fill in the sheet Findings, which has all findings.
   static let periodShape = ReportTable.Shape(
     title: "Period findings", formulaName: "PeriodFindingsTable", fileName: nil,
-    meaning: "The open findings about deals of the report's own days.",
+    meaning: "The open findings about transactions of the period.",
     sheetNote:
-      "The open findings about deals of the period's own days. Fill in on the sheet Findings, which has all of them.",
+      "The open findings about transactions of the period. Fill in the sheet Findings, which has all findings.",
     primaryKey: ["finding_id"], sheetOrder: sheetOrder, frozenColumns: 3, printedColumns: printedColumns,
     tabColour: Palette.red)
 
@@ -78,8 +78,8 @@ struct FindingLine: TableRow {
     Column(
       "at_stake", .amount, 14,
       """
-      Money at stake; on one finding of an order only, a second charge apart, so that it can be added up. Empty where none \
-      is, or another finding has it. Empty and of unknown amount, as at_stake_unknown counts: orphan_payment, charged_twice, \
+      Money at stake. One finding of an order carries it, and each second charge its own, so that it can be added up. Empty: \
+      none, or another finding carries it. Empty and of unknown amount, as at_stake_unknown counts: orphan_payment, charged_twice, \
       unreported_by_shop; orphan_delivery with delivered_at; partial_refund where no other finding of the order has the money.
       """
     ) { Cell($0.finding.atStake) },
@@ -96,18 +96,18 @@ struct FindingLine: TableRow {
     Column("status", .status, 14, "The decision about the finding: open, acknowledged, accepted or closed.") {
       .text($0.reported.status)
     },
-    Column("owner", .people, 16, "Who takes care of it.") { Cell($0.reported.owner) },
-    Column("reason", .prose, 56, "What was seen, in words.") { .text($0.finding.reason.text) },
-    Column("suggested_action", .prose, 48, "What to do about it.") { .text($0.finding.suggestedAction) },
+    Column("owner", .people, 16, "The owner of the finding.") { Cell($0.reported.owner) },
+    Column("reason", .prose, 56, "The reason of the finding.") { .text($0.finding.reason.text) },
+    Column("suggested_action", .prose, 48, "The suggested action.") { .text($0.finding.suggestedAction) },
     Column(
       "occurred_at", .instant, 20,
-      "When the deal happened: Apple's purchase date, else the order's, delivery's or receipt's own."
+      "Apple's purchase date, for refund kinds the refund's, else the order's, delivery's or receipt's own."
     ) { Cell($0.finding.occurredAt) },
-    Column("days_since", .days, 10, "Whole days since occurred_at: how old the deal is.") {
+    Column("days_since", .days, 10, "Whole days since occurred_at: the age of the transaction.") {
       Cell(daysSince: $0.finding.occurredAt, asOf: $0.asOf)
     },
-    Column("due", .due, 12, "The day by which people want it settled.") { $0.reported.due.map { .day($0) } ?? .blank },
-    Column("remark", .people, 36, "What people wrote about it.") { Cell($0.reported.remark) },
+    Column("due", .due, 12, "The day by which it must be settled.") { $0.reported.due.map { .day($0) } ?? .blank },
+    Column("remark", .people, 36, "The remark of a person.") { Cell($0.reported.remark) },
     .app { $0.app },
     .country { $0.finding.country },
     .businessDay("Day of occurred_at in the report's time zone.") { $0.businessDay },

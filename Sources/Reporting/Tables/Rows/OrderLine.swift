@@ -124,7 +124,7 @@ package struct OrderLine: TableRow, Hashable {
       "The verdict on payment: paid, reversed, unpaid or unconfirmed."
     ) { Cell($0.payment) },
     Column("payment_reason", .spelt(), 18, "Why it is unpaid or unconfirmed.") { Cell($0.paymentReason?.rawValue) },
-    Column("transaction_id", .id, 20, "Apple's id of the purchase that pays it, or that the shop names.") {
+    Column("transaction_id", .id, 20, "Apple's id of the purchase that pays it, or that the order states.") {
       Cell($0.transactionId)
     },
     Column(

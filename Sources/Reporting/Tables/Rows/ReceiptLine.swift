@@ -12,8 +12,8 @@ struct ReceiptLine: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Receipts", formulaName: "ReceiptsTable", fileName: "receipts.csv",
-    meaning: "Every proof of purchase in scope, and what came of asking Apple about it.",
-    sheetNote: "Every proof of purchase in scope and what came of asking Apple about it.", primaryKey: ["receipt_id"],
+    meaning: "Every proof of purchase in scope, with the result of asking Apple about it.",
+    sheetNote: "Every proof of purchase in scope, with the result of asking Apple.", primaryKey: ["receipt_id"],
     keysMayFail: true)
 
   static let columns: [Column<ReceiptLine>] = [
@@ -25,7 +25,7 @@ struct ReceiptLine: TableRow {
     },
     Column("channel", .text, 14, "Which of Apple's interfaces answered.") { Cell($0.state.channel?.rawValue) },
     Column("environment", .text, 13, "Apple's environment of the proof.") { Cell($0.state.environment?.rawValue) },
-    Column("outcome", .word(CheckOutcome.allCases.map(\.rawValue)), 12, "What came of asking.") {
+    Column("outcome", .word(CheckOutcome.allCases.map(\.rawValue)), 12, "The result of the check.") {
       .text($0.state.outcome.rawValue)
     },
     Column("apple_status", .code, 13, "Apple's status or error number.") { Cell($0.state.appleStatus) },

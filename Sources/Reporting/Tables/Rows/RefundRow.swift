@@ -97,10 +97,10 @@ extension RefundRow: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Refunds", formulaName: "RefundsTable", fileName: "refunds.csv",
-    meaning: "What Apple took back in the period, in full or in part, whenever the order was.",
-    sheetNote: "What Apple took back in the period, whenever the order was, as negative amounts.",
+    meaning: "Apple's refunds of the period, full and partial, whatever the date of the order.",
+    sheetNote: "Apple's refunds of the period as negative amounts, whatever the date of the order.",
     primaryKey: ["transaction_id"], totalLabelColumn: "transaction_id",
-    moneyNote: " Negative: the share of it that Apple gave back.")
+    moneyNote: " Negative: the share of it that Apple refunded.")
 
   static let columns: [Column<RefundRow>] = [
     Column("transaction_id", .id, 20, "Apple's id of the purchase.") { .id($0.transactionId) },
@@ -108,13 +108,13 @@ extension RefundRow: TableRow {
     Column("user_id", .user, 19, "Who placed that order.") { Cell($0.userId) },
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.refunded?.currency.code) },
-    Column("amount", .amount, 14, "What was refunded, negative. Empty when nobody knows how much that is.") {
+    Column("amount", .amount, 14, "The refunded amount, negative. Empty when it is not known.") {
       $0.negativeAmount
     },
-    Column("percentage", .percentage, 12, "How much of the purchase was refunded.") { $0.percentage },
+    Column("percentage", .percentage, 12, "The refunded share of the purchase.") { $0.percentage },
     Column("purchased_at", .instant, 20, "Apple's purchase date.") { Cell($0.purchasedAt) },
     Column("refunded_at", .instant, 20, "Apple's revocation date.") { .instant($0.refundedAt) },
-    Column("reason", .text, 14, "Why Apple gave the money back, as Apple has it.") { Cell($0.reason) },
+    Column("reason", .text, 14, "Apple's reason for the refund.") { Cell($0.reason) },
     Column("disposition", .disposition, 24, "The one bucket that the order ended in.") {
       Cell($0.disposition?.rawValue)
     },

@@ -34,34 +34,34 @@ extension TieOutLine: TableRow {
   static let shape = ReportTable.Shape(
     title: "Tie-out", formulaName: "TieOutTable", fileName: "tie-out.csv",
     meaning: """
-      Apple's sales reports beside the transactions that are known here, by product and Pacific day: apple - ours = \
-      difference = the sum of the columns behind it.
+      Apple's sales reports compared with the transactions here, by product and Pacific day: apple - ours = \
+      difference = the sum of the columns after it.
       """,
-    sheetNote: "What Apple counted beside what is known here, by product and Pacific day. Countries are in the file.",
+    sheetNote: "Apple's counts and the transactions here, by product and Pacific day. Countries are in the file.",
     primaryKey: ["level", "app", "product_id", "day", "country", "currency", "class"], keysMayFail: true,
     frozenColumns: 4, pagesWide: 2,
     moneyNote: " At level amount: what customers paid, tax included where Apple includes it.")
 
   private static let classes: [(name: String, meaning: String)] = [
     ("apple", "What Apple counts. Empty: no report of the day can be read."),
-    ("ours", "What the transactions known here make. Empty: the price of one of them is unknown."),
-    ("shop", "What the shop booked as verified, for comparison. Empty where the shop does not know it."),
-    ("difference", "apple - ours, and the sum of the columns behind it."),
-    ("not_reported", "The day's report is not there, or too young to stand."),
+    ("ours", "The sum of the transactions known here. Empty: the price of one of them is unknown."),
+    ("shop", "Orders booked as verified by the shop, for comparison. Empty where the shop does not know them."),
+    ("difference", "apple - ours, and the sum of the columns after it."),
+    ("not_reported", "The day's report is missing, or too new to be final."),
     ("other_scope", "Of apps and products that are not configured here."),
     ("free", "Units without money: trials, promo and offer codes."),
-    ("restore", "Purchases that were given again without money."),
-    ("timing", "Counted on another day by Apple than here."),
+    ("restore", "Restored purchases, without money."),
+    ("timing", "Apple counts them on another day."),
     ("refund_timing", "Refunds that Apple counts on another day."),
-    ("refund_unknown", "Refunds that Apple counts and of which no revocation is known here."),
+    ("refund_unknown", "Refunds that Apple counts, without a known revocation here."),
     ("partial_refund", "Refunds of a part of the price."),
-    ("upgrade", "The rest of a subscription that was left for a dearer one."),
+    ("upgrade", "The refunded rest of an upgraded subscription."),
     ("renewal", "Renewals that no order claims."),
-    ("country_unknown", "Transactions that do not tell their storefront."),
+    ("country_unknown", "Transactions without a storefront."),
     ("price", "The same units at another price."),
     ("rounding", "Below half of the smallest coin for one unit."),
-    ("unknown_product", "A product that no order and no transaction here ever had."),
-    ("unexplained", "What is left. Above zero: payments that nobody here knows."),
+    ("unknown_product", "A product without any order or transaction here."),
+    ("unexplained", "The unexplained rest. Above zero: payments without an order or transaction here."),
   ]
 
   static let words: [(String, String)] = classes.map { ($0.name, $0.meaning) }
@@ -77,11 +77,11 @@ extension TieOutLine: TableRow {
       },
       Column("product_id", .id, 24, "App Store product identifier.") { .id($0.productId) },
       Column("day", .text, 11, "The day of Apple's report, in tieOut.timeZone.") { .text($0.day) },
-      Column("country", .text, 9, "Storefront, ISO 3166 alpha-2; empty where nobody told.") {
+      Column("country", .text, 9, "Storefront, ISO 3166 alpha-2; empty when unknown.") {
         Cell($0.country.nonEmpty)
       },
       Column("currency", .currency, 9, "ISO 4217 code, at levels country and amount.") { Cell($0.currency.nonEmpty) },
-      Column("class", .word(["sale", "refund", "free", "restore"]), 9, "What kind of counting it is.") {
+      Column("class", .word(["sale", "refund", "free", "restore"]), 9, "The kind of the counted units.") {
         .text($0.kind)
       },
     ]
@@ -112,7 +112,7 @@ extension SettlementLine: TableRow {
   static let shape = ReportTable.Shape(
     title: "Settlement", formulaName: "SettlementTable", fileName: "settlement.csv",
     meaning: """
-      Apple's sales reports beside its finance reports, per fiscal period: sales_proceeds - open_at_end + \
+      Apple's sales reports compared with its finance reports, per fiscal period: sales_proceeds - open_at_end + \
       settled_from_before - never_collected = settled + difference; gross - commission - tax = sales_proceeds. Proceeds are Apple's for the fiscal period; this is no \
       revenue recognition.
       """,
@@ -126,8 +126,8 @@ extension SettlementLine: TableRow {
     ("open_at_end", "Of these, not settled at the period's end."),
     ("settled_from_before", "Settled in the period, sold before it."),
     ("never_collected", "In no finance report after 68 days."),
-    ("settled", "What Apple settled in the period, by FINANCE_DETAIL."),
-    ("difference", "What is left."),
+    ("settled", "The amount that Apple settled in the period, from FINANCE_DETAIL."),
+    ("difference", "The unreconciled difference."),
     ("gross", "Customer amounts of these sales. Empty: some were paid in another currency."),
     ("commission", "gross - tax - sales_proceeds. Empty: the tax is not known."),
     ("tax", "Tax in the customer amounts. Empty: Apple's reports do not state it."),
