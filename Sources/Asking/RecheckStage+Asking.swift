@@ -12,38 +12,38 @@ extension RecheckStage {
     case waits(CheckInProgress, AskingGate.Lane)
   }
 
-  func ask(_ inquiry: CheckInProgress, deadline: ContinuousClock.Instant) async -> Ending {
-    var inquiry = inquiry
-    let (check, channel) = (inquiry.check, inquiry.channel)
-    let isOne = inquiry.questions.count == 1
+  func ask(_ checkInProgress: CheckInProgress, deadline: ContinuousClock.Instant) async -> Ending {
+    var checkInProgress = checkInProgress
+    let (check, channel) = (checkInProgress.check, checkInProgress.channel)
+    let isOne = checkInProgress.questions.count == 1
     // Each of several answers is stored as it comes, so that a killed run asks only for the rest.
-    if !isOne { await storePreliminaryResult(&inquiry) }
+    if !isOne { await storePreliminaryResult(&checkInProgress) }
     var isOver = false
-    asking: while let question = inquiry.next {
-      if let told = inquiry.answer(to: question) {
-        inquiry.answers.append(told)
+    asking: while let question = checkInProgress.next {
+      if let told = checkInProgress.answer(to: question) {
+        checkInProgress.answers.append(told)
         continue
       }
-      switch await put(question, of: &inquiry, deadline: deadline) {
+      switch await put(question, of: &checkInProgress, deadline: deadline) {
       case .answer(let answer):
-        inquiry.attempt = nil
-        inquiry.answers.append(answer)
+        checkInProgress.attempt = nil
+        checkInProgress.answers.append(answer)
         if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
           var part = check.result(.pending, .neverChecked, channel: .serverApi)
           // An unsigned receipt is assigned to its order only after Apple has confirmed every ID in it.
           (part.facts, part.told) = part.isUnproven ? ([], answer.facts + answer.told) : (answer.facts, answer.told)
           await sink.put(part)
         }
-      case .waits(let lane): return .waits(inquiry, lane)
+      case .waits(let lane): return .waits(checkInProgress, lane)
       case .over:
         isOver = true
         // A failed question is recorded, even without time for the remaining ones.
-        if inquiry.hasFailed { break asking }
-        await storePreliminaryResult(&inquiry)
+        if checkInProgress.hasFailed { break asking }
+        await storePreliminaryResult(&checkInProgress)
         return .over
       }
     }
-    var result = channel.result(of: check, answers: inquiry.answers)
+    var result = channel.result(of: check, answers: checkInProgress.answers)
     if !isOne {
       result.told = []
       // Other facts were stored answer by answer. Those of an unsigned receipt are assigned to its order here.
@@ -61,14 +61,14 @@ extension RecheckStage {
   }
 
   private func put(
-    _ question: Question, of inquiry: inout CheckInProgress, deadline: ContinuousClock.Instant
+    _ question: Question, of checkInProgress: inout CheckInProgress, deadline: ContinuousClock.Instant
   ) async -> Step {
-    let (check, channel) = (inquiry.check, inquiry.channel)
+    let (check, channel) = (checkInProgress.check, checkInProgress.channel)
     let lane = AskingGate.Lane(app: channel.app.name, side: question.first)
     var attempt =
-      inquiry.attempt
+      checkInProgress.attempt
       ?? CheckInProgress.Attempt(
-        trials: RetryBudget(check.due.context.row.history, asOf: queue.asOf, isFurther: inquiry.hasFailed))
+        trials: RetryBudget(check.due.context.row.history, asOf: queue.asOf, isFurther: checkInProgress.hasFailed))
     while true {
       let ended = attempt.trouble.map(Step.answer) ?? .over
       if Task.isCancelled || reasonToEnd(deadline) != nil || gate.isOver(for: lane.app) { return ended }
@@ -93,11 +93,11 @@ extension RecheckStage {
         // The shared secret of another app may differ.
         if fault.credential == .sharedSecret, check.statesOtherApp(to: channel.app.bundleId) { return .answer(answer) }
         switch gate.refuse(
-          fault, app: channel.app.name, id: check.due.subject.id.text, isSecondTime: attempt.wasRefused)
+          fault, app: channel.app.name, id: check.due.subject.id.text, isSecondAttempt: attempt.wasRefused)
         {
         case .askAgain:
           attempt.wasRefused = true
-          inquiry.attempt = attempt
+          checkInProgress.attempt = attempt
           await channel.renewCredential()
           continue
         case .park:
@@ -107,11 +107,12 @@ extension RecheckStage {
         }
       }
       let isOutage = attempt.trials.fail(on: gate.condition(of: lane))
-      guard attempt.trials.isLeft, answer.isWorthRetrying(inOutage: isOutage), reasonToEnd(deadline) == nil else {
+      guard attempt.trials.hasRetriesLeft, answer.isWorthRetrying(inOutage: isOutage), reasonToEnd(deadline) == nil
+      else {
         return .answer(answer)
       }
       attempt.trouble = answer
-      inquiry.attempt = attempt
+      checkInProgress.attempt = attempt
       if answer.silence?.reason == .rateLimited,
         let side = [lane.side, lane.side.other].first(where: channel.isRateLimited)
       {
@@ -162,9 +163,9 @@ extension RecheckStage {
     if let preliminary = check.preliminaryResult { await sink.put(preliminary) }
   }
 
-  func storePreliminaryResult(_ inquiry: inout CheckInProgress) async {
-    await storePreliminaryResult(inquiry.check)
-    inquiry.check.due.context.isPreliminaryStored = true
+  func storePreliminaryResult(_ checkInProgress: inout CheckInProgress) async {
+    await storePreliminaryResult(checkInProgress.check)
+    checkInProgress.check.due.context.isPreliminaryStored = true
   }
 
   func finish(_ result: CheckResult, of channel: any AppleChannel) async {

@@ -44,7 +44,7 @@ package struct RecheckStage: Sendable {
     let values = Mutex(Values())
   }
 
-  private static let farewell = (deadline: Duration.seconds(10), signal: Duration.milliseconds(2_500))
+  private static let drainPeriod = (deadline: Duration.seconds(10), signal: Duration.milliseconds(2_500))
   /// After this time since a signal, statements are cancelled.
   private static let cutOff = Duration.seconds(4)
 
@@ -92,7 +92,7 @@ package struct RecheckStage: Sendable {
     let due = try await queue.dueCount()
     state.values.withLock { $0.summary.due = due }
     let asking = try await progress.during(isOffline ? "judging receipts offline" : "asking Apple", total: due) {
-      try await storeAndAsk(deadline: deadline)
+      try await storeAnswersAndAsk(deadline: deadline)
     }
     try asking?.get()
     let faultMessages = try await SystemicGuard(asOf: queue.asOf, settings: settings).decide(
@@ -102,7 +102,7 @@ package struct RecheckStage: Sendable {
     }
   }
 
-  private func storeAndAsk(deadline: ContinuousClock.Instant) async throws -> Result<Void, any Error>? {
+  private func storeAnswersAndAsk(deadline: ContinuousClock.Instant) async throws -> Result<Void, any Error>? {
     try await withThrowingTaskGroup(of: Result<Void, any Error>?.self) { group in
       group.addTask {
         try await sink.store(with: writer)
@@ -123,7 +123,7 @@ package struct RecheckStage: Sendable {
 
   private enum Event {
     case check(Ending, payloadBytes: Int)
-    case tick, patience
+    case tick, waitLimit
   }
 
   private func askAll(deadline: ContinuousClock.Instant) async throws {
@@ -134,7 +134,7 @@ package struct RecheckStage: Sendable {
         return .tick
       }
       group.addTask(operation: tick)
-      var underWay = 0
+      var inProgress = 0
       var taken: [Preparation.Taken] = []
       var ready: [CheckInProgress] = []
       var lists = WaitingLists()
@@ -146,7 +146,7 @@ package struct RecheckStage: Sendable {
       var isAllSettled = true
       while true {
         let isDone =
-          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && underWay == 0 && isAllSettled && wait == nil
+          isDrained && taken.isEmpty && ready.isEmpty && lists.isEmpty && inProgress == 0 && isAllSettled && wait == nil
         if !hasEnded, !isDone, let reason = reasonToEnd(deadline) {
           hasEnded = true
           let remainder = try await wait == nil || stop.stopped != nil ? nil : queue.remainder()
@@ -154,7 +154,7 @@ package struct RecheckStage: Sendable {
           if case .nothing = remainder { break }
           state.values.withLock { values in
             values.summary.endedEarly = reason
-            if case .others = remainder { values.summary.isLeftToOthers = true }
+            if case .others = remainder { values.summary.isContinuedByOtherWorkers = true }
           }
           switch remainder {
           case nil: if wait == nil { try await judgeRemainingReceipts(taken) }
@@ -165,17 +165,17 @@ package struct RecheckStage: Sendable {
           }
           taken = []
           isDrained = true
-          let farewell = stop.stopped == nil ? Self.farewell.deadline : Self.farewell.signal
+          let drainPeriod = stop.stopped == nil ? Self.drainPeriod.deadline : Self.drainPeriod.signal
           group.addTask {
             // Waits a limited time for answers under way. The wait is cancelled if they arrive sooner.
-            try? await Task.sleep(for: farewell)
-            return .patience
+            try? await Task.sleep(for: drainPeriod)
+            return .waitLimit
           }
         }
-        // At the end all inquiries leave the lists, because each one records its failed attempts.
-        for inquiry in lists.leave({ hasEnded ? .max : places(on: $0) }) {
-          budget.takeBack(inquiry.payloadBytes)
-          ready.append(inquiry)
+        // At the end all checksInProgress leave the lists, because each one records its failed attempts.
+        for checkInProgress in lists.leave({ hasEnded ? .max : places(on: $0) }) {
+          budget.takeBack(checkInProgress.payloadBytes)
+          ready.append(checkInProgress)
         }
         if ready.isEmpty, taken.isEmpty, !hasEnded {
           let recalled = lists.recall(atMost: settings.batchSize, places)
@@ -183,24 +183,24 @@ package struct RecheckStage: Sendable {
             // Flushes first, so that preliminary facts are not stored twice.
             await sink.flush()
             taken = try await preparation.take(again: recalled)
-          } else if !isDrained, mayTake(lists) {
+          } else if !isDrained, mayTakeBatch(lists) {
             taken = try await preparation.take() ?? []
             isDrained = taken.isEmpty
           }
         }
         if ready.isEmpty, !taken.isEmpty, budget.hasRoom {
           let before = taken.count
-          ready = try await inquiries(&taken).reversed()
+          ready = try await checksInProgress(&taken).reversed()
           if ready.isEmpty, taken.count < before { continue }
         }
-        if hasEnded || underWay < settings.concurrency, let next = ready.popLast() {
-          underWay += 1
+        if hasEnded || inProgress < settings.concurrency, let next = ready.popLast() {
+          inProgress += 1
           group.addTask { .check(await ask(next, deadline: deadline), payloadBytes: next.payloadBytes) }
           continue
         }
-        if underWay == 0 {
+        if inProgress == 0 {
           if hasEnded { break }
-          if taken.isEmpty, !lists.isEmpty, looked + Self.lookInterval < .now, mayTake(lists) {
+          if taken.isEmpty, !lists.isEmpty, looked + Self.lookInterval < .now, mayTakeBatch(lists) {
             taken = try await takeMore()
             looked = .now
           } else if taken.isEmpty, lists.isEmpty {
@@ -214,33 +214,33 @@ package struct RecheckStage: Sendable {
         }
         switch try await group.next() {
         case .check(let ending, let payloadBytes):
-          underWay -= 1
+          inProgress -= 1
           budget.releaseBytes(payloadBytes)
           switch ending {
           case .settled: break
           case .over: isAllSettled = false
-          case .waits(var inquiry, let lane):
-            if !inquiry.isBegun { await storePreliminaryResult(&inquiry) }
-            lists.add(inquiry, on: lane)
+          case .waits(var checkInProgress, let lane):
+            if !checkInProgress.isBegun { await storePreliminaryResult(&checkInProgress) }
+            lists.add(checkInProgress, on: lane)
           }
         case .tick: if !group.isCancelled { group.addTask(operation: tick) }
-        case .patience: group.cancelAll()
-        case nil: underWay = 0
+        case .waitLimit: group.cancelAll()
+        case nil: inProgress = 0
         }
       }
       group.cancelAll()
     }
   }
 
-  /// The number of questions that may start on a lane. Unlimited for an ended app, whose inquiries end themselves.
+  /// The number of questions that may start on a lane. Unlimited for an ended app, whose checksInProgress end themselves.
   private func places(on lane: AskingGate.Lane) -> Int {
     guard !gate.isOver(for: lane.app), let channel = preparation.channels.first(where: { $0.app.name == lane.app })
     else { return .max }
     return channel.isRateLimited(on: lane.side) ? 0 : gate.places(on: lane)
   }
 
-  /// True if another batch is worth taking: a lane is open, or no inquiry waits that could probe one.
-  private func mayTake(_ lists: WaitingLists) -> Bool {
+  /// True if another batch is worth taking: a lane is open, or no checkInProgress waits that could probe one.
+  private func mayTakeBatch(_ lists: WaitingLists) -> Bool {
     if lists.isEmpty { return true }
     let apps = preparation.channels.map(\.app.name)
     return !lists.isFull && apps.contains { places(on: AskingGate.Lane(app: $0, side: .production)) > 0 }
@@ -248,7 +248,7 @@ package struct RecheckStage: Sendable {
 
   private func takeMore() async throws -> [Preparation.Taken] {
     await sink.flush()
-    queue.startOver()
+    queue.restartReading()
     return try await preparation.take() ?? []
   }
 
@@ -265,11 +265,11 @@ package struct RecheckStage: Sendable {
     case .nothing:
       if wait == nil { return nil }
       // Filters are read again, because answers of other workers have made checks due.
-      let taken = try await takeAgain()
+      let taken = try await reacquireChecks()
       return taken.isEmpty ? nil : taken
     case .others: break
     case .free:
-      let taken = try await takeAgain()
+      let taken = try await reacquireChecks()
       // A free check that could not be leased is locked for a moment.
       if !taken.isEmpty { return taken }
     }
@@ -282,7 +282,7 @@ package struct RecheckStage: Sendable {
     let further = wait?.further ?? IdleWait(isWhole: queue.isWhole)
     wait = further
     if further.mayKeepWaiting { return [] }
-    state.values.withLock { $0.summary.isLeftToOthers = true }
+    state.values.withLock { $0.summary.isContinuedByOtherWorkers = true }
     return nil
   }
 
@@ -290,7 +290,7 @@ package struct RecheckStage: Sendable {
   static let waitMessage =
     "other processes have taken all remaining checks: waiting for their answers, or for checks that they release"
 
-  private func takeAgain() async throws -> [Preparation.Taken] {
+  private func reacquireChecks() async throws -> [Preparation.Taken] {
     try await queue.resume()
     let taken = try await takeMore()
     if taken.isEmpty { try await queue.pause() }
@@ -300,8 +300,8 @@ package struct RecheckStage: Sendable {
   /// The pause between two looks at the queue while all known checks wait.
   private static let lookInterval = Duration.seconds(10)
 
-  private func inquiries(_ taken: inout [Preparation.Taken]) async throws -> [CheckInProgress] {
-    var inquiries: [CheckInProgress] = []
+  private func checksInProgress(_ taken: inout [Preparation.Taken]) async throws -> [CheckInProgress] {
+    var checksInProgress: [CheckInProgress] = []
     var ids: Set<String> = []
     for (check, bytes) in try await preparation.read(&taken, within: budget) {
       guard let channel = preparation.channel(for: check) else {
@@ -318,23 +318,23 @@ package struct RecheckStage: Sendable {
         budget.releaseBytes(bytes)
         continue
       }
-      var inquiry = CheckInProgress(check: check, channel: channel, questions: questions, payloadBytes: bytes)
+      var checkInProgress = CheckInProgress(check: check, channel: channel, questions: questions, payloadBytes: bytes)
       if !questions.contains(where: \.carriesPayload) {
         // The payload is judged and not sent, so memory need not hold it.
-        inquiry.check.due.forgetPayload()
-        inquiry.payloadBytes = 0
+        checkInProgress.check.due.forgetPayload()
+        checkInProgress.payloadBytes = 0
         budget.releaseBytes(bytes)
       }
       for case .transaction(let id) in questions.map(\.matter) { ids.insert(id) }
-      inquiries.append(inquiry)
+      checksInProgress.append(checkInProgress)
     }
     let told = try await queue.told(about: ids.sorted())
     if !told.isEmpty {
-      for index in inquiries.indices {
-        inquiries[index].told = queue.usable(told, for: inquiries[index].check.due.context.row)
+      for index in checksInProgress.indices {
+        checksInProgress[index].told = queue.usable(told, for: checksInProgress[index].check.due.context.row)
       }
     }
-    return inquiries
+    return checksInProgress
   }
 
   /// The channel's questions. None for a signed proof that was already beyond the horizon: it only proves ownership.

@@ -14,13 +14,13 @@ package struct RecheckSummary: Sendable {
   /// Why the recheck ended before all due checks were asked about; nil if it did not.
   package var endedEarly: String?
   /// True if other workers still held due checks and were no longer waited for.
-  package var isLeftToOthers = false
+  package var isContinuedByOtherWorkers = false
   package private(set) var sweep: SweepSummary?
 
   package init() {}
 
-  package var whyNotAll: String? {
-    endedEarly ?? (isLeftToOthers ? "another process has not finished the remaining checks" : nil)
+  package var incompleteReason: String? {
+    endedEarly ?? (isContinuedByOtherWorkers ? "another process has not finished the remaining checks" : nil)
   }
 
   package mutating func add(_ other: RecheckSummary) {
@@ -30,14 +30,14 @@ package struct RecheckSummary: Sendable {
     httpStatuses.merge(other.httpStatuses, uniquingKeysWith: +)
     faults.merge(other.faults) { first, _ in first }
     endedEarly = endedEarly ?? other.endedEarly
-    isLeftToOthers = isLeftToOthers || other.isLeftToOthers
+    isContinuedByOtherWorkers = isContinuedByOtherWorkers || other.isContinuedByOtherWorkers
     // The requests of the sweep are counted already.
     if let swept = other.sweep { sweep = sweep?.adding(swept) ?? swept }
   }
 
   package var exitStatus: ExitStatus {
     if !faults.isEmpty { return .configuration }
-    let isShort = whyNotAll != nil || owed > 0 || sweep?.isShort ?? false
+    let isShort = incompleteReason != nil || owed > 0 || sweep?.isShort ?? false
     return isShort ? .incomplete : .complete
   }
 

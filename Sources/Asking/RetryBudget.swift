@@ -7,7 +7,7 @@ struct RetryBudget {
   /// The tries of a question in one run. Failures while Apple answers no question cost no try.
   private static let most = 3
   /// A question that also failed on an earlier night waits at most this long for an outage to end.
-  static let patience = Duration.seconds(600)
+  static let waitLimit = Duration.seconds(600)
 
   private(set) var count = 0
   private let hasFailedBefore: Bool
@@ -29,21 +29,24 @@ struct RetryBudget {
     if isFurther { return .abandoned }
     guard let before = answered else { return .failure }
     otherQuestionsWereAnswered = otherQuestionsWereAnswered || lane.answered > before
-    if let silentFor = lane.silentFor { return isItsOwn(on: lane, silentFor) ? .abandoned : .failure }
+    if let unansweredDuration = lane.unansweredDuration {
+      return isItsOwn(on: lane, unansweredDuration) ? .abandoned : .failure
+    }
     return lane.answered > 0 ? .repeatedFailure : .failure
   }
 
   /// Counts a failure. Returns true if it belongs to an outage.
   mutating func fail(on lane: AskingGate.Condition) -> Bool {
     answered = lane.answered
-    if let silentFor = lane.silentFor, !isItsOwn(on: lane, silentFor) { return true }
+    if let unansweredDuration = lane.unansweredDuration, !isItsOwn(on: lane, unansweredDuration) { return true }
     count += 1
     return false
   }
 
-  private func isItsOwn(on lane: AskingGate.Condition, _ silentFor: Duration) -> Bool {
-    isFurther || otherQuestionsWereAnswered || hasFailedBefore && (lane.answered > 0 || silentFor >= Self.patience)
+  private func isItsOwn(on lane: AskingGate.Condition, _ unansweredDuration: Duration) -> Bool {
+    isFurther || otherQuestionsWereAnswered
+      || hasFailedBefore && (lane.answered > 0 || unansweredDuration >= Self.waitLimit)
   }
 
-  var isLeft: Bool { !isFurther && count < Self.most }
+  var hasRetriesLeft: Bool { !isFurther && count < Self.most }
 }

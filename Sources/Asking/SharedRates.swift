@@ -17,7 +17,7 @@ package struct SharedRates: Sendable {
   /// - Parameter connect: opens a session of its own, so that nothing delays the turns.
   package init(connect: @escaping @Sendable () async throws -> PostgresSession) {
     // A lost database ends the asking elsewhere. Until then each gate keeps its own pace.
-    session = OpenSession(patience: .zero) {
+    session = OpenSession(waitLimit: .zero) {
       let session = try await connect()
       // A crash of the server loses a tenth of a second of turns at most.
       try await session.executeScript("SET synchronous_commit = off")

@@ -27,8 +27,8 @@ extension Audit {
     if let read {
       (figures.orders, figures.deliveries, figures.ordered) = (read.orders, read.deliveries, read.ordered.money)
     } else {
-      let isOfLookback = "o.created_at >= \(try PostgresLiteral.timestamp(since.microseconds))"
-      let totals = try SalesTotals(sales, where: isOfLookback, on: rows.sales)
+      let lookbackCondition = "o.created_at >= \(try PostgresLiteral.timestamp(since.microseconds))"
+      let totals = try SalesTotals(sales, where: lookbackCondition, on: rows.sales)
       let query = try Audit.counted("deliveries", by: "delivered_at", sales, since: since)
       (figures.orders, figures.ordered) = (totals.orders, totals.money)
       figures.deliveries = Int(try rows.sales.execute(query).single().int64(0))
@@ -69,7 +69,7 @@ extension Audit {
     // A run that is not nightly must not replace a held night.
     let destination: ReportFolder.Destination =
       record?.isNightly == false
-      ? .heldApart(directory: settings.reportDirectory, asOf: plan.asOf.compactText)
+      ? .heldSeparately(directory: settings.reportDirectory, asOf: plan.asOf.compactText)
       : .held(directory: settings.reportDirectory, date: plan.period.until)
     let place = try folder.redirected(to: destination)
     try finishing(status, place)

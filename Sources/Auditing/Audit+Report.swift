@@ -72,7 +72,7 @@ extension Audit {
     summary.notChecked = settings.notChecked(coverage)
     for app in settings.apps { summary.notAsked[app.name] = collector.lookupImpossible[app.bundleId] }
     summary.settings = settings.settingWords
-    if let figures = collector.lookedAgain { summary.settings.append(SettingText("Read again", figures.words)) }
+    if let figures = collector.rereadFigures { summary.settings.append(SettingText("Read again", figures.words)) }
     return summary
   }
 
@@ -93,7 +93,7 @@ extension Audit {
     let atTheTime = try ReportedDays.statements(
       of: isOfOneDay ? .before(plan.period.until) : .upTo(plan.period.until), asOf: plan.asOf, isOfOwnNight: true,
       timeZone: settings.timeZoneName, on: coordinator)
-    let elsewhere = try ReportedDays.inOtherZones(
+    let elsewhere = try ReportedDays.reportedInOtherTimeZones(
       from: first.name, before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator
     ).subtracting(said.keys).sorted()
     return (Adjustment.between(said, now), DayLine.lines(days, reported: atTheTime), Self.uncompared(elsewhere))

@@ -180,7 +180,7 @@ package struct Audit {
     let collector = AuditCollector(
       report: try folder.map { try ReportWriter(options($0, stores.rows.sales, sales)) },
       temporaryDirectory: temporary, testUsers: plan.rules.testUsers,
-      days: ReportedDays.days(plan, in: settings.timeZone), keepsClaims: isKept && !plan.selection.isNarrowing,
+      days: ReportedDays.days(plan, in: settings.timeZone), storesClaims: isKept && !plan.selection.isNarrowing,
       comparesNights: base != nil || isKept)
     collector.openCriticals = try CriticalEvidence.open(before: plan.asOf, on: stores.rows.own)
     progress.begin("auditing orders", total: 0)
@@ -227,7 +227,7 @@ package struct Audit {
     var stages = AuditStages(
       readers: readers, partition: partition, contestBatchSize: settings.contestBatchSize,
       temporaryDirectory: temporary)
-    stages.secondLook = secondLook(stores, scope, sales, completed)
+    stages.criticalReread = criticalReread(stores, scope, sales, completed)
     try stages.run(
       counted: { try SalesTotals(sales, on: stores.rows.sales) },
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
@@ -245,13 +245,13 @@ package struct Audit {
     var stages = AuditStages(
       readers: [reader], partition: AuditPartition(), contestBatchSize: settings.contestBatchSize,
       temporaryDirectory: temporary)
-    stages.secondLook = secondLook(stores, scope, sales, completed)
+    stages.criticalReread = criticalReread(stores, scope, sales, completed)
     stages.counted = "orders looked at in the database"
     try stages.run(
       counted: { try narrowed.totals(sales, on: stores.rows.sales) }, repeated: { narrowed.repeated })
   }
 
-  func secondLook(
+  func criticalReread(
     _ stores: AuditStores, _ scope: BlockingScope, _ sales: SalesRows, _ completed: AuditPlan
   ) -> CriticalOrdersReread? {
     switch reach ?? stores.reach {
@@ -474,7 +474,7 @@ package struct Audit {
     }
     if record.isNightly, !settings.deliver.isEmpty {
       let folder = ReportFolder.absolute(folder.finalPath)
-      let targets = settings.deliver.filter { !$0.isMessage || settings.tells(of: summary) }
+      let targets = settings.deliver.filter { !$0.isSentToPeople || settings.tells(of: summary) }
       try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: recording)
     }
     try record.complete(

@@ -27,7 +27,7 @@ final class AuditCollector {
   private(set) var unknownFrom: Instant?
   private(set) var lookupImpossible: [String: Int] = [:]
   /// Counts of the recheck of critical orders; nil if one snapshot spans the shop's store.
-  private(set) var lookedAgain: CriticalOrdersReread.Reading.Figures?
+  private(set) var rereadFigures: CriticalOrdersReread.Reading.Figures?
   private(set) var agedCriticals: Set<CheckSubject> = []
   /// Transactions whose customers' histories are wanted: payments without an owner, and double charges.
   private(set) var doubtfulPayments: Set<Identifier> = []
@@ -49,7 +49,7 @@ final class AuditCollector {
 
   private init(
     report: consuming ReportWriter?, waiting: WaitingRows?, temporaryDirectory: String, testUsers: Set<Identifier>,
-    days: [DayTotals.Day], keepsClaims: Bool, comparesNights: Bool, isExplaining: Bool
+    days: [DayTotals.Day], storesClaims: Bool, comparesNights: Bool, isExplaining: Bool
   ) {
     self.isExplaining = isExplaining
     self.report = report
@@ -61,19 +61,19 @@ final class AuditCollector {
     refunds = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     refundRequests = RefundRequests(directory: temporaryDirectory)
     nights = OrderNights(isWanted: comparesNights, testUsers: testUsers, temporaryDirectory: temporaryDirectory)
-    claims = keepsClaims ? SpillSorter(directory: temporaryDirectory) : nil
+    claims = storesClaims ? SpillSorter(directory: temporaryDirectory) : nil
     self.testUsers = testUsers
   }
 
   /// Collects for a report; nil if only the tables are wanted.
   convenience init(
     report: consuming ReportWriter?, temporaryDirectory: String, testUsers: Set<Identifier>, days: [DayTotals.Day],
-    keepsClaims: Bool, comparesNights: Bool = true
+    storesClaims: Bool, comparesNights: Bool = true
   ) {
     let isExplaining = report?.hasPage ?? false
     self.init(
       report: report, waiting: nil, temporaryDirectory: temporaryDirectory, testUsers: testUsers, days: days,
-      keepsClaims: keepsClaims, comparesNights: comparesNights, isExplaining: isExplaining)
+      storesClaims: storesClaims, comparesNights: comparesNights, isExplaining: isExplaining)
   }
 
   /// The collector of a later part, to be joined into `first`.
@@ -82,15 +82,15 @@ final class AuditCollector {
       report: nil,
       waiting: first.isReporting ? try WaitingRows(in: first.temporaryDirectory, as: first.report?.rowText) : nil,
       temporaryDirectory: first.temporaryDirectory, testUsers: first.testUsers, days: first.days.days,
-      keepsClaims: first.claims != nil, comparesNights: first.nights.isWanted, isExplaining: first.isExplaining)
+      storesClaims: first.claims != nil, comparesNights: first.nights.isWanted, isExplaining: first.isExplaining)
     openCriticals = first.openCriticals
   }
 
   /// The collector of a part audited in another process: all its rows wait.
-  convenience init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], keepsClaims: Bool) throws {
+  convenience init(waitingIn temporaryDirectory: String, days: [DayTotals.Day], storesClaims: Bool) throws {
     self.init(
       report: nil, waiting: try WaitingRows(in: temporaryDirectory, as: nil), temporaryDirectory: temporaryDirectory,
-      testUsers: [], days: days, keepsClaims: keepsClaims, comparesNights: true, isExplaining: true)
+      testUsers: [], days: days, storesClaims: storesClaims, comparesNights: true, isExplaining: true)
   }
 
   func join(_ next: AuditCollector) throws {
@@ -109,7 +109,7 @@ final class AuditCollector {
     agedCriticals.formUnion(next.agedCriticals)
     doubtfulPayments.formUnion(next.doubtfulPayments)
     if let theirs = next.unknownFrom { note(unknownFrom: theirs) }
-    if let figures = next.lookedAgain { note(figures) }
+    if let figures = next.rereadFigures { note(figures) }
     try next.waiting?.passOrders(made: { try report?.write(madeOrder: $0) }) { try list($0) }
   }
 
@@ -146,8 +146,8 @@ final class AuditCollector {
       try writer.write(.lookupImpossible, Identifier(bundleId)) { $0.put(Int64(count)) }
     }
     for subject in agedCriticals { try writer.write(.agedCritical, subject.id) { subject.write(to: &$0) } }
-    if let figures = lookedAgain {
-      try writer.write(.lookedAgain, nil) {
+    if let figures = rereadFigures {
+      try writer.write(.rereadFigures, nil) {
         $0.put(Int64(figures.orders))
         $0.put(Int64(figures.changed))
       }
@@ -216,7 +216,7 @@ final class AuditCollector {
     case .outstanding: outstanding[id.text, default: 0] += Int(try reader.int())
     case .lookupImpossible: lookupImpossible[id.text, default: 0] += Int(try reader.int())
     case .agedCritical: agedCriticals.insert(try CheckSubject(from: &reader))
-    case .lookedAgain:
+    case .rereadFigures:
       note(CriticalOrdersReread.Reading.Figures(orders: Int(try reader.int()), changed: Int(try reader.int())))
     case .totals:
       let read = Int(try reader.int())
@@ -252,7 +252,7 @@ final class AuditCollector {
       let bucket = DayTotals.Bucket(currency: currency, disposition: Disposition.allCases[disposition])
       let orders = Int(try reader.int())
       days.join(DayTotals.Sum(orders: orders, minorUnits: try reader.int128()), of: bucket, dayAt: day)
-    case .salesTotal, .proof, .mention, .group, .told, .contested, .contestant, .tokenQuestion, .tokenHolder,
+    case .salesTotal, .proof, .reference, .group, .told, .contested, .contestedOrder, .tokenQuestion, .tokenHolder,
       .openPerson,
       .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery, .looked:
       throw RecordReader.Mismatch()
@@ -282,7 +282,7 @@ final class AuditCollector {
 
   func note(unknownFrom time: Instant) { unknownFrom = min(unknownFrom ?? time, time) }
 
-  func countBeyondAsking(ofApp bundleId: String) { lookupImpossible[bundleId, default: 0] += 1 }
+  func countImpossibleLookup(ofApp bundleId: String) { lookupImpossible[bundleId, default: 0] += 1 }
 
   // MARK: - Orders
 
@@ -388,8 +388,8 @@ final class AuditCollector {
   }
 
   func note(_ figures: CriticalOrdersReread.Reading.Figures) {
-    let before = lookedAgain ?? CriticalOrdersReread.Reading.Figures()
-    lookedAgain = CriticalOrdersReread.Reading.Figures(
+    let before = rereadFigures ?? CriticalOrdersReread.Reading.Figures()
+    rereadFigures = CriticalOrdersReread.Reading.Figures(
       orders: before.orders + figures.orders, changed: before.changed + figures.changed)
   }
 

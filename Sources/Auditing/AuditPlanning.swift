@@ -101,19 +101,19 @@ extension Audit {
     let partition = try AuditPartition(sales, readers: parts, shop: stores.rows.sales, own: stores.rows.own)
     let relations = try AuditRelation.allCases.map { relation in
       AuditPlanning.Relation(
-        tag: relation.rawValue, name: "\(relation)", store: relation.isShops ? "sales" : "own",
+        tag: relation.rawValue, name: "\(relation)", store: relation.isOfShop ? "sales" : "own",
         queries: try (0..<relation.cuts(of: partition).count).map {
           // In the format of `record_send`, so that types need no conversion.
           """
-          SELECT textsend(\(relation.isNamelessFirst ? "coalesce(q.key, '')" : "q.key")) AS key, record_send(q) AS row
+          SELECT textsend(\(relation.sortsEmptyIDsFirst ? "coalesce(q.key, '')" : "q.key")) AS key, record_send(q) AS row
           FROM (\(try relation.query(completed, sales, partition, part: $0))) AS q (key)
           """
-        }, namelessFirst: relation.isNamelessFirst, columns: relation.columns?.all, date: relation.columns?.date)
+        }, namelessFirst: relation.sortsEmptyIDsFirst, columns: relation.columns?.all, date: relation.columns?.date)
     }
     func hexadecimal(_ cuts: Cuts) -> [String] {
       cuts.places.map { $0.bytes.map { String(format: "%02x", $0) }.joined() }
     }
-    let look = secondLook(stores, scope, sales, completed)
+    let look = criticalReread(stores, scope, sales, completed)
     let planning = AuditPlanning(
       relations: relations,
       cuts: [
@@ -146,7 +146,7 @@ extension Audit {
 }
 
 extension AuditRelation {
-  fileprivate var isNamelessFirst: Bool {
+  fileprivate var sortsEmptyIDsFirst: Bool {
     switch self {
     case .orders, .receipts: true
     case .deliveries, .checks, .receiptLinks, .lookups, .lookupLinks, .transactions: false

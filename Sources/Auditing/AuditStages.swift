@@ -13,7 +13,7 @@ struct AuditStages {
   let contestBatchSize: Int
   let temporaryDirectory: String
   /// Rechecks critical findings; nil if one snapshot spans the shop's store.
-  var secondLook: CriticalOrdersReread?
+  var criticalReread: CriticalOrdersReread?
   var counted = "orders in the database"
 
   private var plan: AuditPlan { readers[0].plan }
@@ -26,10 +26,10 @@ struct AuditStages {
     for reader in readers.dropFirst() { try readers[0].collector.joinReceipts(reader.collector) }
     let proofsByOrder = try proofs.gathered()
 
-    let before = try secondLook.map { _ in try counted() }
-    let mentions = exchange(from: partition.orders, to: partition.transactions)
+    let before = try criticalReread.map { _ in try counted() }
+    let references = exchange(from: partition.orders, to: partition.transactions)
     let readings = try inParallel(partition.orders.count) {
-      try readers[$0].readOrders(proofs: proofsByOrder[$0], into: mentions.outlet($0))
+      try readers[$0].readOrders(proofs: proofsByOrder[$0], into: references.outlet($0))
     }
     var (open, totals) = (PeopleWithOpenReceipts(plan.rules), SalesTotals())
     for reading in readings {
@@ -42,7 +42,7 @@ struct AuditStages {
       control = totals.control(against: try counted(), of: self.counted)
     }
     readers[0].collector.control = control
-    let mentionsById = try mentions.gathered()
+    let mentionsById = try references.gathered()
 
     let told = exchange(from: partition.transactions, to: partition.orders)
     let findings = try inParallel(partition.transactions.count) {
@@ -65,7 +65,7 @@ struct AuditStages {
     func judge(_ part: Int, with reader: AuditPass, again: SpillSorter?) throws {
       try reader.judge(orders(of: part), matched[part], repeated: marks, boughtTwice, open: open, again: again)
     }
-    let again = try secondLook.map { look in
+    let again = try criticalReread.map { look in
       // Critical findings are known only after judging, so orders are judged twice.
       let rehearsals = try readers.map { try $0.rehearsal() }
       _ = try inParallel(partition.orders.count) { try judge($0, with: rehearsals[$0], again: nil) }
@@ -88,7 +88,7 @@ struct AuditStages {
     if !contests.isEmpty {
       let batches = contests.batches(ofAtLeast: contestBatchSize)
       let material = try inParallel(partition.orders.count) {
-        try readers[$0].contestants(of: batches, among: orders($0))
+        try readers[$0].contestedOrders(of: batches, among: orders($0))
       }
       for further in material.dropFirst() { try material[0].absorb(further) }
       try readers[0].match(contests, batches, material[0], into: matched.outlet(0))
@@ -103,7 +103,7 @@ struct AuditStages {
     guard plan.rules.catalogue != nil else { return [:] }
     var repeated = RepeatedPurchases(rules: plan.rules)
     let purchases = try inParallel(partition.orders.count) {
-      try readers[$0].purchasesForGood(orders($0), matched[$0], open: open)
+      try readers[$0].nonConsumablePurchases(orders($0), matched[$0], open: open)
     }
     for part in purchases { repeated.join(part) }
     return Dictionary(repeated.findings().map { ($0.orderId ?? "", $0) }) { first, _ in first }

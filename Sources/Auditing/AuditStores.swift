@@ -9,7 +9,7 @@ struct AuditConnections: ~Copyable {
   let sales: BlockingConnection
   let own: BlockingConnection
   /// A second connection to our schema, in the snapshot of `own`.
-  let ownBeside: BlockingConnection
+  let secondaryOwnConnection: BlockingConnection
 }
 
 /// Rows read from the two stores. Used by one thread at a time; not `Sendable`.
@@ -27,7 +27,7 @@ final class StoreRows: AuditRows {
   /// Stores the IDs of a narrowed report where queries of our schema can read them.
   func narrow(to reading: NarrowedReading) throws(PostgresError) {
     try reading.store(on: connections.own)
-    try reading.store(on: connections.ownBeside)
+    try reading.store(on: connections.secondaryOwnConnection)
   }
 
   func readDeliveries(of orderIds: some Collection<Identifier>) throws -> CopyReader {
@@ -42,7 +42,7 @@ final class StoreRows: AuditRows {
     switch relation {
     case .receipts, .orders, .deliveries: return try connections.sales.copyOut(query)
     case .checks, .lookups, .transactions: return try connections.own.copyOut(query)
-    case .receiptLinks, .lookupLinks: return try connections.ownBeside.copyOut(query)
+    case .receiptLinks, .lookupLinks: return try connections.secondaryOwnConnection.copyOut(query)
     }
   }
 }
@@ -85,7 +85,7 @@ struct AuditStores {
     }
     (self.reach, salesSnapshot) = (reach, shared)
     (self.settings, self.scope) = (settings, scope)
-    rows = StoreRows(AuditConnections(sales: sales, own: own, ownBeside: beside))
+    rows = StoreRows(AuditConnections(sales: sales, own: own, secondaryOwnConnection: beside))
   }
 
   /// By store, the ID of its exported snapshot; stores that export none are left out.
@@ -108,7 +108,7 @@ struct AuditStores {
         let sales = try SalesStore.open(settings, scope, applicationName: "night-audit")
         try Self.tune(sales)
         try sales.begin(.importedSnapshot(salesSnapshot))
-        further.append(StoreRows(AuditConnections(sales: sales, own: own, ownBeside: beside)))
+        further.append(StoreRows(AuditConnections(sales: sales, own: own, secondaryOwnConnection: beside)))
       }
     } catch {
       if scope.isCancelled { throw error }

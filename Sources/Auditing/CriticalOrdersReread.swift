@@ -39,7 +39,7 @@ struct CriticalOrdersReread {
   }
 
   /// Rereads the orders of critical findings.
-  func take(_ findings: [SpillSorter], into looked: Exchange.Outlet) throws {
+  func take(_ findings: [SpillSorter], into looked: Exchange.RecordSink) throws {
     var waiting: Set<Identifier> = []
     for part in findings {
       while let next = try part.next() {
@@ -53,7 +53,7 @@ struct CriticalOrdersReread {
     if !waiting.isEmpty { try read(&waiting, into: looked) }
   }
 
-  private func read(_ waiting: inout Set<Identifier>, into looked: Exchange.Outlet) throws {
+  private func read(_ waiting: inout Set<Identifier>, into looked: Exchange.RecordSink) throws {
     var record = RecordBytes()
     for order in try read(waiting) {
       record.clear()

@@ -39,7 +39,8 @@ extension Settings {
         "Tolerance of amounts",
         amountToleranceMillionths == 0
           ? "none: the amount of an order must equal Apple's price"
-          : "\(Settings.decimalWords(millionths: amountToleranceMillionths)) more or less, in the order's own currency"),
+          : "\(Settings.decimalString(millionths: amountToleranceMillionths)) more or less, in the order's own currency"
+      ),
       SettingText(
         "Test users", testUsers.isEmpty ? "none" : "\(testUsers.count): their sandbox orders are listed apart"),
       SettingText("Stale after", "\(staleAfter.words): then Apple is asked again"),
@@ -50,7 +51,7 @@ extension Settings {
   }
 
   /// For example `0.05` for 50,000, without trailing zeros.
-  private static func decimalWords(millionths: Int64) -> String {
+  private static func decimalString(millionths: Int64) -> String {
     var text = Money.decimalText(Int128(millionths), digits: 6)
     while text.hasSuffix("0") { text.removeLast() }
     if text.hasSuffix(".") { text.removeLast() }

@@ -49,7 +49,7 @@ package struct NightRun: Sendable {
   package func run(_ request: NightRequest) async throws -> NightOutcome {
     let plan = try plan(request)
     let record = record(request, plan, runId: runId)
-    let watch = NightWatch(settings: settings, logger: logger, record: record, stop: stop)
+    let watch = NightMonitor(settings: settings, logger: logger, record: record, stop: stop)
     do {
       return try await run(request, plan, record, watch)
     } catch {
@@ -66,7 +66,7 @@ package struct NightRun: Sendable {
   }
 
   private func run(
-    _ request: NightRequest, _ plan: AuditPlan, _ planned: RunRecord, _ watch: NightWatch
+    _ request: NightRequest, _ plan: AuditPlan, _ planned: RunRecord, _ watch: NightMonitor
   ) async throws -> NightOutcome {
     let began = ContinuousClock.now
     var stages = StageClock()
@@ -80,7 +80,7 @@ package struct NightRun: Sendable {
     let late = try await clocks(session).requireNotFuture(request.asOf, skew: settings.clockSkew)
     try await requireSales()
     let lock = try await RunLock.acquire(session)
-    try await keepPartitions(session, asOf: request.asOf)
+    try await maintainPartitions(session, asOf: request.asOf)
     let waiting = try await PublicationSettlement(logger: logger).settle(session)
     let destination = destination(request, plan)
     ReportFolder.clearLeftovers(beside: destination, except: waiting)
@@ -126,7 +126,7 @@ package struct NightRun: Sendable {
   }
 
   /// Limit of audits in one night. An answer rarely raises a new question, and each audit is expensive.
-  private static let furtherRounds = 5
+  private static let followUpRoundLimit = 5
 
   /// Asks Apple and repeats the audit for as long as it finds open questions and there is time.
   private func audited(
@@ -136,7 +136,7 @@ package struct NightRun: Sendable {
   ) async throws -> AuditOutcome {
     var asked = OpenQuestions()
     let mayAsk = request.mayAsk && !isLate
-    for _ in 0..<Self.furtherRounds where mayAsk && recheck.endedEarly == nil && .now < deadline {
+    for _ in 0..<Self.followUpRoundLimit where mayAsk && recheck.endedEarly == nil && .now < deadline {
       switch try await audit(
         plan, request, recheck, supplement, saving: record, known: known, since: began, asked: asked)
       {
@@ -195,7 +195,7 @@ package struct NightRun: Sendable {
   /// Creates monthly partitions of evidence and answers, and drops those older than `evidence.retention`.
   ///
   /// A missing right or a busy lock makes later runs slower and fails no night.
-  private func keepPartitions(_ session: PostgresSession, asOf: Instant) async throws {
+  private func maintainPartitions(_ session: PostgresSession, asOf: Instant) async throws {
     // The earlier of as-of and clock, so that a host whose clock is ahead drops nothing too early.
     let oldest = settings.evidenceRetention.map { min(asOf, .now) - $0 }
     do {
@@ -203,7 +203,7 @@ package struct NightRun: Sendable {
         try Partitions.ensure(on: connection)
         if let oldest { try Partitions.release(before: oldest, on: connection) }
       }
-    } catch let error as Partitions.Altered {
+    } catch let error as Partitions.AlteredPartitionError {
       logger.error("\(error); run: night-audit verify")
     } catch let error as PostgresError where error.sqlState == SQLState.restrictViolation {
       logger.error("expired evidence was not deleted: \(error); run: night-audit verify")
@@ -401,7 +401,7 @@ package struct NightRun: Sendable {
     for (app, remedy) in summary.faults.sorted(by: { $0.key < $1.key }) {
       logger.error("\(remedy)", metadata: ["app": "\(app)"])
     }
-    if let reason = summary.whyNotAll { logger.warning("asking Apple ended early: \(reason)") }
+    if let reason = summary.incompleteReason { logger.warning("asking Apple ended early: \(reason)") }
     logger.info(
       request.isOffline ? "judged receipts without asking Apple" : "asked Apple",
       metadata: [

@@ -27,15 +27,15 @@ package struct RebuildRun: Sendable {
     }
   }
 
-  /// Compares, and repairs if `isMending`. Repairing needs the run lock.
-  package func rebuild(isMending: Bool) async throws -> Outcome {
+  /// Compares, and repairs if `isRepairing`. Repairing needs the run lock.
+  package func rebuild(isRepairing: Bool) async throws -> Outcome {
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit rebuild")
     try await session.withConnection { try Migrator.requireCurrent($0) }
-    if isMending { _ = try await RunLock.acquire(session) }
+    if isRepairing { _ = try await RunLock.acquire(session) }
     let outcome = try await session.withConnection { connection in
-      var derived = try Rebuild.run(isMending: isMending, on: connection)
-      let queue = try QueueRebuild.run(isMending: isMending, on: connection)
-      derived.isMended = isMending && !(derived.agrees && queue.agrees)
+      var derived = try Rebuild.run(isRepairing: isRepairing, on: connection)
+      let queue = try QueueRebuild.run(isRepairing: isRepairing, on: connection)
+      derived.isMended = isRepairing && !(derived.agrees && queue.agrees)
       return Outcome(derived: derived, queue: queue)
     }
     await session.close()

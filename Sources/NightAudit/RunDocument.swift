@@ -50,7 +50,7 @@ struct RunDocument: Encodable {
         outcomes: Dictionary(uniqueKeysWithValues: summary.outcomes.map { ($0.key.rawValue, $0.value) }),
         httpStatuses: Dictionary(
           uniqueKeysWithValues: summary.httpStatuses.map { ($0.key == 0 ? "none" : String($0.key), $0.value) }),
-        faults: summary.faults, endedEarly: summary.whyNotAll,
+        faults: summary.faults, endedEarly: summary.incompleteReason,
         sweep: summary.sweep.map {
           Sweep(pages: $0.pages, notifications: $0.notifications, histories: $0.histories, newFacts: $0.facts)
         })

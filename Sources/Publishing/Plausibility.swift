@@ -26,9 +26,9 @@ package struct NightFigures: Equatable, Sendable {
   package var ordered = MoneyByCurrency()
   /// Orders by kind of new critical or major finding; a finding without an order counts by itself.
   package private(set) var new: [FindingKind: Sample] = [:]
-  package private(set) var newAtStake = MoneyByCurrency()
-  package private(set) var newWithStake: [Currency: Int] = [:]
-  private var largest: [Currency: [Largest]] = [:]
+  package private(set) var newAmountAtRisk = MoneyByCurrency()
+  package private(set) var newFindingsWithAmount: [Currency: Int] = [:]
+  private var largest: [Currency: [LargestCount]] = [:]
   package private(set) var badRows = Sample()
   /// Findings of the last complete night, and those of them that close.
   package private(set) var openBefore = 0
@@ -36,7 +36,7 @@ package struct NightFigures: Equatable, Sendable {
   /// Orders that were counted, for kinds of which an order can have two.
   private var counted: [FindingKind: Set<Identifier>] = [:]
 
-  private struct Largest: Hashable, Sendable {
+  private struct LargestCount: Hashable, Sendable {
     var minorUnits: Int64
     var words: String
   }
@@ -70,11 +70,11 @@ package struct NightFigures: Equatable, Sendable {
   }
 
   private mutating func add(_ atStake: Money, of finding: Finding) {
-    newAtStake.add(atStake)
-    newWithStake[atStake.currency, default: 0] += 1
+    newAmountAtRisk.add(atStake)
+    newFindingsWithAmount[atStake.currency, default: 0] += 1
     var known = largest[atStake.currency] ?? []
     if known.count == 3, let least = known.last, least.minorUnits >= atStake.minorUnits { return }
-    known.append(Largest(minorUnits: atStake.minorUnits, words: finding.example))
+    known.append(LargestCount(minorUnits: atStake.minorUnits, words: finding.example))
     known.sort { $0.minorUnits > $1.minorUnits }
     largest[atStake.currency] = Array(known.prefix(3))
   }
@@ -216,23 +216,26 @@ package struct Plausibility: Hashable, Sendable {
     }
     for (kind, sample) in night.new.sorted(by: { $0.key.index < $1.key.index }) {
       let total = kind == .orphanDelivery ? night.deliveries : night.orders
-      if isMuch(sample.count, of: total) { causes.append(.findings(kind, sample, of: total)) }
+      if exceedsHoldShare(sample.count, of: total) { causes.append(.findings(kind, sample, of: total)) }
     }
-    if isMuch(night.badRows.count, of: night.orders) { causes.append(.badRows(night.badRows, of: night.orders)) }
-    if isMuch(night.closing.count, of: night.openBefore) {
+    if exceedsHoldShare(night.badRows.count, of: night.orders) {
+      causes.append(.badRows(night.badRows, of: night.orders))
+    }
+    if exceedsHoldShare(night.closing.count, of: night.openBefore) {
       causes.append(.closings(night.closing, of: night.openBefore))
     }
     let ordered = night.ordered.minorUnits
     // A minimum count, because one lost payment in a new currency is no sign of a mistake.
-    for (currency, new) in night.newAtStake.sorted
-    where new > ordered[currency, default: 0] && night.newWithStake[currency, default: 0] >= Plausibility.least {
+    for (currency, new) in night.newAmountAtRisk.sorted
+    where new > ordered[currency, default: 0] && night.newFindingsWithAmount[currency, default: 0] >= Plausibility.least
+    {
       causes.append(
         .atStake(currency, new: new, ordered: ordered[currency, default: 0], examples: night.examples(in: currency)))
     }
     return causes
   }
 
-  private func isMuch(_ count: Int, of total: Int) -> Bool {
+  private func exceedsHoldShare(_ count: Int, of total: Int) -> Bool {
     count >= Plausibility.least && share.isExceeded(by: count, of: total)
   }
 }

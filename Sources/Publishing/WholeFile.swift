@@ -23,12 +23,12 @@ package struct WholeFile {
   private var draft: String { "\(directory)/.\((path as NSString).lastPathComponent).next" }
 
   package func write(_ content: [UInt8]) throws(Failure) {
-    if try !writeNameless(content) { try writeNamed(content) }
+    if try !writeUnnamedFile(content) { try writeNamed(content) }
     guard directory_synchronize(directory) == 0 else { throw Failure(path: directory, code: errno) }
   }
 
   /// Writes an unnamed file. Returns false, without any change, if the volume does not support one.
-  private func writeNameless(_ content: [UInt8]) throws(Failure) -> Bool {
+  private func writeUnnamedFile(_ content: [UInt8]) throws(Failure) -> Bool {
     let descriptor = file_open_nameless(directory, 0o644)
     guard descriptor >= 0 else { return false }
     defer { close(descriptor) }

@@ -28,5 +28,5 @@ package struct Horizon: Hashable, Sendable {
   }
 
   /// True if a date was written after the as-of. In an audit of the past it cannot be told from a wrong date.
-  func isYetToBeWritten(_ date: Instant) -> Bool { !isPastAudit && hides(date) }
+  func isDatedAfterAsOf(_ date: Instant) -> Bool { !isPastAudit && hides(date) }
 }

@@ -52,8 +52,8 @@ extension Selection {
     if let productId { conditions.append(try SalesRows.equals("o.product_id", productId.text)) }
     if let bundleId {
       let isNamed = try SalesRows.equals("o.bundle_id", bundleId)
-      let isAnyones = "coalesce(o.bundle_id::text, '') COLLATE \"C\" = ''"
-      conditions.append(onlyBundleId == bundleId ? "(\(isAnyones) OR \(isNamed))" : isNamed)
+      let hasNoAppCondition = "coalesce(o.bundle_id::text, '') COLLATE \"C\" = ''"
+      conditions.append(onlyBundleId == bundleId ? "(\(hasNoAppCondition) OR \(isNamed))" : isNamed)
     }
     return conditions
   }

@@ -19,13 +19,13 @@ public final class Exchange {
   }
 
   /// The outlet of one writing part. Used by one thread at a time.
-  public func outlet(_ source: Int) -> Outlet {
+  public func outlet(_ source: Int) -> RecordSink {
     let (cuts, sorters) = (cuts, sorters[source])
     if sorters.count == 1 {
       let only = sorters[0]
-      return Outlet { _, key, content in try only.add(key: key, content: content) }
+      return RecordSink { _, key, content in try only.add(key: key, content: content) }
     }
-    return Outlet { id, key, content in try sorters[cuts.part(of: id.id)].add(key: key, content: content) }
+    return RecordSink { id, key, content in try sorters[cuts.part(of: id.id)].add(key: key, content: content) }
   }
 
   /// Returns the records of each reading part. Must be called after all writes.
@@ -39,7 +39,7 @@ public final class Exchange {
     return gathered
   }
 
-  public struct Outlet {
+  public struct RecordSink {
     private let put: (BorrowedText?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void
 
     public init(_ put: @escaping (BorrowedText?, UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Void) {

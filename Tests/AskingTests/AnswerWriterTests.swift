@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test(arguments: [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1], [1, 0, 2], [2, 0, 1]])
-  func theNewestFactDecidesWhateverTheOrderOfArrival(_ order: [Int]) async throws {
+  func theNewestFactDecidesInAnyArrivalOrder(_ order: [Int]) async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
       try await queue(session, settings).enqueue()
@@ -125,7 +125,7 @@ import Testing
       let days = try [0, 1, 2].map { (asOf.microseconds - (try row.timestamp($0))) / Span.days(1).microseconds }
       #expect(days == [50, 41, 43])
       // A fold reads no less than it takes, and what is derived from all the evidence is the same.
-      let derived = try await session.withConnection { try Rebuild.run(isMending: false, on: $0) }
+      let derived = try await session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }
       #expect(derived.agrees, "\(derived)")
     }
   }
@@ -145,7 +145,7 @@ import Testing
       }
       #expect(try await links() == "r1 t1")
       #expect(try await session.execute("SELECT count(*) FROM night_audit.transactions").single().int64(0) == 2)
-      #expect(try await session.withConnection { try Rebuild.run(isMending: false, on: $0) }.agrees)
+      #expect(try await session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }.agrees)
 
       // As programs before stored it, of a signed transaction.
       try await session.execute(
@@ -154,7 +154,7 @@ import Testing
       (earlier.kind, earlier.signedTransactionId) = (.signed, "t1")
       try await writer(settings).write([earlier])
       #expect(try await links() == "r1 t1, r1 t2")
-      let mended = try await session.withConnection { try Rebuild.run(isMending: true, on: $0) }
+      let mended = try await session.withConnection { try Rebuild.run(isRepairing: true, on: $0) }
       #expect(mended.surplusLinks == 1, "\(mended)")
       #expect(try await links() == "r1 t1")
     }
@@ -167,7 +167,7 @@ import Testing
       try await queue(session, settings).enqueue()
       let writer = writer(settings)
       try await writer.write([try await result("r1", [fact("t1", signed: asOf - .hours(2))], on: session)])
-      let next = try await writer.inNewRound()
+      let next = try await writer.startingNewRound()
       try await session.execute(
         """
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -183,7 +183,7 @@ import Testing
   }
 
   /// However many answers and transactions: what is stored about them is read once, and then all is written.
-  @Test(arguments: [1, 60]) func aBatchWaitsForTheDatabaseTwice(_ count: Int) async throws {
+  @Test(arguments: [1, 60]) func aBatchTakesTwoRoundTrips(_ count: Int) async throws {
     try await withDatabase { session, settings in
       try await addReceipts(count, session)
       try await session.execute(
@@ -214,7 +214,7 @@ import Testing
         """
       ).single()
       #expect(try (0..<4).map { Int(try stored.int64($0)) } == [2 * count, count, 2 * count, 0])
-      let derived = try await session.withConnection { try Rebuild.run(isMending: false, on: $0) }
+      let derived = try await session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }
       #expect(derived.agrees, "\(derived)")
     }
   }
@@ -263,7 +263,7 @@ import Testing
     }
   }
 
-  @Test func workersShareTheQueueAndADeadOneLeavesItAtOnce() async throws {
+  @Test func workersShareTheQueueAndDeadWorkersReleaseTheirLeases() async throws {
     try await withDatabase { session, settings in
       var settings = settings
       settings.batchSize = 30
@@ -289,7 +289,7 @@ import Testing
   }
 
   /// Who comes first leaves something for who comes next, and alone it takes as much as it may.
-  @Test func littleThatIsDueIsSharedAsWell() async throws {
+  @Test func fewDueChecksAreSharedAmongWorkers() async throws {
     try await withDatabase { session, settings in
       var settings = settings
       (settings.batchSize, settings.concurrency) = (100, 4)

@@ -76,17 +76,17 @@ import Testing
   @Test func aRefusedCredentialEndsTheApp() {
     let gate = gate()
     for id in ["1", "2"] {
-      #expect(gate.refuse(.accessRefused, app: "game", id: id, isSecondTime: false) == .askAgain)
-      #expect(gate.refuse(.accessRefused, app: "game", id: id, isSecondTime: true) == .park)
+      #expect(gate.refuse(.accessRefused, app: "game", id: id, isSecondAttempt: false) == .askAgain)
+      #expect(gate.refuse(.accessRefused, app: "game", id: id, isSecondAttempt: true) == .park)
     }
-    #expect(gate.refuse(.accessRefused, app: "game", id: "3", isSecondTime: true) == .endApp)
+    #expect(gate.refuse(.accessRefused, app: "game", id: "3", isSecondAttempt: true) == .endApp)
     #expect(word(gate.admit(game)) == "over" && word(gate.admit(gameSandbox)) == "over")
     #expect(word(gate.admit(other)) == "granted")
     #expect(gate.faults == ["game": AppleFault.accessRefused.message] && gate.end == nil)
   }
 
   /// One receipt of another developer's app, or an id that a client made up, ends nothing.
-  @Test func oneAcceptedQuestionAcquitsTheCredential() {
+  @Test func oneAcceptedQuestionClearsTheCredential() {
     let gate = gate()
     guard case .granted(let permit) = gate.admit(game) else {
       Issue.record("not granted")
@@ -94,14 +94,14 @@ import Testing
     }
     _ = gate.note(answer(.unknown, asked: [.production]), permit)
     for id in 1...100 {
-      #expect(gate.refuse(.tokenRefused(.production), app: "game", id: "\(id)", isSecondTime: true) == .park)
-      #expect(gate.refuse(.requestRefused(code: 4_000_000), app: "game", id: "\(id)", isSecondTime: true) == .park)
+      #expect(gate.refuse(.tokenRefused(.production), app: "game", id: "\(id)", isSecondAttempt: true) == .park)
+      #expect(gate.refuse(.requestRefused(code: 4_000_000), app: "game", id: "\(id)", isSecondAttempt: true) == .park)
     }
     #expect(gate.faults.isEmpty)
   }
 
   /// Production answers "not found", and the sandbox does not answer at all.
-  @Test func theSandboxMayBeDownAlone() {
+  @Test func aSandboxOutageDoesNotAffectProduction() {
     let gate = gate()
     #expect(fail(game, at: gate, asked: [.production, .sandbox]) == 50)
     #expect(word(gate.admit(game)) == "granted" && word(gate.admit(gameSandbox)) == "refused")

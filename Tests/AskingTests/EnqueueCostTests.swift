@@ -11,7 +11,7 @@ import Testing
   private static let known = 3_000
 
   /// Rows that the server read since its counters were reset, whatever for.
-  private func rowsRead(_ shop: RecheckRehearsal) async throws -> Int64 {
+  private func rowsRead(_ shop: RecheckFixture) async throws -> Int64 {
     try await shop.session.execute(
       """
       SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM pg_stat_user_tables
@@ -20,19 +20,19 @@ import Testing
     ).single().int64(0)
   }
 
-  private func sessions(_ shop: RecheckRehearsal) async throws -> Int64 {
+  private func sessions(_ shop: RecheckFixture) async throws -> Int64 {
     try await shop.session.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
       .single().int64(0)
   }
 
   /// A session that was closed tells the server what it read before it goes, which it does when the server gets round to it.
-  private func waitForTheClosed(_ shop: RecheckRehearsal, leaving count: Int64) async throws {
+  private func waitForTheClosed(_ shop: RecheckFixture, leaving count: Int64) async throws {
     while try await sessions(shop) > count { try await shop.session.execute("SELECT pg_sleep(0.01)") }
   }
 
   @Test func threeNewReceiptsAmongManyAreReadAlone() async throws {
-    try await RecheckRehearsal.run { shop in
-      let old = "timestamptz 'epoch' + \((RecheckRehearsal.asOf - .days(20)).microseconds) * interval '1 microsecond'"
+    try await RecheckFixture.run { shop in
+      let old = "timestamptz 'epoch' + \((RecheckFixture.asOf - .days(20)).microseconds) * interval '1 microsecond'"
       try await shop.session.executeScript(
         """
         INSERT INTO sales.orders
@@ -53,7 +53,7 @@ import Testing
         try await shop.order("new \(number)", transaction: nil)
         try await shop.receipt("new \(number)", for: "new \(number)")
       }
-      let second = try await shop.queue(asOf: RecheckRehearsal.asOf + .hours(1))
+      let second = try await shop.queue(asOf: RecheckFixture.asOf + .hours(1))
       #expect(try await second.enqueue() == 3)
       await second.close()
       try await waitForTheClosed(shop, leaving: others)

@@ -11,7 +11,7 @@ import Testing
 
 /// Failures cost what they are about, and no more.
 @Suite struct FailureTests {
-  private static let asOf = RecheckRehearsal.asOf
+  private static let asOf = RecheckFixture.asOf
 
   /// Judges every payload as damaged, but for those that say that they are genuine.
   private static let damaged = OfflineJudge(hasRoots: true) { payload in
@@ -25,7 +25,7 @@ import Testing
       ) : (.malformed, .refused(.malformed))
   }
 
-  private func fill(_ shop: RecheckRehearsal, damaged: Int, genuine: Int) async throws {
+  private func fill(_ shop: RecheckFixture, damaged: Int, genuine: Int) async throws {
     for number in 0..<damaged + genuine {
       try await shop.order("o\(number)", transaction: nil)
       try await shop.receipt("r\(number)", for: "o\(number)")
@@ -35,7 +35,7 @@ import Testing
       [.int(Int64(damaged))])
   }
 
-  private func states(_ shop: RecheckRehearsal) async throws -> [String] {
+  private func states(_ shop: RecheckFixture) async throws -> [String] {
     try await shop.rows(
       """
       outcome, reason, count(*)::text] ) FROM night_audit.receipt_checks GROUP BY outcome, reason ORDER BY outcome, reason
@@ -49,8 +49,8 @@ import Testing
 
   // MARK: - Refusals that are too many
 
-  @Test func refusalsOfOneKindThatAreTooManyAccuseNobody() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func tooManyRefusalsOfOneKindCreateNoFindings() async throws {
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 30, genuine: 10)
       let summary = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
       #expect(summary.exitStatus == .configuration)
@@ -70,7 +70,7 @@ import Testing
 
   /// Who met them first may have been a re-check, which reports nothing, or a night that died.
   @Test func pendingRefusalsAreReportedUntilTheNextAnswer() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 30, genuine: 10)
       let first = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
       let later = Self.asOf + .hours(6)
@@ -81,8 +81,8 @@ import Testing
   }
 
   /// A night's first answers come in as many pieces as there are re-checks before it.
-  @Test func refusalsThatAreTooManyInPiecesAccuseNobody() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func tooManyRefusalsOverSeveralRunsCreateNoFindings() async throws {
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 12, genuine: 1)
       let first = try await shop.recheck([ScriptedChannel(found(13))], judge: Self.damaged)
       #expect(first.faults.isEmpty)
@@ -105,8 +105,8 @@ import Testing
   }
 
   /// Whoever ends first knows a part of the night.
-  @Test func whileAnybodyAsksNothingIsDecided() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func pendingRefusalsWaitForActiveWorkers() async throws {
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 15, genuine: 1)
       let other = try await shop.queue()
       #expect(try await other.claim().isEmpty)
@@ -127,7 +127,7 @@ import Testing
 
   /// One customer with many receipts is one customer, by whichever of his ids: his own order is decided, and the others' too.
   @Test(arguments: [false, true]) func refusalsOfOnePersonCountOnce(hasAliases: Bool) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 25, genuine: 40)
       for number in 25..<49 { try await shop.receipt("stray\(number)", for: nil, user: "user of o0") }
       if hasAliases {
@@ -147,8 +147,8 @@ import Testing
   }
 
   /// Receipts without an order and without a sender accuse nobody, and are in no share.
-  @Test func receiptsOfNobodyAreInNoShare() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func receiptsWithoutAUserAreInNoShare() async throws {
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 0, genuine: 10)
       for number in 0..<30 { try await shop.receipt("stray\(number)", for: nil, user: nil) }
       let summary = try await shop.recheck([ScriptedChannel(found(10))], judge: Self.damaged)
@@ -159,7 +159,7 @@ import Testing
 
   /// Healthy receipts do not hide a wrong column of transaction IDs, and the other way round.
   @Test func receiptsAndLookUpsHaveTheirOwnShares() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 5, genuine: 100)
       for number in 200..<230 { try await shop.order("o\(number)", transaction: "\(number)") }
       let summary = try await shop.recheck([ScriptedChannel(found(105))], judge: Self.damaged)
@@ -171,14 +171,14 @@ import Testing
 
   /// Signed proofs and look-ups of other products than the orders': a column of renamed products accuses nobody, however often
   /// the answers repeat.
-  @Test(arguments: [true, false]) func productsThatAreTooOftenOthersAccuseNobody(isSigned: Bool) async throws {
+  @Test(arguments: [true, false]) func tooManyProductMismatchesCreateNoFindings(isSigned: Bool) async throws {
     let judge = OfflineJudge(hasRoots: true) { payload in
       let fact = TransactionFact.test("g\(payload)", .offline, signed: Self.asOf - .days(1))
       let proof = GenuineProof(
         environment: .production, bundleId: "com.example.game", facts: [fact], signedTransactionId: fact.transactionId)
       return (.signed, .genuine(proof))
     }
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       if isSigned {
         try await fill(shop, damaged: 0, genuine: 60)
       } else {
@@ -202,8 +202,8 @@ import Testing
     }
   }
 
-  @Test func aShopThatIsReallyUnderAttackSaysSo() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func aConfirmedAttackIsReported() async throws {
+    try await RecheckFixture.run { shop in
       var shop = shop
       shop.settings.systemicShare = .whole
       try await fill(shop, damaged: 30, genuine: 10)
@@ -215,7 +215,7 @@ import Testing
 
   /// The share stands for a night that was killed before it decided: its refusals are held, and what was counted is stored.
   @Test func pendingRefusalsOfAKilledNightAreDecidedByTheNext() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       var shop = shop
       try await fill(shop, damaged: 30, genuine: 10)
       _ = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
@@ -236,7 +236,7 @@ import Testing
 
   /// A foul night costs nights, and nobody's word: in the end all is as if Apple had been well from the beginning.
   @Test func pendingRefusalsAreJudgedByTheirOwnNight() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for number in 1...132 { try await shop.order("o\(number)", transaction: "\(number)") }
       func apple(knows count: Int, _ night: Int64) -> ScriptedChannel {
         let answers = Dictionary(uniqueKeysWithValues: (1...count).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
@@ -269,7 +269,7 @@ import Testing
 
   /// The shop mends a column: what was refused is judged anew, and is among its like alone.
   @Test func aRepeatedRefusalIsNoFirstAnswer() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 22, genuine: 80)
       let first = try await shop.recheck([ScriptedChannel(found(102))], judge: Self.damaged)
       #expect(first.faults.isEmpty)
@@ -291,7 +291,7 @@ import Testing
     let judge = OfflineJudge(hasRoots: true) { payload in
       payload.hasPrefix("forged") ? (.signed, .refused(.signatureInvalid)) : Self.damaged.judge(payload)
     }
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 22, genuine: genuine)
       let script = found(22 + genuine)
       _ = try await shop.recheck([ScriptedChannel(script)], judge: judge)
@@ -317,8 +317,8 @@ import Testing
   }
 
   /// What is false by itself waits for nobody, and neither does what is genuine by itself, as far as that goes.
-  @Test func falseProofsAreNotTooManyBecauseAppleIsSilent() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func anOutageDoesNotMakeForgedProofsSystemic() async throws {
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 22, genuine: 80)
       let silent = try await shop.recheck([ScriptedChannel(found(102))], judge: Self.damaged, isOffline: true)
       #expect(silent.faults.isEmpty, "\(silent.faults)")
@@ -332,8 +332,8 @@ import Testing
   }
 
   /// What only a person could take further was never accepted or refused.
-  @Test func refusalsAfterWhatDecidesNothingAreFirstOnes() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func refusalsAfterIndecisiveAnswersAreFirstAnswers() async throws {
+    try await RecheckFixture.run { shop in
       for number in 1...25 { try await shop.order("o\(number)", transaction: "\(number)") }
       let odd = Dictionary(uniqueKeysWithValues: (1...25).map { ("\($0)", [ChannelAnswer(.review)]) })
       _ = try await shop.recheck([ScriptedChannel(.init(odd))])
@@ -346,7 +346,7 @@ import Testing
   }
 
   @Test func someRefusalsAreTheCustomers() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 19, genuine: 1)
       let summary = try await shop.recheck([ScriptedChannel(found(20))], judge: Self.damaged)
       #expect(summary.faults.isEmpty)
@@ -361,8 +361,8 @@ import Testing
 
   // MARK: - Parts
 
-  @Test func anAnswerInPartsIsEvidenceAndNoAnswer() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func partialAnswersStoreEvidenceWithoutAnOutcome() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
       var part = ChannelAnswer.found("1")
       part.missing = Silence(reason: .appleError, detail: "HTTP 503", retryAfter: Self.asOf + .hours(1))
@@ -405,8 +405,8 @@ import Testing
   }
 
   /// What waits for another try when the night ends would be as good as never asked.
-  @Test func anAnswerStandsWhileNobodyMayBeAskedAgain() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func anAnswerAwaitingItsRetryIsStoredAtTheDeadline() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
       let script = ScriptedChannel.Script(["1": [outOfOrder]])
       let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(2), gate: gate(failures: 18))
@@ -417,8 +417,8 @@ import Testing
 
   /// However many probes fail, a question has its own tries left when Apple is back; a timeout is no other trouble then.
   @Test(arguments: [ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503"))), .silent])
-  func anOutageCostsAQuestionNoTry(trouble: ChannelAnswer) async throws {
-    try await RecheckRehearsal.run { shop in
+  func anOutageConsumesNoRetry(trouble: ChannelAnswer) async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
       let script = ScriptedChannel.Script(["1": Array(repeating: trouble, count: 6) + [.found("1")]])
       let summary = try await shop.recheck([ScriptedChannel(script)], gate: gate(failures: 19, step: .seconds(60)))
@@ -427,8 +427,8 @@ import Testing
   }
 
   /// Apple has trouble with some purchases for ever. With nothing else left to ask, that is no outage to be waited for.
-  @Test func fewThatAreNeverAnsweredHoldNoNight() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func fewUnansweredChecksDoNotDelayTheNight() async throws {
+    try await RecheckFixture.run { shop in
       let ids = (1...8).map { "\($0)" }
       for id in ids { try await shop.order("o\(id)", transaction: id) }
       let script = ScriptedChannel.Script(Dictionary(uniqueKeysWithValues: ids.map { ($0, [outOfOrder]) }))
@@ -439,13 +439,13 @@ import Testing
   }
 
   /// Each of many in one receipt is asked about, and it is one proof that has no answer.
-  @Test func oneReceiptOfManyPurchasesHoldsNoNight() async throws {
+  @Test func aReceiptWithManyPurchasesDoesNotDelayTheNight() async throws {
     let ids = (1...30).map { "\($0)" }
     let proof = GenuineProof(
       environment: .production, bundleId: "com.example.game", facts: ids.map { .test($0, .offline) })
     let judge = OfflineJudge(hasRoots: true) { _ in (.app, .genuine(proof)) }
     for (failures, asked, hasTime) in [(0, 32, true), (17, 3, false)] {
-      try await RecheckRehearsal.run { shop in
+      try await RecheckFixture.run { shop in
         try await shop.order("o", transaction: "1")
         try await shop.receipt("r", for: "o")
         let script = ScriptedChannel.Script(Dictionary(uniqueKeysWithValues: ids.map { ($0, [outOfOrder]) }))
@@ -460,7 +460,7 @@ import Testing
 
   /// Nor on the first night, where others are answered meanwhile: those whose turn comes again at the end are asked alone.
   @Test func failuresBesideAnswersDoNotDelayTheNight() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       var answers: [String: [ChannelAnswer]] = [:]
       for number in 1...60 {
         try await shop.order("o\(number)", transaction: "\(number)")
@@ -477,7 +477,7 @@ import Testing
 
   /// In an outage, what failed on an earlier night waits like all others; where somebody was answered tonight it has its tries.
   @Test(arguments: [0, 1]) func aQuestionThatFailedBeforeWaitsForTheEndOfAnOutage(answers: Int) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
       _ = try await shop.recheck([ScriptedChannel(.init(["1": Array(repeating: outOfOrder, count: 3)]))])
       let later = Self.asOf + .days(1)
@@ -492,23 +492,23 @@ import Testing
 
   @Test func theWaitOfAQuestionThatFailedBeforeIsLimited() {
     func silent(for duration: Duration) -> AskingGate.Condition {
-      AskingGate.Condition(answered: 0, silentFor: duration)
+      AskingGate.Condition(answered: 0, unansweredDuration: duration)
     }
     for hasFailedBefore in [true, false] {
       var history = CheckHistory(dated: Self.asOf, knownSince: Self.asOf)
       if hasFailedBefore { history.unansweredSince = Self.asOf - .days(1) }
       var trials = RetryBudget(history, asOf: Self.asOf, isFurther: false)
-      let isOutage = trials.fail(on: silent(for: RetryBudget.patience - .seconds(1)))
+      let isOutage = trials.fail(on: silent(for: RetryBudget.waitLimit - .seconds(1)))
       #expect(isOutage && trials.count == 0)
-      let isStillOne = trials.fail(on: silent(for: RetryBudget.patience))
+      let isStillOne = trials.fail(on: silent(for: RetryBudget.waitLimit))
       #expect(isStillOne != hasFailedBefore && trials.count == (hasFailedBefore ? 1 : 0))
-      #expect(trials.meaning(on: silent(for: RetryBudget.patience)) == (hasFailedBefore ? .abandoned : .failure))
+      #expect(trials.meaning(on: silent(for: RetryBudget.waitLimit)) == (hasFailedBefore ? .abandoned : .failure))
     }
   }
 
   /// A right to ask that was given before Apple became silent is none any more when the turn comes.
   @Test func permitsFromBeforeAnOutageAreInvalid() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for number in 1...4 { try await shop.order("o\(number)", transaction: "\(number)") }
       let gate = self.gate(failures: 19)
       let first = Mutex(true)
@@ -534,9 +534,9 @@ import Testing
 
   /// Three questions, all of them held by another process that asks.
   private func heldByAnother(
-    _ body: (RecheckRehearsal, _ other: CheckQueue, _ found: [String: [ChannelAnswer]]) async throws -> Void
+    _ body: (RecheckFixture, _ other: CheckQueue, _ found: [String: [ChannelAnswer]]) async throws -> Void
   ) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
       let other = try await shop.queue()
       try await other.enqueue()
@@ -548,7 +548,7 @@ import Testing
 
   /// Runs a re-check of all, and something else once it says that it waits.
   private func whileItWaits(
-    _ shop: RecheckRehearsal, _ channels: [ScriptedChannel], _ selection: Selection = Selection(),
+    _ shop: RecheckFixture, _ channels: [ScriptedChannel], _ selection: Selection = Selection(),
     _ meanwhile: () async throws -> Void
   ) async throws -> RecheckSummary {
     let (waiting, waits) = AsyncStream.makeStream(of: Void.self)
@@ -588,7 +588,7 @@ import Testing
 
   /// What nobody holds, and what another session has locked, is no more settled than what somebody holds.
   @Test func lockedChecksAreAskedAboutAfterTheLock() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
       let queue = try await shop.queue()
       try await queue.enqueue()
@@ -626,12 +626,12 @@ import Testing
     try await heldByAnother { shop, _, found in
       let script = ScriptedChannel.Script(found)
       let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(1))
-      #expect(script.asked == [] && summary.isLeftToOthers && summary.endedEarly != nil)
+      #expect(script.asked == [] && summary.isContinuedByOtherWorkers && summary.endedEarly != nil)
     }
   }
 
   /// A person waits for a run that was narrowed; a night has its deadline.
-  @Test func onlyWhoIsAboutEverythingWaitsForAsLongAsItTakes() {
+  @Test func onlyUnfilteredRunsWaitWithoutALimit() {
     for isWhole in [true, false] {
       let wait = (1...100).reduce(IdleWait(isWhole: isWhole)) { wait, _ in wait.further }
       #expect(wait.mayKeepWaiting == isWhole)
@@ -650,7 +650,7 @@ import Testing
         try await shop.session.execute(
           "UPDATE night_audit.receipt_checks SET due_from = NULL WHERE subject_kind = 'lookup'")
       }
-      #expect(summary.outcomes.values.reduce(0, +) == 1 && !summary.isLeftToOthers)
+      #expect(summary.outcomes.values.reduce(0, +) == 1 && !summary.isContinuedByOtherWorkers)
     }
   }
 
@@ -660,9 +660,9 @@ import Testing
 
   /// Forty purchases of one app and then twenty of another, whose answers are written down.
   private func twoApps(
-    _ body: (RecheckRehearsal, _ found: [String: [ChannelAnswer]]) async throws -> Void
+    _ body: (RecheckFixture, _ found: [String: [ChannelAnswer]]) async throws -> Void
   ) async throws {
-    try await RecheckRehearsal.run(apps: apps) { shop in
+    try await RecheckFixture.run(apps: apps) { shop in
       var shop = shop
       shop.settings.batchSize = 10
       var found: [String: [ChannelAnswer]] = [:]
@@ -678,7 +678,7 @@ import Testing
 
   /// However many of a silent app are due first, and however few places there are, the others are asked; and it is when it
   /// answers again.
-  @Test(arguments: [true, false]) func oneAppsOutageTakesNobodysPlace(comesBack: Bool) async throws {
+  @Test(arguments: [true, false]) func anOutageOfOneAppDoesNotBlockOthers(comesBack: Bool) async throws {
     try await twoApps { shop, found in
       let uptime = Mutex(Duration.zero)
       let scripts = apps.map { _ in ScriptedChannel.Script(found) }
@@ -696,7 +696,7 @@ import Testing
   }
 
   /// Those that were under way when it fell silent wait like all others, and are noted at the end.
-  @Test func anOutageThatBeginsTakesNobodysPlace() async throws {
+  @Test func anOutageDuringARunDoesNotBlockOthers() async throws {
     try await twoApps { shop, found in
       let game = ScriptedChannel.Script(found.mapValues { _ in [outOfOrder] })
       let quiz = ScriptedChannel.Script(found)
@@ -728,7 +728,7 @@ import Testing
   /// Nor do questions that go on to a side which is shut.
   @Test func aRateLimitedSandboxDoesNotBlockOthers() async throws {
     try await twoApps { shop, found in
-      let game = ScriptedChannel.Script(found.mapValues { _ in [ChannelAnswer(.silent(.heldUp))] })
+      let game = ScriptedChannel.Script(found.mapValues { _ in [ChannelAnswer(.silent(.deferredByRateLimit))] })
       let quiz = ScriptedChannel.Script(found)
       let channel = ScriptedChannel(game, of: apps[0])
       channel.sandboxTurns.shut(for: .seconds(600))
@@ -742,7 +742,7 @@ import Testing
   }
 
   /// Who waits for an app that is refused meanwhile waits for nobody.
-  @Test func aRefusedAppIsWaitedForNoLonger() async throws {
+  @Test func appsWithRejectedCredentialsAreNotAwaited() async throws {
     try await twoApps { shop, found in
       let scripts = apps.map { _ in ScriptedChannel.Script(found) }
       var channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
@@ -750,7 +750,7 @@ import Testing
       let gate = gate(failures: 0, apps: apps) { .zero }
       channels[1].beforeAnswer = { count in
         guard count == 20 else { return }
-        for id in 1...9 { _ = gate.refuse(.accessRefused, app: apps[0], id: "\(id)", isSecondTime: true) }
+        for id in 1...9 { _ = gate.refuse(.accessRefused, app: apps[0], id: "\(id)", isSecondAttempt: true) }
       }
       let summary = try await shop.recheck(channels, limit: .seconds(120), gate: gate)
       #expect(summary.faults.keys.sorted() == [apps[0]] && summary.endedEarly == nil)
@@ -780,8 +780,8 @@ import Testing
 
   // MARK: - The database
 
-  @Test func sessionsThatAreEndedWhileAnswersAreStoredLoseNone() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func sessionLossWhileStoringLosesNoAnswers() async throws {
+    try await RecheckFixture.run { shop in
       for number in 1...200 { try await shop.order("o\(number)", transaction: "\(number)") }
       let script = ScriptedChannel.Script(
         Dictionary(uniqueKeysWithValues: (1...200).map { ("\($0)", [.found("\($0)")]) }))
@@ -806,14 +806,14 @@ import Testing
   }
 
   /// Nobody knows whether what a lost session did last was done.
-  @Test(arguments: ["SET worker = $4", "COMMIT"]) func aClaimWhoseReplyIsLostStrandsNothing(lost: String) async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test(arguments: ["SET worker = $4", "COMMIT"]) func aLostReplyToALeaseStrandsNoChecks(lost: String) async throws {
+    try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.receipt("r\(number)", for: "o\(number)") }
       let first = try await shop.queue()
       try await first.enqueue()
       await first.close()
       let server = try await PrivatePostgres.shared().directory
-      let relay = try CuttingRelay(before: server, swallowed: lost)
+      let relay = try DisconnectingRelay(before: server, swallowed: lost)
       let direct = shop.settings.databaseURL
       let opened = Counter()
       let connect: @Sendable () async throws -> PostgresSession = {
@@ -832,7 +832,7 @@ import Testing
     }
   }
 
-  @Test func aDatabaseThatIsWaitedForIsSaidOnce() async throws {
+  @Test func waitingForTheDatabaseIsLoggedOnce() async throws {
     let attempts = Counter()
     let said = Mutex<[String]>([])
     let session = OpenSession(isWaiting: { error in said.withLock { $0.append("\(error)") } }) {
@@ -847,7 +847,7 @@ import Testing
 
   /// A process that was stopped keeps its session, and renews nothing.
   @Test func aWorkerWhoseLeaseHasRunOutLosesItsChecks() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for number in 1...10 { try await shop.order("o\(number)", transaction: "\(number)") }
       let stopped = try await shop.queue()
       try await stopped.enqueue()
@@ -864,13 +864,13 @@ import Testing
       await other.close()
       let answers = Dictionary(uniqueKeysWithValues: (1...10).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
       let summary = try await shop.recheck([ScriptedChannel(.init(answers))])
-      #expect(summary.whyNotAll == nil && summary.outcomes[.verified] == 10, "\(summary)")
+      #expect(summary.incompleteReason == nil && summary.outcomes[.verified] == 10, "\(summary)")
       await stopped.close()
     }
   }
 
-  @Test func aValueThatNoColumnTakesCostsItsOwnAnswer() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func anUnstorableValueLosesOnlyItsOwnAnswer() async throws {
+    try await RecheckFixture.run { shop in
       for number in 1...40 { try await shop.order("o\(number)", transaction: "\(number)") }
       var answers = Dictionary(uniqueKeysWithValues: (1...40).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
       var endless = TransactionFact.test(String(repeating: "7", count: 40_000), .serverApi)
@@ -893,7 +893,7 @@ import Testing
   }
 
   @Test func twoRowsOfOneReceiptAreAskedAboutOnce() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 0, genuine: 3)
       // A view that fans out.
       try await shop.session.executeScript(
@@ -910,7 +910,7 @@ import Testing
 
   /// No waiting: what counts is when the turns are.
   @Test func workersTakeTurnsFromOneRate() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       let connect = shop.connect
       let begin = ContinuousClock.now
       let waits = try await withThrowingTaskGroup(of: [Duration].self) { group in
@@ -937,7 +937,7 @@ import Testing
 
   /// Apple shuts a side as a whole, also what nobody has asked it yet.
   @Test func aSharedPauseAppliesToUnusedInterfaces() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       let rates = SharedRates(connect: shop.connect)
       let turns = try #require(
         rates.turns(app: "com.example.game", side: .production, interface: "transactionInfo", rate: 20))
@@ -954,8 +954,8 @@ import Testing
   }
 
   /// A night with the server's clock a year ahead leaves turns that no night of this year would wait for.
-  @Test func turnsOfAClockThatWasAheadAreNobodys() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func turnsOfAClockAheadAreDiscarded() async throws {
+    try await RecheckFixture.run { shop in
       let rates = SharedRates(connect: shop.connect)
       let turns = try #require(
         rates.turns(app: "com.example.game", side: .production, interface: "transactionInfo", rate: 20))
@@ -971,7 +971,7 @@ import Testing
       }
       // Nobody waits for a side to be shut; that the row is another one says that it is.
       try await store("300 days")
-      func row() async throws -> (isSoon: Bool, version: String) {
+      func row() async throws -> (mayAskImmediately: Bool, version: String) {
         let row = try await shop.session.execute(
           "SELECT next_turn < clock_timestamp() + interval '1 hour', xmin::text FROM night_audit.rates"
         ).single()
@@ -984,12 +984,12 @@ import Testing
         await Task.yield()
         after = try await row()
       }
-      #expect(!before.isSoon && after.isSoon)
+      #expect(!before.mayAskImmediately && after.mayAskImmediately)
       await rates.close()
     }
   }
 
-  @Test func payloadsAreHeldByBytesAndNotByRows() {
+  @Test func payloadMemoryIsLimitedByBytes() {
     let budget = ByteBudget(limit: 100)
     #expect(budget.take([40, 40, 40]) == 2)
     #expect(budget.take([40]) == 0)

@@ -12,10 +12,10 @@ import Testing
 
 /// What the queue takes in of the shop's relations, in a real database.
 @Suite struct IntakeTests {
-  private static let asOf = RecheckRehearsal.asOf
+  private static let asOf = RecheckFixture.asOf
 
   /// An order that names an id, and one with a receipt.
-  private func fill(_ shop: RecheckRehearsal, age: Reconciliation.Span) async throws {
+  private func fill(_ shop: RecheckFixture, age: Reconciliation.Span) async throws {
     try await shop.order("naming", transaction: "1", age: age)
     try await shop.order("proven", transaction: nil, age: age)
     try await shop.receipt("r", for: "proven")
@@ -25,7 +25,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func aLongerHorizonAddsOlderOrdersAtOnce(isLookback: Bool) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       var shop = shop
       try await fill(shop, age: .days(150))
       // The receipt says whose a payment is, however old it is.
@@ -39,7 +39,7 @@ import Testing
   /// What was only to say whose a payment is has come to matter: Apple is asked. What was recent when it became known is not.
   @Test(arguments: [true, false])
   func oldSignedProofsAreAskedAboutAfterALongerLookback(isOld: Bool) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       var shop = shop
       try await fill(shop, age: .days(isOld ? 150 : 20))
       try await shop.queue().enqueue()
@@ -58,7 +58,7 @@ import Testing
 
   /// What an audit has met is read from there, at once.
   @Test func lateRowsAreAddedFromTheirDate() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       #expect(try await shop.queue().enqueue() == 0)
       try await fill(shop, age: .days(20))
       // The shop's job has changed nothing lately.
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test func aPastAuditAddsOrdersOfItsHorizon() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, age: .days(150))
       #expect(try await shop.queue().enqueue() == 1)
       #expect(try await shop.queue(asOf: Self.asOf - .days(60)).enqueue() == 1)
@@ -81,7 +81,7 @@ import Testing
   /// By what the run was when it began, not by the clock when it comes to this.
   @Test(arguments: [true, false])
   func futureRowsAreAddedUnlessTheAsOfIsPast(isPastAudit: Bool) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await fill(shop, age: .hours(-2))
       let expected = isPastAudit ? 0 : 2
       let looking = try await shop.queue(isPastAudit: isPastAudit)
@@ -92,8 +92,8 @@ import Testing
   }
 
   /// What Apple accepted it accepted whatever the order says afterwards.
-  @Test func aFingerprintTellsThePayloadFromTheOrder() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func payloadAndOrderFingerprintsDiffer() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       let source = try await shop.queue().source
@@ -114,7 +114,7 @@ import Testing
   /// While something else becomes of the order, too: only another payload, and a refusal, are news. Silence is not.
   @Test(arguments: [true, false])
   func acceptanceIsKeptUntilThePayloadChanges(isSilent: Bool) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       let states = [
         "gone": ("account_gone", nil, nil), "contradicted": ("contradiction", "Production", nil),
         "replaced": ("account_gone", "Production", nil), "odd": ("apple_error", nil, nil),
@@ -174,8 +174,8 @@ import Testing
   }
 
   /// The row that counts in the audit is the one that is judged, with its own order.
-  @Test func ofTwoReceiptsWithOneIdTheOneThatCountsIsJudged() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func theCountedReceiptOfADuplicateIDIsJudged() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.session.executeScript("ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey")
       // Order, payload, hours after the first.
       let rows: [String: [(order: String?, payload: String, hours: Int64)]] = [
@@ -205,7 +205,7 @@ import Testing
   }
 
   /// Bytes that are no UTF-8, which a server without an encoding takes.
-  @Test func aRowWhoseTextsAreNoneStopsNothing() async throws {
+  @Test func rowsWithInvalidTextStopNothing() async throws {
     let cluster = try await PrivatePostgres.start(encoding: "SQL_ASCII")
     let conninfo = try await cluster.createDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
@@ -246,8 +246,8 @@ import Testing
   }
 
   /// A relation that is loaded anew, or a replica that is behind, lacks what was there a moment ago.
-  @Test func aReceiptThatWasGoneIsAskedAboutWhenItIsThere() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func aReceiptThatReappearsIsQueuedAgain() async throws {
+    try await RecheckFixture.run { shop in
       for id in ["soon", "late"] {
         try await shop.order(id, transaction: nil, age: .days(20))
         try await shop.receipt(id, for: id)
@@ -276,8 +276,8 @@ import Testing
   }
 
   /// Ids are what their bytes are, whatever the shop's columns take for one.
-  @Test func idsThatACollationTakesForOneAreTwo() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func idsThatACollationEquatesStayDistinct() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.session.executeScript(
         """
         CREATE COLLATION public.loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);

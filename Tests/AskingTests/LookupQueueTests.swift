@@ -8,11 +8,11 @@ import Testing
 
 /// Which orders wait for a look-up, in a real database.
 @Suite struct LookupQueueTests {
-  private static let asOf = RecheckRehearsal.asOf
+  private static let asOf = RecheckFixture.asOf
   private static let lookups = "'lookup'] FROM night_audit.lookups"
 
-  @Test func onlyOrdersWithAnIdAndWithoutAReceiptWait() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func onlyOrdersWithAnIDAndWithoutAReceiptAreLookedUp() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("a", transaction: "1")
       try await shop.order("b", transaction: "1")
       try await shop.order("has a receipt", transaction: "2")
@@ -46,8 +46,8 @@ import Testing
   }
 
   /// Apple's ids have none at their ends, and no request can carry it.
-  @Test func whiteSpaceAroundAnIdIsNoPartOfTheQuestion() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func whiteSpaceAroundIDsIsIgnored() async throws {
+    try await RecheckFixture.run { shop in
       for (order, id) in [("a", "1 "), ("b", "\t2\r\n"), ("c", "2"), ("d", " \r ")] {
         try await shop.order(order, transaction: id)
       }
@@ -57,8 +57,8 @@ import Testing
     }
   }
 
-  @Test func aReceiptThatComesLaterEndsTheWait() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func aLaterReceiptEndsTheLookup() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("a", transaction: "1")
       try await shop.order("b", transaction: "2")
       try await shop.queue().enqueue()
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func lookupsEndWhenNoOrderStatesTheID() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for (order, id) in [("emptied", "1"), ("moved", "2"), ("renamed", "3"), ("steady", "4"), ("other", "1")] {
         try await shop.order(order, transaction: id)
       }
@@ -92,8 +92,8 @@ import Testing
   }
 
   /// A view that gives an order twice, with a transaction each, is no reason to ask anew each night.
-  @Test func anOrderThatIsThereTwiceKeepsItsQuestion() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func duplicateOrdersKeepTheirLookup() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.session.execute("ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey")
       for id in ["1", "2"] { try await shop.order("twice", transaction: id) }
       #expect(try await shop.queue().enqueue() == 1)
@@ -102,8 +102,8 @@ import Testing
   }
 
   /// What was answered before stays evidence while the order names it.
-  @Test func anAppThatIsAskedNoMoreKeepsItsAnswers() async throws {
-    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+  @Test func anAppWithoutAChannelKeepsItsAnswers() async throws {
+    try await RecheckFixture.run(apps: ["com.example.game", "com.example.other"]) { shop in
       var shop = shop
       try await shop.order("kept", transaction: "1", bundleId: "com.example.other")
       try await shop.order("renamed", transaction: "2", bundleId: "com.example.other")
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test func filtersNarrowTheQuestions() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("a", transaction: "1")
       try await shop.order("b", transaction: "2")
       try await shop.queue().enqueue()
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test func anAppWithoutAKeyHasNoLookups() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       var shop = shop
       try await shop.order("a", transaction: "1")
       try await shop.queue().enqueue()
@@ -154,8 +154,8 @@ import Testing
   }
 
   /// A younger order may name what Apple did not know for an older one.
-  @Test func anotherOrderBringsAFinalAnswerBack() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func anotherOrderReopensAFinalAnswer() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("a", transaction: "1")
       for night in 0..<2 {
         let asOf = Self.asOf + .days(Int64(night))
@@ -174,7 +174,7 @@ import Testing
 
   /// What `status` calls due.
   @Test func offlineAndExpiredChecksAreNoQuestions() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for id in ["1", "2", "3"] { try await shop.order("order \(id)", transaction: id) }
       try await shop.queue().enqueue()
       #expect(try await CheckQueue.questionCount(at: Self.asOf, shop.session) == 3)
@@ -189,7 +189,7 @@ import Testing
   }
 
   @Test func recentNotificationsReplaceLookups() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for id in ["1", "2", "3", "4"] { try await shop.order("order \(id)", transaction: id) }
       let facts: [TransactionFact] = [
         .test("1", .notification, signed: Self.asOf - .days(2)),
@@ -199,7 +199,7 @@ import Testing
       ]
       try await shop.session.withConnection { connection in
         try EvidenceTable.append(
-          facts.map { (nil, $0) }, runId: RecheckRehearsal.runId, asOf: Self.asOf, on: connection)
+          facts.map { (nil, $0) }, runId: RecheckFixture.runId, asOf: Self.asOf, on: connection)
       }
       let script = ScriptedChannel.Script(["2": [.found("2")], "3": [.found("3")], "4": [.found("4")]])
       let summary = try await shop.recheck([ScriptedChannel(script)])

@@ -9,7 +9,7 @@ import Testing
 
 /// A re-check with Apple's answers written down: what is stored, and what is asked.
 @Suite struct RecheckStageTests {
-  private static let asOf = RecheckRehearsal.asOf
+  private static let asOf = RecheckFixture.asOf
 
   /// Judges every payload as an app receipt with two purchases, 1 and 2.
   private static let device = OfflineJudge(hasRoots: true) { _ in
@@ -22,13 +22,13 @@ import Testing
     )
   }
 
-  private func checks(_ shop: RecheckRehearsal) async throws -> [String] {
+  private func checks(_ shop: RecheckFixture) async throws -> [String] {
     try await shop.rows(
       "subject_id, outcome, reason, attempts::text, channel] ) FROM night_audit.receipt_checks ORDER BY subject_id")
   }
 
-  @Test func everyPurchaseOfAReceiptIsAskedAboutAndStoredAsItComes() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func everyPurchaseOfAReceiptIsAskedAboutAndStored() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       let first = ScriptedChannel.Script(["1": [.found("1")], "2": [.silent]])
@@ -55,7 +55,7 @@ import Testing
     return OfflineJudge(hasRoots: true) { _ in (.app, .claim(claim)) }
   }
 
-  private func brought(_ shop: RecheckRehearsal) async throws -> [String] {
+  private func brought(_ shop: RecheckFixture) async throws -> [String] {
     try await shop.rows(
       "subject_id, transaction_id] ) FROM night_audit.receipt_transactions ORDER BY 1")
   }
@@ -64,7 +64,7 @@ import Testing
   @Test(arguments: [ChannelAnswer(.unknown), .silent]) func unsignedReceiptsContainAllConfirmedIDsOrNone(
     other: ChannelAnswer
   ) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       let judge = Self.claim(["1", "2"])
@@ -84,12 +84,12 @@ import Testing
 
   /// Though Apple has told of the transaction before, as of another order or in the customer's history.
   @Test func unsignedReceiptsContainIDsThatAppleConfirmedEarlier() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       try await shop.session.withConnection { connection in
         try EvidenceTable.append(
-          [(nil, .test("1", .serverApi))], runId: RecheckRehearsal.runId, asOf: Self.asOf, on: connection)
+          [(nil, .test("1", .serverApi))], runId: RecheckFixture.runId, asOf: Self.asOf, on: connection)
       }
       let script = ScriptedChannel.Script(["1": [.found("1")]])
       let summary = try await shop.recheck([ScriptedChannel(script)], judge: Self.claim(["1"]))
@@ -99,8 +99,8 @@ import Testing
   }
 
   /// A payload that nobody has seen proves nothing.
-  @Test func aReceiptThatGoesBeforeItIsReadIsJudgedByNobody() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func aReceiptDeletedBeforeItIsReadIsNotJudged() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       let queue = try await shop.queue()
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test func aFailedRecheckKeepsTheStoredOutcome() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "9", age: .days(2))
       #expect(try await shop.recheck([ScriptedChannel(.init([:]))]).outcomes == [.notFound: 1])
       let later = Self.asOf + .days(1)
@@ -131,8 +131,8 @@ import Testing
   }
 
   /// Who lost the lease with a session may be answered after the one who took over, and of an earlier as-of or the same.
-  @Test(arguments: [0, 5] as [Int64]) func theAnswerOfWhoeverTookOverStands(seconds: Int64) async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test(arguments: [0, 5] as [Int64]) func theAnswerOfTheNewLeaseholderCounts(seconds: Int64) async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
       let lost = try await shop.queue()
       try await lost.enqueue()
@@ -154,9 +154,9 @@ import Testing
     }
   }
 
-  /// The farewell is for answers that are on their way: behind a bucket that Apple has shut there are none.
+  /// The drainPeriod is for answers that are on their way: behind a bucket that Apple has shut there are none.
   @Test func rateLimitedQuestionsAreNotAwaitedAtTheDeadline() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
       let bucket = RateGate(rate: nil)
       bucket.shut(for: .hours(1))
@@ -170,8 +170,8 @@ import Testing
     }
   }
 
-  @Test func oneAppWithARefusedKeyStopsNobodyElse() async throws {
-    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+  @Test func aRejectedKeyStopsOnlyItsApp() async throws {
+    try await RecheckFixture.run(apps: ["com.example.game", "com.example.other"]) { shop in
       for number in 1...50 {
         try await shop.order("game \(number)", transaction: "\(number)")
         try await shop.order("other \(number)", transaction: "\(number)", bundleId: "com.example.other")
@@ -197,7 +197,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func signedFactsAreStoredWithoutRequests(isOffline: Bool) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       let script = ScriptedChannel.Script([:])
@@ -219,12 +219,12 @@ import Testing
 
   /// That Apple notified of a purchase says nothing about a refund since.
   @Test func aNotificationDoesNotAnswerForAReceipt() async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       try await shop.session.withConnection { connection in
         try EvidenceTable.append(
-          [(nil, .test("1", .notification)), (nil, .test("2", .serverApi))], runId: RecheckRehearsal.runId,
+          [(nil, .test("1", .notification)), (nil, .test("2", .serverApi))], runId: RecheckFixture.runId,
           asOf: Self.asOf, on: connection)
       }
       let script = ScriptedChannel.Script(["1": [.found("1")]])
@@ -233,8 +233,8 @@ import Testing
     }
   }
 
-  @Test func aRejectionNeedsNoAnswerAndSettlesNoId() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func anOfflineRejectionConfirmsNoIDs() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
       try await shop.receipt("r", for: "o")
       let script = ScriptedChannel.Script([:])
@@ -250,8 +250,8 @@ import Testing
   }
 
   /// Where nobody is asked, as about the sandbox, the payload alone says what it brings.
-  @Test func aPayloadThatIsReplacedBringsItsOwnPurchase() async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test func aReplacedPayloadContainsItsOwnPurchase() async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
       try await shop.receipt("r", for: "o")
       let judge = OfflineJudge(hasRoots: true) { payload in
@@ -284,7 +284,7 @@ import Testing
   /// Finished consumables are in no receipt, and a renewal's proof says nothing of the first purchase.
   @Test(arguments: [("9", nil), ("8", "8"), ("1", nil)] as [(String, String?)])
   func anIdThatAGenuineReceiptDoesNotListIsAskedAbout(named: String, original: String?) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: named)
       try await shop.receipt("r", for: "o")
       let script = ScriptedChannel.Script(["8": [.found("8")], "1": [.found("1")], "9": [.found("9")]])
@@ -301,8 +301,8 @@ import Testing
   }
 
   /// What Apple does not say of one purchase of a list keeps nobody waiting for another that is not in it.
-  @Test(arguments: ["9", "1"]) func anUnansweredListThatIsKnownHoldsUpNoIdThatItLacks(named: String) async throws {
-    try await RecheckRehearsal.run { shop in
+  @Test(arguments: ["9", "1"]) func anUnansweredReceiptDoesNotDelayIDsOutsideIt(named: String) async throws {
+    try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: named)
       try await shop.receipt("r", for: "o")
       let judge = OfflineJudge(hasRoots: true) { _ in
@@ -325,8 +325,8 @@ import Testing
     }
   }
 
-  @Test func aSignatureNamesTheAppThatIsAsked() async throws {
-    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+  @Test func theSignedBundleIDSelectsTheApp() async throws {
+    try await RecheckFixture.run(apps: ["com.example.game", "com.example.other"]) { shop in
       try await shop.order("o", transaction: nil, bundleId: "com.example.other")
       try await shop.receipt("r", for: "o")
       let (game, other) = (
@@ -345,8 +345,8 @@ import Testing
     return OfflineJudge(hasRoots: true) { _ in (.transaction, .claim(claim)) }
   }
 
-  @Test func aReceiptWithoutAnOrderNamesItsAppItself() async throws {
-    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+  @Test func aReceiptWithoutAnOrderStatesItsApp() async throws {
+    try await RecheckFixture.run(apps: ["com.example.game", "com.example.other"]) { shop in
       try await shop.receipt("r", for: "nobody's")
       let game = ScriptedChannel.Script([:])
       let other = ScriptedChannel.Script(["1": [.found("1", bundleId: "com.example.other")]])
@@ -359,7 +359,7 @@ import Testing
 
   @Test(arguments: [("com.example.stranger", false), ("com.example.game", true)])
   func receiptsOfOtherAppsDoNotAccuseOurSecret(app: String, isOurs: Bool) async throws {
-    try await RecheckRehearsal.run { shop in
+    try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.receipt("r\(number)", for: "nobody's") }
       let script = ScriptedChannel.Script(["1": [ChannelAnswer(.fault(.sharedSecretRefused))]])
       let summary = try await shop.recheck([ScriptedChannel(script)], judge: claim("1", of: app))
@@ -367,8 +367,8 @@ import Testing
     }
   }
 
-  @Test func aReceiptOfNoAppOfOursIsCountedAboutThatOfItsOrder() async throws {
-    try await RecheckRehearsal.run(apps: ["com.example.game", "com.example.other"]) { shop in
+  @Test func receiptsOfUnknownAppsCountForTheAppOfTheirOrder() async throws {
+    try await RecheckFixture.run(apps: ["com.example.game", "com.example.other"]) { shop in
       try await shop.order("o", transaction: nil)
       try await shop.session.execute("UPDATE sales.orders SET bundle_id = 'com.example.other'")
       try await shop.receipt("r", for: "o")

@@ -217,7 +217,7 @@ import Testing
   }
 
   /// Only what was asked about is part of its answer; and what was learnt before a refusal is kept.
-  @Test func ofSubscriptionsOnlyTheOneThatWasAskedAboutIsBrought() throws {
+  @Test func onlyTheRequestedSubscriptionIsContained() throws {
     var answer = Self.found("1")
     answer.add(SubscriptionAnswer(outcome: try Self.statuses(of: ["1", "9"]), trail: ServerAPITrail()))
     #expect(answer.facts.map(\.transactionId) == ["1", "1"] && answer.told.map(\.transactionId) == ["9"])

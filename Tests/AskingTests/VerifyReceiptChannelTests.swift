@@ -92,7 +92,7 @@ import Testing
   }
 
   /// A secret that Apple refuses is our trouble, and says nothing of what was proven; a stranger's receipt brings the same.
-  @Test func aRefusedSecretIsNoAnswerAboutWhatIsProven() throws {
+  @Test func aRejectedSecretKeepsVerifiedTransactions() throws {
     #expect(
       try result(Self.genuine, ChannelAnswer(.fault(.sharedSecretRefused))) == "unanswered apple_error with its facts")
     #expect(try result(.noRoots(nil), ChannelAnswer(.fault(.sharedSecretRefused))) == "review apple_error")
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func theAnswerToAnotherReceiptIsNone() throws {
+  @Test func answersToOtherReceiptsAreRejected() throws {
     let other = GenuineProof(
       environment: .production, bundleId: "com.example.game", facts: [Self.fact], signedTransactionId: "1")
     var receipt = VerifiedReceipt(
@@ -146,7 +146,7 @@ import Testing
 
   /// Neither the content of a receipt nor what Apple once said of it needs a root certificate, to tell that an answer is
   /// another receipt's.
-  @Test func withoutRootsTheAnswerToAnotherReceiptIsNone() throws {
+  @Test func withoutRootsAnswersToOtherReceiptsAreRejected() throws {
     var written = WrittenContent(environment: .production, bundleId: "com.example.game")
     written.ownTransactionId = "1"
     let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: ["1"], content: written))
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  @Test func a21002AboutAGenuineReceiptIsTriedAFewTimes() throws {
+  @Test func status21002ForAGenuineReceiptIsRetried() throws {
     for attempts in 0..<4 {
       let told = try result(Self.genuine, silence(status: 21_002), attempts: attempts)
       #expect(told == "unanswered apple_error with its facts")
@@ -191,7 +191,7 @@ import Testing
     #expect(try result(Self.genuine, silence(status: 21_005), attempts: 40) == "unanswered apple_error with its facts")
   }
 
-  @Test func appleIsAskedWhateverTheReceiptSaysByItself() throws {
+  @Test func genuineReceiptsAreSentToApple() throws {
     let channel = try channel()
     for judgement in [
       Self.genuine, .refused(.signatureInvalid), .refused(.malformed),

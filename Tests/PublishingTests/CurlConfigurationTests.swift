@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func aMailIsBuiltOfPartsAndNothingBreaksOut() {
+  @Test func mailPartsAreEscaped() {
     let text = CurlConfiguration.mail(
       mail, message("one\ntwo; \"three\u{301}\"\u{301}\r\nurl = \"http://evil\"\n"), password: Secret("p\"w\\"))
     // Every line is an option of ours, so that no text started another one.
@@ -106,7 +106,7 @@ import Testing
     (22, "curl: (22) The requested URL returned error: 403", false),
     (22, "curl: (22) The requested URL returned error: 429", true),
   ])
-  func whatMayPassIsTriedAgain(_ code: Int32, _ message: String, _ isTransient: Bool) {
+  func transientTransferErrorsAreRetried(_ code: Int32, _ message: String, _ isTransient: Bool) {
     #expect(CurlFailure.isTransient(exitCode: code, message: message) == isTransient)
   }
 

@@ -12,7 +12,7 @@ import Testing
     MetricsFile.Metric("night_audit_at_stake", help: "Nothing is written without a value.", []),
   ])
 
-  @Test func theTextIsThatOfTheExpositionFormat() {
+  @Test func metricsFollowTheExpositionFormat() {
     #expect(
       Self.file.text == #"""
         # HELP night_audit_orders Orders of the period.
@@ -84,7 +84,7 @@ import Testing
     #expect(requests([("a", 10)]).accumulated(from: path).samples.map(\.value) == ["9.223372036854776e+18"])
   }
 
-  @Test func aPipeInThePlaceOfTheFileIsLeftAloneAndNotWaitedFor() throws {
+  @Test func aPipeInPlaceOfTheFileIsNotOpened() throws {
     let reports = try ReportsDirectory()
     let path = reports.path + "/night_audit.prom"
     #expect(mkfifo(path, 0o644) == 0)

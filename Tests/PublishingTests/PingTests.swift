@@ -16,7 +16,7 @@ import Testing
     ("https://hc.example/a%2Fb/?q=%20", "https://hc.example/a%2Fb?q=%20", "https://hc.example/a%2Fb/fail?q=%20"),
     ("http://127.0.0.1:8000", "http://127.0.0.1:8000", "http://127.0.0.1:8000/fail"),
   ])
-  func theWordGoesIntoThePath(_ url: String, success: String, failure: String) throws {
+  func thePingStatusIsInsertedIntoThePath(_ url: String, success: String, failure: String) throws {
     let ping = try #require(Ping(url: url, logger: Self.logger))
     #expect(ping.address(of: .success) == success)
     #expect(ping.address(of: .failure) == failure)

@@ -104,7 +104,7 @@ import Testing
     if isHeld { #expect(causes(night).first?.description.contains("release the night with --accept") == true) }
   }
 
-  @Test func moreNewlyAtStakeThanWasOrderedHoldsANight() {
+  @Test func newAmountsAtRiskAboveTheOrderedAmountHoldANight() {
     for (count, ordered, isHeld) in [(20, Int64(1_999), true), (20, 2_000, false), (19, 0, false), (20, 0, true)] {
       let night = Self.night(ordered: ordered) {
         for order in 0..<count { $0.add(Self.finding(.deliveredTwice, order, atStake: 100), wasOpen: false) }
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func badRowsHoldANightWhetherTheyAreNewOrNot() {
+  @Test func oldAndNewBadRowsHoldANight() {
     for count in [200, 201] {
       let night = Self.night {
         for order in 0..<count {

@@ -97,7 +97,7 @@ struct ReportsDirectory: ~Copyable {
   }
 
   /// A folder that cannot be listed must not count as empty. /dev/null replaces its descriptor.
-  @Test func aFolderThatCannotBeListedIsNotAnEmptyOne() throws {
+  @Test func anUnreadableFolderIsNotEmpty() throws {
     let reports = try ReportsDirectory()
     let folder = try #require(OpenDirectory(reports.path))
     #expect(try folder.names() == [])
@@ -109,13 +109,13 @@ struct ReportsDirectory: ~Copyable {
 
   /// A mark protects files of people; its content must not decide where they are moved.
   @Test(arguments: [["a", "b"], [".."], ["."], [".night-audit-x.partial"]])
-  func aMarkThatNamesNoFolderMovesNothing(_ marked: [String]) throws {
+  func aMarkWithoutAFolderNameMovesNothing(_ marked: [String]) throws {
     let reports = try ReportsDirectory()
     let names = StagingNames(directory: reports.path, token: "dead")
     try FileManager.default.createDirectory(atPath: names.old, withIntermediateDirectories: false)
     try "kept".write(toFile: names.old + "/notes.txt", atomically: false, encoding: .utf8)
     try JSONEncoder().encode(StagingLease.Content.here).write(to: URL(fileURLWithPath: names.lease))
-    for name in marked { try names.putMark(replacing: name) }
+    for name in marked { try names.writeMark(replacing: name) }
     let before = try reports.entries()
     let leftovers = Leftovers(directory: reports.path)
     #expect(leftovers.abandoned() == [names])
@@ -137,13 +137,13 @@ struct ReportsDirectory: ~Copyable {
     let lease = #"{"host": "\#(here.host)", "boot": "\#(here.boot)", "process": 0, "target": "\#(outside)"}"#
     try lease.write(toFile: names.lease, atomically: false, encoding: .utf8)
     try reports.write("", ".night-audit-planted.replacing")
-    try names.putMark(replacing: "planted")
+    try names.writeMark(replacing: "planted")
     Leftovers(directory: reports.path).clear(except: [])
     #expect(!FileManager.default.fileExists(atPath: outside))
     #expect(reports.text("planted/authorized_keys") == "key")
   }
 
-  @Test func aFolderWhoseNameLeavesNoRoomForTheMarkIsNotReplaced() throws {
+  @Test func aFolderWithATooLongNameIsNotReplaced() throws {
     let reports = try ReportsDirectory()
     let out = ReportFolder.Destination.exact(reports.path + "/" + String(repeating: "a", count: 250))
     try reports.publish("first", out)
@@ -172,7 +172,7 @@ struct ReportsDirectory: ~Copyable {
   }
 
   /// The database records no run of `reconcile`.
-  @Test func theReportOfAReconcileIsReplacedWhereItsCallerPutIt() throws {
+  @Test func reconcileReplacesItsOwnReport() throws {
     let reports = try ReportsDirectory()
     let out = ReportFolder.Destination.exact(reports.path + "/out")
     try reports.publish("first", out, token: "a", command: "reconcile")
@@ -187,7 +187,7 @@ struct ReportsDirectory: ~Copyable {
       "", "held", "held/x", "ad-hoc", "ad-hoc/1", "latest", "2099-01-01", "2099-01-01/x", ".night-audit-x.partial",
       "mine/.night-audit-x", "link/held",
     ])
-  func aNameOfNightAuditsOwnIsNoFolderForAReport(_ name: String) throws {
+  func reservedNamesAreNoReportFolders(_ name: String) throws {
     let reports = try ReportsDirectory()
     try FileManager.default.createSymbolicLink(atPath: reports.path + "/link", withDestinationPath: ".")
     let error = #expect(throws: PublishingFailure.self) {
@@ -259,7 +259,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(reports.text("file") == "precious")
   }
 
-  @Test func aLatestThatIsNotOursIsRefusedBeforehand() throws {
+  @Test func aForeignLatestIsRejectedBeforehand() throws {
     for make in [
       { (path: String) in try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false) },
       { path in try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/srv/elsewhere") },
@@ -378,7 +378,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(error?.description.contains(reports.path + "/reports") == true)
   }
 
-  @Test func aReportMovesToAnotherPlaceWhole() throws {
+  @Test func aRedirectedReportMovesCompletely() throws {
     let reports = try ReportsDirectory()
     let folder = try ReportFolder(
       reports.night(), token: "x", asOf: ReportsDirectory.asOf(0), known: reports.known)
@@ -403,7 +403,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(try reports.entries() == [])
   }
 
-  @Test func editedFilesGetNamesThatSayIt() {
+  @Test func editedFilesAreRenamed() {
     #expect(FolderMerge.editedName("orders.csv", 1) == "orders.edited.csv")
     #expect(FolderMerge.editedName("orders.csv", 3) == "orders.edited-3.csv")
     #expect(FolderMerge.editedName(".hidden", 1) == ".hidden.edited")

@@ -37,7 +37,7 @@ import Testing
     try reports.publish("wrong", reports.night("2026-11-20"), hour: 24)
     try reports.publish("held", .held(directory: reports.path, date: "2026-11-20"), hour: 24)
     try reports.publish("apart", .adHoc(directory: reports.path, period: "2026-11-20"), hour: 24)
-    try reports.publish("held apart", .heldApart(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
+    try reports.publish("held apart", .heldSeparately(directory: reports.path, asOf: "20261121T030000Z"), hour: 24)
     let apart = ["held/2026-11-20", "held/20261121T030000Z-1", "ad-hoc/2026-11-20-1"]
     for place in apart + ["2026-11-20"] { try reports.write(#"{"run_id": "wrong"}"#, place + "/run.json") }
     let before = try #require(ReportContents(directory: reports.path + "/2026-11-19")?.runId)

@@ -10,7 +10,7 @@ struct ReportWriterTests {
     var report = try SampleReport()
     for number in 0..<40 {
       report.add(
-        try OrderStory(
+        try OrderFixture(
           userId: Identifier("u\(number % 7)"), amount: money(Int64(100 + number), number % 3 == 0 ? "JPY" : "USD"),
           isPaid: number % 5 != 0, isDelivered: number % 4 != 0
         ).judgement(Identifier("o\(100 + number)")))

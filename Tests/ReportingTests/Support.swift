@@ -117,7 +117,7 @@ struct SampleReport {
   }
 }
 
-struct OrderStory {
+struct OrderFixture {
   var userId: Identifier = "u1"
   var productId: Identifier = "gems.100"
   var amount: Money

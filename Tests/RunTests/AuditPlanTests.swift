@@ -16,7 +16,7 @@ import Testing
     return plan
   }
 
-  @Test func aLookUpIsOwedWhereTheAppCanAskAboutIds() throws {
+  @Test func lookupsAreOwedIfTheAppCanAskAboutIDs() throws {
     let order = Order(
       orderId: "order", userId: "user", productId: "gems",
       amount: Money(minorUnits: 990, currency: try #require(Currency(code: "USD"))), status: .verified,

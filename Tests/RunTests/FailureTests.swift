@@ -35,7 +35,7 @@ import Testing
       (.unexpectedData, nil, .park, .configuration), (.cancelled, nil, .endNight, .interrupted),
       (.usage, nil, .endNight, .internalError),
     ] as [(PostgresError.Kind, String?, FailureRemedy, Run.ExitStatus)])
-  func aConnectionIsWaitedForUnlessItsConfigurationIsWrong(
+  func connectionsAreRetriedUnlessMisconfigured(
     _ kind: PostgresError.Kind, _ sqlState: String?, _ remedy: FailureRemedy, _ status: Run.ExitStatus
   ) {
     var error = PostgresError(kind, "x")

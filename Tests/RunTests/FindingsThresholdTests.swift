@@ -13,13 +13,13 @@ import Testing
   }
 
   @Test(arguments: ["", "-1", "many", "5.5", "500 XYZ", "1.001USD", "300.5JPY", "5US D", "1e3USD", "USD", "-5USD"])
-  func anythingElseIsNot(_ text: String) {
+  func otherThresholdsAreRejected(_ text: String) {
     var threshold = FindingsThreshold()
     let isRead = threshold.add(text)
     #expect(!isRead)
   }
 
-  @Test func moreThanThatIsExceededAndAsMuchIsNot() throws {
+  @Test func aThresholdIsExceededOnlyByMore() throws {
     let usd = try #require(Currency(code: "USD"))
     let jpy = try #require(Currency(code: "JPY"))
     var threshold = FindingsThreshold()

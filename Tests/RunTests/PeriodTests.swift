@@ -71,7 +71,7 @@ import Testing
     "2026-11-20T25:61:00Z", "2026-11-20T03:00:00Z+05:00", "2026-11-20T03:00:00", "2026-11-20", "", "yesterday",
     "0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z",
   ])
-  func otherTextsAreNone(_ text: String) { #expect(Instant(asOf: text) == nil) }
+  func otherInstantsAreRejected(_ text: String) { #expect(Instant(asOf: text) == nil) }
 
   @Test(arguments: [
     ("90s", Reconciliation.Span.seconds(90)), ("15m", .minutes(15)), ("1h", .hours(1)), ("7d", .days(7)),

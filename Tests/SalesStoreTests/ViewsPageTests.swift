@@ -9,8 +9,8 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct ViewsPageTests {
   static let page: String = {
-    let page = URL(filePath: #filePath).appending(path: "../../../Sources/night-audit/Documentation.docc/Views.md")
-    return (try? String(contentsOf: page.standardizedFileURL, encoding: .utf8)) ?? ""
+    let page = Repository.root.appending(path: "Sources/night-audit/Documentation.docc/Views.md")
+    return (try? String(contentsOf: page, encoding: .utf8)) ?? ""
   }()
 
   struct Example: CustomTestStringConvertible {

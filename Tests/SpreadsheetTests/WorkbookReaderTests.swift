@@ -240,14 +240,14 @@ import Testing
       testDescription: "no such sheet",
       program: "import openpyxl; openpyxl.Workbook().save(path)", says: "no sheet Findings; its sheets are: Sheet"),
   ])
-  func aFileThatIsNoneSaysSo(_ hostile: Hostile) throws {
+  func aFileThatIsNoWorkbookIsRejected(_ hostile: Hostile) throws {
     try withBook(hostile.program) { path throws in
       let error = #expect(throws: WorkbookReadError.self) { try read(path) }
       #expect(error?.description.contains(hostile.says) == true, "\(String(describing: error))")
     }
   }
 
-  @Test func aMissingFileSaysSo() throws {
+  @Test func aMissingWorkbookIsReported() throws {
     let error = #expect(throws: WorkbookReadError.self) { try read("/nonexistent/book.xlsx") }
     #expect(error?.description == "cannot open /nonexistent/book.xlsx: does not exist")
   }

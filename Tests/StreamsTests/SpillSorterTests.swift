@@ -24,7 +24,7 @@ import Testing
 
   /// What a volume has lost of a file, at the end of a record or within one, is missed.
   @Test(arguments: [0, 3, 104, 107, 150])
-  func aFileThatHasLostItsEndIsNotTakenForShort(_ size: Int) throws {
+  func aTruncatedSpillFileIsDetected(_ size: Int) throws {
     let directory = NSTemporaryDirectory() + "night-audit-spills-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -50,7 +50,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 2, 50, 2_000])
-  func memoryAndDiskAgreeWhateverTheOrderOfArrival(_ count: Int) throws {
+  func memoryAndDiskSortEqually(_ count: Int) throws {
     var generator = Generator(state: UInt64(count) + 7)
     var records = (0..<count).map { _ in
       (
@@ -69,7 +69,7 @@ import Testing
     for (earlier, later) in zip(keys, keys.dropFirst()) { #expect(!later.lexicographicallyPrecedes(earlier)) }
   }
 
-  @Test func aDirectoryThatCannotBeUsedIsAnErrorWithItsName() throws {
+  @Test func anUnusableDirectoryIsNamed() throws {
     let sorter = SpillSorter(directory: "/nonexistent/directory", budget: 0)
     let error = #expect(throws: SpillSorter.Failure.self) { try sorter.add(key: [1], content: [2]) }
     #expect(error?.description.contains("/nonexistent/directory") == true)

@@ -35,7 +35,7 @@ struct CalendarTests {
   }
 
   @Test(arguments: [("2026-11-01", 25), ("2026-03-08", 23), ("2026-11-19", 24)])
-  func daysAreAsLongAsTheirZoneMakesThem(text: String, hours: Int64) throws {
+  func dayLengthsFollowTheTimeZone(text: String, hours: Int64) throws {
     let zone = try #require(ReportZone("America/Los_Angeles"))
     let day = try #require(ReportDay(text))
     #expect(zone.start(of: day.advanced(by: 1)) - zone.start(of: day) == .hours(hours))
@@ -47,7 +47,7 @@ struct CalendarTests {
     #expect(zone.day(of: days.end(of: day) - .seconds(1)) == day)
   }
 
-  @Test func anEveningInTheWestIsTheDayBeforeTheOneInUTC() throws {
+  @Test func westernEveningsBelongToTheEarlierDay() throws {
     let zone = try #require(ReportZone("America/Los_Angeles"))
     #expect(zone.day(of: Instant(seconds: 1_795_143_600)).description == "2026-11-19")
   }

@@ -69,7 +69,7 @@ struct ComparisonPropertyTests {
   }
 
   @Test(arguments: 0..<400)
-  func classesAndTheRestAreTheDifferenceOfEveryRow(seed: Int) {
+  func explanationsAndRemainderSumToTheDifference(seed: Int) {
     var random = Random(state: UInt64(seed))
     let coverage = coverage(&random)
     let sides = sides(&random, coverage: coverage)
@@ -95,7 +95,7 @@ struct ComparisonPropertyTests {
   }
 
   @Test(arguments: 0..<100)
-  func sumsOfTwoVendorsAddUpWhicheverReportsAreHere(seed: Int) {
+  func vendorSumsAddUpForAnySetOfReports(seed: Int) {
     var random = Random(state: UInt64(seed))
     let vendors = ["80012345", "80099999"]
     var known: [String: [String: ConnectReportTable.Known]] = [:]
@@ -135,7 +135,7 @@ struct ComparisonPropertyTests {
   }
 
   @Test(arguments: 0..<100)
-  func theOrderOfWhatIsKnownPlaysNoPart(seed: Int) {
+  func inputOrderDoesNotChangeTheComparison(seed: Int) {
     var random = Random(state: UInt64(seed))
     let coverage = coverage(&random)
     let sides = sides(&random, coverage: coverage)

@@ -95,7 +95,7 @@ struct ComparisonTests {
     #expect(row(comparison, "11-06")?.comparison?.unexplained == Millionths(3))
   }
 
-  @Test func aDayWithoutAReportAccusesNobody() {
+  @Test func aDayWithoutAReportCreatesNoFindings() {
     let comparison = compare(
       [apple("11-06", 1)], [ours("11-05", 2)], coverage: coverage(missing: ["11-05"]))
     #expect(row(comparison, "11-05")?.apple == nil)
@@ -153,7 +153,7 @@ struct ComparisonTests {
     #expect(explained(comparison, date, .free, .units, .free) == .one)
   }
 
-  @Test func aTrialOfTheSameDayIsLeftToItsDay() {
+  @Test func aTrialOfTheSameDayStaysOnItsDay() {
     let trials = ["11-05", "11-06"].map { date in
       var offer = ours(date, price: nil)
       offer.mayBeFree = true
@@ -170,7 +170,7 @@ struct ComparisonTests {
     #expect(row(comparison, "11-05") == nil)
   }
 
-  @Test func refundsHaveAWiderWindowAndUnknownOnesAreWorkForTheSweep() {
+  @Test func refundsHaveAWiderWindowAndUnknownOnesRequestASweep() {
     let late = compare([apple("11-09", -1, kind: .refund)], [ours("11-03", -1, kind: .refund)])
     #expect(explained(late, "11-09", .refundTiming, .units, .refund) == -.one)
     #expect(explained(late, "11-03", .refundTiming, .units, .refund) == .one)
@@ -180,7 +180,7 @@ struct ComparisonTests {
   }
 
   /// Apple's refund on the 5th is our refund without a price, not the one of the 3rd.
-  @Test func aRefundDoesNotPairWithADayWhoseRefundsAreNotTold() {
+  @Test func refundsDoNotMatchDaysWithUnknownRefunds() {
     let comparison = compare(
       [apple("11-05", -1, kind: .refund)],
       [ours("11-03", -1, kind: .refund), ours("11-05", -1, kind: .refund, price: nil)])
@@ -191,7 +191,7 @@ struct ComparisonTests {
   }
 
   /// Sales without a price do not make the refunds of the day unknown.
-  @Test func refundsAreComparedOnADayWhoseSalesAreNotTold() {
+  @Test func refundsAreComparedOnDaysWithUnpricedSales() {
     let comparison = compare(
       [apple("11-05"), apple("11-05", -1, kind: .refund)], [ours("11-05", price: nil)])
     #expect(row(comparison, "11-05", .amount)?.comparison == nil)
@@ -255,13 +255,13 @@ struct ComparisonTests {
     #expect(explained(half, "11-05", .price, .amount) == number("0.005"))
   }
 
-  @Test func aProductThatNobodyEverHadIsNamedSo() {
+  @Test func anUnknownProductIsNamed() {
     let comparison = compare([apple("11-05", 3)], []) { $0.isKnown = false }
     #expect(explained(comparison, "11-05", .unknownProduct) == Millionths(3))
     #expect(explained(comparison, "11-05", .unknownProduct, .amount) == number("2.97"))
   }
 
-  @Test func theShopStandsBesideAndExplainsNothing() {
+  @Test func theShopsUnitsExplainNoDifference() {
     let comparison = compare([apple("11-05", 3)], [ours("11-05", 3)]) {
       $0.shop = [ShopUnits(day: day("11-05"), currency: "USD", units: 2, amount: number("1.98"))]
     }
@@ -345,7 +345,7 @@ struct OurSideTests {
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained ?? .zero == .zero })
   }
 
-  @Test func aSaleIsCountedOnceHoweverManyRestoresTellOfIt() {
+  @Test func restoresCountTheirSaleOnce() {
     let purchase = restore("P", of: "P") { $0.purchaseDate = $0.originalPurchaseDate }
     let again = restore("S", of: "P") { $0.purchaseDate = self.noon("11-13") }
     for records in [[purchase, restore("R", of: "P")], [restore("R", of: "P"), again, purchase]] {
@@ -407,7 +407,7 @@ struct TotalsTests {
   }
 
   @Test(arguments: ["USD", "EUR"] as [Identifier])
-  func aDayWhosePriceIsNotToldLeavesTheWeeksAmountUnknown(tuesdays: Identifier) {
+  func aMissingPriceLeavesTheWeeksAmountUnknown(tuesdays: Identifier) {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
     for (date, currency, units) in [("11-02", "USD", 3), ("11-03", tuesdays, 4)] as [(String, Identifier, Int)] {
       sides.apple.append(
@@ -433,7 +433,7 @@ struct TotalsTests {
 struct ScopeTests {
   private func product(_ parent: Identifier, _ id: Identifier) -> Scope.Product { .init(parent: parent, productId: id) }
 
-  @Test func theSKUSaysWhoseItIs() {
+  @Test func theSKUIdentifiesTheApp() {
     let scope = Scope(
       apps: [.init(name: "game", bundleId: "g", sku: "GAME01"), .init(name: "cards", bundleId: "c", sku: "CARDS")],
       known: ["g": ["gems"], "c": ["gems"]], reported: [])
@@ -441,7 +441,7 @@ struct ScopeTests {
     #expect(scope.app(of: product("OTHER", "gems")) == nil && scope.ambiguous.isEmpty)
   }
 
-  @Test func withoutASKUItsKnownProductsGiveItAway() {
+  @Test func withoutASKUKnownProductsIdentifyTheApp() {
     let scope = Scope(
       apps: [.init(name: "game", bundleId: "g", sku: nil)], known: ["g": ["gems"]],
       reported: [product("GAME01", "gems"), product("GAME01", "new"), product("OTHER", "coins")])
@@ -450,7 +450,7 @@ struct ScopeTests {
     #expect(scope.isKnown("gems") && !scope.isKnown("new"))
   }
 
-  @Test func aProductOfTwoAppsIsComparedForBothAndTold() {
+  @Test func aProductOfTwoAppsIsComparedForBoth() {
     let scope = Scope(
       apps: [.init(name: "game", bundleId: "g", sku: nil), .init(name: "cards", bundleId: "c", sku: nil)],
       known: ["g": ["gems", "hero"], "c": ["gems"]],
@@ -467,7 +467,7 @@ struct ScopeTests {
       (nil, nil, ["both"], ["both"], []), (nil, nil, ["both"], [], ["both"]), (nil, "CARDS", ["both"], [], ["both"]),
       ("GAME01", "CARDS", ["both"], [], []), ("GAME01", "CARDS", [], [], ["both"]),
     ] as [(String?, String?, Set<Identifier>, Set<Identifier>, Set<Identifier>)])
-  func ordersAreAskedWhereTransactionsDoNotSayWhoSells(
+  func ordersIdentifyTheSellerIfTransactionsDoNot(
     game: String?, cards: String?, ofGame: Set<Identifier>, ofCards: Set<Identifier>, open: Set<Identifier>
   ) {
     let apps = [

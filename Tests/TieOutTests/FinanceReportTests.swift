@@ -29,7 +29,7 @@ struct FinanceReportTests {
     return (rows, reading)
   }
 
-  @Test func detailTellsBothDays() throws {
+  @Test func detailReportsStateBothDates() throws {
     let (rows, reading) = try read(Self.detail)
     #expect(reading.kind == .detail && reading.rows == 3 && reading.first == ReportDay("2025-11-02"))
     #expect(rows[0].transactionDay == ReportDay("2025-10-31") && rows[0].settlementDay == ReportDay("2025-11-02"))
@@ -71,7 +71,7 @@ struct FinanceReportTests {
     #expect(throws: ReportProblem.self) { try read(Self.detail.replacing("11/06/2025", with: "12/06/2025")) }
   }
 
-  @Test func aTextBelowTheRowsThatNobodyKnowsIsRefused() {
+  @Test func unknownFooterTextIsRejected() {
     #expect(throws: ReportProblem(line: 8, "“Note” is neither a date nor one of the totals")) {
       try read(Self.detail + "\nNote\tx")
     }
@@ -88,7 +88,7 @@ struct FinanceReportTests {
     }
   }
 
-  @Test func filesAreToldApartByTheirFirstLine() {
+  @Test func filesAreDistinguishedByTheirFirstLine() {
     #expect(FinanceReport.kind(ofFirstLine: "Vendor Name\tExample") == .detail)
     #expect(FinanceReport.kind(ofFirstLine: "Start Date\tEnd Date\tUPC\tVendor Identifier") == .financial)
     #expect(FinanceReport.kind(ofFirstLine: "fiscal_period,currency") == nil)
@@ -115,14 +115,14 @@ struct PaymentsTests {
     #expect(payments.count == 1 && payments[0].problems(earned: nil).isEmpty)
   }
 
-  @Test func numbersThatNobodyIsPaidAreOff() throws {
+  @Test func extremePaymentNumbersAreReported() throws {
     let (most, rate) = (String(repeating: "9", count: 18), String(repeating: "9", count: 18))
     let payments = try Payment.read(
       Array((Self.header + "2026-02,USD,\(most),0,0,\(most),\(rate),EUR,-\(most),\n").utf8))
     #expect(payments[0].problems(earned: nil).count == 1)
   }
 
-  @Test func eachSumThatIsOffIsSaid() throws {
+  @Test func eachInconsistentSumIsReported() throws {
     let payments = try Payment.read(
       Array((Self.header + "2026-02,\"USD\",100.00,-5.00,10.00,106.00,0.9,EUR,95.80,\n").utf8))
     #expect(payments[0].problems(earned: number("99.00")).count == 3)

@@ -79,7 +79,7 @@ struct SalesReportTests {
     }
   }
 
-  @Test func aRowThatEndsBeforeItBeginsIsRefusedWhateverWasAskedFor() {
+  @Test func rowsThatEndBeforeTheyBeginAreRejected() {
     var sales = Self.example()
     sales.rows[2]["End Date"] = "11/19/2016"
     let problem = ReportProblem(line: 4, "ends on 2016-11-19, before it begins on 2026-11-19")
@@ -112,7 +112,7 @@ struct SalesReportTests {
     #expect(throws: GunzipError.damaged) { try SampleSales.read(damaged) }
   }
 
-  @Test func aBombIsPutOutAtItsLimit() throws {
+  @Test func aDecompressionBombIsStoppedAtItsLimit() throws {
     let bomb = try gzip([UInt8](repeating: UInt8(ascii: "x"), count: 3 << 20))
     #expect(bomb.count < 10_000)
     #expect(throws: GunzipError.tooLong(limit: 1 << 20)) { try Gunzip.text(of: bomb, limit: 1 << 20) }
@@ -120,7 +120,7 @@ struct SalesReportTests {
   }
 
   /// A SKU and three IDs are an index key, whose length Postgres limits.
-  @Test func anIdThatNoKeyTakesIsRefusedByItsLine() throws {
+  @Test func unstorableIDsAreRejectedByLine() throws {
     func report(_ sku: Int, parent: Int = 6) -> [UInt8] {
       var sales = SampleSales()
       sales.add()
@@ -137,7 +137,7 @@ struct SalesReportTests {
     }
   }
 
-  @Test func emptyFilesAreNotReportsAndHeadersAloneAre() throws {
+  @Test func emptyFilesAreRejectedAndBareHeadersAccepted() throws {
     #expect(throws: ReportProblem("the report has no header")) { try SampleSales.read([]) }
     #expect(try SampleSales.read(SampleSales().bytes).isEmpty)
   }
@@ -149,7 +149,7 @@ struct SalesReportTests {
     ("IA9-M", true, .purchase), ("IAY", true, .purchase), ("IAY-M", true, .purchase), ("IA3", true, .restore),
     ("7F", false, .app), ("1-B", false, .app), ("IZ9", true, .unknown), ("XX", false, .app),
   ])
-  func typesAreToldApart(code: String, hasParent: Bool, kind: SalesRowKind) {
+  func productTypesAreDistinguished(code: String, hasParent: Bool, kind: SalesRowKind) {
     #expect(SalesRowKind(code: Identifier(code), hasParent: hasParent) == kind)
   }
 
@@ -162,7 +162,7 @@ struct SalesReportTests {
     #expect(AppleUnits.kind(of: .app, price: number("0.99"), sign: 1) == nil)
   }
 
-  @Test func sumsAreTheSameHoweverFewAreHeld() throws {
+  @Test func theMemoryLimitDoesNotChangeSums() throws {
     let rows = try SampleSales.read(Self.example().bytes)
     func totals(limit: Int) throws -> [SalesSums.Key: Millionths] {
       var totals: [SalesSums.Key: Millionths] = [:]

@@ -90,7 +90,7 @@ struct SettlementTests {
     }
   }
 
-  @Test func aDayBesideTheOtherIsTheSameSaleAndIsCounted() {
+  @Test func adjacentDaysMatchTheSameSale() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     settlement.add(
       sides(
@@ -100,7 +100,7 @@ struct SettlementTests {
   }
 
   /// Subscribers of more than a year have a higher share. The sale with the higher share was settled at once.
-  @Test func ofOneDayTheSaleAtTheSameShareIsSettled() {
+  @Test func salesAtTheSameShareAreSettledFirst() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     var sides = sides(sold: [("2025-10-31", 1)], settled: [(Self.second, "2025-10-31", 1)])
     sides.sold.append(.init(day: day("2025-10-31"), units: .one, share: number("0.85")))
@@ -170,19 +170,19 @@ struct SettlementReportsTests {
       sales: .init(reports: dailyReports, days: sold.mapValues { [day($0)] }))
   }
 
-  @Test func aPeriodIsToldWhenEveryReportThatItTakesIsHere() {
+  @Test func aPeriodIsCompleteOnceItsReportsAreHere() {
     let (period, both) = (Self.twelfth, Self.both)
-    #expect(reports(["80012345": .reported]).areWhole(period))
-    #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).areWhole(period))
-    #expect(reports(["80012345": .reported], sold: ["80012345": "09-10", "80099999": "09-27"]).areWhole(period))
-    #expect(!reports(["80012345": .reported], sold: both).areWhole(period))
-    #expect(!reports(["80012345": .reported], vendors: ["80012345", "80099999"]).areWhole(period))
-    #expect(!reports(["80012345": .reported, "80099999": .unknown]).areWhole(period))
-    #expect(!reports([:]).areWhole(period))
+    #expect(reports(["80012345": .reported]).areComplete(period))
+    #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).areComplete(period))
+    #expect(reports(["80012345": .reported], sold: ["80012345": "09-10", "80099999": "09-27"]).areComplete(period))
+    #expect(!reports(["80012345": .reported], sold: both).areComplete(period))
+    #expect(!reports(["80012345": .reported], vendors: ["80012345", "80099999"]).areComplete(period))
+    #expect(!reports(["80012345": .reported, "80099999": .unknown]).areComplete(period))
+    #expect(!reports([:]).areComplete(period))
   }
 
   /// Apple's answer is the same for "nothing was paid" and "not settled yet".
-  @Test func aVendorThatHasSoldNothingIsNotWaitedFor() {
+  @Test func vendorsWithoutSalesAreNotAwaited() {
     let states: [String: DownloadState] = ["80012345": .reported, "80099999": .unknown]
     let (since, last) = (Self.eleventh.first.advanced(by: -7), Self.twelfth.last)
     func isTold(
@@ -192,7 +192,7 @@ struct SettlementReportsTests {
         states, vendors: ["80012345", "80099999"], sold: sold.map { ["80099999": $0] } ?? [:],
         daily: daily.map { ["80099999": $0] } ?? [:], today: last.advanced(by: age))
       let isLate = reports.late(.detail).contains { $0.contains("2026-12, vendor 80099999") }
-      return (reports.areWhole(Self.twelfth), isLate)
+      return (reports.areComplete(Self.twelfth), isLate)
     }
     #expect(isTold(since...last) == (true, false))
     // It may have sold on a missing day, or earlier sales may be settled now.
@@ -205,7 +205,7 @@ struct SettlementReportsTests {
     #expect(isTold(since...last, sold: "09-20", age: 71) == (false, false))
   }
 
-  @Test func aReportThatIsLateIsAReason() {
+  @Test func aLateReportIsAReasonForIncompleteness() {
     let (period, both) = (Self.twelfth, Self.both)
     let late = ["no FINANCE_DETAIL of fiscal period 2026-12, vendor 80099999 (never asked)"]
     #expect(reports(["80012345": .reported], sold: both).reasons([period]) == late)
@@ -233,7 +233,7 @@ struct EarnedTests {
 struct FolderFileStateTests {
   private typealias Brought = ConnectReportTable.Brought
 
-  @Test func aFileIsReadAgainWhenNothingThatLiesThereHasSupersededIt() {
+  @Test func aFileIsReadAgainUnlessASupersedingFileExists() {
     let names: Set = ["a.txt", "b.txt"]
     let cases: [(newestFile: String?, isNewest: Bool, isKnown: Bool, isNews: Bool)] = [
       ("a.txt", true, true, false), ("b.txt", true, true, false), ("gone.txt", true, true, false),
@@ -297,7 +297,7 @@ struct MonthReportsTests {
 
 struct DownloadStateTests {
   /// Treating every 404 as zero would hide a retired version and wrong parameters.
-  @Test func noSalesIsBelievedOnlyWithASecondReason() {
+  @Test func aDayWithoutSalesNeedsASecondReason() {
     #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: false, daysSinceFirst: nil) == .zero)
     #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: nil) == .doubtfulZero)
     #expect(DownloadState.noSales(hasRows: false, hasOwnUnits: true, daysSinceFirst: 2) == .doubtfulZero)

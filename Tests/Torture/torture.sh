@@ -62,11 +62,11 @@ stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'Hostile
 stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
   $((nights < 100 ? 1 : 8))
 stage 'sessions ended, statements cancelled, servers started anew, conflicts, volumes that are gone' \
-  'ServerTroubleTests|StoreConflictTests'
+  'ServerFaultTests|StoreConflictTests'
 # From 1,000 nights on, each call fails with each error, and the program is killed at each.
-stage 'system calls that fail, or that a night is killed at' 'oneCallThatFails|aNightThatIsKilled|ThatWasKilledIsBegunAgain' \
+stage 'system calls that fail, or that a night is killed at' 'aFailedSystemCall|aKillAtASystemCall|aNightKilledDuringCleanup|aKilledUndoOfARun|aKilledReleaseOfANight' \
   $((effort * 12))
-stage 'volumes that become read-only or full' 'aVolumeThatTakesNothingMore' "$effort"
+stage 'volumes that become read-only or full' 'aFullVolumeIsReported' "$effort"
 stage 'rows changed by somebody with all rights, secrets, roles' 'TrailTests|SecretsTests|RolesTests'
 
 inputs=$((nights * 10000))

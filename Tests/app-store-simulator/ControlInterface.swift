@@ -18,7 +18,7 @@ struct ControlInterface: Sendable {
         simulator.clock.apply(try JSONDecoder().decode(SimulatedClock.Change.self, from: body))
         return .json(["now": simulator.clock.reading.now])
       case (true, "/payload"):
-        let order = try JSONDecoder().decode(PayloadMint.Order.self, from: body)
+        let order = try JSONDecoder().decode(PayloadFactory.Order.self, from: body)
         return .json(["payload": try simulator.mint(order)])
       case (true, "/world"):
         let world = try World(json: body)

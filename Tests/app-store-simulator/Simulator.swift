@@ -38,8 +38,8 @@ final class Simulator: Sendable {
   }
 
   /// Makes a client's payload and remembers its receipt.
-  func mint(_ order: PayloadMint.Order) throws -> String {
-    let mint = PayloadMint(
+  func mint(_ order: PayloadFactory.Order) throws -> String {
+    let mint = PayloadFactory(
       authority: serverAPI.authority, receipts: try receiptAuthority.get(), world: world, time: clock.reading)
     let product = try mint.make(order)
     if var receipt = product.receipt {

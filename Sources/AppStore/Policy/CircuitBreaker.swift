@@ -37,7 +37,7 @@ package struct CircuitBreaker: Sendable {
   private enum State: Hashable {
     case closed
     case open(until: Duration)
-    case halfOpen(underWay: Int, succeeded: Int)
+    case halfOpen(inProgress: Int, succeeded: Int)
   }
 
   private let policy: Policy
@@ -65,11 +65,11 @@ package struct CircuitBreaker: Sendable {
     case .closed: return .granted(Permit(generation: generation))
     case .open(let until):
       if now < until { return .refused(wait: until - now) }
-      enter(.halfOpen(underWay: 1, succeeded: 0))
+      enter(.halfOpen(inProgress: 1, succeeded: 0))
       return .granted(Permit(generation: generation))
-    case .halfOpen(let underWay, let succeeded):
-      guard underWay + succeeded < max(1, policy.probes) else { return .refused(wait: policy.probeWait) }
-      state = .halfOpen(underWay: underWay + 1, succeeded: succeeded)
+    case .halfOpen(let inProgress, let succeeded):
+      guard inProgress + succeeded < max(1, policy.probes) else { return .refused(wait: policy.probeWait) }
+      state = .halfOpen(inProgress: inProgress + 1, succeeded: succeeded)
       return .granted(Permit(generation: generation))
     }
   }
@@ -78,7 +78,7 @@ package struct CircuitBreaker: Sendable {
     switch state {
     case .closed: .max
     case .open(let until): now < until ? 0 : max(1, policy.probes)
-    case .halfOpen(let underWay, let succeeded): max(0, max(1, policy.probes) - underWay - succeeded)
+    case .halfOpen(let inProgress, let succeeded): max(0, max(1, policy.probes) - inProgress - succeeded)
     }
   }
 
@@ -96,11 +96,11 @@ package struct CircuitBreaker: Sendable {
     case (.closed, .repeatedFailure):
       noteCall(failed: true)
       if isShareReached { open(now: now) }
-    case (.halfOpen(let underWay, let succeeded), .abandoned),
-      (.halfOpen(let underWay, let succeeded), .repeatedFailure):
-      state = .halfOpen(underWay: underWay - 1, succeeded: succeeded)
-    case (.halfOpen(let underWay, let succeeded), .success):
-      state = .halfOpen(underWay: underWay - 1, succeeded: succeeded + 1)
+    case (.halfOpen(let inProgress, let succeeded), .abandoned),
+      (.halfOpen(let inProgress, let succeeded), .repeatedFailure):
+      state = .halfOpen(inProgress: inProgress - 1, succeeded: succeeded)
+    case (.halfOpen(let inProgress, let succeeded), .success):
+      state = .halfOpen(inProgress: inProgress - 1, succeeded: succeeded + 1)
       if succeeded + 1 >= policy.probes { close() }
     case (.halfOpen, .failure):
       pause = min(pause * 2, policy.longestPause)

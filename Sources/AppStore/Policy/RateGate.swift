@@ -103,21 +103,21 @@ package final class RateGate: Sendable {
   /// Waits until one request may be sent. Throws if the task is cancelled or the request is no longer wanted.
   /// - Parameter isWanted: polled during the wait; nil: wanted until cancelled.
   package func admit(while isWanted: (@Sendable () -> Bool)? = nil) async throws(CancellationError) {
-    guard await stepToTheFront() else { throw CancellationError() }
-    defer { letTheNextOneForward() }
+    guard await waitUntilFirst() else { throw CancellationError() }
+    defer { admitNextRequest() }
     // Checked before a turn is taken, so that unwanted requests cost no turn.
     while isWanted?() ?? true, let wait = await nextWait() {
-      try await clock.sleep(isWanted == nil ? wait : min(wait, Self.nap))
+      try await clock.sleep(isWanted == nil ? wait : min(wait, Self.pollInterval))
     }
     if Task.isCancelled || !(isWanted?() ?? true) { throw CancellationError() }
   }
 
   /// Short enough that an unwanted request leaves the line at once, as people see it.
-  private static let nap = Duration.milliseconds(250)
+  private static let pollInterval = Duration.milliseconds(250)
 
   /// Obeys a `Retry-After` as far as it concerns more than its own question. `span` is relative to the answer.
   package func obey(retryAfter span: Span, httpStatus: Int?) {
-    shut(for: RetryAfter.hold(span, httpStatus: httpStatus, nightLeft: night?.left(clock.uptime())))
+    shut(for: RetryAfter.hold(span, httpStatus: httpStatus, remainingNight: night?.left(clock.uptime())))
   }
 
   package func shut(for span: Span) {
@@ -165,18 +165,18 @@ package final class RateGate: Sendable {
   package var isRateLimited: Bool {
     let now = clock.uptime()
     return state.withLock { state in
-      if state.shutUntil - now > Self.shortHold { return true }
+      if state.shutUntil - now > Self.shortPause { return true }
       return state.turns.first.map { $0 - now > max(Self.longestTurn, interval * 20) } ?? false
     }
   }
 
-  private static let shortHold = Duration.seconds(1)
+  private static let shortPause = Duration.seconds(1)
   // Each worker reserves at most one second's turns, so a first turn further ahead lies behind a shut bucket.
   private static let longestTurn = Duration.seconds(10)
 
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
-  private func stepToTheFront() async -> Bool {
+  private func waitUntilFirst() async -> Bool {
     let ticket = state.withLock { state in
       state.tickets += 1
       return state.tickets
@@ -203,7 +203,7 @@ package final class RateGate: Sendable {
     }
   }
 
-  private func letTheNextOneForward() {
+  private func admitNextRequest() {
     let next: Waiter? = state.withLock { state in
       if state.waiting.isEmpty {
         state.isTaken = false

@@ -14,11 +14,11 @@ package enum RetryAfter {
   }
 
   /// Returns how long a host is asked nothing after a `Retry-After`. `span` is relative to the answer. Only HTTP 429
-  /// concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth of `nightLeft`.
-  package static func hold(_ span: Span, httpStatus: Int?, nightLeft: Span?) -> Span {
+  /// concerns every request. A 5xx may come from one machine of many, so its hold is limited to a tenth of `remainingNight`.
+  package static func hold(_ span: Span, httpStatus: Int?, remainingNight: Span?) -> Span {
     if httpStatus == 429 { return max(span, .seconds(0)) }
-    guard let nightLeft else { return max(span, .seconds(0)) }
-    return min(max(span, .seconds(0)), Span(microseconds: max(nightLeft.microseconds, 0) / 10))
+    guard let remainingNight else { return max(span, .seconds(0)) }
+    return min(max(span, .seconds(0)), Span(microseconds: max(remainingNight.microseconds, 0) / 10))
   }
 
   private static func instant(number text: String, now: Instant) -> Instant? {

@@ -107,16 +107,16 @@ private enum PayloadReader {
 
   /// Removes white space, quotation marks, zero bytes and byte order marks around the text.
   private static func bare(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    let isAround = { (character: UInt8) in
+    let isSurroundingCharacter = { (character: UInt8) in
       isBlank(character) || character == 0 || character == UInt8(ascii: "\"") || character == UInt8(ascii: "'")
         || character == UInt8(ascii: "`")
     }
     // A container is binary: its first and last bytes belong to it.
     guard !isSignedData(text) else { return text }
-    let end = text.lastIndex { !isAround($0) }.map { $0 + 1 } ?? text.startIndex
-    let bare = text[..<end].drop(while: isAround)
+    let end = text.lastIndex { !isSurroundingCharacter($0) }.map { $0 + 1 } ?? text.startIndex
+    let bare = text[..<end].drop(while: isSurroundingCharacter)
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    return bare.starts(with: mark) ? bare.dropFirst(mark.count).drop(while: isAround) : bare
+    return bare.starts(with: mark) ? bare.dropFirst(mark.count).drop(while: isSurroundingCharacter) : bare
   }
 
   /// Common JSON keys of receipts, in order of precedence.

@@ -6,11 +6,11 @@ package struct WrittenContent: Hashable, Sendable {
   package struct Purchase: Hashable, Sendable {
     package var productId: String
     /// True if the purchase stays in every later receipt. Consumables disappear, and replaced renewals may be left out.
-    package var isLasting: Bool
+    package var staysInLaterReceipts: Bool
 
-    package init(productId: String, isLasting: Bool) {
+    package init(productId: String, staysInLaterReceipts: Bool) {
       self.productId = productId
-      self.isLasting = isLasting
+      self.staysInLaterReceipts = staysInLaterReceipts
     }
   }
 
@@ -38,8 +38,8 @@ package struct WrittenContent: Hashable, Sendable {
     creationDate = content.creationDate
     for purchase in content.purchases {
       guard let id = purchase.transactionId, let productId = purchase.productId else { continue }
-      let isLasting = purchase.productTypeCode.flatMap(ProductType.init(receiptCode:)) == .nonConsumable
-      purchases[id] = Purchase(productId: productId, isLasting: isLasting)
+      let staysInLaterReceipts = purchase.productTypeCode.flatMap(ProductType.init(receiptCode:)) == .nonConsumable
+      purchases[id] = Purchase(productId: productId, staysInLaterReceipts: staysInLaterReceipts)
     }
   }
 
@@ -47,7 +47,7 @@ package struct WrittenContent: Hashable, Sendable {
   init(_ receipt: OldTransactionReceipt) {
     self.init(bundleId: receipt.bundleId)
     ownTransactionId = receipt.transactionId
-    purchases[receipt.transactionId] = Purchase(productId: receipt.productId, isLasting: false)
+    purchases[receipt.transactionId] = Purchase(productId: receipt.productId, staysInLaterReceipts: false)
   }
 
   package init(_ proof: GenuineProof) {
@@ -56,7 +56,7 @@ package struct WrittenContent: Hashable, Sendable {
     ownTransactionId = proof.signedTransactionId
     for fact in proof.facts {
       purchases[fact.transactionId] = Purchase(
-        productId: fact.productId, isLasting: fact.productType == .nonConsumable)
+        productId: fact.productId, staysInLaterReceipts: fact.productType == .nonConsumable)
     }
   }
 }

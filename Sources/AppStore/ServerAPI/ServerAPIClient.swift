@@ -51,8 +51,10 @@ package struct ServerAPIClient: Sendable {
       let asked =
         host == first
         ? try await ask(.transactionInfo, of: host, path: path, while: isWanted)
-        : try await askSoon(.transactionInfo, of: host, path: path)
-      guard let reading = asked else { return TransactionAnswer(outcome: .unanswered(.heldUp), trail: trail) }
+        : try await askUnlessRateLimited(.transactionInfo, of: host, path: path)
+      guard let reading = asked else {
+        return TransactionAnswer(outcome: .unanswered(.deferredByRateLimit), trail: trail)
+      }
       trail.note(reading, from: host)
       switch reading.resolved(from: host, bundleId: bundleId) {
       case .success(let fields): return found(fields, id: id, host: host, trail: trail)
@@ -90,8 +92,8 @@ package struct ServerAPIClient: Sendable {
       return SubscriptionAnswer(outcome: .malformedId, trail: ServerAPITrail())
     }
     var trail = ServerAPITrail()
-    guard let reading = try await askSoon(.subscriptionStatuses, of: host, path: path) else {
-      return SubscriptionAnswer(outcome: .unanswered(.heldUp), trail: trail)
+    guard let reading = try await askUnlessRateLimited(.subscriptionStatuses, of: host, path: path) else {
+      return SubscriptionAnswer(outcome: .unanswered(.deferredByRateLimit), trail: trail)
     }
     trail.note(reading, from: host)
     switch reading.resolved(from: host, bundleId: bundleId) {
@@ -157,7 +159,7 @@ package struct ServerAPIClient: Sendable {
   }
 
   /// Returns nil instead of waiting if the gate is blocked by a `Retry-After`.
-  private func askSoon(
+  private func askUnlessRateLimited(
     _ endpoint: ServerAPIEndpoint, of host: AppleHost, path: String
   ) async throws(CancellationError) -> ServerAPIReading? {
     let side = side(host)

@@ -47,7 +47,7 @@ private struct AdvancedCommerceItem {
     fields.integer(name) == 0 ? nil : fields.instant(name)
   }
 
-  private var isTouched: Bool { revocationDate != nil || !refunds.isEmpty }
+  private var hasRevocationData: Bool { revocationDate != nil || !refunds.isEmpty }
 
   /// The refunds' total in milliunits; nil without refunds, or if an amount is missing.
   private var amountOfRefunds: Int64? {
@@ -56,7 +56,7 @@ private struct AdvancedCommerceItem {
   }
 
   private var refunded: Int64? {
-    guard isTouched else { return 0 }
+    guard hasRevocationData else { return 0 }
     return isWhole ? price ?? amountOfRefunds : amountOfRefunds
   }
 
@@ -72,7 +72,7 @@ private struct AdvancedCommerceItem {
   /// If only some items were refunded, the revocation is partial, with a share from 0.001% to 99.999%. Amounts are
   /// milliunits.
   static func revocation(of items: [AdvancedCommerceItem], price: Int64?) -> Revocation? {
-    guard let date = items.compactMap(\.latest).max(), items.contains(where: \.isTouched) else { return nil }
+    guard let date = items.compactMap(\.latest).max(), items.contains(where: \.hasRevocationData) else { return nil }
     guard !items.allSatisfy(\.isWhole) else { return Revocation(date: date) }
     guard let total = price ?? sum(items.map(\.price)), total > 0, let refunded = sum(items.map(\.refunded)),
       refunded > 0

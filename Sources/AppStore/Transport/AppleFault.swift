@@ -51,7 +51,7 @@ package enum AppleFault: Error, Hashable, Sendable {
   }
 
   /// True if a new token may help: the refused one may have been damaged, or dated by a wrong clock.
-  package var mayPassWithAFreshToken: Bool {
+  package var mayPassWithNewToken: Bool {
     switch self {
     case .tokenRefused, .accessRefused, .appUnknown: true
     case .sharedSecretRefused, .requestRefused, .tokenNotSigned: false

@@ -52,7 +52,7 @@ extension VerifiedReceipt {
       })
     for (id, purchase) in content.purchases.sorted(by: { $0.key < $1.key }) where !undated.contains(id) {
       guard let answer = answered[id] else {
-        if purchase.isLasting { found.append(.missing(transactionId: id)) }
+        if purchase.staysInLaterReceipts { found.append(.missing(transactionId: id)) }
         continue
       }
       if answer.productId != purchase.productId { found.append(.product(transactionId: id)) }

@@ -65,7 +65,7 @@ package struct Silence: Hashable, Sendable {
     self.retryAfter = retryAfter
   }
 
-  package static let heldUp = Silence(reason: .rateLimited, detail: "Apple asked for a later request")
+  package static let deferredByRateLimit = Silence(reason: .rateLimited, detail: "Apple asked for a later request")
 }
 
 /// The content of a receipt that Apple confirms.

@@ -66,12 +66,12 @@ extension VerifiedReceipt {
       fact.gracePeriodExpiresDate = fact.originalTransactionId.flatMap { renewals[$0]?.gracePeriodEnd }
       decoded.facts.append(fact)
     }
-    decoded.tellSubscriptionStatuses(renewals)
+    decoded.addSubscriptionStatuses(renewals)
     return decoded
   }
 
   /// Sets the subscription status of every period whose renewal is in the answer.
-  private mutating func tellSubscriptionStatuses(_ renewals: [String: PendingRenewal]) {
+  private mutating func addSubscriptionStatuses(_ renewals: [String: PendingRenewal]) {
     var newest: [String: TransactionFact] = [:]
     for fact in facts where fact.productType == .autoRenewable {
       guard let id = fact.originalTransactionId, renewals[id] != nil, let expiry = fact.expiresDate else { continue }

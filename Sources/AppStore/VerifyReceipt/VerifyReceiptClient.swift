@@ -52,12 +52,12 @@ package struct VerifyReceiptClient: Sendable {
     var answer = ReceiptAnswer(outcome: .unanswered(Silence(reason: .unreachable, detail: "not asked")))
     while true {
       let endpoint = endpoint(of: host)
-      let isSoon: @Sendable () -> Bool = { [gate = endpoint.gate] in !gate.isRateLimited }
+      let mayAskImmediately: @Sendable () -> Bool = { [gate = endpoint.gate] in !gate.isRateLimited }
       do throws(CancellationError) {
-        try await endpoint.gate.admit(while: host == first ? isWanted : isSoon)
+        try await endpoint.gate.admit(while: host == first ? isWanted : mayAskImmediately)
       } catch {
         if host == first || Task.isCancelled { throw error }
-        answer.outcome = .unanswered(.heldUp)
+        answer.outcome = .unanswered(.deferredByRateLimit)
         return answer
       }
       answer.asked.append(host)

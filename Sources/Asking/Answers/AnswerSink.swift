@@ -30,7 +30,7 @@ struct AnswerSink: Sendable {
   /// Stores answers until `finish`. After an error of the writer, no more answers are accepted.
   func store(with writer: AnswerWriter) async throws {
     defer { channel.finish() }
-    let writer = try await writer.inNewRound()
+    let writer = try await writer.startingNewRound()
     let signal = merge(
       flushRequests.stream, AsyncTimerSequence(interval: Self.interval, clock: .continuous).map { _ in })
     for await items in channel.chunks(ofCount: Self.longestBatch, or: signal) {

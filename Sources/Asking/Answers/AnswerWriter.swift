@@ -20,7 +20,7 @@ package struct AnswerWriter: Sendable {
     self.settings = settings
   }
 
-  func inNewRound() async throws -> AnswerWriter {
+  func startingNewRound() async throws -> AnswerWriter {
     var writer = self
     writer.newest = try await session.run { session, _ in
       try await session.execute("SELECT coalesce(max(answer_id), 0) FROM night_audit.answers").single().int64(0)

@@ -5,7 +5,7 @@ import Run
 /// verifyReceipt for one app, where a question is a payload. It does not judge signed transactions.
 package struct VerifyReceiptChannel: AppleChannel {
   /// After so many failures in a row (about a day), 21002 about a signed receipt becomes a review.
-  package static let patience = 4
+  package static let waitLimit = 4
 
   package let app: Settings.App
   private let client: VerifyReceiptClient
@@ -82,12 +82,12 @@ package struct VerifyReceiptChannel: AppleChannel {
       return denied
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
-      let isHopeless = answer.isUnreadableReceiptStatus && check.due.attempts >= Self.patience
-      if isHopeless, case .refused(.signatureInvalid, _) = check.judgement {
+      let isRetryExhausted = answer.isUnreadableReceiptStatus && check.due.attempts >= Self.waitLimit
+      if isRetryExhausted, case .refused(.signatureInvalid, _) = check.judgement {
         return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
       }
-      let isForAPerson = isHopeless && check.genuine != nil
-      return check.result(isForAPerson ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
+      let needsReview = isRetryExhausted && check.genuine != nil
+      return check.result(needsReview ? .review : .unanswered, PaymentReason(silence), channel: .verifyReceipt)
     // A refused request proves nothing about a proof that Apple knows. For others, Apple may have no better answer.
     case .fault where check.isKnownToApple: return check.result(.unanswered, .appleError, channel: .verifyReceipt)
     case .review, .unknown, .fault: return check.result(.review, .appleError, channel: .verifyReceipt)

@@ -194,7 +194,7 @@ package struct CheckQueue: Sendable {
   }
 
   /// Reads the filtered checks again from the beginning, because answers have added checks.
-  package func startOver() { claims.values.withLock { ($0.listed, $0.position) = (nil, 0) } }
+  package func restartReading() { claims.values.withLock { ($0.listed, $0.position) = (nil, 0) } }
 
   // MARK: - Claims
 

@@ -7,7 +7,7 @@ import Run
 struct Preparation: Sendable {
   /// The payload bytes held at a time. A larger payload is held alone.
   static let budget = 32 << 20
-  private static let readAtATime = 250
+  private static let payloadBatchSize = 250
 
   struct Taken: Sendable {
     var context: CheckContext
@@ -83,7 +83,7 @@ struct Preparation: Sendable {
   }
 
   func read(_ taken: inout [Taken], within budget: ByteBudget) async throws -> [(check: JudgedCheck, bytes: Int)] {
-    let count = budget.take(taken.prefix(Self.readAtATime).map(\.payloadBytes))
+    let count = budget.take(taken.prefix(Self.payloadBatchSize).map(\.payloadBytes))
     let next = Array(taken.prefix(count))
     taken.removeFirst(count)
     let described = next.compactMap { taken in

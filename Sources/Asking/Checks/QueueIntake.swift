@@ -42,13 +42,14 @@ struct QueueIntake: Sendable {
     }
     let hasDefinitionChanged = state.definition != definition || state.policy?.apps != policy.apps
     let isTime = state.readAllAt.map { asOf - $0 >= Self.everything } ?? true
-    let isFurtherBack = state.readFrom.map { horizon < $0 } ?? true
-    let isAll = hasDefinitionChanged || isTime || isFurtherBack
+    let extendsHorizon = state.readFrom.map { horizon < $0 } ?? true
+    let isAll = hasDefinitionChanged || isTime || extendsHorizon
     let seen = start(state.receiptsUntil)
     let isUnread = hasDefinitionChanged || !state.hasReadAllReceipts
     count += try await takeReceipts(
       from: isUnread ? Self.beginning : min(unknownFrom ?? seen, isAll ? horizon : seen), comparedFrom: seen)
-    try await restoreVanishedReceipts(goneFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything)
+    try await restoreVanishedReceipts(
+      missingFrom: isAll || unknownFrom != nil ? Self.beginning : asOf - Self.everything)
     count += try await takeOrders(changedFrom: isAll ? nil : start(state.ordersUntil), createdFrom: horizon)
     if let unknownFrom, !isAll {
       count += try await takeOrders(changedFrom: nil, createdFrom: max(horizon, unknownFrom))
@@ -154,9 +155,9 @@ struct QueueIntake: Sendable {
     }
   }
 
-  /// Wants receipts again that vanished since `goneFrom` and are back: a load was running, or a replica was behind.
-  private func restoreVanishedReceipts(goneFrom: Instant) async throws {
-    var last = (at: goneFrom, id: Identifier())
+  /// Wants receipts again that vanished since `missingFrom` and are back: a load was running, or a replica was behind.
+  private func restoreVanishedReceipts(missingFrom: Instant) async throws {
+    var last = (at: missingFrom, id: Identifier())
     while true {
       let rows = try await store.execute(
         """

@@ -17,7 +17,7 @@ package enum QueueRebuild {
   }
 
   /// Compares, and corrects if asked to. Due dates follow the policy of the newest run.
-  package static func run(isMending: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
+  package static func run(isRepairing: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
     var outcome = Outcome()
     let rows = try connection.execute("SELECT value FROM night_audit.asking_state WHERE key = 'times'")
     // No due dates exist before the first run.
@@ -37,9 +37,9 @@ package enum QueueRebuild {
       if isDifferent, answer == nil { outcome.differentDueness += 1 }
       if isDoubtful { outcome.differentBrought += 1 }
       if isDifferent || isDoubtful, outcome.examples.count < 20 { outcome.examples.append(row.subject.id.text) }
-      return isDifferent && isMending
+      return isDifferent && isRepairing
     }
-    if isMending, !doubtful.isEmpty { try count(doubtful.sorted { $0.id < $1.id }, on: connection) }
+    if isRepairing, !doubtful.isEmpty { try count(doubtful.sorted { $0.id < $1.id }, on: connection) }
     return outcome
   }
 

@@ -14,7 +14,7 @@ package final class AskingGate: Sendable {
     /// The number of questions that Apple has answered on the lane tonight.
     var answered: Int
     /// How long Apple has answered no question; nil while it answers.
-    var silentFor: Duration?
+    var unansweredDuration: Duration?
   }
 
   struct Permit: Sendable {
@@ -73,7 +73,8 @@ package final class AskingGate: Sendable {
   func condition(of lane: Lane) -> Condition {
     let now = clock.uptime()
     return state.withLock { state in
-      Condition(answered: state.answered[lane, default: 0], silentFor: state.silentSince[lane].map { now - $0 })
+      Condition(
+        answered: state.answered[lane, default: 0], unansweredDuration: state.silentSince[lane].map { now - $0 })
     }
   }
 
@@ -93,14 +94,14 @@ package final class AskingGate: Sendable {
     }
   }
 
-  /// Records a refused credential. `isSecondTime` is true after a retry with a new token.
+  /// Records a refused credential. `isSecondAttempt` is true after a retry with a new token.
   package func refuse(
-    _ fault: AppleFault, app: String, id: String, isSecondTime: Bool
+    _ fault: AppleFault, app: String, id: String, isSecondAttempt: Bool
   ) -> CredentialRefusals<AppleFault.Kind>.Step {
     state.withLock { state in
       let accused = CredentialKey(app: app, credential: fault.credential)
       let step = state.trials[accused, default: CredentialRefusals()].refuse(
-        fault.kind, id: id, isSecondTime: isSecondTime)
+        fault.kind, id: id, isSecondAttempt: isSecondAttempt)
       if step == .endApp { state.faults[app] = state.faults[app] ?? fault.message }
       return step
     }

@@ -8,28 +8,28 @@ import Run
 /// which errors are retried.
 package actor OpenSession {
   /// How long an unreachable database is waited for.
-  package static let patience = Duration.seconds(60)
+  package static let waitLimit = Duration.seconds(60)
   /// The attempts of one statement while the session lives.
   private static let tries = 6
   private static let backoff = Backoff(base: .milliseconds(50), cap: .seconds(2))
 
   private let open: @Sendable () async throws -> PostgresSession
-  private let patience: Duration
+  private let waitLimit: Duration
   private let isWaiting: @Sendable (any Error) -> Void
   private var current: PostgresSession?
 
   /// - Parameter isWaiting: called with the error when the wait for a database begins.
   package init(
-    patience: Duration = OpenSession.patience, isWaiting: @escaping @Sendable (any Error) -> Void = { _ in },
+    waitLimit: Duration = OpenSession.waitLimit, isWaiting: @escaping @Sendable (any Error) -> Void = { _ in },
     open: @escaping @Sendable () async throws -> PostgresSession
   ) {
     self.open = open
-    self.patience = patience
+    self.waitLimit = waitLimit
     self.isWaiting = isWaiting
   }
 
   package init(logger: Logger?, open: @escaping @Sendable () async throws -> PostgresSession) {
-    let seconds = Self.patience.components.seconds
+    let seconds = Self.waitLimit.components.seconds
     self.init(
       isWaiting: { logger?.warning("the database cannot be reached; waiting up to \(seconds) s: \($0)") },
       open: open)
@@ -62,9 +62,9 @@ package actor OpenSession {
         case .again: if attempt >= Self.tries { throw error }
         case .reopen:
           let since = lostSince ?? .now
-          if lostSince == nil, patience > .zero { isWaiting(error) }
+          if lostSince == nil, waitLimit > .zero { isWaiting(error) }
           lostSince = since
-          if .now - since >= patience { throw error }
+          if .now - since >= waitLimit { throw error }
         case .report, .park, .postpone, .endApp, .endNight: throw error
         }
         // Backs off, because a server that restarts takes a moment.

@@ -11,7 +11,7 @@ package struct HistoryStage: Sendable {
   private static let pagesPerCustomer = 50
   private static let tries = 3
   /// After this many customers in a row without an answer, no more are asked about.
-  private static let mostSilent = 8
+  private static let unansweredHistoryLimit = 8
   private static let backoff = Backoff(base: .milliseconds(200), cap: .seconds(2))
 
   private let apps: [SweptApp]
@@ -72,17 +72,17 @@ package struct HistoryStage: Sendable {
   ) async throws {
     try await withThrowingTaskGroup(of: Bool.self) { group in
       var left = customers
-      var underWay = 0
+      var inProgress = 0
       var silent = 0
       while true {
-        while underWay < Self.customersAtATime, silent < Self.mostSilent, !isOver(for: app),
+        while inProgress < Self.customersAtATime, silent < Self.unansweredHistoryLimit, !isOver(for: app),
           let customer = left.popFirst()
         {
-          underWay += 1
+          inProgress += 1
           group.addTask { try await read(customer, of: app, in: histories) }
         }
         guard let isAnswered = try await group.next() else { break }
-        underWay -= 1
+        inProgress -= 1
         silent = isAnswered ? 0 : silent + 1
         progress.advance()
       }
@@ -104,11 +104,11 @@ package struct HistoryStage: Sendable {
       // A page with an unverifiable purchase leaves the history incomplete, even if later pages are read.
       isDisbelieved = isDisbelieved || answer.refused > 0
       let outcome = page == .read && isDisbelieved ? .short(.notBelieved) : page
-      let hasPassedOver = answer.refused > 0 && answer.revision != customer.revision
+      let hasSkipped = answer.refused > 0 && answer.revision != customer.revision
       customer.revision = answer.revision
       let reading = SweptFacts.Reading.history(of: customer, readUntil: outcome == .read ? asOf : nil)
       let count = try await facts.store(answer.transactions.map(\.fact), of: reading) { [customer, asOf] in
-        try histories.save(customer, asOf: asOf, outcome, hasPassedOver: hasPassedOver, on: $0)
+        try histories.save(customer, asOf: asOf, outcome, hasSkipped: hasSkipped, on: $0)
       }
       shared.values.withLock { $0.summary.facts += count }
       switch outcome {

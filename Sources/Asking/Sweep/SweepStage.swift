@@ -15,7 +15,7 @@ package struct SweepStage: Sendable {
     package var pagesUnderWay = 150
     /// How long a missing page is requested while Apple answers about other types of the app. In an outage, only the
     /// end of the sweep's time ends the requests.
-    package var patience = Duration.seconds(600)
+    package var waitLimit = Duration.seconds(600)
     package var now: @Sendable () -> Instant = { Instant.now }
 
     package init(asOf: Instant, refundWindow: Span) {
@@ -34,7 +34,7 @@ package struct SweepStage: Sendable {
   private let progress: WorkProgress
   private let deadline: ContinuousClock.Instant
   /// The plan's limit, and at most a sixth of the time left.
-  private let patience: Duration
+  private let waitLimit: Duration
   private let shared = Shared()
 
   private final class Shared: Sendable {
@@ -45,14 +45,14 @@ package struct SweepStage: Sendable {
       /// Types with missing pages, by app.
       var failing: [String: Set<SweptType>] = [:]
       /// Apps with a page on which no notification verifies, with the remedy.
-      var disbelieved: [String: String] = [:]
+      var unverifiable: [String: String] = [:]
     }
     let values = Mutex(Values())
   }
 
   /// Long waits are safe, because a missing page delays its type only.
   private static let backoff = Backoff(base: .milliseconds(500), cap: .seconds(60))
-  private static let disbelief = """
+  private static let unverifiableNotificationsFault = """
     No notification on a page of Apple's history could be verified, so refunds are not known. Check bundleId and \
     appAppleId, run night-audit trust, and look for a proxy that answers in Apple's place.
     """
@@ -71,7 +71,7 @@ package struct SweepStage: Sendable {
     self.stop = stop
     self.progress = progress
     self.deadline = deadline
-    patience = min(plan.patience, max((deadline - .now) / 6, .zero))
+    waitLimit = min(plan.waitLimit, max((deadline - .now) / 6, .zero))
   }
 
   /// Runs until everything up to the as-of is read, or the deadline or a signal ends it.
@@ -79,7 +79,7 @@ package struct SweepStage: Sendable {
     try await withTimeLimit({ isOver }, stop: stop, sweepAll)
     return shared.values.withLock { values in
       values.summary.isUnfinished = values.summary.isUnfinished ?? false
-      values.summary.faults = gate.faults.merging(values.disbelieved) { "\($0) \($1)" }
+      values.summary.faults = gate.faults.merging(values.unverifiable) { "\($0) \($1)" }
       return values.summary
     }
   }
@@ -94,7 +94,7 @@ package struct SweepStage: Sendable {
   private func sweep(_ app: SweptApp) async throws {
     let table = SweepTable(bundleId: app.bundleId)
     let isSwept = try await facts.withLock(
-      bundleId: app.bundleId, isWorthWaiting: { !isOver(for: app) },
+      bundleId: app.bundleId, shouldWait: { !isOver(for: app) },
       isWaiting: {
         logger.info("another process sweeps this app: waiting until it ends", metadata: ["app": "\(app.name)"])
       }
@@ -121,20 +121,20 @@ package struct SweepStage: Sendable {
     var cursor = stored
     guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return }
     try await store([], cursor, over: stored, in: table)
-    var patience = PageRetries(limit: patience)
+    var waitLimit = PageRetries(limit: waitLimit)
     var isAnswered = true
     // Pages under way are refused together, but each of them is a question of its own.
     var refused: Set<Instant> = []
     // Slices left to the next night: Apple does not answer, or its Retry-After ends after the deadline.
     var left: Set<Instant> = []
     try await withThrowingTaskGroup(of: Page.self) { group in
-      var underWay: Set<Instant> = []
+      var inProgress: Set<Instant> = []
       while true {
-        while isAnswered, !isOver(for: app), underWay.count < plan.pagesUnderWay,
-          let slice = cursor.slices.first(where: { !underWay.contains($0.start) && !left.contains($0.start) })
+        while isAnswered, !isOver(for: app), inProgress.count < plan.pagesUnderWay,
+          let slice = cursor.slices.first(where: { !inProgress.contains($0.start) && !left.contains($0.start) })
         {
-          underWay.insert(slice.start)
-          let (query, wait) = (cursor.query(slice), patience.wait(before: slice.start))
+          inProgress.insert(slice.start)
+          let (query, wait) = (cursor.query(slice), waitLimit.wait(before: slice.start))
           group.addTask {
             if let wait { await pause(wait, for: app) }
             if isOver(for: app) { return (slice.start, nil) }
@@ -142,7 +142,7 @@ package struct SweepStage: Sendable {
           }
         }
         guard let page = try await group.next() else { break }
-        underWay.remove(page.start)
+        inProgress.remove(page.start)
         // An abandoned page, or one requested too late, is requested another time.
         guard isAnswered, let answer = page.answer, cursor.slices.contains(where: { $0.start == page.start }) else {
           continue
@@ -150,15 +150,15 @@ package struct SweepStage: Sendable {
         note(answer.trail, of: app)
         // A notification that does not verify is passed over. The overlap of the next sweep reads it again.
         if try await facts.keep(
-          answer.disbelieved, of: app.bundleId, cursor.type, isPassedOver: !answer.isDisbelieved)
+          answer.unverifiable, of: app.bundleId, cursor.type, isMarkedSkipped: !answer.isDisbelieved)
         {
-          shared.values.withLock { $0.summary.hasPassedOver = true }
+          shared.values.withLock { $0.summary.hasSkipped = true }
         }
         let before = cursor
         switch cursor.received(answer, about: page.start, now: plan.now()) {
         case .retry(let silence):
           let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - plan.now()).microseconds)) } ?? .zero
-          let isExhausted = patience.isExhausted(by: page.start, silence, hold: hold)
+          let isExhausted = waitLimit.isExhausted(by: page.start, silence, hold: hold)
           let type = cursor.type
           let isItsOwn = shared.values.withLock { values in
             values.failing[app.name, default: []].insert(type)
@@ -168,21 +168,21 @@ package struct SweepStage: Sendable {
           continue
         case .fault(let fault):
           let id = "notifications \(cursor.type.rawValue)"
-          let isSecondTime = !refused.insert(page.start).inserted
-          if gate.refuse(fault, app: app.name, id: id, isSecondTime: isSecondTime) == .askAgain {
+          let isSecondAttempt = !refused.insert(page.start).inserted
+          if gate.refuse(fault, app: app.name, id: id, isSecondAttempt: isSecondAttempt) == .askAgain {
             await app.renewCredential()
             continue
           }
           isAnswered = false
-        case .disbelieved:
+        case .unverifiable:
           isAnswered = false
-          shared.values.withLock { $0.disbelieved[app.name] = Self.disbelief }
+          shared.values.withLock { $0.unverifiable[app.name] = Self.unverifiableNotificationsFault }
         case .ask, .finish:
           refused.remove(page.start)
           for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
         }
-        patience.recover(page.start)
-        let isWhole = patience.silence == nil
+        waitLimit.recover(page.start)
+        let isWhole = waitLimit.silence == nil
         shared.values.withLock { [type = cursor.type] values in
           values.summary.notifications += answer.notifications.count
           values.answered.insert(app.name)
@@ -196,7 +196,7 @@ package struct SweepStage: Sendable {
       }
     }
     shared.values.withLock { [type = cursor.type] in _ = $0.failing[app.name]?.remove(type) }
-    if isAnswered, let silence = patience.silence, !Task.isCancelled {
+    if isAnswered, let silence = waitLimit.silence, !Task.isCancelled {
       if shared.values.withLock({ $0.warned.insert("\(app.name): \(silence.detail)").inserted }) {
         logger.warning(
           "Apple did not answer about all notifications; the next night asks again",
@@ -209,7 +209,7 @@ package struct SweepStage: Sendable {
     let (isUnfinished, hasGaps) = (cursor.shortfall != nil, !cursor.gaps.isEmpty)
     shared.values.withLock { values in
       if isUnfinished { values.summary.isUnfinished = true }
-      if hasGaps { values.summary.hasPassedOver = true }
+      if hasGaps { values.summary.hasSkipped = true }
     }
   }
 

@@ -15,11 +15,11 @@ package struct SweepSummary: Sendable {
   /// True if a history was not read to its end; nil if none was to be read.
   package var isShortOfHistories: Bool?
   /// True if a statement that does not verify, or a time that Apple no longer covers, was passed over.
-  package var hasPassedOver = false
+  package var hasSkipped = false
 
   package init() {}
 
-  package var isShort: Bool { isUnfinished ?? false || isShortOfHistories ?? false || hasPassedOver }
+  package var isShort: Bool { isUnfinished ?? false || isShortOfHistories ?? false || hasSkipped }
 
   mutating func note(_ trail: ServerAPITrail) {
     pages += 1
@@ -37,7 +37,7 @@ package struct SweepSummary: Sendable {
     sum.faults.merge(later.faults) { $1 }
     sum.isUnfinished = later.isUnfinished ?? isUnfinished
     sum.isShortOfHistories = later.isShortOfHistories ?? isShortOfHistories
-    sum.hasPassedOver = hasPassedOver || later.hasPassedOver
+    sum.hasSkipped = hasSkipped || later.hasSkipped
     return sum
   }
 }

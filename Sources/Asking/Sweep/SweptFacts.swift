@@ -76,9 +76,10 @@ package struct SweptFacts: Sendable {
 
   /// Stores notifications that do not verify, each once. Returns true if this run is the first to move past one.
   func keep(
-    _ disbelieved: [NotificationAnswer.Disbelieved], of bundleId: String, _ type: SweptType, isPassedOver: Bool
+    _ unverifiable: [NotificationAnswer.UnverifiableNotification], of bundleId: String, _ type: SweptType,
+    isMarkedSkipped: Bool
   ) async throws -> Bool {
-    if disbelieved.isEmpty { return false }
+    if unverifiable.isEmpty { return false }
     let new = try await session.execute(
       """
       INSERT INTO night_audit.disbelieved_notifications AS known
@@ -91,25 +92,25 @@ package struct SweptFacts: Sendable {
       """,
       [
         .text(bundleId), .text(type.rawValue), .timestamp(asOf.microseconds),
-        .textArray(disbelieved.map(\.reason.storable)), .textArray(disbelieved.map(\.jws.storable)),
-        .bool(isPassedOver),
+        .textArray(unverifiable.map(\.reason.storable)), .textArray(unverifiable.map(\.jws.storable)),
+        .bool(isMarkedSkipped),
       ]
     ).affectedRows
-    return isPassedOver && new > 0
+    return isMarkedSkipped && new > 0
   }
 
   private static let lookInterval = Duration.milliseconds(250)
 
-  /// Runs `body` while no other worker sweeps the app; nil if that is no longer worth waiting for. `isWorthWaiting` is
+  /// Runs `body` while no other worker sweeps the app; nil if that is no longer worth waiting for. `shouldWait` is
   /// called before each attempt but the first, `isWaiting` once when the wait begins.
   package func withLock<Value: Sendable>(
-    bundleId: String, isWorthWaiting: () -> Bool, isWaiting: () -> Void = {}, _ body: () async throws -> Value
+    bundleId: String, shouldWait: () -> Bool, isWaiting: () -> Void = {}, _ body: () async throws -> Value
   ) async throws -> Value? {
     let key = [PostgresValue.text("night_audit.sweeps \(bundleId)")]
     let lock = "(\(Migrator.lockKey.0), hashtext($1))"
     var isFirst = true
     while !(try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0)) {
-      guard isWorthWaiting() else { return nil }
+      guard shouldWait() else { return nil }
       if isFirst { isWaiting() }
       isFirst = false
       // Sleeps outside of a statement, because other apps use the session meanwhile.

@@ -40,12 +40,12 @@ package enum EvidenceTable {
   package static let newest = "(SELECT max(evidence_id) FROM night_audit.evidence)"
 
   /// SQL: the facts that do not count.
-  static let incredible = """
+  static let implausibleDatesCondition = """
     SELECT e.evidence_id, e.transaction_id FROM night_audit.evidence e WHERE NOT \(isCredible("e"))
     """
 
-  static func firstIncredible(
-    in facts: String = "(\(incredible))", on connection: borrowing BlockingConnection
+  static func firstImplausible(
+    in facts: String = "(\(implausibleDatesCondition))", on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
     try connection.execute(
       """

@@ -36,23 +36,23 @@ package struct Rebuild {
   }
 
   /// Compares, and mends all or nothing if asked to.
-  package static func run(isMending: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
+  package static func run(isRepairing: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
     try connection.transaction { connection in
       // Locked so that no answer arrives between reading the evidence and comparing.
       try connection.execute("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
       try connection.executeScript(
         """
         CREATE TEMPORARY TABLE derived (LIKE night_audit.transactions INCLUDING INDEXES) ON COMMIT DROP;
-        CREATE TEMPORARY TABLE uncounted ON COMMIT DROP AS \(EvidenceTable.incredible); ANALYZE \(uncounted)
+        CREATE TEMPORARY TABLE uncounted ON COMMIT DROP AS \(EvidenceTable.implausibleDatesCondition); ANALYZE \(uncounted)
         """)
       try derive(connection)
       try deriveLinks(connection)
       var outcome = try compare(connection)
       let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
       let differences = try NightsTrail.differences(by: entries, on: connection)
-      outcome.uncounted = try EvidenceTable.firstIncredible(in: uncounted, on: connection)
+      outcome.uncounted = try EvidenceTable.firstImplausible(in: uncounted, on: connection)
       outcome.steering = differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
-      if isMending, !outcome.agrees {
+      if isRepairing, !outcome.agrees {
         try mend(connection)
         try NightsTrail.mend(differences, on: connection)
         try InterNightState.mend(on: connection)

@@ -92,7 +92,7 @@ package enum TransactionTable {
   ) throws(PostgresError) -> TransactionRecord {
     let record = TransactionRecord(try contents(row))
     guard let facts = try row.optionalText(names.count) else { return record }
-    return record.beforeHiddenRefunds(try EvidenceTable.facts(facts), hiding: isHidden)
+    return record.removingHiddenRefunds(try EvidenceTable.facts(facts), hiding: isHidden)
   }
 
   /// The transaction in the current row, with texts in place; nil if refunded or with rare columns.

@@ -110,7 +110,7 @@ package struct FindingsEditor: Sendable {
         let rows = try connection.execute("FETCH \(Self.page) FROM found")
         if rows.isEmpty { break }
         var findings = try rows.compactMap { row throws(PostgresError) in try StoredFinding(row) }
-        if Output.wantsHistory { try FindingsEditor.addHistory(to: &findings, connection) }
+        if Output.requestsHistory { try FindingsEditor.addHistory(to: &findings, connection) }
         for finding in findings { try output.add(finding) }
       }
       try connection.execute("CLOSE found")

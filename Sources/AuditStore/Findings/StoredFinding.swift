@@ -86,7 +86,7 @@ package struct StoredFinding: Sendable {
 package protocol FindingsOutput: SendableMetatype, ~Copyable {
   associatedtype Result: Sendable
 
-  static var wantsHistory: Bool { get }
+  static var requestsHistory: Bool { get }
 
   mutating func add(_ finding: StoredFinding) throws
 

@@ -20,7 +20,7 @@ package struct StoredSignOff: Hashable, Sendable {
     let rows = try connection.execute(
       """
       SELECT coalesce(e.change_id::text, e.event_id::text), e.event, e.detail FROM night_audit.run_events e
-      WHERE e.run_id = $1::uuid AND e.detail IS NOT NULL AND \(isStanding) ORDER BY e.event_id
+      WHERE e.run_id = $1::uuid AND e.detail IS NOT NULL AND \(currentSignOffCondition) ORDER BY e.event_id
       """, [.text(runId)])
     var found: [StoredSignOff] = []
     var last: String?
@@ -52,7 +52,7 @@ package struct StoredSignOff: Hashable, Sendable {
     _ changeId: String, by actor: String, isDryRun: Bool, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [String] {
     let runs = try connection.execute(
-      "SELECT DISTINCT e.run_id::text FROM night_audit.run_events e WHERE e.change_id = $1::uuid AND \(isStanding)",
+      "SELECT DISTINCT e.run_id::text FROM night_audit.run_events e WHERE e.change_id = $1::uuid AND \(currentSignOffCondition)",
       [.text(changeId)]
     ).map { row throws(PostgresError) in try row.text(0) }
     if !isDryRun {
@@ -65,7 +65,7 @@ package struct StoredSignOff: Hashable, Sendable {
     return runs
   }
 
-  private static let isStanding = """
+  private static let currentSignOffCondition = """
     e.event IN ('prepared_by', 'reviewed_by', 'signed_on', 'remark')
       AND NOT EXISTS (SELECT FROM night_audit.run_events u WHERE u.undoes = e.change_id)
     """
@@ -80,7 +80,7 @@ package struct StoredSignOff: Hashable, Sendable {
           'dated ' || max(e.detail) FILTER (WHERE e.event = 'signed_on'))
         || format(' (recorded %s by %s)', to_char(max(e.recorded_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
           max(e.actor)) AS words
-      FROM night_audit.run_events e WHERE e.run_id = \(run) AND \(isStanding)
+      FROM night_audit.run_events e WHERE e.run_id = \(run) AND \(currentSignOffCondition)
       GROUP BY coalesce(e.change_id::text, e.event_id::text)
       HAVING bool_or(e.event IN ('prepared_by', 'reviewed_by'))) s), '{}')
     """

@@ -20,7 +20,7 @@ package enum PublishedReport {
 
   /// SQL: the run `r` has published a report of all orders, for another business day than `$2`. The same night made
   /// again reports the same again.
-  package static let hasTold = """
+  package static let publishedRunCondition = """
     (r.complete IS NOT NULL AND r.publication = 'published' AND NOT \(isGone("r", from: "directory"))
       AND CASE WHEN r.is_nightly THEN r.period_until <> $2::text::date
         ELSE EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id) END)
@@ -55,7 +55,7 @@ package enum PublishedReport {
     before asOf: Instant, day: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Instant? {
     try connection.execute(
-      "SELECT max(r.as_of) FROM night_audit.runs r WHERE r.as_of < $1 AND \(hasTold)",
+      "SELECT max(r.as_of) FROM night_audit.runs r WHERE r.as_of < $1 AND \(publishedRunCondition)",
       [.timestamp(asOf.microseconds), .text(day)]
     ).single().optionalTimestamp(0).map { Instant(microseconds: $0) }
   }

@@ -84,7 +84,7 @@ package struct ReportedDays {
 
   /// Days from `first` on that earlier nights reported in other time zones. Their hours differ, so they are not
   /// comparable.
-  package static func inOtherZones(
+  package static func reportedInOtherTimeZones(
     from first: String, before night: String, asOf: Instant, timeZone: String,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<String> {

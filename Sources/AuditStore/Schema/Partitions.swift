@@ -28,7 +28,7 @@ package enum Partitions {
         let table = try PostgresIdentifier("night_audit", name).sql
         try connection.migration(under: Migrator.lockKey) { connection in
           let problem = try TrailVerification(entriesOn: connection).problem(of: parent, on: connection)
-          if let problem { throw Altered(table: parent, problem: problem) }
+          if let problem { throw AlteredPartitionError(table: parent, problem: problem) }
           let kept = parent == "answers" ? [] : try kept(table, on: connection)
           try connection.execute(
             "SELECT night_audit.release_partition($1, $2)", [.text(name), .intArray(kept.map { $0 })])
@@ -42,7 +42,7 @@ package enum Partitions {
   private static let mark = "what nobody needs any more was let go"
 
   /// Rows differ from the trail. The remaining rows must not be covered by a new entry.
-  package struct Altered: Error, CustomStringConvertible {
+  package struct AlteredPartitionError: Error, CustomStringConvertible {
     var table: String
     var problem: String
     package var description: String { "\(table) differs from the trail, so no month of it is deleted: \(problem)" }

@@ -80,7 +80,7 @@ package struct SchemaDefinitions {
     _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [Difference] {
     try functionDifferences(connection) + triggerDifferences(connection) + viewDifferences(connection)
-      + rightDifferences(connection)
+      + privilegeDifferences(connection)
   }
 
   // MARK: - Functions
@@ -224,7 +224,7 @@ package struct SchemaDefinitions {
 
   // MARK: - Rights
 
-  private func rightDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
+  private func privilegeDifferences(_ connection: borrowing BlockingConnection) throws(PostgresError) -> [Difference] {
     let rows = try connection.execute(
       """
       WITH relations AS (

@@ -129,10 +129,10 @@ package struct CustomerHistories: Sendable {
     }
   }
 
-  /// Stores the position of a reading; part of the transaction that stores its facts. `hasPassedOver`: the reading
+  /// Stores the position of a reading; part of the transaction that stores its facts. `hasSkipped`: the reading
   /// skipped a transaction that is not believed.
   package func save(
-    _ customer: Customer, asOf: Instant, _ outcome: Outcome, hasPassedOver: Bool,
+    _ customer: Customer, asOf: Instant, _ outcome: Outcome, hasSkipped: Bool,
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     let (shortfall, isAnswered): (SweepShortfall?, Bool) =
@@ -156,7 +156,7 @@ package struct CustomerHistories: Sendable {
       [
         .text(bundleId), .text(SweepTable.environment.rawValue), .text(customer.transactionId),
         .text(customer.revision), .bool(outcome == .read), .timestamp(asOf.microseconds), .text(shortfall?.rawValue),
-        .bool(hasPassedOver), .bool(isAnswered),
+        .bool(hasSkipped), .bool(isAnswered),
       ])
   }
 }

@@ -23,11 +23,11 @@ package struct SweepCoverage {
     var reasons: [String] = []
     for app in settings.sweptApps where plan.selection.bundleId.map({ $0 == app.bundleId }) ?? true {
       let table = SweepTable(bundleId: app.bundleId)
-      let passedOver = try table.passedOver(night, connection)
+      let skippedNotifications = try table.skippedNotifications(night, connection)
       var shortfalls = Set<String>()
       var known: [Instant?] = []
       let types = try table.cursors(connection).compactMap { cursor -> String? in
-        var words = passedOver[cursor.type] ?? []
+        var words = skippedNotifications[cursor.type] ?? []
         if cursor.isShort(of: plan.asOf, isOfRun: isOfRun) {
           let reason = cursor.lastAttempt == plan.asOf ? cursor.shortfall : nil
           words.insert(reason?.rawValue ?? Self.notSwept)
@@ -71,7 +71,7 @@ extension Settings {
 
 extension SweepTable {
   /// Skipped notifications and gaps that no report has mentioned, by type.
-  func passedOver(
+  func skippedNotifications(
     _ night: PublishedReport.Span, _ connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [SweptType: Set<String>] {
     let rows = try connection.execute(

@@ -24,7 +24,7 @@ package struct SweepCursor: Hashable, Sendable {
     case retry(Silence)
     case finish
     /// No signature on the page verifies.
-    case disbelieved
+    case unverifiable
     /// A configuration fault, the same for all types of the app.
     case fault(AppleFault)
   }
@@ -67,7 +67,7 @@ package struct SweepCursor: Hashable, Sendable {
     // The cursor does not move past a page without any valid signature, because the fault is not one notification's.
     if answer.isDisbelieved {
       _ = abandon(.notBelieved)
-      return .disbelieved
+      return .unverifiable
     }
     switch answer.end {
     case .pageLimit:

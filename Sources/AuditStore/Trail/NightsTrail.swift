@@ -72,14 +72,14 @@ package struct NightsTrail {
     var differences: [Difference] = []
     for (place, night) in nights.enumerated() where !night.isForgotten {
       let later = nights[(place + 1)...]
-      let isMadeAgain = later.contains {
+      let hasLaterNight = later.contains {
         $0.isNightly && $0.asOf == night.asOf && !$0.recorded.isEmpty || $0.isForgotten && $0.asOf == night.asOf
       }
       // Part of the first stored day may have left the lookback.
       let boundary = nights[place...].compactMap(\.from).max()
       for table in Set(night.recorded.keys).union(night.found.keys).sorted()
       where night.recorded[table] != night.found[table] {
-        if isMadeAgain, replaced.contains(where: { table.hasPrefix($0) }) { continue }
+        if hasLaterNight, replaced.contains(where: { table.hasPrefix($0) }) { continue }
         if table.hasPrefix(orders), let boundary, table.dropFirst(orders.count) <= boundary { continue }
         differences.append(Difference(run: night.run, asOf: night.asOf, table: table))
       }

@@ -32,7 +32,7 @@ package struct TrailVerification: Sendable {
     verification.checks.append(
       Check(subject: "tables that later nights read", problem: differences.first.map { "\($0)" }))
     // Reported without failing, because an append-only fact cannot be removed.
-    let uncounted = try EvidenceTable.firstIncredible(on: connection)
+    let uncounted = try EvidenceTable.firstImplausible(on: connection)
     verification.checks.append(
       Check(subject: "facts of runs\(uncounted.map { ", except for those that do not count: \($0)" } ?? "")"))
     let state = try InterNightState.problems(on: connection)
@@ -150,9 +150,9 @@ package struct TrailVerification: Sendable {
     let new = try connection.execute(
       "SELECT count(*) FROM night_audit.\(table) WHERE \(key) > $1", [.int(mark)]
     ).single().int64(0)
-    let letGo = before.map { "; expired rows before \($0) were deleted" } ?? ""
+    let removalNote = before.map { "; expired rows before \($0) were deleted" } ?? ""
     let newer = new > 0 ? ", and \(new) that the next entry covers" : ""
-    return Check(subject: "\(table) (\(rows) rows\(newer)\(letGo))")
+    return Check(subject: "\(table) (\(rows) rows\(newer)\(removalNote))")
   }
 
   private func pieces(of table: String, _ released: TrailEntry?) -> [Piece] {

@@ -1,13 +1,13 @@
 import AuditStore
 import Reconciliation
 
-/// The orders that could own a transaction. A pure function of all mentions of it, whatever their order. Others are
+/// The orders that could own a transaction. A pure function of all references of it, whatever their order. Others are
 /// left out to keep contests small: an app receipt lists every purchase of its user, for each of their orders.
 struct Candidates {
   /// Orders that could own it, by ID. With one order it is uncontested, with none it cannot be claimed.
   private(set) var claimants: [Identifier] = []
   /// Orders that cannot own it but have a proof about it that affects them, by ID.
-  private(set) var witnesses: [Identifier] = []
+  private(set) var affectedOrders: [Identifier] = []
   /// Claimants without an account token, or with another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
   /// Whether an order that states it, or whose receipts contain it, has its account token.
@@ -27,17 +27,17 @@ struct Candidates {
 
   struct ReferenceCollector {
     fileprivate private(set) var statingOrders: [StatingOrder] = []
-    fileprivate private(set) var mentions: [TransactionReference] = []
+    fileprivate private(set) var references: [TransactionReference] = []
 
     /// Prepares for another ID. Releases large buffers, but keeps those of a user with thousands of purchases.
     mutating func clear() {
-      mentions.removeAll(keepingCapacity: mentions.count < 1 << 13)
+      references.removeAll(keepingCapacity: references.count < 1 << 13)
       statingOrders.removeAll(keepingCapacity: statingOrders.count < 1 << 13)
     }
 
-    mutating func take(_ mention: consuming TransactionReference) {
-      if mention.bringer != nil { return mentions.append(mention) }
-      guard let order = mention.order, !order.isBad else { return mentions.append(mention) }
+    mutating func take(_ reference: consuming TransactionReference) {
+      if reference.referenceSource != nil { return references.append(reference) }
+      guard let order = reference.order, !order.isBad else { return references.append(reference) }
       statingOrders.append(
         StatingOrder(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
     }
@@ -108,27 +108,27 @@ struct Candidates {
     return .subscription(original)
   }
 
-  init(for record: TransactionRecord, mentions: some Sequence<TransactionReference>, rules: Rules) {
-    self.init(for: record, mentions, statingOrders: [], rules)
+  init(for record: TransactionRecord, references: some Sequence<TransactionReference>, rules: Rules) {
+    self.init(for: record, references, statingOrders: [], rules)
   }
 
   init(for record: TransactionRecord, _ gathering: ReferenceCollector, rules: Rules) {
-    if gathering.statingOrders.isEmpty, gathering.mentions.count == 1,
-      let only = Candidates(for: record, theOnly: gathering.mentions[0])
+    if gathering.statingOrders.isEmpty, gathering.references.count == 1,
+      let only = Candidates(for: record, theOnly: gathering.references[0])
     {
       self = only
     } else {
-      self.init(for: record, gathering.mentions, statingOrders: gathering.statingOrders, rules)
+      self.init(for: record, gathering.references, statingOrders: gathering.statingOrders, rules)
     }
   }
 
-  /// Fast path for one mention; nil if it is not of an order, or of one that can claim nothing.
-  private init?(for record: TransactionRecord, theOnly mention: borrowing TransactionReference) {
-    guard let order = mention.order, !order.isBad else { return nil }
-    let isContained = mention.bringer?.environment == record.environment
-    if isContained { newestProof = mention.bringer?.subject }
+  /// Fast path for one reference; nil if it is not of an order, or of one that can claim nothing.
+  private init?(for record: TransactionRecord, theOnly reference: borrowing TransactionReference) {
+    guard let order = reference.order, !order.isBad else { return nil }
+    let isContained = reference.referenceSource?.environment == record.environment
+    if isContained { newestProof = reference.referenceSource?.subject }
     // The same ID in another environment is another purchase.
-    guard mention.isNamed || isContained else { return }
+    guard reference.isNamed || isContained else { return }
     userId = order.userId
     claimants = [order.orderId]
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
@@ -136,28 +136,32 @@ struct Candidates {
   }
 
   private init(
-    for record: TransactionRecord, _ mentions: some Sequence<TransactionReference>, statingOrders: [StatingOrder],
+    for record: TransactionRecord, _ references: some Sequence<TransactionReference>, statingOrders: [StatingOrder],
     _ rules: Rules
   ) {
     var stakes = ClaimStakes()
     var senders: Set<Identifier> = []
     var newest: (receivedAt: Instant, subject: CheckSubject)?
     var isAnswered = record.isRefundKnown
-    for mention in mentions {
-      if mention.isNamed, let order = mention.order { stakes.note(order) { $0.names = true } }
-      guard let bringer = mention.bringer, bringer.environment == record.environment else { continue }
-      isAnswered = isAnswered || !bringer.awaitsDetails
-      if newest.map({ ($0.receivedAt, $0.subject.id) < (bringer.receivedAt, bringer.subject.id) }) ?? true {
-        newest = (bringer.receivedAt, bringer.subject)
+    for reference in references {
+      if reference.isNamed, let order = reference.order { stakes.note(order) { $0.names = true } }
+      guard let referenceSource = reference.referenceSource, referenceSource.environment == record.environment else {
+        continue
       }
-      guard let order = mention.order else {
-        if let sender = bringer.userId { senders.insert(sender) }
+      isAnswered = isAnswered || !referenceSource.awaitsDetails
+      if newest.map({ ($0.receivedAt, $0.subject.id) < (referenceSource.receivedAt, referenceSource.subject.id) })
+        ?? true
+      {
+        newest = (referenceSource.receivedAt, referenceSource.subject)
+      }
+      guard let order = reference.order else {
+        if let sender = referenceSource.userId { senders.insert(sender) }
         continue
       }
       let isSupporting =
-        bringer.isGenuine && bringer.subject.kind == .receipt
-        && bringer.userId.map { rules.people.isSame($0, order.userId) } ?? true
-      stakes.note(order) { $0.isContained(aboutOne: bringer.isAboutSinglePurchase, supporting: isSupporting) }
+        referenceSource.isGenuine && referenceSource.subject.kind == .receipt
+        && referenceSource.userId.map { rules.people.isSame($0, order.userId) } ?? true
+      stakes.note(order) { $0.isContained(aboutOne: referenceSource.isAboutSinglePurchase, supporting: isSupporting) }
     }
     newestProof = newest?.subject
     awaitsDetails = newest != nil && !isAnswered
@@ -191,8 +195,8 @@ struct Candidates {
         if record.hasOtherToken(than: stake.order.appAccountToken) {
           withOtherToken.append((orderId, stake.order.userId))
         }
-      } else if stake.isAboutSinglePurchase || stake.mayMissIt(record) {
-        witnesses.append(orderId)
+      } else if stake.isAboutSinglePurchase || stake.mayMissTransaction(record) {
+        affectedOrders.append(orderId)
       }
     }
     addStatingOrders(before: nil)
@@ -242,7 +246,7 @@ extension TransactionRecord {
 extension Candidates.Stake {
   /// True if this order, which states no ID, would be judged differently without the transaction. Its product is the
   /// ordered one, or is in doubt.
-  fileprivate func mayMissIt(_ record: TransactionRecord) -> Bool {
+  fileprivate func mayMissTransaction(_ record: TransactionRecord) -> Bool {
     order.named == nil && (order.productId == record.productId || record.isContradictory)
   }
 

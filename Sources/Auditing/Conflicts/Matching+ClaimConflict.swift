@@ -31,7 +31,7 @@ private struct ContestedTransactionsByOrder {
   private var transactions: [[TransactionRecord]] = []
   private var placeByOrder: [Identifier: Int32] = [:]
   /// Ranges, because transactions listed in one user's receipts are adjacent.
-  private var furtherPlacesByOrder: [Identifier: [Range<Int32>]] = [:]
+  private var additionalPlacesByOrder: [Identifier: [Range<Int32>]] = [:]
 
   mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
     let own = Claimants(claimants)
@@ -43,7 +43,7 @@ private struct ContestedTransactionsByOrder {
       if placeByOrder[orderId] == nil {
         placeByOrder[orderId] = place
       } else {
-        furtherPlacesByOrder[orderId, default: []].appendPlace(place)
+        additionalPlacesByOrder[orderId, default: []].appendPlace(place)
       }
     }
   }
@@ -61,7 +61,7 @@ private struct ContestedTransactionsByOrder {
   func of(_ orderId: Identifier) -> [TransactionRecord] {
     guard let place = placeByOrder[orderId] else { return [] }
     let own = transactions[Int(place)]
-    guard let further = furtherPlacesByOrder[orderId] else { return own }
+    guard let further = additionalPlacesByOrder[orderId] else { return own }
     return own + further.flatMap { places in places.lazy.flatMap { transactions[Int($0)] } }
   }
 }
@@ -106,11 +106,11 @@ struct ClaimConflict {
     transactions.append(transaction)
   }
 
-  mutating func add(_ contestant: ContestedOrder) {
-    guard case .valid(let order) = contestant.group.row else { return }
+  mutating func add(_ contestedOrder: ContestedOrder) {
+    guard case .valid(let order) = contestedOrder.group.row else { return }
     var facts = OrderFacts(
-      order, contestant.group, claimable: contestant.claimable, others: contested.of(order.orderId))
-    facts.hasGoods = contestant.hasGoods
+      order, contestedOrder.group, claimable: contestedOrder.claimable, others: contested.of(order.orderId))
+    facts.hasGoods = contestedOrder.hasGoods
     if facts.proven.count > 8 { facts.list = shared(facts.list) }
     let claimant = facts.claimant(rules)
     guard let kind = EquivalentClaimants(claimant, rules: rules) else { return claimants.append(claimant) }

@@ -10,10 +10,10 @@ package struct Explain: Sendable {
   package struct Missing: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .nothingThere }
     package var orderId: String
-    package var nearMisses: [String]
+    package var similarIDs: [String]
 
     package var description: String {
-      (["there is no order \(orderId)."] + nearMisses).joined(separator: "\n  ")
+      (["there is no order \(orderId)."] + similarIDs).joined(separator: "\n  ")
     }
   }
 
@@ -25,8 +25,8 @@ package struct Explain: Sendable {
   package func order(_ orderId: Identifier, asOf: Instant) async throws -> Explanation {
     try await reading(asOf: asOf) { reader in
       if let explanation = try reader.explanation(of: orderId) { return explanation }
-      let hints = try NearMisses.of(orderId.text, shop: reader.shop, own: reader.own, reader.sales)
-      throw Missing(orderId: orderId.text, nearMisses: hints)
+      let hints = try SimilarIDs.of(orderId.text, shop: reader.shop, own: reader.own, reader.sales)
+      throw Missing(orderId: orderId.text, similarIDs: hints)
     }
   }
 

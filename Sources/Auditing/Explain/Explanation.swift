@@ -68,7 +68,7 @@ package struct Explanation: Encodable, Sendable {
   }
 
   /// A kind of finding that does not apply.
-  package struct Consideration: Encodable, Sendable {
+  package struct DeclinedFinding: Encodable, Sendable {
     package var kind: FindingKind
     package var because: String
   }
@@ -217,7 +217,7 @@ package struct Explanation: Encodable, Sendable {
   /// Findings about the order, its receipts, deliveries and unclaimed payments; open ones first.
   package var findings: [Finding]
   /// Kinds of findings that do not apply, each with its reason.
-  package var considered: [Consideration]
+  package var considered: [DeclinedFinding]
   package var transactions: [Transaction]
   package var proofs: [Proof]
   package var deliveries: [Delivery]

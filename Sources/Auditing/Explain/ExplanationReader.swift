@@ -52,7 +52,7 @@ struct ExplanationReader: ~Copyable {
       proofs: try proofs(group), deliveries: sorted.map { Explanation.Delivery($0) }, events: [])
     let kinds = Set(findings.map(\.kind))
     explanation.considered = FindingKind.allCases.filter { !kinds.contains($0) }.compactMap { kind in
-      reasoning?.declined[kind].map { Explanation.Consideration(kind: kind, because: $0) }
+      reasoning?.declined[kind].map { Explanation.DeclinedFinding(kind: kind, because: $0) }
     }
     explanation.events = explanation.history
     return explanation
@@ -177,9 +177,9 @@ struct ExplanationReader: ~Copyable {
   ) throws -> ([Explanation.Transaction], [Finding]) {
     let claims = facts?.claims ?? OrderClaims()
     let orderId = group.row.orderId
-    // An account token or a subscription links orders to transactions that nothing of theirs mentions.
+    // An account token or a subscription links orders to transactions that nothing of theirs references.
     let linked = matching.claimants.lazy.filter { $0.value.contains(orderId) }.map(\.key.transactionId)
-    let own = Set(group.mentions.map(\.transactionId)).union(linked)
+    let own = Set(group.references.map(\.transactionId)).union(linked)
     let records = own.flatMap { around.records[$0] ?? [] }.filter { record in
       group.brings(record.key) || matching.claimants[record.key]?.contains(orderId) ?? false
     }
@@ -223,7 +223,7 @@ struct ExplanationReader: ~Copyable {
   private func competitors(
     for key: TransactionKey, of orderId: Identifier, _ around: RelatedOrders, _ matching: RelatedOrders.Matching
   ) -> [Explanation.Competitor] {
-    let ids = Set((around.mentions[key.transactionId] ?? []).compactMap { $0.order?.orderId }).subtracting([orderId])
+    let ids = Set((around.references[key.transactionId] ?? []).compactMap { $0.order?.orderId }).subtracting([orderId])
     return ids.compactMap { id -> Explanation.Competitor? in
       guard let group = around.groups[id], case .valid(let order) = group.row else { return nil }
       let names = order.transactionId == key.transactionId
@@ -263,7 +263,7 @@ struct ExplanationReader: ~Copyable {
     var subjects: Set<Subject> = [.order(group.row.orderId)]
     subjects.formUnion(deliveries.map { .delivery($0.deliveryId) })
     subjects.formUnion(group.proofs.map { .receipt($0.receipt.receiptId) })
-    subjects.formUnion(group.mentions.map { .transaction($0.transactionId) })
+    subjects.formUnion(group.references.map { .transaction($0.transactionId) })
     let ids = FindingKind.allCases.flatMap { kind in
       subjects.map { Finding(kind: kind, subject: $0, reason: "").findingId }
     }

@@ -23,7 +23,7 @@ package struct ExplanationText {
     page.writeDeliveries()
     page.writeRules()
     page.writeFindings()
-    page.writeReasonsAgainst()
+    page.writeDeclinedReasons()
     page.writeEvents()
     return page.lines.joined(separator: "\n")
   }
@@ -187,7 +187,7 @@ package struct ExplanationText {
     }
   }
 
-  private mutating func writeReasonsAgainst() {
+  private mutating func writeDeclinedReasons() {
     if explanation.considered.isEmpty { return }
     begin("Findings that do not apply")
     for reason in explanation.considered { lines.append("  \(reason.kind.rawValue): \(reason.because)") }

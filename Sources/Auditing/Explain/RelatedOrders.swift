@@ -13,10 +13,10 @@ struct RelatedOrders {
   /// Purchases that several of the transactions are of.
   private(set) var sharedPurchases: Set<PurchaseKey> = []
   /// By transaction id.
-  private(set) var mentions: [Identifier: [TransactionReference]] = [:]
+  private(set) var references: [Identifier: [TransactionReference]] = [:]
   private(set) var open: PeopleWithOpenReceipts
   /// Other orders of these users, and orders that their receipts were sent for.
-  private(set) var ordersBeside: Set<Identifier> = []
+  private(set) var referencedOrders: Set<Identifier> = []
   private var linkableOrders: [UnprovenLink: [LinkableOrder]] = [:]
   private(set) var ordersWithGoods: Set<Identifier> = []
   private(set) var receiptIds: Set<Identifier> = []
@@ -43,7 +43,7 @@ struct RelatedOrders {
         if let orderId = proof.receipt.orderId { newOrders.insert(orderId) }
         for key in proof.brought where knownIds.insert(key.transactionId).inserted {
           newIds.insert(key.transactionId)
-          mentions[key.transactionId] = []
+          references[key.transactionId] = []
         }
       }
       knownReceipts = receiptIds
@@ -52,23 +52,23 @@ struct RelatedOrders {
       let groups = try OrderGroup.groups(of: newOrders, shop: shop, own: own, sales, rules: rules, &repeatedRows)
       for id in try Self.linked(to: groups, own: own) where knownIds.insert(id).inserted {
         newIds.insert(id)
-        mentions[id] = []
+        references[id] = []
       }
       for group in groups {
         takeLinks(of: group)
         self.groups[group.row.orderId] = group
         // Of a repeated receipt ID, the row that counts may belong to another order.
         for proof in group.proofs where proof.receipt.defect == nil { knownReceipts.insert(proof.receipt.receiptId) }
-        for mention in group.mentions {
-          if knownIds.insert(mention.transactionId).inserted { newIds.insert(mention.transactionId) }
-          mentions[mention.transactionId, default: []].append(mention)
+        for reference in group.references {
+          if knownIds.insert(reference.transactionId).inserted { newIds.insert(reference.transactionId) }
+          references[reference.transactionId, default: []].append(reference)
         }
       }
       newOrders = []
       if newIds.isEmpty { break }
       for id in try Self.ofSamePurchases(newIds, own: own) where knownIds.insert(id).inserted {
         newIds.insert(id)
-        mentions[id] = []
+        references[id] = []
       }
       var transactions = try own.copyOut(
         try TransactionTable.byId(hiding: sales.isHidden, where: "t.transaction_id IN (SELECT id FROM ids)"),
@@ -101,7 +101,7 @@ struct RelatedOrders {
     foldPurchases(hiding: sales.hides)
     // Only now it is known which orders are there.
     for proof in further where proof.receipt.defect == nil && proof.receipt.orderId.flatMap({ groups[$0] }) == nil {
-      for mention in proof.mentions(of: nil) { mentions[mention.transactionId]?.append(mention) }
+      for reference in proof.references(of: nil) { references[reference.transactionId]?.append(reference) }
     }
     note(groups.values.flatMap(\.proofs) + further)
     if groups.count > 1 {
@@ -129,7 +129,7 @@ struct RelatedOrders {
   /// Notes which receipts were read, and which orders they were sent for.
   private mutating func note(_ proofs: [Proof]) {
     receiptIds.formUnion(proofs.lazy.map(\.receipt.receiptId).filter { !$0.isEmpty })
-    ordersBeside.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
+    referencedOrders.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
   }
 
   /// Notes what could link orders to transactions without a receipt.
@@ -232,7 +232,7 @@ struct RelatedOrders {
       isWhole = false
       return
     }
-    ordersBeside.formUnion(placed)
+    referencedOrders.formUnion(placed)
     let orders = try OrderRow.counting(placed, shop: shop, sales, rules: rules)
     var rows = Dictionary(uniqueKeysWithValues: orders.map { ($0.orderId, $0) })
     for (column, ids) in [("user_id", users), ("order_id", Set(rows.keys))] {
@@ -299,7 +299,7 @@ struct RelatedOrders {
       open.take(group)
       takeLinks(of: group)
       self.groups[group.row.orderId] = group
-      for mention in group.mentions { mentions[mention.transactionId, default: []].append(mention) }
+      for reference in group.references { references[reference.transactionId, default: []].append(reference) }
     }
     for record in records { self.records[record.transactionId, default: []].append(record) }
     foldPurchases()
@@ -323,18 +323,18 @@ struct RelatedOrders {
     var contest = ClaimConflict(rules: rules)
     var isContestant: Set<Identifier> = []
     let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
-    var found: [(transaction: ContestedTransaction, witnesses: [Identifier])] = []
+    var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []
     var claimants: [PurchaseKey: Set<Identifier>] = [:]
     for record in records.values.joined() {
       let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
       let candidates = Candidates(
-        for: record, mentions: mentions[record.transactionId] ?? [], rules: rules)
+        for: record, references: references[record.transactionId] ?? [], rules: rules)
       var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
       if let link = candidates.awaitedLink(record) { contested.take(linkableOrders[link] ?? [], rules: rules) }
-      found.append((contested, candidates.witnesses))
+      found.append((contested, candidates.affectedOrders))
       claimants[record.purchaseKey, default: []].formUnion(contested.claimants)
     }
-    for (candidates, witnesses) in found {
+    for (candidates, affectedOrders) in found {
       let (record, sharesPurchase) = (candidates.record, candidates.sharesPurchase)
       result.claimants[record.key] = candidates.claimants
       let ofPurchase = claimants[record.purchaseKey] ?? []
@@ -351,15 +351,15 @@ struct RelatedOrders {
       } else if !candidates.awaitsDetails, ofPurchase.isEmpty {
         result.unclaimed[record.key] = .some(candidates.userId)
       }
-      if witnesses.contains(orderId) {
+      if affectedOrders.contains(orderId) {
         result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
       }
     }
-    for contestant in isContestant {
-      guard let group = groups[contestant] else { continue }
+    for contestedOrder in isContestant {
+      guard let group = groups[contestedOrder] else { continue }
       contest.add(
         ContestedOrder(
-          group: group, claimable: claimable[contestant] ?? [], hasGoods: ordersWithGoods.contains(contestant)))
+          group: group, claimable: claimable[contestedOrder] ?? [], hasGoods: ordersWithGoods.contains(contestedOrder)))
     }
     let outcome = contest.matched()
     outcome.forEach { owner, claims in for record in claims.owned { result.owners[record.key] = owner } }
@@ -376,12 +376,12 @@ struct RelatedOrders {
   func reasoning(
     about record: TransactionRecord, _ matching: Matching, ownedBy owner: Identifier?, _ rules: Rules
   ) -> ClaimReasoning {
-    let ids = Set((mentions[record.transactionId] ?? []).compactMap { $0.order?.orderId })
+    let ids = Set((references[record.transactionId] ?? []).compactMap { $0.order?.orderId })
       .union(matching.claimants[record.key] ?? [])
     let claimants = ids.compactMap { id -> Claimant? in
       guard let group = groups[id], case .valid(let order) = group.row else { return nil }
       let byToken = matching.claimants.lazy.filter { $0.value.contains(id) }.map(\.key.transactionId)
-      let mentioned = Set(group.mentions.map(\.transactionId)).union(byToken).flatMap { records[$0] ?? [] }
+      let mentioned = Set(group.references.map(\.transactionId)).union(byToken).flatMap { records[$0] ?? [] }
       var facts = OrderFacts(
         order, group, claimable: mentioned.filter { !matching.contested.contains($0.key) },
         others: mentioned.filter { matching.contested.contains($0.key) })

@@ -110,7 +110,7 @@ final class NightChanges {
   // MARK: - Writing
 
   func write(to collector: AuditCollector) throws -> ChangesSummary {
-    var summary = ChangesSummary(since: base?.asOf, isSinceComplete: base?.isComplete ?? true)
+    var summary = ChangesSummary(since: base?.asOf, isSinceCompleteNight: base?.isComplete ?? true)
     while let row = try NightChanges.next(rows) {
       try collector.write(change: row)
       summary.add(row)

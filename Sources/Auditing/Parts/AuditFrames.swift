@@ -11,13 +11,13 @@ enum AuditFrame: UInt8, CaseIterable {
   // Frames between stages.
   case proof = 20
   /// A reference from an order or receipt to a transaction, by transaction ID.
-  case mention
+  case reference
   case group
   /// An `OrderTransaction`, by order ID.
   case told
   /// A transaction with several possible owners or several IDs of one purchase, by transaction ID.
   case contested
-  case contestant
+  case contestedOrder
   /// A transaction that no receipt of an order contains, or an order without its account token, by link.
   case tokenQuestion
   /// An order, by what could link it to a transaction without a receipt.
@@ -50,7 +50,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case day
   case salesTotal
   case lookupImpossible
-  case lookedAgain
+  case rereadFigures
   case productLine
   /// An open refund request, by the user ID of the person.
   case refundRequest
@@ -76,9 +76,9 @@ struct AuditFrameWriter: ~Copyable {
     try write(frame, id, record.bytes)
   }
 
-  func outlet(_ frame: AuditFrame) -> Exchange.Outlet {
+  func outlet(_ frame: AuditFrame) -> Exchange.RecordSink {
     let stream = stream
-    return Exchange.Outlet { id, _, content in
+    return Exchange.RecordSink { id, _, content in
       try stream.write(tag: frame.rawValue, key: id.id.sortingBytes, content: [UInt8](content))
     }
   }

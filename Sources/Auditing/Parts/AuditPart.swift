@@ -14,11 +14,11 @@ package struct AuditPart {
     case receipts
     /// Input: orders, look-ups, links and proofs by order ID.
     case orders
-    /// Input: transactions and mentions by transaction ID.
+    /// Input: transactions and references by transaction ID.
     case transactions
     /// Once. Input: token questions, and holders of the same tokens. Contested transactions go to `contests`.
     case tokens
-    /// Once. Input: contested transactions; the contestants' groups, order transactions and deliveries by order ID.
+    /// Once. Input: contested transactions; the contestedOrders' groups, order transactions and deliveries by order ID.
     case contests
     /// Input: groups, order transactions and matching results by order ID; open people.
     case purchases
@@ -53,7 +53,7 @@ package struct AuditPart {
     open = PeopleWithOpenReceipts(context.rules)
     // Groups with the same ID arrive in byte order. The row that counts goes first and takes the order transactions.
     var further: (key: [UInt8], groups: [[UInt8]]) = ([], [])
-    func passFurther() throws {
+    func flushPendingGroups() throws {
       for group in further.groups.sorted(by: OrderRow.precedes) { try groups.add(group) }
       further.groups = []
     }
@@ -72,7 +72,7 @@ package struct AuditPart {
       switch kind {
       case .group:
         if frame.key != further.key {
-          try passFurther()
+          try flushPendingGroups()
           further.key = frame.key
         }
         if try OrderGroup.isRepeated(frame.content) {
@@ -95,10 +95,10 @@ package struct AuditPart {
         try sorter.add(key: kind == .proof ? frame.key : Array(frame.key.dropFirst()), content: frame.content)
       }
     }
-    try passFurther()
+    try flushPendingGroups()
     pass = AuditPass(
       plan: context.plan, sales: try context.sales, rows: FramedRows(rows),
-      collector: try AuditCollector(waitingIn: directory, days: context.days, keepsClaims: true),
+      collector: try AuditCollector(waitingIn: directory, days: context.days, storesClaims: true),
       temporaryDirectory: directory, stop: stop, progress: progress, sharedPurchases: context.sharedPurchases)
     pass.collector.openCriticals = context.openCriticals
   }
@@ -145,10 +145,10 @@ package struct AuditPart {
         }
       }
       let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
-      let contestants = try pass.contestants(of: batches, among: GroupReading(groups, told))
-      try pass.match(contests, batches, contestants, into: writer.outlet(.matched))
+      let contestedOrders = try pass.contestedOrders(of: batches, among: GroupReading(groups, told))
+      try pass.match(contests, batches, contestedOrders, into: writer.outlet(.matched))
     case .purchases:
-      for paid in try pass.purchasesForGood(orders(), sorter(.matched), open: open).taken {
+      for paid in try pass.nonConsumablePurchases(orders(), sorter(.matched), open: open).taken {
         try writer.write(.purchase, paid.orderId) { paid.write(to: &$0) }
       }
     case .boughtTwice:
@@ -180,7 +180,7 @@ package struct AuditPart {
   }
 
   private func readOrders(_ writer: inout AuditFrameWriter) throws {
-    let reading = try pass.readOrders(proofs: sorter(.proof), into: writer.outlet(.mention))
+    let reading = try pass.readOrders(proofs: sorter(.proof), into: writer.outlet(.reference))
     try reading.groups.restart()
     while let content = try reading.groups.next() {
       var reader = RecordReader(content)
@@ -203,7 +203,7 @@ package struct AuditPart {
   }
 
   private func readTransactions(_ writer: inout AuditFrameWriter) throws {
-    let reading = try pass.readTransactions(sorter(.mention), into: writer.outlet(.told))
+    let reading = try pass.readTransactions(sorter(.reference), into: writer.outlet(.told))
     try write(reading.contests, &writer)
     try writer.write(.tokenQuestion, all: reading.tokens.questions)
   }
@@ -211,7 +211,7 @@ package struct AuditPart {
   private func write(_ contests: ConflictGroups, _ writer: inout AuditFrameWriter) throws {
     func write(_ contested: ContestedTransaction) throws {
       try writer.write(.contested, contested.record.transactionId) { contested.write(to: &$0) }
-      for order in contested.claimants { try writer.write(.contestant, order, []) }
+      for order in contested.claimants { try writer.write(.contestedOrder, order, []) }
     }
     try contests.forEach(write)
     try contests.forEachSharing(write)

@@ -6,7 +6,7 @@ import Streams
 
 extension AuditPass {
   /// Settles purchases with several transactions and at most one possible owner. `told` receives those with one.
-  func settle(_ contests: ConflictGroups, into told: Exchange.Outlet) throws {
+  func settle(_ contests: ConflictGroups, into told: Exchange.RecordSink) throws {
     var writer = OrderTransactionWriter(told)
     try contests.settle(hiding: sales.hides) { transaction, only in
       guard let only else { return try addUnowned(transaction) }
@@ -26,7 +26,7 @@ extension AuditPass {
     try collector.addRefund(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
-  func contestants(of batches: ConflictGroups.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
+  func contestedOrders(of batches: ConflictGroups.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
     let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
     var record = RecordBytes()
     var orders = orders
@@ -54,8 +54,8 @@ extension AuditPass {
 
   /// Matches contested transactions with orders, batch by batch.
   func match(
-    _ contests: ConflictGroups, _ batches: ConflictGroups.Batches, _ contestants: SpillSorter,
-    into matched: Exchange.Outlet
+    _ contests: ConflictGroups, _ batches: ConflictGroups.Batches, _ contestedOrders: SpillSorter,
+    into matched: Exchange.RecordSink
   ) throws {
     var record = RecordBytes()
     try contests.forEach { contested in
@@ -63,16 +63,16 @@ extension AuditPass {
       record.clear()
       record.put(false)
       contested.write(to: &record)
-      try contestants.add(key: AuditPass.key(ofBatch: batch), content: record.content)
+      try contestedOrders.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
-    var material = try SpillCursor(contestants) { record in (batch: record.key, content: record.content) }
+    var material = try SpillCursor(contestedOrders) { record in (batch: record.key, content: record.content) }
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
       var contest = ClaimConflict(rules: plan.rules)
       while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
-        // Transactions come before contestants because their records begin with the lower byte.
+        // Transactions come before contestedOrders because their records begin with the lower byte.
         if try reader.flag() {
           contest.add(try ContestedOrder(from: &reader))
         } else {

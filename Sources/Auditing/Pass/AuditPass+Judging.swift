@@ -15,8 +15,8 @@ extension AuditPass {
     var reading = orders
     var repeated = repeated
     var deliveries = try OrderedStream(rows.read(.deliveries)) { try sales.delivery($0, asOf: asOf) }
-    var contestants = try matchedOrders(matched)
-    var secondLook = try again.map(CriticalOrdersReread.Reading.init)
+    var contestedOrders = try matchedOrders(matched)
+    var criticalReread = try again.map(CriticalOrdersReread.Reading.init)
     var ofOrder: [Delivery] = []
     var first = RecordBytes()
     var count = 0
@@ -30,9 +30,9 @@ extension AuditPass {
       }
       ofOrder.removeAll(keepingCapacity: true)
       let boughtTwice = boughtTwice.isEmpty ? nil : boughtTwice[orderId.id]
-      let isReadAgain = try secondLook?.isNext(orderId) ?? false
+      let isReadAgain = try criticalReread?.isNext(orderId) ?? false
       // Fast path: only the order's own rows affect its judgement.
-      if deliveries.nextKey == orderId, boughtTwice == nil, !isReadAgain, !contestants.isNext(orderId),
+      if deliveries.nextKey == orderId, boughtTwice == nil, !isReadAgain, !contestedOrders.isNext(orderId),
         let delivery = try sales.plainDelivery(deliveries.front), !repeated.contains(delivery.deliveryId),
         let sale = try settled(reading, delivery, open: open)
       {
@@ -54,17 +54,17 @@ extension AuditPass {
         try report(repeated: group.row)
         continue
       }
-      try secondLook?.replace(&group, &ofOrder)
+      try criticalReread?.replace(&group, &ofOrder)
       // Sorted because the order of rows with equal IDs must not depend on the server.
       if ofOrder.count > 1 { ofOrder.sort(by: Delivery.precedes) }
       if !repeated.isEmpty { for place in ofOrder.indices { ofOrder[place] = repeated.mark(ofOrder[place]) } }
-      let matched = contestants.isNext(orderId) ? try contestants.next() : nil
+      let matched = contestedOrders.isNext(orderId) ? try contestedOrders.next() : nil
       try judge(group, ofOrder, reading.transactions(), matched, boughtTwice, open: open)
     }
     try passDeliveries(before: nil, &deliveries, &repeated)
-    if let figures = secondLook?.figures { collector.note(figures) }
+    if let figures = criticalReread?.figures { collector.note(figures) }
     // A result left without its order means that the order was judged as if its claims were uncontested.
-    if let left = contestants.head { throw GroupReading.RowOrderMismatch(orderId: left.orderId) }
+    if let left = contestedOrders.head { throw GroupReading.RowOrderMismatch(orderId: left.orderId) }
   }
 
   private func matchedOrders(_ matched: SpillSorter) throws -> SpillCursor<Matched> {
@@ -75,14 +75,14 @@ extension AuditPass {
     }
   }
 
-  func purchasesForGood(
+  func nonConsumablePurchases(
     _ orders: consuming GroupReading, _ matched: SpillSorter, open: PeopleWithOpenReceipts
   ) throws -> RepeatedPurchases {
     var reading = orders
-    var contestants = try matchedOrders(matched)
+    var contestedOrders = try matchedOrders(matched)
     var repeated = RepeatedPurchases(rules: plan.rules)
     while try reading.advance() {
-      let matched = contestants.isNext(reading.orderId) ? try contestants.next() : nil
+      let matched = contestedOrders.isNext(reading.orderId) ? try contestedOrders.next() : nil
       guard let productId = try reading.productId(), plan.rules.catalogue?.isNonConsumable(productId.id) ?? false
       else { continue }
       let group = try reading.group()
@@ -127,7 +127,7 @@ extension AuditPass {
       var judgement = Judgement(judging: facts, rules: plan.rules)
       if let boughtTwice { judgement.add(boughtTwice) }
       if isListed, isJudged, judgement.verdict?.reason == .neverChecked, facts.isLookupImpossible(rules: plan.rules) {
-        collector.countBeyondAsking(ofApp: plan.rules.bundleId(of: order))
+        collector.countImpossibleLookup(ofApp: plan.rules.bundleId(of: order))
       }
       if isListed, judgement.verdict?.reason == .neverChecked, facts.isAwaitingLookup,
         plan.isOutstanding(.neverChecked, of: order)

@@ -12,8 +12,8 @@ struct OrdersReading {
 }
 
 extension AuditPass {
-  /// Reads the orders once, and merges each with its proofs and look-up. Writes `mentions` by transaction ID.
-  func readOrders(proofs: SpillSorter, into mentions: Exchange.Outlet) throws -> OrdersReading {
+  /// Reads the orders once, and merges each with its proofs and look-up. Writes `references` by transaction ID.
+  func readOrders(proofs: SpillSorter, into references: Exchange.RecordSink) throws -> OrdersReading {
     let asOf = plan.asOf
     var orders = try OrderedStream(rows.read(.orders)) { try sales.order($0, asOf: asOf) }
     var lookups = try OrderedStream(rows.read(.lookups)) { try LookupRow($0) }
@@ -21,7 +21,7 @@ extension AuditPass {
     var waiting = try SpillCursor(proofs) { $0 }
     var reading = OrdersReading(
       groups: try SpillFile(directory: temporaryDirectory), open: PeopleWithOpenReceipts(plan.rules))
-    var writer = GroupWriter(groups: reading.groups, mentions: mentions)
+    var writer = GroupWriter(groups: reading.groups, references: references)
     try passRowsWithoutID(&orders, &reading)
     var count = 0
     while !orders.isAtEnd {
@@ -95,7 +95,7 @@ extension AuditPass {
           try collector.add(finding, subjects: [CheckSubject(kind: .receipt, id: proof.receipt.receiptId)], plan: plan)
         }
       }
-      if proof.receipt.defect == nil { for mention in proof.mentions(of: nil) { try writer.write(mention) } }
+      if proof.receipt.defect == nil { for reference in proof.references(of: nil) { try writer.write(reference) } }
       open.take(proof.receipt, sentFor: nil)
       try waiting.advance()
     }
@@ -130,16 +130,16 @@ extension OrderRow {
 
 private struct GroupWriter: ~Copyable {
   let groups: SpillFile
-  let mentions: Exchange.Outlet
+  let references: Exchange.RecordSink
   private var row = RecordBytes()
   private var isPlain = false
   private var proofs = RecordBytes()
   private var proofCount = 0
   private var record = RecordBytes()
 
-  init(groups: SpillFile, mentions: Exchange.Outlet) {
+  init(groups: SpillFile, references: Exchange.RecordSink) {
     self.groups = groups
-    self.mentions = mentions
+    self.references = references
   }
 
   /// Starts the next order and returns its ID, valid until the next call.
@@ -188,14 +188,14 @@ private struct GroupWriter: ~Copyable {
       let proof = try WaitingProof(&reader)
       if proof.proof.hasDefect { continue }
       try proof.forEachContained { environment, transactionId in
-        // Nearly always the order's own proof contains the stated transaction: one mention covers both.
+        // Nearly always the order's own proof contains the stated transaction: one reference covers both.
         let isNamed = !isStatedIDUsed && order.transactionId == transactionId
         isStatedIDUsed = isStatedIDUsed || isNamed
         record.clear()
         order.writeSide(to: &record)
         record.put(isNamed)
         proof.writeReferenceSource(of: environment, to: &record)
-        try mentions.add(transactionId, record)
+        try references.add(transactionId, record)
       }
     }
     if let named = order.transactionId, !isStatedIDUsed {
@@ -203,7 +203,7 @@ private struct GroupWriter: ~Copyable {
       order.writeSide(to: &record)
       record.put(true)
       record.put(false)
-      try mentions.add(named, record)
+      try references.add(named, record)
     }
     return true
   }
@@ -220,13 +220,13 @@ private struct GroupWriter: ~Copyable {
     record.clear()
     group.write(to: &record)
     try groups.add(record.content)
-    try group.forEachReference { (mention) throws in try write(mention) }
+    try group.forEachReference { (reference) throws in try write(reference) }
   }
 
-  mutating func write(_ mention: borrowing TransactionReference) throws {
+  mutating func write(_ reference: borrowing TransactionReference) throws {
     record.clear()
-    mention.write(to: &record)
-    try mentions.add(mention.transactionId, record)
+    reference.write(to: &record)
+    try references.add(reference.transactionId, record)
   }
 }
 

@@ -7,7 +7,7 @@ import Streams
 
 extension AuditPass {
   /// Lists the receipts and passes each on with its check and transactions. Receipts without an order come last.
-  func readReceipts(into proofs: Exchange.Outlet) throws {
+  func readReceipts(into proofs: Exchange.RecordSink) throws {
     let asOf = plan.asOf
     var receipts = try OrderedStream(rows.read(.receipts)) { try ReceiptRow($0, asOf: asOf) }
     var checks = try OrderedStream(rows.read(.checks)) { try ProofState($0, from: 1) }
@@ -73,7 +73,7 @@ extension AuditPass {
   }
 
   /// Reports rows without an ID, in a stable order. They have no check and repeat no ID.
-  private func passRowsWithoutID(_ receipts: inout OrderedStream<ReceiptRow>, into proofs: Exchange.Outlet) throws {
+  private func passRowsWithoutID(_ receipts: inout OrderedStream<ReceiptRow>, into proofs: Exchange.RecordSink) throws {
     let nameless = SpillSorter(directory: temporaryDirectory, budget: 1 << 20)
     var record = RecordBytes()
     while !receipts.isAtEnd, receipts.nextKey?.bytes.isEmpty ?? true, let row = try receipts.next() {
@@ -89,7 +89,7 @@ extension AuditPass {
     }
   }
 
-  private func take(_ row: ReceiptRow, bringing brought: [TransactionKey], into proofs: Exchange.Outlet) throws {
+  private func take(_ row: ReceiptRow, bringing brought: [TransactionKey], into proofs: Exchange.RecordSink) throws {
     if row.receipt.defect == nil, plan.isUnknown(row.receipt) { collector.note(unknownFrom: row.receipt.receivedAt) }
     if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
     var key = RecordBytes()

@@ -11,14 +11,14 @@ struct TransactionsReading {
 }
 
 extension AuditPass {
-  /// Reads the transactions, merges them with `mentions` and finds the possible owners of each.
-  func readTransactions(_ mentions: SpillSorter, into told: Exchange.Outlet) throws -> TransactionsReading {
+  /// Reads the transactions, merges them with `references` and finds the possible owners of each.
+  func readTransactions(_ references: SpillSorter, into told: Exchange.RecordSink) throws -> TransactionsReading {
     let hides = sales.hides
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
     let reading = TransactionsReading(
       contests: try ConflictGroups(directory: temporaryDirectory),
       tokens: TokenQuestions(directory: temporaryDirectory))
-    var ofOne = try ReferencesToTransaction(mentions)
+    var ofOne = try ReferencesToTransaction(references)
     var writer = OrderTransactionWriter(told)
     var count = 0
     while let id = transactions.nextKey {
@@ -38,7 +38,7 @@ extension AuditPass {
       } else {
         try hand(contested, to: &writer, reading.contests)
       }
-      for witness in candidates.witnesses {
+      for witness in candidates.affectedOrders {
         try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
       }
       for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
@@ -66,7 +66,7 @@ extension AuditPass {
   ///   - told: gets the users, and transactions that one order alone could own.
   ///   - contests: gets all other transactions that orders could own.
   func answer(
-    _ tokens: TokenQuestions, among holders: SpillSorter, into told: Exchange.Outlet, _ contests: ConflictGroups
+    _ tokens: TokenQuestions, among holders: SpillSorter, into told: Exchange.RecordSink, _ contests: ConflictGroups
   ) throws {
     var transactions = OrderTransactionWriter(told)
     var users = OrderTransactionWriter(told)
@@ -84,31 +84,31 @@ extension AuditPass {
   }
 }
 
-/// Reads the mentions of one transaction ID after the other. A single mention, the usual case, stays encoded.
+/// Reads the references of one transaction ID after the other. A single reference, the usual case, stays encoded.
 private struct ReferencesToTransaction: ~Copyable {
-  private let mentions: SpillSorter
+  private let references: SpillSorter
   private var head: SpillSorter.Record?
   private var id: Identifier?
   private var first = RecordBytes()
   private var count = 0
   private var gathering = Candidates.ReferenceCollector()
-  private var isGathered = false
+  private var hasCollected = false
 
-  init(_ mentions: SpillSorter) throws {
-    self.mentions = mentions
-    head = try mentions.next()
+  init(_ references: SpillSorter) throws {
+    self.references = references
+    head = try references.next()
   }
 
   var only: UnsafeRawBufferPointer? { count == 1 ? first.content : nil }
 
-  /// Gathers the mentions of an ID. IDs come in ascending order and may repeat.
+  /// Gathers the references of an ID. IDs come in ascending order and may repeat.
   mutating func gather(_ id: BorrowedText) throws {
     if let known = self.id, id.isSame(as: known) { return }
     // Skipped IDs have no transaction.
-    while let head, BorrowedText(head.key) < id { self.head = try mentions.next() }
+    while let head, BorrowedText(head.key) < id { self.head = try references.next() }
     self.id = id.id
     count = 0
-    isGathered = false
+    hasCollected = false
     gathering.clear()
     while let head, BorrowedText(head.key) == id {
       if count == 0 {
@@ -119,15 +119,15 @@ private struct ReferencesToTransaction: ~Copyable {
         try decode(head.content)
       }
       count += 1
-      self.head = try mentions.next()
+      self.head = try references.next()
     }
   }
 
   mutating func gathered() throws -> Candidates.ReferenceCollector {
-    if !isGathered {
+    if !hasCollected {
       if count == 1 { try decode(first.content) }
       gathering.finish()
-      isGathered = true
+      hasCollected = true
     }
     return gathering
   }
@@ -139,39 +139,39 @@ private struct ReferencesToTransaction: ~Copyable {
 }
 
 struct OrderTransactionWriter: ~Copyable {
-  private let told: Exchange.Outlet
+  private let told: Exchange.RecordSink
   private var record = RecordBytes()
 
-  init(_ told: Exchange.Outlet) { self.told = told }
+  init(_ told: Exchange.RecordSink) { self.told = told }
 
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
-    _ row: borrowing CopyReader, _ mentions: borrowing ReferencesToTransaction, _ sharedPurchases: Set<PurchaseKey>,
+    _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<PurchaseKey>,
     rules: Rules
   ) throws -> Bool {
-    guard let only = mentions.only, let mention = try BorrowedTransactionReference(only),
+    guard let only = references.only, let reference = try BorrowedTransactionReference(only),
       let transaction = try TransactionTable.plain(row),
       sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey)
     else { return false }
     record.clear()
-    guard transaction.write(told: mention, to: &record) else { return false }
-    assert((try? Self.whole(row, mentions, rules)) == record.bytes, "it is no plain transaction")
-    try told.add(mention.orderId, record)
+    guard transaction.write(told: reference, to: &record) else { return false }
+    assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
+    try told.add(reference.orderId, record)
     return true
   }
 
   /// The record that `Candidates` would yield, for the assertion in `writePlain`.
   private static func whole(
-    _ row: borrowing CopyReader, _ mentions: borrowing ReferencesToTransaction, _ rules: Rules
+    _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ rules: Rules
   ) throws -> [UInt8] {
     let transaction = try TransactionTable.record(row) { _ in false }
     var gathering = Candidates.ReferenceCollector()
-    if let only = mentions.only {
+    if let only = references.only {
       var reader = RecordReader(only)
       gathering.take(try TransactionReference(transaction.transactionId, from: &reader))
     }
     let candidates = Candidates(for: transaction, gathering, rules: rules)
-    guard candidates.claimants.count == 1, candidates.withOtherToken.isEmpty, candidates.witnesses.isEmpty else {
+    guard candidates.claimants.count == 1, candidates.withOtherToken.isEmpty, candidates.affectedOrders.isEmpty else {
       return []
     }
     var record = RecordBytes()

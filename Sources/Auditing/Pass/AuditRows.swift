@@ -24,7 +24,7 @@ protocol AuditRows: AnyObject {
 }
 
 extension AuditRelation {
-  var isShops: Bool {
+  var isOfShop: Bool {
     switch self {
     case .receipts, .orders, .deliveries: true
     case .checks, .receiptLinks, .lookups, .lookupLinks, .transactions: false
@@ -73,8 +73,8 @@ extension Cuts {
     let (from, before) = bounds(of: part)
     var conditions: [String] = []
     if let from {
-      let isFromHereOn = "\(column) >= \(try PostgresLiteral.text(from.text))"
-      conditions.append(before == nil ? "(\(isFromHereOn) OR \(column) IS NULL)" : isFromHereOn)
+      let lowerBoundCondition = "\(column) >= \(try PostgresLiteral.text(from.text))"
+      conditions.append(before == nil ? "(\(lowerBoundCondition) OR \(column) IS NULL)" : lowerBoundCondition)
     }
     if let before { conditions.append("\(column) < \(try PostgresLiteral.text(before.text))") }
     return conditions.isEmpty ? "TRUE" : conditions.joined(separator: " AND ")

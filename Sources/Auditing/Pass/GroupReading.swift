@@ -73,7 +73,7 @@ struct GroupReading: ~Copyable {
     if try reader.flag() { return nil }
     var transaction = RecordReader(told.content)
     guard let payment = try BorrowedPayment(told: &transaction),
-      try proof.hasBrought(payment.transactionId, in: payment.environment)
+      try proof.containsTransactionID(payment.transactionId, in: payment.environment)
     else { return nil }
     return (order, proof.proof, payment)
   }

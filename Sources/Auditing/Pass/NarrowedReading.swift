@@ -38,10 +38,12 @@ struct NarrowedReading {
     guard around.isWhole else { return nil }
     userId = plan.selection.orderId == nil ? plan.selection.userId : nil
     receipts = around.receiptIds.union(beginning.receipts)
-    transactions = Set(around.mentions.keys)
+    transactions = Set(around.references.keys)
     sharedPurchases = around.sharedPurchases
-    orders = try around.ordersBeside.union(around.groups.keys).union(beginning.orders).union(beginning.ordersBeside)
-      .union(Self.tokenHolders(around, shop: shop, sales, rules: rules))
+    orders = try around.referencedOrders.union(around.groups.keys).union(beginning.orders).union(
+      beginning.referencedOrders
+    )
+    .union(Self.tokenHolders(around, shop: shop, sales, rules: rules))
     deliveries = beginning.deliveries
     repeated = try Self.repeatedDeliveries(of: orders, and: deliveries, shop: shop, sales)
     try shop.store(orders, as: Self.storedOrders)
@@ -53,7 +55,7 @@ struct NarrowedReading {
     var orders: Set<Identifier> = []
     var receipts: Set<Identifier> = []
     /// Orders referenced by deliveries and receipts, existing or not: that decides findings about those.
-    var ordersBeside: Set<Identifier> = []
+    var referencedOrders: Set<Identifier> = []
     /// Deliveries without an order. For repeated IDs the first row counts, with any user.
     var deliveries: Set<Identifier> = []
 
@@ -70,7 +72,7 @@ struct NarrowedReading {
           """)
         while try sent.advance() {
           if let id = try sent.optionalId(0), !id.isEmpty { receipts.insert(id) }
-          if let id = try sent.optionalId(1), !id.isEmpty { ordersBeside.insert(id) }
+          if let id = try sent.optionalId(1), !id.isEmpty { referencedOrders.insert(id) }
         }
         _ = consume sent
         var received = try shop.copyOut(
@@ -80,7 +82,7 @@ struct NarrowedReading {
           """)
         while try received.advance() {
           if let id = try received.optionalId(0), !id.isEmpty {
-            ordersBeside.insert(id)
+            referencedOrders.insert(id)
           } else if let id = try received.optionalId(1), !id.isEmpty {
             deliveries.insert(id)
           }
@@ -88,15 +90,15 @@ struct NarrowedReading {
       } else {
         return nil
       }
-      guard [orders, receipts, ordersBeside, deliveries].allSatisfy({ $0.count <= NarrowedReading.limit }) else {
+      guard [orders, receipts, referencedOrders, deliveries].allSatisfy({ $0.count <= NarrowedReading.limit }) else {
         return nil
       }
-      try addFurtherPurchases(plan.rules, sales, shop: shop)
+      try addRelatedPurchases(plan.rules, sales, shop: shop)
       guard orders.count <= NarrowedReading.limit else { return nil }
     }
 
     /// Adds other orders of the same non-consumable products, for the finding `bought_twice`.
-    private mutating func addFurtherPurchases(
+    private mutating func addRelatedPurchases(
       _ rules: Rules, _ sales: SalesRows, shop: borrowing BlockingConnection
     ) throws {
       guard let catalogue = rules.catalogue else { return }
@@ -120,7 +122,7 @@ struct NarrowedReading {
     for record in around.records.values.joined() {
       guard case .says(.some(let token)) = record.appAccountToken else { continue }
       let candidates = Candidates(
-        for: record, mentions: around.mentions[record.transactionId] ?? [], rules: rules)
+        for: record, references: around.references[record.transactionId] ?? [], rules: rules)
       if !candidates.withOtherToken.isEmpty || candidates.awaitedLink(record) != nil {
         tokens.insert(AccountToken.spelling(token))
       }

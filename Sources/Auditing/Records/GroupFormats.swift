@@ -157,15 +157,15 @@ extension TransactionReference {
       record.put(order.isBad)
     }
     record.put(isNamed)
-    record.put(bringer != nil)
-    if let bringer {
-      record.put(bringer.environment, of: Vocabularies.environment)
-      bringer.subject.write(to: &record)
-      record.put(bringer.userId)
-      record.put(bringer.receivedAt.microseconds)
-      record.put(bringer.isAboutSinglePurchase)
-      record.put(bringer.isGenuine)
-      record.put(bringer.awaitsDetails)
+    record.put(referenceSource != nil)
+    if let referenceSource {
+      record.put(referenceSource.environment, of: Vocabularies.environment)
+      referenceSource.subject.write(to: &record)
+      record.put(referenceSource.userId)
+      record.put(referenceSource.receivedAt.microseconds)
+      record.put(referenceSource.isAboutSinglePurchase)
+      record.put(referenceSource.isGenuine)
+      record.put(referenceSource.awaitsDetails)
     }
   }
 
@@ -180,7 +180,7 @@ extension TransactionReference {
     isNamed = try record.flag()
     if try record.flag() {
       guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
-      bringer = ReferenceSource(
+      referenceSource = ReferenceSource(
         environment: environment, subject: try CheckSubject(from: &record), userId: try record.optionalId(),
         receivedAt: Instant(microseconds: try record.int()), isAboutSinglePurchase: try record.flag(),
         isGenuine: try record.flag(), awaitsDetails: try record.flag())

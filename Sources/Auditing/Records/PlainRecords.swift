@@ -188,7 +188,7 @@ struct WaitingProof {
     }
   }
 
-  func hasBrought(_ wanted: BorrowedText, in environment: AppleEnvironment) throws -> Bool {
+  func containsTransactionID(_ wanted: BorrowedText, in environment: AppleEnvironment) throws -> Bool {
     var isFound = false
     try forEachContained { isFound = isFound || ($0 == environment && $1 == wanted) }
     return isFound
@@ -217,14 +217,14 @@ struct WaitingProof {
   }
 }
 
-/// A view of the only mention of a transaction ID, by a valid order.
+/// A view of the only reference of a transaction ID, by a valid order.
 struct BorrowedTransactionReference {
   let orderId: BorrowedText
   let appAccountToken: BorrowedText?
   let isNamed: Bool
   /// The environment of the contained transaction; nil if the order only states the ID.
   let containedIn: AppleEnvironment?
-  let bringer: UnsafeRawBufferPointer
+  let referenceSource: UnsafeRawBufferPointer
 
   init?(_ content: UnsafeRawBufferPointer) throws(RecordReader.Mismatch) {
     var record = RecordReader(content)
@@ -239,30 +239,30 @@ struct BorrowedTransactionReference {
     isNamed = try record.flag()
     guard try record.flag() else {
       containedIn = nil
-      bringer = UnsafeRawBufferPointer(start: nil, count: 0)
+      referenceSource = UnsafeRawBufferPointer(start: nil, count: 0)
       return
     }
     containedIn = try record.word(of: Vocabularies.environment)
     let subject = record.rest
     _ = try record.byte()
     _ = try record.borrowed()
-    bringer = UnsafeRawBufferPointer(rebasing: subject[..<(subject.count - record.rest.count)])
+    referenceSource = UnsafeRawBufferPointer(rebasing: subject[..<(subject.count - record.rest.count)])
   }
 }
 
 extension BorrowedTransaction {
   /// Same format as an `OrderTransaction` with one possible owner. False, perhaps after a partial write, if
   /// `Candidates` has to decide.
-  func write(told mention: BorrowedTransactionReference, to record: inout RecordBytes) -> Bool {
-    let isContained = mention.containedIn == payment.environment
+  func write(told reference: BorrowedTransactionReference, to record: inout RecordBytes) -> Bool {
+    let isContained = reference.containedIn == payment.environment
     // The same ID in another environment is another purchase.
-    guard mention.isNamed || isContained else { return false }
-    if let token = payment.appAccountToken, mention.appAccountToken != token { return false }
+    guard reference.isNamed || isContained else { return false }
+    if let token = payment.appAccountToken, reference.appAccountToken != token { return false }
     record.put(true)
     write(to: &record)
     record.put(true)
     record.put(isContained)
-    if isContained { record.append(mention.bringer) }
+    if isContained { record.append(reference.referenceSource) }
     return true
   }
 

@@ -50,14 +50,14 @@ struct TransactionReference {
   var order: OrderSide?
   /// True if the order states the ID, in any environment.
   var isNamed = false
-  var bringer: ReferenceSource?
+  var referenceSource: ReferenceSource?
 }
 
 extension OrderGroup {
-  var mentions: [TransactionReference] {
-    var mentions: [TransactionReference] = []
-    forEachReference { mentions.append($0) }
-    return mentions
+  var references: [TransactionReference] {
+    var references: [TransactionReference] = []
+    forEachReference { references.append($0) }
+    return references
   }
 
   func forEachReference<Failure: Error>(_ body: (borrowing TransactionReference) throws(Failure) -> Void)
@@ -75,7 +75,7 @@ extension OrderGroup {
         orderId: order.orderId, userId: order.userId, productId: order.productId, createdAt: order.createdAt,
         named: order.transactionId, appAccountToken: order.appAccountToken, isBad: false)
     }
-    // Nearly always the order's own proof contains the stated transaction: one mention covers both.
+    // Nearly always the order's own proof contains the stated transaction: one reference covers both.
     var isStatedIDUsed = false
     func isName(_ id: Identifier) -> Bool {
       guard !isStatedIDUsed, id == side.named else { return false }
@@ -87,17 +87,18 @@ extension OrderGroup {
         try body(
           TransactionReference(
             transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId),
-            bringer: TransactionReference.ReferenceSource(of: key, by: proofs[place].receipt)))
+            referenceSource: TransactionReference.ReferenceSource(of: key, by: proofs[place].receipt)))
       }
     }
     if let lookup {
       for key in lookup.brought {
-        let bringer = TransactionReference.ReferenceSource(
+        let referenceSource = TransactionReference.ReferenceSource(
           environment: key.environment, subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil,
           receivedAt: side.createdAt, isAboutSinglePurchase: true, isGenuine: lookup.state.outcome != .rejected)
         try body(
           TransactionReference(
-            transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId), bringer: bringer))
+            transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId),
+            referenceSource: referenceSource))
       }
     }
     if let named = side.named, !isStatedIDUsed {
@@ -107,10 +108,11 @@ extension OrderGroup {
 }
 
 extension Proof {
-  func mentions(of side: TransactionReference.OrderSide?) -> [TransactionReference] {
+  func references(of side: TransactionReference.OrderSide?) -> [TransactionReference] {
     brought.map {
       TransactionReference(
-        transactionId: $0.transactionId, order: side, bringer: TransactionReference.ReferenceSource(of: $0, by: receipt)
+        transactionId: $0.transactionId, order: side,
+        referenceSource: TransactionReference.ReferenceSource(of: $0, by: receipt)
       )
     }
   }

@@ -59,7 +59,8 @@ package struct RecheckText {
     let short =
       (summary.owed > 0 ? " INCOMPLETE: Apple has not answered about \(summary.owed)." : "")
       + (summary.sweep?.isShort == true ? " INCOMPLETE: Apple's notification history was not read to its end." : "")
-    return "\(summary.due) due: \(told).\(swept)\(summary.whyNotAll.map { " Ended early: \($0)." } ?? "")\(short)"
+    return
+      "\(summary.due) due: \(told).\(swept)\(summary.incompleteReason.map { " Ended early: \($0)." } ?? "")\(short)"
   }
 
   package var json: String {
@@ -68,7 +69,7 @@ package struct RecheckText {
         Document(
           due: summary.due,
           outcomes: Dictionary(uniqueKeysWithValues: summary.outcomes.map { ($0.key.rawValue, $0.value) }),
-          faults: summary.faults, endedEarly: summary.whyNotAll))
+          faults: summary.faults, endedEarly: summary.incompleteReason))
     }
   }
 }

@@ -40,7 +40,7 @@ package struct OutcomeText {
       "Findings: \(findings.opening) open before, \(findings.new) new, \(findings.closed) closed, \(findings.closing) open now"
     )
     for (kind, count) in findings.openByKind.sorted(by: { $0.key.index < $1.key.index }) {
-      lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(findings.severityWords(of: kind))")
+      lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(findings.severityText(of: kind))")
     }
     if findings.closing > 0 {
       lines.append("At stake: \(findings.open.words)")
@@ -55,7 +55,7 @@ package struct OutcomeText {
       lines += summary.changes.lines.map { "  \($0)" }
       lines.append("")
     }
-    lines += summary.unusual.map(\.words) + summary.notCheckedWords + summary.uncheckedOrderTexts
+    lines += summary.unusual.map(\.words) + summary.uncheckedTexts + summary.uncheckedOrderTexts
     lines.append("Control totals: balanced")
     if let directory = outcome.directory { lines.append("Report: \(directory)") }
     lines += outcome.kept.map { file in
@@ -82,7 +82,7 @@ package struct OutcomeText {
         outcome.isRehearsal
         ? "WOULD BE HELD" : "HELD; check the report, then release it by the same command with --accept"
     } else {
-      state = summary.stateWord
+      state = summary.stateLabel
     }
     var lines = ["Night audit of \(days): \(state)"]
     lines += outcome.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }

@@ -61,7 +61,7 @@ private struct DispatchSection {
 
   private func means(
     _ scheme: String, _ host: String, _ account: DispatchTarget.Account
-  ) throws -> DispatchTarget.Means {
+  ) throws -> DispatchTarget.DeliveryMethod {
     switch scheme {
     case "smtp", "smtps":
       try allow(["url", "from", "to", "user", "passwordFile", "caFile"], for: scheme)

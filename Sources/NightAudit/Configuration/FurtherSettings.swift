@@ -4,7 +4,7 @@ import Reconciliation
 import Run
 
 extension SettingsLoader {
-  func loadFurtherSettings(into settings: inout Settings) throws {
+  func loadAdditionalSettings(into settings: inout Settings) throws {
     settings.systemicShare = try share("audit.systemicShare", settings.systemicShare)
     settings.holdShare = try share("audit.holdShare", settings.holdShare)
     settings.reviewWindows = try reviewWindows(in: settings.timeZone)

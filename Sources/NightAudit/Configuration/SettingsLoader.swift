@@ -42,7 +42,7 @@ package struct SettingsLoader {
   /// Throws `ConfigurationError` for an unknown key, a list in place of one value, or an invalid value.
   package func load() throws -> Settings {
     try refuseUnknownKeys(in: fileName)
-    try refuseStrayLists(in: fileName)
+    try rejectStrayLists(in: fileName)
     return try settings()
   }
 
@@ -163,7 +163,7 @@ package struct SettingsLoader {
   }
 
   /// Refuses a list in place of one value, because it would be ignored silently.
-  private func refuseStrayLists(in name: String) throws {
+  private func rejectStrayLists(in name: String) throws {
     for (key, value) in fileValues.sorted(by: { $0.key < $1.key }) {
       guard case .list = value, SettingKey.named(key)?.isList == false else { continue }
       throw ConfigurationError(key: key, problem: "takes one value, not a list (in \(name))")
@@ -250,7 +250,7 @@ package struct SettingsLoader {
     try loadReportSettings(into: &settings)
     settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
     settings.deliver = try dispatchTargets()
-    try loadFurtherSettings(into: &settings)
+    try loadAdditionalSettings(into: &settings)
     settings.sources = [source, environmentFile.source].compactMap(\.self)
     settings.warnings = unknownVariables() + [environmentFile.warning].compactMap(\.self)
     return settings

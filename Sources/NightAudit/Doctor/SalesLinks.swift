@@ -63,7 +63,7 @@ struct SalesLinks {
       ]
     }
     return products.compactMap { rows in
-      guard let product = rows.product, rows.undelivered.isNearlyAll else { return nil }
+      guard let product = rows.product, rows.undelivered.exceeds95Percent else { return nil }
       return Diagnosis(
         subject: "\(subject) of \(product)", held: false,
         because: "\(rows.undelivered.odd) of \(rows.undelivered.all) verified orders of this product have no delivery",
@@ -203,7 +203,7 @@ struct Tally {
 
   func isMore(thanPercent percent: Int) -> Bool { odd >= Self.fewest && odd * 100 > all * percent }
 
-  var isNearlyAll: Bool { isMore(thanPercent: 95) }
+  var exceeds95Percent: Bool { isMore(thanPercent: 95) }
 
   /// True if a night would be held, with a critical or major finding on each differing row.
   func holdsNight(_ share: Share) -> Bool {
@@ -260,7 +260,7 @@ private enum Link: CaseIterable {
     switch self {
     case .order, .user, .product, .units: tally.isMore(thanPercent: 5)
     case .deliveredEarly, .verifiedEarly: tally.isMore(thanPercent: 50)
-    case .deliveredLate, .verifiedLate: tally.isNearlyAll
+    case .deliveredLate, .verifiedLate: tally.exceeds95Percent
     }
   }
 

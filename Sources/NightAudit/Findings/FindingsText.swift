@@ -8,7 +8,7 @@ import Streams
 
 /// Findings as CSV: the columns and dialect of `findings.csv`, sorted by ID.
 package struct FindingsCSV: FindingsOutput, ~Copyable {
-  package static let wantsHistory = false
+  package static let requestsHistory = false
 
   private var listing: FindingsListing
   private let print: (String) -> Void
@@ -29,7 +29,7 @@ package struct FindingsCSV: FindingsOutput, ~Copyable {
 
 /// Findings as JSON: objects with the keys of `findings.csv`, each with its history.
 package struct FindingsJSON: FindingsOutput {
-  package static let wantsHistory = true
+  package static let requestsHistory = true
 
   private var list = MachineText.List<Document>()
   private let asOf: Instant
@@ -119,7 +119,7 @@ package struct FindingsJSON: FindingsOutput {
 
 /// Findings as a table for people, worst first. Rows wait in a file until column widths are known.
 package struct FindingsTable: FindingsOutput, ~Copyable {
-  package static let wantsHistory = false
+  package static let requestsHistory = false
 
   private var columns = TextColumns([
     .left("finding"), .left("severity"), .left("kind"), .left("order"), .right("at stake"), .right("days since"),

@@ -75,7 +75,7 @@ struct RowMerge {
   private static let batchSize = 5_000
   private static let batchLimit = 16 << 20
   /// Longest accepted ID or status, with surrounding blanks.
-  private static let longestWord = 200
+  private static let longestCellText = 200
 
   init(written: [Written]) { self.written = written }
 
@@ -99,7 +99,7 @@ struct RowMerge {
     guard case .text(let text) = key else {
       return refuse("the finding ID is not text; restore it from the report")
     }
-    guard text.utf8.count <= RowMerge.longestWord else { return refuse(RowMerge.unknown(text)) }
+    guard text.utf8.count <= RowMerge.longestCellText else { return refuse(RowMerge.unknown(text)) }
     let findingId = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
     var row = Row(
       sheet: sheet, columns: columns, number: read.number, findingId: findingId, owner: owner, remark: remark, due: due)
@@ -107,7 +107,7 @@ struct RowMerge {
     switch status {
     case .none: break
     // A longer text is no status and is not parsed.
-    case .text(let text) where text.utf8.count > RowMerge.longestWord: row.status = ""
+    case .text(let text) where text.utf8.count > RowMerge.longestCellText: row.status = ""
     case .text(let text):
       let word = text.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()
       row.status = word.isEmpty ? nil : word
@@ -140,7 +140,7 @@ struct RowMerge {
         refuse(row, RowMerge.unknown(row.findingId))
         continue
       }
-      if let shown = row.orderId, let orderId, RowMerge.areDifferent(shown, orderId) {
+      if let shown = row.orderId, let orderId, RowMerge.differ(shown, orderId) {
         refuse(
           row,
           "finding \(row.findingId.prefix(40)) is about order \(orderId.prefix(40)), and this row shows another one. Was one "
@@ -178,7 +178,7 @@ struct RowMerge {
 
   /// True if two different orders are meant. Spreadsheets trim blanks, and cells contain no control characters
   /// unescaped.
-  private static func areDifferent(_ shown: String, _ orderId: String) -> Bool {
+  private static func differ(_ shown: String, _ orderId: String) -> Bool {
     func plain(_ text: String) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
     return orderId.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
       && plain(shown) != plain(orderId)

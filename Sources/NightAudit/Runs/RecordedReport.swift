@@ -20,9 +20,9 @@ struct RecordedReport: Hashable, Sendable {
   }
 
   /// A folder elsewhere may meanwhile contain a report of `reconcile`, which the database does not record.
-  var isInReports: Bool { isNightly || isApart }
+  var isInReports: Bool { isNightly || isStoredSeparately }
 
-  private var isApart: Bool {
+  private var isStoredSeparately: Bool {
     let parts = directory.split(separator: "/").suffix(2)
     return parts.count == 2 && (parts.first == "held" || parts.first == "ad-hoc")
   }
@@ -31,7 +31,7 @@ struct RecordedReport: Hashable, Sendable {
   func places(in reports: String) -> [String] {
     guard isInReports else { return [directory] }
     let parts = directory.split(separator: "/").suffix(2)
-    let moved = "\(reports)/\(parts.suffix(isApart ? 2 : 1).joined(separator: "/"))"
+    let moved = "\(reports)/\(parts.suffix(isStoredSeparately ? 2 : 1).joined(separator: "/"))"
     return moved == directory ? [directory] : [directory, moved]
   }
 

@@ -46,13 +46,13 @@ package struct RunVerification: Sendable {
     checks = report.checks
     isReport = report.content != nil
     guard report.content != nil else { return }
-    let shelf = ReportFolder.absolute(settings.reportDirectory)
+    let reportsPath = ReportFolder.absolute(settings.reportDirectory)
     checks += try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let reports = try RecordedReport.all(on: connection)
       let owner = reports.first { recorded in
         recorded.isShown && recorded.isInReports
-          && recorded.places(in: shelf).contains { RunVerification.resolved($0) == path }
+          && recorded.places(in: reportsPath).contains { RunVerification.resolved($0) == path }
       }
       return try trail.checks.map(Check.init)
         + RunVerification.origin(report, ownedBy: owner?.runId, trail, connection)
@@ -62,7 +62,7 @@ package struct RunVerification: Sendable {
   /// Verifies a recorded run, named as on the command line, and its report.
   package init(run name: String, _ settings: Settings) async throws {
     let run = try await RunHistory(settings: settings).find(name)
-    let shelf = ReportFolder.absolute(settings.reportDirectory)
+    let reportsPath = ReportFolder.absolute(settings.reportDirectory)
     let (recorded, entries, content, removed, successors) = try await RunVerification.looking(settings) { connection in
       let trail = try TrailVerification(entriesOn: connection)
       let checks = (trail.checks + [try trail.prove(run: run.runId, on: connection)]).map(Check.init)
@@ -71,7 +71,7 @@ package struct RunVerification: Sendable {
       let removed = since.flatMap { entry in entry.content.kind == .removed ? entry.content.folders ?? [] : [] }
       let reports = try RecordedReport.all(on: connection)
       let successors = RecordedReport.successors(
-        of: run.runId, among: reports, in: shelf, by: trail.entries.map(\.content))
+        of: run.runId, among: reports, in: reportsPath, by: trail.entries.map(\.content))
       let content = try RunVerification.content(ofRun: run.runId, connection)
       return (checks, trail.entries(ofRun: run.runId), content, removed, successors)
     }
@@ -81,7 +81,7 @@ package struct RunVerification: Sendable {
     var report = ReportVerification(directory: path)
     let put = RecordedReport(runId: run.runId, directory: path, isNightly: run.isNightly, isShown: true)
     if report.content == nil {
-      for place in put.places(in: shelf).dropFirst() {
+      for place in put.places(in: reportsPath).dropFirst() {
         let moved = ReportVerification(directory: place)
         let isKnown = moved.content == content || successors.contains(moved.runId ?? "")
         if moved.content != nil, isKnown { (path, report) = (place, moved) }
@@ -183,8 +183,8 @@ package struct RunVerification: Sendable {
     let digests = entries.compactMap(\.report)
     guard let made = digests.first else {
       // Runs before the trail existed recorded no digest, nor did first versions for held reports.
-      let mayHaveNone = entries.contains { $0.kind == .found || $0.kind == .held }
-      return mayHaveNone ? nil : "the run made no report"
+      let mayLackDigest = entries.contains { $0.kind == .found || $0.kind == .held }
+      return mayLackDigest ? nil : "the run made no report"
     }
     if made != content { return "the run made a report with another content" }
     return recorded == made ? nil : "the run's row names a report with another content"

@@ -7,18 +7,18 @@ import Run
 /// Installs Apple's root certificates, after all of them are fetched and match their pins.
 package struct RootInstallation: Sendable {
   package struct Entry: Hashable, Sendable {
-    package var pin: TrustedRoots.Pin
+    package var pin: TrustedRoots.PinnedRoot
     package var path: String
     package var isNew: Bool
   }
 
   private let directory: String
-  private let pins: [TrustedRoots.Pin]
+  private let pins: [TrustedRoots.PinnedRoot]
   private let pinned: Bool
 
   /// - Parameter pinned: true if other certificates in the directory are a fault (`appstore.pinRoots`).
   package init(
-    directory: String, pins: [TrustedRoots.Pin] = TrustedRoots.applePins, pinned: Bool = true
+    directory: String, pins: [TrustedRoots.PinnedRoot] = TrustedRoots.applePins, pinned: Bool = true
   ) {
     self.directory = directory
     self.pins = pins
@@ -27,7 +27,7 @@ package struct RootInstallation: Sendable {
 
   /// Installs the missing certificates. Throws `RootInstallationError`, and errors of `fetch`.
   package func run(
-    fetch: (TrustedRoots.Pin) async throws -> (content: [UInt8], origin: String)
+    fetch: (TrustedRoots.PinnedRoot) async throws -> (content: [UInt8], origin: String)
   ) async throws -> [Entry] {
     var entries: [Entry] = []
     var missing: [(path: String, certificate: [UInt8])] = []
@@ -36,7 +36,7 @@ package struct RootInstallation: Sendable {
       let isThere = Self.holds(pin, path)
       if !isThere {
         let (content, origin) = try await fetch(pin)
-        do throws(TrustedRoots.Pin.Mismatch) {
+        do throws(TrustedRoots.PinnedRoot.Mismatch) {
           missing.append((path, try pin.certificate(in: content)))
         } catch {
           throw RootInstallationError.refused(pin, origin: origin, error)
@@ -72,7 +72,7 @@ package struct RootInstallation: Sendable {
     }
   }
 
-  private static func holds(_ pin: TrustedRoots.Pin, _ path: String) -> Bool {
+  private static func holds(_ pin: TrustedRoots.PinnedRoot, _ path: String) -> Bool {
     guard let content = RegularFile.content(path) else { return false }
     return (try? pin.certificate(in: Array(content))) != nil
   }

@@ -4,9 +4,9 @@ import Run
 
 /// Why root certificates could not be installed. The description names a remedy.
 package enum RootInstallationError: RunEndingError, CustomStringConvertible {
-  case unobtainable(TrustedRoots.Pin, origin: String, reason: String)
+  case unobtainable(TrustedRoots.PinnedRoot, origin: String, reason: String)
   /// The content is not the pinned certificate.
-  case refused(TrustedRoots.Pin, origin: String, TrustedRoots.Pin.Mismatch)
+  case refused(TrustedRoots.PinnedRoot, origin: String, TrustedRoots.PinnedRoot.Mismatch)
   /// A file or directory could not be written; `code` is `errno`.
   case cannotWrite(path: String, code: Int32)
   case directoryUnusable(TrustedRootsError)

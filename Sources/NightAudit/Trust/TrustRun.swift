@@ -56,7 +56,7 @@ package struct TrustRun: Sendable {
 struct CertificateFiles {
   let directory: String
 
-  func content(of pin: TrustedRoots.Pin) throws(RootInstallationError) -> (content: [UInt8], origin: String) {
+  func content(of pin: TrustedRoots.PinnedRoot) throws(RootInstallationError) -> (content: [UInt8], origin: String) {
     let names: [String]
     do {
       names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { !$0.hasPrefix(".") }.sorted()

@@ -45,7 +45,7 @@ public struct BlockingConnection: ~Copyable {
 
   private func assume(_ profile: SessionProfile) throws(PostgresError) {
     // A statement of its own, to be as short as possible.
-    try outlastingTimeouts { () throws(PostgresError) in try executeScript("SET statement_timeout TO 0") }
+    try retryingTimeouts { () throws(PostgresError) in try executeScript("SET statement_timeout TO 0") }
     let encoding = unsafe PQparameterStatus(handle.pointer, "server_encoding").map { unsafe String(cString: $0) }
     try executeScript(profile.script(serverVersion: serverVersion, isEncoded: encoding != "SQL_ASCII"))
     guard serverVersion >= 140_000 else { return }
@@ -56,7 +56,7 @@ public struct BlockingConnection: ~Copyable {
   }
 
   /// Retries after a statement timeout, which a role may have set to a millisecond. Needed only until it is lifted.
-  func outlastingTimeouts<Result>(_ body: () throws(PostgresError) -> Result) throws(PostgresError) -> Result {
+  func retryingTimeouts<Result>(_ body: () throws(PostgresError) -> Result) throws(PostgresError) -> Result {
     var attempts = 0
     while true {
       do throws(PostgresError) { return try body() } catch {
@@ -103,7 +103,8 @@ public struct BlockingConnection: ~Copyable {
     try handle.beginStatement(sql)
     defer { handle.endStatement() }
     if let waiting = takePostponed() {
-      return PostgresRows(try handle.answerTogether(waiting + [PostponedStatement(sql: sql, parameters: encoded)]))
+      return PostgresRows(
+        try handle.receivePipelineResult(waiting + [PostponedStatement(sql: sql, parameters: encoded)]))
     }
     let result = try unsafe handle.answer(sent: encoded.send(sql, on: handle.pointer), sql)
     try refuseCopy(result, sql)
@@ -137,7 +138,7 @@ public struct BlockingConnection: ~Copyable {
     guard let waiting = takePostponed() else { return }
     try handle.beginStatement(waiting[0].sql)
     defer { handle.endStatement() }
-    _ = try handle.answerTogether(waiting)
+    _ = try handle.receivePipelineResult(waiting)
   }
 
   /// Runs several statements without parameters. They are one transaction unless the script has transaction commands.

@@ -7,13 +7,13 @@ import Synchronization
 final class ConnectionAttempt: Sendable {
   // Unchecked: the connection passes from one thread to another, and exactly one of them uses it at a time.
   @safe
-  private struct Handover: @unchecked Sendable {
+  private struct ConnectionHandover: @unchecked Sendable {
     let pointer: OpaquePointer
   }
 
   private enum State {
     case pending
-    case ended(Handover?)
+    case ended(ConnectionHandover?)
     case abandoned
   }
 
@@ -59,7 +59,7 @@ final class ConnectionAttempt: Sendable {
       // PQreset then connects as PQconnectdb does: one host after the other, each within connect_timeout.
       if unsafe PQstatus(started) != CONNECTION_BAD { unsafe PQreset(started) }
     }
-    let handover = unsafe started.map { unsafe Handover(pointer: $0) }
+    let handover = unsafe started.map { unsafe ConnectionHandover(pointer: $0) }
     let isWanted = state.withLock { state in
       if case .abandoned = state { return false }
       state = .ended(handover)
@@ -78,7 +78,7 @@ final class ConnectionAttempt: Sendable {
         refusal = PostgresError(.connectionFailed, "no answer for \(Self.limit.components.seconds) seconds")
       }
     }
-    let handover = state.withLock { state -> Handover? in
+    let handover = state.withLock { state -> ConnectionHandover? in
       guard case .ended(let handover) = state else {
         state = .abandoned
         return nil

@@ -21,12 +21,12 @@ final class ConnectionHandle {
   /// True after a timeout: a late answer could not be matched to its statement.
   private(set) var isGivenUp = false
   /// The silence limit of the running statement in slices; nil if there is none.
-  private var patience: Int?
+  private var waitLimit: Int?
   /// The slices of waiting without a byte in either direction.
   private var silence = 0
   /// True if the running statement cleans up after a cancellation.
   private var isShielded = false
-  private let silenceLimit: Duration?
+  private let responseTimeout: Duration?
   private(set) var waits = 0
   var postponed: [PostponedStatement]?
 
@@ -44,13 +44,13 @@ final class ConnectionHandle {
   ) throws(PostgresError) {
     if interruption.isCancelled { throw PostgresError(.cancelled, "cancelled before connecting") }
     let receiver = NoticeReceiver(
-      notices ?? { PostgresNotice.tellListener($0) }, connection: parameters.applicationName)
+      notices ?? { PostgresNotice.notifyListener($0) }, connection: parameters.applicationName)
     let connected = try unsafe ConnectionAttempt.connect(parameters, notices: receiver, interruption: interruption)
     unsafe pointer = unsafe connected
     canceller = unsafe StatementCanceller(connection: connected)
     self.notices = receiver
     self.interruption = interruption
-    silenceLimit = profile.silenceLimit
+    responseTimeout = profile.responseTimeout
     interruption.attach(canceller)
   }
 
@@ -75,7 +75,7 @@ final class ConnectionHandle {
     isShielded = shielded
     waits += 1
     silence = 0
-    patience = silenceLimit.map(Self.slices)
+    waitLimit = responseTimeout.map(Self.slices)
     if shielded { return }
     canceller.statementBegins()
     if interruption.isCancelled {
@@ -119,9 +119,9 @@ final class ConnectionHandle {
       throw PostgresError(
         .cancelled, "cancelled; the server did not react, so the connection was abandoned", statement: sql)
     }
-    if let patience, silence > patience {
+    if let waitLimit, silence > waitLimit {
       giveUp()
-      let seconds = Self.slice * patience / .seconds(1)
+      let seconds = Self.slice * waitLimit / .seconds(1)
       throw PostgresError(
         .connectionLost, "the server has not answered for \(Int(seconds.rounded(.up))) s", statement: sql)
     }
@@ -161,7 +161,7 @@ final class ConnectionHandle {
 
   /// Sends all statements in one pipeline and returns the last result, or throws the first error. The server skips
   /// statements after a failure (libpq, chapter "Pipeline Mode").
-  func answerTogether(_ statements: [PostponedStatement]) throws(PostgresError) -> ServerResult {
+  func receivePipelineResult(_ statements: [PostponedStatement]) throws(PostgresError) -> ServerResult {
     guard let last = statements.last else { throw PostgresError(.usage, "there is nothing to send") }
     guard unsafe PQenterPipelineMode(pointer) == 1 else { throw connectionError(last.sql) }
     var failure: PostgresError?
@@ -207,7 +207,7 @@ final class ConnectionHandle {
   }
 
   /// Ends the data of a COPY FROM; with a reason, the server discards it.
-  func putCopyEnd(_ sql: String, reason: String? = nil) throws(PostgresError) {
+  func sendCopyEnd(_ sql: String, reason: String? = nil) throws(PostgresError) {
     while true {
       switch unsafe PQputCopyEnd(pointer, reason) {
       case 1: return
@@ -232,8 +232,8 @@ final class ConnectionHandle {
     if isGivenUp { return }
     canceller.cancelRunningStatement()
     silence = 0
-    patience = Self.slices(Self.graceOfAbandonment)
-    try? putCopyEnd(sql, reason: "abandoned by the client")
+    waitLimit = Self.slices(Self.graceOfAbandonment)
+    try? sendCopyEnd(sql, reason: "abandoned by the client")
     var message: UnsafeMutablePointer<CChar>?
     while let received = try? unsafe copyData(into: &message, sql), received > 0 { unsafe PQfreemem(message) }
     _ = endOfCopy(sql)
@@ -248,9 +248,9 @@ final class ConnectionHandle {
   }
 
   private func error(_ result: borrowing ServerResult, _ sql: String) -> PostgresError {
-    let wasSaidByServer = unsafe errorField(result.pointer, NA_DIAG_SQLSTATE) != nil
+    let isServerError = unsafe errorField(result.pointer, NA_DIAG_SQLSTATE) != nil
     return PostgresError(
-      result, isConnectionLost: wasSaidByServer ? isBad : isFoundLost(), wasInterrupted: interruption.isCancelled,
+      result, isConnectionLost: isServerError ? isBad : isFoundLost(), wasInterrupted: interruption.isCancelled,
       statement: sql)
   }
 

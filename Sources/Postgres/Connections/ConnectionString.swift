@@ -45,14 +45,14 @@ struct ConnectionString {
     let authority = path.prefix { $0 != "/" }
     // Several hosts are separated by commas, an IPv6 address is in brackets.
     let hosts = (authority.split(separator: "@", omittingEmptySubsequences: false).last ?? "").split(separator: ",")
-    let hasOddPort = hosts.contains { host in
+    let hasNonDefaultPort = hosts.contains { host in
       let afterAddress = host.split(separator: "]", omittingEmptySubsequences: false).last ?? host
       guard let colon = afterAddress.firstIndex(of: ":") else { return false }
       return !afterAddress[afterAddress.index(after: colon)...].allSatisfy { $0.isASCII && $0.isNumber }
     }
     // A question mark or slash in a password leaves the rest of it, and the @, behind the apparent end.
-    let hasCutPassword = hasOddPort && address.contains("@") && !authority.contains("@")
-    if parts.count > 2 || hasCutPassword || (hasOddPort && authority.contains("@")) {
+    let hasTruncatedPassword = hasNonDefaultPort && address.contains("@") && !authority.contains("@")
+    if parts.count > 2 || hasTruncatedPassword || (hasNonDefaultPort && authority.contains("@")) {
       throw PostgresError(
         .misconfigured,
         """

@@ -86,7 +86,7 @@ extension BlockingConnection {
     defer { handle.endStatement() }
     let result: ServerResult
     if let waiting = takePostponed() {
-      result = try handle.answerTogether(waiting + [PostponedStatement(sql: sql, parameters: ParameterList([]))])
+      result = try handle.receivePipelineResult(waiting + [PostponedStatement(sql: sql, parameters: ParameterList([]))])
     } else {
       result = try unsafe handle.answer(sent: PQsendQuery(handle.pointer, sql), sql)
     }

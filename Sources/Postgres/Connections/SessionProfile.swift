@@ -5,14 +5,14 @@ public struct SessionProfile: Hashable, Sendable {
   /// Read only. Fails with 42501 if row-level security would hide rows.
   public var isReader = false
   /// The limit of silence while a statement runs; nil: none. A server that sorts or builds an index is silent too.
-  public var silenceLimit: Duration? = .seconds(1_800)
+  public var responseTimeout: Duration? = .seconds(1_800)
 
   /// For the schema `night_audit`.
   public static let store = SessionProfile()
   /// For the shop's relations, which are only read.
   public static let salesReader = SessionProfile(isReader: true)
   /// For `BlockingConnection.migration`, which may take any time once it has its locks.
-  public static let migration = SessionProfile(silenceLimit: nil)
+  public static let migration = SessionProfile(responseTimeout: nil)
 
   func script(serverVersion: Int, isEncoded: Bool) -> String {
     var settings = [

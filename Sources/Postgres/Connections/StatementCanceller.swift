@@ -21,7 +21,7 @@ final class StatementCanceller: Sendable {
   private let queue = DispatchQueue(label: "night-audit.postgres.cancel")
 
   // How long the next statement waits for a request to be acted on.
-  private static let patience = DispatchTimeInterval.seconds(1)
+  private static let waitLimit = DispatchTimeInterval.seconds(1)
 
   init(connection: OpaquePointer) { unsafe request = unsafe PQgetCancel(connection) }
 
@@ -36,11 +36,11 @@ final class StatementCanceller: Sendable {
 
   /// Returns false if a cancel request is still in progress and could hit the next statement.
   func statementEnded() -> Bool {
-    let underWay = state.withLock { state in
+    let inProgress = state.withLock { state in
       state.running = nil
       return state.request
     }
-    return underWay?.wait(timeout: .now() + Self.patience) != .timedOut
+    return inProgress?.wait(timeout: .now() + Self.waitLimit) != .timedOut
   }
 
   var runningStatement: UInt64? { state.withLock { $0.running } }
@@ -62,11 +62,11 @@ final class StatementCanceller: Sendable {
 
   // Returns true if the statement was still running. The queue sends one request at a time.
   private func requestCancellation(of statement: UInt64) -> Bool {
-    let underWay = DispatchGroup()
+    let inProgress = DispatchGroup()
     let isRunning = state.withLock { state in
       guard state.running == statement else { return false }
-      underWay.enter()
-      state.request = underWay
+      inProgress.enter()
+      state.request = inProgress
       return true
     }
     guard isRunning else { return false }
@@ -75,7 +75,7 @@ final class StatementCanceller: Sendable {
       _ = unsafe PQcancel(request, message.baseAddress, Int32(message.count))
     }
     state.withLock { $0.request = nil }
-    underWay.leave()
+    inProgress.leave()
     return true
   }
 }

@@ -6,7 +6,7 @@ extension BlockingConnection {
   /// session mode a session keeps its server process. In transaction mode the process returns to the pool after a
   /// statement: another connection gets it, or the next statement gets another one.
   func refuseTransactionPooler(_ parameters: ConnectionParameters) throws(PostgresError) {
-    let process = try outlastingTimeouts { () throws(PostgresError) in try servingProcess() }
+    let process = try retryingTimeouts { () throws(PostgresError) in try servingProcess() }
     if process == backendProcessId { return }
     guard try isShared(process, parameters) else { return }
     throw PostgresError(
@@ -19,7 +19,7 @@ extension BlockingConnection {
 
   private func isShared(_ process: Int32, _ parameters: ConnectionParameters) throws(PostgresError) -> Bool {
     var profile = SessionProfile.store
-    profile.silenceLimit = .seconds(5)
+    profile.responseTimeout = .seconds(5)
     // In session mode our own connections may use up the pool; then no comparison is possible.
     guard
       let other = try? BlockingConnection(

@@ -179,7 +179,7 @@ extension BlockingConnection {
       if !writer.isEnded { handle.abandonCopy(sql) }
       throw error
     }
-    try handle.putCopyEnd(sql)
+    try handle.sendCopyEnd(sql)
     if let failure = handle.endOfCopy(sql) { throw failure }
     return writer.rowCount
   }

@@ -13,7 +13,7 @@ public struct PostgresNotice: Hashable, Sendable {
   /// Sets the handler of all new connections without one of their own. A program that keeps a log calls it once.
   public static func listen(_ handler: @escaping PostgresNoticeHandler) { listener.withLock { $0 = handler } }
 
-  static func tellListener(_ notice: PostgresNotice) {
+  static func notifyListener(_ notice: PostgresNotice) {
     let handler = listener.withLock { $0 }
     handler?(notice)
   }

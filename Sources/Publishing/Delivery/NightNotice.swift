@@ -54,7 +54,7 @@ package struct NightNotice {
 
   /// Mails the notice. A failure is logged, because it must not change the night's exit status.
   package func send(_ settings: Settings, logger: Logger, stop: StopSignal) async {
-    for target in settings.deliver where target.isMessage {
+    for target in settings.deliver where target.isSentToPeople {
       let attempts = Attempts(
         target: target, what: "a message", metadata: ["target": "\(target.name)"], logger: logger, stop: stop)
       do {

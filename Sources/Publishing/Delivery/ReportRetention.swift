@@ -163,7 +163,7 @@ package struct ReportDirectory {
     let lease = try StagingLease(path: names.lease, content: .here)
     defer { withExtendedLifetime(lease) { Leftovers(directory: names.directory).clear(names) } }
     // From here on files are removed by hash only, at whatever step the process ends.
-    try names.putMark(replacing: "")
+    try names.writeMark(replacing: "")
     guard rename(whole, names.old) == 0 else { throw PublishingFailure(path: whole, code: errno) }
     logger.info("removed an old report folder", metadata: ["directory": "\(whole)"])
   }

@@ -22,7 +22,7 @@ struct FolderMerge {
       // `SHA256SUMS` goes last, because a second attempt needs it to recognise the report's files.
       if contents != nil, name.text == ReportContents.sums { continue }
       try volume.step("take \(name.text) out of what was replaced")
-      if contents?.owns(name, in: folder) == true || isTwin(name, folder, place) {
+      if contents?.owns(name, in: folder) == true || isIdenticalCopy(name, folder, place) {
         try check(folder.unlink(name), "\(old)/\(name.text)")
       } else if let place {
         kept.append(try move(name, from: folder, to: place))
@@ -35,7 +35,7 @@ struct FolderMerge {
     return kept
   }
 
-  private func isTwin(_ name: OpenDirectory.Name, _ folder: OpenDirectory, _ place: OpenDirectory?) -> Bool {
+  private func isIdenticalCopy(_ name: OpenDirectory.Name, _ folder: OpenDirectory, _ place: OpenDirectory?) -> Bool {
     guard let place, let sum = folder.sha256(name) else { return false }
     return place.sha256(name) == sum
   }

@@ -15,7 +15,7 @@ package struct PublishingFailure: RunEndingError, Hashable, CustomStringConverti
   }
 
   /// A folder whose run, `run` in `run.json`, this database does not know.
-  init(path: String, strangeRun run: String?) {
+  init(path: String, foreignRunID run: String?) {
     let maker = run.map { "of run \($0), which this database does not know" } ?? "whose run.json names no run"
     self.init(
       path: path,

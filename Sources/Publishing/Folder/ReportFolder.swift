@@ -15,7 +15,7 @@ package struct ReportFolder: Sendable {
     /// `<directory>/held/<date>/`: an implausible night, not published.
     case held(directory: String, date: String)
     /// `<directory>/held/<as-of>-<n>/`: another implausible run.
-    case heldApart(directory: String, asOf: String)
+    case heldSeparately(directory: String, asOf: String)
     /// `<directory>/ad-hoc/<period>-<n>/`, such as `2026-11-01_2026-11-30-1`.
     case adHoc(directory: String, period: String)
     /// A directory named by the caller, which becomes the folder itself.
@@ -104,7 +104,7 @@ package struct ReportFolder: Sendable {
   /// The runs of the folders beside or at a destination.
   package static func makers(at destination: Destination, in reports: ReportDirectory) -> Set<String> {
     switch destination {
-    case .nightly, .held, .heldApart, .adHoc: return reports.makers
+    case .nightly, .held, .heldSeparately, .adHoc: return reports.makers
     case .exact: return Set([ReportContents(directory: destination.target)?.runId?.lowercased()].compactMap(\.self))
     }
   }
@@ -161,7 +161,7 @@ package struct ReportFolder: Sendable {
       try requireOwn(directory, known)
       _ = try TargetState(of: destination, asOf: asOf, known: known)
     case .exact: _ = try TargetState(of: destination, asOf: asOf, known: known)
-    case .adHoc(let directory, _), .heldApart(let directory, _): try requireOwn(directory, known)
+    case .adHoc(let directory, _), .heldSeparately(let directory, _): try requireOwn(directory, known)
     }
   }
 
@@ -170,14 +170,14 @@ package struct ReportFolder: Sendable {
     guard let night = try LatestLink(directory: directory).current(), let known else { return }
     let newest = "\(directory)/\(night)"
     guard let run = ReportContents(directory: newest)?.runId, !known.contains(run) else { return }
-    throw PublishingFailure(path: newest, strangeRun: run)
+    throw PublishingFailure(path: newest, foreignRunID: run)
   }
 
   /// Refuses a path for `--out` that night-audit uses itself.
   package static func requireUnreserved(_ out: String, reports: String) throws(PublishingFailure) {
     let parts = resolved(out).split(separator: "/")
-    let shelf = resolved(reports).split(separator: "/")
-    let below = parts.starts(with: shelf) ? parts.dropFirst(shelf.count).first.map(String.init) ?? "" : nil
+    let reportsPath = resolved(reports).split(separator: "/")
+    let below = parts.starts(with: reportsPath) ? parts.dropFirst(reportsPath.count).first.map(String.init) ?? "" : nil
     let isReserved = below.map { ["", "held", "ad-hoc", "latest"].contains($0) || LatestLink.isNight($0) } ?? false
     guard isReserved || parts.contains(where: { $0.hasPrefix(StagingNames.prefix) }) else { return }
     throw PublishingFailure(
@@ -256,7 +256,7 @@ package struct ReportFolder: Sendable {
       try volume.step("point latest")
       try LatestLink(directory: directory).point(to: date, temporary: names.link)
     case .held, .exact: published = try replace(destination.target)
-    case .adHoc, .heldApart: published = try take()
+    case .adHoc, .heldSeparately: published = try take()
     }
     try volume.step("give up the lease")
     // Files that people put into the old folder meanwhile are moved by a later run, which needs mark and lease.
@@ -298,7 +298,7 @@ package struct ReportFolder: Sendable {
       // Moved aside by a run that was killed between two renames.
       return Published(path: target, kept: try FolderMerge(volume: volume).dissolve(names.old, into: target))
     case .report:
-      try names.putMark(replacing: destination.name)
+      try names.writeMark(replacing: destination.name)
       try synchronizeParent()
       try volume.step("exchange")
       let code = volume.exchange(staging, target)
@@ -358,7 +358,7 @@ extension ReportFolder.Destination {
   var parent: String {
     switch self {
     case .nightly(let directory, _): directory
-    case .held(let directory, _), .heldApart(let directory, _): directory + "/held"
+    case .held(let directory, _), .heldSeparately(let directory, _): directory + "/held"
     case .adHoc(let directory, _): directory + "/ad-hoc"
     case .exact(let path): (ReportFolder.absolute(path) as NSString).deletingLastPathComponent
     }
@@ -368,7 +368,7 @@ extension ReportFolder.Destination {
   var isPublished: Bool {
     switch self {
     case .nightly, .adHoc, .exact: true
-    case .held, .heldApart: false
+    case .held, .heldSeparately: false
     }
   }
 
@@ -378,7 +378,7 @@ extension ReportFolder.Destination {
     switch self {
     case .nightly(let directory, let date): "\(directory)/\(date)"
     case .held(let directory, let date): "\(directory)/held/\(date)"
-    case .heldApart(let directory, let asOf): "\(directory)/held/\(asOf)"
+    case .heldSeparately(let directory, let asOf): "\(directory)/held/\(asOf)"
     case .adHoc(let directory, let period): "\(directory)/ad-hoc/\(period)"
     case .exact(let path): ReportFolder.absolute(path)
     }
@@ -389,7 +389,7 @@ extension ReportFolder.Destination {
   fileprivate var candidates: [String] {
     switch self {
     case .nightly, .held, .exact: return [target]
-    case .adHoc(_, let name), .heldApart(_, let name):
+    case .adHoc(_, let name), .heldSeparately(_, let name):
       let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
       return names.sorted().filter { $0.hasPrefix(name + "-") }.map { "\(parent)/\($0)" }
     }
@@ -426,7 +426,7 @@ struct StagingNames: Hashable {
   }
 
   /// Records that the staging directory may contain files of people from now on.
-  func putMark(replacing name: String) throws(PublishingFailure) {
+  func writeMark(replacing name: String) throws(PublishingFailure) {
     let mark = mark(replacing: name)
     // A dead process may have left the mark to the run that finishes its work.
     let descriptor = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o640)

@@ -29,21 +29,21 @@ final class StagingLease: Sendable {
   }
 
   /// Age after which a process without a visible lock counts as dead; longer than any night.
-  static let patience = Span.days(1)
+  static let waitLimit = Span.days(1)
 
   /// True if the process that made the lease is dead.
   ///
   /// - Parameter content: nil for an empty file: its process died at once, or is about to write it.
   static func isAbandoned(_ content: Content?, lock: Lock, here: Content, isAlive: Bool, idle: Span) -> Bool {
-    guard let content else { return lock != .held && idle > patience }
+    guard let content else { return lock != .held && idle > waitLimit }
     let isOfThisKernel = content.boot == here.boot
     switch lock {
     case .held: return false
     // A restarted host has none of its earlier processes.
-    case .free: return isOfThisKernel || content.host == here.host || idle > patience
+    case .free: return isOfThisKernel || content.host == here.host || idle > waitLimit
     case .unknown:
       if content.host == here.host { return isOfThisKernel ? !isAlive : true }
-      return idle > patience
+      return idle > waitLimit
     }
   }
 

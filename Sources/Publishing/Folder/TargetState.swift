@@ -35,7 +35,7 @@ enum TargetState: Hashable {
           + "directory, or move them away")
     }
     if let known, !destination.mayReplace(contents, known) {
-      throw PublishingFailure(path: path, strangeRun: contents.runId)
+      throw PublishingFailure(path: path, foreignRunID: contents.runId)
     }
     if destination.isPublished, made > asOf {
       throw PublishingFailure(
@@ -53,7 +53,7 @@ extension ReportFolder.Destination {
     if let run = contents.runId, known.contains(run) { return true }
     switch self {
     case .exact: return contents.command == "reconcile" && contents.trail == nil
-    case .nightly, .held, .heldApart, .adHoc: return false
+    case .nightly, .held, .heldSeparately, .adHoc: return false
     }
   }
 }

@@ -60,8 +60,8 @@ public struct Dueness: Hashable, Sendable {
     let likely = check.dated + policy.refundWindow
     let stale = (check.answeredAt ?? check.knownSince) + policy.staleAfter
     if let since = check.criticalSince {
-      let wasTried = isLastAttemptUnanswered && check.lastAttempt.map { since <= $0 } ?? false
-      return Dueness(from: wasTried ? retry : since, rank: check.isOffline ? .judgedOffline : .critical)
+      let wasAskedSince = isLastAttemptUnanswered && check.lastAttempt.map { since <= $0 } ?? false
+      return Dueness(from: wasAskedSince ? retry : since, rank: check.isOffline ? .judgedOffline : .critical)
     }
     switch check.outcome {
     // A run of an earlier as-of does not see later rows.

@@ -114,7 +114,8 @@ public struct TransactionRecord: Hashable, Sendable {
 
   /// Returns the record before a hidden refund or withdrawal, from all its evidence.
   /// Other fields stay, and a withdrawal without evidence, because evidence may be deleted (`evidence.retention`).
-  public func beforeHiddenRefunds(_ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> TransactionRecord {
+  public func removingHiddenRefunds(_ facts: [TransactionFact], hiding isHidden: (Instant) -> Bool) -> TransactionRecord
+  {
     var (contents, folded) = (box.contents, box.contents)
     (folded.revocation, folded.revocationWithdrawnDate, folded.isUpgraded) = (nil, nil, nil)
     folded.refundRequest = nil
@@ -307,7 +308,7 @@ private struct RefundHistory {
       request = RefundRequest.after(request, notice, at: fact.signedDate)
     }
     // The silence of verifyReceipt withdraws only a refund that verifyReceipt has shown.
-    let withdrawsBySilence = fact.channel == .verifyReceipt && channel == .verifyReceipt
+    let withdrawsByAbsence = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {
     case .says(.some(let told)):
       // Channels date one refund differently: it keeps its first date, so that a later date does not hide it.
@@ -321,12 +322,12 @@ private struct RefundHistory {
       (revocation, withdrawnDate, channel, isReplaced) = (refund, nil, fact.channel, false)
     case .says(.none):
       // verifyReceipt does not show a partial refund of another channel.
-      if fact.isSigned || withdrawsBySilence || newest?.isFull ?? true {
+      if fact.isSigned || withdrawsByAbsence || newest?.isFull ?? true {
         withdraw(at: fact.signedDate, told: channel != nil || fact.reversesRefund, isHidden)
       }
     case .silent:
       // verifyReceipt never shows refunds of consumables, and old receipts have no field for refunds.
-      if withdrawsBySilence, !fact.cannotStateRefunds { withdraw(at: fact.signedDate, told: true, isHidden) }
+      if withdrawsByAbsence, !fact.cannotStateRefunds { withdraw(at: fact.signedDate, told: true, isHidden) }
     }
   }
 

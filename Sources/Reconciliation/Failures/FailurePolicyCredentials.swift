@@ -18,9 +18,9 @@ public struct CredentialRefusals<Kind: Hashable & Sendable>: Sendable {
 
   public mutating func accept() { isAccepted = true }
 
-  /// - Parameter isSecondTime: true if it was refused before, and asked again with a new token.
-  public mutating func refuse(_ kind: Kind, id: String, isSecondTime: Bool) -> Step {
-    guard isSecondTime else { return .askAgain }
+  /// - Parameter isSecondAttempt: true if it was refused before, and asked again with a new token.
+  public mutating func refuse(_ kind: Kind, id: String, isSecondAttempt: Bool) -> Step {
+    guard isSecondAttempt else { return .askAgain }
     if isAccepted { return .park }
     refused[kind, default: []].insert(id)
     return refused[kind, default: []].count >= Self.idsNeeded ? .endApp : .park

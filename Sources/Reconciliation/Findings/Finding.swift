@@ -104,7 +104,7 @@ public struct Finding: Hashable, Sendable {
       return
         "Reopen the order, because its goods are delivered. Or take them back and ask the customer to request a refund."
     }
-    return kind.action.givesGoods && action == .look
+    return kind.action.deliversGoods && action == .look
       ? "Read the reason and the order's other findings before you deliver: goods could be delivered twice, or unpaid."
       : kind.suggestedAction
   }

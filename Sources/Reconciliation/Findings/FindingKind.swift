@@ -30,9 +30,9 @@ public enum FindingAction: String, Hashable, CaseIterable, Sendable {
   case look
 
   /// True if a job gives or takes goods. It then needs an answer of this night.
-  var movesGoods: Bool { givesGoods || self == .takeBack }
+  var movesGoods: Bool { deliversGoods || self == .takeBack }
 
-  var givesGoods: Bool {
+  var deliversGoods: Bool {
     switch self {
     case .deliver, .deliverRest, .reinstate: true
     case .takeBack, .bookRefund, .correctStatus, .look: false

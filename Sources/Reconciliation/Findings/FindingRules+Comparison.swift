@@ -9,7 +9,7 @@ extension FindingRules {
       considerTokenHolder()
     }
     if found.contains(where: { $0.kind == .wrongUser }) {
-      leaveForReview("First find out which user paid and which user must have the goods.")
+      requireReview("First find out which user paid and which user must have the goods.")
     }
     declineOthers(
       [.wrongUser],
@@ -49,7 +49,7 @@ extension FindingRules {
       add(
         .purchasePredatesOrder, atStake: isOld ? order.amount : nil, on: transaction, severity: isOld ? .major : nil,
         "Apple's purchase is \((order.createdAt - sold).words) older than the order.")
-      leaveForReview("Apple's purchase is so much older than the order that it may have paid for another one.")
+      requireReview("Apple's purchase is so much older than the order that it may have paid for another one.")
     } else {
       decline(
         [.purchasePredatesOrder],
@@ -133,7 +133,7 @@ extension FindingRules {
           ? order.amount.share(Int64(order.quantity) - quantity, of: Int64(order.quantity)) : nil,
         on: transaction, severity: isUnpaid ? .critical : nil,
         "Ordered \(order.quantity), Apple's transaction is for \(quantity).")
-      leaveForReview("Apple's transaction is for \(quantity).") { $0.givesGoods || $0 == .takeBack }
+      requireReview("Apple's transaction is for \(quantity).") { $0.deliversGoods || $0 == .takeBack }
     } else {
       decline(
         [.quantityMismatch],

@@ -127,7 +127,7 @@ extension FindingRules {
         delivery: facts.unrevokedDeliveries.first { !isWithUser($0) },
         "Ordered \(order.quantity), delivered \(held).")
       if case .unconfirmed = verdict {
-        leaveForReview("How many units were paid for is not known yet.") { $0 == .takeBack }
+        requireReview("How many units were paid for is not known yet.") { $0 == .takeBack }
       }
     } else {
       decline([.deliveredTwice], "Ordered \(order.quantity), delivered and not taken back \(held).")
@@ -313,9 +313,9 @@ extension FindingRules {
         add(
           .partialRefund, atStake: part, isAmountAtRiskUnknown: part == nil,
           "Apple refunded \(words) of this order.\(why)")
-        leaveForReview("Apple refunded a part of it. The missing units may be the refunded part.")
+        requireReview("Apple refunded a part of it. The missing units may be the refunded part.")
         if order.status == .refunded {
-          leaveForReview("The shop says refunded. It may have booked the refunded part, or more.") { $0 == .bookRefund }
+          requireReview("The shop says refunded. It may have booked the refunded part, or more.") { $0 == .bookRefund }
         }
         decline([.refundOnlyHere], "Apple refunded a part of it.")
       } else {
@@ -330,7 +330,7 @@ extension FindingRules {
         } else if order.status == .refunded {
           let untold = "The shop says refunded. Apple has since given no answer that would show a refund."
           decline([.refundOnlyHere], untold)
-          leaveForReview(Reason(untold))
+          requireReview(Reason(untold))
         } else {
           decline([.refundOnlyHere], "The shop says \(order.status.rawValue).")
         }
@@ -339,7 +339,7 @@ extension FindingRules {
         facts.validDeliveries.contains(where: { !$0.stands })
       {
         // One finding alone gives goods, because a job would give them once per finding.
-        leaveForReview()
+        requireReview()
         add(
           .refundReversedNotReinstated, atStake: order.amount,
           "Apple reversed its refund, so the order is paid again, but the user does not have the goods back.")

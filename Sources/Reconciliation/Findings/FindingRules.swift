@@ -18,7 +18,7 @@ final class FindingRules {
   let unread: String?
   var found: [Finding] = []
   let isExplaining: Bool
-  var reasonsAgainst: [FindingKind: String] = [:]
+  var declinedReasons: [FindingKind: String] = [:]
 
   init(facts: consuming OrderFacts, rules: Rules, judgement: borrowing Judgement, isExplaining: Bool) {
     self.isExplaining = isExplaining
@@ -57,8 +57,8 @@ final class FindingRules {
     considerComparison()
     considerDates()
     considerCatalogue()
-    if let openOwnershipReason { leaveForReview(Reason(openOwnershipReason)) }
-    if let unread { leaveForReview(Reason(unread)) { isDecidedByPayment && $0 != .look } }
+    if let openOwnershipReason { requireReview(Reason(openOwnershipReason)) }
+    if let unread { requireReview(Reason(unread)) { isDecidedByPayment && $0 != .look } }
     for index in found.indices where found[index].action.movesGoods {
       if found[index].evidenceCheckedAt.map({ $0 < rules.asOf }) ?? true {
         (found[index].action, found[index].units) = (.look, nil)
@@ -79,7 +79,7 @@ final class FindingRules {
       }
     }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
-    keepOneTakeBack()
+    keepSingleTakeBackAction()
     let ofOrder = found.indices.filter { found[$0].kind != .chargedTwice }
     let placed = ofOrder.filter { found[$0].atStake != nil }
     let most = placed.compactMap { stake(at: $0) }.max()
@@ -133,7 +133,7 @@ final class FindingRules {
   }
 
   /// Leaves actions of earlier findings to a person; by default all that give goods.
-  func leaveForReview(_ why: Reason? = nil, _ which: (FindingAction) -> Bool = \.givesGoods) {
+  func requireReview(_ why: Reason? = nil, _ which: (FindingAction) -> Bool = \.deliversGoods) {
     for index in found.indices where which(found[index].action) {
       (found[index].action, found[index].units) = (.look, nil)
       if let why { found[index].reason = "\(found[index].reason) \(why)" }
@@ -141,7 +141,7 @@ final class FindingRules {
   }
 
   /// Keeps one action that takes goods back, because a job would take them once per finding.
-  private func keepOneTakeBack() {
+  private func keepSingleTakeBackAction() {
     let takers = found.indices.filter { found[$0].action == .takeBack }
     guard takers.count > 1 else { return }
     let taker =
@@ -179,9 +179,9 @@ final class FindingRules {
     }
     let ids = transaction.map { $0.keys.map { $0.transactionId } } ?? [transactionId].compactMap(\.self)
     if ids.isEmpty { return speaking.first }
-    let bringer = facts.sourceReceipts.first { ids.contains($0.key.transactionId) }?.value
+    let referenceSource = facts.sourceReceipts.first { ids.contains($0.key.transactionId) }?.value
     return speaking.first { $0.state.signedTransactionId.map(ids.contains) ?? false }
-      ?? bringer.flatMap { id in speaking.first { $0.receiptId == id } }
+      ?? referenceSource.flatMap { id in speaking.first { $0.receiptId == id } }
       ?? (ids.allSatisfy { facts.list.named($0).isEmpty }
         ? nil : speaking.first { $0.state.signedTransactionId == nil && $0.state.containedCount > 0 })
       ?? speaking.first
@@ -212,12 +212,12 @@ final class FindingRules {
 
   func decline(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
     guard isExplaining else { return }
-    for kind in kinds() { reasonsAgainst[kind] = because() }
+    for kind in kinds() { declinedReasons[kind] = because() }
   }
 
   func declineOthers(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {
     guard isExplaining else { return }
-    for kind in kinds() where !found.contains(where: { $0.kind == kind }) { reasonsAgainst[kind] = because() }
+    for kind in kinds() where !found.contains(where: { $0.kind == kind }) { declinedReasons[kind] = because() }
   }
 
   var payment: String {

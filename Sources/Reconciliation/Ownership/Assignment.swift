@@ -101,14 +101,14 @@ struct Assignment {
       let toTransactions = leaving[order].filter { arcs[$0].to != source }
       let smaller = toTransactions.prefix { arcs[$0].isOpen }.filter { reducedCost($0, from: order) == 0 }
       if !smaller.isEmpty {
-        let onward = zeroCostWays(to: order)
-        if let first = smaller.first(where: { onward[arcs[$0].to] != nil }) { turnCycle(first, onward, to: order) }
+        let onward = zeroCostPaths(to: order)
+        if let first = smaller.first(where: { onward[arcs[$0].to] != nil }) { rotateCycle(first, onward, to: order) }
       }
       for arc in leaving[order] { freeze(arc) }
     }
   }
 
-  private mutating func turnCycle(_ first: Int, _ onward: [Int?], to order: Int) {
+  private mutating func rotateCycle(_ first: Int, _ onward: [Int?], to order: Int) {
     turn(first)
     var node = arcs[first].to
     while node != order, let arc = onward[node] {
@@ -124,7 +124,7 @@ struct Assignment {
   /// Closes the arc, so that no later cycle passes through the order.
   private mutating func freeze(_ arc: Int) { arcs[arcs[arc].twin].isOpen = false }
 
-  private func zeroCostWays(to order: Int) -> [Int?] {
+  private func zeroCostPaths(to order: Int) -> [Int?] {
     var onward = [Int?](repeating: nil, count: leaving.count)
     var queue = [order]
     var head = 0

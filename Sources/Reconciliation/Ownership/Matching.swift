@@ -42,7 +42,7 @@ public struct Matching {
     findLinks()
     decide(.production)
     for index in claimants.indices { if let link = held[index] { own(link) } }
-    assignSecondCharges()
+    assignDuplicateCharges()
     decide(.sandbox)
     for index in claimants.indices {
       if let link = held[index], link.transaction.environment == .sandbox { own(link) }
@@ -151,7 +151,7 @@ public struct Matching {
   // MARK: - Further purchases
 
   /// Gives a left-over live purchase to the nearest order: a second charge, which a renewal is not.
-  private mutating func assignSecondCharges() {
+  private mutating func assignDuplicateCharges() {
     var wanted: [PurchaseKey: Link] = [:]
     for own in links {
       for link in own where link.transaction.isLive && !link.transaction.isLaterPeriod {
@@ -236,7 +236,7 @@ public struct Matching {
   private mutating func finish(_ index: Int) {
     let claimant = claimants[index]
     guard var own = claims[claimant.order.orderId] else { return }
-    own.moveLiveFirst()
+    own.moveLivePaymentsFirst()
     own.lost.sort { $0.transaction.key < $1.transaction.key }
     let mayChange = own.owned.first.map { provisional.contains($0.purchaseKey) } ?? false
     let mayGain = waiting.contains(index) && !(own.owned.first?.isLive ?? false)
@@ -268,7 +268,7 @@ public struct Matching {
     if own.owned.isEmpty, let sandbox = links.first(where: { $0.transaction.environment == .sandbox }) {
       own.owned = [sandbox.transaction]
     }
-    own.moveLiveFirst()
+    own.moveLivePaymentsFirst()
     own.ownsAnotherThanStated = claimant.statesAnotherID(than: own.owned)
     return own
   }

@@ -9,10 +9,10 @@ public struct OrderClaims: Hashable, Sendable {
   public var ownsAnotherThanStated = false
   /// The stated transaction if it is known and the statement counts. It is no orphan then.
   public var named: TransactionKey?
-  private var obstacle: Obstacle?
+  private var obstacle: ClaimObstacle?
 
   /// An obstacle to a claim. Indirect, because few orders have one.
-  private indirect enum Obstacle: Hashable, Sendable {
+  private indirect enum ClaimObstacle: Hashable, Sendable {
     case refused(RefusedClaim)
     case contradictory(TransactionRecord)
   }
@@ -39,7 +39,7 @@ public struct OrderClaims: Hashable, Sendable {
   var liveOwned: [TransactionRecord] { owned.allSatisfy { $0.isLive } ? owned : owned.filter { $0.isLive } }
 
   /// A live payment precedes a revoked one, and one of the sandbox.
-  mutating func moveLiveFirst() {
+  mutating func moveLivePaymentsFirst() {
     if owned.count > 1 { owned = owned.filter(\.isLive) + owned.filter { !$0.isLive } }
   }
 

@@ -61,7 +61,7 @@ public struct Judgement: Hashable, Sendable {
     for receipt in facts.receipts { take(attempt: receipt.state.lastAttempt) }
     let conditions = FindingRules(facts: facts, rules: rules, judgement: self, isExplaining: reasoning.isWanted)
     findings = conditions.findings()
-    reasoning.take(conditions.reasonsAgainst)
+    reasoning.take(conditions.declinedReasons)
   }
 
   mutating func take(attempt: Instant?) {

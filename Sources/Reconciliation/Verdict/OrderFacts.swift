@@ -127,9 +127,9 @@ public struct OrderFacts: Sendable {
   /// A withdrawal has only the date of Apple's first statement without the refund, and may have come before the as-of.
   /// If the shop's status was `refunded`, the refund stays, so that no finding denies it.
   public mutating func decideDoubtfulRefunds() {
-    let saysRefunded = order.status == .refunded && !order.isChangedAfterAsOf
+    let isMarkedRefunded = order.status == .refunded && !order.isChangedAfterAsOf
     for place in claims.owned.indices where claims.owned[place].isRefundDoubtful {
-      if !saysRefunded, unrevokedUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
+      if !isMarkedRefunded, unrevokedUnits >= Int64(order.quantity) { claims.owned[place].revocation = nil }
     }
   }
 

@@ -21,7 +21,7 @@ public struct Reasoning: Sendable {
 
   mutating func recordDisposition(_ because: Because) { disposition = because.text }
 
-  mutating func take(_ reasonsAgainst: [FindingKind: String]) { declined = reasonsAgainst }
+  mutating func take(_ declinedReasons: [FindingKind: String]) { declined = declinedReasons }
 }
 
 /// The reason of one decision, made only if wanted.

@@ -70,7 +70,7 @@ extension Disposition {
 
 extension String {
   /// The title of a code in the files: a kind, a disposition, or another word.
-  package var title: String { FindingKind(rawValue: self)?.title ?? Disposition(rawValue: self)?.title ?? asWords }
+  package var title: String { FindingKind(rawValue: self)?.title ?? Disposition(rawValue: self)?.title ?? displayText }
 
   var titles: String { split(separator: " ").map { String($0).title }.joined(separator: " · ") }
 }

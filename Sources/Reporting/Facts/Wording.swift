@@ -1,7 +1,7 @@
 import Reconciliation
 
 extension String {
-  var asWords: String {
+  var displayText: String {
     let words = replacing("_", with: " ")
     return words.prefix(1).uppercased() + words.dropFirst()
   }

@@ -100,7 +100,7 @@ extension DataPackage.Resource {
   fileprivate init(_ table: ReportTable, _ file: ReportFile) {
     name = String(file.name.prefix { $0 != "." })
     path = file.name
-    title = name.asWords
+    title = name.displayText
     description = table.shape.meaning
     bytes = file.bytes
     hash = "sha256:\(file.sha256)"

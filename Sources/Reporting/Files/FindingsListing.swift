@@ -35,10 +35,10 @@ package enum FindingsSheet {
     sheet.hasPrefix(name + " ") && Int(sheet.dropFirst(name.count + 1)) != nil
   }
 
-  package static let key = "finding_id".asWords
-  package static let order = "order_id".asWords
-  package static let status = "status".asWords
-  package static let owner = "owner".asWords
-  package static let remark = "remark".asWords
-  package static let due = "due".asWords
+  package static let key = "finding_id".displayText
+  package static let order = "order_id".displayText
+  package static let status = "status".displayText
+  package static let owner = "owner".displayText
+  package static let remark = "remark".displayText
+  package static let due = "due".displayText
 }

@@ -82,7 +82,7 @@ struct ReportPage {
           Explained(name: "Difference", units: facts.text(facts.own - facts.ourUnits.decimal)),
         ]
         + facts.explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" }.map {
-          Explained(name: $0.name.asWords, units: facts.text($0.units.decimal))
+          Explained(name: $0.name.displayText, units: facts.text($0.units.decimal))
         }
       unexplained = facts.text(facts.unexplained.decimal)
     }
@@ -289,7 +289,7 @@ struct ReportPage {
       kinds = open.openKinds.map { kind in
         let stake = open.byKind[kind] ?? Stake()
         return Kind(
-          word: kind.rawValue, name: kind.title, count: stake.findings, severity: open.severityWords(of: kind),
+          word: kind.rawValue, name: kind.title, count: stake.findings, severity: open.severityText(of: kind),
           money: stake.shown)
       }
       hasKinds = !kinds.isEmpty
@@ -315,7 +315,7 @@ struct ReportPage {
         ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are "
           + (options.hasFiles ? "in findings.csv." : "on the sheet Findings.")
         : "\(openFindings(open.closing)), worst first."
-      notChecked = summary.unusual.map(\.words) + summary.notCheckedWords + summary.uncheckedOrderTexts
+      notChecked = summary.unusual.map(\.words) + summary.uncheckedTexts + summary.uncheckedOrderTexts
       hasNotChecked = !notChecked.isEmpty
     }
 

@@ -51,7 +51,7 @@ package struct SummaryMail {
       let severities = Severity.allCases.compactMap { severity in
         findings.severities[kind.rawValue]?[severity.rawValue].map { (severity.rawValue, $0) }
       }
-      let words = FindingsSummary.severityWords(severities)
+      let words = FindingsSummary.severityText(severities)
       return (kind.title, severities.count == 1 ? "\(count) \(words)" : words)
     }
     return [

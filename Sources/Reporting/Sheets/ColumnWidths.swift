@@ -2,7 +2,7 @@ import Reconciliation
 
 /// Column widths in characters. Excel prints a number that does not fit as `###`.
 struct ColumnWidths {
-  private static let boldness = 1.1
+  private static let boldWidthFactor = 1.1
 
   private var widths: [Double]
   /// The largest magnitude of each column, by decimal digits and by sign.
@@ -22,7 +22,7 @@ struct ColumnWidths {
     guard isBold || units.magnitude > largest[place] else { return }
     largest[place] = max(largest[place], units.magnitude)
     let length = Double(Money.printedLength(units, digits: digits))
-    widths[column] = max(widths[column], (isBold ? length * ColumnWidths.boldness : length).rounded(.up))
+    widths[column] = max(widths[column], (isBold ? length * ColumnWidths.boldWidthFactor : length).rounded(.up))
   }
 }
 

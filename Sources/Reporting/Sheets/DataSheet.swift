@@ -71,7 +71,7 @@ struct DataSheet {
 
   mutating func add(in workbook: borrowing Workbook, _ cell: (Int) -> Cell) throws(ReportError) {
     do {
-      if row > rowsPerSheet { try turnPage(workbook) }
+      if row > rowsPerSheet { try startNextSheet(workbook) }
       height = DataSheet.lineHeight
       totals.startRow()
       if let currencyColumn, case .text(let code) = cell(places[currencyColumn]) { totals.select(code) }
@@ -88,7 +88,7 @@ struct DataSheet {
     parts[parts.count - 1].rows += 1
   }
 
-  private mutating func turnPage(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
+  private mutating func startNextSheet(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
     try finish(isLast: false)
     let name = table.sheetName(part: parts.count + 1)
     sheet = try workbook.addSheet(named: name, storage: .streamed)
@@ -183,7 +183,7 @@ struct DataSheet {
     switch type {
     case .spelt:
       if firstPlaces[text] == nil { firstPlaces[text] = RowPlace(part: Int32(parts.count), row: Int32(row)) }
-      try write(text.titles, position, isBesideNumber(position) ? formats.indented : formats.text)
+      try write(text.titles, position, followsNumberColumn(position) ? formats.indented : formats.text)
     case .orderLink:
       guard let place = orderPlaces[Identifier(text)], sheet.remainingLinks > 0, !text.isEmpty else {
         return try write(text, position, formats.text)
@@ -201,7 +201,7 @@ struct DataSheet {
       try write(text, position, formats.prose)
     case .text, .id, .user, .digest, .word, .flag, .currency, .day, .count, .number, .tally, .code, .amount, .share,
       .price, .percentage, .exact, .instant:
-      try write(text, position, isBesideNumber(position) ? formats.indented : formats.text)
+      try write(text, position, followsNumberColumn(position) ? formats.indented : formats.text)
     }
   }
 }

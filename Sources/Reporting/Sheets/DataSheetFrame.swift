@@ -37,10 +37,10 @@ extension DataSheet {
     let type = columns[position].type
     if type.isNumber { return formats.headerRight }
     if type == .instant || type == .due { return formats.headerCentre }
-    return isBesideNumber(position) ? formats.headerIndented : formats.header
+    return followsNumberColumn(position) ? formats.headerIndented : formats.header
   }
 
-  func isBesideNumber(_ position: Int) -> Bool { position > 0 && columns[position - 1].type.isNumber }
+  func followsNumberColumn(_ position: Int) -> Bool { position > 0 && columns[position - 1].type.isNumber }
 
   mutating func finish() throws(SpreadsheetError) { try finish(isLast: true) }
 
@@ -146,7 +146,7 @@ extension DataSheet {
           try sheet.writeFormula(
             isLast && parts.count > 1
               ? .sum(of: sums(position, currencyColumn, name))
-              : sumOfThisSheet(position, currencyColumn, name, lastRow: lastRow),
+              : sheetTotal(position, currencyColumn, name, lastRow: lastRow),
             result: Money.number(sum.units, digits: sum.digits ?? 0), row: totalRow, column: position,
             format: sum.digits.map { formats.total(digits: $0) } ?? formats.totalCount)
         } else if column.name == table.shape.totalLabelColumn {
@@ -158,7 +158,7 @@ extension DataSheet {
     }
   }
 
-  private func sumOfThisSheet(
+  private func sheetTotal(
     _ position: Int, _ currencyColumn: Int, _ code: CellReference, lastRow: Int
   ) -> Formula {
     let codes = CellRange(rows: 1...lastRow, columns: currencyColumn...currencyColumn)

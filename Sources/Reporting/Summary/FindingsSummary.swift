@@ -116,11 +116,11 @@ package struct FindingsSummary: Sendable {
   }
 
   /// The severities as text: `critical`, or `1 major, 18 minor`.
-  package func severityWords(of kind: FindingKind) -> String {
-    FindingsSummary.severityWords(severities(of: kind).map { ($0.rawValue, $1) })
+  package func severityText(of kind: FindingKind) -> String {
+    FindingsSummary.severityText(severities(of: kind).map { ($0.rawValue, $1) })
   }
 
-  static func severityWords(_ severities: [(String, Int)]) -> String {
+  static func severityText(_ severities: [(String, Int)]) -> String {
     if severities.count == 1 { return severities[0].0 }
     return severities.map { "\($1) \($0)" }.joined(separator: ", ")
   }

@@ -38,7 +38,7 @@ extension SummaryFacts {
     }
   }
 
-  package var stateWord: String { state.isFinal ? "complete" : state.heading }
+  package var stateLabel: String { state.isFinal ? "complete" : state.heading }
 }
 
 extension SummaryDocument {

@@ -135,7 +135,7 @@ package struct SummaryDocument: Codable {
     first = summary.first.map(\.line)
     self.control = control.map { Control(name: $0.name, left: $0.left, right: $0.right) }
     changes = Changes(
-      since: summary.changes.since?.text, sinceComplete: summary.changes.isSinceComplete,
+      since: summary.changes.since?.text, sinceComplete: summary.changes.isSinceCompleteNight,
       counts: Dictionary(uniqueKeysWithValues: summary.changes.counts.map { ($0.key.rawValue, $0.value) }),
       first: summary.changes.first)
   }

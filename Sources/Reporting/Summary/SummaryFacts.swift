@@ -51,7 +51,7 @@ package struct SummaryFacts: Sendable {
     self.history = history
   }
 
-  package var notCheckedWords: [String] {
+  package var uncheckedTexts: [String] {
     notChecked.sorted { $0.key < $1.key }.flatMap { app, kinds in
       let kinds = kinds.map(\.title).joined(separator: ", ")
       guard let coverage = feedCoverage[app], coverage.isInsufficient else {

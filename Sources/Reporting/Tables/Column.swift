@@ -87,7 +87,7 @@ struct ColumnHead: Hashable, Sendable {
   /// The meaning, for `datapackage.json` and the note on the header.
   let meaning: String
 
-  var title: String { name.asWords }
+  var title: String { name.displayText }
 }
 
 struct Column<Row>: Sendable {

@@ -4,16 +4,16 @@ import Foundation
 package struct DispatchTarget: Hashable, Sendable {
   /// The section's name in the configuration.
   package var name: String
-  package var means: Means
+  package var means: DeliveryMethod
   package var attempts = 3
 
-  package init(name: String, means: Means, attempts: Int = 3) {
+  package init(name: String, means: DeliveryMethod, attempts: Int = 3) {
     self.name = name
     self.means = means
     self.attempts = attempts
   }
 
-  package enum Means: Hashable, Sendable {
+  package enum DeliveryMethod: Hashable, Sendable {
     /// The workbook as attachment, the summary as body.
     case mail(Mail)
     /// All files, in a folder named after the night.
@@ -69,7 +69,7 @@ package struct DispatchTarget: Hashable, Sendable {
   }
 
   /// True if people receive it. Other targets receive every night.
-  package var isMessage: Bool {
+  package var isSentToPeople: Bool {
     switch means {
     case .mail: true
     case .upload, .command: false

@@ -55,7 +55,7 @@ extension SalesRows {
       orderId: orderId, userId: userId, bundleId: bundleId, productId: productId, quantity: quantity,
       amount: Money(minorUnits: minorUnits, currency: currency), status: status, transactionId: transactionId,
       appAccountToken: token, createdAt: createdAt,
-      verifiedAt: verifiedAt.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 })
+      verifiedAt: verifiedAt.flatMap { horizon?.isDatedAfterAsOf($0) ?? false ? nil : $0 })
     order.isChangedAfterAsOf = horizon?.hides(updatedAt) ?? false
     if status == .refunded { order.refundBookedBy = updatedAt }
     return order

@@ -6,7 +6,7 @@ import Postgres
 package struct SalesOrdering: Hashable, Sendable {
   private var columns: Set<Column> = []
   /// Columns that may be NULL. Such rows sort first as the empty id, and no index helps.
-  private var mayLackId: Set<Column> = [.orderId, .receiptId]
+  private var nullableIDColumns: Set<Column> = [.orderId, .receiptId]
   /// True if deliveries may have an empty order id. They sort last like those without an order, and no index helps.
   private var mayHaveEmptyOrderID = true
   /// True if delivery ids are unique, so that readers can sort the deliveries of one order.
@@ -38,8 +38,8 @@ package struct SalesOrdering: Hashable, Sendable {
           WHERE d.order_id::text = '' AND d.order_id::text COLLATE "C" = '')
       """
     ).single()
-    if try !found.bool(0) { mayLackId.remove(.orderId) }
-    if try !found.bool(1) { mayLackId.remove(.receiptId) }
+    if try !found.bool(0) { nullableIDColumns.remove(.orderId) }
+    if try !found.bool(1) { nullableIDColumns.remove(.receiptId) }
     mayHaveEmptyOrderID = try found.bool(2)
     for column in Column.allCases where try Self.comparesBytes(column, sales, connection) {
       var (own, sorted) = (sales, sales)
@@ -58,7 +58,7 @@ package struct SalesOrdering: Hashable, Sendable {
   package func key(_ column: Column) -> String {
     let id = "\(column.rawValue)::text" + (columns.contains(column) ? "" : " COLLATE \"C\"")
     return switch column {
-    case .orderId, .receiptId: mayLackId.contains(column) ? "coalesce(\(id), '')" : id
+    case .orderId, .receiptId: nullableIDColumns.contains(column) ? "coalesce(\(id), '')" : id
     case .deliveredOrderId: mayHaveEmptyOrderID ? "nullif(\(id), '')" : id
     }
   }

@@ -139,7 +139,7 @@ package struct SalesRows: Sendable {
       order.appAccountToken = token.present?.text
       order.isChangedAfterAsOf = updated.instant.map { horizon?.hides($0) ?? false } ?? false
       if status == .refunded { order.refundBookedBy = updated.instant }
-      order.verifiedAt = verified.instant.flatMap { horizon?.isYetToBeWritten($0) ?? false ? nil : $0 }
+      order.verifiedAt = verified.instant.flatMap { horizon?.isDatedAfterAsOf($0) ?? false ? nil : $0 }
       return .valid(order)
     }
     var bad = BadOrder(

@@ -10,7 +10,7 @@ struct ZipArchive: ~Copyable {
   private static let pieceSize = 1 << 16
 
   init(path: String) throws(WorkbookReadError) {
-    try Self.refuseOthers(path)
+    try Self.rejectOtherFormats(path)
     guard let file = unsafe unzOpen64(path) else {
       throw .notAWorkbook("it is not a ZIP archive, or it is cut off; save it as .xlsx again")
     }
@@ -20,7 +20,7 @@ struct ZipArchive: ~Copyable {
   deinit { unsafe _ = unzClose(file) }
 
   // Gives a better reason than "no ZIP archive".
-  private static func refuseOthers(_ path: String) throws(WorkbookReadError) {
+  private static func rejectOtherFormats(_ path: String) throws(WorkbookReadError) {
     var (owner, mode): (UInt32, UInt32) = (0, 0)
     let descriptor = unsafe file_open_regular(path, &owner, &mode)
     guard descriptor >= 0 else {

@@ -10,7 +10,7 @@ package struct PrintSetup: Sendable {
   /// Shrinks the sheet to this number of pages in width, with any number in height; nil: original size.
   package var pagesWide: Int?
   /// Rows with a page break before them; some programs ignore them if `pagesWide` is set.
-  package var rowsThatBeginPages: [Int] = []
+  package var pageBreakRows: [Int] = []
   package var repeatedRows: ClosedRange<Int>?
   package var repeatedColumns: ClosedRange<Int>?
   package var area: CellRange?
@@ -38,12 +38,12 @@ extension Sheet {
       guard (1...100).contains(pages) else { throw failure(.parameterNotAllowed, operation) }
       unsafe worksheet_fit_to_pages(worksheet, UInt16(pages), 0)
     }
-    if !setup.rowsThatBeginPages.isEmpty {
+    if !setup.pageBreakRows.isEmpty {
       // The list ends with a zero; Excel accepts 1,023 at most.
-      guard setup.rowsThatBeginPages.allSatisfy((1..<CellRange.maximumRows).contains),
-        setup.rowsThatBeginPages.count <= 1_023
+      guard setup.pageBreakRows.allSatisfy((1..<CellRange.maximumRows).contains),
+        setup.pageBreakRows.count <= 1_023
       else { throw failure(.outOfRange, operation) }
-      var rows = setup.rowsThatBeginPages.map { lxw_row_t($0) } + [0]
+      var rows = setup.pageBreakRows.map { lxw_row_t($0) } + [0]
       try check(unsafe worksheet_set_h_pagebreaks(worksheet, &rows), operation)
     }
     if let rows = setup.repeatedRows {

@@ -49,12 +49,12 @@ struct RestoredSale: Sendable {
   private struct Rank: Comparable {
     var isOther: Bool
     var lacksRefundEvidence: Bool
-    var teller: Identifier
+    var reportingTransaction: Identifier
 
     static func < (left: Rank, right: Rank) -> Bool {
       if left.isOther != right.isOther { return right.isOther }
       if left.lacksRefundEvidence != right.lacksRefundEvidence { return right.lacksRefundEvidence }
-      return left.teller < right.teller
+      return left.reportingTransaction < right.reportingTransaction
     }
   }
 
@@ -75,7 +75,7 @@ struct RestoredSale: Sendable {
       withdrawn: withdrawn, days: days)
     rank = Rank(
       isOther: restore.restoresAnotherID, lacksRefundEvidence: restore.revocation == nil && withdrawn == nil,
-      teller: restore.transactionId)
+      reportingTransaction: restore.transactionId)
   }
 
   func isBetter(than other: RestoredSale) -> Bool { rank < other.rank }

@@ -6,7 +6,7 @@ import Reconciliation
 /// Downloads due reports from Apple, one at a time, and stores each answer at once.
 struct ReportDownloads {
   /// After this many unanswered requests in a row, the rest is left to the next night.
-  private static let patience = 3
+  private static let waitLimit = 3
 
   let settings: TieOutSettings
   let connect: TieOutSettings.Connect
@@ -142,7 +142,7 @@ struct ReportDownloads {
     case .unanswered(let silence):
       progress.problems.append("\(name): Apple did not answer (\(silence.detail))")
       progress.silent += 1
-      if silence.reason == .rateLimited || progress.silent >= Self.patience { progress.isOver = true }
+      if silence.reason == .rateLimited || progress.silent >= Self.waitLimit { progress.isOver = true }
     }
   }
 

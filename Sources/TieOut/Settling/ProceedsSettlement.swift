@@ -64,7 +64,7 @@ package struct SettlementSides: Sendable {
 /// values.
 package struct ProceedsSettlement: Sendable {
   /// Days after which an unsettled sale counts as never collected. A period of 35 days, and 33 until Apple pays.
-  package static let patience = 68
+  package static let waitLimit = 68
   /// In days. A sale is settled in its own period or in one that ends this many days later.
   static let longestPeriod = 35
   /// Apple does not document that days in finance and sales reports are the same Pacific day.
@@ -172,7 +172,7 @@ package struct ProceedsSettlement: Sendable {
 
   /// True if an unsettled sale of this day stays so. A missing finance report leaves nothing out.
   private func isLeftOut(_ day: ReportDay) -> Bool {
-    today.number - day.number > Self.patience
+    today.number - day.number > Self.waitLimit
       && FiscalCalendar.periods.lazy.filter { (day...day.advanced(by: Self.longestPeriod)).contains($0.last) }
         .allSatisfy(whole.contains)
   }

@@ -18,7 +18,7 @@ package struct RevisedDay: Hashable, Sendable {
       """
       WITH last AS (
         SELECT coalesce(max(t.as_of) FILTER (WHERE EXISTS (
-          SELECT FROM night_audit.runs r WHERE r.as_of = t.as_of AND \(PublishedReport.hasTold))),
+          SELECT FROM night_audit.runs r WHERE r.as_of = t.as_of AND \(PublishedReport.publishedRunCondition))),
           min(t.as_of)) AS as_of
         FROM night_audit.tie_outs t WHERE t.as_of < $1),
       reports AS (

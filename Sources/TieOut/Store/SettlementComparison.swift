@@ -51,7 +51,7 @@ enum SettlementComparison {
   ) throws -> Result {
     let periods = periods(reports.today)
     guard let first = periods.first else { return Result() }
-    let whole = Set(periods.filter(reports.areWhole))
+    let whole = Set(periods.filter(reports.areComplete))
     var settlement = ProceedsSettlement(today: reports.today, whole: whole)
     var sold = try sales.copyOut(
       """

@@ -16,7 +16,7 @@ struct SettlementReports {
     let reports: [String: [String: ConnectReportTable.Known]]
     let days: [String: Set<ReportDay>]
 
-    func areNone(of vendor: String, on days: ClosedRange<ReportDay>) -> Bool {
+    func hasNoReports(of vendor: String, on days: ClosedRange<ReportDay>) -> Bool {
       let soldDays = self.days[vendor] ?? []
       return days.allSatisfy {
         reports[$0.description]?[vendor]?.state.isSettled == true && !soldDays.contains($0)
@@ -29,26 +29,28 @@ struct SettlementReports {
   func state(_ vendor: String, _ period: FiscalPeriod) -> DownloadState? {
     let state = known[period.description]?[vendor]?.state
     let age = today.number - period.last.number
-    guard state == .unknown, age >= Self.due, sales.areNone(of: vendor, on: period.first...period.last) else {
+    guard state == .unknown, age >= Self.due, sales.hasNoReports(of: vendor, on: period.first...period.last) else {
       return state
     }
     let before = period.first.advanced(by: -ProceedsSettlement.longestPeriod)...period.first.advanced(by: -1)
-    return age > AskingPlan.longestWait || sales.areNone(of: vendor, on: before) ? .zero : .unknown
+    return age > AskingPlan.longestWait || sales.hasNoReports(of: vendor, on: before) ? .zero : .unknown
   }
 
   /// True if the reports of all required vendors exist: configured, awaited, or with sales in the period.
-  func areWhole(_ period: FiscalPeriod) -> Bool {
+  func areComplete(_ period: FiscalPeriod) -> Bool {
     let reports = known[period.description] ?? [:]
     let awaited = Set(vendors).union(sellers(in: period))
       .union(reports.filter { $0.value.isAwaited(of: $0.key, among: vendors) }.keys)
-    return !awaited.isEmpty && awaited.allSatisfy { isHere($0, period) }
+    return !awaited.isEmpty && awaited.allSatisfy { hasSettlementReport($0, period) }
   }
 
   /// Sentences about late reports, from the first period with any report on. Without any, none may be provided.
   func reasons(_ periods: [FiscalPeriod]) -> [String] {
     let begun = periods.drop { period in !(known[period.description] ?? [:]).values.contains(where: \.state.isSettled) }
     return begun.filter { today.number - $0.last.number >= Self.due }.flatMap { period in
-      sellers(in: period).filter { !isHere($0, period) }.sorted().map { absence(.detail, of: period, vendor: $0) }
+      sellers(in: period).filter { !hasSettlementReport($0, period) }.sorted().map {
+        absence(.detail, of: period, vendor: $0)
+      }
     }
   }
 
@@ -66,7 +68,9 @@ struct SettlementReports {
     return "no \(kind.rawValue) of fiscal period \(period), vendor \(vendor) (\(state))"
   }
 
-  private func isHere(_ vendor: String, _ period: FiscalPeriod) -> Bool { state(vendor, period)?.isSettled == true }
+  private func hasSettlementReport(_ vendor: String, _ period: FiscalPeriod) -> Bool {
+    state(vendor, period)?.isSettled == true
+  }
 
   private func sellers(in period: FiscalPeriod) -> [String] {
     sales.days.filter { $0.value.contains(where: period.contains) }.map(\.key)

@@ -129,9 +129,9 @@ package struct TieOutRun: Sendable {
       window.coverage($0, isYoung: isYoung($0))
     }
     let reported = try reported(window.days, on: reading)
-    let belongings = try belongings(reported, reading: reading, sales: sales)
+    let productOwnership = try productOwnership(reported, reading: reading, sales: sales)
     let units = UnitsComparison(
-      settings: settings, coverage: coverage, days: days, firstWeek: firstWeek, scope: belongings)
+      settings: settings, coverage: coverage, days: days, firstWeek: firstWeek, scope: productOwnership)
     func finance(_ kind: ConnectReport.Kind) throws(PostgresError) -> SettlementReports {
       SettlementReports(
         today: today, known: try ConnectReportTable.known(kind, frequency: "", on: reading), vendors: vendors,
@@ -145,7 +145,7 @@ package struct TieOutRun: Sendable {
     reasons += window.reasons(since: oldest) { !isYoung($0) }
     reasons += try ConnectReportTable.unreadable(
       min(oldest, window.days.lowerBound)...window.days.upperBound, settlement.names, on: reading)
-    reasons += belongings.ambiguous.map {
+    reasons += productOwnership.ambiguous.map {
       "two apps sell the product \($0) and are compared together; set app.<name>.sku of each to tell them apart"
     }
     for kind in [ConnectReport.Kind.detail, .financial] { reasons += try finance(kind).late(kind) }
@@ -157,7 +157,7 @@ package struct TieOutRun: Sendable {
     let names = try ProductNames.read(schema: settings.salesSchema, on: sales)
     let revised = try RevisedDay.since(lastReportedBefore: asOf, day: day, on: reading)
     return try writing.transaction { writing in
-      var seen = UnitsComparison.Seen()
+      var seen = UnitsComparison.ObservedUnits()
       try TieOutTable.replace(window.compared, asOf: asOf, on: writing) { append in
         seen = try units.run(apple: reading, ours: other, orders: &ordersByProduct, append: append)
       }
@@ -190,7 +190,7 @@ package struct TieOutRun: Sendable {
   }
 
   /// Assigns products to apps by orders, transactions and reports.
-  private func belongings(
+  private func productOwnership(
     _ reported: Set<Scope.Product>, reading: borrowing BlockingConnection, sales: borrowing BlockingConnection
   ) throws -> Scope {
     // Rows without a bundle ID belong to the only app.
@@ -221,7 +221,7 @@ package struct TieOutRun: Sendable {
     return Scope(apps: settings.apps, known: known, reported: reported)
   }
 
-  private func notes(_ seen: UnitsComparison.Seen, _ settlement: SettlementComparison.Result) -> [String] {
+  private func notes(_ seen: UnitsComparison.ObservedUnits, _ settlement: SettlementComparison.Result) -> [String] {
     var notes: [String] = []
     if !seen.lags.isEmpty {
       let lags = seen.lags.sorted { $0.key < $1.key }.map { "\($0.key) days: \($0.value)" }

@@ -20,7 +20,7 @@ struct UnitsComparison {
   let firstWeek: ReportDay
   let scope: Scope
 
-  struct Seen {
+  struct ObservedUnits {
     var totals = TieOutTotals()
     var weeks = TieOutTotals()
     var lags: [Int: Millionths] = [:]
@@ -47,8 +47,8 @@ struct UnitsComparison {
   func run(
     apple: borrowing BlockingConnection, ours: borrowing BlockingConnection, orders: inout OrdersByProduct,
     append: (TieOutRow) throws -> Void
-  ) throws -> Seen {
-    var seen = Seen()
+  ) throws -> ObservedUnits {
+    var seen = ObservedUnits()
     let shared = try TransactionTable.sharedPurchases(on: ours)
     var reports = try apple.copyOut(Self.appleQuery(coverage.days))
     var transactions = try ours.copyOut(OurTransactions.query(days))
@@ -157,7 +157,7 @@ struct UnitsComparison {
 
   private func add(
     _ row: AppleRow, of product: Identifier, to sides: inout [String: ProductSides], _ strangers: inout [AppleRow],
-    _ seen: inout Seen
+    _ seen: inout ObservedUnits
   ) {
     let rowKind = SalesRowKind(code: row.type, hasParent: !row.parent.isEmpty)
     if rowKind == .app { return }

@@ -47,7 +47,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let explanation = try await Explain(settings: settings).order(Identifier(order), asOf: instant)
         print(json ? try explanation.json : ExplanationText.text(explanation, settings: settings))
       } catch let missing as Explain.Missing {
-        guard missing.nearMisses.isEmpty, Invoice.isOrderId(order) else { throw missing }
+        guard missing.similarIDs.isEmpty, Invoice.isOrderId(order) else { throw missing }
         let invoice = try await InvoiceRun(settings: settings).invoice(order, asOf: instant)
         print(json ? try invoice.json : invoice.text(settings))
       }

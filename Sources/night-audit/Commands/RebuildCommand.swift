@@ -26,7 +26,7 @@ struct RebuildCommand: AsyncParsableCommand {
 
   func run() async throws {
     try await common.reporting { settings, _ in
-      let outcome = try await RebuildRun(settings: settings).rebuild(isMending: write)
+      let outcome = try await RebuildRun(settings: settings).rebuild(isRepairing: write)
       print(json ? try outcome.json : outcome.text)
       return outcome.agrees || outcome.isMendedWhole ? .complete : .internalError
     }

@@ -62,7 +62,7 @@ struct ConnectClientTests {
 
   /// `agzip` is not a registered encoding, so a client that decodes by the header would fail.
   @Test(arguments: ["agzip", "gzip", nil])
-  func aReportComesAsItIsWhateverItsEncodingIsCalled(encoding: String?) async throws {
+  func reportsAreReadWithAnyContentEncoding(encoding: String?) async throws {
     let bytes = try #require(Gunzip.compressed(Array("SKU\tUnits\n".utf8)))
     var headers = [
       "Content-Type": "application/a-gzip", "x-reports-filename": "S_D_80012345_20261119_V1_1.txt.gz",
@@ -81,7 +81,7 @@ struct ConnectClientTests {
     #expect(request.headers.first(name: "Accept") == "application/a-gzip" && request.path == Self.salesPath)
   }
 
-  @Test func theVersionIsWhatTheServerSaysBeforeWhatItsNameSays() async throws {
+  @Test func theServersVersionPrecedesTheFileName() async throws {
     let reply = ScriptedServer.Reply.http(
       200, "x".utf8, headers: ["x-reports-download-version": "1_3", "x-reports-filename": "S_D_1_20261119_V1_1.txt"])
     guard case .file(let file) = try await outcome(reply) else {
@@ -91,7 +91,7 @@ struct ConnectClientTests {
     #expect(file.version == "1_3")
   }
 
-  @Test func aCutDamagedOrEmptyReportIsAskedForAgainAndNeverRead() async throws {
+  @Test func truncatedReportsAreRequestedAgain() async throws {
     let whole = try #require(Gunzip.compressed(Array("SKU\tUnits\n".utf8)))
     let asked = try await ask([
       Self.salesPath: [.http(200, whole.dropLast(3)), .http(200, []), .http(200, whole)]
@@ -123,7 +123,7 @@ struct ConnectClientTests {
 
   // MARK: - Errors, row by row
 
-  @Test func absencesAreToldApart() async throws {
+  @Test func eachAbsenceHasItsReason() async throws {
     #expect(
       try await outcome(Self.error(404, "NOT_FOUND", "There were NO SALES for the date specified.")) == .noSales)
     #expect(try await outcome(Self.error(404, "NOT_FOUND", "Report is not available yet.")) == .notYet)
@@ -151,7 +151,7 @@ struct ConnectClientTests {
     #expect(mute.answer.outcome == .otherVersion(nil) && mute.requests.count == 1)
   }
 
-  @Test func otherParametersAreOursToMend() async throws {
+  @Test func otherParameterErrorsAreConfigurationErrors() async throws {
     #expect(
       try await outcome(Self.error(400, "PARAMETER_ERROR.ILLEGAL", "Vendor number is wrong."))
         == .refused(.parameters("Vendor number is wrong.")))
@@ -169,7 +169,7 @@ struct ConnectClientTests {
     }
   }
 
-  @Test func anExpiredAgreementIsNoBadKey() async throws {
+  @Test func anExpiredAgreementDoesNotRejectTheKey() async throws {
     let agreements = try await outcome(
       Self.error(403, "FORBIDDEN.REQUIRED_AGREEMENTS_MISSING_OR_EXPIRED", "A required agreement is missing."))
     #expect(agreements == .refused(.agreements))
@@ -180,7 +180,7 @@ struct ConnectClientTests {
     #expect(try await outcome(Self.error(406, "NOT_ACCEPTABLE", "x")) == .refused(.notAcceptable))
   }
 
-  @Test func aLimitIsWaitedForOnceAndThenLeftToTheNextNight() async throws {
+  @Test func aRateLimitIsAwaitedOncePerNight() async throws {
     let limit = Self.error(429, "RATE_LIMIT_EXCEEDED", "Slow down.")
     let asked = try await ask([Self.salesPath: [limit]])
     #expect(asked.requests.count == 2 && asked.waits == [.seconds(60)])
@@ -196,7 +196,7 @@ struct ConnectClientTests {
     #expect(long.requests.count == 1 && long.waits.isEmpty)
   }
 
-  @Test func troubleOfApplesIsTriedAgainAFewTimes() async throws {
+  @Test func serverErrorsAreRetriedAFewTimes() async throws {
     let asked = try await ask([Self.salesPath: [Self.error(503, "UNAVAILABLE", "x")]])
     #expect(asked.requests.count == 3 && asked.waits.count == 2)
     #expect(asked.answer.outcome == .unanswered(Silence(reason: .appleError, detail: "HTTP 503")))
@@ -209,7 +209,7 @@ struct ConnectClientTests {
 
   // MARK: - Credentials
 
-  @Test func theTokenNamesNoAppAndLivesShortly() async throws {
+  @Test func theTokenIsShortLivedAndNamesNoApp() async throws {
     let token = try await ConnectToken(
       ConnectCredentials(issuerId: "issuer", keyId: "KEY", privateKeyPEM: Secret(Self.key.pemRepresentation))
     ).token(now: Self.now)
@@ -222,7 +222,7 @@ struct ConnectClientTests {
     #expect(Self.key.publicKey.isValidSignature(signature, for: Data("\(parts[0]).\(parts[1])".utf8)))
   }
 
-  @Test func theOtherKindOfKeyIsNamed() {
+  @Test func anInAppPurchaseKeyIsRecognized() {
     #expect(throws: ConnectCredentialsError.inAppPurchaseKey) {
       try ConnectCredentialsError.check(keyFile: "/etc/night-audit/SubscriptionKey_2X9R4HXF34.p8")
     }

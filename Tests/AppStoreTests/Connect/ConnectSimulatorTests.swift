@@ -68,7 +68,7 @@ struct ConnectSimulatorTests {
     try await simulator.control("faults", "{\"force\":[{\"path\":\"/v1/\",\"connect\":\(fault)}]}")
   }
 
-  @Test func aDayHasWhatApplesSideSaysOfIt() async throws {
+  @Test func aDailyReportContainsApplesSalesOfTheDay() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       let answer = try await download(simulator)
       guard case .file(let file) = answer.outcome else {
@@ -85,7 +85,7 @@ struct ConnectSimulatorTests {
     }
   }
 
-  @Test func aStrangersKeyIsRefused() async throws {
+  @Test func anUnknownKeyIsRejected() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       let outcome = try await download(simulator, key: P256.Signing.PrivateKey()).outcome
       #expect(outcome == .refused(.token))
@@ -97,7 +97,7 @@ struct ConnectSimulatorTests {
     #"{"compressions":2,"encoding":"gzip"}"#, #"{"extraColumn":"New"}"#, #"{"isReversed":true}"#,
     #"{"hasBlanks":true}"#, #"{"hasTrailingTab":true}"#, #"{"hasCRLF":true}"#,
   ])
-  func whatIsOnlyDressedOtherwiseReadsTheSame(fault: String) async throws {
+  func equivalentSpellingsOfAReportReadEqual(fault: String) async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       let plain = try rows(await download(simulator))
       try await force(simulator, fault)
@@ -123,7 +123,7 @@ struct ConnectSimulatorTests {
     }
   }
 
-  @Test func zerosUnknownTypesAndHeadersAloneAreWhatTheyAre() async throws {
+  @Test func zerosUnknownTypesAndBareHeadersAreRead() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       try await force(simulator, #"{"isHeaderOnly":true}"#)
       #expect(try rows(await download(simulator)).isEmpty)
@@ -134,7 +134,7 @@ struct ConnectSimulatorTests {
     }
   }
 
-  @Test func driftIsFollowedAndErrorsAreObeyed() async throws {
+  @Test func versionDriftAndErrorsAreHandled() async throws {
     try await RunningSimulator.run(world: Self.world) { simulator in
       try await force(simulator, #"{"version":"1_4"}"#)
       let drifted = try await download(simulator)

@@ -14,7 +14,7 @@ struct CircuitBreakerTests {
     return policy
   }()
 
-  @Test func failuresInARowOpenIt() throws {
+  @Test func consecutiveFailuresOpenTheBreaker() throws {
     var breaker = CircuitBreaker(policy: Self.policy)
     try breaker.call(.failure, .failure, .success, .failure, .failure, at: .zero)
     #expect(!breaker.isOpen)
@@ -23,7 +23,7 @@ struct CircuitBreakerTests {
     #expect(breaker.admit(now: .seconds(4)) == .refused(wait: .seconds(7)))
   }
 
-  @Test func aShareOfFailuresInAFullWindowOpensIt() throws {
+  @Test func aFailureShareInAFullWindowOpensTheBreaker() throws {
     var breaker = CircuitBreaker(policy: Self.policy)
     // Five of nine, never three in a row: the window is not full yet.
     try breaker.call(
@@ -44,7 +44,7 @@ struct CircuitBreakerTests {
     }
   }
 
-  @Test func probesCloseIt() throws {
+  @Test func successfulProbesCloseTheBreaker() throws {
     var breaker = try Self.opened(at: .zero)
     let first = try breaker.permit(at: .seconds(10))
     let second = try breaker.permit(at: .seconds(10))
@@ -71,7 +71,7 @@ struct CircuitBreakerTests {
     #expect(breaker.admit(now: .seconds(91)) == .refused(wait: .seconds(10)))
   }
 
-  @Test func anAbandonedProbeGivesItsPlaceBack() throws {
+  @Test func anAbandonedProbeReleasesItsPermit() throws {
     var breaker = try Self.opened(at: .zero)
     let first = try breaker.permit(at: .seconds(10))
     _ = try breaker.permit(at: .seconds(10))

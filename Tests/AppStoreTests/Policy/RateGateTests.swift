@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct RateGateTests {
-  @Test func aCrowdIsLetThroughAtTheRate() async throws {
+  @Test func concurrentRequestsAreAdmittedAtTheRate() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 50, clock: clock.gateClock)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -28,7 +28,7 @@ struct RateGateTests {
     #expect(mostInOneSecond(times) <= 50)
   }
 
-  @Test func withoutARateNobodySleeps() async throws {
+  @Test func withoutARateNoRequestWaits() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: nil, clock: clock.gateClock)
     for _ in 0..<100 { try await gate.admit() }
@@ -55,7 +55,7 @@ struct RateGateTests {
     #expect(order.numbers == [0, 1, 2, 3, 4])
   }
 
-  @Test func aCancelledWaiterLeavesTheLine() async throws {
+  @Test func aCancelledRequestLeavesTheQueue() async throws {
     let sleeper = Sleeper()
     let gate = RateGate(rate: 1, clock: sleeper.gateClock)
     try await gate.admit()
@@ -99,7 +99,7 @@ struct RateGateTests {
     #expect(clock.slept == .seconds(1))
   }
 
-  @Test func aShutGateHoldsEvenWhoSleepsAlready() async throws {
+  @Test func aPauseDelaysWaitingRequests() async throws {
     let clock = StoppedClock()
     let gate = RateGate(rate: 1, clock: clock.gateClock)
     try await gate.admit()
@@ -108,7 +108,7 @@ struct RateGateTests {
     #expect(clock.slept == .seconds(30))
   }
 
-  @Test func gatesThatShareARateKeepItTogether() async throws {
+  @Test func gatesShareOneRate() async throws {
     let clock = StoppedClock()
     let row = SharedRow(interval: .milliseconds(200), clock: clock)
     let gates = (0..<3).map { _ in RateGate(rate: 5, clock: clock.gateClock, shared: row.turns) }
@@ -144,7 +144,7 @@ struct RateGateTests {
   }
 
   /// A single waiter reserves one burst, so that other processes lose nothing; many waiters reserve once a second.
-  @Test func aCrowdTakesItsTurnsTogether() async throws {
+  @Test func concurrentRequestsReserveTurnsTogether() async throws {
     let sleeper = Sleeper()
     let taken = Mutex<[Int]>([])
     let gate = RateGate(
@@ -166,7 +166,7 @@ struct RateGateTests {
     #expect(taken.withLock { $0 }.dropFirst().prefix(2) == [50, 50])
   }
 
-  @Test func aGateWhoseCommonRowIsGoneKeepsItsOwnPace() async throws {
+  @Test func aGateWithoutASharedRowKeepsItsOwnPace() async throws {
     struct Gone: Error {}
     let clock = StoppedClock()
     let gate = RateGate(

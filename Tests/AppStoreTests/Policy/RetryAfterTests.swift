@@ -17,7 +17,7 @@ struct RetryAfterTests {
   @Test(arguments: [
     "1795299999000", "1795299999", "86400", "999999999999999999999999", "Sat, 21 Nov 2026 22:05:00 GMT",
   ])
-  func believesNoMoreThanAnHour(header: String) {
+  func retryAfterIsLimitedToAnHour(header: String) {
     #expect(RetryAfter.parse(header, now: Self.now) == Self.now + .hours(1))
   }
 

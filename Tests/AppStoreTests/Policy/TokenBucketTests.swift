@@ -12,7 +12,7 @@ struct TokenBucketTests {
     #expect(bucket.take(now: .seconds(100) + .milliseconds(250)) == .milliseconds(250))
   }
 
-  @Test func askingDoesNotCost() {
+  @Test func peekingConsumesNoToken() {
     var bucket = TokenBucket(rate: 1)
     #expect(bucket.take(now: .zero) == .zero)
     for _ in 0..<10 { #expect(bucket.take(now: .milliseconds(400)) == .milliseconds(600)) }
@@ -25,14 +25,14 @@ struct TokenBucketTests {
     #expect(granted == 5)
   }
 
-  @Test func aPauseDoesNotSaveUpForABiggerBurst() {
+  @Test func pausesDoNotEnlargeABurst() {
     var bucket = TokenBucket(rate: 50)
     _ = bucket.take(now: .zero)
     let granted = (0..<50).count { _ in bucket.take(now: .seconds(3_600)) == .zero }
     #expect(granted == 5)
   }
 
-  @Test func aLateWakeUpIsMadeUpFor() {
+  @Test func lateWakeUpsAreCompensated() {
     var bucket = TokenBucket(rate: 50)
     for _ in 0..<5 { _ = bucket.take(now: .zero) }
     // Two intervals late: two are granted at once, and a third is not.

@@ -30,7 +30,7 @@ struct AppleLibraryTests {
       .replacing("}]}", with: "}\(gems.joined())]}", maxReplacements: 1)
   }
 
-  @Test func bothClientsLearnTheSame() async throws {
+  @Test func bothClientsReportEqualFacts() async throws {
     let now = Int64(Date.now.timeIntervalSince1970 * 1_000)
     let key = P256.Signing.PrivateKey()
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
@@ -166,8 +166,8 @@ private struct OwnClientFacts {
       start: Instant(milliseconds: window.since), end: Instant(milliseconds: window.until), type: type,
       subtype: subtype, now: Instant(milliseconds: window.until))
     let answer = try await client.notificationHistory(query, on: .production)
-    guard answer.end == .complete, answer.disbelieved.isEmpty else {
-      return "\(answer.end), \(answer.disbelieved.count) refused"
+    guard answer.end == .complete, answer.unverifiable.isEmpty else {
+      return "\(answer.end), \(answer.unverifiable.count) refused"
     }
     return answer.notifications.map { notification -> [String: Any] in
       [

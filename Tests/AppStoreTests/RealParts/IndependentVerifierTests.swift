@@ -15,7 +15,7 @@ struct IndependentVerifierTests {
     var payload: String
   }
 
-  @Test func judgesAgree() throws {
+  @Test func bothVerifiersAgree() throws {
     let corpus = try Self.corpus()
     #expect(Set(corpus.map(\.name)).count == corpus.count)
     let roots = try [TestCertificateAuthority.transactions.root, TestCertificateAuthority.receipts.root].map {

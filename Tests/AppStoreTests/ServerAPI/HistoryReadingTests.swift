@@ -56,7 +56,7 @@ struct HistoryReadingTests {
   }
 
   @Test(arguments: ["a", "b"])
-  func aRevisionThatComesAgainEndsTheLoop(repeated: String) throws {
+  func aRepeatedRevisionEndsTheReading(repeated: String) throws {
     var reading = try reading()
     _ = reading.received(try page(["1"], revision: "a", hasMore: true))
     _ = reading.received(try page(["2"], revision: "b", hasMore: true))
@@ -65,13 +65,13 @@ struct HistoryReadingTests {
     #expect(reading.answer.transactions.count == 3)
   }
 
-  @Test func theStoredRevisionThatComesAgainEndsTheLoop() throws {
+  @Test func aRepeatedStoredRevisionEndsTheReading() throws {
     var reading = try reading(revision: "a")
     #expect(reading.received(try page(["1"], revision: "a", hasMore: true)) == .finish)
     #expect(reading.answer.health == .failure)
   }
 
-  @Test func morePagesWithoutARevisionAreATrouble() throws {
+  @Test func hasMoreWithoutARevisionIsAnError() throws {
     var reading = try reading()
     #expect(reading.received(try page(["1"], revision: nil, hasMore: true)) == .finish)
     #expect(reading.answer.health == .failure && reading.answer.revision == nil)
@@ -84,7 +84,7 @@ struct HistoryReadingTests {
     #expect(reading.answer.end == .pageLimit && reading.answer.revision == "b")
   }
 
-  @Test func aForgottenRevisionStartsAgainOnce() throws {
+  @Test func aForgottenRevisionRestartsTheReadingOnce() throws {
     var reading = try reading(revision: "old")
     #expect(reading.received(.failure(.revisionRefused)) == .ask(revision: nil))
     #expect(reading.received(try page(["1"], revision: "a", hasMore: true)) == .ask(revision: "a"))
@@ -108,7 +108,7 @@ struct HistoryReadingTests {
   }
 
   /// A page whose transactions are all rejected must be read again, so the revision stays before it.
-  @Test func theRevisionNeverPassesAPageThatIsNotBelieved() throws {
+  @Test func theRevisionStopsBeforeAnUnverifiablePage() throws {
     var reading = try reading()
     _ = reading.received(try page(["1"], revision: "a", hasMore: true))
     let bad = ServerAPIScript.spoilt(try TestJWS(payload: TestJWS.transaction { _ in }).text)
@@ -118,7 +118,7 @@ struct HistoryReadingTests {
     #expect(reading.answer.refused == 2 && reading.answer.revision == "a" && reading.answer.end == .complete)
   }
 
-  @Test func transactionsOfOtherAppsAreNotBelieved() throws {
+  @Test func transactionsOfOtherAppsAreRejected() throws {
     var reading = try reading()
     let other = try TestJWS(payload: TestJWS.transaction { $0["bundleId"] = "com.example.other" }).text
     let sandbox = try TestJWS(payload: TestJWS.transaction { $0["environment"] = "Sandbox" }).text

@@ -30,7 +30,7 @@ struct NotificationReadingTests {
     let second = try page([notification("u2"), notification("u3")], token: nil, hasMore: false)
     #expect(reading.received(second) == .finish)
     #expect(reading.answer.notifications.map(\.uuid) == ["u1", "u2", "u3"])
-    #expect(reading.answer.end == .complete && reading.answer.disbelieved.isEmpty)
+    #expect(reading.answer.end == .complete && reading.answer.unverifiable.isEmpty)
     let notification = try #require(reading.answer.notifications.first)
     #expect(notification.type == "REFUND" && notification.subtype == nil)
     #expect(try notification.transaction?.get().fact.channel == .notification)
@@ -44,7 +44,7 @@ struct NotificationReadingTests {
     #expect(reading.answer.notifications.map(\.type) == ["FUTURE_TYPE"])
   }
 
-  @Test func theAnswerToAnotherQuestionIsNone() throws {
+  @Test func answersToOtherRequestsAreRejected() throws {
     var reading = try reading(of: "ONE_TIME_CHARGE")
     #expect(reading.received(try page([notification("u1")], token: nil, hasMore: false)) == .finish)
     #expect(reading.answer.notifications.isEmpty && reading.answer.health == .failure)
@@ -70,7 +70,7 @@ struct NotificationReadingTests {
     #expect(reading.answer.end == .unanswered(silence))
   }
 
-  @Test func guardsAgainstEndlessPages() throws {
+  @Test func endlessPagesAreLimited() throws {
     var reading = try reading(token: "a")
     #expect(reading.received(try page([], token: "a", hasMore: true)) == .finish)
     #expect(reading.answer.health == .failure)
@@ -82,7 +82,7 @@ struct NotificationReadingTests {
     #expect(third.answer.end == .pageLimit && third.answer.paginationToken == "a")
   }
 
-  @Test func aPageThatDoesNotSayWhetherThereAreMoreIsNotTheLast() throws {
+  @Test func aTokenWithoutHasMoreMeansMorePages() throws {
     let pages = [
       (#"{"paginationToken":"a","notificationHistory":[]}"#, NotificationReading.Step.ask(paginationToken: "a")),
       (#"{"paginationToken":"a","hasMore":null,"notificationHistory":[]}"#, .ask(paginationToken: "a")),
@@ -105,19 +105,19 @@ struct NotificationReadingTests {
     // The third is Apple's notification; only its transaction is rejected.
     #expect(reading.answer.notifications.map(\.uuid) == ["u1", "u3"])
     #expect(reading.answer.notifications.last?.transaction == .failure(.otherBundle))
-    #expect(reading.answer.disbelieved.count == 5)
+    #expect(reading.answer.unverifiable.count == 5)
   }
 
   /// Apple's own server library compares the app's Apple ID in production notifications.
   @Test(arguments: [(nil, 1, 0), (1_234_567_890, 1, 0), (1_234_567_891, 0, 1)] as [(Int64?, Int, Int)])
-  func theNumberOfTheAppIsCompared(configured: Int64?, believed: Int, refused: Int) throws {
+  func theAppleIDOfTheAppIsCompared(configured: Int64?, believed: Int, refused: Int) throws {
     var reading = try reading(appAppleId: configured)
     _ = reading.received(
       try page([ServerAPIScript.notification("u1", appAppleId: 1_234_567_890)], token: nil, hasMore: false))
-    #expect(reading.answer.notifications.count == believed && reading.answer.disbelieved.count == refused)
+    #expect(reading.answer.notifications.count == believed && reading.answer.unverifiable.count == refused)
   }
 
-  @Test func theWindowReachesAsFarAsApplesMemory() {
+  @Test func theWindowCoversApplesRetentionPeriod() {
     let now = Instant(seconds: 1_795_212_000)
     let long = NotificationQuery(start: Instant(seconds: 0), end: now, type: "REFUND", now: now)
     #expect(long.start > now - .days(180) && long.start < now - .days(179))

@@ -53,7 +53,7 @@ struct ServerAPIErrorClassTests {
   }
 
   /// Without Apple's error code, no status may lead to a verdict about the ID.
-  @Test func noStatusAloneIsAVerdict() {
+  @Test func aStatusWithoutACodeDecidesNothing() {
     for status in 0...999 {
       let errorClass = ServerAPIErrorClass.classify(httpStatus: status, errorCode: nil)
       #expect([.retry, .rateLimited, .tokenRefused, .accessRefused].contains(errorClass), "\(status)")

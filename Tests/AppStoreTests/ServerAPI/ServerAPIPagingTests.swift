@@ -91,7 +91,7 @@ struct ServerAPIPagingTests {
       ("1", SubscriptionState.active), ("2", .expired), ("3", .billingRetry), ("4", .gracePeriod),
       ("5", .revoked), ("6", nil), ("\"4\"", .gracePeriod), ("null", nil), ("99999999999", nil),
     ] as [(String, SubscriptionState?)])
-  func everyStateIsTold(code: String, state: SubscriptionState?) async throws {
+  func everySubscriptionStateIsReported(code: String, state: SubscriptionState?) async throws {
     let transaction = try TestJWS().text
     var payload = TestJWS.renewalInfo
     payload["renewalDate"] = milliseconds(2026, 8)
@@ -108,7 +108,7 @@ struct ServerAPIPagingTests {
     #expect(status.renewalInfo?.expirationIntent == 2)
   }
 
-  @Test func renewalInformationOfAnotherSubscriptionIsLeftOut() async throws {
+  @Test func renewalInfoOfOtherSubscriptionsIsIgnored() async throws {
     var payload = TestJWS.renewalInfo
     payload["originalTransactionId"] = "1"
     let answer = try await subscriptions([

@@ -66,7 +66,7 @@ struct ServerAPISimulatorTests {
       """
   }
 
-  @Test func aTransactionIsFoundWhereItIs() async throws {
+  @Test func aTransactionIsFoundInItsEnvironment() async throws {
     try await run(world()) { setting in
       let answer = try await setting.client.transactionInfo("1001")
       let fact = try #require(answer.fact, "\(answer)")
@@ -108,7 +108,7 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  @Test func aWorldThatIsReplacedComesAgainWhereItDiffers() async throws {
+  @Test func changedTransactionsOfAReplacedWorldComeAgain() async throws {
     try await run(world()) { setting in
       let first = try await setting.client.transactionHistory("1001", on: .production)
       try await setting.simulator.control("world", world().replacing("\"price\":1990", with: "\"price\":990"))
@@ -146,7 +146,7 @@ struct ServerAPISimulatorTests {
       }
       let charges = try await sweep("ONE_TIME_CHARGE", start)
       #expect(charges.notifications.count == 45 && charges.trail.asked.count == 3 && charges.end == .complete)
-      #expect(charges.disbelieved.count == 0)
+      #expect(charges.unverifiable.count == 0)
       #expect(Set(charges.notifications.map(\.uuid)).count == 45)
       let fact = try #require(try charges.notifications.last?.transaction?.get().fact)
       #expect(fact.transactionId == "1045" && fact.channel == .notification)
@@ -233,7 +233,7 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  @Test func faultsAreMetAsValues() async throws {
+  @Test func faultsAreReturnedAsValues() async throws {
     let errors = #","errors":{"1003":{"errorCode":4040001},"1002":{"errorCode":4040002,"httpStatus":404}}"#
     try await run(world(more: errors)) { setting in
       let client = setting.client
@@ -260,7 +260,7 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  @Test func aPageThatFailsIsAskedForAgain() async throws {
+  @Test func aFailedPageIsRequestedAgain() async throws {
     try await run(world(count: 45)) { setting in
       let first = try await setting.client.transactionHistory("1001", on: .production, pages: 1)
       try await setting.simulator.control("faults", #"{"force":[{"errorCode":5000001,"next":1}]}"#)
@@ -277,7 +277,7 @@ struct ServerAPISimulatorTests {
     (#"{"payload":{"signedDate":1}}"#, "not valid when"), (#"{"payload":{"signedDate":null}}"#, "without signedDate"),
     (#"{"stranger":true}"#, "trusted root"), (#"{"badSignature":true}"#, "does not fit"),
   ])
-  func whatAppleWouldNotSignIsNotBelieved(fault: String, detail: String) async throws {
+  func wronglySignedAnswersAreRejected(fault: String, detail: String) async throws {
     try await run(world()) { setting in
       try await setting.simulator.control("faults", #"{"force":[\#(fault)]}"#)
       let info = try await setting.client.transactionInfo("1001")
@@ -287,11 +287,11 @@ struct ServerAPISimulatorTests {
       let start = Instant(milliseconds: Self.start)
       let sweep = try await setting.client.notificationHistory(
         NotificationQuery(start: start - .days(2), end: start + .days(1), type: nil, now: start), on: .production)
-      #expect(sweep.disbelieved.count == 3 && sweep.notifications.isEmpty)
+      #expect(sweep.unverifiable.count == 3 && sweep.notifications.isEmpty)
     }
   }
 
-  @Test func anotherTransactionIsNoAnswer() async throws {
+  @Test func answersAboutOtherTransactionsAreRejected() async throws {
     try await run(world()) { setting in
       try await setting.simulator.control("faults", #"{"force":[{"payload":{"transactionId":"1003"}}]}"#)
       let info = try await setting.client.transactionInfo("1001")
@@ -300,7 +300,7 @@ struct ServerAPISimulatorTests {
   }
 
   @Test(arguments: [#""hasMore":true"#, #""hasMore":true,"revision":null"#])
-  func pagesWithoutAnEndAreATrouble(fields: String) async throws {
+  func endlessPagesAreAnError(fields: String) async throws {
     try await run(world()) { setting in
       try await setting.simulator.control("faults", #"{"force":[{"fields":{\#(fields)}}]}"#)
       let history = try await setting.client.transactionHistory("1001", on: .production)
@@ -308,7 +308,7 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  @Test func aRevisionThatAppleForgotStartsAgain() async throws {
+  @Test func aRevisionUnknownToAppleRestartsTheReading() async throws {
     try await run(world()) { setting in
       let first = try await setting.client.transactionHistory("1001", on: .production)
       try await setting.simulator.control(
@@ -319,7 +319,7 @@ struct ServerAPISimulatorTests {
     }
   }
 
-  @Test func refusedTokensAndLimitsLookLikeApples() async throws {
+  @Test func rejectedTokensAndRateLimitsMatchAppleResponses() async throws {
     try await run(world()) { setting in
       try await setting.simulator.control("faults", #"{"force":[{"httpStatus":401,"next":1}]}"#)
       #expect(try await setting.client.transactionInfo("1001").outcome == .fault(.tokenRefused(.production)))

@@ -7,7 +7,7 @@ import Testing
 struct ServerAPITokenTests {
   private static let now = Instant(seconds: 1_795_212_000)
 
-  @Test func aTokenIsWhatAppleAsksFor() async throws {
+  @Test func tokensHaveTheRequiredClaims() async throws {
     let key = P256.Signing.PrivateKey()
     let source = try ServerAPIToken(.test(key: key))
     let parts = try #require(await source.token(now: Self.now)).reveal().split(separator: ".").map(String.init)
@@ -63,7 +63,7 @@ struct ServerAPITokenTests {
     "", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
     P384.Signing.PrivateKey().pemRepresentation, P256.Signing.PrivateKey().publicKey.pemRepresentation,
   ])
-  func otherKeysAreRefusedAtOnce(pem: String) {
+  func otherKeyTypesAreRejectedImmediately(pem: String) {
     var credentials = ServerAPICredentials.test()
     credentials.privateKeyPEM = Secret(pem)
     #expect(throws: ServerAPICredentialsError.privateKeyUnreadable) { try ServerAPIToken(credentials) }

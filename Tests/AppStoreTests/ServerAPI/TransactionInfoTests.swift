@@ -52,7 +52,7 @@ struct TransactionInfoTests {
   }
 
   /// A gate that is shut for an hour is not waited for. "Not found" in the first environment is no answer by itself.
-  @Test func aSideThatIsHeldUpIsNotWaitedFor() async throws {
+  @Test func aRateLimitedEnvironmentIsNotAwaited() async throws {
     let tooMany = Script.error(4_290_000, headers: ["Retry-After": "3600"])
     let (answers, server) = try await Script.ask([
       Script.production: [Script.error(4_040_010)], Script.sandbox: [tooMany],
@@ -62,11 +62,11 @@ struct TransactionInfoTests {
       #expect(client.isRateLimited(on: .sandbox) && !client.isRateLimited(on: .production))
       let second = try await client.transactionInfo(Script.id)
       let status = try await client.subscriptionStatuses(Script.id, on: .sandbox)
-      #expect(status.outcome == .unanswered(.heldUp) && status.trail.asked.isEmpty)
+      #expect(status.outcome == .unanswered(.deferredByRateLimit) && status.trail.asked.isEmpty)
       return [first, second]
     }
     #expect(answers[0].trail.asked == [.sandbox] && answers[1].trail.asked == [.production])
-    #expect(answers[1].outcome == .unanswered(.heldUp) && server.requests.count == 2)
+    #expect(answers[1].outcome == .unanswered(.deferredByRateLimit) && server.requests.count == 2)
   }
 
   @Test(arguments: [AppleHost.production, .sandbox])
@@ -79,7 +79,7 @@ struct TransactionInfoTests {
   }
 
   /// "Not found" in one environment and no answer from the other is not "not found".
-  @Test func aSilentSandboxLeavesTheQuestionOpen() async throws {
+  @Test func anUnansweredSandboxRequestKeepsTheCheckOpen() async throws {
     let (answer, _) = try await ask([
       Script.production: [Script.error(4_040_010)], Script.sandbox: [.http(503, [])],
     ])
@@ -106,7 +106,7 @@ struct TransactionInfoTests {
     (.http(200, "<html></html>".utf8), .unanswered(Silence(reason: .appleError, detail: "answer is no JSON object"))),
     (.json("[]"), .unanswered(Silence(reason: .appleError, detail: "answer is no JSON object"))),
   ])
-  func answersThatAreNone(reply: ScriptedServer.Reply, outcome: TransactionAnswer.Outcome) async throws {
+  func malformedAnswersAreRejected(reply: ScriptedServer.Reply, outcome: TransactionAnswer.Outcome) async throws {
     let (answer, server) = try await ask([Script.production: [reply], Script.sandbox: [try Script.info()]])
     #expect(answer.outcome == outcome)
     // Most of all a refused token: the sandbox would answer "not found" to everything.
@@ -135,7 +135,7 @@ struct TransactionInfoTests {
       ("transactionId", nil, "authentic, but without transactionId"),
       ("productId", nil, "authentic, but without productId"),
     ] as [(String, String?, String)])
-  func authenticAnswersAboutSomethingElseAreNone(field: String, value: String?, detail: String) async throws {
+  func signedAnswersAboutOtherTransactionsAreRejected(field: String, value: String?, detail: String) async throws {
     let payload = TestJWS.transaction { $0[field] = value }
     let (answer, _) = try await ask([Script.production: [try Script.info(payload)]])
     let text = "Apple's answer could not be verified: \(detail)"
@@ -143,7 +143,7 @@ struct TransactionInfoTests {
     #expect(answer.trail.warnings == [text] && answer.health == .failure)
   }
 
-  @Test func badlySignedAnswersAreNone() async throws {
+  @Test func answersWithABadSignatureAreRejected() async throws {
     let jws = try TestJWS().text
     for document in ["", "a.b.c", Script.spoilt(jws), String(jws.dropLast(8))] {
       let (answer, _) = try await ask([Script.production: [.json(#"{"signedTransactionInfo":"\#(document)"}"#)]])
@@ -153,7 +153,7 @@ struct TransactionInfoTests {
     #expect(answer.reason == .appleError)
   }
 
-  @Test func withoutOurRootNothingIsBelieved() async throws {
+  @Test func withoutATrustedRootNoAnswerVerifies() async throws {
     let other = try TestCertificateAuthority().roots
     let (answer, _) = try await ask([Script.production: [try Script.info()]], roots: other)
     #expect(answer.reason == .appleError)
@@ -178,7 +178,7 @@ struct TransactionInfoTests {
     ("1795212120000", 120), ("1795212120", 120), ("120", 120), ("Fri, 20 Nov 2026 22:02:00 GMT", 120),
     ("9999999999999", 3_600),
   ])
-  func retryAfterShutsEveryInterfaceOfThatSide(header: String, seconds: Int64) async throws {
+  func retryAfterPausesEveryInterfaceOfTheEnvironment(header: String, seconds: Int64) async throws {
     let clock = StoppedClock()
     let script = [
       Script.production: [Script.error(4_290_000, headers: ["Retry-After": header])],
@@ -202,7 +202,7 @@ struct TransactionInfoTests {
   }
 
   @Test(arguments: ["soon", "", "-1", "1e9"])
-  func anUnreadableRetryAfterIsNone(header: String) async throws {
+  func anInvalidRetryAfterIsIgnored(header: String) async throws {
     let reply = Script.error(4_290_000, headers: ["Retry-After": header])
     let (answer, _) = try await ask([Script.production: [reply]])
     #expect(answer.outcome == .unanswered(Silence(reason: .rateLimited, detail: "HTTP 429, error 4290000")))

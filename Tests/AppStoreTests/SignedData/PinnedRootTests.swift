@@ -10,8 +10,9 @@ import X509
 private typealias Authority = TestCertificateAuthority
 
 /// A pin of a test certificate, because only Apple has certificates for its own pins.
-private func pin(_ certificate: [UInt8], address: String = "https://example.com/a/Root.cer") -> TrustedRoots.Pin {
-  TrustedRoots.Pin(name: "Test Root", fingerprint: TrustedRoots.fingerprint(certificate), address: address)
+private func pin(_ certificate: [UInt8], address: String = "https://example.com/a/Root.cer") -> TrustedRoots.PinnedRoot
+{
+  TrustedRoots.PinnedRoot(name: "Test Root", fingerprint: TrustedRoots.fingerprint(certificate), address: address)
 }
 
 @Suite("A pinned root certificate")
@@ -31,7 +32,7 @@ struct PinnedRootTests {
     let root = try Authority.transactions.root.der
     let other = try Authority().root
     let pin = pin(root)
-    typealias Mismatch = TrustedRoots.Pin.Mismatch
+    typealias Mismatch = TrustedRoots.PinnedRoot.Mismatch
     let another = Mismatch.otherCertificate(fingerprint: TrustedRoots.fingerprint(try other.der))
     #expect(throws: another) { try pin.certificate(in: other.der) }
     #expect(throws: another) { try pin.certificate(in: Array(other.certificate.serializeAsPEM().pemString.utf8)) }
@@ -51,7 +52,9 @@ struct PinnedRootTests {
   func refusesOursAsApples() throws {
     for pin in TrustedRoots.applePins {
       #expect(pin.fingerprint.count == 64 && pin.address.hasPrefix("https://www.apple.com/"))
-      #expect(throws: TrustedRoots.Pin.Mismatch.self) { try pin.certificate(in: Authority.transactions.root.der) }
+      #expect(throws: TrustedRoots.PinnedRoot.Mismatch.self) {
+        try pin.certificate(in: Authority.transactions.root.der)
+      }
     }
     #expect(TrustedRoots.applePins.map(\.fileName) == ["AppleRootCA-G3.cer", "AppleIncRootCertificate.cer"])
   }
@@ -59,7 +62,7 @@ struct PinnedRootTests {
 
 @Suite("The download of a root certificate", .timeLimit(.minutes(10)))
 struct RootCertificateDownloadTests {
-  private let pin = TrustedRoots.Pin(
+  private let pin = TrustedRoots.PinnedRoot(
     name: "Test Root", fingerprint: "00", address: "https://example.com/certificates/Root.cer")
 
   private func content(
@@ -86,11 +89,11 @@ struct RootCertificateDownloadTests {
   func refusesOthers() async throws {
     let root = try Authority.transactions.root.der
     let other = try await content(.http(200, root)).0.get()
-    #expect(throws: TrustedRoots.Pin.Mismatch.otherCertificate(fingerprint: TrustedRoots.fingerprint(root))) {
+    #expect(throws: TrustedRoots.PinnedRoot.Mismatch.otherCertificate(fingerprint: TrustedRoots.fingerprint(root))) {
       try pin.certificate(in: other)
     }
     let long = try await content(.http(200, [UInt8](repeating: 0x30, count: 1 << 20))).0.get()
-    #expect(throws: TrustedRoots.Pin.Mismatch.tooLong) { try pin.certificate(in: long) }
+    #expect(throws: TrustedRoots.PinnedRoot.Mismatch.tooLong) { try pin.certificate(in: long) }
   }
 
   @Test(

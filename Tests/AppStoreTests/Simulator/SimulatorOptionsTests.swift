@@ -142,7 +142,7 @@ struct SimulatorOptionsTests {
     }
   }
 
-  @Test func anAnswerToAnotherReceiptIsFoundOut() async throws {
+  @Test func answersToOtherReceiptsAreDetected() async throws {
     try await Self.run(Self.world(), makesReceipts: true) { setting in
       let mine = try await setting.payload("app", ["1", "2"])
       let other = try await setting.payload("app", ["1"], #","signedDate":\#(Self.start - 86_400_000)"#)
@@ -223,7 +223,7 @@ struct SimulatorOptionsTests {
     ("nestedInApp", "status 0 without a list in_app"), ("surrogateInApp", "status 0 without a list in_app"),
     ("textLatestInfo", "status 0 whose latest_receipt_info is no list"),
   ])
-  func aReceiptInAnotherShapeIsNoAnswer(_ shape: String, _ detail: String) async throws {
+  func malformedReceiptsInAnswersAreRejected(_ shape: String, _ detail: String) async throws {
     let payload = SimulatedWorld.payload(77)
     let receipts =
       #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","transactions":["2"]}"#
@@ -376,7 +376,7 @@ struct SimulatorOptionsTests {
     }
   }
 
-  @Test(arguments: [-1, 1, 29_999, 2_147_483_647]) func aStatusThatNoDocumentHasIsNoAnswer(status: Int) async throws {
+  @Test(arguments: [-1, 1, 29_999, 2_147_483_647]) func undocumentedStatusesAreNoAnswers(status: Int) async throws {
     let payload = SimulatedWorld.payload(77)
     let receipts =
       #"{"payload":"\#(payload)","kind":"app","environment":"Production","bundleId":"com.example.game","#

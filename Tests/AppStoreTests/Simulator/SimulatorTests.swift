@@ -27,7 +27,7 @@ struct SimulatorTests {
     #expect(receipt.facts.allSatisfy { $0.signedDate == receipt.requestDate })
   }
 
-  @Test func eachEnvironmentHasItsSide() async throws {
+  @Test func eachEnvironmentAnswersForItself() async throws {
     try await RunningSimulator.run(world: SimulatedWorld.json()) { simulator in
       let sandbox = try await simulator.verify(SimulatedWorld.sandboxGame)
       #expect(sandbox.asked == [.production, .sandbox])

@@ -77,7 +77,7 @@ struct JSONFieldsTests {
     #expect(fields.listedTexts("a") == ["1"] && fields.listedTexts("b").isEmpty)
   }
 
-  @Test func theUpperLayerWinsWhereItSpeaks() throws {
+  @Test func fieldsOfTheUpperLayerTakePrecedence() throws {
     let both = try fields(#"{"lower":{"a":"1","b":"2","c":"3"},"upper":{"a":"9","b":null,"c":"","d":"4"}}"#)
     let lower = try #require(both.object("a")?.object("lower"))
     let upper = try #require(both.object("a")?.object("upper"))

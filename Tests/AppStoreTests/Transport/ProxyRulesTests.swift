@@ -31,7 +31,7 @@ struct ProxyRulesTests {
     #expect(route(["HTTPS_PROXY": text]) == expected)
   }
 
-  @Test func theSchemeOfWhatIsAskedDecides() {
+  @Test func theRequestSchemeSelectsTheProxy() {
     let both = ["HTTPS_PROXY": "a:1", "HTTP_PROXY": "b:2"]
     #expect(route(both) == "http a:1")
     #expect(route(both, to: "http://example.com/") == "http b:2")
@@ -50,7 +50,7 @@ struct ProxyRulesTests {
   }
 
   @Test(arguments: ["http://127.0.0.1:8080/", "https://localhost/", "http://[::1]:1/", "http://127.9.9.9/"])
-  func thisMachineIsNeverAskedOfAProxy(url: String) {
+  func loopbackRequestsBypassTheProxy(url: String) {
     #expect(route(["HTTPS_PROXY": "a:1", "HTTP_PROXY": "a:1"], to: url) == "direct")
   }
 

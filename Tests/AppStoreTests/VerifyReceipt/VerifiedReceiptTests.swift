@@ -238,7 +238,7 @@ struct VerifiedReceiptTests {
     #"{"transaction_id":"1"}"#, #"{"product_id":"a"}"#, #"{"transaction_id":"","product_id":"a"}"#,
     #"{"transaction_id":"1\u0000","product_id":"a"}"#, #"{"transaction_id":true,"product_id":"a"}"#, "7", "null", "[]",
   ])
-  func anAnswerWithAPurchaseWithoutAnIdIsNoAnswer(item: String) throws {
+  func answersWithPurchasesWithoutIDsAreRejected(item: String) throws {
     let fields = try #require(JSONFields(#"{"receipt":{"bundle_id":"com.example.game","in_app":[\#(item)]}}"#.utf8))
     #expect(throws: MissingContent.self) {
       try VerifiedReceipt.decode(fields, status: 0, host: .production, receivedAt: Self.received)

@@ -58,7 +58,7 @@ struct VerifyReceiptClientTests {
   }
 
   @Test(arguments: [AppleHost.production, .sandbox])
-  func twoSidesThatNameEachOtherAreAskedOnce(first: AppleHost) async throws {
+  func environmentsThatReferToEachOtherAreAskedOnce(first: AppleHost) async throws {
     let (answer, server) = try await ask(
       ["/production": [.json(#"{"status":21007}"#)], "/sandbox": [.json(#"{"status":21008}"#)]], first: first)
     #expect(answer.asked == [first, first.other])
@@ -67,7 +67,7 @@ struct VerifyReceiptClientTests {
   }
 
   /// A gate that is shut for an hour is not waited for, and 21007 is no answer by itself.
-  @Test func aSideThatIsHeldUpIsNotWaitedFor() async throws {
+  @Test func aRateLimitedEnvironmentIsNotAwaited() async throws {
     let shut = RateGate(rate: nil)
     shut.shut(for: .hours(1))
     let (answer, requests) = try await ScriptedServer.run(["/production": [.json(#"{"status":21007}"#)]]) {
@@ -79,10 +79,10 @@ struct VerifyReceiptClientTests {
       await transport.shutdown()
       return (answer, server.requests.count)
     }
-    #expect(answer.outcome == .unanswered(.heldUp) && answer.asked == [.production] && requests == 1)
+    #expect(answer.outcome == .unanswered(.deferredByRateLimit) && answer.asked == [.production] && requests == 1)
   }
 
-  @Test func theStatusOfTheFirstSideIsKeptWhenTheSecondIsSilent() async throws {
+  @Test func theFirstStatusIsKeptIfTheSecondRequestFails() async throws {
     let (answer, _) = try await ask([
       "/production": [.json(#"{"status":21007}"#)], "/sandbox": [.bytesThenEnd([])],
     ])
@@ -163,7 +163,7 @@ struct VerifyReceiptClientTests {
   @Test(arguments: [
     "", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"sta",
   ])
-  func whoeverIsTooSlowIsUnreachable(sent: String) async throws {
+  func aSlowServerIsUnreachable(sent: String) async throws {
     let reply = sent.isEmpty ? ScriptedServer.Reply.silence : .bytes(Array(sent.utf8))
     let (answer, _) = try await ask(["/production": [reply]], timeout: Span(microseconds: 60_000))
     #expect(answer.outcome == .unanswered(Silence(reason: .unreachable, detail: "timeout")))
@@ -198,7 +198,7 @@ struct VerifyReceiptClientTests {
     ("1795212120000", 120), ("1795212120", 120), ("120", 120), ("Fri, 20 Nov 2026 22:02:00 GMT", 120),
     ("999999", 3_600),
   ])
-  func retryAfterShutsTheGateOfThatSide(header: String, seconds: Int64) async throws {
+  func retryAfterPausesTheGateOfTheEnvironment(header: String, seconds: Int64) async throws {
     let clock = StoppedClock()
     let production = RateGate(rate: nil, clock: clock.gateClock)
     let reply = ScriptedServer.Reply.http(429, [], headers: ["Retry-After": header])
@@ -219,7 +219,7 @@ struct VerifyReceiptClientTests {
     #expect(clock.slept == .seconds(1))
   }
 
-  @Test func announcementsAreHandedOn() async throws {
+  @Test func deprecationAnnouncementsAreReported() async throws {
     let (answer, _) = try await ask([
       "/production": [.http(200, #"{"status":21007}"#.utf8, headers: ["Sunset": "tomorrow"])],
       "/sandbox": [.http(200, Self.genuine.utf8, headers: ["Deprecation": "true"])],

@@ -52,7 +52,7 @@ struct VerifyReceiptReadingTests {
       "status 0 with 1 purchases without transaction_id or product_id"
     ),
   ])
-  func saysNothingAboutTheReceipt(body: String, detail: String) {
+  func indecisiveAnswersLeaveTheCheckUnanswered(body: String, detail: String) {
     let reading = read(body)
     #expect(reading.step == .finish(.unanswered(Silence(reason: .appleError, detail: detail))))
     #expect(reading.httpStatus == 200)
@@ -92,7 +92,7 @@ struct VerifyReceiptReadingTests {
       (21_007, .production, false, nil), (21_008, .sandbox, false, nil), (21_007, .sandbox, true, nil),
       (21_008, .production, true, nil),
     ] as [(Int, AppleHost, Bool, AppleHost?)])
-  func theOtherSideIsAskedOnce(status: Int, host: AppleHost, maySwitch: Bool, other: AppleHost?) {
+  func theOtherEnvironmentIsAskedOnce(status: Int, host: AppleHost, maySwitch: Bool, other: AppleHost?) {
     let reading = read(#"{"status":\#(status)}"#, from: host, maySwitch: maySwitch)
     #expect(reading.appleStatus == status)
     switch (reading.step, other) {

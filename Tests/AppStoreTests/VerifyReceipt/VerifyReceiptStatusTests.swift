@@ -12,7 +12,7 @@ struct VerifyReceiptStatusTests {
   ]
 
   @Test(arguments: table, [nil, true, false])
-  func theFlagChangesNothingOutsideItsRange(
+  func theRetryableFlagMattersForInternalErrorsOnly(
     row: (status: Int, meaning: VerifyReceiptStatus.Class), isRetryable: Bool?
   ) {
     #expect(VerifyReceiptStatus.classify(row.status, isRetryable: isRetryable) == row.meaning)

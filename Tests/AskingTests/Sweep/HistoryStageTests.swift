@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func theCustomersOfDoubtfulPaymentsAreWantedUntilTheyAreRead() async throws {
+  @Test func doubtfulPaymentsRequestHistoriesUntilTheyAreRead() async throws {
     try await withSetting { setting in
       try await setting.know(["t1", "t2"], of: "t1")
       try await setting.know(["t9"])
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func anUpgradedTransactionWithoutASuccessorIsReasonToRead() async throws {
+  @Test func upgradesWithoutASuccessorRequestAHistory() async throws {
     try await withSetting { setting in
       let period = ", expires_at, is_upgraded"
       try await setting.know(["a1"], of: "a1", columns: period, values: ", $3 + interval '30 days', true")
@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test func theSampleIsOfTheDayAndOfAllCustomersAlone() async throws {
+  @Test func onlyUnfilteredRunsSampleHistories() async throws {
     func sample(_ asOf: Instant, after earlier: [Instant] = []) async throws -> Set<String> {
       var requests: Set<String> = []
       try await withSetting { setting in
@@ -184,7 +184,7 @@ import Testing
 
   // MARK: - What Apple does not answer
 
-  @Test func aCustomerWithoutAnAnswerHoldsUpNoOther() async throws {
+  @Test func anUnansweredHistoryDoesNotDelayOthers() async throws {
     try await withSetting { setting in
       setting.apple.tell(try history([], revision: nil, Self.silence), about: "t1", after: nil)
       #expect(try await setting.read(["t1", "t2"], asOf).isShort)
@@ -209,7 +209,7 @@ import Testing
   }
 
   /// The finding that asks is listed and counted; for ever incomplete no night would be told from the one that Apple is down.
-  @Test func aCustomerOfWhomAppleNeverTellsMakesNightsIncompleteUntilThatIsStuck() async throws {
+  @Test func anUnansweredHistoryMakesNightsIncompleteUntilItIsStuck() async throws {
     try await withSetting { setting in
       setting.apple.tell(try history([], revision: nil, Self.silence), about: "t1", after: nil)
       for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
@@ -229,7 +229,7 @@ import Testing
   // MARK: - What is not believed
 
   /// It makes the night incomplete, and holds back neither what comes after it nor other customers.
-  @Test func anEntryThatIsNotBelievedIsPassedOver() async throws {
+  @Test func anUnverifiableHistoryEntryIsSkipped() async throws {
     try await withSetting { setting in
       var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
       first.refused = 1
@@ -248,7 +248,7 @@ import Testing
     }
   }
 
-  @Test func aPageThatIsNotBelievedIsNotAskedForForEver() async throws {
+  @Test func anUnverifiablePageIsRetriedFinitely() async throws {
     try await withSetting { setting in
       var forged = try history([], revision: nil, .pageLimit)
       forged.refused = 1

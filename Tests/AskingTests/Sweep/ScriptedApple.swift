@@ -108,8 +108,10 @@ final class ScriptedApple: Sendable {
       }.sorted { $0.signedDate < $1.signedDate }
       let offset = token.flatMap { Int($0.split(separator: "+").last ?? "") } ?? 0
       answer.notifications = Array(all.dropFirst(offset).prefix(20))
-      let disbelieved = answer.notifications.filter { state.refused.contains($0.uuid) }
-      answer.disbelieved = disbelieved.map { NotificationAnswer.Disbelieved(jws: $0.uuid, reason: "forged") }
+      let unverifiable = answer.notifications.filter { state.refused.contains($0.uuid) }
+      answer.unverifiable = unverifiable.map {
+        NotificationAnswer.UnverifiableNotification(jws: $0.uuid, reason: "forged")
+      }
       guard all.count > offset + 20 else { return answer }
       answer.paginationToken = "\(window)+\(offset + 20)"
       answer.end = .pageLimit

@@ -12,10 +12,12 @@ import Testing
   private let refundWindow = Span.days(120)
 
   private func answer(
-    _ end: NotificationAnswer.End, token: String? = nil, disbelieved: Int = 0
+    _ end: NotificationAnswer.End, token: String? = nil, unverifiable: Int = 0
   ) -> NotificationAnswer {
     var answer = NotificationAnswer(paginationToken: token, end: end)
-    answer.disbelieved = (0..<disbelieved).map { NotificationAnswer.Disbelieved(jws: "\($0)", reason: "forged") }
+    answer.unverifiable = (0..<unverifiable).map {
+      NotificationAnswer.UnverifiableNotification(jws: "\($0)", reason: "forged")
+    }
     return answer
   }
 
@@ -87,7 +89,7 @@ import Testing
     #expect(cursor.shortfall == .appleError && cursor.sweptUntil == nil && cursor.window == nil)
   }
 
-  @Test func aWindowThatIsLeftIsFinishedBeforeTheNext() {
+  @Test func anUnfinishedWindowIsCompletedFirst() {
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
@@ -103,7 +105,7 @@ import Testing
   @Test func anUnverifiableNotificationDoesNotStopTheCursor() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.told(answer(.pageLimit, token: "a", disbelieved: 1), now: asOf)
+    _ = cursor.told(answer(.pageLimit, token: "a", unverifiable: 1), now: asOf)
     #expect(cursor.told(answer(.complete), now: asOf) == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
@@ -112,10 +114,10 @@ import Testing
     #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(7), next))
   }
 
-  @Test func aPageOfThemHoldsTheCursorBack() {
+  @Test func aPageOfUnverifiableNotificationsHoldsTheCursorBack() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.told(answer(.complete, disbelieved: 20), now: asOf) == .disbelieved)
+    #expect(cursor.told(answer(.complete, unverifiable: 20), now: asOf) == .unverifiable)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf, isOfRun: false))
     // The same night again asks again.
@@ -123,7 +125,7 @@ import Testing
   }
 
   /// What Apple no longer tells about is gone, and that is noted before anything is asked.
-  @Test func theStartMovesOverNoGapInSilence() {
+  @Test func gapsBeforeTheWindowAreRecorded() {
     var cursor = swept(asOf - .days(300))
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
     let gap = SweepCursor.Gap(start: asOf - .days(300), end: asOf - .days(180) + .hours(1))
@@ -165,7 +167,7 @@ import Testing
     #expect(tooLate.shortfall == .outOfReach)
   }
 
-  @Test func silenceKeepsTheWindow() {
+  @Test func anUnansweredSweepKeepsItsWindow() {
     let silence = Silence(reason: .rateLimited, detail: "HTTP 429")
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
@@ -205,7 +207,7 @@ extension SweepCursor {
     case ask(NotificationQuery, paginationToken: String?)
     case retry(Silence)
     case finish
-    case disbelieved
+    case unverifiable
     case fault(AppleFault)
   }
 
@@ -218,7 +220,7 @@ extension SweepCursor {
     case .ask: next
     case .retry(let silence): .retry(silence)
     case .finish: .finish
-    case .disbelieved: .disbelieved
+    case .unverifiable: .unverifiable
     case .fault(let fault): .fault(fault)
     }
   }

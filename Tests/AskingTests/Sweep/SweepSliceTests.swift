@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(arguments: Density.allCases, [100, 3_000])
-  func everythingIsReadOnceWhereverTheCutsAre(_ density: Density, _ count: Int) {
+  func everyNotificationIsReadOnceWithAnyCuts(_ density: Density, _ count: Int) {
     for seed in 0..<3 as Range<UInt64> {
       var random = SeededGenerator(seed: seed)
       let dates = (0..<count).map { date($0, of: count, density, &random) }.sorted()

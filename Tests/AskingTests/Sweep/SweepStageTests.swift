@@ -27,11 +27,11 @@ import Testing
 
     @discardableResult
     func sweep(
-      _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal(), patience: Duration = .zero,
+      _ asOf: Instant, apps: [SweptApp]? = nil, stop: StopSignal = StopSignal(), waitLimit: Duration = .zero,
       limit: Duration = .seconds(60)
     ) async throws -> SweepSummary {
       var plan = SweepStage.Plan(asOf: asOf, refundWindow: .days(120))
-      plan.patience = patience
+      plan.waitLimit = waitLimit
       plan.now = { asOf }
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
       let (conninfo, apps) = (conninfo, apps ?? [apple.app()])
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func anEarlierAsOfMovesNothingBack() async throws {
+  @Test func anEarlierAsOfKeepsTheCursor() async throws {
     try await withSetting { setting in
       try await setting.sweep(asOf)
       let before = try await setting.cursor(.refund)
@@ -158,7 +158,7 @@ import Testing
       for id in ["t1", "t2"] { try setting.apple.notify(.oneTimeCharge, .sale(id, signed: asOf - .hours(1))) }
       try await setting.sweep(asOf + .hours(1))
       #expect(try await setting.value("SELECT count(revocation_withdrawn_at) FROM night_audit.transactions") == "1")
-      let derived = try await setting.session.withConnection { try Rebuild.run(isMending: false, on: $0) }
+      let derived = try await setting.session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }
       // No run has recorded this sweep.
       #expect(
         derived.transactions == 2 && derived.missingTransactions + derived.differentTransactions == 0, "\(derived)")
@@ -261,19 +261,20 @@ import Testing
     }
   }
 
-  @Test func aPageOfThemIsAFaultOfOurs() async throws {
+  @Test func aPageOfUnverifiableNotificationsIsAFault() async throws {
     try await withSetting { setting in
       try await setting.sweep(asOf)
       for hour in 1...3 { setting.apple.notifyForged(.refund, at: asOf + .hours(Int64(hour))) }
       let summary = try await setting.sweep(asOf + .days(1))
       #expect(summary.isShort && summary.faults.keys.sorted() == ["game"])
       #expect(try await setting.cursor(.refund)?.sweptUntil == asOf)
-      let passedOver = "SELECT count(*) || ' ' || count(passed_over_at) FROM night_audit.disbelieved_notifications"
-      #expect(try await setting.value(passedOver) == "3 0")
+      let skippedNotifications =
+        "SELECT count(*) || ' ' || count(passed_over_at) FROM night_audit.disbelieved_notifications"
+      #expect(try await setting.value(skippedNotifications) == "3 0")
       // With one that is believed beside them they are moved on past, by the run that does.
       try setting.apple.notify(.refund, .sale("t1", signed: asOf + .hours(4), revoked: asOf))
       #expect(try await setting.sweep(asOf + .days(2)).isShort)
-      #expect(try await setting.value(passedOver) == "3 3")
+      #expect(try await setting.value(skippedNotifications) == "3 3")
       #expect(try await !setting.sweep(asOf + .days(3)).isShort)
     }
   }
@@ -295,7 +296,7 @@ import Testing
     }
   }
 
-  @Test func silenceIsStoredWithItsReason() async throws {
+  @Test func unansweredSweepsStoreTheirReason() async throws {
     try await withSetting { setting in
       setting.apple.trouble { request in
         request.type == "REFUND" ? .unanswered(Silence(reason: .unreachable, detail: "timeout")) : nil
@@ -309,7 +310,7 @@ import Testing
 
   /// One page that never comes is left to the next night, and keeps nobody else from being read; where nobody is answered, it is
   /// waited for.
-  @Test(arguments: [true, false]) func onePageThatNeverComesHoldsUpNoOther(isAlone: Bool) async throws {
+  @Test(arguments: [true, false]) func oneUnansweredPageDoesNotDelayOthers(isAlone: Bool) async throws {
     try await withSetting { setting in
       try setting.apple.notify(.oneTimeCharge, .sale("bought", signed: asOf - .days(2)))
       try await setting.sweep(asOf)
@@ -331,7 +332,7 @@ import Testing
   }
 
   /// An outage that comes in the middle, and goes, is waited for: many types are silent at once.
-  @Test func anOutageInTheMiddleOfASweepIsWaitedFor() async throws {
+  @Test func anOutageDuringASweepIsAwaited() async throws {
     try await withSetting { setting in
       let silent: Set<String> = ["REFUND", "DID_RENEW"]
       let end = ContinuousClock.now + .seconds(3)
@@ -339,7 +340,7 @@ import Testing
         guard silent.contains(request.type), .now < end else { return nil }
         return .unanswered(Silence(reason: .unreachable, detail: "timeout"))
       }
-      let summary = try await setting.sweep(asOf, patience: .seconds(1))
+      let summary = try await setting.sweep(asOf, waitLimit: .seconds(1))
       #expect(!summary.isShort)
       for type in [SweptType.refund, .didRenew] { #expect(try await setting.cursor(type)?.sweptUntil == asOf) }
     }
@@ -347,7 +348,7 @@ import Testing
 
   /// A page is waited for as long as Apple asks for, and left to the next night where that is too long.
   @Test(arguments: [(Span.seconds(3), 2), (.minutes(10), 1)])
-  func aServerInTroubleSaysWhenAPageIsAskedForAgain(hold: Span, requests: Int) async throws {
+  func retryAfterSchedulesTheNextPageRequest(hold: Span, requests: Int) async throws {
     try await withSetting { setting in
       try setting.apple.notify(.didRenew, .sale("t1", signed: asOf - .days(1)))
       let asked = Mutex<[ContinuousClock.Instant]>([])
@@ -360,7 +361,7 @@ import Testing
         let silence = Silence(reason: .appleError, detail: "HTTP 503", retryAfter: asOf + hold)
         return isFirst ? .unanswered(silence) : nil
       }
-      let summary = try await setting.sweep(asOf, patience: .seconds(600))
+      let summary = try await setting.sweep(asOf, waitLimit: .seconds(600))
       let times = asked.withLock { $0 }
       #expect(times.count == requests && summary.facts == 1)
       if let (first, last) = times.first.flatMap({ first in times.last.map { (first, $0) } }), requests > 1 {
@@ -407,12 +408,12 @@ import Testing
     let conninfo = setting.conninfo
     let session = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
     let other = SweptFacts(session: session, asOf: asOf, runId: UUID().uuidString)
-    let isDone: Void? = try await other.withLock(bundleId: "com.example.game", isWorthWaiting: { false }, body)
+    let isDone: Void? = try await other.withLock(bundleId: "com.example.game", shouldWait: { false }, body)
     #expect(isDone != nil)
     await session.close()
   }
 
-  @Test func aSweepOfAnotherProcessIsWaitedForAsLongAsThereIsTime() async throws {
+  @Test func aConcurrentSweepIsAwaitedUntilTheDeadline() async throws {
     try await withSetting { setting in
       try await whileAnotherSweeps(setting) {
         let summary = try await setting.sweep(asOf, limit: .milliseconds(600))
@@ -424,7 +425,7 @@ import Testing
     }
   }
 
-  @Test func aNightBesideASweepingRecheckSweepsWhenThatHasEnded() async throws {
+  @Test func aNightSweepsAfterAConcurrentSweepEnds() async throws {
     try await withSetting { setting in
       let (isHeld, held) = AsyncStream.makeStream(of: Void.self)
       let (mayEnd, end) = AsyncStream.makeStream(of: Void.self)

@@ -30,7 +30,7 @@ import Testing
   }
 
   /// Canonically equivalent IDs are different IDs.
-  @Test func aCriticalFindingIsNewThoughThatOnItsTwinIsOpen() throws {
+  @Test func aCriticalFindingIsNewDespiteAnOpenOneOnItsTwin() throws {
     let folder = try TemporaryFolder()
     func audit(_ orderId: String, open: Set<Identifier> = []) throws -> SimulatedAudit {
       var scene = ShopFixture()

@@ -30,7 +30,7 @@ struct SimulatedAudit {
     let sales = Dictionary(grouping: world.transactions) { $0.purchaseKey }
     let sharedPurchases = Set(sales.keys.filter { sales[$0].map { $0.count > 1 } ?? false })
     let readers = try (0..<partition.readers).map { part in
-      let collector = try AuditCollector(waitingIn: folder, days: [], keepsClaims: true)
+      let collector = try AuditCollector(waitingIn: folder, days: [], storesClaims: true)
       collector.openCriticals = openCriticals
       return AuditPass(
         plan: plan, sales: try SalesRows(schema: "sales", bundleIds: [ShopFixture.bundle], horizon: horizon),

@@ -18,9 +18,7 @@ enum DatabaseRole: String {
   }
 
   static func pageStatements(_ name: String = "AuditTrail.md") throws -> [String] {
-    let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-    let page = sources.appending(path: "Sources/night-audit/Documentation.docc/\(name)")
+    let page = Repository.root.appending(path: "Sources/night-audit/Documentation.docc/\(name)")
     return try String(contentsOf: page, encoding: .utf8).components(separatedBy: "```sql\n").dropFirst()
       .map { $0.components(separatedBy: "```")[0] }
   }

@@ -51,7 +51,7 @@ struct Program {
     process.arguments = arguments
     process.currentDirectoryURL = directory.url
     process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("NIGHT_AUDIT_") }
-      .merging(Program.patience(arguments)) { $1 }.merging(environment) { $1 }
+      .merging(Program.waitLimit(arguments)) { $1 }.merging(environment) { $1 }
     process.standardInput = FileHandle.nullDevice
     let handles = try [output, errors].map { try FileHandle(forWritingTo: URL(fileURLWithPath: $0)) }
     // Closed because Foundation would keep them, and a server with a thousand inherited descriptors does not start.
@@ -68,7 +68,7 @@ struct Program {
   }
 
   /// Nights of tests may be ahead of this machine's clock, which a run rejects beyond the skew.
-  private static func patience(_ arguments: [String]) -> [String: String] {
+  private static func waitLimit(_ arguments: [String]) -> [String: String] {
     guard let option = arguments.firstIndex(of: "--as-of"), arguments.indices.contains(option + 1),
       let asOf = try? Date(arguments[option + 1], strategy: .iso8601), asOf > .now
     else { return [:] }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A loopback server that receives reports: a Python program that writes its port into a file.
 final class Receiver {
@@ -27,8 +28,7 @@ final class Receiver {
 /// Tools that `make test` installs from PyPI (Tests/requirements.txt). Without a network their tests are skipped.
 enum TestTools {
   static let python =
-    URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: ".build/test-tools/bin/python3").path
+    Repository.tool("python3")
 
   static var areInstalled: Bool { FileManager.default.isExecutableFile(atPath: python) }
 }

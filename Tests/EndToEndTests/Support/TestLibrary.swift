@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 /// A preloaded C library of `Tests/Torture`.
 struct TestLibrary {
@@ -6,8 +7,7 @@ struct TestLibrary {
 
   init(_ name: String, in directory: TemporaryDirectory) async throws {
     path = directory.file(name + ".so")
-    let source = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appending(path: "Torture/\(name).c").path
+    let source = Repository.root.appending(path: "Tests/Torture/\(name).c").path
     let made = try await Program(path: "/bin/sh").run([
       "-c", "for compiler in cc clang; do command -v $compiler > /dev/null && exec $compiler \"$@\"; done", "sh",
       "-shared", "-fPIC", "-O1", "-o", path, source, "-ldl",

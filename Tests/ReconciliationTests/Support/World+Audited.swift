@@ -92,7 +92,7 @@ extension World {
         record.productId == order.productId, (sold - order.createdAt).magnitude <= rules.matchWindow
       else { return false }
       if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
-        // Another order of the account that mentions it has a better link.
+        // Another order of the account that references it has a better link.
         return order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
           && !mentioning(record).contains { $0.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false }
       }

@@ -220,7 +220,7 @@ struct TieOutRunTests {
     #expect(try await reasons("GAME-01").isEmpty)
   }
 
-  @Test func weeksAreToldWholeAndAsFarBackAsFindingsAre() async throws {
+  @Test func wholeWeeksAreReportedAsFarBackAsFindings() async throws {
     let shop = try await Shop()
     for date in Self.days(130) { try shop.drop(SampleSales(), on: date) }
     // The window of 45 days begins on Saturday, October 3.
@@ -253,7 +253,7 @@ struct TieOutRunTests {
   }
 
   /// Apple has not answered about any order of the product. A foreign purchase with the same product ID proves nothing.
-  @Test func aProductThatOrdersKnowIsKnownWhateverForeignPurchasesAreCalled() async throws {
+  @Test func productsOfOrdersAreKnownDespiteForeignPurchases() async throws {
     let shop = try await Shop()
     try shop.drop(Self.sales("2026-11-10", units: "12"), on: "2026-11-10")
     try await shop.buy("foreign", on: "2026-11-10")
@@ -270,7 +270,7 @@ struct TieOutRunTests {
 
   /// Apple rejects the key of one app: only paid orders show that it sells the product.
   @Test(arguments: ["verified", "failed"])
-  func anAppThatAppleIsSilentAboutSellsWhatItsOrdersAreFor(status: String) async throws {
+  func ordersIdentifyProductsOfAnUnreportedApp(status: String) async throws {
     let shop = try await Shop()
     var sales = Self.sales("2026-11-10", units: "1")
     sales.add(units: "12", day: "11/10/2026", parent: "QUIZ01")
@@ -294,7 +294,7 @@ struct TieOutRunTests {
   }
 
   /// Apple refunded one of several items of an Advanced Commerce purchase, without a percentage.
-  @Test func somethingThatWasTakenBackOfAPurchaseIsNoUnit() async throws {
+  @Test func aPartlyRevokedPurchaseIsNoUnit() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
@@ -307,7 +307,7 @@ struct TieOutRunTests {
     #expect(try await shop.rows().allSatisfy { $0.kind == .sale && $0.comparison?.unexplained == .zero })
   }
 
-  @Test func aSaleIsKnownByARestoreOfToday() async throws {
+  @Test func aRestoreOfTodayImpliesItsSale() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
@@ -322,7 +322,7 @@ struct TieOutRunTests {
   }
 
   /// A partial refund that was reversed is no unit, so it explains no unknown sale.
-  @Test func aPartThatWasTakenBackForAWhileHidesNoSale() async throws {
+  @Test func aReversedPartialRefundHidesNoSale() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-11" ? "2" : "1"), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
@@ -339,7 +339,7 @@ struct TieOutRunTests {
   }
 
   /// Amounts have up to twelve digits; the sum of ten exceeds 64 bits of millionths.
-  @Test func aSumOfManyDigitsIsOneRowsAndNotTheTieOutsEnd() async throws {
+  @Test func anOversizedSumAffectsOnlyItsRow() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     let orders = try (0..<10).map { _ in try Self.order(999_999_999_999, "JPY") }
@@ -348,7 +348,7 @@ struct TieOutRunTests {
     #expect(row?.day == ReportDay("2026-11-10") && row?.shop == Millionths(9_999_999_999_990))
   }
 
-  @Test func theShopsSideIsWhatItCountsAsPaid() async throws {
+  @Test func theShopsUnitsAreItsPaidOrders() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     _ = try await shop.run(orders: [Self.order(), Self.order(5_999, isBooked: false, isAwaited: true)])
@@ -371,7 +371,7 @@ struct TieOutRunTests {
     #expect(owned.explained[.renewal] == .zero && owned.unexplained == Millionths(-1))
   }
 
-  @Test func aMonthInPartIsInNoSum() async throws {
+  @Test func partialMonthsAreExcludedFromSums() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     let gross = try await shop.gross(vendors: ["80012345"])
@@ -381,7 +381,7 @@ struct TieOutRunTests {
     #expect(gross.lines.map(\.gross) == [number("30.69"), number("17.82"), number("48.51")])
   }
 
-  @Test func noVendorsMonthIsLostBesideAnothersReport() async throws {
+  @Test func everyVendorsMonthCountsBesideOtherReports() async throws {
     let shop = try await Shop()
     for date in Self.days(53) {
       try shop.drop(Self.sales(date), on: date)
@@ -571,7 +571,7 @@ struct TieOutRunTests {
     }
   }
 
-  @Test func aFinanceFileThatCannotBeReadTakesNoOtherOnesPlace() async throws {
+  @Test func unreadableFinanceFilesReplaceNoOthers() async throws {
     let shop = try await Shop()
     try shop.drop(detail: day("08-30")...day("09-26"), named: "80012345_1226_Z1.txt")
     let counted = "SELECT file_name || ' ' || state FROM night_audit.connect_reports_current WHERE name = '2026-12'"
@@ -600,7 +600,7 @@ struct TieOutRunTests {
   }
 
   /// Otherwise the missing comparison would go unnoticed.
-  @Test func aPaymentsFileThatIsNoneIsAReason() async throws {
+  @Test func anInvalidPaymentsFileIsAReasonForIncompleteness() async throws {
     let shop = try await Shop()
     let path = shop.folder + "/payments 2026.csv"
     let columns = [
@@ -633,7 +633,7 @@ struct TieOutRunTests {
     #expect(try await !shop.run().record.incompleteReasons.contains { $0.contains("never asked") })
   }
 
-  @Test func aDayIsUnreadableUntilAReportThatCanBeReadTakesItsPlace() async throws {
+  @Test func aDayIsUnreadableUntilAReadableReportArrives() async throws {
     let shop = try await Shop()
     var broken = Self.sales("2026-11-10", units: "3")
     try shop.drop(broken, on: "2026-11-10")
@@ -649,7 +649,7 @@ struct TieOutRunTests {
     #expect(try await shop.unreadableDays() == [day("11-10")])
   }
 
-  @Test func aFileThatIsCopiedAnewCountsAsItDidBefore() async throws {
+  @Test func aCopiedFileCountsUnchanged() async throws {
     let shop = try await Shop()
     let whole = Self.sales("2026-11-10", units: "3")
     var broken = whole
@@ -661,7 +661,7 @@ struct TieOutRunTests {
     #expect(try await shop.value("SELECT count(*) FROM night_audit.connect_reports") == "3")
   }
 
-  @Test func theOrderOfDownloadsPlaysNoPart() async throws {
+  @Test func downloadOrderDoesNotChangeTheResult() async throws {
     var pictures: [[TieOutRow]] = []
     for isReversed in [false, true] {
       let shop = try await Shop()
@@ -722,7 +722,7 @@ struct TieOutRunTests {
     }
   }
 
-  @Test func anAppThatIsCalledLikeAnothersSKUIsNoOther() async throws {
+  @Test func anAppNamedLikeAnotherSKUIsDistinct() async throws {
     let shop = try await Shop()
     var sales = Self.sales("2026-11-10")
     sales.add(units: "4", day: "11/10/2026", parent: "game")
@@ -736,7 +736,7 @@ struct TieOutRunTests {
   }
 
   /// Prices in a subscription report are not sums.
-  @Test func reportsOfAnotherKindAreLeftAlone() async throws {
+  @Test func otherReportKindsAreIgnored() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
@@ -754,7 +754,7 @@ struct TieOutRunTests {
   }
 
   /// Regions replace neither each other nor the report of all.
-  @Test func aRegionsFinanceReportIsNotThatOfAll() async throws {
+  @Test func regionalFinanceReportsAreNotConsolidatedOnes() async throws {
     let shop = try await Shop()
     let files = "SELECT string_agg(file_name, ' ' ORDER BY report_id) FROM night_audit.connect_reports"
     for region in ["EU", "US"] {

@@ -49,7 +49,7 @@ package struct NotificationAnswer: Hashable, Sendable {
 
   /// The verified notifications of this app and environment, each UUID once.
   package var notifications: [AppleNotification] = []
-  package struct Disbelieved: Hashable, Sendable {
+  package struct UnverifiableNotification: Hashable, Sendable {
     package var jws: String
     package var reason: String
 
@@ -60,11 +60,11 @@ package struct NotificationAnswer: Hashable, Sendable {
   }
 
   /// The rejected notifications, including those of which only the transaction is rejected.
-  package var disbelieved: [Disbelieved] = []
+  package var unverifiable: [UnverifiableNotification] = []
 
   /// True if everything is rejected, and more than one: no single damage explains that.
   package var isDisbelieved: Bool {
-    disbelieved.count > 1
+    unverifiable.count > 1
       && notifications.allSatisfy { notification in
         if case .failure = notification.transaction { return true }
         return false

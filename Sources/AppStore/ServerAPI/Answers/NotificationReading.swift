@@ -87,7 +87,7 @@ struct NotificationReading {
   }
 
   private mutating func refuse(_ reason: String, _ jws: String) {
-    answer.disbelieved.append(NotificationAnswer.Disbelieved(jws: jws, reason: reason))
+    answer.unverifiable.append(NotificationAnswer.UnverifiableNotification(jws: jws, reason: reason))
     answer.trail.warn("a notification in Apple's history could not be verified: \(reason)")
   }
 

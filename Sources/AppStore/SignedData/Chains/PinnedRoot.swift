@@ -1,6 +1,6 @@
 extension TrustedRoots {
   /// One of Apple's root certificates, pinned by fingerprint (https://www.apple.com/certificateauthority/).
-  package struct Pin: Hashable, Sendable {
+  package struct PinnedRoot: Hashable, Sendable {
     package let name: String
     /// SHA-256 of the DER form, 64 lower-case hexadecimal digits.
     package let fingerprint: String
@@ -11,18 +11,18 @@ extension TrustedRoots {
 
   /// Apple's signing roots: G3 for signed transactions, the older RSA root for app receipts.
   package static let applePins = [
-    Pin(
+    PinnedRoot(
       name: "Apple Root CA - G3",
       fingerprint: "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179",
       address: "https://www.apple.com/certificateauthority/AppleRootCA-G3.cer"),
-    Pin(
+    PinnedRoot(
       name: "Apple Root CA",
       fingerprint: "b0b1730ecbc7ff4505142c49f1295e6eda6bcaed7e2c68c5be91b5a11001f024",
       address: "https://www.apple.com/appleca/AppleIncRootCertificate.cer"),
   ]
 }
 
-extension TrustedRoots.Pin {
+extension TrustedRoots.PinnedRoot {
   package enum Mismatch: Error, Hashable, Sendable, CustomStringConvertible {
     case tooLong
     case noCertificate

@@ -19,12 +19,12 @@ package struct RootCertificateDownload: Sendable {
     userAgent = "night-audit/\(version)"
   }
 
-  package func address(of pin: TrustedRoots.Pin) -> String {
+  package func address(of pin: TrustedRoots.PinnedRoot) -> String {
     guard let mirror else { return pin.address }
     return mirror.text + (mirror.text.hasSuffix("/") ? "" : "/") + pin.fileName
   }
 
-  package func content(of pin: TrustedRoots.Pin) async throws(CancellationError) -> Result<[UInt8], Failure> {
+  package func content(of pin: TrustedRoots.PinnedRoot) async throws(CancellationError) -> Result<[UInt8], Failure> {
     var request = HTTPClientRequest(url: address(of: pin))
     request.headers = ["User-Agent": userAgent]
     switch try await transport.send(request) {

@@ -140,7 +140,7 @@ package enum TrustedRootsError: Error, Hashable, Sendable {
   /// A certificate other than Apple's roots, although they are pinned.
   case notPinned(file: String, fingerprint: String)
   /// One of Apple's roots is missing, so that its receipts would all seem forged.
-  case missing(TrustedRoots.Pin, directory: String)
+  case missing(TrustedRoots.PinnedRoot, directory: String)
 }
 
 extension TrustedRootsError: CustomStringConvertible {

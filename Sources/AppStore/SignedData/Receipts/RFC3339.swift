@@ -69,11 +69,11 @@ private struct RFC3339Reader {
 
   mutating func offsetMinutes() -> Int? {
     if take("Z", "z") { return 0 }
-    let isBehind = rest.first == UInt8(ascii: "-")
+    let isNegativeOffset = rest.first == UInt8(ascii: "-")
     guard take("+", "-"), let hours = number(digits: 2), take(":"), let minutes = number(digits: 2), hours < 24,
       minutes < 60
     else { return nil }
-    return (hours * 60 + minutes) * (isBehind ? -1 : 1)
+    return (hours * 60 + minutes) * (isNegativeOffset ? -1 : 1)
   }
 
   private mutating func digit() -> Int? {

@@ -11,7 +11,7 @@ extension SummaryPage {
     bannerRow = row
     row += 1
     for reason in facts.incompleteReasons { try line("•  \(reason)", formats.value, height: nil) }
-    for words in facts.notCheckedWords + facts.unusual.map(\.words) + facts.uncheckedOrderTexts {
+    for words in facts.uncheckedTexts + facts.unusual.map(\.words) + facts.uncheckedOrderTexts {
       try line("•  \(words)", formats.value, height: nil)
     }
     try gap()

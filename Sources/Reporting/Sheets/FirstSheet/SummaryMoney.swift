@@ -55,7 +55,7 @@ extension SummaryPage {
   private static let owed: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .chargedTwice]
 
   /// By currency: what was ordered and refunded, Apple's proceeds, and what the shop owes to customers, with its parts.
-  mutating func writeSalesAndDebts(
+  mutating func writeSalesAndLiabilities(
     _ totals: Totals, _ facts: SummaryFacts, _ sheets: TableFormulas
   ) throws(SpreadsheetError) {
     let (refunds, proceeds) = (sheets[.refunds], facts.tieOut?.proceeds ?? [])

@@ -18,7 +18,7 @@ struct SummaryPage {
   var figures = SummaryCells()
   /// Cells with a defined name, for formulas and macros.
   var names: [String: CellReference] = [:]
-  private var rowsThatBeginPages: [Int] = []
+  private var pageBreakRows: [Int] = []
 
   /// Height of a default row, 15 points.
   static let pixelsPerRow = 20
@@ -51,7 +51,7 @@ struct SummaryPage {
     try writeDecisions(facts)
     try writeScope(totals, facts)
     let money = try writeMoney(totals, sheets)
-    try writeSalesAndDebts(totals, facts, sheets)
+    try writeSalesAndLiabilities(totals, facts, sheets)
     try writeRefundRates(facts)
     try writeJournal(sheets)
     try writeRollForward(facts, sheets)
@@ -75,12 +75,12 @@ struct SummaryPage {
       let range = CellRange(rows: cell.row...cell.row, columns: cell.column...cell.column)
       try workbook.defineName(name, for: SheetRange(sheet: sheet.name, range: range))
     }
-    let rows = rowsThatBeginPages
+    let rows = pageBreakRows
     try sheet.setUpPrinting(
       PrintSetup {
         $0.isLandscape = true
         $0.pagesWide = 1
-        $0.rowsThatBeginPages = rows
+        $0.pageBreakRows = rows
         $0.header = "&L&A&R&F"
         $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
       })
@@ -112,7 +112,7 @@ struct SummaryPage {
     return widths[0]
   }
 
-  private mutating func beginPage() { rowsThatBeginPages.append(row) }
+  private mutating func beginPage() { pageBreakRows.append(row) }
 }
 
 extension SummaryPage {

@@ -87,7 +87,7 @@ package struct ChangeRow: Hashable, Sendable {
     day = occurredAt.map { dimensions.businessDay(of: $0) }
   }
 
-  package var kindWord: String { kind?.rawValue ?? "order" }
+  package var kindText: String { kind?.rawValue ?? "order" }
 
   /// Sorts by severity, with orders after major findings, then by currency, largest amount first.
   package var sortingKey: [UInt8] {
@@ -134,7 +134,7 @@ extension ChangeRow: TableRow {
     },
     Column("finding_id", .digest, 12, "The finding's stable id; empty for an order.") { Cell($0.findingId) },
     Column("kind", .spelt(), 24, "The kind of the finding; order: an order that has another outcome now.") {
-      .text($0.kindWord)
+      .text($0.kindText)
     },
     Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
       Cell($0.severity?.rawValue)
@@ -161,7 +161,7 @@ package struct ChangesSummary: Sendable {
   ///
   /// The last complete night, or the last one with a report if none was complete.
   package var since: Instant?
-  package var isSinceComplete: Bool
+  package var isSinceCompleteNight: Bool
   package private(set) var counts: [ChangeRow.Change: Int] = [:]
   package private(set) var first: [String] = []
 
@@ -170,13 +170,13 @@ package struct ChangesSummary: Sendable {
 
   package static let shownLines = 10
 
-  package init(since: Instant? = nil, isSinceComplete: Bool = true) {
+  package init(since: Instant? = nil, isSinceCompleteNight: Bool = true) {
     self.since = since
-    self.isSinceComplete = isSinceComplete
+    self.isSinceCompleteNight = isSinceCompleteNight
   }
 
   /// The compared night, to follow “from” or “since”.
-  package var baseNightText: String { ChangesSummary.baseNightText(isComplete: isSinceComplete) }
+  package var baseNightText: String { ChangesSummary.baseNightText(isComplete: isSinceCompleteNight) }
 
   static func baseNightText(isComplete: Bool) -> String { isComplete ? "the last complete night" : "the last night" }
 

@@ -57,7 +57,7 @@ package struct OrderLine: TableRow, Hashable {
     deliveredAt = judgement.deliveredAt
     refundedAt = judgement.refundedAt
     checkedAt = judgement.checkedAt
-    findings = judgement.findings.isEmpty ? nil : judgement.findings.kindWords
+    findings = judgement.findings.isEmpty ? nil : judgement.findings.kindsText
   }
 
   package init(_ sale: SettledSale) {
@@ -171,7 +171,7 @@ extension CSVText {
 
 extension [Finding] {
   /// Each kind once, in the order of the findings, separated by spaces.
-  var kindWords: String {
+  var kindsText: String {
     var words = ""
     var last: FindingKind?
     for finding in self where finding.kind != last {

@@ -52,7 +52,7 @@ package struct RefundRow: Hashable, Sendable {
       productId: order?.productId ?? transaction.productId,
       refunded: paid.flatMap { paid in milliPercent.map { paid.share(milliPercent: $0) } },
       milliPercent: milliPercent, purchasedAt: transaction.purchaseDate, refundedAt: revocation.date,
-      reason: revocation.reasonWord, disposition: disposition)
+      reason: revocation.revocationReasonText, disposition: disposition)
     bundleId = transaction.bundleId ?? order?.bundleId
   }
 }
@@ -70,7 +70,7 @@ extension TransactionRecord {
 
 extension Revocation {
   /// Apple's `revocationReason` as a word (`JWSTransactionDecodedPayload`); an unknown code as its number.
-  var reasonWord: String? {
+  var revocationReasonText: String? {
     switch reason {
     case .none: nil
     case .some(0): "other"

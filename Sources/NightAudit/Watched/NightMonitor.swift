@@ -1,0 +1,196 @@
+import AppStore
+import Asking
+import AuditStore
+import Foundation
+import Logging
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import Run
+
+/// Reports a night to monitors: pings, metrics, and mail if it was held or failed. Never fails a night.
+struct NightMonitor: Sendable {
+  let settings: Settings
+  let logger: Logger
+  let record: RunRecord
+  let stop: StopSignal
+
+  private var ping: Ping? { settings.pingURL.flatMap { Ping(url: $0, logger: logger) } }
+
+  /// Only scheduled nights are watched: a manual run, or a run of another day, must not pass for one.
+  private var isWatched: Bool {
+    record.isNightly && record.period == Period.dayBefore(record.asOf, in: settings.timeZone)
+  }
+
+  func began() async {
+    guard isWatched else { return }
+    await ping?.send(.start, "Night audit of \(record.period.until) on \(record.host), run \(record.runId)\n")
+  }
+
+  func ended(
+    _ outcome: NightOutcome, stages: [(String, Double)], requests: RequestStatistics.Counts, session: PostgresSession
+  ) async {
+    guard isWatched else { return }
+    await write(outcome.exitStatus.rawValue, outcome, stages: stages, requests: requests, session: session)
+    let event: Ping.Event =
+      switch outcome.exitStatus {
+      case .complete, .criticalFindings, .incomplete: .success
+      case .held, .configuration, .cannotWrite, .nothingThere, .usage, .databaseUnreachable, .internalError, .locked,
+        .interrupted, .terminated:
+        .failure
+      }
+    await ping?.send(event, OutcomeText(outcome).table + "\nExit status: \(outcome.exitStatus.rawValue)\n")
+    if !outcome.held.isEmpty {
+      await tell(.held(outcome.held, directory: outcome.directory.map { ReportFolder.absolute($0) }))
+    }
+  }
+
+  func failed(_ error: any Error, status: Int32, requests: RequestStatistics.Counts) async {
+    // A second run that finds the lock taken is not a failed night.
+    guard isWatched, status != ExitStatus.locked.rawValue else { return }
+    await write(status, nil, stages: [], requests: requests, session: nil)
+    await ping?.send(
+      .failure,
+      "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
+    )
+    // A night that a person stopped needs no mail.
+    if stop.stopped == nil { await tell(.failed(problem: "\(error)", status: status)) }
+  }
+
+  /// Mails the notice to the recipients of reports and of news, who would otherwise wait for a report.
+  private func tell(_ cause: NightNotice.Cause) async {
+    let notice = NightNotice(
+      day: "\(record.period.until)", timeZone: settings.timeZoneName, host: record.host, runId: record.runId,
+      cause: cause)
+    await notice.send(settings, logger: logger, stop: stop)
+  }
+
+  // MARK: - Metrics
+
+  private func write(
+    _ status: Int32, _ outcome: NightOutcome?, stages: [(String, Double)], requests: RequestStatistics.Counts,
+    session: PostgresSession?
+  ) async {
+    guard let path = settings.metricsTextfile else { return }
+    do {
+      var metrics = await metrics(status, outcome, stages, session, path)
+      metrics += NightMonitor.metrics(requests).map { $0.accumulated(from: path) }
+      try MetricsFile(metrics).write(to: path)
+    } catch {
+      logger.warning("metrics.textfile: \(error)")
+    }
+  }
+
+  private func metrics(
+    _ status: Int32, _ outcome: NightOutcome?, _ stages: [(String, Double)], _ session: PostgresSession?, _ path: String
+  ) async -> [MetricsFile.Metric] {
+    let complete = "night_audit_last_complete_timestamp_seconds"
+    // Without an answer of the database the value of the last file stays.
+    let ends = try? await lastEnds(session)
+    let lastComplete = ends?.complete ?? MetricsFile.value(complete, in: path)
+    var metrics = [
+      MetricsFile.Metric(
+        complete, help: "When the last complete night ended. A late night counts with the time at which it was due.",
+        lastComplete.map { [(labels: [], value: $0)] } ?? []),
+      MetricsFile.Metric(
+        "night_audit_last_run_timestamp_seconds", help: "When the last night ended, complete or not.",
+        value: ends?.any ?? String(Instant.now.seconds)),
+      MetricsFile.Metric("night_audit_exit_status", help: "Exit status of the last night.", value: String(status)),
+      MetricsFile.Metric(
+        "night_audit_stage_duration_seconds", help: "How long each stage of the last night took.",
+        stages.map { (labels: [("stage", $0.0)], value: String($0.1)) }),
+    ]
+    // A held night records no findings and a failed one knows none, so the findings of the last file stay.
+    let isRecorded = outcome?.held.isEmpty ?? false
+    metrics += NightMonitor.metrics(outcome?.summary.findings ?? FindingsSummary())
+      .map { isRecorded ? $0 : $0.valued(asIn: path) }
+    guard let outcome else { return metrics }
+    metrics.append(NightMonitor.metrics(outcome.summary.unusual))
+    metrics.append(
+      MetricsFile.Metric(
+        "night_audit_feed_coverage", help: "Share of an app's known sales that Apple's notifications reported.",
+        outcome.summary.feedCoverage.sorted { $0.key < $1.key }.map {
+          (labels: [("app", $0.key)], value: String($0.value.share))
+        }))
+    metrics.append(
+      MetricsFile.Metric(
+        "night_audit_orders", help: "Orders of the period.", value: String(outcome.totals.ordersRead)))
+    if let recheck = outcome.recheck {
+      let unanswered = recheck.outcomes[.unanswered] ?? 0
+      let answered = recheck.outcomes.values.reduce(0, +) - unanswered
+      metrics.append(
+        MetricsFile.Metric(
+          "night_audit_receipts", help: "Receipts and IDs that were due, by the result of asking about them.",
+          [("due", recheck.due), ("answered", answered), ("unanswered", unanswered)].map {
+            (labels: [("state", $0.0)], value: String($0.1))
+          }))
+    }
+    return metrics
+  }
+
+  /// Ends in seconds since 1970, without forgotten runs and reports that a forgotten run replaced.
+  private func lastEnds(_ session: PostgresSession?) async throws -> (any: String?, complete: String?)? {
+    guard let session else { return nil }
+    let row = try await session.execute(
+      """
+      SELECT extract(epoch FROM max(finished_at))::bigint,
+        extract(epoch FROM max(\(NightEnd.sql(settings))) FILTER (WHERE complete))::bigint
+      FROM night_audit.runs r WHERE is_nightly AND publication IS DISTINCT FROM 'forgotten'
+        AND NOT \(PublishedReport.isGone("r", from: "directory"))
+      """
+    ).single()
+    return (try row.optionalInt64(0).map(String.init), try row.optionalInt64(1).map(String.init))
+  }
+
+  private static func metrics(_ findings: FindingsSummary) -> [MetricsFile.Metric] {
+    [
+      MetricsFile.Metric(
+        "night_audit_findings_open", help: "Open findings.",
+        FindingKind.allCases.flatMap { kind in
+          // A kind without open findings is written as 0 under its own severity.
+          let severities = findings.severities(of: kind)
+          return (severities.isEmpty ? [(kind.severity, 0)] : severities).map { severity, count in
+            (labels: [("kind", kind.rawValue), ("severity", severity.rawValue)], value: String(count))
+          }
+        }),
+      MetricsFile.Metric(
+        "night_audit_at_stake", help: "Money at stake in open findings, in major units.",
+        findings.atStake.sorted.map {
+          (
+            labels: [("currency", $0.currency.code)],
+            value: Money.decimalText($0.minorUnits, digits: $0.currency.digits)
+          )
+        }),
+      MetricsFile.Metric(
+        "night_audit_at_stake_unknown", help: "Open findings that put an unknown amount at stake.",
+        value: String(findings.open.unknown)),
+    ]
+  }
+
+  private static func metrics(_ unusual: [UnusualShare]) -> MetricsFile.Metric {
+    MetricsFile.Metric(
+      "night_audit_unusual",
+      help: "Share of the period's orders with a kind of finding, or of refunds, that is unusually large.",
+      unusual.map { (labels: [("kind", $0.subject.code)], value: String(Double($0.count) / Double(max($0.orders, 1)))) }
+    )
+  }
+
+  private static func metrics(_ requests: RequestStatistics.Counts) -> [MetricsFile.Metric] {
+    let groups = requests.requests.sorted {
+      ($0.key.app, $0.key.outcome.rawValue) < ($1.key.app, $1.key.outcome.rawValue)
+    }
+    return [
+      MetricsFile.Metric(
+        "night_audit_apple_requests_total", .counter,
+        help: "Requests to Apple about purchases in all nights, by result.",
+        groups.map {
+          (labels: [("app", $0.key.app), ("outcome", $0.key.outcome.rawValue)], value: String($0.value))
+        }),
+      MetricsFile.Metric(
+        "night_audit_apple_latency_seconds", help: "How long Apple took to reply, in all nights.",
+        buckets: zip(RequestStatistics.bounds, requests.cumulative).map { (bound: $0, atMost: $1) },
+        count: requests.replies, sum: requests.seconds),
+    ]
+  }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import Reconciliation
+import Streams
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+
+private let asOf = Instant(seconds: 1_795_132_800)
+
+/// Matching two of many equivalent orders gives the result of matching all of them.
+@Suite struct EquivalentClaimantsTests {
+  private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
+
+  private var rules: Rules {
+    Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120))
+  }
+
+  private struct InterchangeableOrders {
+    var groups: [OrderGroup] = []
+    var records: [TransactionRecord] = []
+    var own: [Identifier: [TransactionRecord]] = [:]
+
+    init(seed: UInt64, count: Int) throws {
+      let currency = try #require(Currency("USD"))
+      var random = SeededGenerator(seed: seed)
+      func pick<Choice>(_ choices: [Choice]) -> Choice { choices[Int.random(in: 0..<choices.count, using: &random)] }
+      for id in ["T", "U"] {
+        for environment in pick([[.production], [.production, .sandbox], [.sandbox]]) as [AppleEnvironment] {
+          var record = TransactionRecord(environment: environment, transactionId: Identifier(id), productId: "gems")
+          record.bundleId = pick(["com.example.game", "com.example.game", "com.example.game", "com.example.other"])
+          record.purchaseDate = asOf - .hours(Int64.random(in: 1...200, using: &random))
+          record.originalPurchaseDate = record.purchaseDate
+          if pick([true, false, false, false]) { record.originalPurchaseDate = asOf - .days(30) }
+          record.appAccountToken = pick([.silent, .silent, .says("aaaa-1")])
+          record.isContradictory = pick([true] + Array(repeating: false, count: 7))
+          if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
+          records.append(record)
+        }
+      }
+      for number in 0..<count {
+        var order = Order(
+          orderId: Identifier("o\(number)"), userId: Identifier("u\(Int.random(in: 0..<count / 2, using: &random))"),
+          productId: pick(["gems", "gems", "gems", "gems", "coins"]), quantity: 1,
+          amount: Money(minorUnits: 990, currency: currency), status: .verified,
+          createdAt: asOf - .hours(Int64.random(in: 1...12, using: &random)))
+        order.transactionId = pick(["T", "T", "T", "U", nil])
+        order.appAccountToken = pick([nil, nil, nil, "AAAA1", "bbbb-2"])
+        var group = OrderGroup(row: .valid(order))
+        for proof in 0..<pick([0, 0, 1, 1, 2]) {
+          var receipt = Receipt(
+            receiptId: Identifier("r\(number)-\(proof)"), orderId: order.orderId, userId: order.userId,
+            claimedEnvironment: nil, receivedAt: order.createdAt, state: ProofState())
+          receipt.state.outcome = pick([.verified, .rejected, .rejected, .unanswered, .pending, .notFound])
+          receipt.state.kind = pick([.app, .signed, .signed])
+          receipt.state.reason = receipt.state.outcome == .rejected ? pick([.signatureInvalid, .malformed]) : nil
+          receipt.state.signedTransactionId = pick([nil, nil, "T", "V"])
+          var brought: [TransactionKey] = []
+          if pick([true] + Array(repeating: false, count: 14)), let record = records.randomElement(using: &random) {
+            brought = [record.key]
+          }
+          if pick([true, true, false]) {
+            var record = TransactionRecord(
+              environment: pick([.production, .production, .production, .sandbox]),
+              transactionId: Identifier("p\(number)-\(proof)"), productId: pick([order.productId, "gems"]))
+            record.bundleId = "com.example.game"
+            record.purchaseDate = order.createdAt + .minutes(Int64.random(in: -9_000...9_000, using: &random))
+            record.originalPurchaseDate = record.purchaseDate
+            record.originalTransactionId = pick([nil, nil, nil, nil, Identifier("restored-\(number)-\(proof)")])
+            if pick([true] + Array(repeating: false, count: 7)) { record.expiresDate = asOf }
+            if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
+            own[order.orderId, default: []].append(record)
+            brought.append(record.key)
+            brought.sort()
+          }
+          group.proofs.append(Proof(receipt: receipt, brought: brought))
+        }
+        if order.transactionId != nil, pick([true, false, false, false]) {
+          var state = ProofState()
+          state.outcome = pick([.verified, .notFound, .unanswered])
+          group.lookup = LookedUp(subjectId: Identifier("l\(number)"), state: state, brought: [])
+        }
+        groups.append(group)
+      }
+    }
+
+    func references(of id: Identifier) -> [TransactionReference] {
+      groups.flatMap(\.references).filter { $0.transactionId == id }
+    }
+  }
+
+  @Test func equivalentOrdersShareOneMatchingResult() throws {
+    var (shared, owningMore) = (0, 0)
+    for seed in 0..<200 * Self.effort {
+      let crowd = try InterchangeableOrders(seed: seed, count: 40)
+      let contested = crowd.records.map { record in
+        let candidates = Candidates(for: record, references: crowd.references(of: record.transactionId), rules: rules)
+        return ContestedTransaction(
+          record: record, claimants: candidates.claimants,
+          userId: candidates.userId, newestProof: candidates.newestProof)
+      }
+      var random = SeededGenerator(seed: seed)
+      var contest = ClaimConflict(rules: rules)
+      for transaction in contested.shuffled(using: &random) { contest.add(transaction) }
+      for group in crowd.groups.shuffled(using: &random) {
+        contest.add(ContestedOrder(group: group, claimable: crowd.own[group.row.orderId] ?? []))
+      }
+      let outcome = contest.matched()
+
+      let claimants = crowd.groups.compactMap { group -> Claimant? in
+        guard case .valid(let order) = group.row else { return nil }
+        return OrderFacts(
+          order, group, claimable: crowd.own[order.orderId] ?? [],
+          others: contested.filter { $0.claimants.contains(order.orderId) }.map(\.record)
+        ).claimant(rules)
+      }
+      let matching = Matching(of: claimants, rules: rules)
+      var seen: [Identifier: OrderClaims] = [:]
+      outcome.forEach { orderId, claims in
+        #expect(seen.updateValue(claims, forKey: orderId) == nil)
+        #expect(claims == matching.claims[orderId], "seed \(seed), order \(orderId)")
+        #expect(outcome.claims(of: orderId) == claims)
+      }
+      #expect(seen.count == crowd.groups.count)
+      let ofKinds = claimants.compactMap { EquivalentClaimants($0, rules: rules) }
+      shared += ofKinds.count - Set(ofKinds).count
+      owningMore += matching.claims.values.count { claims in claims.owned.contains { $0.key != claims.named } }
+      let owned = Set(matching.claims.values.flatMap { $0.owned.map(\.key) })
+      #expect(Set(outcome.unowned.map(\.record.key)) == Set(crowd.records.map(\.key)).subtracting(owned))
+      let unclaimed = crowd.records.filter { !matching.isClaimed($0) }
+      #expect(Set(outcome.unclaimed.map(\.record.key)) == Set(unclaimed.map(\.key)))
+    }
+    #expect(shared > 0 && owningMore > 0)
+  }
+
+  /// Sorted by content, as the sorter passes them, so that references of one order follow each other.
+  @Test func unprovenClaimantsAreCollectedSeparately() throws {
+    for seed in 0..<200 * Self.effort {
+      let crowd = try InterchangeableOrders(seed: seed, count: 30)
+      for record in crowd.records {
+        let references = crowd.references(of: record.transactionId)
+        let sorter = SpillSorter(directory: NSTemporaryDirectory())
+        for reference in references {
+          var bytes = RecordBytes()
+          reference.write(to: &bytes)
+          try sorter.add(key: reference.transactionId.bytes, content: bytes.bytes)
+        }
+        var gathering = Candidates.ReferenceCollector()
+        while let sorted = try sorter.next() {
+          var reader = RecordReader(sorted.content)
+          gathering.take(try TransactionReference(record.transactionId, from: &reader))
+        }
+        gathering.finish()
+        let (all, gathered) = (
+          Candidates(for: record, references: references, rules: rules),
+          Candidates(for: record, gathering, rules: rules)
+        )
+        #expect(all.claimants == gathered.claimants && all.affectedOrders == gathered.affectedOrders)
+        #expect(all.userId == gathered.userId)
+        #expect(all.withOtherToken.map(\.orderId) == gathered.withOtherToken.map(\.orderId))
+        #expect(all.newestProof == gathered.newestProof)
+      }
+    }
+  }
+}

@@ -1,0 +1,216 @@
+import AppStore
+import Foundation
+import Logging
+import Postgres
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import Auditing
+@testable import NightAudit
+@testable import Run
+@testable import SampleWorlds
+
+/// `explain` and the audit of all orders agree about each order.
+@Suite struct ExplainTests {
+  @Test(arguments: [0, 2] as [UInt64])
+  func explainAgreesWithTheJudgementOfEachOrder(seed: UInt64) async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("explain-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let shop = CrowdedShop(seed: seed)
+    let settings = try await shop.load(reports: directory.path)
+
+    // All products are non-consumable, so that buying one twice is a finding.
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.execute(
+      """
+      CREATE TABLE sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type, product_id AS name,
+        NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders
+      """)
+    try await session.execute(
+      """
+      UPDATE sales.orders SET transaction_id = E'\t' || transaction_id || E' \r', app_account_token = ' ' || app_account_token
+      WHERE encode(sha256(convert_to(order_id, 'UTF8')), 'hex') < '8'
+      """)
+    // Apple sold in another currency, which then is the currency of the amount at risk.
+    try await session.execute(
+      """
+      UPDATE night_audit.transactions SET price_milliunits = 8990, currency = 'EUR'
+      WHERE \(seed) = 2 OR encode(sha256(convert_to(transaction_id, 'UTF8')), 'hex') < '8'
+      """)
+    await session.close()
+    var request = NightRequest(asOf: CrowdedShop.asOf)
+    request.period = try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone)
+    request.out = directory.path + "/out"
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    let night = NightRun(
+      settings: settings, logger: logger, stop: StopSignal(), progress: WorkProgress(logger: logger, isQuiet: true))
+    let outcome = try await night.reconcile(request)
+    #expect(outcome.totals.ordersRead == shop.orderIds.count)
+
+    let orders = try table(directory.path + "/out/orders.csv")
+    let findings = try table(directory.path + "/out/findings.csv")
+    let findingsById = Dictionary(findings.map { ($0["finding_id"] ?? "", $0) }) { first, _ in first }
+    var owners: [String: Identifier?] = [:]
+    var unasked = 0
+    var steps: Set<String> = []
+    for row in orders {
+      let id = row["order_id"] ?? ""
+      let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
+      #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")
+      #expect(row["payment"] == explanation.payment ?? "", "\(id)")
+      #expect(row["payment_reason"] == explanation.paymentReason?.rawValue ?? "", "\(id)")
+      let standing = explanation.findings.filter(\.stands)
+      let cell = Set((row["findings"] ?? "").split(separator: " ").map(String.init))
+      let ofOrder = Set(standing.filter { $0.orderId?.text == id }.map(\.kind.rawValue))
+      // An unclaimed payment in the order's receipt does not belong to the order.
+      #expect(cell == ofOrder.subtracting(["orphan_payment", "renewal_without_order"]), "\(id)")
+      let own = findings.filter { $0["order_id"] == id }.map(said).sorted()
+      #expect(own == standing.filter { $0.orderId?.text == id }.map(said).sorted(), "\(id)")
+      for finding in standing { #expect(findingsById[finding.findingId].map(said) == said(finding), "\(id)") }
+      let isAskable = explanation.order.transactionId == nil || !explanation.proofs.isEmpty
+      if explanation.paymentReason == .neverChecked, !isAskable { unasked += 1 }
+      for transaction in explanation.transactions {
+        let isPaidBy = row["transaction_id"] == transaction.transactionId.text && row["payment"] == "paid"
+        #expect(!isPaidBy || transaction.isOwned, "\(id)")
+        // The steps end with the owner, which is the same for every order that refers to the payment.
+        let key = "\(transaction.transactionId) \(transaction.environment)"
+        let owner = transaction.matching.last?.left.first
+        if transaction.isOwned { #expect(owner == explanation.order.orderId, "\(id)") }
+        #expect(owners.updateValue(owner, forKey: key).map { $0 == owner } ?? true, "\(id) about \(key)")
+        steps.formUnion(transaction.matching.map(\.question))
+      }
+      #expect(explanation.events.map(\.at) == explanation.events.map(\.at).sorted())
+      #expect(!ExplanationText.text(explanation, settings: settings).contains("payload"))
+      #expect(try !explanation.json.contains("payload"))
+    }
+    #expect(outcome.summary.notAsked["game"] ?? 0 == unasked)
+    let kinds = Set(findings.compactMap { $0["kind"] })
+    #expect(kinds.isSuperset(of: ["orphan_payment", seed == 1 ? "duplicate_claim" : "charged_twice"]), "\(kinds)")
+    #expect(steps.count >= 6, "\(steps)")
+    let charged = findings.filter { $0["kind"] == "charged_twice" }
+    #expect(seed == 0 || charged.contains { $0["currency"] == "EUR" && $0["amount"] == "" }, "\(charged)")
+  }
+
+  @Test(arguments: [1, 3] as [UInt64])
+  func explainAgreesWithTheAuditForASharedReceipt(seed: UInt64) async throws {
+    try await expectAlike(
+      CrowdedShop(seed: seed),
+      """
+      ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+      INSERT INTO sales.receipts (SELECT receipt_id, 'order-' || ascii(encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex')) % 60, user_id, payload, environment,
+        status, checked_at, received_at FROM sales.receipts WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < 'a')
+      """)
+  }
+
+  /// Such a receipt supports no order, but it does support its sender.
+  @Test(arguments: [1, 3] as [UInt64])
+  func explainAgreesWithTheAuditForAnOrphanReceipt(seed: UInt64) async throws {
+    try await expectAlike(
+      CrowdedShop(seed: seed),
+      """
+      UPDATE sales.receipts SET order_id = 'gone-' || receipt_id WHERE encode(sha256(convert_to(receipt_id, 'UTF8')), 'hex') < '8';
+      UPDATE sales.orders SET app_account_token = NULL
+      """)
+  }
+
+  private func expectAlike(_ shop: CrowdedShop, _ changes: String) async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("alike-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let settings = try await shop.load(reports: directory)
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.executeScript(changes)
+    await session.close()
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/out")
+    let findings = try table(directory + "/out/findings.csv")
+    for row in try table(directory + "/out/orders.csv") where row["findings"] != "bad_row" {
+      let id = row["order_id"] ?? ""
+      let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
+      #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")
+      #expect(row["payment_reason"] == explanation.paymentReason?.rawValue ?? "", "\(id)")
+      let own = findings.filter { $0["order_id"] == id && $0["kind"] != "bad_row" }.map(said).sorted()
+      let standing = explanation.findings.filter { $0.stands && $0.orderId?.text == id && $0.kind != .badRow }
+      #expect(own == standing.map(said).sorted(), "\(id)")
+    }
+  }
+
+  @Test func pastFindingsKeepTheirSeverityInExplain() async throws {
+    let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
+    let explain = Explain(settings: settings)
+    let disposition = try await explain.order("order-17", asOf: CrowdedShop.asOf).disposition
+    // The finding that contradicts the disposition.
+    let kind: FindingKind = disposition == .deliveredNotPaid ? .paidNotDelivered : .deliveredNotPaid
+    let id = Finding(kind: kind, subject: .order("order-17"), reason: "").findingId
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.execute(
+      """
+      INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, order_id, reason, first_seen,
+        opened_at, last_seen, closed_at)
+      VALUES ($1, $2, 'minor', 'order', 'order-17', 'order-17', 'App Review bought at that time.', now(), now(), now(), now())
+      """, [.text(id), .text(kind.rawValue)])
+    await session.close()
+    let findings = try await explain.order("order-17", asOf: CrowdedShop.asOf).findings
+    let before = try #require(findings.first { $0.findingId == id })
+    #expect(!before.stands && before.severity == .minor)
+    #expect(before.reason == "App Review bought at that time." && before.history?.closedAt != nil)
+  }
+
+  @Test func anUnknownOrderIsReportedWithSimilarIDs() async throws {
+    let shop = CrowdedShop(seed: 9)
+    let settings = try await shop.load(reports: "/nonexistent")
+    let explain = Explain(settings: settings)
+    let asOf = CrowdedShop.asOf
+    await #expect(throws: Explain.Missing.self) { try await explain.order("nothing like it", asOf: asOf) }
+    do {
+      _ = try await explain.order("ORDER-17", asOf: asOf)
+    } catch let missing as Explain.Missing {
+      #expect(missing.similarIDs.first == "There is an order order-17.")
+      #expect(ExitStatus(for: missing) == .nothingThere)
+    }
+    do {
+      _ = try await explain.order("r1", asOf: asOf)
+    } catch let missing as Explain.Missing {
+      #expect(missing.description.contains("r1 is the ID of a receipt"))
+    }
+  }
+
+  private func said(_ row: [String: String]) -> String {
+    [
+      row["finding_id"], row["kind"], row["reason"], row["transaction_id"], row["receipt_id"], row["user_id"],
+      row["currency"], row["amount"], row["at_stake"],
+    ].map { $0 ?? "" }.joined(separator: "|")
+  }
+
+  private func said(_ finding: Explanation.Finding) -> String {
+    [
+      finding.findingId, finding.kind.rawValue, finding.reason, finding.transactionId?.text ?? "",
+      finding.receiptId?.text ?? "", finding.userId?.text ?? "", finding.currency ?? "", finding.amount ?? "",
+      finding.atStake ?? "",
+    ].joined(separator: "|")
+  }
+
+  private func table(_ path: String) throws -> [[String: String]] {
+    var rows: [[String]] = [[]]
+    var cell = ""
+    var isQuoted = false
+    for character in try String(contentsOfFile: path, encoding: .utf8) {
+      switch character {
+      case "\"": isQuoted.toggle()
+      case "," where !isQuoted:
+        rows[rows.count - 1].append(cell)
+        cell = ""
+      case "\r\n" where !isQuoted:
+        rows[rows.count - 1].append(cell)
+        cell = ""
+        rows.append([])
+      default: cell.append(character)
+      }
+    }
+    let header = rows[0]
+    return rows.dropFirst().filter { $0.count == header.count }.map {
+      Dictionary(uniqueKeysWithValues: zip(header, $0))
+    }
+  }
+}

@@ -1,0 +1,320 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Streams
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SalesStore
+@testable import SampleWorlds
+
+@Suite struct ClaimNightsTests {
+  @Test("A name without a proof, and one that is refused, keep no payment from whose receipt brings it")
+  func refusedNames() async throws {
+    var rows = ShopRows()
+    for (number, namer) in ["none", "stranger", "unproven", "other-product"].enumerated() {
+      let id = "T\(number)"
+      rows.transaction(id)
+      rows.order("beside-\(namer)", by: "ann-\(number)", names: "unknown1-\(number)", isUnknown: true, brings: [id])
+      switch namer {
+      case "stranger": rows.order(namer, by: "bob", names: id, product: "sword", isKnown: true)
+      case "unproven": rows.order(namer, by: "bob", names: id, isKnown: true)
+      case "other-product": rows.order(namer, by: "ann-\(number)", names: id, product: "sword", brings: [id])
+      default: break
+      }
+    }
+    let night = try await rows.audited()
+    for (number, namer) in ["none", "stranger", "unproven", "other-product"].enumerated() {
+      #expect(night.payments["beside-\(namer)"] == "paid T\(number)", "\(namer)")
+    }
+    #expect(night.payments["unproven"] == "unpaid duplicate T2")
+    #expect(night.payments["stranger"] == "unpaid product_mismatch T1")
+    #expect(night.payments["other-product"] == "unpaid product_mismatch T3")
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
+
+  @Test("What nobody signed is worth no more than a name: it takes nothing from anybody, and pays where nobody else is")
+  func unprovenReceipts() async throws {
+    var rows = ShopRows()
+    for id in ["N1", "P1", "B1", "L1", "A1", "X1", "O1"] { rows.transaction(id) }
+    // A stated ID beats an unverified proof without a stated ID.
+    rows.order("names", by: "ann", names: "N1", isKnown: true)
+    rows.order("forges-names", by: "bob", hours: -1, brings: ["N1"], isUnproven: true)
+    // A signature of Apple beats a stated ID with an unverified proof.
+    rows.order("proves", by: "ann", brings: ["P1"], kind: "signed")
+    rows.order(
+      "forges-proves", by: "bob", names: "P1", hours: -1, brings: ["P1"], kind: "transaction", isUnproven: true)
+    rows.order("both", by: "ann", names: "B1", brings: ["B1"], kind: "signed")
+    rows.order("forges-both", by: "bob", names: "B1", hours: -1, brings: ["B1"], isUnproven: true)
+    rows.order("listed", by: "ann", brings: ["L1"])
+    rows.order("forges-listed", by: "bob", hours: -1, brings: ["L1"], isUnproven: true)
+    rows.order("alone", by: "cid", brings: ["A1"], kind: "transaction", isUnproven: true)
+    rows.order("alone-named", by: "dan", names: "O1", brings: ["O1"], kind: "transaction", isUnproven: true)
+    for name in ["x1", "x2"] { rows.order(name, by: name, brings: ["X1"], isUnproven: true) }
+    let night = try await rows.audited()
+    for (order, id) in [
+      ("names", "N1"), ("proves", "P1"), ("both", "B1"), ("listed", "L1"), ("alone", "A1"), ("alone-named", "O1"),
+    ] {
+      #expect(night.payments[order] == "paid \(id)", "\(order)")
+    }
+    for order in ["forges-proves", "forges-both"] {
+      #expect(night.payments[order]?.hasPrefix("unpaid duplicate") == true, "\(order): \(night.payments[order] ?? "")")
+    }
+    for order in ["forges-names", "forges-listed", "x1", "x2"] {
+      #expect(night.payments[order]?.hasPrefix("unconfirmed unreadable") == true, "\(night.payments[order] ?? "")")
+    }
+  }
+
+  @Test("Who names a subscription and is paid by a later period keeps the first one from nobody")
+  func namedSubscription() async throws {
+    var rows = ShopRows()
+    rows.transaction("S1", product: "club", hours: -31 * 24, expires: true, isRenewal: false)
+    rows.transaction("S2", of: "S1", product: "club", firstHours: -31 * 24, expires: true, isRenewal: true)
+    rows.order(
+      "first", by: "ann", names: "unknown", product: "club", hours: -31 * 24, isUnknown: true, brings: ["S1"])
+    rows.order("second", by: "ann", names: "S1", product: "club", brings: ["S1", "S2"])
+    let night = try await rows.audited()
+    #expect(night.payments["first"] == "paid S1" && night.payments["second"] == "paid S2")
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
+
+  @Test("The purchase behind a restore that an order owns is no orphan")
+  func purchaseBehindRestore() async throws {
+    var rows = ShopRows()
+    for (names, order) in [("R2", "naming"), (nil, "silent")] as [(String?, String)] {
+      let (purchase, restore) = (names == nil ? "Q9" : "R1", names == nil ? "Q2" : "R2")
+      rows.transaction(purchase)
+      rows.transaction(restore, of: purchase, hours: 2, firstHours: 0)
+      rows.order(order, by: order, names: names, hours: 2, brings: [purchase, restore])
+    }
+    let night = try await rows.audited()
+    #expect(night.payments.values.allSatisfy { $0.hasPrefix("paid ") })
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
+
+  @Test("Another app's purchase beside a receipt of ours says the same whoever else's receipt lists what ours does")
+  func otherApp() async throws {
+    var rows = ShopRows()
+    for id in ["alone", "beside"] {
+      rows.transaction("own1-\(id)", product: "sword")
+      rows.transaction("other-\(id)", product: "shield", bundle: "com.example.other")
+      rows.order(id, by: id, brings: ["own1-\(id)"])
+      rows.receipt(
+        "s-\(id)", for: id, by: id, kind: "signed", bundle: "com.example.other", brings: ["other-\(id)"])
+    }
+    rows.order("buyer", by: "beside", names: "own1-beside", product: "sword", brings: ["own1-beside"])
+    let night = try await rows.audited()
+    #expect(night.payments["alone"] == "unconfirmed not_in_receipt")
+    #expect(night.payments["beside"] == "unconfirmed not_in_receipt")
+    #expect(night.payments["buyer"] == "paid own1-beside")
+  }
+
+  @Test("What nobody knows of a purchase is told to whose receipt lists it, whoever else's does")
+  func contradiction() async throws {
+    var rows = ShopRows()
+    for id in ["alone", "both"] {
+      rows.transaction("T1-\(id)")
+      rows.transaction("U3-\(id)", product: "sword", isContradictory: true)
+      let further = id == "both" ? ["U3-\(id)"] : []
+      rows.order("owner-\(id)", by: "ann-\(id)", names: "T1-\(id)", brings: ["T1-\(id)"] + further)
+      rows.order("loser-\(id)", by: "bob-\(id)", hours: 1, brings: ["T1-\(id)", "U3-\(id)"])
+    }
+    let night = try await rows.audited()
+    for id in ["alone", "both"] {
+      #expect(night.payments["owner-\(id)"] == "paid T1-\(id)")
+      #expect(night.payments["loser-\(id)"] == "unconfirmed contradiction", "\(id)")
+    }
+    #expect(!night.findings.contains { $0.hasPrefix("duplicate_claim") })
+  }
+
+  @Test("A purchase and what restores it pay one order, by whichever of the ids others claim it")
+  func purchaseAndRestore() async throws {
+    var rows = ShopRows()
+    for id in ["named", "silent", "refunded", "supported"] {
+      rows.transaction("P1-\(id)", isRevoked: id == "refunded")
+      rows.transaction("R2-\(id)", of: "P1-\(id)", hours: 2, firstHours: 0)
+      rows.order("buy-\(id)", by: "ann-\(id)", names: "P1-\(id)", brings: id == "supported" ? nil : ["P1-\(id)"])
+      rows.order(
+        "again-\(id)", by: "bob-\(id)", names: id == "silent" ? nil : "R2-\(id)", hours: 2, brings: ["R2-\(id)"])
+    }
+    let night = try await rows.audited()
+    for id in ["named", "silent", "refunded", "supported"] {
+      #expect(night.payments["buy-\(id)"] == (id == "refunded" ? "reversed P1-\(id)" : "paid P1-\(id)"))
+      #expect(night.payments["again-\(id)"] == "unpaid duplicate \(id == "silent" ? "P1" : "R2")-\(id)")
+      #expect(night.findings.contains("duplicate_claim on again-\(id)"))
+      #expect(night.findings.contains("delivered_not_paid on again-\(id)"))
+    }
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
+  }
+
+  @Test("A purchase that nobody references is no orphan where an order owns its restore, and is one where nobody does")
+  func unmentionedPurchase() async throws {
+    var rows = ShopRows()
+    for id in ["owned", "lost"] {
+      rows.transaction("P1-\(id)")
+      rows.transaction("R2-\(id)", of: "P1-\(id)", hours: 2, firstHours: 0)
+    }
+    rows.order("order", by: "ann", names: "R2-owned", hours: 2, brings: ["R2-owned"])
+    let night = try await rows.audited()
+    #expect(night.payments["order"] == "paid R2-owned")
+    #expect(night.findings.filter { $0.hasPrefix("orphan_payment") } == ["orphan_payment on P1-lost"])
+  }
+}
+
+struct ShopRows {
+  private static let day = CrowdedShop.asOf - .days(3)
+
+  private var script = ""
+  private var orderIds: [String] = []
+  private var transactionIds: [String] = []
+
+  struct Night {
+    /// By order: payment, reason and transaction.
+    var payments: [String: String] = [:]
+    /// As `kind on subject`.
+    var findings: Set<String> = []
+  }
+
+  private static func text(_ value: String?) -> String { value.map { "'\($0)'" } ?? "NULL" }
+
+  private static func time(_ hours: Int64) -> String {
+    "timestamptz 'epoch' + \((day + .hours(hours)).microseconds) * interval '1 microsecond'"
+  }
+
+  /// Adds a delivered order. `isUnknown` and `isKnown`: Apple's answer about the stated ID. `isUnproven`: the receipt's
+  /// signer cannot be verified. `brings`: transactions in a receipt of the user.
+  mutating func order(
+    _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
+    isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil, kind: String = "app",
+    isUnproven: Bool = false
+  ) {
+    let (date, asOf) = (Self.time(hours), Self.time(48))
+    orderIds.append(id)
+    script += """
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
+        created_at, updated_at)
+      VALUES ('\(id)', '\(user)', '\(product)', 1, 9.90, 'USD', 'verified', \(Self.text(names)), \(date), \(date));
+      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+      VALUES ('\(id)', '\(id)', '\(user)', '\(product)', 1, \(date) + interval '1 minute');
+
+      """
+    if let names, isUnknown || isKnown {
+      let subject = CheckSubject.lookup(names, of: CrowdedShop.bundle).id.text
+      script += """
+        INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, reason, brought_count,
+          last_attempt, answered_at)
+        VALUES ('lookup', '\(subject)', \(date), '\(isKnown ? "verified" : "not_found")',
+          \(isKnown ? "NULL" : "'not_found'"), \(isKnown ? 1 : 0), \(asOf), \(asOf));
+        INSERT INTO night_audit.lookups VALUES ('\(id)', '\(subject)');
+
+        """
+      if isKnown { bring(names, by: subject, "lookup") }
+    }
+    guard let brings else { return }
+    receipt("r-\(id)", for: id, by: user, hours: hours, kind: kind, brings: brings, isUnproven: isUnproven)
+  }
+
+  mutating func receipt(
+    _ id: String, for orderId: String?, by user: String, hours: Int64 = 0, kind: String = "app",
+    bundle: String = CrowdedShop.bundle, brings: [String], isUnproven: Bool = false
+  ) {
+    let signed = kind == "signed" ? brings.first : nil
+    let (date, asOf) = (Self.time(hours), Self.time(48))
+    script += """
+      INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
+      VALUES ('\(id)', \(Self.text(orderId)), '\(user)', 'x', 'verified', \(date));
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
+        environment, bundle_id, signed_transaction_id, brought_count, last_attempt, is_unproven)
+      VALUES ('receipt', '\(id)', \(Self.text(orderId)), \(date), '\(kind)', 'verified', 'Production',
+        '\(bundle)', \(Self.text(signed)), \(brings.count), \(asOf), \(isUnproven));
+
+      """
+    for transactionId in brings { bring(transactionId, by: id, "receipt") }
+  }
+
+  private mutating func bring(_ transactionId: String, by subject: String, _ kind: String) {
+    script += """
+      INSERT INTO night_audit.receipt_transactions VALUES ('\(kind)', '\(subject)', 'Production', '\(transactionId)');
+
+      """
+  }
+
+  /// - Parameter isRenewal: nil if unknown, as in verifyReceipt.
+  mutating func transaction(
+    _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
+    hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false,
+    isContradictory: Bool = false
+  ) {
+    let (date, asOf) = (Self.time(hours), Self.time(48))
+    let expiry = expires ? "\(date) + interval '31 days'" : "NULL::timestamptz"
+    transactionIds.append(id)
+    script += """
+      INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
+        quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, revocation_told_at,
+        tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at)
+      VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
+        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), \(asOf), false,
+        \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf));
+
+      """
+  }
+
+  func audited() async throws -> Night {
+    let folder = try TemporaryFolder()
+    var settings = Settings()
+    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    settings.apps = [Settings.App(name: "game", bundleId: CrowdedShop.bundle)]
+    settings.channel = .verifyReceipt
+    settings.reportDirectory = "/nonexistent"
+    settings.formats = [.csv]
+    settings.holdShare = .whole
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.withConnection { connection in
+      try SalesSchema.create("sales", connection)
+      _ = try Migrator.migrate(connection)
+    }
+    try await session.executeScript(script)
+    await session.close()
+    let whole = try await PartsTests.report(settings, folder.path("whole"), partition: AuditPartition())
+    let partition = AuditPartition(
+      receipts: Cuts(quantilesOf: orderIds.map { Identifier("r-" + $0) }, count: 4),
+      orders: Cuts(quantilesOf: orderIds.map { Identifier($0) }, count: 4),
+      transactions: Cuts(quantilesOf: transactionIds.map { Identifier($0) }, count: 4))
+    let parts = try await PartsTests.report(settings, folder.path("parts"), partition: partition)
+    PartsTests.expectEqual(parts, whole, "\(partition)")
+    let night = try Night(tables: CrowdedShop.tables(folder.path("whole")))
+    for id in orderIds {
+      let explanation = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
+      let words = [explanation.payment, explanation.paymentReason?.rawValue].compactMap { $0 }.joined(separator: " ")
+      let said = try #require(night.payments[id])
+      #expect(said == words || said.hasPrefix(words + " "), "\(id) is explained as \(words)")
+    }
+    return night
+  }
+}
+
+extension ShopRows.Night {
+  fileprivate init(tables: [String: [[String]]]) throws {
+    for row in try Self.rows(tables["orders.csv"]) {
+      payments[row["order_id"] ?? ""] =
+        ["payment", "payment_reason", "transaction_id"].compactMap { row[$0] }.filter { !$0.isEmpty }
+        .joined(separator: " ")
+    }
+    for row in try Self.rows(tables["findings.csv"]) {
+      let subject = [row["order_id"], row["transaction_id"]].compactMap { $0 }.first { !$0.isEmpty }
+      findings.insert("\(row["kind"] ?? "") on \(subject ?? "")")
+    }
+  }
+
+  private static func rows(_ table: [[String]]?) throws -> [[String: String]] {
+    let table = try #require(table)
+    let header = try #require(table.first)
+    return table.dropFirst().map { row in
+      Dictionary(zip(header, row)) { first, _ in first }
+    }
+  }
+}

@@ -1,0 +1,238 @@
+import Foundation
+import Logging
+import Postgres
+import Publishing
+import Reconciliation
+import Reporting
+import SalesStore
+import Streams
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SampleWorlds
+
+/// A night is a map over parts and a merge: no byte depends on the number of parts or their cuts.
+@Suite struct PartsTests {
+  static let quiet = WorkProgress(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, isQuiet: true)
+
+  static func plan(_ settings: Settings) throws -> AuditPlan {
+    AuditPlan(
+      rules: settings.rules(asOf: CrowdedShop.asOf),
+      period: try Period(since: "2026-01-01", until: "2026-12-31", in: settings.timeZone), selection: Selection(),
+      staleAfter: settings.staleAfter, refundWindow: settings.refundWindow)
+  }
+
+  static func report(
+    _ settings: Settings, _ folder: String, readers: Int? = nil, partition: AuditPartition? = nil,
+    pieces: String? = nil,
+    reach: SnapshotScope? = nil
+  ) async throws -> [String: Data] {
+    var plan = try plan(settings)
+    (plan.readers, plan.parts) = (readers, pieces)
+    var audit = Audit(settings: settings, plan: plan, faults: [:], stop: StopSignal(), progress: quiet)
+    (audit.partition, audit.reach) = (partition, reach)
+    let complete = audit
+    _ = try await withBlockingThread { scope in
+      try complete.report(scope, destination: .exact(folder), saving: nil) { _, _ in }
+    }
+    var files: [String: Data] = [:]
+    for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
+      files[name] = try CrowdedShop.bytes(folder, name)
+    }
+    return files
+  }
+
+  static func expectEqual(_ files: [String: Data], _ expected: [String: Data], _ comment: Comment) {
+    #expect(files.keys.sorted() == expected.keys.sorted(), comment)
+    for (name, content) in expected { #expect(files[name] == content, "\(name): \(comment)") }
+  }
+
+  /// Random cuts at, between, before and after existing IDs, for each kind of ID.
+  private static func partition(_ seed: UInt64) -> AuditPartition {
+    var chance = SeededGenerator(seed: seed)
+    func cuts(_ prefix: String, _ range: Range<Int>) -> Cuts {
+      Cuts(
+        (0..<Int.random(in: 0...6, using: &chance)).map { _ in
+          Identifier("\(prefix)\(Int.random(in: range, using: &chance))\(Bool.random(using: &chance) ? "" : "x")")
+        })
+    }
+    return AuditPartition(
+      receipts: cuts("r", 0..<90), orders: cuts("order-", 0..<60), transactions: cuts("t", 0..<1_100))
+  }
+
+  @Test(arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 3)
+  func cutsDoNotChangeTheReport(_ seed: UInt64) async throws {
+    let folder = try TemporaryFolder()
+    let shop = CrowdedShop(seed: seed)
+    var settings = try await shop.load(reports: "/nonexistent")
+    settings.formats = [.csv, .xlsx]
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        CREATE VIEW sales.products AS SELECT 'gems' AS product_id, 'Non-Consumable' AS type, NULL::text AS name,
+          NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until;
+        \(CrowdedShop.repeatedDeliveries)
+        ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
+        ALTER TABLE sales.orders ALTER order_id DROP NOT NULL;
+        INSERT INTO sales.orders (SELECT v.order_id, v.user_id, bundle_id, product_id, quantity, amount, currency, status, NULL,
+          NULL, created_at, NULL, updated_at FROM sales.orders o,
+          (VALUES (NULL, 'b'), ('', 'c'), (NULL, 'a long one')) AS v (order_id, user_id) WHERE o.order_id = 'order-7');
+        INSERT INTO sales.orders SELECT * FROM sales.orders WHERE order_id = 'order-30';
+        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
+        ALTER TABLE sales.receipts ALTER receipt_id DROP NOT NULL;
+        INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at) (SELECT v.receipt_id,
+          v.order_id, 'u', 'x', 'verified', o.created_at FROM sales.orders o, (VALUES (NULL, 'order-9'), ('', 'order-3'),
+          (NULL, 'a long one'), (NULL, NULL)) AS v (receipt_id, order_id) WHERE o.order_id = 'order-7');
+        \(CrowdedShop.buyerOfTwo)
+        \(CrowdedShop.restorer)
+        ANALYZE;
+        """)
+    }
+    let whole = try await Self.report(settings, folder.path("whole"), partition: AuditPartition())
+    #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("bought_twice"))
+    #expect(
+      String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("duplicate_claim,major,order-7r2"))
+    #expect(String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self).contains("delivery_id is not unique"))
+    let orders = String(decoding: whole["orders.csv"] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
+    #expect(orders.map { $0.hasPrefix(",") }.prefix(5) == [false, true, true, true, false])
+    let receipts = String(decoding: whole["receipts.csv"] ?? Data(), as: UTF8.self).split(whereSeparator: \.isNewline)
+    #expect(receipts.map { $0.hasPrefix(",") }.prefix(6) == [false, true, true, true, true, false])
+    let orphans = String(decoding: whole["findings.csv"] ?? Data(), as: UTF8.self)
+      .split(whereSeparator: \.isNewline).filter { $0.contains("d-none") && $0.contains("orphan_delivery") }
+    #expect(orphans.count == 1)
+    for number in 1...4 {
+      let partition = Self.partition(seed * 100 + UInt64(number))
+      let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)
+      Self.expectEqual(parts, whole, "\(partition)")
+    }
+    // With CSV alone, parts format their rows as text; the files are the same.
+    var plain = settings
+    plain.formats = [.csv]
+    for number in 1...2 {
+      let partition = Self.partition(seed * 100 + UInt64(number))
+      let parts = try await Self.report(plain, folder.path("text \(number)"), partition: partition)
+      for (name, content) in parts where name.hasSuffix(".csv") {
+        #expect(content == whole[name], "\(name): \(partition)")
+      }
+      #expect(parts["receipts.csv"]?.isEmpty == false && parts["report.html"] == nil)
+    }
+    for readers in [1, 2, 3, 5] {
+      let read = try await Self.report(settings, folder.path("readers \(readers)"), readers: readers)
+      Self.expectEqual(read, whole, "\(readers) readers")
+    }
+  }
+
+  /// A view that joins receipts with order lines repeats receipts. The row that counts must not depend on cuts or
+  /// readers.
+  @Test func duplicateReceiptRowsCountForOneOrderInAnyPart() async throws {
+    let folder = try TemporaryFolder()
+    var settings = try await CrowdedShop(seed: 2).load(reports: "/nonexistent")
+    settings.formats = [.csv]
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        CREATE TABLE public.once AS SELECT * FROM sales.receipts;
+        ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey
+        """)
+    }
+    var expected: [String: Data]?
+    for direction in ["ASC", "DESC"] {
+      try await withSession(settings) { session in
+        try await session.executeScript(
+          """
+          TRUNCATE sales.receipts;
+          INSERT INTO sales.receipts (SELECT r.receipt_id, line.order_id, r.user_id, r.payload, r.environment, r.status,
+              r.checked_at, r.received_at
+            FROM public.once r
+            CROSS JOIN LATERAL (VALUES (r.order_id), ('order-9x'), ('order-' || ascii(encode(sha256(convert_to(r.receipt_id, 'UTF8')), 'hex')) % 60), (NULL))
+              AS line (order_id)
+            ORDER BY encode(sha256(convert_to(r.receipt_id || coalesce(line.order_id, ''), 'UTF8')), 'hex') \(direction));
+          ANALYZE;
+          """)
+      }
+      for readers in [1, 2, 3, 8] {
+        let files = try await Self.report(settings, folder.path("\(direction) \(readers)"), readers: readers)
+        Self.expectEqual(files, expected ?? files, "\(direction), \(readers) readers")
+        expected = expected ?? files
+      }
+    }
+    let findings = String(decoding: try #require(expected?["findings.csv"]), as: UTF8.self)
+    #expect(findings.contains("receipt_id is not unique"))
+  }
+
+  /// Such a row is a bad row and repeats no other.
+  @Test func aDeliveryWithoutAnIDIsNoRepetition() async throws {
+    let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey, ALTER delivery_id DROP NOT NULL;
+        UPDATE sales.deliveries SET delivery_id = '' WHERE delivery_id IN ('d1', 'd2');
+        UPDATE sales.deliveries SET delivery_id = NULL WHERE delivery_id = 'd3'
+        """)
+    }
+    let isNone = try await withBlockingThread { scope in
+      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
+      return try RepeatedDeliveries(SalesRows(settings), shop: connection, directory: NSTemporaryDirectory()).isEmpty
+    }
+    #expect(isNone)
+    #expect(RepeatedDeliveries(among: [("", "o1"), ("", "o2"), ("", nil)]).isEmpty)
+  }
+
+  @Test func statisticsDetermineTheCuts() async throws {
+    let shop = CrowdedShop(seed: 1)
+    let settings = try await shop.load(reports: "/nonexistent")
+    try await withSession(settings) { session in
+      try await session.executeScript(
+        """
+        ANALYZE; CREATE SCHEMA views; CREATE VIEW views.orders AS SELECT o.order_id::varchar, d.delivery_id
+        FROM sales.orders o LEFT JOIN sales.deliveries d USING (order_id)
+        """)
+    }
+    let orderIds = shop.orderIds
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(settings.databaseURL, applicationName: "night-audit tests")
+      for schema in ["sales", "views"] {
+        let rows = try SalesRows(schema: schema)
+        let partition = try AuditPartition(rows, readers: 3, shop: connection, own: connection)
+        #expect(partition.orders.count == 3, "\(schema)")
+        // Parts are nearly equal in size.
+        let sizes = (0..<3).map { part in orderIds.count { partition.orders.part(of: Identifier($0)) == part } }
+        if schema == "sales" { #expect(sizes.allSatisfy { (18...22).contains($0) }, "\(sizes)") }
+        #expect(try AuditPartition(rows, readers: 1, shop: connection, own: connection) == AuditPartition())
+        #expect(try AuditPartition(rows, readers: nil, shop: connection, own: connection) == AuditPartition())
+      }
+    }
+  }
+
+  @Test func eachIDIsInExactlyOnePart() {
+    let cuts = Cuts(["b", "d", "b"])
+    #expect(cuts.count == 3)
+    #expect(["", "a", "azzz", "b", "c", "d", "e"].map { cuts.part(of: $0) } == [0, 0, 0, 1, 1, 2, 2])
+    #expect(cuts.part(of: nil) == 2)
+    #expect(Cuts(quantilesOf: ["c", "a", "d", "b"], count: 2) == Cuts(["c"]))
+    #expect(Cuts(quantilesOf: [], count: 5) == .none && Cuts(quantilesOf: ["a"], count: 9).count == 2)
+  }
+
+  private func withSession(_ settings: Settings, _ body: (PostgresSession) async throws -> Void) async throws {
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await body(session)
+    await session.close()
+  }
+}
+
+final class TemporaryFolder: Sendable {
+  private let url: URL
+
+  init() throws {
+    url = FileManager.default.temporaryDirectory.appendingPathComponent("parts-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(at: url) }
+
+  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Run
+import TestSupport
+import Testing
+
+@testable import AuditStore
+
+@Suite struct EarlierRefundTests {
+  private enum Word: CaseIterable {
+    case none, part, whole, someItems, reversal
+    /// As in verifyReceipt: the previous refund or a new one, without a percentage.
+    case dated
+    /// The same, dated ten seconds after the other channel's date.
+    case datedLater
+    /// As in verifyReceipt for an upgraded subscription.
+    case upgraded
+    case silent
+  }
+
+  private static let start = Instant(microseconds: 1_795_000_000_000_000)
+
+  private static func time(_ place: Int) -> Instant { start + .hours(Int64(place)) }
+
+  private static func facts(_ words: [Word], of id: String) -> [TransactionFact] {
+    var refund: Instant?
+    var isReceipts = false
+    return words.enumerated().map { place, word in
+      var fact = TransactionFact(
+        environment: .production, transactionId: id, productId: "gems", channel: .serverApi, signedDate: time(place))
+      switch word {
+      case .none, .reversal:
+        refund = nil
+        fact.revocation = .says(nil)
+        fact.reversesRefund = word == .reversal
+      case .part, .whole, .someItems:
+        (refund, isReceipts) = (fact.signedDate, false)
+        fact.revocation = .says(
+          Revocation(
+            date: fact.signedDate, percentage: word == .part ? 40_000 : nil,
+            type: word == .part ? "REFUND_PRORATED" : word == .whole ? "REFUND_FULL" : nil, reason: 1,
+            coversSomeItemsOnly: word == .someItems))
+      case .dated, .datedLater, .upgraded:
+        fact.channel = .verifyReceipt
+        fact.isUpgraded = word == .upgraded ? true : nil
+        let known = refund.map { word == .datedLater ? $0 + .seconds(10) : $0 }
+        (refund, isReceipts) = (refund ?? fact.signedDate, true)
+        fact.revocation = .says(Revocation(date: known ?? fact.signedDate, percentage: nil, type: nil, reason: 1))
+      case .silent:
+        fact.channel = .verifyReceipt
+        if isReceipts { refund = nil }
+      }
+      return fact
+    }
+  }
+
+  private struct Told: Equatable {
+    var revocation: Revocation?
+    var withdrawn: Instant?
+
+    init(_ record: TransactionRecord?) {
+      (revocation, withdrawn) = (record?.revocation, record?.revocationWithdrawnDate)
+    }
+  }
+
+  private static func date(of fact: TransactionFact) -> Instant {
+    guard case .says(.some(let refund)) = fact.revocation else { return fact.signedDate }
+    return refund.date
+  }
+
+  /// The fold of all facts up to then. Only the date of a refund that was reversed next is unknown.
+  private static func told(_ facts: [TransactionFact], by asOf: Instant) -> Told {
+    let place = facts.firstIndex { $0.signedDate > asOf } ?? facts.endIndex
+    var told = Told(TransactionRecord.folding(facts.filter { date(of: $0) <= asOf }))
+    guard told.revocation != nil else { return told }
+    var newest = told
+    for next in place..<facts.endIndex {
+      let later = Told(TransactionRecord.folding(Array(facts[...next])))
+      if later.revocation == nil {
+        if newest.revocation?.date == told.revocation?.date { told.withdrawn = later.withdrawn }
+        break
+      }
+      newest = later
+    }
+    return told
+  }
+
+  @Test("A refund that was replaced or withdrawn later is read as it stood at the as-of")
+  func laterRefundStatementsAreHidden() async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    let lives = (1...4).reduce(into: [[[Word]]]()) { lives, _ in
+      lives.append((lives.last ?? [[]]).flatMap { life in Word.allCases.map { life + [$0] } })
+    }.joined().enumerated().map { Self.facts($1, of: "T\($0)") }
+    try await session.withConnection { connection in
+      _ = try Migrator.migrate(connection)
+      try EvidenceTable.append(
+        lives.joined().map { (subject: nil, fact: $0) }, runId: UUID().uuidString, asOf: Self.start, on: connection)
+      let records = lives.compactMap { TransactionRecord.folding($0) }
+      try TransactionTable.upsert(records, checkedAt: Self.start, on: connection)
+      for place in 0..<4 {
+        let asOf = Self.time(place)
+        let literal = try PostgresLiteral.timestamp(asOf.microseconds)
+        var told: [String: Told] = [:]
+        var rows = try connection.copyOut(
+          try TransactionTable.byId { date throws(PostgresError) in "\(date) > \(literal)" })
+        while try rows.advance() {
+          let record = try TransactionTable.record(rows) { $0 > asOf }
+          told[record.transactionId.text] = Told(record)
+        }
+        for facts in lives {
+          let expected = Self.told(facts, by: asOf)
+          #expect(told[facts[0].transactionId] == expected, "as of \(place): \(facts)")
+          let folded = Told(TransactionRecord.folding(facts) { $0 > asOf })
+          #expect(folded == expected, "folded as of \(place): \(facts)")
+        }
+      }
+    }
+    await session.close()
+  }
+}

@@ -1,0 +1,254 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SalesStore
+@testable import SampleWorlds
+
+/// The shop's store and ours may be two servers, one of them a hot standby: no query joins them.
+@Suite(.serialized) struct TwoStoresTests {
+  private func execute(_ url: String, _ sql: String) async throws {
+    let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    try await session.executeScript(sql)
+    await session.close()
+  }
+
+  @Test func aStandbyIsAuditedAndExplainedLikeThePrimary() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("stores-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let primary = try await PrivatePostgres.start()
+    let shop = CrowdedShop(seed: 8)
+    var settings = try await shop.load(reports: directory, database: try await primary.createDatabase())
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/one")
+
+    let standby = try await primary.startStandby()
+    try await standby.catchUp(with: primary)
+    let name = try #require(settings.databaseURL.split(separator: " ").last { $0.hasPrefix("dbname=") }).dropFirst(7)
+    settings.salesURL = standby.conninfo(database: String(name))
+    // From here on, the shop's relations exist only on the standby, changes to our schema only on the primary.
+    try await execute(standby.conninfo(database: "postgres"), "SELECT pg_wal_replay_pause()")
+    try await execute(settings.databaseURL, "DROP SCHEMA sales CASCADE")
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/two")
+    for file in CrowdedShop.files {
+      #expect(try CrowdedShop.bytes(directory + "/one", file) == CrowdedShop.bytes(directory + "/two", file), "\(file)")
+    }
+    for id in shop.orderIds.prefix(10) {
+      _ = try await Explain(settings: settings).order(Identifier(id), asOf: CrowdedShop.asOf)
+    }
+    await #expect(throws: Explain.Missing.self) {
+      try await Explain(settings: settings).order("no such order", asOf: CrowdedShop.asOf)
+    }
+  }
+
+  /// The columns' collation ignores case.
+  @Test func changedOrdersAreComparedByBytesAcrossStores() async throws {
+    let (ownURL, shopURL) = (
+      try await PrivatePostgres.shared().createDatabase(), try await PrivatePostgres.shared().createDatabase()
+    )
+    let (start, end) = (Instant(seconds: 1_795_000_000), Instant(seconds: 1_795_100_000))
+    let changed: Int64 = 1_795_050_000
+    let told = try await withBlockingThread { scope -> [[String]] in
+      let own = try scope.connect(ownURL, applicationName: "night-audit tests")
+      let shop = try scope.connect(shopURL, applicationName: "night-audit tests")
+      _ = try Migrator.migrate(own)
+      try own.executeScript(
+        """
+        INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, order_id, delivery_id, reason,
+          first_seen, opened_at, last_seen)
+        VALUES ('f-order', 'paid_not_delivered', 'critical', 'order', 'a', 'a', NULL, 'x', now(), now(), now()),
+          ('f-delivery', 'bad_row', 'minor', 'delivery', 'd1', NULL, 'd1', 'x', now(), now(), now())
+        """)
+      try SalesSchema.create("sales", shop)
+      try shop.executeScript(
+        """
+        CREATE COLLATION public.loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+        ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey, ALTER order_id TYPE text COLLATE public.loose;
+        ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey, ALTER order_id TYPE text COLLATE public.loose,
+          ALTER delivery_id TYPE text COLLATE public.loose;
+        INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+          SELECT id, 'u', 'gems', 1, 9.90, 'USD', status, to_timestamp(1794000000), to_timestamp(\(changed))
+          FROM (VALUES ('a', 'refunded'), ('A', 'failed')) AS o (id, status);
+        INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+          VALUES ('d1', 'a', 'u', 'gems', 1, to_timestamp(\(changed))), ('D1', 'A', 'u', 'gems', 2, to_timestamp(\(changed)))
+        """)
+      let ids = ["f-delivery", "f-order"]
+      let between: [PostgresValue] = [
+        .timestamp(start.microseconds), .timestamp(end.microseconds), PostgresValue.text(nil),
+      ]
+      var reasons = try ChangeReasons(
+        findingIds: ids, condition: "e.as_of > $1 AND e.as_of <= $2 AND $3::uuid IS NULL", parameters: between,
+        withClaims: true, on: own)
+      try reasons.add(
+        ids, after: start, upTo: end, sales: SalesRows(schema: "sales"), shop: shop, on: own)
+      return ids.map { reasons[$0] }
+    }
+    let day = "2026-11-19T01:00:00Z"
+    let delivered = day + " delivered: delivery d1 of 1 to user u"
+    #expect(told == [[delivered], [delivered, day + " the shop changed the order: refunded"]])
+  }
+
+  @Test func rowsHiddenFromTheStreamAreDetected() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("hiding-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let shop = CrowdedShop(seed: 9)
+    let settings = try await shop.load(reports: directory)
+    try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/whole")
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER SCHEMA sales RENAME TO shop;
+      CREATE SCHEMA sales;
+      CREATE VIEW sales.receipts AS SELECT * FROM shop.receipts;
+      CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders
+      WHERE current_query() NOT LIKE '%ORDER BY%' OR order_id <> 'order-7'
+      """)
+    do {
+      try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/hidden")
+      Issue.record("an order was hidden and nobody noticed")
+    } catch let error as ReportError {
+      #expect(ExitStatus(for: error) == .internalError)
+      #expect("\(error)".contains("60") && "\(error)".contains("59"), "\(error)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: directory + "/hidden"))
+  }
+
+  /// An order changes while a store without a spanning snapshot is read: old deliveries, new total. No critical
+  /// finding.
+  @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("torn-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let shop = CrowdedShop(seed: 9)
+    let settings = try await shop.load(reports: directory)
+    let whole = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/whole")
+    func critical(_ tables: [String: [[String]]]) -> Set<[String]> {
+      Set((tables["findings.csv"] ?? []).filter { $0.contains("paid_not_delivered") })
+    }
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER SCHEMA sales RENAME TO shop;
+      CREATE SCHEMA sales;
+      CREATE VIEW sales.receipts AS SELECT * FROM shop.receipts;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders;
+      CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries WHERE current_query() LIKE '%FROM ids%'
+      """)
+    let early = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/early")
+    #expect(critical(early).count > critical(whole).count)
+    let outcome = try await CrowdedShop.outcome(
+      settings, CrowdedShop.asOf, directory + "/torn", reach: .oneStatement)
+    let words = outcome.summary.settings.first { $0.name == "Read again" }?.value ?? ""
+    #expect(words.contains("were judged again"), "\(outcome.summary.settings)")
+    #expect(try critical(CrowdedShop.tables(directory + "/torn")) == critical(whole))
+
+    try await execute(
+      settings.databaseURL, "CREATE OR REPLACE VIEW sales.deliveries AS SELECT * FROM shop.deliveries")
+    let still = try await CrowdedShop.outcome(
+      settings, CrowdedShop.asOf, directory + "/still", reach: .oneStatement)
+    #expect(still.summary.settings.contains { $0.name == "Read again" && $0.value.contains("none had changed") })
+    for file in CrowdedShop.files {
+      #expect(
+        try CrowdedShop.bytes(directory + "/still", file) == CrowdedShop.bytes(directory + "/whole", file), "\(file)")
+    }
+  }
+
+  /// Each connection reads foreign tables in its own snapshot, so one reader reads all of them.
+  @Test func theSnapshotScopeFollowsTheBaseTables() async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    func reach() async throws -> SnapshotScope {
+      let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+      let reach = try await session.withConnection { try SnapshotScope(of: "sales", on: $0) }
+      await session.close()
+      return reach
+    }
+    try await execute(
+      url,
+      """
+      CREATE EXTENSION postgres_fdw; CREATE SERVER elsewhere FOREIGN DATA WRAPPER postgres_fdw;
+      CREATE SCHEMA shop; CREATE SCHEMA sales;
+      CREATE TABLE shop.orders (id text, at date) PARTITION BY RANGE (at);
+      CREATE TABLE shop.orders_here PARTITION OF shop.orders DEFAULT;
+      CREATE VIEW shop.orders_beneath AS SELECT * FROM shop.orders;
+      CREATE FOREIGN TABLE shop.others (id text) SERVER elsewhere;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders_beneath;
+      CREATE VIEW sales.others AS SELECT * FROM shop.others
+      """)
+    #expect(try await reach() == .everyConnection)
+    try await execute(
+      url,
+      """
+      CREATE FOREIGN TABLE shop.orders_there PARTITION OF shop.orders FOR VALUES FROM ('2026-01-01') TO ('2026-02-01')
+      SERVER elsewhere
+      """)
+    #expect(try await reach() == .oneConnection)
+  }
+
+  /// Rows repeated by a view, and repeated IDs: each is reported, none is counted twice.
+  @Test func aDuplicateIDIsABadRowInAnyOrder() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("twice-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let shop = CrowdedShop(seed: 10)
+    let settings = try await shop.load(reports: directory)
+    var reports: [[String: [[String]]]] = []
+    for (number, order) in ["ASC", "DESC"].enumerated() {
+      try await execute(
+        settings.databaseURL,
+        """
+        \(number == 0 ? "ALTER SCHEMA sales RENAME TO shop; CREATE SCHEMA sales;" : "DROP SCHEMA sales CASCADE; CREATE SCHEMA sales;")
+        CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries;
+        CREATE VIEW sales.receipts AS SELECT * FROM (
+          SELECT * FROM shop.receipts UNION ALL SELECT * FROM shop.receipts WHERE receipt_id < 'r2') r
+        ORDER BY received_at \(order);
+        CREATE VIEW sales.orders AS SELECT * FROM (
+          SELECT * FROM shop.orders
+          UNION ALL SELECT order_id, 'another', bundle_id, product_id, quantity, amount + 1, currency, status, transaction_id,
+            app_account_token, created_at, verified_at, updated_at FROM shop.orders WHERE order_id IN ('order-3', 'order-4')) o
+        ORDER BY user_id \(order)
+        """)
+      reports.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/\(number)"))
+    }
+    #expect(reports[0] == reports[1])
+    let bad = reports[0]["findings.csv"]?.filter { $0.contains("bad_row") } ?? []
+    #expect(bad.contains { $0.contains { $0.contains("order_id is not unique") } })
+    #expect(bad.contains { $0.contains { $0.contains("receipt_id is not unique") } })
+    #expect(reports[0]["orders.csv"]?.count == 63)
+  }
+
+  @Test func oneDeliveryIdOnTwoOrdersCountsForTheFirst() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("given-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let shop = CrowdedShop(seed: 12)
+    let settings = try await shop.load(reports: directory)
+    let before = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/before")
+    try await execute(
+      settings.databaseURL,
+      """
+      ALTER SCHEMA sales RENAME TO shop; CREATE SCHEMA sales;
+      CREATE VIEW sales.orders AS SELECT * FROM shop.orders;
+      CREATE VIEW sales.receipts AS SELECT * FROM shop.receipts;
+      CREATE VIEW sales.deliveries AS SELECT * FROM shop.deliveries UNION ALL
+        SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, revoked_at FROM shop.deliveries
+        WHERE delivery_id = (SELECT min(delivery_id) FROM shop.deliveries WHERE quantity > 0 AND order_id < 'order-9')
+      """)
+    let after = try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/after")
+    let bad = after["findings.csv"]?.filter { $0.contains { $0.contains("delivery_id is not unique") } } ?? []
+    #expect(bad.count == 1, "\(bad)")
+    func rows(_ audit: [String: [[String]]]) -> [[String]] {
+      (audit["orders.csv"] ?? []).map { row in row.filter { !$0.contains("bad_row") && !$0.contains("_twice") } }
+    }
+    #expect(rows(after).map { $0.prefix(12) } == rows(before).map { $0.prefix(12) })
+    let explanation = try await Explain(settings: settings).order("order-9", asOf: CrowdedShop.asOf)
+    #expect(explanation.deliveries.contains { $0.defect?.contains("delivery_id is not unique") ?? false })
+  }
+}

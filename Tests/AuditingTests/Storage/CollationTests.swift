@@ -1,0 +1,91 @@
+import Foundation
+import Postgres
+import Reconciliation
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import Auditing
+@testable import Run
+@testable import SampleWorlds
+
+/// IDs compare byte by byte, whatever the collation, because merge joins depend on it.
+@Suite struct CollationTests {
+  @Test func everyTextComparisonNamesItsCollation() async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
+    _ = try await session.withConnection { try Migrator.migrate($0) }
+    let otherwise = try await session.execute(
+      """
+      SELECT coalesce(string_agg(format('%s.%s %s', c.relname, a.attname, l.collname), ', ' ORDER BY 1), '')
+      FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_collation l ON l.oid = a.attcollation
+      WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0
+        AND NOT a.attisdropped AND l.collname <> 'C'
+        AND EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey::int2[]))
+      """
+    ).single().text(0)
+    await session.close()
+    #expect(otherwise.isEmpty)
+  }
+
+  /// Fails if a query leaves the order or comparison of IDs to the database's collation.
+  @Test func reportsAreEqualUnderALanguageCollation() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("collation-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var expected: [String: Data] = [:]
+    for locale in [nil, "en-US", "de-DE", "en-US-u-ka-shifted-ks-level4"] {
+      let settings = try await CrowdedShop.load(
+        wide: 0..<8, reports: directory,
+        database: try await PrivatePostgres.shared().createDatabase(locale: locale),
+        arrival: CrowdedShop.Arrival(seed: 1, nights: 2)
+      ) { settings, asOf in try await CrowdedShop.audit(settings, asOf, "\(directory)/first \(locale ?? "C")") }
+      let folder = "\(directory)/\(locale ?? "C")"
+      try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder)
+      for name in CrowdedShop.files + ["changes.csv"] {
+        let bytes = try CrowdedShop.bytes(folder, name)
+        #expect(bytes == expected[name, default: bytes], "\(name), \(locale ?? "by bytes")")
+        expected[name] = bytes
+      }
+    }
+    #expect(expected["findings.csv"].map { $0.count > 10_000 } ?? false)
+  }
+
+  /// The shop's columns have a case-insensitive collation, by which the server refuses to search in text.
+  @Test func columnCollationsChangeNeitherAuditNorExplain() async throws {
+    let directory = FileManager.default.temporaryDirectory.appendingPathComponent("columns-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let shop = CrowdedShop(seed: 3)
+    var (files, explanations): ([[String: [[String]]]], [[String]]) = ([], [])
+    for isLoose in [false, true] {
+      let settings = try await shop.load(reports: directory)
+      let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+      try await session.executeScript(
+        """
+        CREATE COLLATION public.loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+        DO $$ DECLARE c record; BEGIN
+          FOR c IN SELECT a.attrelid::regclass AS t, a.attname FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
+            WHERE \(isLoose) AND r.relnamespace = 'sales'::regnamespace AND r.relkind = 'r' AND a.atttypid = 'text'::regtype
+              AND a.attnum > 0 AND NOT a.attisdropped
+          LOOP EXECUTE format('ALTER TABLE %s ALTER %I TYPE text COLLATE public.loose', c.t, c.attname); END LOOP; END $$
+        """)
+      await session.close()
+      files.append(try await CrowdedShop.audit(settings, CrowdedShop.asOf, "\(directory)/\(isLoose)"))
+      let explain = Explain(settings: settings)
+      var said: [String] = []
+      for id in shop.orderIds {
+        let explanation = try await explain.order(Identifier(id), asOf: CrowdedShop.asOf)
+        let findings = explanation.findings.filter(\.stands).map(\.findingId).sorted()
+        said.append("\(id) \(explanation.disposition.rawValue) \(findings.joined(separator: " "))")
+      }
+      let missing = await #expect(throws: Explain.Missing.self) {
+        try await explain.order("ORDER-17", asOf: CrowdedShop.asOf)
+      }
+      explanations.append(said + (missing?.similarIDs ?? []))
+    }
+    #expect(files[0] == files[1])
+    #expect(explanations[0] == explanations[1])
+    #expect(explanations[0].contains("There is an order order-17."))
+  }
+}

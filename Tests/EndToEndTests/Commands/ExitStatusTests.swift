@@ -1,0 +1,208 @@
+import Foundation
+import Postgres
+import Testing
+import TestSupport
+
+@Suite struct ExitStatusTests {
+  @Test(arguments: [
+    ["run", "--dat", "2026-11-19"], ["run", "--date", "2026-02-30"],
+    ["run", "--date", "2026-11-19", "--since", "2026-11-01"],
+    ["run", "--as-of", "yesterday"], ["run", "--max-duration", "soon"], ["frobnicate"],
+    ["run", "--as-of", "2026-11-31T03:00:00Z"], ["explain", "4711", "--as-of", "0001-01-01T00:00:00Z"],
+    ["run", "--quiet", "--verbose"], ["findings", "list", "--min-age", "999999999999999d"],
+    ["run", "--since", "2026-11-02", "--until", "2026-11-01"],
+  ])
+  func usageIs64(_ arguments: [String]) async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
+    let options = arguments[0] == "run" ? ["--config", file] : []
+    let result = try await Program.nightAudit.run(arguments + options)
+    #expect(result.status == 64, "\(result.errors)")
+  }
+
+  /// Results of a future as-of would remain the newest for years.
+  @Test func aFutureAsOfExitsWith64ForWritingCommands() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let out = shop.directory.file("out")
+    let text = try String(contentsOfFile: shop.directory.file("night-audit.yaml"), encoding: .utf8)
+    try FileManager.default.createDirectory(atPath: out + "-files", withIntermediateDirectories: true)
+    try (text + "\ntieOut:\n  folder: \(out)-files\n")
+      .write(toFile: shop.directory.file("night-audit.yaml"), atomically: true, encoding: .utf8)
+    for arguments in [["run"], ["recheck"], ["reconcile", "--out", out], ["tie-out"]] {
+      let result = try await shop.nightAudit(
+        more: arguments + ["--as-of", "2036-11-20T03:00:00Z"], environment: ["NIGHT_AUDIT_AUDIT_CLOCK_SKEW": "5m"])
+      #expect(result.status == 64 && result.errors.contains("2036-11-20T03:00:00Z is in the future"), "\(result)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: out) && !FileManager.default.fileExists(atPath: shop.reports))
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.runs") == "0")
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.receipt_checks") == "0")
+  }
+
+  @Test(arguments: [
+    ("app: {game: {bundleId: com.example.game}}\nreport: {timeZone: Mars/Olympus}", "report.timeZone"),
+    ("app: {game: {bundleId: com.example.game}}\nrecheck: {staleAfter: soon}", "recheck.staleAfter"),
+    ("app: {game: {bundleId: com.example.game}}\naudit: {lookbak: 1d}", "audit.lookback"),
+    ("app: {game: {}}", "app.app.bundleId"), ("app: [", "config.yaml"), ("- a\n- b", "config.yaml"),
+    ("app: {game: {bundleId: com.example.game, sharedSecretFile: /nonexistent/secret}}", "sharedSecretFile"),
+    (
+      "app: {game: {bundleId: com.example.game}}\nappstore: {channel: verifyReceipt, verifyReceiptUrl: 'http://example.com/x'}",
+      "appstore.verifyReceiptUrl"
+    ),
+    (
+      """
+      app: {game: {bundleId: com.example.game}}
+      report: {deliver: [post]}
+      deliver: {post: {url: 'https://example.com/x', user: u, passwordFile: /nonexistent/secret}}
+      """, "deliver.post.passwordFile"
+    ),
+    ("app: {a: {bundleId: x}, b: {bundleId: y}}", "appstore.apps"),
+    ("app: {game: {bundleId: com.example.game}}\nappstore: {channel: serverApi}", "appstore.channel"),
+  ])
+  func brokenConfigurationIs78(_ yaml: String, _ key: String) async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    try yaml.write(toFile: file, atomically: true, encoding: .utf8)
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let result = try await Program.nightAudit.run(
+      ["run", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
+    #expect(result.status == 78, "\(result.errors)")
+    #expect(result.errors.contains(key), "\(result.errors)")
+  }
+
+  @Test func anUnreachableDatabaseIs69() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
+    let result = try await Program.nightAudit.run(
+      ["run", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": "host=\(directory.url.path) dbname=x"])
+    #expect(result.status == 69, "\(result.errors)")
+    #expect(result.errors.contains("night-audit:"))
+  }
+
+  @Test func aDatabaseThatTheServerDoesNotHaveIs78() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
+    let conninfo = try await PrivatePostgres.shared().conninfo(database: "absent")
+    let result = try await Program.nightAudit.run(
+      ["run", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
+    #expect(result.status == 78 && result.errors.contains("check dbname"), "\(result)")
+  }
+
+  @Test func aMissingSchemaIs78AndNamesInit() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let result = try await Program.nightAudit.run(
+      ["reconcile", "--config", file], environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
+    #expect(result.status == 78)
+    #expect(result.errors.contains("night-audit init"), "\(result.errors)")
+  }
+
+  @Test func reportsThatCannotBeWrittenAre73() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    // A file in place of the directory stops even root.
+    try "".write(toFile: shop.reports, atomically: true, encoding: .utf8)
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(result.status == 73, "\(result.errors)")
+    #expect(result.errors.contains(shop.reports))
+  }
+
+  @Test func aSecondRunIs75() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let holder = try await PostgresSession.connect(
+      DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
+    let locked = try await holder.execute("SELECT pg_try_advisory_lock(1852401512, 3)").single().bool(0)
+    #expect(locked)
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(result.status == 75, "\(result.errors)")
+    #expect(!FileManager.default.fileExists(atPath: shop.reports))
+    await holder.close()
+  }
+
+  @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143)), (SIGHUP, Int32(143))])
+  func signalsStoreWhatWasAnsweredAndPublishNothing(_ signal: Int32, _ status: Int32) async throws {
+    let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "20ms"])
+    // Signals ignored by the parent, as by nohup, would be ignored here too.
+    let running = try Program(path: "/usr/bin/env").start(
+      [
+        "--default-signal=HUP", Program.nightAudit.executable.path, "run", "--quiet", "--as-of", Rehearsal.asOf,
+        "--config",
+        shop.directory.file("night-audit.yaml"),
+      ], environment: ["NIGHT_AUDIT_APPSTORE_CONCURRENCY": "2"])
+    while running.process.isRunning, try await shop.value("SELECT count(*) > 5 FROM night_audit.answers") != "true" {
+      await Task.yield()
+    }
+    kill(running.process.processIdentifier, signal)
+    let result = await running.finish()
+    #expect(result.status == status, "\(result.errors)")
+    #expect(!FileManager.default.fileExists(atPath: shop.reports + "/2026-11-19"))
+    #expect(try await shop.value("SELECT exit_status FROM night_audit.runs") == String(status))
+    #expect(result.errors == "night-audit: stopped by a signal\n")
+    let told = try await shop.nightAudit("status").output
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    #expect(
+      told.contains("failed, exit status \(status)\n               - the log of run \(run) says why\n"), "\(told)")
+    #expect(
+      try await shop.value("SELECT count(*) > 0 FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "true")
+    let next = try await shop.nightAudit("recheck", "--as-of", Rehearsal.asOf)
+    #expect([0, 3].contains(next.status), "\(next)")
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.receipt_checks WHERE worker IS NOT NULL") == "0")
+  }
+
+  @Test func aWrongSharedSecretIs78WithReportsAndNoVerdicts() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try "wrong".write(toFile: shop.directory.file("shop") + "/shared-secret", atomically: true, encoding: .utf8)
+    let result = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(result.status == 78, "\(result.errors)")
+    #expect(result.errors.contains("21004"))
+    let summary = try shop.files(shop.reports + "/2026-11-19")["summary.json"]
+    #expect(summary != nil)
+    let again = shop.directory.file("again")
+    let reconciled = try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", again)
+    #expect(reconciled.status == 78, "\(reconciled.errors)")
+    #expect(try shop.files(again)["summary.json"] == summary)
+    #expect(
+      try await shop.value(
+        """
+        SELECT count(*) FROM night_audit.receipt_checks
+        WHERE outcome NOT IN ('pending', 'rejected', 'review', 'verified') OR outcome = 'review' AND due_from IS NULL
+        """) == "0")
+  }
+
+  @Test func initIsSafeTwiceAtOnceAndAgain() async throws {
+    let directory = try TemporaryDirectory()
+    let file = directory.file("config.yaml")
+    try "app: {game: {bundleId: com.example.game}}".write(toFile: file, atomically: true, encoding: .utf8)
+    let conninfo = try await PrivatePostgres.shared().createDatabase()
+    let environment = ["NIGHT_AUDIT_DATABASE_URL": conninfo]
+    try await withThrowingTaskGroup(of: Program.Result.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          try await Program.nightAudit.run(["init", "--with-sales-schema", "--config", file], environment: environment)
+        }
+      }
+      for try await result in group { #expect(result.status == 0, "\(result.errors)") }
+    }
+    let again = try await Program.nightAudit.run(["init", "--config", file], environment: environment)
+    #expect(again.status == 0)
+    #expect(again.output.contains("up to date"))
+    // With `database.salesUrl`, nothing is created in the shop's store, and a schema here would not be found.
+    let elsewhere = try await Program.nightAudit.run(
+      ["init", "--with-sales-schema", "--config", file],
+      environment: environment.merging(["NIGHT_AUDIT_DATABASE_SALES_URL": conninfo]) { $1 })
+    #expect(elsewhere.status == 78 && elsewhere.errors.contains("database.salesUrl"), "\(elsewhere)")
+    let doctor = try await Program.nightAudit.run(
+      ["doctor", "--config", file],
+      environment: environment.merging([
+        "NIGHT_AUDIT_REPORT_DIRECTORY": directory.file("reports"),
+        "NIGHT_AUDIT_APPSTORE_CHANNEL": "verifyReceipt",
+        "NIGHT_AUDIT_APPSTORE_ROOT_CERTIFICATES": directory.file("none"),
+        // As Kubernetes sets it for a service of that name.
+        "NIGHT_AUDIT_PORT": "tcp://10.0.0.1:80",
+      ]) { $1 })
+    #expect(doctor.status == 0 && doctor.output.contains("NIGHT_AUDIT_PORT"), "\(doctor.output)")
+  }
+}

@@ -1,0 +1,162 @@
+import Foundation
+import Postgres
+import Testing
+
+@Suite struct FailureSizeTests {
+  @Test func badRowsAndHostileAnswersAffectOnlyThemselves() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let calm = try await shop.nightAudit(
+      "run", "--as-of", Rehearsal.asOf, "--out", shop.directory.file("calm"), "--dry-run")
+    #expect([0, 3].contains(calm.status), "\(calm.errors)")
+    let database = shop.conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? ""
+    try await shop.execute(
+      """
+      INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
+      VALUES (repeat('x', 3000), 'odd', 'gems.100', 1, 1.00, 'USD', 'verified', '2026-11-19 10:00Z', now()),
+        ('far', 'odd', 'gems.100', 1, 1.00, 'USD', 'verified', '1601-01-01', now());
+      ALTER TABLE sales.receipts RENAME TO receipts_once;
+      CREATE VIEW sales.receipts AS SELECT r.* FROM sales.receipts_once r
+        CROSS JOIN LATERAL generate_series(1, CASE WHEN r.receipt_id = (
+          SELECT min(receipt_id) FROM sales.receipts_once) THEN 2 ELSE 1 END);
+      CREATE FUNCTION public.make_interval() RETURNS interval LANGUAGE sql AS 'SELECT 1/0 * interval ''1 day''';
+      ALTER DATABASE "\(database)" SET statement_timeout TO '1ms';
+      ALTER DATABASE "\(database)" SET idle_in_transaction_session_timeout TO '1ms';
+      ALTER DATABASE "\(database)" SET search_path TO public, pg_catalog;
+      ALTER DATABASE "\(database)" SET default_transaction_isolation TO 'serializable';
+      ALTER DATABASE "\(database)" SET DateStyle TO 'SQL, DMY';
+      """)
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3, "\(night.errors)")
+    let findings = rows(try shop.files(shop.reports + "/2026-11-19")["findings.csv"] ?? Data())
+    let bad = findings.filter { $0["kind"] == "bad_row" }.map { $0["reason"] ?? "" }
+    #expect(bad.contains { $0.contains("order_id has 3000 bytes") }, "\(bad)")
+    #expect(bad.contains { $0.contains("created_at is not within the years 1900 to 9999") }, "\(bad)")
+    #expect(bad.contains { $0.contains("receipt_id is not unique") }, "\(bad)")
+    #expect(
+      try await shop.value("SELECT count(*) > 300 FROM night_audit.receipt_checks WHERE outcome = 'verified'") == "true"
+    )
+  }
+
+  /// A single refusal among many accepted questions is for a person to review and leaves no answer owed.
+  @Test(arguments: [
+    (#""httpStatus":401"#, 0, "token_refused"), (#""httpStatus":403"#, 0, "access_refused"),
+    (#""errorCode":4000000"#, 0, "request_refused"), (#""fields":{"signedTransactionInfo":7}"#, 3, "not be verified"),
+  ])
+  func aRefusalAffectsOnlyItsQuestion(_ refusal: String, status: Int32, warning: String) async throws {
+    let ids = (100..<140).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    try await shop.control(
+      "faults",
+      #"""
+      {"force":[{"path":"/production/inApps/v1/notifications","fields":{"notificationHistory":[],"hasMore":false}},
+        {"path":"/production/inApps/v1/transactions","subjects":["107"],\#(refusal)}]}
+      """#)
+    let night = try await shop.night("--max-duration", "6s")
+    #expect(night.result.status == status, "\(night.result)")
+    #expect(night.result.errors.components(separatedBy: warning).count == 2, "\(night.result.errors)")
+    #expect(night.dispositions.filter { $0.value == "settled" }.count == 39, "\(night.dispositions)")
+    #expect(night.dispositions["o107"] == "unconfirmed")
+    #expect(!night.result.errors.contains("was ended"))
+    try await shop.control("faults", #"{"force":[]}"#)
+    let next = try await shop.night(asOf: "2026-11-21T03:00:00Z")
+    #expect(next.dispositions.allSatisfy { $0.value == "settled" }, "\(next.dispositions)")
+  }
+
+  /// Another developer's receipt gets 21004, a damaged request 21000. A customer must not be able to stop the audit.
+  @Test(arguments: [21_004, 21_000]) func aRefusedReceiptDoesNotEndTheRun(_ status: Int) async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await SimulatorControl(port: shop.port).turn(
+      "faults", #"{"force":[{"path":"/production/verifyReceipt","next":2,"status":\#(status)}]}"#)
+    let night = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3 && !night.errors.contains("was ended"), "\(night.errors)")
+    #expect(
+      try await shop.value("SELECT count(*) > 300 FROM night_audit.receipt_checks WHERE outcome = 'verified'") == "true"
+    )
+    #expect(
+      try await shop.value(
+        "SELECT count(*) FROM night_audit.receipt_checks WHERE apple_status = \(status) AND due_from IS NULL") == "0")
+  }
+
+  @Test func anOutageAtTheStartIsAwaited() async throws {
+    let ids = (100..<120).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    try await shop.control("faults", #"{"force":[{"next":60,"httpStatus":503}]}"#)
+    let night = try await shop.night("--max-duration", "10m")
+    #expect(night.result.status == 0, "\(night.result)")
+    #expect(night.dispositions.allSatisfy { $0.value == "settled" }, "\(night.dispositions)")
+  }
+
+  /// A customer who sends false receipts without orders every night stops no night and hides no order of his own.
+  @Test func strayReceiptsOfOneCustomerHideNothing() async throws {
+    let ids = (100..<140).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    try await shop.order("m")
+    try await shop.receipt("junk", for: "m")
+    try await shop.execute(
+      """
+      INSERT INTO sales.receipts SELECT 'stray' || n, NULL, 'user of m', 'junk' || n, NULL, 'timeout', NULL,
+        '2026-11-18T12:00:01Z' FROM generate_series(1, 24) n
+      """)
+    let night = try await shop.night()
+    #expect(night.result.status == 0, "\(night.result)")
+    #expect(night.dispositions["m"] == "delivered_not_paid" && night.payments["m"] == "unpaid malformed")
+    #expect(night.dispositions.filter { $0.value == "settled" }.count == ids.count)
+  }
+
+  /// A column of renamed products beside genuine proofs.
+  @Test func systemicProductMismatchesCreateNoFindings() async throws {
+    let ids = (100..<160).map(String.init)
+    let shop = try await SignedShop(transactions: ids.map { SignedShop.gems($0) })
+    for id in ids {
+      try await shop.order("o\(id)")
+      try await shop.receipt(shop.payload("signed", [id], at: "2026-11-18T12:00:00Z"), for: "o\(id)")
+    }
+    try await shop.execute("UPDATE sales.orders SET product_id = 'renamed' WHERE order_id < 'o125'")
+    let night = try await shop.night()
+    #expect(night.result.status == 78, "\(night.result)")
+    #expect(night.result.errors.contains("product_id"), "\(night.result.errors)")
+    #expect(night.payments.filter { $0.value == "unconfirmed systemic" }.count == 25, "\(night.payments)")
+    let accusing = night.findings.filter { ["delivered_not_paid", "product_mismatch"].contains($0["kind"]) }
+    #expect(accusing.isEmpty, "\(accusing)")
+  }
+
+  /// With a wrong bundle ID, every genuine receipt belongs to an unknown app.
+  @Test func aWrongBundleIDCreatesNoFindings() async throws {
+    let slip = SignedShop.App(name: "game", bundleId: "com.example.gmae")
+    let ids = (100..<130).map(String.init)
+    let shop = try await SignedShop(apps: [slip], transactions: ids.map { SignedShop.gems($0) })
+    for id in ids {
+      try await shop.order("o\(id)", app: slip)
+      try await shop.receipt(shop.payload("signed", [id], at: "2026-11-18T12:00:00Z"), for: "o\(id)")
+    }
+    let night = try await shop.night()
+    #expect(night.result.status == 78, "\(night.result)")
+    #expect(night.result.errors.contains("bundleId"), "\(night.result.errors)")
+    #expect(night.dispositions.values.allSatisfy { $0 == "unconfirmed" }, "\(night.dispositions)")
+    #expect(night.payments.values.allSatisfy { $0 == "unconfirmed systemic" }, "\(night.payments)")
+    #expect(night.findings.allSatisfy { $0["severity"] != "critical" }, "\(night.findings)")
+  }
+
+  /// Every order names its app, so with the wrong bundle ID none is readable; no finding may close.
+  @Test func aWrongBundleIDClosesNoFindings() async throws {
+    let ids = (100..<130).map(String.init)
+    let orphans = (200..<230).map(String.init)
+    let shop = try await SignedShop(transactions: (ids + orphans).map { SignedShop.gems($0) })
+    for id in ids { try await shop.order("o\(id)", transaction: id) }
+    let good = try await shop.night()
+    #expect(good.result.status == 0 && good.findings.count == 30, "\(good.result)")
+    let file = shop.directory.file("night-audit.yaml")
+    try String(contentsOfFile: file, encoding: .utf8)
+      .replacing("com.example.game", with: "com.example.gmae").replacing("holdShare: 1", with: "holdShare: 0.2")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let open = "SELECT count(*) FROM night_audit.findings WHERE closed_at IS NULL AND kind = 'orphan_payment'"
+    let slipped = try await shop.nightAudit("run", "--as-of", "2026-11-21T03:00:00Z")
+    #expect(![0, 2, 3].contains(slipped.status), "\(slipped)")
+    #expect(try await shop.value(open) == "30")
+    let explained = slipped.output + slipped.errors
+    #expect(explained.contains("held") && explained.contains("bad_row"), "\(slipped)")
+  }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import Testing
+
+@Suite struct ServerAPINightTests {
+  private static let old = "2026-11-16T12:00:00Z"
+  private static let older = "2026-11-10T12:00:00Z"
+  private static let young = "2026-11-19T20:00:00Z"
+
+  @Test func everyKindOfAnswerHasItsDisposition() async throws {
+    let shop = try await SignedShop(
+      transactions: [
+        SignedShop.gems("101"), SignedShop.gems("102", refunded: "2026-11-19T09:00:00Z"),
+        SignedShop.gems("103", purchased: Self.older), SignedShop.gems("104", environment: "Sandbox"),
+        SignedShop.gems("106"), SignedShop.gems("107"),
+      ], errors: ["105": ["errorCode": 4_040_001]])
+    try await shop.order("signed")
+    try await shop.receipt(shop.signed("101"), for: "signed")
+    try await shop.order("refunded since")
+    try await shop.receipt(shop.signed("102"), for: "refunded since")
+    try await shop.order("looked up", transaction: "103", created: Self.older)
+    try await shop.order("second claim", transaction: "103")
+    try await shop.order("told by the sweep", transaction: "107")
+    try await shop.order("sandbox", transaction: "104")
+    try await shop.order("account gone", transaction: "105")
+    try await shop.order("unknown", transaction: "999", created: Self.old)
+    try await shop.order("unknown yet", transaction: "998", created: Self.young)
+    try await shop.order("no id of ours", transaction: "GPA.3312-5", created: Self.old)
+    try await shop.order("endless id", transaction: String(repeating: "9", count: 9_000), created: Self.old)
+    try await shop.order("forged")
+    let parts = try await shop.signed("101").split(separator: ".")
+    try await shop.receipt(
+      "\(parts[0]).\(parts[1]).\(try await shop.signed("106").split(separator: ".")[2])", for: "forged")
+    try shop.forgetRequests()
+
+    let night = try await shop.night()
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(
+      night.payments == [
+        "signed": "paid", "refunded since": "reversed", "looked up": "paid", "second claim": "unpaid duplicate",
+        "told by the sweep": "paid",
+        "sandbox": "unpaid sandbox", "account gone": "unconfirmed account_gone", "unknown": "unpaid not_found",
+        "unknown yet": "unconfirmed not_found_yet", "no id of ours": "unpaid no_evidence",
+        "endless id": "", "forged": "unpaid signature_invalid",
+      ])
+    #expect(night.dispositions["refunded since"] == "refunded_still_delivered")
+    #expect(night.dispositions["endless id"] == "bad_row")
+    #expect(night.summary["complete"] as? Bool == true)
+    // One question for two orders, both environments for unknown IDs, none for invalid IDs and notified ones.
+    #expect(try shop.timesAsked() == ["101": 1, "102": 1, "103": 1, "104": 2, "105": 1, "998": 2, "999": 2])
+    let channels = night.receipts.map { "\($0["order_id"] ?? "") \($0["channel"] ?? "") \($0["outcome"] ?? "")" }
+    #expect(
+      channels.sorted() == [
+        "forged offline rejected", "refunded since serverApi verified", "signed serverApi verified",
+      ])
+
+    try shop.forgetRequests()
+    let again = try await shop.night()
+    #expect(again.payments == night.payments && again.result.status == 0)
+    #expect(try shop.timesAsked().isEmpty)
+
+    // An accusation is asked about again every night. Apple may know the ID days later.
+    let next = try await shop.night(asOf: "2026-11-23T03:00:00Z")
+    #expect(try shop.timesAsked() == ["998": 2, "999": 2])
+    #expect(next.payments["unknown yet"] == "unpaid not_found")
+    try shop.forgetRequests()
+    let third = try await shop.night(asOf: "2026-11-24T03:00:00Z")
+    #expect(try shop.timesAsked() == ["998": 2, "999": 2])
+    #expect(third.payments == next.payments)
+  }
+
+  @Test func aGracePeriodThatAppleGivesKeepsAccessInOrder() async throws {
+    // Expired 19 days before the night, longer ago than audit.subscriptionGrace; Apple's billing retry takes 28 days.
+    func month(_ id: String) -> [String: Any] {
+      var month = SignedShop.gems(id, purchased: "2026-10-01T12:00:00Z")
+      month["type"] = "Auto-Renewable Subscription"
+      month["expiresDate"] = SignedShop.milliseconds("2026-11-01T12:00:00Z")
+      month["customer"] = "customer of \(id)"
+      return month
+    }
+    var collecting = month("301")
+    collecting["gracePeriodExpiresDate"] = SignedShop.milliseconds("2026-11-29T12:00:00Z")
+    collecting["isInBillingRetryPeriod"] = true
+    let shop = try await SignedShop(transactions: [collecting, month("302")])
+    for (order, id) in [("in grace", "301"), ("lapsed", "302")] {
+      try await shop.order(order, transaction: id, created: "2026-10-01T12:00:00Z")
+    }
+    let night = try await shop.night()
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.findings.map { "\($0["order_id"] ?? "") \($0["kind"] ?? "")" } == ["lapsed lapsed_still_served"])
+  }
+
+  @Test func signedDataPaysWhileAppleIsDown() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("101"), SignedShop.gems("102")])
+    try await shop.order("signed")
+    try await shop.receipt(shop.signed("101"), for: "signed")
+    try await shop.order("looked up", transaction: "102")
+    try await shop.control("faults", #"{"outage":true}"#)
+    let night = try await shop.night(asOf: SignedShop.asOf, "--max-duration", "1s")
+    #expect(night.result.status == 3, "\(night.result.errors)")
+    #expect(night.payments["signed"] == "paid")
+    #expect(night.payments["looked up"]?.hasPrefix("unconfirmed ") == true, "\(night.payments)")
+    #expect(night.dispositions["signed"] == "settled" && night.findings.isEmpty)
+    try await shop.control("faults", #"{"outage":false}"#)
+    let again = try await shop.night(asOf: "2026-11-20T05:00:00Z")
+    #expect(again.result.status == 0, "\(again.result.errors)")
+    #expect(again.payments == ["signed": "paid", "looked up": "paid"])
+  }
+
+  @Test func anUnansweredLookupIsAFindingWithItsAttempts() async throws {
+    let shop = try await SignedShop(transactions: [], errors: ["102": ["errorCode": 5_000_001]])
+    try await shop.order("looked up", transaction: "102", created: Self.old)
+    // After two days without an answer it is a finding, and the night is complete.
+    for (asOf, attempts, status) in [
+      ("2026-11-20T03:00:00Z", "1 attempt", Int32(3)), ("2026-11-21T03:00:00Z", "2 attempts", 3),
+      ("2026-11-22T03:00:00Z", "3 attempts", 0),
+    ] {
+      let night = try await shop.night(asOf: asOf)
+      #expect(night.result.status == status, "\(night.result.errors)")
+      #expect(night.payments == ["looked up": "unconfirmed apple_error"])
+      #expect(night.findings.map { $0["kind"] } == ["stuck_unconfirmed"])
+      let reason = night.findings.first?["reason"] ?? ""
+      #expect(reason.contains("after \(attempts): Apple answered with an error"), "\(reason)")
+    }
+    try await shop.control("world", shop.world(transactions: [SignedShop.gems("102", purchased: Self.old)]))
+    let night = try await shop.night(asOf: "2026-11-23T03:00:00Z")
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.payments == ["looked up": "paid"] && night.findings.isEmpty)
+  }
+
+  @Test func withoutAskingSignedDataStillPays() async throws {
+    let shop = try await SignedShop(transactions: [SignedShop.gems("101")])
+    try await shop.order("signed")
+    try await shop.receipt(shop.signed("101"), for: "signed")
+    try shop.forgetRequests()
+    for arguments in [["--offline"], ["--max-duration", "0s"]] {
+      let night = try await shop.night(asOf: SignedShop.asOf, arguments[0], arguments.dropFirst().first ?? "--quiet")
+      #expect(night.result.status == 3, "\(night.result.errors)")
+      #expect(night.payments == ["signed": "paid"])
+      #expect(try shop.timesAsked().isEmpty)
+    }
+    #expect(try await shop.value("SELECT attempts FROM night_audit.receipt_checks") == "0")
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.evidence") == "1")
+  }
+
+  @Test func aRefusedKeyIs78WithAReportAndAccusesNobody() async throws {
+    let broken = SignedShop.App(name: "other", bundleId: "com.example.other", isKeyRevoked: true)
+    let shop = try await SignedShop(
+      apps: [SignedShop.game, broken],
+      transactions: [SignedShop.gems("101"), SignedShop.gems("201", app: broken), SignedShop.gems("202", app: broken)])
+    for number in 1...30 {
+      try await shop.order("game \(number)", transaction: "101")
+      try await shop.order("other \(number)", transaction: "201", app: broken, created: Self.old)
+      try await shop.order("other alone \(number)", transaction: "\(300 + number)", app: broken, created: Self.old)
+    }
+    let night = try await shop.night()
+    #expect(night.result.status == 78, "\(night.result.errors)")
+    #expect(night.result.errors.contains("HTTP 401"))
+    #expect(night.summary["complete"] as? Bool == false)
+    #expect(night.payments["game 1"] == "paid" && night.payments["game 2"] == "unpaid duplicate")
+    #expect(
+      night.payments.filter { $0.key.hasPrefix("other") }.allSatisfy {
+        ["unconfirmed never_checked", "unconfirmed apple_error"].contains($0.value)
+      })
+    #expect(try shop.timesAsked().filter { $0.key != "101" }.count < 10)
+  }
+
+  @Test func aKilledNightAsksNothingTwice() async throws {
+    let ids = (1_001...1_060).map(String.init)
+    let shop = try await SignedShop(
+      transactions: ids.map { SignedShop.gems($0, purchased: Self.older) }, simulator: ["--latency", "20ms"])
+    for id in ids { try await shop.order("order \(id)", transaction: id) }
+    let running = try Program.nightAudit.start(
+      ["run", "--as-of", SignedShop.asOf, "--config", shop.directory.file("night-audit.yaml")],
+      environment: ["NIGHT_AUDIT_APPSTORE_CONCURRENCY": "4"])
+    while running.process.isRunning, Int(try await shop.value("SELECT count(*) FROM night_audit.answers")) ?? 0 < 20 {
+      await Task.yield()
+    }
+    running.kill()
+    _ = await running.finish()
+    let stored = try await shop.value(
+      "SELECT string_agg(split_part(subject_id, '/', 2), ',') FROM night_audit.receipt_checks WHERE outcome = 'verified'"
+    )
+    let known = Set(stored.split(separator: ",").map(String.init))
+    #expect(known.count >= 20)
+    let night = try await shop.night()
+    #expect(night.result.status == 0, "\(night.result.errors)")
+    #expect(night.payments.count == 60 && night.payments.values.allSatisfy { $0 == "paid" })
+    let asked = try shop.timesAsked()
+    #expect(known.allSatisfy { asked[$0] == 1 }, "\(asked)")
+    // Questions in progress when the first run died, or not stored yet, are asked once more; their number depends on
+    // the machine.
+    #expect(ids.allSatisfy { (1...2).contains(asked[$0] ?? 0) }, "\(asked)")
+  }
+
+  @Test func theDoctorReadsTheKey() async throws {
+    let shop = try await SignedShop(transactions: [])
+    let key = shop.directory.file("game.p8")
+    let healthy = try await shop.nightAudit("doctor")
+    #expect(healthy.status == 0, "\(healthy.output)")
+    #expect(healthy.output.contains("ok       app.game (App Store Server API, key 2X9R4HXF34)"))
+    try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
+    let open = try await shop.nightAudit("doctor")
+    #expect(open.status == 0 && open.output.contains("warning  app.game.privateKeyFile"), "\(open.output)")
+    try "no key".write(toFile: key, atomically: true, encoding: .utf8)
+    let broken = try await shop.nightAudit("doctor")
+    #expect(broken.status == 78 && broken.output.contains("PROBLEM  app.game.privateKeyFile: "), "\(broken.output)")
+    try FileManager.default.removeItem(atPath: shop.directory.file("roots/root.pem"))
+    let bare = try await shop.nightAudit("doctor")
+    #expect(bare.output.contains("PROBLEM  appstore.rootCertificates"), "\(bare.output)")
+  }
+}

@@ -1,0 +1,225 @@
+import Foundation
+import Testing
+
+/// The roles of the page on the audit trail, created by its statements.
+@Suite struct RolesTests {
+  @Test func nightsAreRunByARoleThatCannotChangeWhatItAppended() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    func run(_ arguments: String...) async throws -> Program.Result {
+      try await shop.nightAudit(arguments[0], more: Array(arguments.dropFirst()))
+    }
+    let doctor = try await run("doctor")
+    #expect(doctor.status == 0 && !doctor.output.contains("schema night_audit:"), "\(doctor)")
+    let night = try await run("run", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3 && !night.errors.contains("monthly partitions of evidence"), "\(night)")
+    #expect([0, 3].contains(try await run("recheck", "--as-of", Rehearsal.asOf).status))
+    let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
+    #expect(try await run("findings", "acknowledge", some, "--by", "Ana").status == 0)
+    #expect(try await run("rebuild", "--write").status == 0)
+    #expect([0, 3].contains(try await run("run", "--as-of", "2026-11-21T03:00:00Z").status))
+    let forgotten = try await run("runs", "forget", "latest")
+    #expect(forgotten.status == 0, "\(forgotten)")
+    let verified = try await run("verify")
+    #expect(verified.status == 0, "\(verified)")
+
+    // The role lacks the rights, so no trigger is needed.
+    for change in ["evidence", "answers", "runs", "finding_events", "run_events", "trail"].flatMap({ table in
+      [
+        "DELETE FROM night_audit.\(table)", "TRUNCATE night_audit.\(table)",
+        "ALTER TABLE night_audit.\(table) DISABLE TRIGGER ALL",
+      ]
+    }) + [
+      "UPDATE night_audit.evidence SET quantity = 1", "UPDATE night_audit.runs SET complete = true",
+      "UPDATE night_audit.answers SET outcome = 'x'", "UPDATE night_audit.finding_events SET event = 'closed'",
+      "UPDATE night_audit.run_events SET actor = 'x'", "UPDATE night_audit.trail SET hash = 'x'",
+      "INSERT INTO night_audit.trail VALUES (0, '', '', '')", "DELETE FROM sales.orders",
+      "CREATE TABLE night_audit.x (n int)",
+      "UPDATE night_audit.schema_migrations SET name = 'x'",
+    ] {
+      let error = await #expect(throws: (any Error).self) { try await shop.execute(change, as: .writer) }
+      #expect("\(error.map { "\($0)" } ?? "")".contains("42501"), "\(change): \(String(describing: error))")
+    }
+    let month = try await #require(throws: (any Error).self) {
+      try await shop.execute("SELECT night_audit.release_partition('evidence_first', '{}')", as: .writer)
+    }
+    #expect("\(month)".contains("is not over"), "\(month)")
+    let views = try await shop.value(
+      "SELECT string_agg(format('SELECT count(*) FROM night_audit.%I', relname), '; ') FROM pg_class WHERE relnamespace = 'night_audit'::regnamespace AND starts_with(relname, 'bi_')"
+    )
+    try await shop.execute(views, as: .reader)
+    for statement in [
+      "SELECT 1 FROM night_audit.runs", "SELECT 1 FROM night_audit.disbelieved_notifications",
+      "SELECT 1 FROM sales.orders",
+      "SELECT night_audit.append_trail('began', NULL)", "DELETE FROM night_audit.bi_findings",
+    ] {
+      await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, as: .reader) }
+    }
+  }
+
+  @Test func theRoleThatRunsNightsCannotProveAnEditedReport() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let folder = shop.reports + "/2026-11-19"
+    let digest = try shop.edit("findings.csv", in: folder)
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    let forgeries = [
+      "SELECT night_audit.append_trail('published', '\(run)', NULL, '{\"report\": \"\(digest)\"}')",
+      "SELECT night_audit.append_trail('published', '\(run)')", "SELECT night_audit.append_trail('oops', NULL)",
+      "SELECT night_audit.append_trail('start', NULL, NULL, '{\"entry\": 1, \"marks\": {\"evidence\": 1}}')",
+      "SELECT night_audit.write_run('\(run)', '{\"content\": \"\(digest)\"}')",
+      "SELECT night_audit.write_run('\(run)', '{\"publication\": \"publishing\", \"content\": \"\(digest)\"}')",
+      "INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM night_audit.evidence LIMIT 1",
+      "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, event) OVERRIDING SYSTEM VALUE VALUES (-1, 'x', now(), 'owner')",
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, event, detail) VALUES ('x', now(), 'due', 'someday')",
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, event) VALUES ('x', now(), 'nonsense')",
+      "INSERT INTO night_audit.answers (recorded_at, run_id, as_of, subject_kind, subject_id, channel, outcome, facts) SELECT '2000-01-01', run_id, as_of, subject_kind, subject_id, channel, outcome, facts FROM night_audit.answers LIMIT 1",
+      "INSERT INTO night_audit.runs SELECT gen_random_uuid(), command FROM night_audit.runs",
+      "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT night_audit.cover_answers('\(run)'); COMMIT",
+      "SELECT night_audit.release_partition(NULL, NULL)",
+    ]
+    for statement in forgeries {
+      await #expect(throws: (any Error).self, "\(statement)") { try await shop.execute(statement, as: .writer) }
+    }
+    for statement in [
+      "SELECT night_audit.write_run(NULL, '{}')", "SELECT night_audit.write_run('\(run)', NULL)",
+      "SELECT night_audit.write_run('\(run)', '{\"kind\": \"oops\", \"entry\": 1}')",
+      "SELECT night_audit.record_removed(NULL)", "SELECT night_audit.record_removed('{NULL}')",
+      "SELECT night_audit.record_adopted(NULL)", "SELECT night_audit.record_adopted('{NULL}')",
+      "SELECT night_audit.cover_answers(NULL)", "SELECT night_audit.cover_answers('\(run)')",
+      "SELECT night_audit.keep_partitions()",
+      "INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version) SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version FROM night_audit.runs",
+    ] {
+      try await shop.execute(statement, as: .writer)
+    }
+    let trail = try await shop.nightAudit("verify")
+    #expect(trail.status == 0, "\(trail)")
+    for arguments in [[folder], ["--run", run]] {
+      let forged = try await shop.nightAudit("verify", more: arguments)
+      #expect(forged.status == 70 && forged.output.contains("with another content"), "\(forged)")
+    }
+  }
+
+  @Test func aFactOfAnUnknownRunIsReportedAndIgnored() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let transactions = "SELECT md5(string_agg(t::text, '' ORDER BY transaction_id)) FROM night_audit.transactions t"
+    let before = try await shop.value(transactions)
+    let columns = try await shop.value(
+      "SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'night_audit.evidence'::regclass AND attnum > 0 AND attname NOT IN ('evidence_id', 'recorded_at', 'signed_at', 'revoked_at')"
+    )
+    let unknown = columns.replacing("run_id", with: "gen_random_uuid()")
+    for (later, copied) in [
+      ("400 days", columns), ("1 second", columns), ("2 seconds", unknown),
+      ("3 seconds", unknown.replacing("subject_kind, subject_id", with: "NULL, NULL")),
+    ] {
+      try await shop.execute(
+        "INSERT INTO night_audit.evidence (signed_at, \(columns)) SELECT signed_at + interval '\(later)', \(copied) FROM night_audit.evidence WHERE revoked_at IS NOT NULL LIMIT 1",
+        as: .writer)
+    }
+    let verified = try await shop.nightAudit("verify")
+    #expect(
+      verified.status == 0 && verified.output.contains("except for those that do not count: fact "), "\(verified)")
+    let rebuilt = try await shop.nightAudit("rebuild", "--write")
+    #expect(rebuilt.output.contains("it does not count"), "\(rebuilt)")
+    #expect(try await shop.value(transactions) == before)
+  }
+
+  /// A cursor counts as read up to the instant that a run recorded, and no later one, whether or not it has passed.
+  @Test func rebuildComparesAndRepairsCursors() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.execute(
+      """
+      DELETE FROM night_audit.findings_met;
+      INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
+      VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z'),
+        ('game', 'Production', 'REVOKE', now() + interval '1 year', '2026-11-20Z');
+      INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, read_at, last_attempt)
+      VALUES ('game', 'Production', '1', '2026-11-19Z', '2026-11-20Z')
+      """, as: .writer)
+    let later = "is later than what runs read"
+    let state = [
+      "the cursor of REFUND of game \(later)", "the cursor of REVOKE of game \(later)",
+      "the history of transaction 1 of game was last read earlier than its row says",
+    ]
+    let found = try await shop.nightAudit("verify")
+    #expect(found.status == 70 && found.output.contains("findings_met of run"), "\(found)")
+    #expect(found.output.contains(state[0]), "\(found)")
+    let compared = try await shop.nightAudit("rebuild")
+    #expect(compared.status == 70 && compared.output.contains("findings_met of run"), "\(compared)")
+    let doctor = try await shop.nightAudit("doctor")
+    for said in state {
+      #expect(compared.output.contains(said) && doctor.output.contains(said), "\(compared)\(doctor)")
+    }
+    let mended = try await shop.nightAudit("rebuild", "--write")
+    #expect(mended.status == 0 && mended.output.contains("All differences are mended."), "\(mended)")
+    for command in ["verify", "rebuild"] {
+      let sound = try await shop.nightAudit(command)
+      #expect(sound.status == 0, "\(command): \(sound)")
+    }
+    #expect(try await shop.value("SELECT count(*) FROM night_audit.findings_met") == "1")
+
+    // Only a new night restores an earlier disposition.
+    try await shop.execute("UPDATE night_audit.order_nights SET disposition = 'in_flight'", as: .writer)
+    let left = try await shop.nightAudit("rebuild", "--write")
+    #expect(left.status == 70 && left.output.contains("make that night again"), "\(left)")
+    #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status))
+    let again = try await shop.nightAudit("verify")
+    #expect(again.status == 0, "\(again)")
+  }
+
+  @Test func initSucceedsWithoutRightsIfTheSchemaIsCurrent() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let done = try await shop.nightAudit("init")
+    #expect(done.status == 0 && done.output == "The schema night_audit is up to date.\n", "\(done)")
+    let slip = ["NIGHT_AUDIT_REPORT_TIME_ZON": "Europe/Berlin"]
+    let quiet = try await shop.nightAudit("init", "--quiet", environment: slip)
+    #expect(quiet.status == 0 && quiet.output == "", "\(quiet)")
+    #expect(quiet.errors.contains("NIGHT_AUDIT_REPORT_TIME_ZON is not a setting"), "\(quiet)")
+    #expect(quiet.errors.contains("did you mean NIGHT_AUDIT_REPORT_TIME_ZONE?"), "\(quiet)")
+
+    try await shop.execute("DELETE FROM night_audit.schema_migrations WHERE version = 1")
+    let outdated = try await shop.nightAudit("init")
+    #expect(outdated.status == 78, "\(outdated)")
+    #expect(outdated.errors.contains("older than this program, and the role night_audit may not change"), "\(outdated)")
+    #expect(outdated.errors.contains("init as night_audit_owner or a superuser"), "\(outdated)")
+    try await shop.execute("DROP SCHEMA night_audit CASCADE")
+    let missing = try await shop.nightAudit("init")
+    #expect(missing.status == 78, "\(missing)")
+    #expect(missing.errors.contains("is missing, and the role night_audit may not create it"), "\(missing)")
+  }
+
+  @Test func thePageAboutBusinessIntelligenceGrantsEveryView() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let role = "finance_\(UUID().uuidString.lowercased().prefix(8))"
+    let page = try DatabaseRole.pageStatements("BusinessIntelligence.md")[0].replacing("finance_read", with: role)
+    try await shop.execute(page)
+    let withheld = try await shop.value(
+      """
+      SELECT coalesce(string_agg(relname, ' '), '') FROM pg_class
+      WHERE relnamespace = 'night_audit'::regnamespace AND relkind IN ('v', 'r', 'p')
+        AND starts_with(relname, 'bi_') <> has_table_privilege('\(role)', oid, 'SELECT')
+      """)
+    #expect(withheld == "", "every view, and nothing else")
+  }
+
+  @Test func aMemberOfTheOwnerMaintainsTheSchemaWithoutSuperuserRights() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let dba = "dba_\(UUID().uuidString.lowercased().prefix(8))"
+    let owner = try DatabaseRole.pageStatements()[1].split(separator: "\n").suffix(2).joined(separator: "\n")
+      .replacing("TO dba", with: "TO \(dba)")
+    try await shop.execute("DROP SCHEMA night_audit CASCADE; CREATE ROLE \(dba) LOGIN; \(owner)")
+    let url = ["NIGHT_AUDIT_DATABASE_URL": shop.conninfo.replacing("user=night_audit", with: "user=\(dba)")]
+    for _ in 1...2 {
+      let made = try await shop.nightAudit("init", environment: url)
+      #expect(made.status == 0, "\(made)")
+    }
+    let others = try await shop.value(
+      "SELECT count(*) FROM pg_class WHERE relnamespace = 'night_audit'::regnamespace AND relowner <> 'night_audit_owner'::regrole"
+    )
+    #expect(others == "0")
+    #expect(
+      try await shop.value("SELECT has_any_column_privilege('night_audit_writer', 'night_audit.evidence', 'INSERT')")
+        == "true")
+  }
+}

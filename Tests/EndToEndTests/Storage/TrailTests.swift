@@ -1,0 +1,385 @@
+import Crypto
+import Foundation
+import Testing
+
+/// `verify` confirms stored records, or names the first mismatch.
+@Suite struct TrailTests {
+  struct Tampering: CustomTestStringConvertible, Sendable {
+    var testDescription: String
+    var sql: String
+    var found: String
+
+    init(_ description: String, _ found: String, _ sql: String) {
+      (testDescription, self.found, self.sql) = (description, found, sql)
+    }
+  }
+
+  private static let middle = "(SELECT (min(evidence_id) + max(evidence_id)) / 2 FROM night_audit.evidence)"
+  private static let lastRow = "night_audit.trail WHERE entry_id > (SELECT max(entry_id) - 2 FROM night_audit.trail)"
+  /// Recomputes the hashes of the trail from an entry on, like a knowledgeable attacker.
+  private static let rehash = """
+    DO $$
+    DECLARE
+      entry record; last text := '';
+    BEGIN
+      FOR entry IN SELECT * FROM night_audit.trail ORDER BY entry_id LOOP
+        UPDATE night_audit.trail SET previous = last,
+          hash = encode(sha256(convert_to(last || E'\\n' || entry.content, 'UTF8')), 'hex') WHERE entry_id = entry.entry_id
+        RETURNING hash INTO last;
+      END LOOP;
+    END $$
+    """
+
+  static let tamperings: [Tampering] = [
+    Tampering(
+      "a refund disappears", "evidence: rows",
+      "UPDATE night_audit.evidence SET revoked_at = NULL, tells_revocation = NOT tells_revocation WHERE evidence_id = \(middle)"
+    ),
+    Tampering(
+      "a purchase gets another product", "evidence: rows",
+      "UPDATE night_audit.evidence SET product_id = product_id || 'x' WHERE evidence_id = \(middle)"),
+    Tampering(
+      "a fact is removed", "evidence: of rows", "DELETE FROM night_audit.evidence WHERE evidence_id = \(middle)"),
+    Tampering(
+      "the first fact is removed", "evidence: of rows",
+      "DELETE FROM night_audit.evidence WHERE evidence_id = (SELECT min(evidence_id) FROM night_audit.evidence)"),
+    Tampering("all facts are removed", "evidence: of rows", "TRUNCATE night_audit.evidence"),
+    Tampering(
+      "a fact is made up among others", "evidence: row",
+      "CREATE TEMPORARY TABLE e AS SELECT * FROM night_audit.evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -5; INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
+    ),
+    Tampering(
+      "a fact is made up before all others", "row -9223372036854775808 has an ID that the table never assigns",
+      "CREATE TEMPORARY TABLE e AS SELECT * FROM night_audit.evidence WHERE evidence_id = \(middle); UPDATE e SET evidence_id = -9223372036854775808; INSERT INTO night_audit.evidence OVERRIDING SYSTEM VALUE SELECT * FROM e"
+    ),
+    Tampering(
+      "two facts change places", "evidence: rows",
+      """
+      WITH two AS (SELECT min(evidence_id) AS a, min(evidence_id) + 1 AS b FROM night_audit.evidence)
+      UPDATE night_audit.evidence e SET transaction_id = o.transaction_id, recorded_at = o.recorded_at
+      FROM night_audit.evidence o, two WHERE e.evidence_id IN (a, b) AND o.evidence_id IN (a, b)
+        AND o.evidence_id <> e.evidence_id
+      """),
+    Tampering(
+      "a fact was recorded in another year", "evidence: rows",
+      "UPDATE night_audit.evidence SET recorded_at = recorded_at - interval '1 year' WHERE evidence_id = \(middle)"),
+    Tampering(
+      "an answer says something else", "answers: rows",
+      "UPDATE night_audit.answers SET outcome = 'verified' WHERE answer_id = (SELECT min(answer_id) FROM night_audit.answers WHERE outcome <> 'verified')"
+    ),
+    Tampering(
+      "an answer is removed", "answers: of rows",
+      "DELETE FROM night_audit.answers WHERE answer_id = (SELECT max(answer_id) FROM night_audit.answers)"),
+    Tampering(
+      "somebody else acknowledged", "finding_events: rows",
+      "UPDATE night_audit.finding_events SET actor = 'Mallory' WHERE actor IS NOT NULL"),
+    Tampering(
+      "a finding was never opened", "finding_events: of rows",
+      "DELETE FROM night_audit.finding_events WHERE event_id = (SELECT min(event_id) FROM night_audit.finding_events)"),
+    Tampering(
+      "a finding was closed in between", "finding_events: row",
+      "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, 'closed' FROM night_audit.finding_events LIMIT 1"
+    ),
+    Tampering(
+      "a finding is closed, and nobody has decided it", "findings: finding",
+      "UPDATE night_audit.findings SET status = 'closed' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
+    ),
+    Tampering(
+      "a finding is closed as nights do", "findings: finding",
+      "UPDATE night_audit.findings SET closed_at = now() WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
+    ),
+    Tampering(
+      "a finding is removed", "findings: finding",
+      "DELETE FROM night_audit.findings WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"),
+    Tampering("what was acknowledged is open", "findings: finding", "UPDATE night_audit.findings SET status = 'open'"),
+    Tampering(
+      "somebody is made the owner", "findings: finding",
+      "UPDATE night_audit.findings SET owner = 'cfo' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
+    ),
+    Tampering(
+      "a finding gets another age", "findings: finding",
+      "UPDATE night_audit.findings SET first_seen = first_seen - interval '20 days' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
+    ),
+    Tampering("a sign-off names another", "run_events: rows", "UPDATE night_audit.run_events SET detail = 'Mallory'"),
+    Tampering("a sign-off is removed", "run_events: of rows", "DELETE FROM night_audit.run_events"),
+    Tampering(
+      "an incomplete night is complete", "runs: run",
+      "UPDATE night_audit.runs SET complete = true, incomplete_reasons = '{}'"),
+    Tampering("a run made another report", "runs: run", "UPDATE night_audit.runs SET content = repeat('0', 64)"),
+    Tampering("a run ended well", "runs: run", "UPDATE night_audit.runs SET exit_status = 0"),
+    Tampering("a run is removed", "runs: run", "DELETE FROM night_audit.runs"),
+    Tampering(
+      "a run is made up", "runs: run",
+      "INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version) SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host, version FROM night_audit.runs"
+    ),
+    Tampering(
+      "an entry is changed", "is not as it was written",
+      "UPDATE night_audit.trail SET content = replace(content, 'began', 'ended') WHERE content LIKE '%\"began\"%'"),
+    Tampering("an entry is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 2"),
+    Tampering("the last entries are removed", "runs: run", "DELETE FROM \(lastRow)"),
+    Tampering("the beginning is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 1"),
+    Tampering("all of the trail is removed", "its beginning is missing", "TRUNCATE night_audit.trail"),
+    Tampering(
+      "entries change places", "is not as it was written",
+      "UPDATE night_audit.trail SET content = (SELECT content FROM night_audit.trail WHERE entry_id = 3) WHERE entry_id = 2"
+    ),
+    Tampering(
+      "all facts were let go, says an entry that was made up", "deletes rows that the entry before it does not cover",
+      """
+      TRUNCATE night_audit.evidence;
+      SELECT night_audit.append_trail('released', NULL, '{}', '{"table": "evidence", "before": "2999-01-01"}')
+      """),
+    Tampering(
+      "what runs met is emptied", "findings_met of run", "DELETE FROM night_audit.findings_met"),
+    Tampering(
+      "an order had another disposition", "of run", "UPDATE night_audit.order_nights SET disposition = 'in_flight'"),
+    Tampering(
+      "an order of the night is removed", "of run",
+      "DELETE FROM night_audit.order_nights WHERE order_id = (SELECT order_id FROM night_audit.order_nights ORDER BY created_at DESC LIMIT 1)"
+    ),
+    Tampering("the trend is changed", "run_totals of run", "UPDATE night_audit.run_totals SET amount = 0"),
+    Tampering("no day was reported", "reported_days of run", "DELETE FROM night_audit.reported_days"),
+    Tampering(
+      "a report was owed to nobody", "dispatches of run",
+      "INSERT INTO night_audit.dispatches (run_id, target, directory, state) SELECT run_id, 'x', '/x', 'withdrawn' FROM night_audit.runs"
+    ),
+    Tampering(
+      "a cursor is moved", "the cursor of REFUND of game is later than what runs read",
+      "INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z')"
+    ),
+    Tampering(
+      "a view hides findings", "view night_audit.bi_findings_by_night: was defined otherwise",
+      "DROP VIEW night_audit.bi_findings_by_night; CREATE VIEW night_audit.bi_findings_by_night AS SELECT * FROM night_audit.run_findings WHERE severity <> 'critical'"
+    ),
+    Tampering(
+      "a trigger is dropped", "trigger append_only of night_audit.evidence: is missing",
+      "DROP TRIGGER append_only ON night_audit.evidence"),
+    Tampering(
+      "everybody may write", "night_audit.findings: everybody may use it (PUBLIC)",
+      "GRANT ALL ON night_audit.findings TO PUBLIC"),
+    Tampering(
+      "an entry names another report of a run", "names another report of run",
+      "SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs; UPDATE night_audit.trail SET content = (content::jsonb || '{\"report\": \"x\"}')::text WHERE content LIKE '%\"found\"%'; \(rehash)"
+    ),
+    Tampering(
+      "an entry says less and all hashes fit", "evidence: row",
+      "UPDATE night_audit.trail SET content = jsonb_set(content::jsonb, '{appended}', '[]')::text WHERE content LIKE '%evidence%'; \(rehash)"
+    ),
+  ]
+
+  @Test func changesOfCoveredRowsAreDetected() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let some = try await shop.value("SELECT min(finding_id) FROM night_audit.findings")
+    #expect(try await shop.nightAudit("findings", "acknowledge", some, "--by", "Ana").status == 0)
+    try await shop.execute(
+      "INSERT INTO night_audit.run_events (run_id, event, actor, detail) SELECT run_id, 'prepared_by', 'Ana', 'Ana' FROM night_audit.runs"
+    )
+    let pending = try await shop.nightAudit("verify")
+    #expect(pending.status == 0 && pending.output.contains("1 that the next entry covers"), "\(pending)")
+    try await shop.execute("SELECT night_audit.append_trail('asked', NULL)")
+    let sound = try await shop.nightAudit("verify")
+    #expect(sound.status == 0 && !sound.output.contains("PROBLEM"), "\(sound)")
+    for table in ["evidence", "answers", "finding_events", "run_events", "runs"] {
+      #expect(sound.output.contains("ok       \(table) ("), "\(sound.output)")
+    }
+    for check in [["verify", shop.reports + "/2026-11-19"], ["verify", "--run", "latest"]] {
+      let result = try await shop.nightAudit(check[0], more: Array(check.dropFirst()))
+      #expect(result.status == 0, "\(result)")
+    }
+
+    let name = try #require(shop.conninfo.split(separator: "=").last.map(String.init))
+    for (number, tampering) in Self.tamperings.enumerated() {
+      let copy = "\(name)_\(number)"
+      try await shop.executeElsewhere("CREATE DATABASE \(copy) TEMPLATE \(name)")
+      let conninfo = shop.conninfo.replacing("dbname=\(name)", with: "dbname=\(copy)")
+      try await shop.execute("SET session_replication_role = replica; \(tampering.sql)", conninfo: conninfo)
+      let result = try await shop.nightAudit("verify", environment: ["NIGHT_AUDIT_DATABASE_URL": conninfo])
+      #expect(result.status == 70 && result.output.contains(tampering.found), "\(tampering): \(result)")
+      try await shop.executeElsewhere("DROP DATABASE \(copy)")
+    }
+  }
+
+  @Test func aRewrittenTrailContradictsPublishedReports() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    try await shop.execute(
+      """
+      SET session_replication_role = replica; DELETE FROM night_audit.evidence WHERE evidence_id = \(Self.middle);
+      TRUNCATE night_audit.trail; SELECT night_audit.append_trail('start', NULL);
+      SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
+      """)
+    #expect(try await shop.nightAudit("verify").status == 0)
+    let result = try await shop.nightAudit("verify", shop.reports + "/2026-11-19", "--json")
+    #expect(result.status == 70 && result.output.contains("that this database does not have"), "\(result)")
+  }
+
+  @Test func appendOnlyTablesRejectChanges() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    for change in [
+      "UPDATE night_audit.evidence SET quantity = 7", "DELETE FROM night_audit.answers",
+      "TRUNCATE night_audit.evidence",
+      "TRUNCATE night_audit.evidence_first", "DELETE FROM night_audit.finding_events", "DELETE FROM night_audit.runs",
+      "UPDATE night_audit.runs SET complete = NOT complete", "UPDATE night_audit.runs SET host = 'elsewhere'",
+      "UPDATE night_audit.runs SET publication = 'publishing'", "DELETE FROM night_audit.trail",
+      "UPDATE night_audit.runs SET complete = NULL", "UPDATE night_audit.runs SET exit_status = 42",
+      "UPDATE night_audit.runs SET exit_status = 0", "UPDATE night_audit.runs SET finished_at = now()",
+      "UPDATE night_audit.runs SET directory = '/elsewhere'", "UPDATE night_audit.runs SET held_because = '{x}'",
+      "UPDATE night_audit.runs SET publication = 'forgotten'",
+      """
+      SELECT night_audit.write_run(run_id, '{"exit_status": 42, "directory": "/elsewhere", "held_because": ["x"]}')
+      FROM night_audit.runs
+      """,
+      "UPDATE night_audit.trail SET hash = 'x'",
+    ] {
+      await #expect(throws: (any Error).self, "\(change)") { try await shop.execute(change) }
+    }
+    #expect(try await shop.nightAudit("verify").status == 0)
+    // A later failure is recorded once, and a run without a report keeps its status.
+    try await shop.execute(
+      """
+      UPDATE night_audit.runs SET exit_status = 73;
+      INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration, is_nightly,
+        host, version, exit_status)
+      SELECT gen_random_uuid(), command, as_of, period_since, period_until, time_zone, configuration, is_nightly, host,
+        version, 70 FROM night_audit.runs;
+      """)
+    for change in ["exit_status = 73", "publication = 'publishing'", "complete = true", "content = 'x'"] {
+      let sql = "UPDATE night_audit.runs SET \(change) WHERE exit_status = 70"
+      await #expect(throws: (any Error).self, "\(change)") { try await shop.execute(sql) }
+    }
+  }
+
+  /// Removed folders, forgotten runs and released months.
+  @Test func removalsKeepTheTrailVerifiable() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let first = try await shop.value("SELECT run_id FROM night_audit.runs")
+    try await shop.execute(
+      """
+      SET session_replication_role = replica;
+      CREATE TABLE public.moved AS TABLE night_audit.answers; UPDATE public.moved SET recorded_at = '2026-01-15Z';
+      TRUNCATE night_audit.answers, night_audit.trail;
+      ALTER TABLE night_audit.answers DETACH PARTITION night_audit.answers_first; DROP TABLE night_audit.answers_first;
+      CREATE TABLE night_audit.answers_2026_01 PARTITION OF night_audit.answers
+        FOR VALUES FROM ('2026-01-01Z') TO ('2026-02-01Z');
+      CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_2026_01
+        FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
+      INSERT INTO night_audit.answers OVERRIDING SYSTEM VALUE SELECT * FROM public.moved; DROP TABLE public.moved;
+      SELECT night_audit.append_trail('start', NULL);
+      SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
+      """)
+    #expect(try await shop.nightAudit("verify").status == 0)
+    let retention = ["NIGHT_AUDIT_EVIDENCE_RETENTION": "30d", "NIGHT_AUDIT_REPORT_RETENTION": "1d"]
+    for night in ["2026-11-21T03:00:00Z", "2026-11-22T03:00:00Z", "2026-11-23T03:00:00Z"] {
+      let result = try await shop.nightAudit("run", more: ["--as-of", night], environment: retention)
+      #expect([0, 3].contains(result.status), "\(result)")
+    }
+    #expect(try await shop.value("SELECT to_regclass('night_audit.answers_2026_01') IS NULL") == "true")
+    #expect(try await shop.nightAudit("runs", "forget", "latest").status == 0)
+    let all = try await shop.nightAudit("verify")
+    #expect(all.status == 0, "\(all)")
+    #expect(all.output.contains("; expired rows before 2026-02-01 were deleted)"), "\(all)")
+    let kinds = try await shop.value("SELECT string_agg(DISTINCT kind, ',' ORDER BY kind) FROM night_audit.bi_trail")
+    #expect(kinds.contains("forgotten") && kinds.contains("released"), "\(kinds)")
+    let run = try await shop.nightAudit("verify", "--run", String(first.prefix(8)))
+    #expect(run.status == 0, "\(run)")
+  }
+
+  /// Changes a published report with matching sums, under an unknown run.
+  private func forge(_ shop: Rehearsal, _ folder: String, command: String) throws {
+    _ = try shop.edit("orders.csv", in: folder)
+    let run = #"{"run_id": "\#(UUID().uuidString.lowercased())", "command": "\#(command)"}"#
+    try Data(run.utf8).write(to: URL(filePath: folder + "/run.json"))
+  }
+
+  @Test func aReportOfAnUnknownRunIsDetected() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let (folder, out) = (shop.reports + "/2026-11-19", shop.directory.file("out"))
+    for (command, said) in [("run", "is missing"), ("reconcile", "is missing; the folder is that of run ")] {
+      try forge(shop, folder, command: command)
+      let found = try await shop.nightAudit("verify", shop.reports + "/latest")
+      #expect(found.status == 70 && found.output.contains(said), "\(found)")
+      let run = try await shop.nightAudit("verify", "--run", "latest")
+      #expect(run.status == 70 && run.output.contains("no record shows that this run replaced it"), "\(run)")
+    }
+    // `reconcile` belongs to no run.
+    #expect(try await shop.nightAudit("reconcile", "--as-of", Rehearsal.asOf, "--out", out).status == 3)
+    let reconciled = try await shop.nightAudit("verify", out)
+    #expect(reconciled.status == 0 && reconciled.output.contains("because reconcile records no runs"), "\(reconciled)")
+    // A report of an unknown run is replaced only with `--adopt`.
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    let before = try shop.files(folder)
+    let refused = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
+    #expect(refused.status == 73 && refused.errors.contains("--adopt"), "\(refused)")
+    #expect(try shop.files(folder) == before)
+    let adopted = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--adopt")
+    #expect([0, 3].contains(adopted.status) && adopted.errors.contains("took over"), "\(adopted)")
+    #expect(try await shop.nightAudit("verify").status == 0)
+    let replaced = try await shop.nightAudit("verify", "--run", run)
+    #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
+  }
+
+  @Test func movedReportsVerifyAtTheirPath() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let run = try await shop.value("SELECT run_id FROM night_audit.runs")
+    let moved = shop.directory.file("moved")
+    try FileManager.default.moveItem(atPath: shop.reports, toPath: moved)
+    let environment = ["NIGHT_AUDIT_REPORT_DIRECTORY": moved]
+    func verify(_ arguments: String...) async throws -> Program.Result {
+      try await shop.nightAudit("verify", more: arguments, environment: environment)
+    }
+    #expect(try await verify("--run", run).status == 0)
+    let again = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, environment: environment)
+    #expect([0, 3].contains(again.status), "\(again)")
+    let replaced = try await verify("--run", run)
+    #expect(replaced.status == 0 && replaced.output.contains("has replaced since"), "\(replaced)")
+    try forge(shop, moved + "/2026-11-19", command: "run")
+    let forged = try await verify("--run", run)
+    #expect(forged.status == 70 && forged.output.contains("is missing"), "\(forged)")
+  }
+
+  /// An earlier removal of the day's report does not explain a missing new one.
+  @Test func anEarlierRemovalDoesNotExplainAMissingFolder() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let removed = """
+      SELECT night_audit.append_trail('removed', NULL, '{}', jsonb_build_object('folders', ARRAY['2026-11-19']))
+      """
+    try await shop.execute(removed)
+    let again = Rehearsal.asOf.replacing("T03:00", with: "T03:01")
+    #expect(try await shop.nightAudit("run", "--as-of", again).status == 3)
+    try FileManager.default.removeItem(atPath: shop.reports + "/2026-11-19")
+    let taken = try await shop.nightAudit("verify", "--run", "latest")
+    #expect(taken.status == 70 && taken.output.contains("is missing"), "\(taken)")
+    try await shop.execute(removed)
+    let gone = try await shop.nightAudit("verify", "--run", "latest")
+    #expect(gone.status == 0 && gone.output.contains("removed after report.retention"), "\(gone)")
+  }
+}
+
+extension Rehearsal {
+  /// Changes a file and its sums; returns the digest of the new `SHA256SUMS`.
+  func edit(_ file: String, in folder: String) throws -> String {
+    func digest(_ path: String) throws -> String {
+      SHA256.hash(data: try Data(contentsOf: URL(filePath: path))).map { String(format: "%02x", $0) }.joined()
+    }
+    let edited = URL(filePath: "\(folder)/\(file)")
+    try (Data(contentsOf: edited) + Data("\n".utf8)).write(to: edited)
+    let sums = try String(contentsOfFile: folder + "/SHA256SUMS", encoding: .utf8).split(separator: "\n")
+      .map { line -> String in
+        let name = line.dropFirst(66)
+        return "\(try digest("\(folder)/\(name)"))  \(name)\n"
+      }
+    try Data(sums.joined().utf8).write(to: URL(filePath: folder + "/SHA256SUMS"))
+    return try digest(folder + "/SHA256SUMS")
+  }
+
+  fileprivate func executeElsewhere(_ sql: String) async throws {
+    let name = conninfo.split(separator: "=").last.map(String.init) ?? ""
+    try await execute(sql, conninfo: conninfo.replacing("dbname=\(name)", with: "dbname=postgres"))
+  }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import Reconciliation
+import Reporting
+import Testing
+
+@testable import NightAudit
+@testable import Run
+
+@Suite struct SettingsTests {
+  private func load(_ yaml: String, _ environment: [String: String] = [:]) throws -> Settings {
+    try SettingsLoader.load(
+      file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment)
+  }
+
+  private let app = "app: {game: {bundleId: com.example.game}}\n"
+
+  @Test func nestedMapsAndDottedKeysMeanTheSame() throws {
+    let nested = try load(app + "audit:\n  lookback: 30d\n")
+    let dotted = try load(app + "audit.lookback: 30d\n")
+    #expect(nested.lookback == .days(30))
+    #expect(dotted.lookback == .days(30))
+    #expect(nested.digest == dotted.digest)
+    #expect(throws: ConfigurationError.self) { try load(app + "audit: {lookback: 30d}\naudit.lookback: 31d\n") }
+  }
+
+  /// YAML 1.1 ignores underscores in numbers: 1_3 would be 13.
+  @Test func aReportVersionIsItsTextWithAndWithoutQuotes() throws {
+    for version in ["1_3", "'1_3'", "\"1_3\""] {
+      let settings = try load(app + "appStoreConnect: {salesVersion: \(version)}\n")
+      #expect(settings.appStoreConnect.salesVersion == "1_3")
+    }
+    #expect(throws: ConfigurationError.self) { try load(app + "appStoreConnect: {salesVersion: 13}\n") }
+  }
+
+  @Test func theEnvironmentComesBeforeTheFile() throws {
+    let settings = try load(
+      app + "database: {salesSchema: shop}\nrecheck: {staleAfter: 2d}\n",
+      ["NIGHT_AUDIT_DATABASE_SALES_SCHEMA": "ventes", "NIGHT_AUDIT_APP_GAME_SHARED_SECRET_FILE": "/run/secret"])
+    #expect(settings.salesSchema == "ventes")
+    #expect(settings.staleAfter == .days(2))
+    #expect(settings.apps.first?.sharedSecretFile == "/run/secret")
+  }
+
+  @Test(arguments: [
+    (["issuerId"], "keyId"), (["keyId"], "issuerId"), (["privateKeyFile"], "issuerId"),
+    (["issuerId", "keyId"], "privateKeyFile"), (["issuerId", "privateKeyFile"], "keyId"),
+    (["keyId", "privateKeyFile"], "issuerId"),
+  ])
+  func aPartialCredentialNamesItsMissingSetting(_ given: [String], _ missing: String) throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load(app + given.map { "app.game.\($0): x\n" }.joined())
+    }
+    #expect(error?.key == "app.game.\(missing)")
+    for key in given { #expect(error?.problem.contains(key) == true) }
+  }
+
+  @Test func anAppMayBeConfiguredByTheEnvironmentAlone() throws {
+    let settings = try load("", ["NIGHT_AUDIT_APP_APP_BUNDLE_ID": "com.example.game"])
+    #expect(settings.apps.map(\.bundleId) == ["com.example.game"])
+  }
+
+  @Test func aMissingConfigurationNamesTheSearchedFiles() throws {
+    let none = #expect(throws: ConfigurationError.self) {
+      try SettingsLoader.load(file: nil, name: "configuration", environment: [:])
+    }
+    #expect(SettingsLoader.searchedFiles.allSatisfy { none?.problem.contains($0) == true })
+    let empty = #expect(throws: ConfigurationError.self) { try load("") }
+    #expect(empty?.problem.contains("night-audit.yaml") == false)
+  }
+
+  @Test func defaultsAreThoseOfTheContract() throws {
+    let settings = try load(app)
+    #expect(settings.requestsPerSecond == 25)
+    #expect(settings.concurrency == 256)
+    #expect(settings.timeout == .seconds(30))
+    #expect(settings.staleAfter == .days(7))
+    #expect(settings.refundWindow == .days(120))
+    #expect(settings.maxDuration == .hours(2))
+    #expect(settings.batchSize == 1_000)
+    #expect(settings.subscriptionGrace == .days(16))
+    #expect(settings.workbookOrders == 100_000)
+    #expect(settings.formats == [.csv, .xlsx])
+    #expect(settings.retention == nil)
+    #expect(settings.timeZoneName == "UTC")
+  }
+
+  @Test(arguments: [
+    ("unknown: 1", "unknown"), ("audit: {lookback: 3}", "audit.lookback"), ("audit: {lookback: -3d}", "audit.lookback"),
+    ("audit: {lookback: 0d}", "audit.lookback"),
+    ("audit: {amountTolerance: '-1'}", "audit.amountTolerance"),
+    ("audit: {amountTolerance: 1.2345678}", "audit.amountTolerance"),
+    ("report: {formats: [pdf]}", "report.formats"), ("report: {timeZone: Nowhere}", "report.timeZone"),
+    ("appstore: {concurrency: 0}", "appstore.concurrency"), ("appstore: {pinRoots: perhaps}", "appstore.pinRoots"),
+    ("appstore: {timeout: 0s}", "appstore.timeout"),
+    ("appstore: {channel: pigeon}", "appstore.channel"), ("app.game.colour: blue", "app.game.colour"),
+    ("appstore: {apps: [a, a]}", "appstore.apps"), ("appstore: {apps: [game, other]}", "app.other.bundleId"),
+    ("report: {retention: always}", "report.retention"), ("database: [a]", "database"),
+    ("report: {directory: ''}", "report.directory"), ("database: {salesSchema: ' '}", "database.salesSchema"),
+    ("metrics: {textfile: ''}", "metrics.textfile"), ("findings: {owners: anna}", "findings.owners"),
+    ("journal: {accounts: ledger}", "journal.accounts"), ("journal: {accounts: {sale: '4000'}}", "journal.accounts"),
+    ("appstore: {requestsPerSecond: 1e-15}", "appstore.requestsPerSecond"),
+  ])
+  func unusableSettingsAreNamed(_ yaml: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
+    #expect(error?.key == key)
+  }
+
+  @Test(arguments: [
+    ("audit: {lookback: [30d]}", "audit.lookback"), ("report: {timeZone: [Europe/Berlin]}", "report.timeZone"),
+    ("report.directory: []", "report.directory"), ("app.game.sharedSecretFile: [/a, /b]", "app.game.sharedSecretFile"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: ['https://h/x']}}", "deliver.a.url"),
+    ("findings.owners.critical: [anna, bob]", "findings.owners.critical"),
+    ("notify.on: [{since: 2026-11-01, until: 2026-11-03}]", "notify.on"),
+  ])
+  func aListInPlaceOfAValueIsNamed(_ yaml: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
+    #expect(error?.key == key)
+    #expect(error?.problem.hasPrefix("takes one value, not a list") == true)
+  }
+
+  @Test func aDottedAppNameIsNamedInTheError() throws {
+    let error = #expect(throws: ConfigurationError.self) { try load("app: {my.game: {bundleId: com.example.game}}") }
+    #expect(error?.key == "app.my.game.bundleId")
+    #expect(error?.problem.contains("without dots") == true)
+  }
+
+  @Test(arguments: [
+    ("report: {deliver: [a]}", "deliver.a"), ("deliver: {a: {url: 'smtps://h'}}", "deliver.a"),
+    ("report: {deliver: [a, a]}\ndeliver.a.command: /bin/true", "report.deliver"),
+    ("report: {deliver: ['1']}", "report.deliver"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], url: 'https://h/x'}}", "deliver.a"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [send]}}", "deliver.a.command"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'ftp://h/x'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'http://example.com/x'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://u:p@h/x'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x?y=1'}}", "deliver.a.url"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', user: u}}", "deliver.a.passwordFile"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', to: [a@b.c]}}", "deliver.a.to"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'https://h/x', region: eu-1}}", "deliver.a.user"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', to: [a@b.c]}}", "deliver.a.from"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', from: a@b.c}}", "deliver.a.to"),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', from: a@b.c, to: ['A <a@b.c>']}}", "deliver.a.to"),
+    (
+      "report: {deliver: [a]}\ndeliver: {a: {url: 'smtps://h', from: \"a@b.c\\nBcc: x@y.z\", to: [a@b.c]}}",
+      "deliver.a.from"
+    ),
+    ("report: {deliver: [a]}\ndeliver: {a: {url: 'sftp://h/x', user: u, passwordFile: /p}}", "deliver.a.hostKey"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], attempts: 0}}", "deliver.a.attempts"),
+    ("report: {deliver: [a]}\ndeliver: {a: {command: [/bin/true], colour: blue}}", "deliver.a.colour"),
+  ])
+  func unusableTargetsAreNamed(_ yaml: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) { try load(app + yaml) }
+    #expect(error?.key == key)
+  }
+
+  @Test func targetsKeepTheirOrder() throws {
+    let settings = try load(
+      app + """
+        report: {deliver: [post, archive]}
+        deliver:
+          archive: {command: [/usr/local/bin/archive, --now], attempts: 1}
+          post: {url: 'smtps://mail.example.com', from: audit@example.com, to: [a@example.com, b@example.com], user: u}
+        """, ["NIGHT_AUDIT_DELIVER_POST_PASSWORD_FILE": "/run/secret"])
+    #expect(settings.deliver.map(\.name) == ["post", "archive"])
+    #expect(settings.deliver[0].secretFiles.map(\.path) == ["/run/secret"])
+    #expect(settings.deliver[1].means == .command(["/usr/local/bin/archive", "--now"]))
+    #expect(settings.deliver[1].attempts == 1)
+    #expect(settings.warnings.isEmpty)
+    #expect(settings.digest == (try load(app).digest))
+  }
+
+  @Test func aMapInOneVariableIsRefused() throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load(app, ["NIGHT_AUDIT_FINDINGS_OWNERS": "critical=zoe"])
+    }
+    #expect(error?.key == "findings.owners")
+    #expect(error?.problem.contains("NIGHT_AUDIT_FINDINGS_OWNERS_CRITICAL") == true)
+    let settings = try load(app, ["NIGHT_AUDIT_FINDINGS_OWNERS_CRITICAL": "zoe"])
+    #expect(settings.owners.bySeverity[.critical] == "zoe" && settings.warnings.isEmpty)
+  }
+
+  @Test(
+    "a variable that nothing reads is told, that of a section as well",
+    arguments: [
+      ("NIGHT_AUDIT_REPORT_TIMEZONE", true), ("NIGHT_AUDIT_APP_GAME_SHARED_SECRET", true),
+      ("NIGHT_AUDIT_APP_GAEM_KEY_ID", true), ("NIGHT_AUDIT_DELIVER_POST_URL", true),
+      ("NIGHT_AUDIT_APP_GAME_SHARED_SECRET_FILE", false), ("NIGHT_AUDIT_APP_GAME_SKU", false),
+    ])
+  func misspelt(_ variable: String, isTold: Bool) throws {
+    let warnings = try load(app, [variable: "x"]).warnings
+    #expect(warnings.contains { $0.contains(variable) } == isTold, "\(warnings)")
+  }
+
+  /// Apple's reports identify an app by its SKU only.
+  @Test(arguments: [("{bundleId: y, sku: A1}", "app.b.sku"), ("{bundleId: x, sku: B1}", "app.b.bundleId")])
+  func bundleIDsAndSKUsAreUniqueAmongApps(_ other: String, _ key: String) throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try load("app: {a: {bundleId: x, sku: A1}, b: \(other)}\nappstore: {apps: [a, b]}")
+    }
+    #expect(error?.key == key)
+  }
+
+  @Test func twoAppsNeedTheirNamesListed() throws {
+    let both = "app: {a: {bundleId: x}, b: {bundleId: y}}\n"
+    let error = #expect(throws: ConfigurationError.self) { try load(both) }
+    #expect(error?.key == "appstore.apps")
+    let settings = try load(both + "appstore: {apps: [a, b]}")
+    #expect(settings.apps.map(\.bundleId) == ["x", "y"])
+  }
+
+  @Test func theSettingsDigestCoversReportContentOnly() throws {
+    let digest = try load(app).digest
+    #expect(try load(app + "database: {url: 'host=elsewhere'}\nreport: {directory: /srv/reports}").digest == digest)
+    #expect(try load(app + "appstore: {verifyReceiptUrl: 'http://127.0.0.1:1/x', concurrency: 3}").digest == digest)
+    #expect(try load(app + "audit: {lookback: 120d}").digest == digest)
+    #expect(try load(app + "audit: {lookback: 119d}").digest != digest)
+    #expect(try load(app + "audit: {testUsers: [a]}").digest != digest)
+  }
+
+  @Test func amountsAreExact() throws {
+    #expect(try load(app + "audit: {amountTolerance: 0.01}").amountToleranceMillionths == 10_000)
+    #expect(try load(app + "audit: {amountTolerance: 2}").amountToleranceMillionths == 2_000_000)
+  }
+}

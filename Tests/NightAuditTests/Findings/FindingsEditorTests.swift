@@ -1,0 +1,238 @@
+import Foundation
+import Postgres
+import Reconciliation
+import Reporting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import NightAudit
+@testable import Run
+
+@Suite struct FindingsEditorTests {
+  private let now = Instant(seconds: 1_763_607_600)
+
+  /// Ten findings `a0…` to `a9…`, first seen that many days ago.
+  private func withFindings(_ body: (PostgresSession, FindingsEditor) async throws -> Void) async throws {
+    var settings = Settings()
+    settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
+    let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
+    try await session.withConnection { _ = try Migrator.migrate($0) }
+    try await session.execute(
+      """
+      INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, order_id, user_id, currency, amount,
+        at_stake, reason, first_seen, opened_at, last_seen, closed_at)
+      SELECT 'a' || n || repeat('0', 30), CASE n % 2 WHEN 0 THEN 'paid_not_delivered' ELSE 'status_mismatch' END,
+        CASE n % 2 WHEN 0 THEN 'critical' ELSE 'minor' END, 'order', 'o' || n, 'o' || n, 'u' || n % 3,
+        CASE n % 5 WHEN 0 THEN 'JPY' ELSE 'USD' END, n, NULL, '=because', $1 - n * interval '1 day',
+        $1 - n * interval '1 day', $1, CASE WHEN n = 9 THEN $1 END
+      FROM generate_series(0, 9) n
+      """, [.timestamp(now.microseconds)])
+    try await body(session, FindingsEditor(settings: settings, now: now))
+    await session.close()
+  }
+
+  private func id(_ number: Int) -> String { "a\(number)" + String(repeating: "0", count: 30) }
+
+  private func numbers(_ findings: [StoredFinding]) -> [Int] {
+    findings.compactMap { Int($0.reported.findingId.dropFirst().prefix(1)) }
+  }
+
+  struct Filter: CustomTestStringConvertible, Sendable {
+    var testDescription: String
+    var change: @Sendable (inout FindingsFilter) -> Void
+    var expected: [Int]
+  }
+
+  @Test(arguments: [
+    Filter(testDescription: "open ones by default", change: { _ in }, expected: Array(0...8)),
+    Filter(testDescription: "closed by itself", change: { $0.state = .closed }, expected: [9]),
+    Filter(testDescription: "any", change: { $0.state = .any }, expected: Array(0...9)),
+    Filter(testDescription: "kind", change: { $0.kinds = [.paidNotDelivered] }, expected: [0, 2, 4, 6, 8]),
+    Filter(testDescription: "severity", change: { $0.severities = [.minor, .major] }, expected: [1, 3, 5, 7]),
+    Filter(testDescription: "user", change: { $0.userId = "u1" }, expected: [1, 4, 7]),
+    Filter(testDescription: "order", change: { $0.orderId = "o3" }, expected: [3]),
+    Filter(testDescription: "status", change: { $0.statuses = [.acknowledged] }, expected: [7]),
+    Filter(testDescription: "owner", change: { $0.owner = "anna" }, expected: [8]),
+    Filter(testDescription: "nobody's", change: { $0.isUnassigned = true }, expected: Array(0...7)),
+    Filter(testDescription: "currency", change: { $0.currency = Currency(code: "JPY") }, expected: [0, 5]),
+    Filter(testDescription: "amount", change: { $0.amount = "4.00" }, expected: [4]),
+    Filter(
+      testDescription: "amounts", change: { ($0.minAmount, $0.maxAmount) = ("2", "4.5") }, expected: [2, 3, 4]),
+    Filter(testDescription: "old", change: { $0.minAge = .days(6) }, expected: [6, 7, 8]),
+    Filter(testDescription: "young", change: { $0.maxAge = .days(1) }, expected: [0, 1]),
+    Filter(
+      testDescription: "together",
+      change: {
+        $0.severities = [.critical]
+        $0.minAge = .days(3)
+        $0.userId = "u1"
+      }, expected: [4]),
+  ])
+  func filtersSelectTheirFindings(_ filter: Filter) async throws {
+    try await withFindings { session, editor in
+      try await session.executeScript(
+        """
+        UPDATE night_audit.findings SET status = 'acknowledged' WHERE subject = 'o7';
+        UPDATE night_audit.findings SET owner = 'anna' WHERE subject = 'o8';
+        """)
+      var wanted = FindingsFilter()
+      filter.change(&wanted)
+      #expect(numbers(try await editor.list(wanted)) == filter.expected)
+    }
+  }
+
+  @Test func aDecisionIsRecordedOnceWithWhoAndWhen() async throws {
+    try await withFindings { session, editor in
+      let first = try await editor.change(.ids(["a2000", id(4)]), to: [.status(.acknowledged)], by: "anna")
+      #expect(first.changed == [id(2), id(4)])
+      let second = try await editor.change(.ids(["A2000", id(4), id(6)]), to: [.status(.acknowledged)], by: "bob")
+      #expect(second.changed == [id(6)])
+      #expect(second.unchanged == [id(2), id(4)])
+      _ = try await editor.change(.ids([id(2)]), to: [.owner("carl")], by: "anna")
+      _ = try await editor.change(.ids([id(2)]), to: [.owner(nil)], by: "anna")
+      _ = try await editor.change(.ids([id(2)]), to: [.remark("called")], by: "anna")
+      let found = try await editor.list(FindingsFilter(), ids: ["a2000"])
+      let history = try #require(found.first?.history)
+      #expect(history.map(\.event) == ["status", "owner", "owner", "remark"])
+      #expect(history.map(\.detail) == ["acknowledged", "carl", nil, "called"])
+      #expect(history.allSatisfy { $0.actor == "anna" })
+      #expect(found.first?.reported.status == "acknowledged")
+      #expect(found.first?.reported.owner == nil)
+      #expect(found.first?.reported.remark == "called")
+      let dates = try await session.execute("SELECT DISTINCT as_of FROM night_audit.finding_events").single()
+      #expect(try dates.timestamp(0) == now.microseconds)
+    }
+  }
+
+  @Test func unknownIDsPreventAnyChangeAndAreNamed() async throws {
+    try await withFindings { session, editor in
+      let unknown = await #expect(throws: FindingsError.self) {
+        try await editor.change(.ids([id(1), "ffff", "a", "'; DROP"]), to: [.status(.closed)], by: "anna")
+      }
+      #expect(unknown == .unknown(["ffff", "a", "'; DROP"]))
+      #expect(unknown?.description.contains("At least 4 digits") == true)
+      #expect(!FindingsError.unknown(["ffff"]).description.contains("digits"))
+      try await session.execute(
+        """
+        INSERT INTO night_audit.findings
+        SELECT (jsonb_populate_record(f, '{"finding_id": "a100ff"}')).* FROM night_audit.findings f WHERE subject = 'o1'
+        """)
+      let ambiguous = await #expect(throws: FindingsError.self) {
+        try await editor.change(.ids(["a100"]), to: [.status(.closed)], by: "anna")
+      }
+      #expect(ambiguous == .ambiguous(["a100"]))
+      #expect(try await session.execute("SELECT count(*) FROM night_audit.finding_events").single().int64(0) == 0)
+    }
+  }
+
+  @Test func allFilteredFindingsAreChanged() async throws {
+    try await withFindings { _, editor in
+      var filter = FindingsFilter()
+      filter.kinds = [.statusMismatch]
+      let tried = try await editor.change(.all(filter), to: [.status(.closed)], by: "anna", isDryRun: true)
+      #expect(tried.changed == [id(1), id(3), id(5), id(7)])
+      #expect(try await editor.list(filter).allSatisfy { $0.reported.status == "open" && $0.history.isEmpty })
+      #expect(try await editor.change(.all(filter), to: [.status(.closed)], by: "anna").changed == tried.changed)
+      // A closed finding stays in the list, because its facts have not changed.
+      #expect(numbers(try await editor.list(filter)) == [1, 3, 5, 7])
+    }
+  }
+
+  /// A change of which nothing is left is skipped.
+  @Test func undoRevertsTheLastRemainingChange() async throws {
+    try await withFindings { _, editor in
+      let first = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
+      _ = try await editor.change(.ids([id(3), id(4)]), to: [.owner("carl")], by: "anna")
+      for number in 3...4 { _ = try await editor.change(.ids([id(number)]), to: [.owner("dana")], by: "anna") }
+      for number in [4, 3] {
+        #expect(try await editor.undo(nil, by: "anna").outcome.changed == [id(number)])
+      }
+      let undone = try await editor.undo(nil, by: "anna")
+      #expect(undone.changeId == first.changeId && undone.outcome.changed == [id(1), id(2)])
+      let nothing = await #expect(throws: FindingsError.self) { _ = try await editor.undo(nil, by: "anna") }
+      #expect(nothing == .noChange(nil))
+    }
+  }
+
+  @Test func undoDoesNotRestoreTheStateBeforeAReopening() async throws {
+    try await withFindings { session, editor in
+      _ = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
+      let second = try await editor.change(.ids([id(1), id(2)]), to: [.owner("carl")], by: "anna")
+      // The run was forgotten, and another run opened the finding again.
+      try await session.executeScript(
+        """
+        UPDATE night_audit.findings SET owner = NULL WHERE finding_id = '\(id(1))';
+        INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
+        VALUES ('\(id(1))', now(), gen_random_uuid(), 'opened');
+        """)
+      let undone = try await editor.undo(second.changeId, by: "anna").outcome
+      #expect(undone.changed == [id(2)] && undone.unchanged == [id(1)])
+      let owners = try await editor.list(FindingsFilter(), ids: ["a1000", "a2000"]).map(\.reported.owner)
+      #expect(Set(owners) == [nil, "bob"])
+    }
+  }
+
+  @Test func undoWaitsForOngoingChanges() async throws {
+    try await withFindings { session, editor in
+      let change = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")
+      try await session.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")
+      async let undoing = editor.undo(change.changeId, by: "anna")
+      let waits = """
+        SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 5 AND NOT granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+        """
+      while try await !session.execute(waits).single().bool(0) { try Task.checkCancellation() }
+      try await session.executeScript(
+        """
+        UPDATE night_audit.findings SET owner = 'carl' WHERE finding_id = '\(id(1))';
+        INSERT INTO night_audit.finding_events (finding_id, as_of, event, actor, detail, before)
+        VALUES ('\(id(1))', now(), 'owner', 'carl', 'carl', 'bob');
+        COMMIT
+        """)
+      let undone = try await undoing.outcome
+      #expect(undone.changed == [id(2)] && undone.unchanged == [id(1)])
+    }
+  }
+
+  @Test func theFindingsListEscapesFormulas() async throws {
+    try await withFindings { _, editor in
+      var filter = FindingsFilter()
+      filter.orderId = "o5"
+      let printed = Mutex("")
+      try await editor.list(filter) {
+        FindingsCSV(asOf: now, settings: Settings()) { part in printed.withLock { $0 += part } }
+      }
+      let lines = printed.withLock(\.self).components(separatedBy: "\r\n")
+      #expect(lines.first?.hasPrefix("finding_id,kind,severity,order_id,") == true)
+      #expect(
+        lines[1].hasPrefix("\(id(5)),status_mismatch,minor,o5,u2,,,,,,JPY,5,,,,2025-11-15T03:00:00Z,5,open,,'=because,")
+      )
+    }
+  }
+
+  @Test(arguments: ["", " \n ", "\u{1B}[2J", String(repeating: "x", count: 201), "two\nlines"])
+  func namesAreOneLineOfText(_ text: String) {
+    let name = Result { () throws(PeopleText.Refusal) in try PeopleText.owner(text) }
+    switch name {
+    case .success(let name): #expect(name == nil && text.allSatisfy(\.isWhitespace))
+    case .failure(let refusal): #expect(refusal.description.hasPrefix("the owner "))
+    }
+  }
+}
+
+private struct Gathered: FindingsOutput {
+  static let requestsHistory = true
+  private var findings: [StoredFinding] = []
+
+  mutating func add(_ finding: StoredFinding) { findings.append(finding) }
+
+  func finish() -> [StoredFinding] { findings }
+}
+
+extension FindingsEditor {
+  fileprivate func list(_ filter: FindingsFilter, ids: [String]? = nil) async throws -> [StoredFinding] {
+    try await list(filter, ids: ids) { Gathered() }
+  }
+}

@@ -1,0 +1,144 @@
+import Postgres
+import Reconciliation
+import Reporting
+import Spreadsheet
+import TestSupport
+import Testing
+
+@testable import AuditStore
+@testable import NightAudit
+
+@Suite struct RowMergeTests {
+  private static let asOf = Instant(seconds: 1_795_132_800)
+  private static let run = "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d11"
+  private static let finding = String(repeating: "a", count: 32)
+
+  private func withFinding(_ body: @escaping @Sendable (borrowing BlockingConnection) throws -> Void) async throws {
+    let url = try await PrivatePostgres.shared().createDatabase()
+    try await withBlockingThread { scope in
+      let connection = try scope.connect(url, applicationName: "night-audit tests")
+      _ = try Migrator.migrate(connection)
+      try connection.execute(
+        """
+        INSERT INTO night_audit.findings (finding_id, kind, severity, subject_kind, subject, reason, first_seen, opened_at,
+          last_seen)
+        VALUES ($1, 'paid_not_delivered', 'critical', 'order', 'o', 'x', $2, $2, $2)
+        """, [.text(Self.finding), .timestamp(Self.asOf.microseconds)])
+      try Self.record("opened", on: connection)
+      try body(connection)
+    }
+  }
+
+  private static func record(_ event: String, on connection: borrowing BlockingConnection) throws {
+    try connection.execute(
+      "INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event) VALUES ($1, $2, $3::uuid, $4)",
+      [.text(finding), .timestamp(asOf.microseconds), .text(run), .text(event)])
+  }
+
+  private static func decide(_ decision: FindingDecision, on connection: borrowing BlockingConnection) throws {
+    _ = try FindingChange.apply(
+      [FindingChange(findingId: finding, decision: decision)], by: "ops", at: asOf, on: connection)
+  }
+
+  /// A report made now by a run that began long ago.
+  private static func report(on connection: borrowing BlockingConnection) throws -> RowMerge.Written {
+    RowMerge.Written(
+      runId: "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d12", asOf: asOf - .days(1),
+      newestEvent: try ReportMark(on: connection).newestEvent, began: 0)
+  }
+
+  /// The decisions of a row with an owner as its only entry; nil if it is refused.
+  private static func merge(
+    owner: String?, of columns: Set<String> = [FindingsSheet.owner, FindingsSheet.remark, FindingsSheet.due],
+    _ written: [RowMerge.Written], on connection: borrowing BlockingConnection
+  ) throws -> [FindingDecision]? {
+    var merge = RowMerge(written: written)
+    var cells: [String: ReadCell] = [FindingsSheet.key: .text(finding)]
+    cells[FindingsSheet.owner] = owner.map { ReadCell.text($0) }
+    try merge.add(ReadRow(number: 2, cells: cells), of: columns, sheet: FindingsSheet.name, connection)
+    try merge.settle(connection)
+    return merge.outcome.refusals.isEmpty ? merge.changes.map(\.decision) : nil
+  }
+
+  @Test func cellsAreComparedWithTheWorkbooksOwnState() async throws {
+    try await withFinding { connection in
+      try Self.decide(.owner("bob"), on: connection)
+      let report = try Self.report(on: connection)
+      #expect(try Self.merge(owner: "bob", [report], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == [.owner(nil)])
+      #expect(try Self.merge(owner: "carl", [report], on: connection) == [.owner("carl")])
+      try Self.decide(.owner("dana"), on: connection)
+      #expect(try Self.merge(owner: "bob", [report], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == nil)
+      // For a run of an earlier version only its start is known.
+      var early = report
+      early.newestEvent = nil
+      #expect(try Self.merge(owner: nil, [early], on: connection) == [])
+    }
+  }
+
+  @Test func aMissingColumnClearsNothing() async throws {
+    try await withFinding { connection in
+      try Self.decide(.owner("bob"), on: connection)
+      let report = try Self.report(on: connection)
+      #expect(try Self.merge(owner: nil, of: [FindingsSheet.remark], [report], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == [.owner(nil)])
+    }
+  }
+
+  /// A column sorted by itself would move decisions to other orders.
+  @Test(arguments: [("o", true), (" o ", true), ("other", false), (nil, true)])
+  func aRowThatShowsAnotherOrderIsRefused(shown: String?, isTaken: Bool) async throws {
+    try await withFinding { connection in
+      try connection.execute("UPDATE night_audit.findings SET order_id = 'o'")
+      var merge = RowMerge(written: [try Self.report(on: connection)])
+      var cells: [String: ReadCell] = [FindingsSheet.key: .text(Self.finding), FindingsSheet.owner: .text("bob")]
+      cells[FindingsSheet.order] = shown.map { ReadCell.text($0) }
+      try merge.add(
+        ReadRow(number: 2, cells: cells), of: [FindingsSheet.owner], sheet: FindingsSheet.name, connection)
+      try merge.settle(connection)
+      #expect(merge.changes.map(\.decision) == (isTaken ? [.owner("bob")] : []))
+      #expect(merge.outcome.refusals.count == (isTaken ? 0 : 1))
+    }
+  }
+
+  @Test func hiddenRemarksAreKept() async throws {
+    try await withFinding { connection in
+      try Self.decide(.remark("Asked user 17."), on: connection)
+      var merge = RowMerge(written: [try Self.report(on: connection)])
+      let cells: [String: ReadCell] = [
+        FindingsSheet.key: .text(Self.finding), FindingsSheet.remark: .text(ReportedFinding.withheldRemark),
+      ]
+      try merge.add(
+        ReadRow(number: 2, cells: cells), of: [FindingsSheet.remark], sheet: FindingsSheet.name, connection)
+      try merge.settle(connection)
+      #expect(merge.outcome.refusals.isEmpty && merge.changes.isEmpty)
+    }
+  }
+
+  @Test func aReopenedFindingStartsWithoutADecision() async throws {
+    try await withFinding { connection in
+      try Self.decide(.owner("bob"), on: connection)
+      // The run was forgotten, and another run opened the finding again.
+      try connection.execute("UPDATE night_audit.findings SET owner = NULL")
+      try Self.record("forgotten", on: connection)
+      try Self.record("opened", on: connection)
+      let report = try Self.report(on: connection)
+      #expect(try Self.merge(owner: "bob", [report], on: connection) == [.owner("bob")])
+      #expect(try Self.merge(owner: nil, [report], on: connection) == [])
+    }
+  }
+
+  @Test func conflictingReportsNeedADecision() async throws {
+    try await withFinding { connection in
+      let first = try Self.report(on: connection)
+      try Self.decide(.owner("bob"), on: connection)
+      let second = try Self.report(on: connection)
+      // The cell is empty in one report and was cleared in the other.
+      #expect(try Self.merge(owner: nil, [first], on: connection) == [])
+      #expect(try Self.merge(owner: nil, [second], on: connection) == [.owner(nil)])
+      #expect(try Self.merge(owner: nil, [first, second], on: connection) == nil)
+      #expect(try Self.merge(owner: "bob", [first, second], on: connection) == [])
+    }
+  }
+}

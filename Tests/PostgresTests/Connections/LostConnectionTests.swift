@@ -1,0 +1,123 @@
+import Postgres
+import TestSupport
+import Testing
+
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct LostConnectionTests {
+  @Test("a terminated backend is a lost connection, then and later")
+  func terminated() async throws {
+    let session = try await openSession()
+    let observer = try await openSession()
+    let processId = try await session.processId()
+    let task = Task { try await session.execute("SELECT pg_sleep(3600)") }
+    try await observer.waitUntilActive([processId])
+    try await observer.execute("SELECT pg_terminate_backend($1::int)", [.int(processId)])
+    let error = try await postgresError { _ = try await task.value }
+    #expect(error.kind == .connectionLost)
+    #expect(error.isConnectionLost)
+    #expect(error.sqlState == "57P01")
+    #expect(error.statement == "SELECT pg_sleep(3600)")
+    for _ in 0..<2 {
+      #expect(try await postgresError { try await session.execute("SELECT 1") }.isConnectionLost)
+      #expect(try await postgresError { try await session.executeScript("SELECT 1") }.isConnectionLost)
+      #expect(try await postgresError { try await session.transaction { _ in } }.isConnectionLost)
+    }
+    await session.close()
+  }
+
+  @Test("an idle connection that was terminated is noticed by the next statement")
+  func terminatedWhileIdle() async throws {
+    let session = try await openSession()
+    let observer = try await openSession()
+    let processId = try await session.processId()
+    try await observer.execute("SELECT pg_terminate_backend($1::int, 30000)", [.int(processId)])
+    #expect(try await postgresError { try await session.execute("SELECT 1") }.isConnectionLost)
+  }
+
+  @Test("streams in both directions report the loss")
+  func streams() async throws {
+    let observer = try await openSession()
+    let conninfo = try await sharedConninfo()
+    let outgoing = try await postgresError {
+      let (signal, started) = AsyncStream<Int32>.makeStream()
+      async let stream: Void = withBlockingThread { scope in
+        defer { started.finish() }
+        let connection = try scope.connect(conninfo, applicationName: "x")
+        var rows = try connection.copyOut("SELECT generate_series(1, 100000000000)")
+        while try rows.advance() { if rows.rowCount == 1_000 { started.yield(connection.backendProcessId) } }
+      }
+      for await processId in signal {
+        try await observer.execute("SELECT pg_terminate_backend($1::int)", [.int(Int64(processId))])
+        break
+      }
+      try await stream
+    }
+    #expect(outgoing.isConnectionLost)
+    let incoming = try await postgresError {
+      try await withBlockingThread { scope in
+        let connection = try scope.connect(conninfo, applicationName: "x")
+        let other = try scope.connect(conninfo, applicationName: "y")
+        try connection.executeScript("CREATE TEMPORARY TABLE t (n int8)")
+        try connection.copyIn(into: try PostgresIdentifier("t"), columns: ["n"]) { writer in
+          try writer.row { row throws(PostgresError) in try row.int(1) }
+          try other.executeScript("SELECT pg_terminate_backend(\(connection.backendProcessId), 30000)")
+          while true { try writer.row { row throws(PostgresError) in try row.int(1) } }
+        }
+      }
+    }
+    #expect(incoming.isConnectionLost)
+  }
+
+  @Test("a connection that is cut anywhere ends what is read from it, in the middle of a message too")
+  func cutAnywhere() async throws {
+    let cluster = try await PrivatePostgres.shared()
+    let parameters = "port=5432 user=postgres dbname=postgres"
+    // Reads all rows, and must not hang on a cut stream.
+    func rows(through directory: String) async throws -> Int {
+      try await withBlockingThread { scope in
+        let connection = try scope.connect("host=\(directory) \(parameters)", applicationName: "cut")
+        var rows = try connection.copyOut("SELECT n FROM generate_series(1, 50) AS n")
+        while try rows.advance() {}
+        return rows.rowCount
+      }
+    }
+    let whole = try DisconnectingRelay(before: cluster.directory, limit: .max)
+    #expect(try await rows(through: whole.directory) == 50)
+    var cuts = 0
+    for limit in stride(from: 1, to: 1_500, by: 7) {
+      let relay = try DisconnectingRelay(before: cluster.directory, limit: limit)
+      do {
+        let count = try await rows(through: relay.directory)
+        #expect(count == 50, "what ended without an error is whole; cut after \(limit) bytes")
+        break
+      } catch let error as PostgresError {
+        #expect(error.isConnectionLost || error.kind == .connectionFailed, "cut after \(limit) bytes: \(error)")
+        cuts += 1
+      }
+    }
+    #expect(cuts > 100)
+  }
+
+  @Test("a crashed server is a lost connection, a stopped one a failed connection, a restarted one serves again")
+  func crash() async throws {
+    let cluster = try await PrivatePostgres.start()
+    let conninfo = try await cluster.createDatabase()
+    let session = try await PostgresSession.connect(conninfo, applicationName: "x")
+    try await session.executeScript("CREATE TABLE public.t (n int); INSERT INTO public.t VALUES (7)")
+    try await cluster.stopImmediately()
+    let lost = try await postgresError { try await session.execute("SELECT n FROM public.t") }
+    #expect(lost.kind == .connectionLost, "\(lost)")
+    let refused = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
+    #expect(refused.kind == .connectionFailed)
+    try await cluster.restart()
+    let next = try await PostgresSession.connect(conninfo, applicationName: "x")
+    #expect(try await next.execute("SELECT n FROM public.t").single().int64(0) == 7)
+  }
+
+  @Test("a closed session says so")
+  func closed() async throws {
+    let session = try await openSession()
+    await session.close()
+    #expect(try await postgresError { try await session.execute("SELECT 1") }.kind == .usage)
+  }
+}

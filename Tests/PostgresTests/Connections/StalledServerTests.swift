@@ -1,0 +1,94 @@
+import Glibc
+import Postgres
+import TestSupport
+import Testing
+
+/// A server that neither answers nor closes its connections, as with a dead disk.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct StalledServerTests {
+  private func stopping<R>(_ processes: [Int32], _ body: () async throws -> R) async throws -> R {
+    for process in processes { try #require(kill(process, SIGSTOP) == 0) }
+    defer { for process in processes { kill(process, SIGCONT) } }
+    return try await body()
+  }
+
+  @Test("a statement that nobody answers ends with the cancellation of its task", arguments: [false, true])
+  func cancellation(isWholeServerStalled: Bool) async throws {
+    let cluster = try await PrivatePostgres.start()
+    let session = try await PostgresSession.connect(try await cluster.createDatabase(), applicationName: "x")
+    let backend = Int32(try await session.processId())
+    try await stopping(isWholeServerStalled ? [try cluster.serverProcess, backend] : [backend]) {
+      let task = Task {
+        try await session.transaction { connection in try connection.execute("SELECT 1") }
+      }
+      task.cancel()
+      #expect(try await postgresError { _ = try await task.value }.kind == .cancelled)
+      let running = Task { try await session.execute("SELECT 1") }
+      await Task.yield()
+      running.cancel()
+      let error = try await postgresError { _ = try await running.value }
+      #expect([.cancelled, .connectionLost].contains(error.kind))
+    }
+  }
+
+  @Test("streams that nobody feeds end with the cancellation of their task, and so does what is dropped with them")
+  func streams() async throws {
+    let cluster = try await PrivatePostgres.start()
+    let conninfo = try await cluster.createDatabase()
+    let (signal, started) = AsyncStream<[Int32]>.makeStream()
+    let task = Task {
+      try await withBlockingThread { scope in
+        defer { started.finish() }
+        let first = try scope.connect(conninfo, applicationName: "x")
+        let second = try scope.connect(conninfo, applicationName: "x")
+        let processes = [first.backendProcessId, second.backendProcessId]
+        var rows = try first.copyOut("SELECT generate_series(1, 100000000000)")
+        var others = try second.copyOut("SELECT generate_series(1, 100000000000)")
+        while try rows.advance(), try others.advance() { if rows.rowCount == 1_000 { started.yield(processes) } }
+      }
+    }
+    for await processes in signal {
+      try await stopping(processes) {
+        task.cancel()
+        let error = try await postgresError { try await task.value }
+        #expect(error.kind == .cancelled)
+      }
+      break
+    }
+  }
+
+  @Test("silence has a limit, and what comes after it finds no connection")
+  func silence() async throws {
+    let cluster = try await PrivatePostgres.start()
+    let conninfo = try await cluster.createDatabase()
+    try await withBlockingThread { scope in
+      var profile = SessionProfile.store
+      profile.responseTimeout = .milliseconds(500)
+      let connection = try scope.connect(conninfo, applicationName: "x", profile: profile)
+      let process = connection.backendProcessId
+      try #require(kill(process, SIGSTOP) == 0)
+      defer { kill(process, SIGCONT) }
+      let error = try postgresError { _ = try connection.transaction { try $0.execute("SELECT 1") } }
+      #expect(error.kind == .connectionLost)
+      #expect(error.message.contains("not answered"))
+      #expect(connection.isInTransaction == false)
+      #expect(try postgresError { try connection.execute("SELECT 1") }.kind == .connectionLost)
+    }
+  }
+
+  @Test("connecting to a server that does not answer ends with the cancellation of the task")
+  func connecting() async throws {
+    let cluster = try await PrivatePostgres.start()
+    let conninfo = try await cluster.createDatabase()
+    try await stopping([try cluster.serverProcess]) {
+      let task = Task { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
+      await Task.yield()
+      task.cancel()
+      #expect(try await postgresError { try await task.value }.kind == .cancelled)
+      let late = try await postgresError {
+        _ = try await PostgresSession.connect(conninfo + " connect_timeout=2", applicationName: "x")
+      }
+      #expect(late.kind == .connectionFailed)
+    }
+  }
+}

@@ -1,0 +1,345 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// The whole rule of what is due and when, row by row.
+@Suite struct DuenessTests {
+  private static let received = Instant(seconds: 1_800_000_000)
+  private static let night = received + .hours(5)
+  private static let policy = Dueness.Policy(staleAfter: .days(7), refundWindow: .days(120), lookback: .days(90))
+
+  /// A proof and what happened to it, night by night.
+  struct Row: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let expected: Dueness?
+    let check: CheckHistory
+
+    init(_ name: String, _ expected: Dueness?, _ happen: (inout CheckHistory) -> Void = { _ in }) {
+      testDescription = name
+      self.expected = expected
+      var check = CheckHistory(dated: received, knownSince: night)
+      happen(&check)
+      self.check = check
+    }
+  }
+
+  private static func due(_ from: Instant, until: Instant? = nil, _ rank: Dueness.Rank) -> Dueness {
+    Dueness(from: from, until: until, rank: rank)
+  }
+
+  private static let likely = received + .days(120)
+
+  static let rows: [Row] = [
+    Row("never asked: since it came", due(received, .urgent)),
+    Row("never asked, and the shop believed it", due(received, .open)) { $0.isUrgent = false },
+    Row("dated later than the run that took it in", due(night, .urgent)) { $0.dated = night + .days(3) },
+    Row("nobody waits for it", nil) { $0.isWanted = false },
+    Row("one day short of the horizon when it became known", due(night - .days(119), .urgent)) {
+      $0.dated = night - .days(119)
+    },
+    Row("beyond the horizon when it became known: nobody is asked", due(night - .days(120), .judgedOffline)) {
+      $0.dated = night - .days(120)
+    },
+    Row("the same, once in vain", due(night + .minutes(5), .judgedOffline)) { check in
+      check.dated = night - .days(120)
+      check.fail(night)
+    },
+    Row("recent when it became known, and silent for a year", due(night + .days(365) + .minutes(5), .urgent)) {
+      $0.fail(night + .days(365))
+    },
+    Row("once in vain", due(night + .minutes(5), .urgent)) { $0.fail(night) },
+    Row("twice in vain", due(night + .hours(2), .urgent)) { check in
+      check.fail(night)
+      check.fail(night + .hours(1))
+    },
+    Row("three times", due(night + .hours(6), .urgent)) { check in (0..<3).forEach { _ in check.fail(night) } },
+    Row("four times: the next night", due(night + .hours(20), .urgent)) { check in
+      (0..<4).forEach { _ in check.fail(night) }
+    },
+    Row("a hundred times", due(night + .hours(20), .urgent)) { check in (0..<100).forEach { _ in check.fail(night) } },
+    Row("no roots: nobody was asked", due(night + .minutes(5), .urgent)) { check in
+      check.note(.unanswered, reason: .noRoots, isOffline: true, asOf: night)
+    },
+    Row("verified: stale after a week", due(night + .days(7), until: likely, .stale)) { $0.verify(night) },
+    Row("verified by what Apple said two days before", due(night + .days(5), until: likely, .stale)) { check in
+      check.note(.verified, reason: nil, isOffline: false, appleDate: night - .days(2), asOf: night)
+    },
+    Row("verified when no refund is likely any more", nil) { $0.verify(received + .days(114)) },
+    Row("verified so that it is stale when no refund is likely any more", nil) { $0.verify(received + .days(113)) },
+    Row("verified by itself alone", due(night + .days(7), until: likely, .judgedOffline)) { check in
+      check.note(.verified, reason: nil, isOffline: true, asOf: night)
+    },
+    Row("verified, then silence", due(night + .days(8) + .minutes(5), until: likely, .stale)) { check in
+      check.verify(night)
+      check.fail(night + .days(8))
+    },
+    Row("verified, silence, verified", due(night + .days(16), until: likely, .stale)) { check in
+      check.verify(night)
+      check.fail(night + .days(8))
+      check.verify(night + .days(9))
+    },
+    Row("rejected by itself: for good", nil) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
+    },
+    Row("rejected by Apple: every night", due(night + .hours(20), until: likely, .accusation)) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night)
+    },
+    Row("rejected by Apple for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) {
+      check in
+      for day in [0, 7, 14] as [Int64] {
+        check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night + .days(day))
+      }
+    },
+    Row("rejected by Apple, and beyond the horizon", nil) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: false, asOf: night + .days(120))
+    },
+    Row("rejected by itself, and judged again", due(night + .days(2), .judgedOffline)) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
+      check.judgeAgain(asOf: night + .days(2))
+    },
+    Row("rejected by itself twice", nil) { check in
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night)
+      check.judgeAgain(asOf: night + .days(2))
+      check.note(.rejected, reason: .signatureInvalid, isOffline: true, asOf: night + .days(2))
+    },
+    Row("without roots, and judged again: at once", due(received, .urgent)) { check in
+      check.note(.unanswered, reason: .noRoots, isOffline: true, asOf: night)
+      check.judgeAgain(asOf: night + .minutes(1))
+    },
+    Row("asked in vain, and then by its order", due(night + .minutes(1), .critical)) { check in
+      check.fail(night)
+      check.criticalSince = night + .minutes(1)
+    },
+    Row("not found yet: the next night", due(night + .hours(20), .urgent)) { check in
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
+    },
+    Row("not found yet, however often: the next night", due(night + .days(1) + .hours(20), .urgent)) { check in
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night + .days(1))
+    },
+    Row("not found: once more the next night", due(night + .hours(20), .urgent)) { check in
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
+    },
+    Row("not found in two nights: every night", due(night + .days(1) + .hours(20), until: likely, .accusation)) {
+      check in
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(1))
+    },
+    Row("not found for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) {
+      check in
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(14))
+    },
+    Row("not found twice in one night is once", due(night + .hours(20), .urgent)) { check in
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
+    },
+    Row("not found, found, not found: once", due(night + .days(2) + .hours(20), .urgent)) { check in
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
+      check.verify(night + .days(1))
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(2))
+    },
+    Row("account gone: when stale", due(night + .days(7), .stale)) { check in
+      check.note(.review, reason: .accountGone, isOffline: false, asOf: night)
+    },
+    Row("account gone, half a year ago: still", due(night + .days(207), .stale)) { check in
+      check.note(.review, reason: .accountGone, isOffline: false, asOf: night + .days(200))
+    },
+    Row("a critical would stand on it", due(night + .days(2), .critical)) { check in
+      check.verify(night)
+      check.criticalSince = night + .days(2)
+    },
+    Row("a critical on an ID that is not found in two nights", due(night + .days(2), .critical)) { check in
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(1))
+      check.criticalSince = night + .days(2)
+    },
+    Row("a critical, asked about in vain", due(night + .days(2) + .minutes(5), .critical)) { check in
+      check.verify(night)
+      check.criticalSince = night + .days(2)
+      check.fail(night + .days(2))
+    },
+    Row("a critical that was asked about: stale like any other", due(night + .days(9), until: likely, .stale)) {
+      check in
+      check.verify(night)
+      check.criticalSince = night + .days(2)
+      check.verify(night + .days(2))
+    },
+    Row("rejected, and then the payload is another", due(received, .urgent)) { check in
+      check.note(.rejected, reason: .malformed, isOffline: true, asOf: night)
+      check.renew(asOf: night + .days(1))
+    },
+    Row("nothing was asked", due(received, .urgent)) { check in
+      check.note(.pending, reason: .neverChecked, isOffline: true, asOf: night)
+    },
+  ]
+
+  @Test("Attempts are counted since the last final answer")
+  func attempts() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    func expect(_ attempts: Int32, _ happen: (inout CheckHistory) -> Void) {
+      happen(&check)
+      #expect(check.attempts == attempts)
+    }
+    expect(1) { $0.fail(Self.night) }
+    expect(2) { $0.fail(Self.night) }
+    expect(3) { $0.note(.review, reason: .appleError, isOffline: false, asOf: Self.night) }
+    expect(4) { $0.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: Self.night) }
+    expect(5) { $0.verify(Self.night) }
+    expect(1) { $0.verify(Self.night) }
+    expect(1) { $0.fail(Self.night) }
+    expect(2) { $0.fail(Self.night) }
+  }
+
+  @Test("That nothing was asked changes nothing, and what is mended is as if it were new")
+  func nothingAndAnew() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    (check.isUrgent, check.isWanted) = (false, false)
+    let before = check
+    #expect(!before.isOffline, "nothing was said yet, by itself or by anybody")
+    check.note(.pending, reason: nil, isOffline: true, asOf: Self.night + .days(1))
+    #expect(check == before)
+    check.verify(Self.night + .days(1))
+    check.renew(asOf: Self.night + .days(2))
+    var expected = before
+    expected.knownSince = Self.night + .days(2)
+    #expect(check == expected)
+    let proof = ProofState.neverChecked
+    #expect(
+      proof.outcome == .pending && proof.reason == .neverChecked && proof.attempts == 0 && proof.containedCount == 0)
+    #expect(proof.isOwed(asOf: Self.night, stuckAfter: .hours(48)))
+    #expect(!ProofState.verified(.app).isOwed(asOf: Self.night, stuckAfter: .hours(48)))
+  }
+
+  @Test(arguments: rows) func row(_ row: Row) { #expect(Dueness(of: row.check, policy: Self.policy) == row.expected) }
+
+  @Test(arguments: [
+    (1, Span.minutes(5)), (2, .hours(1)), (3, .hours(6)), (4, .hours(20)), (5, .hours(20)), (.max, .hours(20)),
+    (0, .minutes(5)),
+  ])
+  func theRetryScheduleRestartsTheNextNight(attempt: Int, span: Span) {
+    #expect(RetrySchedule.span(afterAttempt: attempt) == span)
+  }
+
+  /// Whatever only a person can take further is asked about again all the same: the next night, a gone account when stale.
+  @Test(arguments: PaymentReason.allCases) func everyReviewHasANextAttempt(_ reason: PaymentReason) {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    check.note(.review, reason: reason, isOffline: false, asOf: Self.night)
+    let expected = Self.night + (reason == .accountGone ? .days(7) : .hours(20))
+    #expect(Dueness(of: check, policy: Self.policy)?.from == expected)
+  }
+
+  @Test func aFailureKeepsTheLastOutcome() {
+    for (outcome, reason) in [
+      (CheckOutcome.verified, nil), (.review, PaymentReason.contradiction), (.notFound, .notFound),
+      (.rejected, .signatureInvalid),
+    ] {
+      var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+      check.note(outcome, reason: reason, isOffline: false, asOf: Self.night)
+      check.fail(Self.night + .days(8))
+      #expect(check.outcome == outcome && check.reason == reason && check.answeredAt == Self.night)
+      #expect(check.unansweredSince == Self.night + .days(8))
+    }
+  }
+
+  /// What Apple had said of the same purchase before anybody knew of the proof is no answer about the proof.
+  @Test func anAnswerOlderThanTheProofIsLostAfterAFailure() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    check.note(.verified, reason: nil, isOffline: false, appleDate: Self.night - .days(1), asOf: Self.night)
+    #expect(check.outcome == .verified && check.answeredAt == Self.night - .days(1))
+    check.fail(Self.night + .hours(1))
+    #expect(check.outcome == .unanswered && check.reason == .unreachable && check.answeredAt == nil)
+    #expect(check.unansweredSince == Self.night + .hours(1))
+  }
+
+  /// An answer that was one of too many of its kind was taken for none: the silence after it is what is told.
+  @Test func aFailureAfterAPendingRefusalIsUnanswered() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.received)
+    check.note(.review, reason: .systemic, isOffline: false, asOf: Self.night)
+    check.fail(Self.night + .days(1))
+    #expect(check.outcome == .unanswered && check.reason == .unreachable && check.answeredAt == nil)
+    check.note(.review, reason: .systemic, isOffline: false, asOf: Self.night + .days(1) + .hours(1))
+    #expect(check.unansweredSince == Self.night + .days(1), "it is as silent as before")
+    check.note(.review, reason: .contradiction, isOffline: false, asOf: Self.night + .days(2))
+    check.fail(Self.night + .days(3))
+    #expect(check.outcome == .review && check.reason == .contradiction)
+  }
+
+  @Test func aRangeHoldsItsFirstInstantAndNotItsLast() {
+    let due = Dueness(from: Self.night, until: Self.night + .days(1), rank: .stale)
+    #expect(due.includes(Self.night) && !due.includes(Self.night - Span(microseconds: 1)))
+    #expect(!due.includes(Self.night + .days(1)) && due.includes(Self.night + .days(1) - Span(microseconds: 1)))
+  }
+
+  // MARK: - What a night is incomplete for
+
+  private func isOwed(_ check: CheckHistory, _ asOf: Instant) -> Bool {
+    Dueness.isOwed(
+      Dueness(of: check, policy: Self.policy), outcome: check.outcome, unansweredSince: check.unansweredSince,
+      reason: check.reason, asOf: asOf, stuckAfter: .hours(48))
+  }
+
+  @Test func dueChecksAreOwedUntilTheyAreAnswered() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    #expect(isOwed(check, Self.night) && !isOwed(check, Self.received - .hours(1)))
+    check.fail(Self.night)
+    // The night that asked, and every one until somebody answers, whether or not it is its turn to ask.
+    #expect(
+      isOwed(check, Self.night) && isOwed(check, Self.night + .minutes(1)) && isOwed(check, Self.night + .hours(47)))
+    check.verify(Self.night + .days(1))
+    #expect(!isOwed(check, Self.night + .days(1)) && isOwed(check, Self.night + .days(8)))
+    #expect(!isOwed(check, Self.received + .days(120)))
+  }
+
+  /// Silence of two days since the first question in vain is a finding, and no reason to call nights incomplete for ever.
+  @Test func twoDaysWithoutAnAnswerEndTheWait() {
+    var check = CheckHistory(dated: Self.received - .days(50), knownSince: Self.night)
+    check.fail(Self.night)
+    check.fail(Self.night + .days(1))
+    #expect(isOwed(check, Self.night + .days(2) - .seconds(1)))
+    check.fail(Self.night + .days(2))
+    #expect(!isOwed(check, Self.night + .days(2)) && !isOwed(check, Self.night + .days(30)))
+    // An answer ends the row: silence begins anew.
+    check.verify(Self.night + .days(30))
+    check.fail(Self.night + .days(40))
+    #expect(isOwed(check, Self.night + .days(40)))
+  }
+
+  /// What was answered decides its order whatever comes after it: no finding tells of the silence, so each night does.
+  @Test(
+    arguments: [
+      (CheckOutcome.verified, nil), (.rejected, .signatureInvalid), (.notFound, .notFound), (.review, .contradiction),
+    ] as [(CheckOutcome, PaymentReason?)])
+  func failuresAfterADecisiveAnswerAreOwedWhileTheyMatter(outcome: CheckOutcome, reason: PaymentReason?) {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    check.note(outcome, reason: reason, isOffline: false, asOf: Self.night)
+    check.fail(Self.night + .days(8))
+    check.fail(Self.night + .days(11))
+    let isUndecided = outcome == .review
+    #expect(isOwed(check, Self.night + .days(8)))
+    #expect(isOwed(check, Self.night + .days(11)) != isUndecided)
+    // When no refund is likely any more nobody is asked.
+    #expect(isOwed(check, Self.received + .days(120)) == (outcome == .rejected || outcome == .notFound))
+  }
+
+  @Test func finalOfflineOutcomesAreNotOwed() {
+    var signed = CheckHistory(dated: Self.received, knownSince: Self.night)
+    signed.note(.verified, reason: nil, isOffline: true, asOf: Self.night)
+    #expect(!isOwed(signed, Self.night + .days(8)))
+    var unreadable = CheckHistory(dated: Self.received, knownSince: Self.night)
+    unreadable.note(.unanswered, reason: .noRoots, isOffline: true, asOf: Self.night)
+    #expect(!isOwed(unreadable, Self.night))
+    var gone = CheckHistory(dated: Self.received, knownSince: Self.night)
+    gone.note(.review, reason: .accountGone, isOffline: false, asOf: Self.night)
+    #expect(!isOwed(gone, Self.night) && !isOwed(gone, Self.night + .days(6)))
+  }
+}
+
+extension CheckHistory {
+  fileprivate mutating func fail(_ asOf: Instant) {
+    note(.unanswered, reason: .unreachable, isOffline: false, asOf: asOf)
+  }
+
+  fileprivate mutating func verify(_ asOf: Instant) { note(.verified, reason: nil, isOffline: false, asOf: asOf) }
+}

@@ -1,0 +1,503 @@
+import TestSupport
+import Testing
+
+@testable import Reconciliation
+@testable import SampleWorlds
+
+/// Facts about one transaction, folded into what is known of it.
+@Suite struct FoldingTests {
+  @Test("A refund request is open until Apple declines or refunds, and hidden facts do neither")
+  func refundRequests() throws {
+    func fact(_ hours: Int64, _ change: (inout TransactionFact) -> Void) -> TransactionFact {
+      var fact = TransactionFact(
+        environment: .production, transactionId: "T", productId: "gems", channel: .notification,
+        signedDate: ShopFixture.asOf + .hours(hours))
+      change(&fact)
+      return fact
+    }
+    let asked = fact(1) { $0.refundRequest = .requested(reason: "OTHER") }
+    let declined = fact(2) { $0.refundRequest = .declined }
+    let refunded = fact(3) { $0.revocation = .says(Revocation(date: ShopFixture.asOf + .hours(3))) }
+    let reversed = fact(4) { ($0.revocation, $0.reversesRefund) = (.says(nil), true) }
+    let askedAgain = fact(5) { $0.refundRequest = .requested(reason: nil) }
+    let cases: [(facts: [TransactionFact], open: Int64?)] = [
+      ([asked], 1), ([asked, declined], nil), ([declined, asked], nil), ([declined], nil), ([asked, refunded], nil),
+      ([asked, refunded, reversed], nil), ([asked, declined, askedAgain], 5),
+      ([asked, refunded, reversed, askedAgain], 5),
+    ]
+    for (facts, open) in cases {
+      let record = try #require(TransactionRecord.folding(facts.reversed()))
+      #expect(
+        record.openRefundRequest?.date == open.map { ShopFixture.asOf + .hours($0) }, "\(facts.map(\.signedDate))")
+    }
+    let all = [asked, declined, askedAgain]
+    let past = try #require(TransactionRecord.folding(all)).removingHiddenRefunds(all) {
+      $0 > ShopFixture.asOf + .hours(1)
+    }
+    #expect(past.openRefundRequest == RefundRequest(date: ShopFixture.asOf + .hours(1), reason: "OTHER"))
+  }
+
+  @Test("What was told once stays told, whatever the newer facts are silent about, and a newer word replaces it")
+  func everyField() throws {
+    func fact(_ text: String, _ number: Int32, _ signed: Instant) -> TransactionFact {
+      var fact = TransactionFact(
+        environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: signed)
+      (fact.webOrderLineItemId, fact.originalTransactionId, fact.currency) = (text, text, text)
+      (fact.quantity, fact.details.offerType, fact.refundRequest) = (number, number, .requested(reason: text))
+      (fact.details.storefront, fact.details.appTransactionId, fact.details.offerIdentifier) = (text, text, text)
+      (fact.details.subscriptionGroupIdentifier, fact.details.commitmentInfo) = (text, text)
+      (fact.details.billingPlanType, fact.details.previousOriginalTransactionId) = (text, text)
+      fact.subscriptionStatus = number == 1 ? .active : .expired
+      fact.productType = number == 1 ? .consumable : .autoRenewable
+      fact.ownership = number == 1 ? .purchased : .familyShared
+      (fact.hasOffer, fact.isUpgraded, fact.isRenewal) = (number == 1, number == 1, number == 1)
+      (fact.purchaseDate, fact.originalPurchaseDate) = (signed - .hours(1), signed - .hours(2))
+      (fact.expiresDate, fact.renewalDate) = (signed + .hours(3), signed + .hours(4))
+      (fact.priceMilliunits, fact.appAccountToken) = (Int64(number), .says(text))
+      return fact
+    }
+    let (old, new) = (fact("old", 1, ShopFixture.asOf - .days(2)), fact("new", 2, ShopFixture.asOf - .days(1)))
+    let silent = TransactionFact(
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: ShopFixture.asOf
+    )
+    for (facts, last, status) in [
+      ([old, silent], old, SubscriptionState.active), ([silent, new, old], new, .expired),
+    ] {
+      let record = try #require(TransactionRecord.folding(facts))
+      #expect(record.details == last.details && record.webOrderLineItemId?.text == last.webOrderLineItemId)
+      #expect(record.originalTransactionId?.text == last.originalTransactionId && record.quantity == last.quantity)
+      #expect(record.currency == last.currency && record.refundRequest?.reason == last.refundRequest?.reason)
+      #expect(record.subscriptionStatus == status && record.subscriptionStatusDate == last.signedDate)
+      #expect(record.productType == last.productType && record.ownership == last.ownership)
+      #expect(record.hasOffer == last.hasOffer && record.isUpgraded == last.isUpgraded)
+      #expect(record.isRenewal == last.isRenewal && record.appAccountToken == last.appAccountToken)
+      #expect(record.purchaseDate == last.purchaseDate && record.originalPurchaseDate == last.originalPurchaseDate)
+      #expect(record.expiresDate == last.expiresDate && record.renewalDate == last.renewalDate)
+      #expect(record.subscriptionExpiresDate == last.renewalDate && record.priceMilliunits == last.priceMilliunits)
+      #expect(record.firstSignedDate == old.signedDate && record.signedDate == facts.map(\.signedDate).max())
+    }
+    // Without the date of a first purchase nothing says that it is a restore.
+    var bare = old
+    (bare.originalTransactionId, bare.purchaseDate) = ("T", ShopFixture.asOf)
+    (bare.originalPurchaseDate, bare.expiresDate, bare.isRenewal) = (nil, nil, nil)
+    #expect(try !#require(TransactionRecord.folding([bare])).isRestore)
+  }
+
+  @Test("A share that was told of a refund stays told, until something else is told of it, or of another refund")
+  func share() throws {
+    let date = ShopFixture.asOf - .days(3) + Span(microseconds: 250_000)
+    let half = Revocation(date: date, percentage: 50_000, type: "REFUND_PRORATED", reason: 1)
+    let second = Instant(seconds: date.seconds)
+    for (newer, expected) in [
+      (Revocation(date: second, reason: 0), Revocation(date: date, percentage: 50_000, type: half.type, reason: 0)),
+      (Revocation(date: date), half), (Revocation(date: date + .seconds(1)), Revocation(date: date + .seconds(1))),
+      (Revocation(date: date, type: "REFUND_FULL"), Revocation(date: date, type: "REFUND_FULL")),
+      (Revocation(date: date, percentage: 10_000), Revocation(date: date, percentage: 10_000)),
+    ] {
+      let old = TransactionFact.told(at: 1, by: .serverApi, .says(half))
+      let facts = [old, .told(at: 2, by: .serverApi, .says(newer))]
+      #expect(TransactionRecord.folding(facts)?.revocation == expected)
+    }
+  }
+
+  @Test(
+    "No receipt takes the share of a refund away: what it dates a day later or more is another refund, of the rest",
+    arguments: [EvidenceChannel.verifyReceipt, .offline])
+  func shareBesideReceipts(channel: EvidenceChannel) {
+    let date = Instant(seconds: 1_000_000)
+    let part = Revocation(date: date, percentage: 30_000, type: "REFUND_PRORATED")
+    for (newer, expected) in [
+      (Revocation(date: date + .seconds(2)), part), (Revocation(date: date - .days(2)), part),
+      (
+        Revocation(date: date + .hours(23), type: "REFUND_PRORATED", reason: 1),
+        Revocation(date: date, percentage: 30_000, type: "REFUND_PRORATED", reason: 1)
+      ),
+      (Revocation(date: date + .days(1)), Revocation(date: date + .days(1))),
+    ] {
+      let facts = [TransactionFact.told(at: 1, by: .serverApi, .says(part)), .told(at: 2, by: channel, .says(newer))]
+      #expect(TransactionRecord.folding(facts)?.revocation == expected)
+    }
+    let full = TransactionFact.told(at: 1, by: channel, .says(Revocation(date: date)))
+    let other = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date + .hours(1))))
+    #expect(TransactionRecord.folding([full, other])?.revocation?.date == date + .hours(1), "no share is at stake")
+  }
+
+  @Test(
+    "Of a plan that was upgraded a receipt dates the upgrade, whatever else it cannot say",
+    arguments: [EvidenceChannel.verifyReceipt, .offline])
+  func upgrades(channel: EvidenceChannel) {
+    let date = Instant(seconds: 1_000_000)
+    var upgraded = TransactionFact.told(at: 1, by: .serverApi, .says(nil))
+    upgraded.isUpgraded = true
+    let bare = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date)))
+    #expect(TransactionRecord.folding([upgraded, bare])?.isReversed == false)
+    #expect(TransactionRecord.folding([bare])?.isReversed == true)
+    let full = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date, type: "REFUND_FULL")))
+    #expect(TransactionRecord.folding([upgraded, full])?.isReversed == true)
+  }
+
+  @Test("A receipt without a cancellation date takes back no part of a refund that others have told of")
+  func partsBesideReceipts() {
+    let part = Revocation(date: Instant(seconds: 50), percentage: 30_000, type: "REFUND_PRORATED")
+    let gone = TransactionFact.told(at: 3, by: .verifyReceipt, .says(nil))
+    let known = TransactionRecord.folding([.told(at: 1, by: .serverApi, .says(part)), gone])
+    #expect(known?.revocation == part && known?.revocationWithdrawnDate == nil)
+    let shown = [
+      TransactionFact.told(at: 1, by: .serverApi, .says(part)), .told(at: 2, by: .verifyReceipt, .says(refund)), gone,
+    ]
+    #expect(TransactionRecord.folding(shown)?.revocation == nil, "what it has shown it can show gone")
+    let full = TransactionRecord.folding([.told(at: 1, by: .serverApi, .says(refund)), gone])
+    #expect(full?.revocation == nil && full?.revocationWithdrawnDate == gone.signedDate)
+  }
+
+  @Test("An answer that has no place for refunds takes none back")
+  func oldReceipts() {
+    var old = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    old.cannotStateRefunds = true
+    let record = TransactionRecord.folding([.told(at: 1, by: .verifyReceipt, .says(refund)), old])
+    #expect(record?.revocation == refund && record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test(
+    "What Apple signed of a purchase no receipt overrides, however late it comes",
+    arguments: [EvidenceChannel.offline, .serverApi, .notification])
+  func signed(reportingTransaction: EvidenceChannel) throws {
+    var signed = TransactionFact.told(at: 10, by: reportingTransaction, .says(nil))
+    signed.appAccountToken = .says(nil)
+    (signed.purchaseDate, signed.originalPurchaseDate) = (Instant(seconds: 9), Instant(seconds: 8))
+    (signed.isRenewal, signed.hasOffer) = (false, true)
+    for channel in [EvidenceChannel.verifyReceipt, .offline] {
+      for time in [Int64(1), 20] {
+        var receipt = TransactionFact.told(at: time, by: channel, .silent)
+        (receipt.purchaseDate, receipt.originalPurchaseDate) = (Instant(seconds: time), Instant(seconds: 2))
+        (receipt.isRenewal, receipt.hasOffer) = (true, false)
+        let record = try #require(TransactionRecord.folding([receipt, signed]))
+        #expect(record.purchaseDate == signed.purchaseDate && record.hasOffer == true)
+        #expect(record.originalPurchaseDate == signed.originalPurchaseDate && record.isRenewal == false)
+
+        // What Apple has not signed they fill in, and the newest of them says it while there is nothing signed.
+        var sparse = signed
+        (sparse.purchaseDate, sparse.originalPurchaseDate, sparse.isRenewal, sparse.hasOffer) = (nil, nil, nil, nil)
+        let filled = try #require(TransactionRecord.folding([sparse, receipt]))
+        #expect(filled.purchaseDate == receipt.purchaseDate && filled.hasOffer == nil)
+        #expect(filled.originalPurchaseDate == receipt.originalPurchaseDate && filled.isRenewal == nil)
+        var newer = receipt
+        (newer.signedDate, newer.purchaseDate, newer.hasOffer) = (Instant(seconds: 30), Instant(seconds: 29), true)
+        let alone = try #require(TransactionRecord.folding([receipt, newer]))
+        #expect(alone.purchaseDate == newer.purchaseDate && alone.hasOffer == true)
+        #expect(TransactionRecord.folding([receipt])?.adding([newer]) == nil, "nobody knows whether it was signed")
+      }
+    }
+  }
+
+  @Test("The order in which facts arrive plays no part", arguments: Effort.blocks)
+  func permutations(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<250 {
+      let facts = (0..<random.number(1...6)).map { _ in TransactionFact.random(using: &random) }
+      let folded = TransactionRecord.folding(facts)
+      for _ in 0..<4 { #expect(TransactionRecord.folding(facts.shuffled(using: &random)) == folded) }
+      #expect(TransactionRecord.folding(facts + facts) == folded, "a fact told twice is told")
+    }
+  }
+
+  @Test("What lies between two statements in the same words tells nothing", arguments: Effort.blocks)
+  func repeated(block: UInt64) {
+    var generator = SeededGenerator(seed: block)
+    for number in 0..<200 {
+      var facts: [TransactionFact] = []
+      for time in 0..<Int64(generator.number(1...12)) {
+        var fact = facts.last ?? .random(using: &generator)
+        if generator.oneIn(3) { fact = facts.randomElement(using: &generator) ?? .random(using: &generator) }
+        if generator.oneIn(4) { fact = .random(using: &generator) }
+        fact.signedDate = ShopFixture.asOf + .minutes(time)
+        facts.append(fact)
+      }
+      func words(_ place: Int) -> TransactionFact? {
+        guard facts.indices.contains(place) else { return nil }
+        var fact = facts[place]
+        fact.signedDate = ShopFixture.asOf
+        return fact
+      }
+      let kept = facts.indices.filter { words($0) != words($0 - 1) || words($0) != words($0 + 1) }.map { facts[$0] }
+      #expect(TransactionRecord.folding(kept) == TransactionRecord.folding(facts), "\(number)")
+    }
+  }
+
+  @Test("What was folded and what came since is what all of it says together", arguments: Effort.blocks)
+  func inParts(block: UInt64) throws {
+    var random = SeededGenerator(seed: block)
+    var spared = 0
+    for number in 0..<250 {
+      var facts = (0..<random.number(2...8)).map { _ in TransactionFact.random(using: &random) }
+      // Half of the time they come in the order in which Apple said them.
+      if random.oneIn(2) { facts.sort { $0.signedDate < $1.signedDate } }
+      var known = try #require(TransactionRecord.folding([facts[0]]))
+      var count = 1
+      while count < facts.count {
+        let next = min(facts.count, count + random.number(1...3))
+        let whole = try #require(TransactionRecord.folding(Array(facts[..<next])))
+        if let added = known.adding(Array(facts[count..<next])) {
+          #expect(added == whole, "\(number)")
+          spared += 1
+        }
+        (known, count) = (whole, next)
+      }
+    }
+    #expect(spared > 20, "so many times nothing had to be read again")
+  }
+
+  @Test("An older fact never undoes a newer one: it only fills what nobody has told", arguments: Effort.blocks)
+  func older(block: UInt64) throws {
+    var random = SeededGenerator(seed: block)
+    for _ in 0..<250 {
+      let facts = (0..<random.number(1...4)).map { _ in TransactionFact.random(using: &random) }
+      let known = try #require(TransactionRecord.folding(facts))
+      var old = TransactionFact.random(using: &random)
+      old.signedDate = Instant(seconds: -1)
+      let after = try #require(TransactionRecord.folding(facts + [old]))
+      #expect(after.signedDate == known.signedDate)
+      #expect(after.channel == known.channel)
+      #expect(after.quantity == known.quantity ?? old.quantity)
+      // Of what Apple has signed receipts fill gaps alone.
+      let isGuess = !facts.contains { $0.isSigned && $0.purchaseDate != nil }
+      let (first, second) =
+        old.isSigned && isGuess ? (old.purchaseDate, known.purchaseDate) : (known.purchaseDate, old.purchaseDate)
+      #expect(after.purchaseDate == first ?? second)
+      #expect(after.priceMilliunits == known.priceMilliunits ?? old.priceMilliunits)
+      #expect(after.ownership == known.ownership ?? old.ownership)
+      if known.appAccountToken != .silent { #expect(after.appAccountToken == known.appAccountToken) }
+      // What receipts say of refunds depends on what was known of them.
+      let speaks = facts.contains { $0.revocation != .silent && $0.isSigned }
+      if speaks { #expect(after.revocation == known.revocation) }
+    }
+  }
+
+  @Test("No facts, no record")
+  func none() { #expect(TransactionRecord.folding([]) == nil) }
+
+  @Test("A refund survives the receipt of the day of purchase")
+  func refundSurvives() {
+    let record = TransactionRecord.folding([
+      .told(at: 9, by: .serverApi, .says(refund)), .told(at: 1, by: .offline, .says(nil)),
+    ])
+    #expect(record?.revocation == refund)
+    #expect(record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test("A reversed refund is a newer fact and undoes it")
+  func reversed() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .serverApi, .says(nil)), .told(at: 2, by: .notification, .says(refund)),
+      .told(at: 3, by: .notification, .says(nil)), .told(at: 4, by: .serverApi, .says(nil)),
+    ])
+    #expect(record?.revocation == nil)
+    #expect(record?.revocationWithdrawnDate == Instant(seconds: 3), "when it was first told")
+  }
+
+  @Test("Refunded again")
+  func again() {
+    let record = TransactionRecord.folding([
+      .told(at: 2, by: .serverApi, .says(refund)), .told(at: 3, by: .serverApi, .says(nil)),
+      .told(at: 4, by: .serverApi, .says(refund)),
+    ])
+    #expect(record?.revocation == refund)
+    #expect(record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test("Never refunded is not a reversed refund")
+  func neverRefunded() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .offline, .says(nil)), .told(at: 2, by: .serverApi, .says(nil)),
+    ])
+    #expect(record?.revocationWithdrawnDate == nil)
+  }
+
+  @Test("Silence undoes nothing", arguments: EvidenceChannel.allCases)
+  func silence(channel: EvidenceChannel) {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .serverApi, .says(refund)), .told(at: 2, by: channel, .silent),
+    ])
+    #expect(record?.revocation == refund)
+    #expect(record?.signedDate == Instant(seconds: 2))
+  }
+
+  @Test("Whether any channel could tell of a refund is remembered")
+  func tells() {
+    let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    #expect(TransactionRecord.folding([silent])?.isRevocationKnown == false)
+    let spoken = TransactionRecord.folding([silent, .told(at: 1, by: .offline, .says(nil))])
+    #expect(spoken?.isRevocationKnown == true)
+  }
+
+  /// verifyReceipt shows no refund of a consumable: what it says later of the purchase is no word on one.
+  @Test("A word that cannot tell of a refund makes no older one newer")
+  func saidBefore() throws {
+    let facts: [TransactionFact] = [
+      .told(at: 1, by: .offline, .says(nil)), .told(at: 3, by: .verifyReceipt, .silent),
+      .told(at: 4, by: .offline, .silent),
+    ]
+    for facts in [facts, facts.reversed()] {
+      let record = try #require(TransactionRecord.folding(facts))
+      #expect(record.hasRevocationStatement(since: Instant(seconds: 1)) && record.hasRevocationStatement(since: nil))
+      #expect(!record.hasRevocationStatement(since: Instant(seconds: 2)))
+    }
+    let first = try #require(TransactionRecord.folding([facts[0]]))
+    #expect(first.adding(Array(facts[1...])) == TransactionRecord.folding(facts))
+  }
+
+  @Test("A cancellation that verifyReceipt showed and shows no more is gone")
+  func cancellationGone() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .verifyReceipt, .silent),
+    ])
+    #expect(record?.revocation == nil)
+    #expect(record?.revocationWithdrawnDate == Instant(seconds: 2))
+  }
+
+  @Test("One that another channel confirmed since is not")
+  func cancellationConfirmed() {
+    let record = TransactionRecord.folding([
+      .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .serverApi, .says(refund)),
+      .told(at: 3, by: .verifyReceipt, .silent),
+    ])
+    #expect(record?.revocation == refund)
+  }
+
+  @Test("A token told to be none stays so until another is told")
+  func tokens() {
+    var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    first.appAccountToken = .says(nil)
+    let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    var last = TransactionFact.told(at: 3, by: .serverApi, .silent)
+    last.appAccountToken = .says("token")
+    #expect(TransactionRecord.folding([first, silent])?.appAccountToken == .says(nil))
+    #expect(TransactionRecord.folding([first, silent, last])?.appAccountToken == .says("token"))
+    #expect(TransactionRecord.folding([silent])?.appAccountToken == .silent)
+  }
+
+  @Test("Another product or app under the same id contradicts")
+  func contradiction() {
+    let one = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    var other = TransactionFact.told(at: 2, by: .serverApi, .silent)
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
+    other.productId = "gems.500"
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
+    other.productId = one.productId
+    other.bundleId = "com.example.other"
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
+    other.bundleId = nil
+    #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
+  }
+
+  @Test("The newest expiry counts, the end of a grace period included")
+  func expiry() {
+    var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    first.expiresDate = Instant(seconds: 100)
+    first.gracePeriodExpiresDate = Instant(seconds: 130)
+    var second = TransactionFact.told(at: 2, by: .serverApi, .silent)
+    second.expiresDate = Instant(seconds: 120)
+    let record = TransactionRecord.folding([second, first])
+    #expect(record?.expiresDate == Instant(seconds: 120))
+    #expect(record?.subscriptionExpiresDate == Instant(seconds: 130))
+  }
+
+  @Test("Of facts of one instant the channel with more to say is taken last")
+  func ties() {
+    let byWeight = [EvidenceChannel.verifyReceipt, .offline, .notification, .serverApi]
+    #expect(Set(byWeight) == Set(EvidenceChannel.allCases))
+    for (less, more) in zip(byWeight, byWeight.dropFirst()) {
+      // Whatever they say: of two with the same weight the words would decide.
+      for (said, last) in [("a", "b"), ("b", "a")] {
+        var facts = [TransactionFact.told(at: 1, by: less, .silent), .told(at: 1, by: more, .silent)]
+        (facts[0].currency, facts[1].currency) = (said, last)
+        for facts in [facts, facts.reversed()] {
+          let record = TransactionRecord.folding(facts)
+          #expect(record?.currency == last && record?.channel == more, "\(less) says \(said), \(more) \(last)")
+        }
+      }
+    }
+  }
+
+  private let refund = Revocation(date: Instant(seconds: 50))
+
+  @Test("Facts of one instant and channel are ordered by each of their fields, numbers as numbers")
+  func tieBreakers() {
+    let plain = TransactionFact(
+      environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: ShopFixture.asOf
+    )
+    func fact(_ change: (inout TransactionFact) -> Void) -> TransactionFact {
+      var fact = plain
+      change(&fact)
+      return fact
+    }
+    let nine = fact { $0.quantity = 9 }
+    let ten = fact { $0.quantity = 10 }
+    #expect(TransactionRecord.folding([ten, nine])?.quantity == 10)
+    #expect(TransactionRecord.folding([nine, ten])?.quantity == 10)
+    // Each stored property and what it may be, but for the environment and the id, which all facts share.
+    let details: [WritableKeyPath<TransactionDetails, String?>] = [
+      \.storefront, \.appTransactionId, \.offerIdentifier, \.subscriptionGroupIdentifier, \.commitmentInfo,
+      \.billingPlanType, \.previousOriginalTransactionId,
+    ]
+    let others: [TransactionFact] = [
+      fact { $0.originalTransactionId = "O" }, fact { $0.webOrderLineItemId = "W" }, fact { $0.bundleId = "b" },
+      fact { $0.productId = "coins" }, fact { $0.productType = .consumable }, nine,
+      fact { $0.purchaseDate = ShopFixture.asOf }, fact { $0.originalPurchaseDate = ShopFixture.asOf },
+      fact { $0.expiresDate = ShopFixture.asOf }, fact { $0.revocation = .says(nil) },
+      fact { $0.priceMilliunits = 1 }, fact { $0.currency = "USD" }, fact { $0.appAccountToken = .says(nil) },
+      fact { $0.ownership = .purchased }, fact { $0.isRenewal = false }, fact { $0.hasOffer = false },
+      fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = ShopFixture.asOf },
+      fact { $0.renewalDate = ShopFixture.asOf }, fact { $0.subscriptionStatus = .active },
+      fact { $0.refundRequest = .requested(reason: "OTHER") }, fact { $0.reversesRefund = true },
+      fact { $0.cannotStateRefunds = true }, fact { $0.details.offerType = 1 }, fact { $0.channel = .offline },
+      fact { $0.signedDate = ShopFixture.asOf + .seconds(1) },
+    ]
+    #expect(others.count + 2 == Mirror(reflecting: plain).children.count)
+    #expect(details.count + 1 == Mirror(reflecting: plain.details).children.count)
+    for other in others + details.map({ path in fact { $0.details[keyPath: path] = "x" } }) {
+      #expect(other.tieBreakers != plain.tieBreakers, "\(other)")
+    }
+    let refunds: [Revocation] = [
+      Revocation(date: ShopFixture.asOf), Revocation(date: ShopFixture.asOf - .days(1)),
+      Revocation(date: ShopFixture.asOf, percentage: 1), Revocation(date: ShopFixture.asOf, type: "REFUND_FULL"),
+      Revocation(date: ShopFixture.asOf, reason: 1), Revocation(date: ShopFixture.asOf, coversSomeItemsOnly: true),
+    ]
+    let told = refunds.map { refund in fact { $0.revocation = .says(refund) }.tieBreakers }
+    for (place, one) in told.enumerated() { #expect(told.firstIndex(of: one) == place) }
+  }
+}
+
+extension TransactionFact {
+  fileprivate static func told(
+    at seconds: Int64, by channel: EvidenceChannel, _ revocation: Statement<Revocation?>
+  ) -> TransactionFact {
+    var fact = TransactionFact(
+      environment: .production, transactionId: "T1", productId: "gems.100", channel: channel,
+      signedDate: Instant(seconds: seconds))
+    fact.bundleId = "com.example.game"
+    fact.revocation = revocation
+    return fact
+  }
+
+  /// A fact about T1, with times so close together that ties are frequent.
+  fileprivate static func random(using random: inout SeededGenerator) -> TransactionFact {
+    var fact = told(
+      at: Int64(random.number(0...3)), by: random.pick(.verifyReceipt, .serverApi, .offline, .notification),
+      random.pick(
+        .silent, .says(nil), .says(Revocation(date: Instant(seconds: 7))),
+        .says(Revocation(date: Instant(seconds: 8), percentage: 50_000, type: "REFUND_PRORATED"))))
+    if random.oneIn(8) { fact.productId = "gems.500" }
+    if random.oneIn(2) { fact.quantity = Int32(random.number(1...3)) }
+    if random.oneIn(2) { fact.purchaseDate = Instant(seconds: Int64(random.number(0...9))) }
+    if random.oneIn(2) { fact.expiresDate = Instant(seconds: Int64(random.number(0...9))) }
+    if random.oneIn(2) { fact.priceMilliunits = Int64(random.number(0...9)) }
+    if random.oneIn(2) { fact.ownership = random.pick(.purchased, .familyShared) }
+    if random.oneIn(4) { fact.originalPurchaseDate = Instant(seconds: Int64(random.number(0...9))) }
+    fact.isRenewal = random.pick(nil, true, false)
+    fact.hasOffer = random.pick(nil, true, false)
+    fact.cannotStateRefunds = fact.revocation == .silent && random.oneIn(3)
+    fact.appAccountToken = random.pick(.silent, .says(nil), .says("a"), .says("b"))
+    return fact
+  }
+}

@@ -1,0 +1,294 @@
+import Testing
+
+@testable import Reconciliation
+@testable import SampleWorlds
+
+/// The short way of judging plain orders says what the rules say, or nothing.
+@Suite struct SettledSaleTests {
+  /// All that a plain order is judged by.
+  private struct Sale {
+    var order: Order
+    var proof: Receipt
+    var payment: TransactionRecord
+    var delivery: Delivery
+    var rules: Rules
+
+    init() {
+      var scene = ShopFixture()
+      payment = scene.transaction { $0.signedDate = ShopFixture.asOf - .days(1) }
+      order = scene.order { $0.transactionId = "T1" }
+      proof = scene.receipt(for: order, .verified(.signed, id: "T1"), bringing: [payment])
+      delivery = scene.delivery(of: order)
+      rules = scene.world.rules
+      order.verifiedAt = order.createdAt
+    }
+
+    /// The short way's verdict on the sale, where it has one: whether the rules come to the same.
+    var isConfirmed: Bool? { isConfirmed(by: full) }
+
+    func isConfirmed(by judgement: Judgement) -> Bool? {
+      let texts = Texts()
+      return texts.delivery(delivery).flatMap {
+        SettledSale(
+          texts.order(order), proof: texts.proof(proof), payment: texts.payment(payment), delivery: $0, rules: rules)
+      }?.isConfirmed(by: judgement)
+    }
+
+    /// As the rules judge it, one after the other.
+    var full: Judgement {
+      let isProven = proof.defect == nil && proof.state.outcome != .rejected
+      var facts = OrderFacts(
+        order: order, deliveries: [delivery], receipts: [proof], proven: isProven ? [payment] : [],
+        known: isProven ? [] : [payment])
+      facts.claims = Matching.uncontested(facts.claimant(rules), rules: rules)
+      return Judgement(judging: facts, rules: rules)
+    }
+  }
+
+  /// It counts in every sum as its judgement does.
+  @Test func aSettledSaleCountsLikeItsJudgement() throws {
+    let (sale, texts) = (Sale(), Texts())
+    let delivery = try #require(texts.delivery(sale.delivery))
+    let short = SettledSale(
+      texts.order(sale.order), proof: texts.proof(sale.proof), payment: texts.payment(sale.payment),
+      delivery: delivery, rules: sale.rules)
+    let settled = try #require(short)
+    let judgement = sale.full
+    var (sums, expected) = (Totals(), Totals())
+    sums.read(settled.order)
+    sums.add(settled)
+    expected.read(judgement.row)
+    expected.add(judgement)
+    #expect(sums.ordersRead == 1 && expected.ordersRead == 1)
+    #expect(sums.ordersByDisposition == expected.ordersByDisposition)
+    #expect(sums.ordersByCurrency == expected.ordersByCurrency)
+    #expect(sums.amountByDisposition == expected.amountByDisposition && sums.ordered == expected.ordered)
+    #expect(sums.control == expected.control && sums.control.allSatisfy(\.isBalanced))
+    withExtendedLifetime(texts) {}
+  }
+
+  /// Bytes that the facts of one sale lie in.
+  private final class Texts {
+    private var kept: [UnsafeMutableRawBufferPointer] = []
+
+    deinit { for bytes in kept { bytes.deallocate() } }
+
+    private func borrowed(_ text: String) -> BorrowedText {
+      let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: text.utf8.count, alignment: 1)
+      bytes.copyBytes(from: text.utf8)
+      kept.append(bytes)
+      return BorrowedText(UnsafeRawBufferPointer(bytes))
+    }
+
+    func order(_ order: Order) -> BorrowedOrder {
+      BorrowedOrder(
+        orderId: borrowed(order.orderId.text), userId: borrowed(order.userId.text),
+        bundleId: order.bundleId.map(borrowed), productId: borrowed(order.productId.text), quantity: order.quantity,
+        amount: order.amount, status: order.status, transactionId: order.transactionId.map { borrowed($0.text) },
+        appAccountToken: order.appAccountToken.map(borrowed), createdAt: order.createdAt, verifiedAt: order.verifiedAt)
+    }
+
+    /// nil for one that breaks the contract.
+    func delivery(_ delivery: Delivery) -> BorrowedDelivery? {
+      if delivery.defect != nil { return nil }
+      return BorrowedDelivery(
+        deliveryId: borrowed(delivery.deliveryId.text), orderId: delivery.orderId.map { borrowed($0.text) },
+        userId: borrowed(delivery.userId.text), productId: borrowed(delivery.productId.text),
+        quantity: Int32(delivery.quantity ?? 0), deliveredAt: delivery.deliveredAt, revokedAt: delivery.revokedAt)
+    }
+
+    func proof(_ receipt: Receipt) -> BorrowedProof {
+      BorrowedProof(
+        hasDefect: receipt.defect != nil, outcome: receipt.state.outcome,
+        claimedEnvironment: receipt.claimedEnvironment.map(borrowed), environment: receipt.state.environment,
+        lastAttempt: receipt.state.lastAttempt, isUnproven: receipt.state.isUnproven)
+    }
+
+    func payment(_ record: TransactionRecord) -> BorrowedPayment {
+      var payment = BorrowedPayment(
+        environment: record.environment, transactionId: borrowed(record.transactionId.text),
+        productId: borrowed(record.productId.text))
+      payment.originalTransactionId = record.originalTransactionId.map { borrowed($0.text) }
+      payment.bundleId = record.bundleId.map(borrowed)
+      payment.quantity = record.quantity
+      payment.purchaseDate = record.purchaseDate
+      payment.originalPurchaseDate = record.originalPurchaseDate
+      payment.expiresDate = record.expiresDate
+      payment.isRevoked = record.revocation != nil
+      payment.priceMilliunits = record.priceMilliunits
+      payment.currency = record.currency.map(borrowed)
+      if case .says(let token) = record.appAccountToken {
+        payment.statesToken = true
+        payment.appAccountToken = token.map(borrowed)
+      }
+      payment.ownership = record.ownership
+      payment.isRenewal = record.isRenewal
+      payment.hasOffer = record.hasOffer
+      payment.isContradictory = record.isContradictory
+      payment.checkedAt = record.checkedAt
+      return payment
+    }
+  }
+
+  private typealias Change = (name: String, apply: @Sendable (inout Sale) -> Void)
+
+  /// Instants right at, right before and right after a bound.
+  private static func around(_ name: String, _ apply: @escaping @Sendable (inout Sale, Span) -> Void) -> [Change] {
+    [-1, 0, 1].map { offset in ("\(name) \(offset)", { apply(&$0, Span(microseconds: offset)) }) }
+  }
+
+  /// Of which an order remains plain.
+  private static let harmless: [Change] = [
+    ("nothing", { _ in }),
+    ("no environment claimed", { $0.proof.claimedEnvironment = nil }),
+    ("the right environment claimed", { $0.proof.claimedEnvironment = "Production" }),
+    ("no quantity told", { $0.payment.quantity = nil }),
+    ("no price told", { $0.payment.priceMilliunits = nil }),
+    ("no currency told", { $0.payment.currency = nil }),
+    ("an offer at the price", { $0.payment.hasOffer = true }),
+    ("the same token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("A-b", .says("aB")) }),
+    ("a token that Apple is silent about", { $0.order.appAccountToken = "ab" }),
+    ("never verified", { $0.order.verifiedAt = nil }),
+    ("asked lately", { $0.payment.checkedAt = ShopFixture.asOf }),
+    (
+      "asked before the proof",
+      { ($0.payment.checkedAt, $0.proof.state.lastAttempt) = ($0.order.createdAt, ShopFixture.asOf) }
+    ),
+    ("never asked", { $0.proof.state.lastAttempt = nil }),
+    ("another app in the proof", { $0.proof.state.bundleId = "com.example.other" }),
+    ("an app receipt", { ($0.proof.state.kind, $0.proof.state.signedTransactionId) = (.app, nil) }),
+    ("another id in the payload", { $0.proof.state.signedTransactionId = "T2" }),
+    ("the app named", { $0.order.bundleId = ShopFixture.bundle }),
+    ("a refund withdrawn", { $0.payment.revocationWithdrawnDate = ShopFixture.asOf }),
+    ("said to be a purchase", { $0.payment.isRenewal = false }),
+    ("another product delivered", { $0.delivery.productId = "gems.550" }),
+    ("on sale", { $0.rules.catalogue = Catalogue([.init(productId: "gems.100", type: .consumable)]) }),
+  ]
+
+  private static let others: [Change] = [
+    ("an offer at another price", { ($0.payment.hasOffer, $0.payment.priceMilliunits) = (true, 1) }),
+    ("another environment claimed", { $0.proof.claimedEnvironment = "Sandbox" }),
+    ("unsigned environment", { ($0.proof.claimedEnvironment, $0.proof.state.environment) = ("Sandbox", nil) }),
+    ("a broken receipt", { $0.proof.defect = "it is broken" }),
+    ("a broken delivery", { $0.delivery.defect = "it is broken" }),
+    ("taken back", { $0.delivery.revokedAt = ShopFixture.asOf }),
+    ("delivered twice", { $0.delivery.quantity = 2 }),
+    ("ordered twice", { $0.order.quantity = 2 }),
+    ("ordered and delivered twice", { ($0.order.quantity, $0.delivery.quantity) = (2, 2) }),
+    ("delivered to another user", { $0.delivery.userId = "other" }),
+    (
+      "delivered to an alias",
+      { ($0.delivery.userId, $0.rules.people) = ("other", People(aliases: [("other", "user")])) }
+    ),
+    ("no transaction named", { $0.order.transactionId = nil }),
+    ("another transaction named", { $0.order.transactionId = "T2" }),
+    ("the original named", { ($0.order.transactionId, $0.payment.originalTransactionId) = ("T0", "T0") }),
+    ("another product paid", { $0.payment.productId = "gems.550" }),
+    ("another app paid", { $0.payment.bundleId = "com.example.other" }),
+    ("no app told", { $0.payment.bundleId = nil }),
+    ("another app ordered", { $0.order.bundleId = "com.example.other" }),
+    ("contradictory", { $0.payment.isContradictory = true }),
+    ("refunded", { $0.payment.revocation = Revocation(date: ShopFixture.asOf) }),
+    ("refunded in part", { $0.payment.revocation = Revocation(date: ShopFixture.asOf, percentage: 50_000) }),
+    ("shared", { $0.payment.ownership = .familyShared }),
+    ("a restore", { $0.payment.originalPurchaseDate = $0.order.createdAt - .days(1) }),
+    ("an old restore", { $0.payment.originalPurchaseDate = $0.order.createdAt - .days(9) }),
+    ("a restore of another", { $0.payment.originalTransactionId = "T0" }),
+    ("a renewal", { $0.payment.isRenewal = true }),
+    ("a subscription", { $0.payment.expiresDate = ShopFixture.asOf + .days(3) }),
+    ("a lapsed subscription", { $0.payment.expiresDate = ShopFixture.asOf - .days(30) }),
+    (
+      "a period", { ($0.payment.expiresDate, $0.payment.originalTransactionId) = (ShopFixture.asOf + .days(3), "T0") }
+    ),
+    ("another token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .says("cd")) }),
+    ("a token of Apple's alone", { $0.payment.appAccountToken = .says("cd") }),
+    ("a token that Apple has not", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .says(nil)) }),
+    ("no token at all", { $0.payment.appAccountToken = .says(nil) }),
+    ("another currency", { $0.payment.currency = "EUR" }),
+    ("an unknown currency", { $0.payment.currency = "USDX" }),
+    ("another price", { $0.payment.priceMilliunits = 9_910 }),
+    (
+      "a price within the tolerance",
+      { ($0.payment.priceMilliunits, $0.rules.amountToleranceMillionths) = (9_910, 10_000) }
+    ),
+    (
+      "a price beyond the tolerance",
+      { ($0.payment.priceMilliunits, $0.rules.amountToleranceMillionths) = (9_910, 9_999) }
+    ),
+    ("no purchase date", { $0.payment.purchaseDate = nil }),
+    ("unknown to the catalogue", { $0.rules.catalogue = Catalogue([.init(productId: "x", type: .consumable)]) }),
+    (
+      "off sale",
+      {
+        $0.rules.catalogue = Catalogue([
+          .init(productId: "gems.100", type: .consumable, name: nil, soldFrom: ShopFixture.asOf, soldUntil: nil)
+        ])
+      }
+    ),
+  ]
+
+  private static var changes: [Change] {
+    var changes = harmless + others
+    for status in OrderStatus.allCases { changes.append(("\(status)", { $0.order.status = status })) }
+    for outcome in CheckOutcome.allCases {
+      changes.append(("\(outcome)", { ($0.proof.state.outcome, $0.proof.state.reason) = (outcome, nil) }))
+      changes.append(
+        ("\(outcome), open", { ($0.proof.state.outcome, $0.proof.state.signedTransactionId) = (outcome, nil) }))
+    }
+    for environment in [AppleEnvironment.sandbox, .xcode, .localTesting] {
+      changes.append(
+        ("\(environment)", { ($0.payment.environment, $0.proof.state.environment) = (environment, environment) }))
+    }
+    changes += around("delivered before paid") {
+      $0.delivery.deliveredAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) - $0.rules.clockSkew + $1
+    }
+    changes += around("paid long before") {
+      $0.order.createdAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) + $0.rules.matchWindow + $1
+      $0.delivery.deliveredAt = $0.order.createdAt
+    }
+    changes += around("paid long after") {
+      $0.order.createdAt = ($0.payment.purchaseDate ?? ShopFixture.asOf) - $0.rules.matchWindow + $1
+    }
+    changes += around("ordered in future") { $0.order.createdAt = $0.rules.asOf + $0.rules.clockSkew + $1 }
+    changes += around("verified in future") { $0.order.verifiedAt = $0.rules.asOf + $0.rules.clockSkew + $1 }
+    changes += around("delivered in future") { $0.delivery.deliveredAt = $0.rules.asOf + $0.rules.clockSkew + $1 }
+    changes += around("paid in future") {
+      let date = $0.rules.asOf + $0.rules.clockSkew + $1
+      ($0.payment.purchaseDate, $0.payment.originalPurchaseDate, $0.delivery.deliveredAt) = (date, date, date)
+    }
+    return changes
+  }
+
+  @Test("A plain order is judged the short way, whatever plays no part")
+  func plain() {
+    for change in Self.harmless {
+      var sale = Sale()
+      change.apply(&sale)
+      #expect(sale.isConfirmed == true, "\(change.name)")
+    }
+  }
+
+  @Test("An order of which the rules say that it is not paid is not what the short way says")
+  func unpaid() {
+    var sale = Sale()
+    let plain = sale
+    sale.payment.revocation = Revocation(date: ShopFixture.asOf)
+    #expect(plain.isConfirmed == true && plain.isConfirmed(by: sale.full) == false)
+    sale = plain
+    sale.payment.productId = "another"
+    #expect(plain.isConfirmed(by: sale.full) == false)
+  }
+
+  @Test("Any two changes to a plain order are judged as the rules judge them, or not the short way")
+  func changed() {
+    for first in Self.changes {
+      for second in Self.changes {
+        var sale = Sale()
+        first.apply(&sale)
+        second.apply(&sale)
+        let isSame = sale.isConfirmed ?? true
+        #expect(isSame, "\(first.name), \(second.name)")
+      }
+    }
+  }
+}

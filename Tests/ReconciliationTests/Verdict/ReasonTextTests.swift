@@ -1,0 +1,91 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// What is told of a rule that does not hold is what was the case, and what orders things never puts one before itself.
+@Suite struct ReasonTextTests {
+  private static let declined: [(kind: FindingKind, expected: Case<String>)] = [
+    (.quantityMismatch, Case("as many", "Ordered and charged 1.") { $0.paidOrder() }),
+    (
+      .quantityMismatch,
+      Case("no quantity", "Apple stated no quantity.") { $0.paidOrder(transaction: { $0.quantity = nil }) }
+    ),
+    (.accountTokenMissing, Case("no token", "The order has no account token.") { $0.paidOrder() }),
+    (
+      .accountTokenMissing,
+      Case("nothing said of one", "Apple did not say that the transaction has none.") {
+        $0.paidOrder({ $0.appAccountToken = "A1" }, transaction: { $0.appAccountToken = .silent })
+      }
+    ),
+    (
+      .amountMismatch,
+      Case("no price", "Apple stated no price.") { $0.paidOrder(transaction: { $0.priceMilliunits = nil }) }
+    ),
+    (
+      .lapsedStillServed,
+      Case("access", "Apple says that the subscription gives access.") { lapsed(&$0, .active) }
+    ),
+    (
+      .lapsedStillServed,
+      Case(
+        "not asked",
+        "Apple was not asked about the subscription since its newest period ended, or has not answered."
+      ) {
+        lapsed(&$0, nil)
+      }
+    ),
+  ]
+
+  private static func lapsed(_ scene: inout ShopFixture, _ status: SubscriptionState?) {
+    scene.time = ShopFixture.asOf - .days(50)
+    let order = scene.paidOrder(transaction: { record in
+      record.expiresDate = ShopFixture.asOf - .days(20)
+      record.subscriptionStatus = status
+    })
+    scene.delivery(of: order)
+  }
+
+  private static func reasoning(_ scene: ShopFixture) throws -> Reasoning {
+    let world = scene.world
+    let facts = try #require(world.matchedFacts().orders["order"])
+    return Judgement.explained(facts, rules: world.rules).reasoning
+  }
+
+  @Test(arguments: declined.indices) func declinedRulesStateTheirFacts(_ row: Int) throws {
+    let (kind, expected) = Self.declined[row]
+    #expect(try Self.reasoning(expected.scene).declined[kind] == expected.expected, "\(expected.name)")
+  }
+
+  @Test func partialRefundsHaveAReason() throws {
+    var whole = ShopFixture()
+    whole.paidOrder()
+    #expect(try Self.reasoning(whole).steps.last?.because.hasSuffix("Apple has reported no refund.") == true)
+    var part = ShopFixture()
+    part.paidOrder(transaction: { record in
+      record.revocation = Revocation(date: ShopFixture.asOf - .hours(2), percentage: 30_000, type: "REFUND_PRORATED")
+    })
+    #expect(try Self.reasoning(part).steps.last?.because.hasSuffix("has refunded only a part of it.") == true)
+  }
+
+  @Test func claimsWithoutAStatedIDHaveAReason() {
+    var scene = ShopFixture()
+    let record = scene.transaction()
+    let order = scene.order()
+    let claimant = Claimant(order: order, proven: VerifiedTransactions([record]))
+    #expect(claimant.explanationOfUnstatedClaim(record, rules: scene.world.rules).hasSuffix("."))
+  }
+
+  @Test func orderingsAreStrict() {
+    let keys = [AppleEnvironment.production, .sandbox].map { TransactionKey(environment: $0, transactionId: "1") }
+    for key in keys { #expect(!(key < key)) }
+    #expect(keys[0] < keys[1] && !(keys[1] < keys[0]))
+    #expect(!(AppleEnvironment.production < .production) && AppleEnvironment.production < .sandbox)
+    #expect(!(Severity.major < .major) && Severity.critical < .major && Severity.major < .minor)
+    let kinds: [Subject.Kind] = [.order, .delivery, .receipt, .transaction, .productWeek]
+    for (first, second) in zip(kinds, kinds.dropFirst()) {
+      // Of two with the same id.
+      #expect(Subject(first, "1") < Subject(second, "1") && !(Subject(second, "1") < Subject(first, "1")))
+    }
+  }
+}

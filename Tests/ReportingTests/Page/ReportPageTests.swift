@@ -1,0 +1,130 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Reporting
+
+@Suite("report.html")
+struct ReportPageTests {
+  static let hostile = "</script><img src=x onerror=alert(1)>\"'&<b>{{title}}"
+
+  static func sample() throws -> SampleReport {
+    var report = try SampleReport()
+    report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
+    report.add(
+      try OrderFixture(userId: Identifier(hostile), amount: money(300, "JPY"), isDelivered: false).judgement("o2"))
+    report.add(try OrderFixture(userId: "u3", amount: money(1_250, "KWD"), isPaid: false).judgement("o3"))
+    report.add(try OrderFixture(userId: "u4", amount: money(801, "USD"), isDelivered: false).judgement("o4"))
+    var orphan = Finding(kind: .orphanPayment, subject: .transaction("T9"), reason: Reason(hostile))
+    orphan.transactionId = "T9"
+    orphan.isAmountAtRiskUnknown = true
+    var told = ReportedFinding(orphan, firstSeen: SampleReport.asOf, remark: hostile)
+    told.explanation = ["named_transaction: \(hostile)", "Nobody claims it."]
+    report.report(told)
+    for night in 15...19 {
+      var stake = MoneyByCurrency()
+      for code in ["USD", "JPY"] { stake.add(try money(Int64(night * night), code)) }
+      report.summary.history.append(Night(date: "2026-11-\(night)", paid: stake, delivered: stake, atStake: stake))
+    }
+    report.summary.isComplete = false
+    report.summary.incompleteReasons = ["7 receipts were not answered. \(hostile)"]
+    return report
+  }
+
+  @Test("Is there unless CSV alone is wanted, and the same facts give the same bytes", arguments: ReportFormat.allCases)
+  func isThere(_ format: ReportFormat) throws {
+    var report = try Self.sample()
+    report.options.formats = [format]
+    try withTemporaryDirectory { directory in
+      let names = try report.write(to: directory).map(\.name)
+      #expect(names.contains("report.html") == (format != .csv && format != .stripeImport))
+      #expect(names.contains("actions.json"))
+    }
+    #expect(try Self.sample().file("report.html") == Self.sample().file("report.html"))
+  }
+
+  @Test("Every text is escaped, and nothing is allowed but the page's own style and script")
+  func escaped() throws {
+    let page = try Self.sample().file("report.html")
+    #expect(!page.contains("<img"))
+    #expect(!page.contains("<b>{{title}}"))
+    #expect(page.contains("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"))
+    #expect(page.components(separatedBy: "<script>").count == 2)
+    #expect(page.contains("default-src 'none'; style-src 'sha256-"))
+    #expect(!page.contains("http://") && !page.contains("https://"))
+  }
+
+  @Test("Has the numbers of the first sheet, the findings worst first, and explains the critical ones")
+  func content() throws {
+    let page = try Self.sample().file("report.html")
+    #expect(page.contains("1 of the open findings have no known amount"))
+    #expect(page.contains("<td class=\"n\">8.01</td>"))
+    #expect(page.contains("4 open findings, worst first."))
+    #expect(page.components(separatedBy: "<details>").count == 6)
+    #expect(page.contains("<li>Nobody claims it.</li>"))
+    #expect(page.components(separatedBy: "<svg").count == 3)
+  }
+
+  @Test("Holds the worst 2,000 and counts the rest with the file's name")
+  func many() throws {
+    var report = try SampleReport()
+    for number in 0..<(ReportPage.shownFindings + 5) {
+      var finding = Finding(kind: .orphanPayment, subject: .transaction(Identifier("T\(number)")), reason: "r")
+      finding.atStake = try money(Int64(number), "USD")
+      report.report(ReportedFinding(finding, firstSeen: SampleReport.asOf))
+    }
+    let page = try report.file("report.html")
+    #expect(page.contains("The worst 2,000 of 2,005 open findings; all are in findings.csv."))
+    #expect(page.components(separatedBy: "<tr data-severity").count == ReportPage.shownFindings + 1)
+    #expect(page.contains("data-stake=\"20.04\"") && !page.contains("data-stake=\"0.04\""))
+    report.options.formats = [.xlsx]
+    #expect(try report.file("report.html").contains("of 2,005 open findings; all are on the sheet Findings."))
+  }
+
+  @Test("actions.json says what a job may do, to whom and on what grounds")
+  func actions() throws {
+    let text = try Self.sample().file("actions.json")
+    let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
+    #expect(actions.count == 4)
+    let deliver = try #require(actions.first { $0["order_id"] as? String == "o4" })
+    #expect(deliver["action"] as? String == "deliver")
+    #expect(deliver["user_id"] as? String == "u4")
+    #expect((deliver["facts"] as? [String: Any])?["at_stake"] as? String == "8.01")
+    #expect((deliver["evidence"] as? [String: Any])?["transaction_id"] as? String == "T-o4")
+    let keys = ["action", "evidence", "facts", "finding_id", "kind", "order_id", "user_id"]
+    #expect(actions.allSatisfy { $0.keys.sorted() == keys }, "whatever is known")
+    let orphan = try #require(actions.first { $0["kind"] as? String == "orphan_payment" })
+    #expect(orphan["order_id"] is NSNull)
+    let unpaid = try #require(actions.first { $0["order_id"] as? String == "o3" })
+    #expect(unpaid["action"] as? String == "look")
+    let facts = try #require(unpaid["facts"] as? [String: Any])
+    #expect(facts["held_by"] == nil && facts["units_held"] == nil)
+    #expect((orphan["facts"] as? [String: Any])?["units_held"] == nil)
+  }
+
+  @Test("What nobody can ask about is counted by app, and makes nothing incomplete")
+  func unasked() throws {
+    var report = try Self.sample()
+    report.summary.notAsked = ["Game": 1, "Cards": 12]
+    #expect(
+      report.summary.uncheckedOrderTexts.map { $0.contains("1 order of Game cannot be verified") } == [false, true])
+    #expect(try report.file("report.html").contains("12 orders of Cards cannot be verified"))
+  }
+
+  @Test("A job is told who has what is not with the order's user, under the name that the report has for them")
+  func holders() throws {
+    for key in [nil, "sixteen bytes ok"] {
+      var report = try SampleReport()
+      report.options.pseudonyms = key.flatMap { Pseudonyms(key: Array($0.utf8)) }
+      var astray = Finding(kind: .deliveredNotPaid, subject: .order("o9"), reason: "r")
+      (astray.action, astray.userId, astray.goodsHolder, astray.deliveryId) = (.look, "u1", "zoe", "d9")
+      report.report(ReportedFinding(astray, firstSeen: SampleReport.asOf))
+      let text = try report.file("actions.json")
+      let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
+      let facts = try #require(actions.first?["facts"] as? [String: Any])
+      let name = report.options.pseudonyms?.pseudonym(of: "zoe") ?? "zoe"
+      #expect(actions.first?["action"] as? String == "look")
+      #expect(facts["held_by"] as? String == name && facts["delivery_id"] as? String == "d9")
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Reporting
+
+@Suite("The workbook, calculated anew by LibreOffice", .enabled(if: LibreOffice.isInstalled))
+struct RecalculationTests {
+  @Test("comes to the numbers that it was written with, on one sheet and over several, and prints")
+  func totals() throws {
+    var report = try SampleReport()
+    let codes = ["USD", "JPY", "KWD"]
+    for number in 0..<12 {
+      report.add(
+        try OrderFixture(
+          userId: number == 3 ? "משתמש 👩‍👩‍👧" : Identifier("u\(number % 4)"),
+          amount: money(Int64(101 + 7 * number), codes[number % 3]), isPaid: number % 5 != 0,
+          isDelivered: number % 4 != 0
+        ).judgement(Identifier("o\(100 + number)")))
+    }
+    report.addRowsWithoutIds()
+    report.refunds = [
+      RefundRow(
+        transactionId: "T1", productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,
+        purchasedAt: nil, refundedAt: SampleReport.asOf)
+    ]
+    report.options.formats = [.xlsx]
+    try withTemporaryDirectory { directory in
+      try report.write(to: directory, rowsPerSheet: 5)
+      let output = try run(
+        try ReadBook.python(), ["-", "\(directory)/night-audit-2026-11-19.xlsx", try LibreOffice.path, directory],
+        input: RecalculationTests.program)
+      let found = try JSONDecoder().decode(Found.self, from: output)
+      #expect(found.formulas > 60)
+      #expect(found.differences == [])
+      #expect(found.pages >= 8)
+    }
+  }
+
+  private struct Found: Decodable {
+    let formulas: Int
+    let differences: [String]
+    let pages: Int
+  }
+
+  /// Removes the stored results from a copy, so that LibreOffice must calculate, and compares both.
+  private static let program = #"""
+    import json, os, re, subprocess, sys, zipfile
+    from openpyxl import load_workbook
+
+    path, office, directory = sys.argv[1:]
+    bare = os.path.join(directory, "bare.xlsx")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(bare, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.startswith("xl/worksheets/sheet"):
+                content = re.sub(rb"(</f>)<v>[^<]*</v>", rb"\1", content)
+            new.writestr(name, content)
+
+    def convert(source, kind, target):
+        subprocess.run([office, f"-env:UserInstallation=file://{directory}/profile", "--headless", "--convert-to", kind,
+                        "--outdir", target, source], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    convert(bare, "xlsx", os.path.join(directory, "calculated"))
+    convert(path, "pdf", os.path.join(directory, "printed"))
+    formulas, stored = load_workbook(path), load_workbook(path, data_only=True)
+    calculated = load_workbook(os.path.join(directory, "calculated", "bare.xlsx"), data_only=True)
+    count, differences = 0, []
+    for sheet in formulas.worksheets:
+        for row in sheet.iter_rows():
+            for cell in row:
+                if cell.data_type != "f":
+                    continue
+                count += 1
+                here, there = stored[sheet.title][cell.coordinate].value, calculated[sheet.title][cell.coordinate].value
+                same = abs(here - there) < 1e-9 if isinstance(here, (int, float)) and isinstance(there, (int, float)) \
+                    else here == there
+                if not same:
+                    differences.append(f"{sheet.title}!{cell.coordinate} {cell.value}: {here} is not {there}")
+    with open(os.path.join(directory, "printed", os.path.basename(path)[:-4] + "pdf"), "rb") as pdf:
+        pages = len(re.findall(rb"/Type\s*/Page[^s]", pdf.read()))
+    json.dump({"formulas": count, "differences": differences, "pages": pages}, sys.stdout)
+    """#
+}
+
+/// The tests are skipped without LibreOffice, which takes half a gigabyte.
+enum LibreOffice {
+  static var isInstalled: Bool { found != nil }
+
+  static var path: String {
+    get throws { try #require(found) }
+  }
+
+  private static let found: String? = {
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
+    return path.split(separator: ":").map { "\($0)/soffice" }.first {
+      FileManager.default.isExecutableFile(atPath: $0)
+    }
+  }()
+}

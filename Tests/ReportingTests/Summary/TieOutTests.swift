@@ -1,0 +1,148 @@
+import Foundation
+import Reconciliation
+import Testing
+
+@testable import Reporting
+
+extension ReportTable {
+  static let usual = allCases.filter { table in
+    switch table {
+    case .tieOut, .settlement, .periodFindings, .journal, .stripeImport: false
+    case .findings, .changes, .days, .products, .users, .amounts, .refunds, .refundRequests, .sandbox, .receipts,
+      .orders:
+      true
+    }
+  }
+}
+
+struct TieOutReportTests {
+  private func figure(_ scaled: Int128, _ digits: UInt8 = 0) -> ExactDecimal {
+    ExactDecimal(scaled: scaled, digits: digits)
+  }
+
+  private func sample() throws -> (options: ReportOptions, facts: TieOutFacts) {
+    var options = try SampleReport().options
+    options.hasTieOut = true
+    var facts = TieOutFacts(
+      incompleteReasons: ["no daily report of 1 days (pending, vendor 80012345): 2026-11-17"], firstDay: "2026-10-06",
+      lastDay: "2026-11-19", appleUnits: figure(1_214), ourUnits: figure(1_201),
+      explained: [("not_reported", figure(0)), ("other_scope", figure(10)), ("timing", figure(2))],
+      unexplained: figure(1))
+    facts.days = [.init(date: "2026-11-19", apple: figure(40), unexplained: figure(1), isAlarming: true)]
+    facts.revisions = [
+      TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))
+    ]
+    return (options, facts)
+  }
+
+  private func write(_ options: ReportOptions, _ facts: TieOutFacts, to directory: String) throws {
+    var options = options
+    options.directory = directory
+    var report = try ReportWriter(options)
+    var figures = [ExactDecimal?](repeating: figure(0), count: 19)
+    figures[0] = figure(3)
+    figures[1] = figure(2)
+    figures[2] = nil
+    figures[3] = figure(1)
+    figures[18] = figure(1)
+    for level in ["country", "units"] {
+      let line = TieOutLine(
+        level: level, app: "game", productId: "gems60", day: "2026-11-10", country: level == "country" ? "US" : "",
+        currency: level == "country" ? "USD" : "", kind: "sale", figures: figures)
+      try report.write(tieOut: line)
+      if level == "units" { try report.writeToSheet(tieOut: line) }
+    }
+    try report.write(
+      settlement: SettlementLine(
+        period: "2026-02", currency: "USD",
+        figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) }))
+    var summary = try SampleReport().summary
+    summary.tieOut = facts
+    _ = try report.finish(totals: Totals(), summary: summary)
+  }
+
+  @Test func tablesWithOptionalKeyPartsDeclareNoPrimaryKey() throws {
+    try withTemporaryDirectory { directory in
+      let (options, facts) = try sample()
+      try write(options, facts, to: directory)
+      let text = try Data(contentsOf: URL(filePath: "\(directory)/datapackage.json"))
+      let package = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
+      let resources = try #require(package["resources"] as? [[String: Any]])
+      let schemas = resources.map { $0["schema"] as? [String: Any] ?? [:] }
+      let keyless = zip(resources, schemas).filter { $1["primaryKey"] == nil }
+      let names = keyless.compactMap { $0.0["name"] as? String }
+      #expect(names == ["changes", "tie-out", "products", "receipts", "orders"])
+      let fields = keyless.flatMap { $0.1["fields"] as? [[String: Any]] ?? [] }
+      let constraints = fields.compactMap { $0["constraints"] as? [String: Any] }
+      #expect(constraints.allSatisfy { $0["required"] == nil && $0["unique"] == nil })
+    }
+  }
+
+  @Test func filesHaveExactlyTheirColumns() throws {
+    try withTemporaryDirectory { directory in
+      let (options, facts) = try sample()
+      try write(options, facts, to: directory)
+      let lines = try contents("tie-out.csv", in: directory).split(separator: "\r\n")
+      #expect(
+        lines[0] == """
+          level,app,product_id,day,country,currency,class,apple,ours,shop,difference,not_reported,other_scope,free,\
+          restore,timing,refund_timing,refund_unknown,partial_refund,upgrade,renewal,country_unknown,price,rounding,\
+          unknown_product,unexplained
+          """)
+      #expect(lines[1] == "country,game,gems60,2026-11-10,US,USD,sale,3,2,,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1")
+      let settlement = try contents("settlement.csv", in: directory).split(separator: "\r\n")
+      #expect(
+        settlement == [
+          "fiscal_period,currency,sales_proceeds,open_at_end,settled_from_before,never_collected,settled,difference,"
+            + "gross,commission,tax",
+          "2026-02,USD,9.10,2.10,0.00,0.00,7.00,0.00,13.00,3.90,0.00",
+        ])
+      let package = try contents("datapackage.json", in: directory)
+      #expect(package.contains("\"path\" : \"tie-out.csv\"") && package.contains("no revenue recognition"))
+      #expect(try contents("SHA256SUMS", in: directory).contains("  settlement.csv\n"))
+    }
+  }
+
+  @Test func sumsBeyond64BitsAreExact() {
+    let sum = figure(-12_345_678_901_234_567_890, 6)
+    #expect(sum.description == "-12345678901234.56789" && Cell(sum) == .decimal(sum.scaled, digits: 6))
+  }
+
+  @Test func theSummaryStatesBothSides() throws {
+    try withTemporaryDirectory { directory in
+      let (options, facts) = try sample()
+      try write(options, facts, to: directory)
+      let json = try JSONSerialization.jsonObject(with: Data(contents("summary.json", in: directory).utf8))
+      let block = try #require((json as? [String: Any])?["tie_out"] as? [String: Any])
+      #expect(block["complete"] as? Bool == false && (block["incomplete_reasons"] as? [String])?.count == 1)
+      #expect(block["apple_units"] as? Int == 1_214 && block["our_units"] as? Int == 1_201)
+      #expect((block["explained"] as? [String: Int])?["timing"] == 2 && block["unexplained"] as? Int == 1)
+      #expect(facts.sentence == "Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.")
+      let revised = try #require((block["adjustments"] as? [[String: Any]])?.first)
+      #expect(revised["day"] as? String == "2026-11-03" && revised["vendor"] as? String == "80012345")
+      #expect(revised["reported"] as? Int == 12 && revised["now"] as? Int == 14)
+      let page = try contents("report.html", in: directory)
+      #expect(
+        page.contains(
+          "<p class=\"lead\">Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.</p>")
+      )
+      #expect(page.contains("<th scope=\"row\">Timing</th><td class=\"n\">2</td>"))
+      #expect((json as? [String: Any])?["complete"] as? Bool == true)
+    }
+  }
+
+  @Test func thePagesOfTheSettlementSayThatTheFiguresAreProceeds() {
+    #expect("\(ReportTable.settlement.shape.pageNote)".contains("Apple's proceeds, not customer amounts"))
+    #expect("\(ReportTable.orders.shape.pageNote)".contains("Customer amounts as recorded, not proceeds"))
+  }
+
+  @Test func aShopWithoutATieOutHasNoTieOutFiles() throws {
+    try withTemporaryDirectory { directory in
+      var (options, facts) = try sample()
+      options.hasTieOut = false
+      try write(options, facts, to: directory)
+      #expect(!FileManager.default.fileExists(atPath: directory + "/tie-out.csv"))
+      #expect(try !contents("SHA256SUMS", in: directory).contains("settlement"))
+    }
+  }
+}
