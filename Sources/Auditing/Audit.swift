@@ -414,14 +414,14 @@ package struct Audit {
     case .none:
       summary = try comparison.compare(collector.findings, on: coordinator, figures: &figures, each: keep)
     }
-    var first: [ReportedFinding] = []
+    var first = FirstFindings()
     while let next = try worst.next() {
       var reader = RecordReader(next.content)
       let reported = try ReportedFinding(from: &reader)
-      if first.count < 5 { first.append(reported) }
+      first.add(reported)
       try collector.writeToSheet(finding: reported)
     }
-    return (summary, first)
+    return (summary, first.ranked(averageOrder: collector.totals.averageOrder))
   }
 
   // MARK: - Saving

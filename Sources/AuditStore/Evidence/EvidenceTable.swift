@@ -20,6 +20,8 @@ package enum EvidenceTable {
   /// Other facts are reported and never folded. Facts from before the first answer count: months of answers are released
   /// before those of evidence, and no role can add a fact with an earlier time.
   package static func isCredible(_ fact: String) -> String {
+    // Without statistics a server would read all answers of a run for each fact: `max` reads one entry of the index,
+    // and IS NOT DISTINCT FROM keeps that index out of the look-up by subject.
     // A day covers clocks that differ. The times of answers name the partition, however a clock was set back meanwhile.
     let day = "interval '1 day'"
     let sameTime = "a.recorded_at BETWEEN \(fact).recorded_at - \(day) AND \(fact).recorded_at + \(day)"
@@ -28,11 +30,12 @@ package enum EvidenceTable {
           WHERE r.run_id = \(fact).run_id), \(fact).as_of)) + interval '1 day'
         AND ((\(fact).recorded_at < (SELECT recorded_at FROM night_audit.answers ORDER BY answer_id LIMIT 1)) IS NOT FALSE
           OR CASE WHEN \(fact).subject_id IS NULL
-            THEN EXISTS (SELECT FROM night_audit.answers a
-              WHERE a.run_id = \(fact).run_id AND a.evidence_through >= \(fact).evidence_id AND \(sameTime))
+            THEN coalesce((SELECT max(a.evidence_through) FROM night_audit.answers a
+              WHERE a.run_id = \(fact).run_id AND \(sameTime)) >= \(fact).evidence_id, false)
             ELSE EXISTS (SELECT FROM night_audit.answers a
               WHERE a.subject_kind = \(fact).subject_kind AND a.subject_id = \(fact).subject_id
-                AND a.run_id = \(fact).run_id AND a.evidence_through >= \(fact).evidence_id AND \(sameTime)) END))
+                AND a.run_id IS NOT DISTINCT FROM \(fact).run_id
+                AND a.evidence_through >= \(fact).evidence_id AND \(sameTime)) END))
       """
   }
 

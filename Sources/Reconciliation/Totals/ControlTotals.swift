@@ -154,6 +154,12 @@ public struct Totals: Sendable {
 
   public mutating func join(_ line: Line, of key: PricePoint) { pricePoints.add(line, to: key) }
 
+  /// The mean amount of an order in minor units; nil: no order has the currency.
+  public func averageOrder(_ currency: Currency) -> Double? {
+    let orders = ordersByCurrency.reduce(0) { $0 + $1[currency, default: 0] }
+    return orders == 0 ? nil : Double(ordered.minorUnits[currency, default: 0]) / Double(orders)
+  }
+
   public mutating func join(_ line: Line, of key: ProductKey) { products.add(line, to: key) }
 
   /// Returns the lines of users and keeps none, to limit memory. The caller adds up lines of one user.

@@ -72,6 +72,7 @@ enum Glossary {
       "Status of findings",
       [
         ("open", "Not reviewed yet."), ("acknowledged", "Reviewed; work is in progress."),
+        ("accepted", "Accepted by a person until a day or up to an amount; it is open again when either is passed."),
         ("closed", "Closed by a person. It stays listed and counted until the facts agree."),
       ]
     ),
