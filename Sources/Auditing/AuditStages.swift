@@ -31,10 +31,11 @@ struct AuditStages {
     let readings = try inParallel(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: references.outlet($0))
     }
-    var (open, totals) = (PeopleWithOpenReceipts(plan.rules), SalesTotals())
+    var (open, totals, withoutReceipt) = (PeopleWithOpenReceipts(plan.rules), SalesTotals(), TokenFilter())
     for reading in readings {
       open.join(reading.open)
       totals.join(reading.totals)
+      withoutReceipt.formUnion(reading.tokens)
     }
     var control = totals.control(against: try before ?? counted(), of: self.counted)
     // Counting and reading are two instants here, and orders may arrive in between.
@@ -46,7 +47,7 @@ struct AuditStages {
 
     let told = exchange(from: partition.transactions, to: partition.orders)
     let findings = try inParallel(partition.transactions.count) {
-      try readers[$0].readTransactions(mentionsById[$0], into: told.outlet($0))
+      try readers[$0].readTransactions(mentionsById[$0], withoutReceipt: withoutReceipt, into: told.outlet($0))
     }
     let groups = readings.map(\.groups)
     let (contests, tokens) = (findings[0].contests, findings[0].tokens)

@@ -11,7 +11,7 @@ struct Candidates {
   /// Claimants without an account token, or with another than the transaction's, with their users.
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
   /// Whether an order that states it, or whose receipts contain it, has its account token.
-  private var isWithToken = false
+  private(set) var isWithToken = false
   /// The presumed user if no order claims it: of the first order, otherwise of a receipt.
   private(set) var userId: Identifier?
   private(set) var newestProof: CheckSubject?
@@ -97,10 +97,13 @@ struct Candidates {
   }
 
   /// The link to orders without a receipt; nil if references already show which orders could own the transaction.
-  func awaitedLink(_ record: TransactionRecord) -> UnprovenLink? {
+  ///
+  /// - Parameter withoutReceipt: the account tokens of orders without a receipt.
+  func awaitedLink(_ record: TransactionRecord, withoutReceipt: TokenFilter) -> UnprovenLink? {
     guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return nil }
     if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
-      return isWithToken ? nil : .token(AccountToken.spelling(token))
+      let spelling = AccountToken.spelling(token)
+      return isWithToken && !withoutReceipt.mayContain(spelling) ? nil : .token(spelling)
     }
     guard claimants.isEmpty, record.expiresDate != nil, let original = record.originalTransactionId,
       original != record.transactionId

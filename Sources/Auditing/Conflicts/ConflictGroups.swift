@@ -12,6 +12,8 @@ struct ContestedTransaction {
   var awaitsDetails = false
   /// True if another transaction belongs to the same purchase. Possible owners of either compete, and this one may have none.
   var sharesPurchase = false
+  /// True if an order that states it, or whose receipts contain it, has its account token.
+  var isWithToken = false
 }
 
 /// Groups orders that must be matched together. Only IDs of competing orders stay in memory. Used by one thread at a
@@ -216,7 +218,8 @@ extension ContestedTransaction {
   init(_ record: TransactionRecord, _ candidates: Candidates, sharesPurchase: Bool) {
     self.init(
       record: record, claimants: candidates.claimants, userId: candidates.userId,
-      newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesPurchase: sharesPurchase)
+      newestProof: candidates.newestProof, awaitsDetails: candidates.awaitsDetails, sharesPurchase: sharesPurchase,
+      isWithToken: candidates.isWithToken)
   }
 
   func write(to bytes: inout RecordBytes) {
@@ -227,6 +230,7 @@ extension ContestedTransaction {
     newestProof?.write(to: &bytes)
     bytes.put(awaitsDetails)
     bytes.put(sharesPurchase)
+    bytes.put(isWithToken)
   }
 
   init(from reader: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -234,6 +238,6 @@ extension ContestedTransaction {
       record: try TransactionRecord(from: &reader),
       claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
-      awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag())
+      awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag(), isWithToken: try reader.flag())
   }
 }

@@ -187,8 +187,10 @@ struct RelatedOrders {
     if tokens.isEmpty { return ids }
     let holders = try OrderRow.holding(tokens, shop: shop, sales, rules: rules)
     return ids.union(
-      holders.filter { holder in records.contains { LinkableOrder(holder).isLinked(to: $0, rules: rules) } }
-        .map(\.orderId))
+      holders.filter { holder in
+        records.contains { LinkableOrder(holder, hasReceipts: false).isLinked(to: $0, rules: rules) }
+      }
+      .map(\.orderId))
   }
 
   /// Transactions of the same purchases as some are, themselves included.
@@ -330,7 +332,9 @@ struct RelatedOrders {
       let candidates = Candidates(
         for: record, references: references[record.transactionId] ?? [], rules: rules)
       var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
-      if let link = candidates.awaitedLink(record) { contested.take(linkableOrders[link] ?? [], rules: rules) }
+      if let link = candidates.awaitedLink(record, withoutReceipt: .all) {
+        contested.take(linkableOrders[link] ?? [], rules: rules)
+      }
       found.append((contested, candidates.affectedOrders))
       claimants[record.purchaseKey, default: []].formUnion(contested.claimants)
     }

@@ -203,7 +203,7 @@ package struct AuditPart {
   }
 
   private func readTransactions(_ writer: inout AuditFrameWriter) throws {
-    let reading = try pass.readTransactions(sorter(.reference), into: writer.outlet(.told))
+    let reading = try pass.readTransactions(sorter(.reference), withoutReceipt: .all, into: writer.outlet(.told))
     try write(reading.contests, &writer)
     try writer.write(.tokenQuestion, all: reading.tokens.questions)
   }

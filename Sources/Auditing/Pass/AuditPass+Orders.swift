@@ -9,6 +9,8 @@ struct OrdersReading {
   var groups: SpillFile
   var open: PeopleWithOpenReceipts
   var totals = SalesTotals()
+  /// The account tokens of orders without a receipt.
+  var tokens = TokenFilter()
 }
 
 extension AuditPass {
@@ -52,6 +54,9 @@ extension AuditPass {
       group.take(lookup, rules: plan.rules)
       reading.open.take(group)
       reading.totals.add(group.row)
+      if group.proofs.isEmpty, case .valid(let order) = group.row, let token = order.appAccountToken {
+        reading.tokens.insert(AccountToken.spelling(token))
+      }
       try writer.write(group)
       for row in repeated {
         reading.totals.add(row)
@@ -182,6 +187,9 @@ private struct GroupWriter: ~Copyable {
     var order = RecordReader(row.content)
     guard let order = try BorrowedOrder(&order) else { throw RecordReader.Mismatch() }
     reading.totals.add(order)
+    if proofCount == 0, let token = order.appAccountToken {
+      reading.tokens.insert(AccountToken.spelling(token.text))
+    }
     var isStatedIDUsed = false
     var reader = RecordReader(proofs.content)
     for _ in 0..<proofCount {

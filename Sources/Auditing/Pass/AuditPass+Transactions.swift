@@ -12,7 +12,10 @@ struct TransactionsReading {
 
 extension AuditPass {
   /// Reads the transactions, merges them with `references` and finds the possible owners of each.
-  func readTransactions(_ references: SpillSorter, into told: Exchange.RecordSink) throws -> TransactionsReading {
+  /// - Parameter withoutReceipt: the account tokens of orders without a receipt.
+  func readTransactions(
+    _ references: SpillSorter, withoutReceipt: TokenFilter, into told: Exchange.RecordSink
+  ) throws -> TransactionsReading {
     let hides = sales.hides
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
     let reading = TransactionsReading(
@@ -25,7 +28,9 @@ extension AuditPass {
       try ofOne.gather(id)
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
-      if try writer.writePlain(transactions.front, ofOne, sharedPurchases, rules: plan.rules) {
+      if try writer.writePlain(
+        transactions.front, ofOne, sharedPurchases, withoutReceipt: withoutReceipt, rules: plan.rules)
+      {
         try transactions.skip()
         continue
       }
@@ -33,7 +38,7 @@ extension AuditPass {
       let sharesPurchase = sharedPurchases.contains(record.purchaseKey)
       let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
       let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
-      if let link = candidates.awaitedLink(record) {
+      if let link = candidates.awaitedLink(record, withoutReceipt: withoutReceipt) {
         try reading.tokens.deferUntilLinked(contested, until: link)
       } else {
         try hand(contested, to: &writer, reading.contests)
@@ -147,12 +152,17 @@ struct OrderTransactionWriter: ~Copyable {
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
     _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<PurchaseKey>,
-    rules: Rules
+    withoutReceipt: TokenFilter, rules: Rules
   ) throws -> Bool {
     guard let only = references.only, let reference = try BorrowedTransactionReference(only),
       let transaction = try TransactionTable.plain(row),
       sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey)
     else { return false }
+    if let token = transaction.payment.appAccountToken,
+      withoutReceipt.mayContain(AccountToken.spelling(token.text))
+    {
+      return false
+    }
     record.clear()
     guard transaction.write(told: reference, to: &record) else { return false }
     assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
@@ -208,10 +218,11 @@ struct LinkableOrder {
   var userId: Identifier
   var productId: Identifier
   var createdAt: Instant
+  var hasReceipts: Bool
 
-  init(_ order: Order) {
+  init(_ order: Order, hasReceipts: Bool) {
     (orderId, userId) = (order.orderId, order.userId)
-    (productId, createdAt) = (order.productId, order.createdAt)
+    (productId, createdAt, self.hasReceipts) = (order.productId, order.createdAt, hasReceipts)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -219,6 +230,7 @@ struct LinkableOrder {
     userId = try record.id()
     productId = try record.id()
     createdAt = Instant(microseconds: try record.int())
+    hasReceipts = try record.flag()
   }
 
   /// Hands on an order, from its group as it writes itself, once for each link that it could have.
@@ -235,8 +247,9 @@ struct LinkableOrder {
     of row: OrderRow, hasReceipts: Bool, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) rethrows {
     guard case .valid(let order) = row else { return }
-    if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), LinkableOrder(order)) }
-    if let stated = order.transactionId, !hasReceipts { try body(.subscription(stated), LinkableOrder(order)) }
+    let linkable = LinkableOrder(order, hasReceipts: hasReceipts)
+    if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), linkable) }
+    if let stated = order.transactionId, !hasReceipts { try body(.subscription(stated), linkable) }
   }
 
   func write(to record: inout RecordBytes) {
@@ -244,6 +257,7 @@ struct LinkableOrder {
     record.put(userId)
     record.put(productId)
     record.put(createdAt.microseconds)
+    record.put(hasReceipts)
   }
 
   /// Whether the order is of the transaction's product, and near it in time.
@@ -255,8 +269,9 @@ struct LinkableOrder {
 
 extension ContestedTransaction {
   /// Takes orders that its account token or its subscription links to it, without a receipt.
+  /// If an order with its token states it or sent a receipt of it, only those that sent no receipt of another purchase.
   mutating func take(_ holders: [LinkableOrder], rules: Rules) {
-    let linked = holders.filter { $0.isLinked(to: record, rules: rules) }
+    let linked = holders.filter { (!isWithToken || !$0.hasReceipts) && $0.isLinked(to: record, rules: rules) }
     claimants = Set(claimants).union(linked.map(\.orderId)).sorted()
     userId = userId ?? holders.lazy.map(\.userId).min()
   }
