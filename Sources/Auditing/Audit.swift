@@ -267,6 +267,7 @@ package struct Audit {
     let (collector, rows) = (reading.collector, reading.rows)
     // Results derived from the orders are stored from here on, so all orders must have been read.
     try requireWhole(collector)
+    try collector.addServedRenewals(asOf: plan.asOf)
     let supplement = supplement?.supplement(scope, collector)
     for finding in try supplement?.reported(asOf: plan.asOf, on: rows.own) ?? [] {
       try collector.add(finding, subjects: [], plan: plan)

@@ -31,6 +31,10 @@ final class AuditCollector {
   private(set) var agedCriticals: Set<CheckSubject> = []
   /// Transactions whose customers' histories are wanted: payments without an owner, and double charges.
   private(set) var doubtfulPayments: Set<Identifier> = []
+  /// Findings on refunded renewals without an order, by the original ID of the subscription.
+  private var refundedRenewals: [Identifier: [Finding]] = [:]
+  /// The subscriptions with a refunded renewal and goods that were not taken back.
+  private var servedSubscriptions: Set<Identifier> = []
   var openCriticals: Set<Identifier> = []
   let isExplaining: Bool
   private var record = RecordBytes()
@@ -108,6 +112,8 @@ final class AuditCollector {
     for (bundleId, count) in next.lookupImpossible { lookupImpossible[bundleId, default: 0] += count }
     agedCriticals.formUnion(next.agedCriticals)
     doubtfulPayments.formUnion(next.doubtfulPayments)
+    refundedRenewals.merge(next.refundedRenewals) { $0 + $1 }
+    servedSubscriptions.formUnion(next.servedSubscriptions)
     if let theirs = next.unknownFrom { note(unknownFrom: theirs) }
     if let figures = next.rereadFigures { note(figures) }
     try next.waiting?.passOrders(made: { try report?.write(madeOrder: $0) }) { try list($0) }
@@ -145,6 +151,10 @@ final class AuditCollector {
     for (bundleId, count) in lookupImpossible {
       try writer.write(.lookupImpossible, Identifier(bundleId)) { $0.put(Int64(count)) }
     }
+    for (subscription, findings) in refundedRenewals {
+      for finding in findings { try writer.write(.refundedRenewal, subscription) { finding.write(to: &$0) } }
+    }
+    for subscription in servedSubscriptions { try writer.write(.servedSubscription, subscription) { _ in } }
     for subject in agedCriticals { try writer.write(.agedCritical, subject.id) { subject.write(to: &$0) } }
     if let figures = rereadFigures {
       try writer.write(.rereadFigures, nil) {
@@ -215,6 +225,8 @@ final class AuditCollector {
       add((Int(try reader.int()), try reader.int128()), to: sandboxKey)
     case .outstanding: outstanding[id.text, default: 0] += Int(try reader.int())
     case .lookupImpossible: lookupImpossible[id.text, default: 0] += Int(try reader.int())
+    case .refundedRenewal: refundedRenewals[id, default: []].append(try Finding(from: &reader))
+    case .servedSubscription: servedSubscriptions.insert(id)
     case .agedCritical: agedCriticals.insert(try CheckSubject(from: &reader))
     case .rereadFigures:
       note(CriticalOrdersReread.Reading.Figures(orders: Int(try reader.int()), changed: Int(try reader.int())))
@@ -368,6 +380,20 @@ final class AuditCollector {
   /// Adds a finding without an order if the filters include it.
   func add(_ finding: Finding, subjects: [CheckSubject], plan: AuditPlan) throws {
     if plan.selection.includes(finding) { try keep(finding, subjects, [], asOf: plan.asOf) }
+  }
+
+  /// Adds a finding that holds if goods of a subscription were not taken back. Orders are judged later.
+  func add(_ finding: Finding, ifServed subscription: Identifier, plan: AuditPlan) throws {
+    if plan.selection.includes(finding) { refundedRenewals[subscription, default: []].append(finding) }
+  }
+
+  func note(served subscription: Identifier) { servedSubscriptions.insert(subscription) }
+
+  /// Adds the findings on refunded renewals of subscriptions that are still served, when all orders are judged.
+  func addServedRenewals(asOf: Instant) throws {
+    for (subscription, findings) in refundedRenewals where servedSubscriptions.contains(subscription) {
+      for finding in findings { try keep(finding, [], [], asOf: asOf) }
+    }
   }
 
   private func keep(_ finding: Finding, _ subjects: [CheckSubject], _ explanation: [String], asOf: Instant) throws {

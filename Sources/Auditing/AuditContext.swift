@@ -14,7 +14,7 @@ package struct AuditContext {
   var horizon: Horizon
   var days: [DayTotals.Day]
   var openCriticals: Set<Identifier>
-  /// Sales that more than one transaction is of.
+  /// Purchases that more than one transaction is of, and subscriptions with a refunded renewal.
   var sharedPurchases: Set<PurchaseKey>
 
   init(

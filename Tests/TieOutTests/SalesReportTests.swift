@@ -119,6 +119,14 @@ struct SalesReportTests {
     #expect(throws: ReportProblem.self) { try SampleSales.read(bomb) }
   }
 
+  @Test(
+    arguments: [("'a'", "a"), ("'a','b'", "a,b"), ("'a', 'b.c'", "a,b.c"), ("a,b", "a,b")] as [(String, Identifier)])
+  func itemsOfAdvancedCommerceAreOneProduct(written: String, product: Identifier) throws {
+    var sales = SampleSales()
+    sales.add(written)
+    #expect(try SampleSales.read(sales.bytes).map(\.sku) == [product])
+  }
+
   /// A SKU and three IDs are an index key, whose length Postgres limits.
   @Test func unstorableIDsAreRejectedByLine() throws {
     func report(_ sku: Int, parent: Int = 6) -> [UInt8] {

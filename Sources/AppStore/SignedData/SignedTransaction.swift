@@ -48,7 +48,32 @@ package struct SignedTransaction: Hashable, Sendable {
     fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType")
     fact.isUpgraded = payload.flag("isUpgraded")
     fact.details = TransactionDetails(payload)
+    if let items = payload.advancedCommerceProducts { fact.productId = items }
+    fact.takeBundle(payload)
     self.fact = fact
+  }
+}
+
+extension TransactionFact {
+  /// Records a part of a subscription bundle under the product and IDs of the bundle, so that all parts are one purchase.
+  /// StoreKit names the fields with `ID`. The server's names are not published, so `Id` is read too.
+  fileprivate mutating func takeBundle(_ payload: JSONFields) {
+    func bundle(_ name: String) -> String? { payload.text("bundle\(name)ID") ?? payload.text("bundle\(name)Id") }
+    guard let product = bundle("Product"), let transaction = bundle("Transaction") else { return }
+    productId = product
+    originalTransactionId = bundle("OriginalTransaction") ?? transaction
+    webOrderLineItemId = transaction
+    details.subscriptionGroupIdentifier = bundle("SubscriptionGroup") ?? details.subscriptionGroupIdentifier
+    // Apple does not state whether the price is that of the part or of the bundle.
+    priceMilliunits = nil
+  }
+}
+
+extension JSONFields {
+  /// The SKUs of the items of an Advanced Commerce purchase, with commas; nil for other purchases. `productId` is generic.
+  fileprivate var advancedCommerceProducts: String? {
+    let items = object("advancedCommerceInfo")?.objects("items") ?? []
+    return plainText(items.compactMap { $0.text("SKU") }.joined(separator: ","))
   }
 }
 

@@ -50,7 +50,8 @@ package enum TransactionTable {
     """
   }
 
-  /// The purchases that several transactions are of: purchases with their restores, and periods with several IDs. They are few.
+  /// The purchases that several transactions are of: purchases with their restores, and periods with several IDs. They are
+  /// few, as are the subscriptions with a refunded renewal, whose keys are added.
   package static func sharedPurchases(
     on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> Set<PurchaseKey> {
@@ -64,6 +65,10 @@ package enum TransactionTable {
         SELECT FROM night_audit.transactions t
         WHERE t.transaction_id = r.original_transaction_id AND t.environment = r.environment
           AND \(restoresAnotherID("t")) IS NOT TRUE)
+      UNION ALL
+      SELECT DISTINCT t.environment, t.original_transaction_id, '', NULL::timestamptz FROM night_audit.transactions t
+      WHERE t.revoked_at IS NOT NULL AND t.expires_at IS NOT NULL
+        AND t.original_transaction_id <> t.transaction_id AND t.is_renewal IS NOT FALSE
       UNION ALL
       SELECT t.environment, t.original_transaction_id, t.web_order_line_item_id, NULL
       FROM night_audit.transactions t

@@ -224,7 +224,8 @@ struct Candidates {
     var (count, statingOrders) = (0, EligibleStatingOrders.none)
     for stake in stakes where !stake.order.isBad {
       count += 1
-      guard stake.names, stake.isSupported, stake.order.productId == record.productId, record.prefersStatingOrder else {
+      guard stake.names, stake.isSupported, record.isPurchase(of: stake.order.productId), record.prefersStatingOrder
+      else {
         continue
       }
       statingOrders = if case .none = statingOrders { .one(stake.order.orderId) } else { .several }
@@ -250,7 +251,7 @@ extension Candidates.Stake {
   /// True if this order, which states no ID, would be judged differently without the transaction. Its product is the
   /// ordered one, or is in doubt.
   fileprivate func mayMissTransaction(_ record: TransactionRecord) -> Bool {
-    order.named == nil && (order.productId == record.productId || record.isContradictory)
+    order.named == nil && (record.isPurchase(of: order.productId) || record.isContradictory)
   }
 
   /// True if matching could give the order this transaction. Errs on the side of true. `isNamedElsewhere`: another
@@ -258,7 +259,7 @@ extension Candidates.Stake {
   func couldClaim(_ record: TransactionRecord, isNamedElsewhere: Bool, rules: Rules) -> Bool {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
     if order.named != nil, !isAboutSinglePurchase, isNamedElsewhere { return false }
-    guard order.productId == record.productId else { return false }
+    guard record.isPurchase(of: order.productId) else { return false }
     // A proof of this one purchase links the order to it at any time.
     guard !isAboutSinglePurchase, let sold = record.saleDate else { return true }
     return (sold - order.createdAt).magnitude <= rules.matchWindow

@@ -121,8 +121,8 @@ struct RelatedOrders {
   private mutating func foldPurchases(hiding isHidden: (Instant) -> Bool = { _ in false }) {
     let known = records.values.flatMap(\.self)
     sharedPurchases = Set(Dictionary(grouping: known) { $0.purchaseKey }.lazy.filter { $1.count > 1 }.map(\.key))
-    if sharedPurchases.isEmpty { return }
     let folded = TransactionRecord.foldingPurchases(known, hiding: isHidden)
+    sharedPurchases.formUnion(folded.lazy.filter(\.isRefundedRenewal).compactMap(\.subscriptionKey))
     records = Dictionary(grouping: folded) { $0.transactionId }
   }
 

@@ -53,14 +53,16 @@ struct FindingsHistory {
     var summary = FindingsSummary()
     var last: [UInt8]?
     var batch: [ReportedFinding] = []
+    let carried = try carriedPayments(sorter)
     while let record = try sorter.next() {
       let digest = [UInt8](record.key)
       // Two rows with the same kind and subject are one finding.
       if digest == last { continue }
       last = digest
       var reader = RecordReader(record.content)
-      var reported = ReportedFinding(
-        try Finding(from: &reader), findingId: Finding.id(ofDigest: digest), firstSeen: plan.asOf)
+      var finding = try Finding(from: &reader)
+      if !carried.isEmpty, carried.contains(finding.identity) { finding.atStake = nil }
+      var reported = ReportedFinding(finding, findingId: Finding.id(ofDigest: digest), firstSeen: plan.asOf)
       reported.explanation = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.text() }
       batch.append(reported)
       if batch.count == Self.batch {
@@ -71,6 +73,25 @@ struct FindingsHistory {
     try compare(batch, &summary, &figures, on: connection, each)
     try countEndedFindings(sorter, &summary, &figures, on: connection)
     return summary
+  }
+
+  /// The orphan payments whose amount at risk an accused order carries. Leaves the sorter at its start.
+  private func carriedPayments(_ sorter: SpillSorter) throws -> Set<String> {
+    var stakes = SharedStakes(rules: plan.rules)
+    func forEach(_ kinds: (UInt8?) -> Bool, _ body: (Finding) -> Void) throws {
+      try sorter.restart()
+      while let record = try sorter.next() {
+        // A finding begins with its kind.
+        guard kinds(record.content.first) else { continue }
+        var reader = RecordReader(record.content)
+        body(try Finding(from: &reader))
+      }
+    }
+    let orphan = UInt8(clamping: FindingKind.orphanPayment.index)
+    try forEach({ $0 == orphan }) { stakes.add(payment: $0) }
+    if !stakes.isEmpty { try forEach({ $0 != orphan }) { stakes.add(order: $0) } }
+    try sorter.restart()
+    return stakes.carriedPayments()
   }
 
   private func compare(

@@ -56,6 +56,10 @@ enum AuditFrame: UInt8, CaseIterable {
   case refundRequest
   /// A refund of a person, by the user ID.
   case personRefund
+  /// A finding on a refunded renewal, by the original ID of its subscription.
+  case refundedRenewal
+  /// A subscription with a refunded renewal and goods that were not taken back.
+  case servedSubscription
 
   var isPiece: Bool { rawValue >= AuditFrame.orderLine.rawValue }
 }

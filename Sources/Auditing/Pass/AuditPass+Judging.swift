@@ -149,7 +149,10 @@ extension AuditPass {
   private func settled(
     _ reading: borrowing GroupReading, _ delivery: BorrowedDelivery, open: PeopleWithOpenReceipts
   ) throws -> SettledSale? {
-    guard let plain = try reading.plain(), open.isEmpty || !open.contains(plain.order.userId.id) else { return nil }
+    guard let plain = try reading.plain(),
+      sharedPurchases.isEmpty || !(plain.payment.subscriptionKey.map(sharedPurchases.contains) ?? false),
+      open.isEmpty || !open.contains(plain.order.userId.id)
+    else { return nil }
     return SettledSale(plain.order, proof: plain.proof, payment: plain.payment, delivery: delivery, rules: plan.rules)
   }
 
@@ -191,6 +194,11 @@ extension AuditPass {
     _ matched: Matched?, _ claims: OrderClaims, isListed: Bool, isJudged: Bool
   ) throws {
     for key in claims.owned.flatMap(\.keys) { try collector.note(owner: order.orderId, of: key) }
+    if judgement.deliveredAt != nil {
+      for key in claims.owned.compactMap(\.subscriptionKey) where sharedPurchases.contains(key) {
+        collector.note(served: key.transactionId)
+      }
+    }
     let newestProofs = transactions.newestProofs
     if isJudged, isListed {
       var subjects = group.subjects

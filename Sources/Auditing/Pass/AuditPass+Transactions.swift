@@ -84,7 +84,11 @@ extension AuditPass {
 
   func addUnclaimed(_ record: TransactionRecord, userId: Identifier?, newestProof: CheckSubject?) throws {
     if let finding = OrphanFindings.finding(on: record, userId: userId, receiptId: nil, rules: plan.rules) {
-      try collector.add(finding, subjects: newestProof.map { [$0] } ?? [], plan: plan)
+      if record.isReversed, let subscription = record.subscriptionKey {
+        try collector.add(finding, ifServed: subscription.transactionId, plan: plan)
+      } else {
+        try collector.add(finding, subjects: newestProof.map { [$0] } ?? [], plan: plan)
+      }
     }
   }
 }
@@ -262,7 +266,7 @@ struct LinkableOrder {
 
   /// Whether the order is of the transaction's product, and near it in time.
   func isLinked(to transaction: TransactionRecord, rules: Rules) -> Bool {
-    guard let sold = transaction.saleDate, productId == transaction.productId else { return false }
+    guard let sold = transaction.saleDate, transaction.isPurchase(of: productId) else { return false }
     return (sold - createdAt).magnitude <= rules.matchWindow
   }
 }

@@ -23,7 +23,7 @@ struct AuditPass {
   let temporaryDirectory: String
   let stop: StopSignal
   let progress: WorkProgress
-  /// Sales that more than one transaction is of, in whatever part.
+  /// Purchases that more than one transaction is of, and subscriptions with a refunded renewal, in whatever part.
   var sharedPurchases: Set<PurchaseKey> = []
 
   /// A copy of this pass whose findings are not reported.

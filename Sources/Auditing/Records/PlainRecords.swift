@@ -320,6 +320,12 @@ extension BorrowedTransaction {
 
 extension BorrowedPayment {
   /// As that of a `TransactionRecord`.
+  /// As that of the transaction's record.
+  var subscriptionKey: PurchaseKey? {
+    guard expiresDate != nil, let original = originalTransactionId else { return nil }
+    return PurchaseKey(environment: environment, transactionId: original.id)
+  }
+
   var purchaseKey: PurchaseKey {
     guard expiresDate == nil else {
       guard let originalTransactionId else {

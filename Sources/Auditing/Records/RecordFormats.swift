@@ -27,6 +27,8 @@ extension Finding {
     record.put(occurredAt)
     record.put(paidAt)
     record.put(deliveredAt)
+    record.put(subscriptionExpiresDate)
+    record.put(subscriptionStatus?.rawValue)
     record.put(reason.parts) { $0.write(to: &$1) }
     record.put(evidenceCheckedAt)
   }
@@ -58,6 +60,8 @@ extension Finding {
     occurredAt = try record.optionalInstant()
     paidAt = try record.optionalInstant()
     deliveredAt = try record.optionalInstant()
+    subscriptionExpiresDate = try record.optionalInstant()
+    subscriptionStatus = try record.optionalInt32().flatMap(SubscriptionState.init)
     reason = Reason(
       try record.list { (record) throws(RecordReader.Mismatch) in try Reason.Part(from: &record) })
     evidenceCheckedAt = try record.optionalInstant()

@@ -42,9 +42,26 @@ extension TransactionRecord {
     return PurchaseKey(environment: self.environment, transactionId: restored ?? self.transactionId)
   }
 
+  /// The key of the subscription of a period, which no purchase has; nil for other purchases.
+  public var subscriptionKey: PurchaseKey? {
+    guard self.expiresDate != nil, let original = self.originalTransactionId else { return nil }
+    return PurchaseKey(environment: self.environment, transactionId: original)
+  }
+
+  /// True for a renewal in production that Apple refunded in full.
+  public var isRefundedRenewal: Bool {
+    self.environment == .production && isReversed && isLaterPeriod && !isRefundDoubtful
+  }
+
   public func isOf(_ id: Identifier?) -> Bool {
     guard let id else { return false }
     return self.transactionId == id || !self.otherIds.isEmpty && self.otherIds.contains(id)
+  }
+
+  /// True if an order that states the ID may mean it: the purchase, its subscription, or its period. The ID of the
+  /// period is the `bundleTransactionID` of a subscription bundle.
+  func isReferred(by id: Identifier) -> Bool {
+    isOf(id) || self.originalTransactionId == id || self.expiresDate != nil && self.webOrderLineItemId == id
   }
 
   public var smallestId: Identifier { self.otherIds.first.map { min($0, self.transactionId) } ?? self.transactionId }
@@ -114,15 +131,21 @@ private struct PurchaseFold {
       checkedAt = [checkedAt, record.checkedAt].compactMap(\.self).max()
       if !record.restoresAnotherID, let milliunits = record.priceMilliunits { price = (milliunits, record.currency) }
     }
+    // Of statements of one instant, a refund comes last and so counts.
     let byRefund = records.compactMap { record in record.revocationStatedDate.map { (record: record, told: $0) } }
-      .sorted { ($0.told, $0.record.transactionId) < ($1.told, $1.record.transactionId) }
+      .sorted {
+        ($0.told, $0.record.revocation == nil ? 0 : 1, $0.record.transactionId)
+          < ($1.told, $1.record.revocation == nil ? 0 : 1, $1.record.transactionId)
+      }
     for (record, told) in byRefund { takeRefund(of: record, told: told, hiding: isHidden) }
   }
 
   private mutating func takeRefund(of record: TransactionRecord, told: Instant, hiding isHidden: (Instant) -> Bool) {
     defer { statedDate = told }
     if let refund = record.revocation {
-      revocation = refund.statesShare ? refund : refund.yielding(to: revocation)
+      var newer = refund.statesShare ? refund.completed(by: revocation) : refund.yielding(to: revocation)
+      newer.date = min(newer.date, refund.date)
+      revocation = newer
       withdrawnDate = record.revocationWithdrawnDate
       return
     }
@@ -130,8 +153,8 @@ private struct PurchaseFold {
       withdrawnDate = record.revocationWithdrawnDate ?? withdrawnDate
       return
     }
-    // At one instant the refund counts. verifyReceipt shows no partial refund of another channel.
-    guard let before = statedDate, before < told, known.isFull || record.channel != .verifyReceipt else { return }
+    // verifyReceipt shows no partial refund of another channel.
+    guard known.isFull || record.channel != .verifyReceipt else { return }
     withdrawnDate = withdrawnDate ?? record.revocationWithdrawnDate ?? told
     if !isHidden(told) { revocation = nil }
   }

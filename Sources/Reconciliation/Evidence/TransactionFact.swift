@@ -77,10 +77,20 @@ public struct Revocation: Hashable, Sendable {
 
   var statesShare: Bool { percentage != nil || type != nil || coversSomeItemsOnly }
 
-  /// Adds the known share of the same refund. Dates may be cut to seconds.
+  /// Combines the statement with the known refund, if it is the same one. The refund keeps its first date.
+  /// Channels date one refund differently, and may cut the date to seconds.
   func completed(by known: Revocation?) -> Revocation {
-    guard let known, !statesShare, (date - known.date).magnitude < .seconds(1) else { return self }
-    return known.restated(by: self)
+    guard let known, isOfSameShare(as: known) || !statesShare && (date - known.date).magnitude < .seconds(1)
+    else { return self }
+    var refund = statesShare ? self : known.restated(by: self)
+    refund.date = known.date
+    return refund
+  }
+
+  /// True if both refund the same share. Money that was refunded is not refunded again.
+  private func isOfSameShare(as known: Revocation) -> Bool {
+    if isFull || known.isFull { return isFull && known.isFull }
+    return percentage == known.percentage && type == known.type && coversSomeItemsOnly == known.coversSomeItemsOnly
   }
 
   /// Combines a receipt's statement, which has a date and a reason alone, with the known refund.
@@ -121,6 +131,17 @@ public enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
   case billingRetry = 3
   case gracePeriod = 4
   case revoked = 5
+
+  /// The word of the key `subscription_status` in `actions.json`.
+  public var word: String {
+    switch self {
+    case .active: "active"
+    case .expired: "expired"
+    case .billingRetry: "billing_retry"
+    case .gracePeriod: "grace_period"
+    case .revoked: "revoked"
+    }
+  }
 
   public var givesAccess: Bool {
     switch self {
@@ -257,8 +278,9 @@ extension TransactionFact {
     init(_ instant: Instant?) { self = instant.map { .number($0.microseconds) } ?? .none }
   }
 
+  var statesRefund: Bool { if case .says(.some) = revocation { true } else { false } }
+
   /// All fields, in the order that decides between facts of one instant and one kind of channel.
-  /// Of two statements about refunds, the one without a refund comes last and so counts.
   var tieBreakers: [TieBreaker] {
     let refund: (rank: Int, revocation: Revocation?) =
       switch revocation {

@@ -146,9 +146,11 @@ public struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
-  /// Ties are broken by channel and content, so that the fold depends on the set of facts alone.
+  /// Ties are broken by refund, channel and content, so that the fold depends on the set of facts alone.
+  /// Of facts of one instant, a refund comes last and so counts, as between the IDs of one purchase.
   private static func isStatedBefore(_ left: TransactionFact, _ right: TransactionFact) -> Bool {
     if left.signedDate != right.signedDate { return left.signedDate < right.signedDate }
+    if left.statesRefund != right.statesRefund { return right.statesRefund }
     if left.channel.weight != right.channel.weight { return left.channel.weight < right.channel.weight }
     return left.tieBreakers.lexicographicallyPrecedes(right.tieBreakers)
   }
@@ -203,6 +205,21 @@ public struct TransactionRecord: Hashable, Sendable {
       return false
     }
     return first < purchased
+  }
+
+  /// True if it is a purchase of the product. The product ID of several Advanced Commerce items is their SKUs, with commas.
+  public func isPurchase(of product: Identifier) -> Bool {
+    if self.productId == product { return true }
+    guard self.productId.count > product.count, self.productId.withUTF8({ $0.contains(UInt8(ascii: ",")) }) else {
+      return false
+    }
+    return self.productId.text.split(separator: ",").contains(product.text[...])
+  }
+
+  /// True for a period of a subscription that ended while the subscription goes on.
+  func isPastPeriodOfActiveSubscription(at asOf: Instant) -> Bool {
+    guard let end = self.expiresDate, let newest = self.subscriptionExpiresDate else { return false }
+    return end <= asOf && asOf < newest && self.subscriptionStatus?.givesAccess ?? true
   }
 
   func asPurchase(on date: Instant) -> TransactionRecord {

@@ -88,6 +88,9 @@ public struct Finding: Hashable, Sendable {
   public var paidAt: Instant?
   public var deliveredAt: Instant?
   public var units: Units?
+  /// Of the newest period of the subscription.
+  public var subscriptionExpiresDate: Instant?
+  public var subscriptionStatus: SubscriptionState?
   public var reason: Reason
   /// Apple's oldest answer behind the finding. If older than the run, it is renewed before a critical report.
   public var evidenceCheckedAt: Instant?
@@ -103,6 +106,9 @@ public struct Finding: Hashable, Sendable {
     if kind == .cancelledButPaid, deliveredAt != nil {
       return
         "Reopen the order, because its goods are delivered. Or take them back and ask the customer to request a refund."
+    }
+    if kind.action == .takeBack, action == .bookRefund {
+      return "Book the refund of this period and leave the access: the subscription goes on."
     }
     return kind.action.deliversGoods && action == .look
       ? "Read the reason and the order's other findings before you deliver: goods could be delivered twice, or unpaid."

@@ -282,6 +282,13 @@ extension FindingRules {
 
   // MARK: - Refunds
 
+  /// Books the refund of a past period instead of taking back the access, which a later period pays.
+  private func leaveAccess() {
+    for index in found.indices where found[index].kind.isOfRefund && found[index].action == .takeBack {
+      (found[index].action, found[index].units) = (order.status == .refunded ? .look : .bookRefund, nil)
+    }
+  }
+
   func considerRefunds() {
     switch verdict {
     case .reversed(let transaction):
@@ -300,6 +307,7 @@ extension FindingRules {
       } else {
         decline([.deliveredAfterRefund], "No goods that a user has were delivered after Apple's refund.")
       }
+      if transaction.isPastPeriodOfActiveSubscription(at: rules.asOf) { leaveAccess() }
       decline(
         [.partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
         transaction.isRefundDoubtful

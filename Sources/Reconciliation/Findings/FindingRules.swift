@@ -79,7 +79,8 @@ final class FindingRules {
       }
     }
     found.sort { ($0.kind.index, $0.subject) < ($1.kind.index, $1.subject) }
-    keepSingleTakeBackAction()
+    keepOne(.takeBack)
+    keepOne(.bookRefund)
     let ofOrder = found.indices.filter { found[$0].kind != .chargedTwice }
     let placed = ofOrder.filter { found[$0].atStake != nil }
     let most = placed.compactMap { stake(at: $0) }.max()
@@ -121,6 +122,9 @@ final class FindingRules {
     // Transactions that other orders own have not paid this one.
     finding.paidAt = paidAt == nil ? nil : soldAt
     finding.deliveredAt = deliveredAt
+    if let transaction = transaction ?? named, let end = transaction.subscriptionExpiresDate {
+      (finding.subscriptionExpiresDate, finding.subscriptionStatus) = (end, transaction.subscriptionStatus)
+    }
     finding.evidenceCheckedAt = evidenceCheckedAt(transaction, receipt)
     // A user without goods has none to take back.
     let goods = delivery.map { [$0] } ?? facts.unrevokedDeliveries
@@ -140,9 +144,9 @@ final class FindingRules {
     }
   }
 
-  /// Keeps one action that takes goods back, because a job would take them once per finding.
-  private func keepSingleTakeBackAction() {
-    let takers = found.indices.filter { found[$0].action == .takeBack }
+  /// Keeps one action of several that are alike, because a job would take goods, or book the refund, once per finding.
+  private func keepOne(_ action: FindingAction) {
+    let takers = found.indices.filter { found[$0].action == action }
     guard takers.count > 1 else { return }
     let taker =
       takers.first { found[$0].kind == .deliveredNotPaid || found[$0].kind == .refundedStillDelivered }

@@ -1,17 +1,24 @@
 /// Findings about payments, deliveries and receipts without an order.
 public enum OrphanFindings {
   /// The finding on a transaction that no order claims; nil: none, or its order may still be written.
+  /// That on a refunded renewal holds if goods of the subscription were not taken back.
   public static func finding(
     on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
   ) -> Finding? {
-    guard transaction.isLive, !transaction.isContradictory, !transaction.isFamilyShared,
+    guard transaction.isLive || transaction.isRefundedRenewal, !transaction.isContradictory,
+      !transaction.isFamilyShared,
       !transaction.isKnownByRestoresAlone, transaction.transactionId == transaction.smallestId,
       let bundle = transaction.bundleId, rules.bundleIds.contains(bundle),
       let purchased = transaction.saleDate, purchased >= rules.lookbackStart,
       !rules.mayAwaitOrder(since: purchased)
     else { return nil }
     let (kind, reason): (FindingKind, Reason) =
-      if transaction.isLaterPeriod {
+      if transaction.isReversed {
+        (
+          .renewalWithoutOrder,
+          "Apple refunded a renewal of \(transaction.productId) that no order claims. The subscription is still served."
+        )
+      } else if transaction.isLaterPeriod {
         (
           .renewalWithoutOrder,
           "Apple renewed a subscription to \(transaction.productId) and no order claims the renewal."
@@ -33,6 +40,7 @@ public enum OrphanFindings {
     finding.bundleId = transaction.bundleId
     finding.country = transaction.country
     finding.amount = transaction.price
+    if transaction.isReversed { finding.severity = .major }
     if kind == .orphanPayment {
       finding.atStake = transaction.price.flatMap { transaction.left(of: $0) }
       finding.isAmountAtRiskUnknown = finding.atStake == nil

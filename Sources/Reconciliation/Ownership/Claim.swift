@@ -86,8 +86,7 @@ public struct Claimant: Sendable {
   func statesAnotherID(than owned: [TransactionRecord]) -> Bool {
     guard let stated = order.transactionId, let first = owned.first else { return false }
     return first.keys.contains(where: list.contains)
-      && owned.allSatisfy { !$0.isOf(stated) && $0.originalTransactionId != stated }
-      && !proven.contains { $0.isOf(stated) }
+      && owned.allSatisfy { !$0.isReferred(by: stated) } && !proven.contains { $0.isOf(stated) }
   }
 
   /// True if its claims may change: a receipt is unanswered, or the stated ID is not known yet.
@@ -128,7 +127,7 @@ public struct Claimant: Sendable {
   /// True if its signed payloads contain neither the stated ID nor a transaction of that original ID.
   public var contradictsOwnPayload: Bool {
     guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id) else { return false }
-    return !proven.contains { $0.isOf(id) || $0.originalTransactionId == id }
+    return !proven.contains { $0.isReferred(by: id) }
   }
 
   public func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimEligibility {
@@ -169,7 +168,7 @@ public struct Claimant: Sendable {
   public func fitness(of transaction: TransactionRecord, rules: Rules) -> ClaimEligibility {
     if transaction.isContradictory { return .contradictory }
     if transaction.bundleId != rules.bundleId(of: order) { return .refused(.wrongBundle) }
-    if transaction.productId != order.productId { return .refused(.productMismatch) }
+    if !transaction.isPurchase(of: order.productId) { return .refused(.productMismatch) }
     switch transaction.environment {
     case .xcode, .localTesting: return .refused(.xcode)
     case .production, .sandbox: break

@@ -161,7 +161,8 @@ public struct OrderFacts: Sendable {
   }
 
   var paidMilliunits: Int64? {
-    let prices = paying.map { $0.priceMilliunits }
+    // Of several Advanced Commerce items the price is that of all.
+    let prices = paying.map { $0.productId == order.productId ? $0.priceMilliunits : nil }
     guard !prices.isEmpty, !prices.contains(nil) else { return nil }
     return prices.reduce(0) { $0 + ($1 ?? 0) }
   }

@@ -250,7 +250,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     {
       return because.noting(.unpaid(.wrongBundle, first), "Every purchase in its receipts was made in another app.")
     }
-    if brought.allSatisfy({ $0.productId != order.productId }) {
+    if !brought.contains(where: { $0.isPurchase(of: order.productId) }) {
       // App receipts lack finished consumables, so that the other products in them prove nothing.
       return facts.areProofsOfOnePurchase
         ? because.noting(.unpaid(.productMismatch, first), "Its proof is about another product.")
@@ -261,7 +261,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     {
       return because.noting(.unpaid(.xcode, first), "Every purchase in its receipts was made in Xcode.")
     }
-    let ofProduct = brought.filter { $0.productId == order.productId && $0.bundleId == wanted }
+    let ofProduct = brought.filter { $0.isPurchase(of: order.productId) && $0.bundleId == wanted }
     if let restored = ofProduct.first, !ofProduct.contains(where: facts.awaitsDetails),
       Set(ofProduct.map(\.purchaseKey)).count == 1,
       ofProduct.allSatisfy({ claimant.isOutdatedRestore($0, rules: rules) })

@@ -37,8 +37,12 @@ extension ReportFields {
   /// IDs have 100 characters; a SKU may list all items of an Advanced Commerce purchase.
   private static let (longestIdentifier, longestSKU) = (200, 2_000)
 
+  /// The items of an Advanced Commerce purchase are in single quotes: `'a','b'` is the product `a,b` of transactions.
   func sku(_ column: Int) throws(ReportProblem) -> Identifier {
-    try identifier(column, "SKU", longest: Self.longestSKU)
+    let sku = try identifier(column, "SKU", longest: Self.longestSKU)
+    guard sku.withUTF8({ $0.first == UInt8(ascii: "'") }) else { return sku }
+    let items = sku.text.split(separator: ",").map { $0.drop { $0 == " " }.filter { $0 != "'" } }
+    return Identifier(items.joined(separator: ","))
   }
 
   func identifier(_ column: Int, _ name: String) throws(ReportProblem) -> Identifier {

@@ -26,6 +26,11 @@ client._base_url = asked["base"]
 verifier = SignedDataVerifier([root], False, Environment.PRODUCTION, asked["bundleId"], asked["appAppleId"])
 
 
+def product(transaction):
+    items = transaction.advancedCommerceInfo.items if transaction.advancedCommerceInfo else None
+    return ",".join(item.SKU for item in items or [] if item.SKU) or transaction.productId
+
+
 def told(transaction):
     revocation = None
     if transaction.revocationDate is not None:
@@ -33,7 +38,7 @@ def told(transaction):
                       "type": transaction.rawRevocationType, "percentage": transaction.revocationPercentage}
     return {
         "transactionId": transaction.transactionId, "originalTransactionId": transaction.originalTransactionId,
-        "bundleId": transaction.bundleId, "productId": transaction.productId, "type": transaction.rawType,
+        "bundleId": transaction.bundleId, "productId": product(transaction), "type": transaction.rawType,
         "quantity": transaction.quantity, "purchaseDate": transaction.purchaseDate,
         "originalPurchaseDate": transaction.originalPurchaseDate, "expiresDate": transaction.expiresDate,
         "price": transaction.price, "currency": transaction.currency, "storefront": transaction.storefront,

@@ -151,6 +151,34 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
 
+  @Test("A refunded renewal without an order is found while goods of its subscription are not taken back")
+  func refundedRenewals() async throws {
+    var rows = ShopRows()
+    for (id, isServed) in [("served", true), ("ended", false)] {
+      rows.transaction("S1-\(id)", product: "club", hours: -31 * 24, expires: true, isRenewal: false)
+      rows.transaction(
+        "S2-\(id)", of: "S1-\(id)", product: "club", firstHours: -31 * 24, expires: true, isRenewal: true,
+        isRevoked: true)
+      rows.order(
+        id, by: id, names: "S1-\(id)", product: "club", hours: -31 * 24, brings: ["S1-\(id)"], isServed: isServed)
+    }
+    let night = try await rows.audited()
+    let renewals = night.findings.filter { $0.hasPrefix("renewal_without_order") }
+    #expect(renewals == ["renewal_without_order on S2-served"])
+  }
+
+  @Test("An accused order and the payment that would pay it put one amount at risk")
+  func sharedStakes() async throws {
+    var rows = ShopRows()
+    rows.transaction("T1", price: 9_900)
+    rows.transaction("T2", price: 9_900)
+    for (id, user) in [("T1", "ann"), ("T2", "bob")] { rows.receipt("lost-\(id)", for: nil, by: user, brings: [id]) }
+    rows.order("accused", by: "ann")
+    let night = try await rows.audited()
+    #expect(night.findings == ["delivered_not_paid on accused", "orphan_payment on T1", "orphan_payment on T2"])
+    #expect(night.atStake == ["delivered_not_paid": ["9.90"], "orphan_payment": ["", "9.90"]])
+  }
+
   @Test("A purchase that nobody references is no orphan where an order owns its restore, and is one where nobody does")
   func unmentionedPurchase() async throws {
     var rows = ShopRows()
@@ -177,6 +205,8 @@ struct ShopRows {
     var payments: [String: String] = [:]
     /// As `kind on subject`.
     var findings: Set<String> = []
+    /// By kind, sorted.
+    var atStake: [String: [String]] = [:]
   }
 
   private static func text(_ value: String?) -> String { value.map { "'\($0)'" } ?? "NULL" }
@@ -190,7 +220,7 @@ struct ShopRows {
   mutating func order(
     _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
     isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil, kind: String = "app",
-    isUnproven: Bool = false
+    isUnproven: Bool = false, isServed: Bool = true
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     orderIds.append(id)
@@ -198,8 +228,10 @@ struct ShopRows {
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
         created_at, updated_at)
       VALUES ('\(id)', '\(user)', '\(product)', 1, 9.90, 'USD', 'verified', \(Self.text(names)), \(date), \(date));
-      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
-      VALUES ('\(id)', '\(id)', '\(user)', '\(product)', 1, \(date) + interval '1 minute');
+      INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at,
+        revoked_at)
+      VALUES ('\(id)', '\(id)', '\(user)', '\(product)', 1, \(date) + interval '1 minute',
+        \(isServed ? "NULL" : asOf));
 
       """
     if let names, isUnknown || isKnown {
@@ -247,7 +279,7 @@ struct ShopRows {
   mutating func transaction(
     _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
     hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false,
-    isContradictory: Bool = false
+    isContradictory: Bool = false, price: Int64? = nil
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     let expiry = expires ? "\(date) + interval '31 days'" : "NULL::timestamptz"
@@ -255,10 +287,11 @@ struct ShopRows {
     script += """
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
         quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, revocation_told_at,
-        tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at)
+        tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at, price_milliunits, currency)
       VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
         \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), \(asOf), false,
-        \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf));
+        \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf),
+        \(price.map { "\($0), 'USD'" } ?? "NULL, NULL"));
 
       """
   }
@@ -307,6 +340,8 @@ extension ShopRows.Night {
     for row in try Self.rows(tables["findings.csv"]) {
       let subject = [row["order_id"], row["transaction_id"]].compactMap { $0 }.first { !$0.isEmpty }
       findings.insert("\(row["kind"] ?? "") on \(subject ?? "")")
+      atStake[row["kind"] ?? "", default: []].append(row["at_stake"] ?? "")
+      atStake[row["kind"] ?? ""]?.sort()
     }
   }
 

@@ -64,15 +64,19 @@ import Testing
     }
   }
 
-  private static func date(of fact: TransactionFact) -> Instant {
-    guard case .says(.some(let refund)) = fact.revocation else { return fact.signedDate }
-    return refund.date
+  /// The date of the last fact, or of the refund that it states: a refund keeps its first date.
+  private static func date(ofLast facts: ArraySlice<TransactionFact>) -> Instant {
+    guard let fact = facts.last, case .says(.some(let refund)) = fact.revocation else {
+      return facts.last?.signedDate ?? start
+    }
+    return TransactionRecord.folding(Array(facts))?.revocation?.date ?? refund.date
   }
 
   /// The fold of all facts up to then. Only the date of a refund that was reversed next is unknown.
   private static func told(_ facts: [TransactionFact], by asOf: Instant) -> Told {
     let place = facts.firstIndex { $0.signedDate > asOf } ?? facts.endIndex
-    var told = Told(TransactionRecord.folding(facts.filter { date(of: $0) <= asOf }))
+    let known = facts.indices.filter { date(ofLast: facts[...$0]) <= asOf }
+    var told = Told(TransactionRecord.folding(known.map { facts[$0] }))
     guard told.revocation != nil else { return told }
     var newest = told
     for next in place..<facts.endIndex {

@@ -119,7 +119,37 @@ import Testing
     }
     let full = TransactionFact.told(at: 1, by: channel, .says(Revocation(date: date)))
     let other = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date + .hours(1))))
-    #expect(TransactionRecord.folding([full, other])?.revocation?.date == date + .hours(1), "no share is at stake")
+    #expect(TransactionRecord.folding([full, other])?.revocation?.date == date, "the same refund")
+  }
+
+  @Test("A refund that two answers date differently keeps its first date, and a larger refund has its own")
+  func firstDate() {
+    let date = Instant(seconds: 1_000_000)
+    for (first, second, isSame) in [
+      (Revocation(date: date, type: "REFUND_FULL"), Revocation(date: date + .days(11), type: "REFUND_FULL"), true),
+      (Revocation(date: date, percentage: 30_000), Revocation(date: date + .days(11), percentage: 30_000), true),
+      (Revocation(date: date, percentage: 30_000), Revocation(date: date + .days(11), percentage: 60_000), false),
+      (Revocation(date: date, percentage: 30_000), Revocation(date: date + .days(11)), false),
+    ] {
+      let facts = [
+        TransactionFact.told(at: 1, by: .notification, .says(first)), .told(at: 2, by: .serverApi, .says(second)),
+      ]
+      #expect(TransactionRecord.folding(facts)?.revocation?.date == (isSame ? first : second).date)
+      // Withdrawn in between, it is another refund.
+      let reversal = TransactionFact.told(at: 2, by: .serverApi, .says(nil))
+      let again = TransactionFact.told(at: 3, by: .serverApi, .says(second))
+      #expect(TransactionRecord.folding([facts[0], reversal, again])?.revocation == second)
+    }
+  }
+
+  @Test("Of two statements of one instant about refunds the refund counts, whichever channel it comes from")
+  func refundAtOneInstant() {
+    for one in EvidenceChannel.allCases {
+      for other in EvidenceChannel.allCases {
+        let facts = [TransactionFact.told(at: 1, by: one, .says(refund)), .told(at: 1, by: other, .says(nil))]
+        #expect(TransactionRecord.folding(facts)?.revocation == refund, "\(one), \(other)")
+      }
+    }
   }
 
   @Test(

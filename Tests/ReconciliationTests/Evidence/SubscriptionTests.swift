@@ -47,8 +47,12 @@ import Testing
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
       scene.renewal()
     },
-    Case("a renewal that Apple refunded", []) { scene in
+    Case("a renewal that Apple refunded, and that is still served", ["renewal_without_order on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
+      scene.renewal { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(1)) }
+    },
+    Case("a renewal that Apple refunded, and that is served no more", []) { scene in
+      scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
       scene.renewal { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(1)) }
     },
     Case("a second purchase that is no renewal", ["orphan_payment on T2"]) { scene in

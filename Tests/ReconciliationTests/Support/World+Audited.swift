@@ -38,7 +38,17 @@ extension World {
       outcome.judgements[row.orderId] = judgement
     }
     outcome.findings += repeated.findings()
-    outcome.findings += findingsWithoutOrder(claimed: facts.claimed)
+    let served = Set(
+      facts.orders.filter { outcome.judgements[$0.key]?.deliveredAt != nil }
+        .flatMap { $0.value.claims.owned.compactMap(\.subscriptionKey) })
+    outcome.findings += findingsWithoutOrder(claimed: facts.claimed, served: served)
+    var stakes = SharedStakes(rules: rules)
+    for finding in outcome.findings { stakes.add(payment: finding) }
+    for finding in outcome.findings { stakes.add(order: finding) }
+    let carried = stakes.carriedPayments()
+    for index in outcome.findings.indices where carried.contains(outcome.findings[index].identity) {
+      outcome.findings[index].atStake = nil
+    }
     outcome.findings.sort { Identifier($0.identity) < Identifier($1.identity) }
     return outcome
   }
@@ -89,7 +99,7 @@ extension World {
     let hasReceipts = receipts.contains { $0.orderId == order.orderId }
     return records.filter { record in
       guard let sold = record.saleDate, !record.isContradictory, !record.isFamilyShared,
-        record.productId == order.productId, (sold - order.createdAt).magnitude <= rules.matchWindow
+        record.isPurchase(of: order.productId), (sold - order.createdAt).magnitude <= rules.matchWindow
       else { return false }
       if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
         // Another order of the account that references it has a better link.
@@ -177,7 +187,7 @@ extension World {
     return awaiting.subtracting(answered)
   }
 
-  private func findingsWithoutOrder(claimed: Set<TransactionKey>) -> [Finding] {
+  private func findingsWithoutOrder(claimed: Set<TransactionKey>, served: Set<PurchaseKey>) -> [Finding] {
     let valid = Set(orders.compactMap { row in if case .valid(let order) = row { order.orderId } else { nil } })
     let known = Set(orders.map(\.orderId))
     var found: [Finding] = []
@@ -191,6 +201,7 @@ extension World {
     let listed = awaitingDetails()
     for transaction in knownTransactions() where !claimed.contains(transaction.key) {
       if listed.contains(transaction.key), !transaction.isRevocationKnown { continue }
+      if transaction.isReversed, !(transaction.subscriptionKey.map(served.contains) ?? false) { continue }
       let sender = senders[transaction.key]
       let finding = OrphanFindings.finding(
         on: transaction, userId: sender?.userId, receiptId: sender?.receiptId, rules: rules)

@@ -102,6 +102,21 @@ struct ReportPageTests {
     #expect((orphan["facts"] as? [String: Any])?["units_held"] == nil)
   }
 
+  @Test("The facts of an action on a subscription have its expiry and status")
+  func subscriptionFacts() throws {
+    var report = try SampleReport()
+    var refunded = Finding(kind: .refundedStillDelivered, subject: .order("o9"), reason: "r")
+    refunded.action = .bookRefund
+    (refunded.subscriptionExpiresDate, refunded.subscriptionStatus) = (SampleReport.asOf, .gracePeriod)
+    #expect(refunded.suggestedAction.contains("leave the access"))
+    report.report(ReportedFinding(refunded, firstSeen: SampleReport.asOf))
+    let text = try report.file("actions.json")
+    let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
+    let facts = try #require(actions.first?["facts"] as? [String: Any])
+    #expect(actions.first?["action"] as? String == "book_refund")
+    #expect(facts["subscription_status"] as? String == "grace_period" && facts["expires_at"] is String)
+  }
+
   @Test("What nobody can ask about is counted by app, and makes nothing incomplete")
   func unasked() throws {
     var report = try Self.sample()

@@ -1,0 +1,241 @@
+import Reconciliation
+import Testing
+
+@testable import SampleWorlds
+
+/// Ordinary lives and attacks around one purchase. A row lists every finding, so that an empty row accuses nobody.
+@Suite struct PurchaseStoryTests {
+  @Test(arguments: stories + shapes)
+  func findings(row: Case<[String]>) { #expect(row.scene.world.findingNames == row.expected) }
+
+  static let stories: [Case<[String]>] = [
+    Case("a copied proof", ["delivered_not_paid on thief", "duplicate_claim on thief"]) { scene in
+      let record = scene.transaction()
+      scene.posted("payer", by: "payer", record)
+      scene.posted("thief", by: "thief", hours: 40, record)
+    },
+    Case("a late copy", ["delivered_not_paid on thief", "duplicate_claim on thief"]) { scene in
+      scene.time = ShopFixture.asOf - .days(40)
+      let record = scene.transaction()
+      scene.posted("payer", by: "payer", record)
+      scene.posted("thief", by: "thief", hours: 30 * 24, record)
+    },
+    Case("a retry by one person", []) { scene in
+      let record = scene.transaction()
+      scene.stated("first", by: "ann", "T1") { $0.status = .failed }
+      scene.posted("second", by: "ann", hours: 1, record)
+    },
+    Case("a guest, then the account", []) { scene in
+      scene.world.rules.people = People(aliases: [("guest", "ann")])
+      let record = scene.transaction()
+      scene.stated("of-guest", by: "guest", "T1") { $0.status = .pending }
+      scene.posted("of-account", by: "ann", hours: 2, record)
+    },
+    Case("crossed proofs of one user", ["transaction_id_mismatch on first", "transaction_id_mismatch on second"]) {
+      scene in
+      let (one, two) = (scene.transaction("T1"), scene.transaction("T2"))
+      scene.posted("first", by: "ann", one) { $0.transactionId = "T2" }
+      scene.posted("second", by: "ann", two) { $0.transactionId = "T1" }
+    },
+    Case("a junk ID beside a genuine proof", ["transaction_id_mismatch on order"]) { scene in
+      scene.posted("order", by: "ann", scene.transaction()) { $0.transactionId = "7000" }
+      scene.world.lookups["order"] = .notFound()
+    },
+    Case("the original ID beside a genuine proof", []) { scene in
+      let renewal = scene.periods(2)[1]
+      scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true)
+      scene.posted("second", by: "ann", renewal) { $0.transactionId = "T1" }
+    },
+    Case("another account's abandoned order on a shared device", []) { scene in
+      let record = scene.transaction()
+      scene.posted("payer", by: "payer", record)
+      let abandoned = scene.order("abandoned", by: "other") { $0.status = .cancelled }
+      scene.receipt("list", for: abandoned, .verified(.app), bringing: [record])
+    },
+    Case("Ask to Buy, approved after five days", []) { scene in
+      let time = scene.time
+      scene.posted("order", by: "ann", hours: -5 * 24, scene.transaction(), deliveredAt: time + .minutes(1))
+    },
+    Case("a crash before posting", ["paid_not_delivered on order"]) { scene in
+      scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.order("order", by: "ann") { order in
+        order.appAccountToken = "a1"
+        order.status = .pending
+      }
+    },
+    Case("a resubscription by the original ID", []) { scene in
+      _ = scene.periods(2) { $0.isRenewal = false }
+      scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true)
+      scene.stated("again", by: "ann", "T1", isServed: true)
+    },
+    Case("an upgrade by the original ID", []) { scene in
+      let upgraded = scene.time
+      _ = scene.periods(2) { record in
+        (record.isRenewal, record.productId) = (false, "gold")
+        record.purchaseDate = upgraded
+      }
+      scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true)
+      scene.stated("better", by: "ann", "T1", isServed: true) { $0.productId = "gold" }
+    },
+    Case("an unbooked renewal that another account names", ["wrong_user on other"]) { scene in
+      _ = scene.periods(2) { $0.appAccountToken = .says("a1") }
+      scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true) { $0.appAccountToken = "a1" }
+      scene.stated("other", by: "bob", "T2", isServed: true)
+    },
+    Case("one period under two IDs", []) { scene in
+      let records = ["T1", "T2"].map { id in
+        scene.transaction(id) { record in
+          (record.originalTransactionId, record.webOrderLineItemId) = ("T1", "W1")
+          record.expiresDate = ShopFixture.asOf + .days(9)
+        }
+      }
+      scene.posted("order", by: "ann", records[1]) { $0.transactionId = "T1" }
+    },
+    Case("two units by two purchases", []) { scene in
+      scene.quantity = 2
+      let records = ["T1", "T2"].map { id in
+        scene.transaction(id) { ($0.quantity, $0.priceMilliunits) = (1, 4_950) }
+      }
+      let order = scene.posted("order", by: "ann", records[0])
+      scene.signedProof("second", for: order, of: records[1])
+    },
+    Case("ten units for one", ["quantity_mismatch on order"]) { scene in
+      scene.quantity = 10
+      scene.posted("order", by: "ann", scene.transaction { $0.quantity = 1 })
+    },
+    Case("a free code, booked at full price", ["amount_mismatch on order"]) { scene in
+      scene.posted("order", by: "ann", scene.transaction { ($0.hasOffer, $0.priceMilliunits) = (true, 0) })
+    },
+    Case("a gift of amount 0", []) { scene in
+      scene.delivery(of: scene.order { $0.amount = .of(0) })
+    },
+    Case("ended family access, still served", ["lapsed_still_served on order", "status_mismatch on order"]) { scene in
+      scene.time = ShopFixture.asOf - .days(60)
+      let record = scene.transaction { record in
+        record.ownership = .familyShared
+        record.revocation = Revocation(date: ShopFixture.asOf - .days(20), type: "FAMILY_REVOKE")
+      }
+      scene.posted("order", by: "ann", record) { $0.amount = .of(0) }
+    },
+  ]
+
+  static let shapes: [Case<[String]>] = [
+    Case("the parts of a subscription bundle are one purchase of its product", []) { scene in
+      scene.product = "bundle"
+      let parts = ["T1", "T2"].map { scene.part($0) }
+      scene.posted("order", by: "ann", parts[1]) { $0.transactionId = "B1" }
+    },
+    Case("a bundle that nobody ordered is one payment", ["orphan_payment on T1"]) { scene in
+      scene.product = "bundle"
+      for id in ["T1", "T2"] { scene.part(id) }
+    },
+    Case("an Advanced Commerce item, by its SKU", []) { scene in
+      let record = scene.transaction { record in
+        record.productId = "seasons,episode.7"
+        record.priceMilliunits = 40_000
+      }
+      scene.product = "episode.7"
+      scene.posted("order", by: "ann", record)
+    },
+    Case(
+      "an item that the Advanced Commerce purchase lacks", ["delivered_not_paid on order", "product_mismatch on order"]
+    ) { scene in
+      let record = scene.transaction { $0.productId = "seasons,episode.7" }
+      scene.product = "episode"
+      scene.posted("order", by: "ann", record)
+    },
+  ]
+
+  @Test("The refund of a past period of an active subscription is booked, and the access is left")
+  func pastPeriod() {
+    for (status, action) in [(OrderStatus.verified, FindingAction.bookRefund), (.refunded, .look)] {
+      for isActive in [true, false] {
+        var scene = ShopFixture()
+        let records = scene.periods(2) { $0.subscriptionStatus = isActive ? .active : .expired }
+        scene.world.transactions[0].revocation = Revocation(date: scene.time - .days(1), type: "REFUND_FULL")
+        scene.world.transactions[0].subscriptionStatus = isActive ? .active : .expired
+        scene.world.transactions[0].checkedAt = ShopFixture.asOf
+        scene.posted("first", by: "ann", hours: -30 * 24, records[0]) { $0.status = status }
+        scene.posted("second", by: "ann", records[1])
+        let found = scene.world.audited().findings.filter { $0.orderId == "first" }
+        let kept = found.first { $0.kind == .refundedStillDelivered }
+        #expect(kept?.action == (isActive ? action : .takeBack))
+        #expect(kept?.subscriptionExpiresDate == scene.time + .days(30))
+        #expect(kept?.subscriptionStatus == (isActive ? .active : .expired))
+        #expect(found.contains { $0.action == .takeBack } == !isActive)
+        #expect(found.count { $0.action == .bookRefund } == (status == .refunded ? 0 : 1))
+      }
+    }
+  }
+
+  @Test(
+    "An accused order and the payment that would pay it put one amount at risk",
+    arguments: [("ann", Int64(1), 990), ("ann", 73, nil), ("bob", 1, nil)] as [(Identifier, Int64, Int64?)])
+  func sharedStake(user: Identifier, hours: Int64, shared: Int64?) {
+    var scene = ShopFixture()
+    let time = scene.time
+    let record = scene.transaction { $0.purchaseDate = time + .hours(hours) }
+    scene.receipt(for: nil, .verified(.app), bringing: [record]) { $0.userId = user }
+    scene.delivery(of: scene.order("order", by: "ann"))
+    let found = scene.world.audited().findings
+    #expect(found.map(\.kind).sorted { $0.index < $1.index } == [.deliveredNotPaid, .orphanPayment])
+    #expect(found.compactMap(\.atStake).map(\.minorUnits) == (shared == nil ? [990, 990] : [990]))
+    #expect(found.contains { $0.kind == .deliveredNotPaid && $0.atStake == .of(990) })
+    #expect(found.allSatisfy { !$0.isAmountAtRiskUnknown })
+  }
+}
+
+extension ShopFixture {
+  /// An order so many hours after the purchase, with a signed proof and goods.
+  @discardableResult
+  fileprivate mutating func posted(
+    _ text: String, by user: String, hours: Int64 = 0, _ record: TransactionRecord, deliveredAt: Instant? = nil,
+    _ change: (inout Order) -> Void = { _ in }
+  ) -> Order {
+    let order = stated(text, by: user, record.transactionId, hours: hours, change)
+    signedProof("proof of " + text, for: order, of: record)
+    delivery("goods of " + text, of: order) { $0.deliveredAt = deliveredAt ?? $0.deliveredAt }
+    return order
+  }
+
+  /// An order that states an ID, without a receipt.
+  @discardableResult
+  fileprivate mutating func stated(
+    _ text: String, by user: String, _ id: Identifier, hours: Int64 = 0, isServed: Bool = false,
+    _ change: (inout Order) -> Void = { _ in }
+  ) -> Order {
+    let time = self.time
+    let order = order(text, by: user) { order in
+      (order.transactionId, order.createdAt) = (id, time + .hours(hours))
+      change(&order)
+    }
+    if isServed { delivery("goods of " + text, of: order) }
+    return order
+  }
+
+  /// The periods T1, T2 … of a subscription, the last one from the fixture's time on. Changes concern all but the first.
+  fileprivate mutating func periods(
+    _ count: Int, _ change: (inout TransactionRecord) -> Void = { _ in }
+  ) -> [TransactionRecord] {
+    let first = time - .days(30 * Int64(count - 1))
+    return (0..<count).map { place in
+      let start = first + .days(30 * Int64(place))
+      return transaction("T\(place + 1)") { record in
+        (record.originalTransactionId, record.isRenewal) = ("T1", place > 0)
+        (record.purchaseDate, record.originalPurchaseDate) = (start, first)
+        record.expiresDate = start + .days(30)
+        if place > 0 { change(&record) }
+      }
+    }
+  }
+
+  /// A part of a subscription bundle, as it is read.
+  @discardableResult
+  fileprivate mutating func part(_ id: String) -> TransactionRecord {
+    transaction(id) { record in
+      (record.originalTransactionId, record.webOrderLineItemId) = ("B0", "B1")
+      (record.isRenewal, record.priceMilliunits) = (false, nil)
+      record.expiresDate = ShopFixture.asOf + .days(9)
+    }
+  }
+}
