@@ -82,6 +82,34 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
 
+  @Test func anOrderWithoutAReceiptIsLinkedByTokenToListedPurchases() async throws {
+    let token = "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
+    var rows = ShopRows()
+    // A retried order has the goods; the receipt was sent for the first attempt.
+    rows.transaction("R1", token: token)
+    rows.order("first", by: "ann", brings: ["R1"], isServed: false, token: token)
+    rows.order("retry", by: "ann", hours: 1, token: token)
+    // Both receipts were sent for one of two orders.
+    let other = "7b2f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
+    for id in ["B1", "B2"] { rows.transaction(id, product: "coins", token: other) }
+    rows.order("both", by: "bob", product: "coins", brings: ["B1", "B2"], kind: "signed", token: other)
+    rows.order("none", by: "bob", product: "coins", hours: 1, token: other.uppercased())
+    // Another token, and a purchase that its own order proves.
+    let third = "8c3f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
+    rows.transaction("P1", product: "gold", token: third)
+    rows.order("proves", by: "cid", product: "gold", brings: ["P1"], kind: "signed", token: third)
+    rows.order("cart", by: "cid", product: "gold", hours: 1, isServed: false, token: third)
+    rows.order("apart", by: "dan", product: "gold", hours: 1, isServed: false, token: token)
+    let night = try await rows.audited()
+    #expect(night.payments["retry"] == "paid R1" && night.payments["first"] == "unpaid duplicate R1")
+    #expect(night.payments["both"]?.hasPrefix("paid B") == true, "\(night.payments)")
+    #expect(night.payments["none"]?.hasPrefix("paid B") == true, "\(night.payments)")
+    #expect(night.payments["proves"] == "paid P1" && night.payments["cart"] == "unpaid duplicate P1")
+    #expect(night.payments["apart"] == "unpaid no_evidence")
+    let accusing = night.findings.filter { $0.hasPrefix("orphan_payment") || $0.hasPrefix("charged_twice") }
+    #expect(accusing.isEmpty, "\(accusing)")
+  }
+
   @Test("The purchase behind a restore that an order owns is no orphan")
   func purchaseBehindRestore() async throws {
     var rows = ShopRows()
@@ -220,14 +248,15 @@ struct ShopRows {
   mutating func order(
     _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
     isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil, kind: String = "app",
-    isUnproven: Bool = false, isServed: Bool = true
+    isUnproven: Bool = false, isServed: Bool = true, token: String? = nil
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     orderIds.append(id)
     script += """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id,
-        created_at, updated_at)
-      VALUES ('\(id)', '\(user)', '\(product)', 1, 9.90, 'USD', 'verified', \(Self.text(names)), \(date), \(date));
+        app_account_token, created_at, updated_at)
+      VALUES ('\(id)', '\(user)', '\(product)', 1, 9.90, 'USD', 'verified', \(Self.text(names)),
+        \(Self.text(token)), \(date), \(date));
       INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at,
         revoked_at)
       VALUES ('\(id)', '\(id)', '\(user)', '\(product)', 1, \(date) + interval '1 minute',
@@ -279,7 +308,7 @@ struct ShopRows {
   mutating func transaction(
     _ id: String, of original: String? = nil, product: String = "gems", bundle: String = CrowdedShop.bundle,
     hours: Int64 = 0, firstHours: Int64? = nil, expires: Bool = false, isRenewal: Bool? = nil, isRevoked: Bool = false,
-    isContradictory: Bool = false, price: Int64? = nil
+    isContradictory: Bool = false, price: Int64? = nil, token: String? = nil
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
     let expiry = expires ? "\(date) + interval '31 days'" : "NULL::timestamptz"
@@ -287,9 +316,10 @@ struct ShopRows {
     script += """
       INSERT INTO night_audit.transactions (environment, transaction_id, original_transaction_id, bundle_id, product_id,
         quantity, purchased_at, original_purchased_at, expires_at, subscription_expires_at, revoked_at, revocation_told_at,
-        tells_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at, price_milliunits, currency)
+        tells_account_token, app_account_token, is_contradictory, is_renewal, channel, signed_at, checked_at, price_milliunits, currency)
       VALUES ('Production', '\(id)', '\(original ?? id)', '\(bundle)', '\(product)', 1, \(date),
-        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), \(asOf), false,
+        \(Self.time(firstHours ?? hours)), \(expiry), \(expiry), \(isRevoked ? Self.time(24) : "NULL"), \(asOf), \(token != nil),
+        \(Self.text(token)),
         \(isContradictory), \(isRenewal.map { "\($0)" } ?? "NULL"), 'serverApi', \(asOf), \(asOf),
         \(price.map { "\($0), 'USD'" } ?? "NULL, NULL"));
 

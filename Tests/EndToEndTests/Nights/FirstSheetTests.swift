@@ -176,12 +176,20 @@ import Testing
     urgent = list(line_after(line))
     if len(urgent) != min(5, len(findings)):
         wrong.append(f"{len(urgent)} findings come first")
-    for place_of, row in enumerate(urgent, 2):
-        for c, column in ((1, "Kind"), (2, "Severity"), (4, "Currency")):
-            if (sheet.cell(row, c).value or "") != (listed.cell(place_of, place[column]).value or ""):
+    place_of_finding = {}
+    for r in range(2, listed.max_row + 1):
+        place_of_finding.setdefault((listed.cell(r, place["Order id"]).value or "", listed.cell(r, place["Kind"]).value), r)
+    for row in urgent:
+        kind = sheet.cell(row, 1).value
+        own = place_of_finding.get((sheet.cell(row, 3).value, kind)) or place_of_finding.get(("", kind))
+        if own is None:
+            wrong.append(f"the finding in row {row} is not on the sheet Findings")
+            continue
+        for c, column in ((2, "Severity"), (4, "Currency")):
+            if (sheet.cell(row, c).value or "") != (listed.cell(own, place[column]).value or ""):
                 wrong.append(f"{sheet.cell(row, c).coordinate} is not {column} of the sheet Findings")
         if isinstance(sheet.cell(row, 5).value, (int, float)):
-            compare(sheet.cell(row, 5), listed.cell(place_of, place["At stake"]).value, "first findings")
+            compare(sheet.cell(row, 5), listed.cell(own, place["At stake"]).value, "first findings")
     line = find("Open findings by owner") + 2
     for row in line_after(line):
         name = sheet.cell(row, 1).value
