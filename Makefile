@@ -73,13 +73,13 @@ test-package: deb
 	Tests/RealParts/package.sh .build/deb/night-audit_*.deb
 	Tests/RealParts/image.sh .build/deb/night-audit_*.deb
 
-# Builds an executable that no other target builds. Tests/Fuzz/README.md describes its use with LLVM's libFuzzer.# The tables of the page Evaluation.
+# Measures the accuracy over seeded shops, and writes the tables of the page Evaluation.
 evaluate:
 	@Tests/Demo/requirements.sh test
 	@Tests/Demo/build.sh $(RELEASE)
 	Tests/Evaluation/evaluate.py --seeds $(SEEDS) --page Sources/night-audit/Documentation.docc/Evaluation.md "$$($(RELEASE) --show-bin-path)"
 
-
+# Builds an executable that no other target builds. Tests/Fuzz/README.md describes its use with LLVM's libFuzzer.
 fuzz: export DEVELOPER_TOOLS = 1
 fuzz: export SWIFT_BACKTRACE = enable=no
 fuzz:

@@ -170,6 +170,9 @@ final class AuditCollector {
       record.put(totals.amountByDisposition) { $1.put($0) }
       record.put(totals.ordered)
       record.put(totals.ordersByKind) { $1.put(Int64($0)) }
+      record.put(Int64(totals.paymentTimes.orders))
+      record.put(Int64(totals.paymentTimes.late))
+      record.put(totals.paymentTimes.examples) { $1.put($0) }
     }
     try passUsers { key, line in
       try writer.write(.userLine, key.userId) {
@@ -239,7 +242,10 @@ final class AuditCollector {
         Totals(
           ordersRead: read, ordersByDisposition: orders, ordersByCurrency: counts, amountByDisposition: amounts,
           ordered: try reader.money(),
-          ordersByKind: try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }))
+          ordersByKind: try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) },
+          paymentTimes: PaymentTimes(
+            orders: Int(try reader.int()), late: Int(try reader.int()),
+            examples: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() })))
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)

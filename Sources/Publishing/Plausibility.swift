@@ -30,6 +30,7 @@ package struct NightFigures: Equatable, Sendable {
   package private(set) var newFindingsWithAmount: [Currency: Int] = [:]
   private var largest: [Currency: [LargestCount]] = [:]
   package private(set) var badRows = Sample()
+  package var paymentTimes = PaymentTimes()
   /// Findings of the last complete night, and those of them that close.
   package private(set) var openBefore = 0
   package private(set) var closing = Sample()
@@ -62,7 +63,7 @@ package struct NightFigures: Equatable, Sendable {
       return
     }
     if let atStake = finding.atStake { add(atStake, of: finding) }
-    guard finding.severity != .minor, finding.kind != .stuckUnconfirmed else { return }
+    guard finding.holdsNights else { return }
     if finding.subject.kind != .order, let orderId = finding.orderId {
       guard counted[finding.kind, default: []].insert(orderId).inserted else { return }
     }
@@ -90,6 +91,12 @@ package struct NightFigures: Equatable, Sendable {
 }
 
 extension Finding {
+  /// True if a night is held when many orders newly have it. An ID that differs from the order's own proof is minor for
+  /// one order, and for many a sign of receipts or IDs that are attached to other orders.
+  fileprivate var holdsNights: Bool {
+    kind == .transactionIdMismatch || severity != .minor && kind != .stuckUnconfirmed
+  }
+
   fileprivate var example: String {
     let place = orderId.map { "order \($0.text)" } ?? "\(subject.kind.rawValue) \(subject.id.text)"
     let money = atStake.map { " (\($0.decimalText) \($0.currency))" } ?? ""
@@ -106,6 +113,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
   case badRows(NightFigures.Sample, of: Int)
   case closings(NightFigures.Sample, of: Int)
   case atStake(Currency, new: Int128, ordered: Int128, examples: [String])
+  case paidLate(PaymentTimes)
 
   package var description: String {
     switch self {
@@ -131,6 +139,10 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
         + "lookback add up to \(Money.decimalText(ordered, digits: currency.digits)) \(currency): check whether units of "
         + "orders and deliveries are the same, and whether amounts are in \(currency) and not in its hundredths."
         + Self.words(examples)
+    case .paidLate(let times):
+      "\(times.late) of \(times.orders) paid orders were placed more than three days before their purchase: check whether "
+        + "created_at is the time of the order, in the right time zone."
+        + Self.words(times.examples.map { "order \($0.text)" })
     }
   }
 
@@ -217,6 +229,9 @@ package struct Plausibility: Hashable, Sendable {
     for (kind, sample) in night.new.sorted(by: { $0.key.index < $1.key.index }) {
       let total = kind == .orphanDelivery ? night.deliveries : night.orders
       if exceedsHoldShare(sample.count, of: total) { causes.append(.findings(kind, sample, of: total)) }
+    }
+    if exceedsHoldShare(night.paymentTimes.late, of: night.paymentTimes.orders) {
+      causes.append(.paidLate(night.paymentTimes))
     }
     if exceedsHoldShare(night.badRows.count, of: night.orders) {
       causes.append(.badRows(night.badRows, of: night.orders))

@@ -284,7 +284,8 @@ SHAPES = [first_night, fraud, refund_wave, promotion, after_outage]
 
 def healthy(evaluation, seed):
     shape = SHAPES[seed % len(SHAPES)]
-    shop = Shop(evaluation, f"seed-{seed}", seed)
+    # Every second round of shapes asks the App Store Server API, which tells prices and partial refunds. Each shape has both channels.
+    shop = Shop(evaluation, f"seed-{seed}", seed, with_key=seed // len(SHAPES) % 2 == 1)
     done = shape(shop)
     found = None if done.returncode not in (0, INCOMPLETE) else shop.findings()
     evaluation.psql("postgres", f'DROP DATABASE "{shop.name}"')
@@ -356,8 +357,9 @@ def report(shops, slipped):
         [[f"`{kind}`", hit + missed, hit + wrong, wrong, missed, percent(hit, hit + wrong), percent(hit, hit + missed)]
          for kind, (hit, wrong, missed) in sorted(counts.items())])  # fmt: skip
     for channel, ones in slipped.items():
+        held = sum(HELD in statuses or REFUSED in statuses for _, statuses, _ in ones)
         caught = sum(map(is_caught, ones))
-        text += f"\n## Slips, {channel}\n\n{caught} of {len(ones)} accuse nobody.\n\n"
+        text += f"\n## Slips, {channel}\n\n{held} of {len(ones)} are held or refused. {caught} of {len(ones)} accuse nobody.\n\n"
         text += table(
             ["wrong column", "`doctor`", "first night", "later night", "falsely accused"],
             [[name, *statuses, accused] for name, statuses, accused in ones])  # fmt: skip

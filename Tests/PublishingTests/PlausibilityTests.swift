@@ -38,7 +38,7 @@ import Testing
 
   @Test(arguments: FindingKind.allCases)
   func moreThanAFifthOfTheOrdersWithOneNewCriticalOrMajorFindingHoldANight(_ kind: FindingKind) {
-    let isCounted = kind.severity != .minor && kind != .stuckUnconfirmed
+    let isCounted = kind == .transactionIdMismatch || kind.severity != .minor && kind != .stuckUnconfirmed
     let total = kind == .orphanDelivery ? 900 : 1_000
     for precedent in [Self.before, nil] {
       for count in [total / 5, total / 5 + 1] {
@@ -51,6 +51,15 @@ import Testing
         #expect(causes(night, share: .whole, precedent: precedent) == [])
       }
     }
+  }
+
+  @Test func ordersPlacedLongBeforeTheirPurchasesHoldANight() {
+    for late in [200, 201] {
+      let night = Self.night { $0.paymentTimes = PaymentTimes(orders: 1_000, late: late, examples: ["7", "8"]) }
+      #expect(causes(night).count == (late > 200 ? 1 : 0))
+    }
+    let night = Self.night { $0.paymentTimes = PaymentTimes(orders: 30, late: 30, examples: ["7", "8"]) }
+    #expect(causes(night).first?.description.hasSuffix("For example order 7; order 8") == true)
   }
 
   @Test func aFindingThatTheLastCompleteNightHadHoldsNothing() {
@@ -145,7 +154,7 @@ import Testing
     for cause in causes {
       #expect(cause.description.contains(" check "), "\(cause)")
       switch cause {
-      case .fewerOrders, .fewerDeliveries: break
+      case .fewerOrders, .fewerDeliveries, .paidLate: break
       case .badRows, .closings, .atStake, .findings:
         #expect(cause.description.hasSuffix(" For example order 1: A.; order 2: B."), "\(cause)")
       }

@@ -65,15 +65,15 @@ extension TransactionFact {
     webOrderLineItemId = transaction
     details.subscriptionGroupIdentifier = bundle("SubscriptionGroup") ?? details.subscriptionGroupIdentifier
     // Apple does not state whether the price is that of the part or of the bundle.
-    priceMilliunits = nil
+    if priceMilliunits != 0 { priceMilliunits = nil }
   }
 }
 
 extension JSONFields {
-  /// The SKUs of the items of an Advanced Commerce purchase, with commas; nil for other purchases. `productId` is generic.
+  /// The SKUs of the items of an Advanced Commerce purchase, sorted, with commas; nil for other purchases. `productId` is generic.
   fileprivate var advancedCommerceProducts: String? {
     let items = object("advancedCommerceInfo")?.objects("items") ?? []
-    return plainText(items.compactMap { $0.text("SKU") }.joined(separator: ","))
+    return plainText(items.compactMap { $0.text("SKU") }.sorted().joined(separator: ","))
   }
 }
 

@@ -362,11 +362,12 @@ package struct CheckQueue: Sendable {
       """
       SELECT DISTINCT ON (transaction_id) transaction_id, environment, bundle_id, channel,
         CASE channel WHEN 'serverApi' THEN as_of ELSE signed_at END AS told_at
-      FROM night_audit.evidence
+      FROM night_audit.evidence e
       WHERE transaction_id = ANY ($1)
         AND (channel = 'serverApi' AND as_of > $2 AND as_of <= $3 OR channel = 'notification' AND signed_at > $2)
         -- Of a period that is over it must be asked how the subscription stands.
         AND (expires_at IS NULL OR expires_at > $3)
+        AND \(EvidenceTable.isCredible("e"))
       ORDER BY transaction_id, told_at DESC, environment
       """,
       [

@@ -395,7 +395,10 @@ CREATE INDEX transactions_subscription
   ON night_audit.transactions (original_transaction_id, environment, web_order_line_item_id) WHERE expires_at IS NOT NULL;
 -- Restores by the original purchase: an order that claims one claims the other.
 CREATE INDEX transactions_restores ON night_audit.transactions (original_transaction_id, environment)
-  WHERE original_transaction_id <> transaction_id AND is_renewal IS NULL AND expires_at IS NULL;
+  WHERE original_transaction_id <> transaction_id AND is_renewal IS NOT TRUE AND expires_at IS NULL;
+-- Transactions by account token, for explanations of one order.
+CREATE INDEX transactions_token ON night_audit.transactions (replace(lower(app_account_token), '-', '') COLLATE "C")
+  WHERE app_account_token IS NOT NULL;
 -- Upgraded transactions without a known successor: the customer's history is read.
 CREATE INDEX transactions_upgraded ON night_audit.transactions (original_transaction_id) WHERE is_upgraded;
 -- Refunds and reversed refunds are few; an audit reads those after its as-of separately.

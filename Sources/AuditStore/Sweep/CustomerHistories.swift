@@ -93,8 +93,8 @@ package struct CustomerHistories: Sendable {
       SELECT * FROM (
         SELECT DISTINCT \(Self.customer) AS id FROM night_audit.transactions t
         WHERE t.environment = $2 AND t.bundle_id = $1
-          AND hashtextextended(\(Self.customer), $5) % \(Self.customersToASample) = 0) AS sampled
-      ORDER BY 1 LIMIT \(Self.largestSample)
+          AND hashtextextended(\(Self.customer), $5) % \(Self.customersToASample) = 0
+        ORDER BY 1 LIMIT \(Self.largestSample)) AS sampled
       """, [.int(asOf.seconds / 86_400)], asOf: asOf, staleAfter: staleAfter, on: connection)
   }
 

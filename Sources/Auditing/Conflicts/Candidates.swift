@@ -98,7 +98,7 @@ struct Candidates {
 
   /// The link to orders without a receipt; nil if references already show which orders could own the transaction.
   ///
-  /// - Parameter withoutReceipt: the account tokens of orders without a receipt.
+  /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
   func awaitedLink(_ record: TransactionRecord, withoutReceipt: TokenFilter) -> UnprovenLink? {
     guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return nil }
     if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {

@@ -1,13 +1,13 @@
 import Reconciliation
 
-/// The account tokens of orders without a receipt, which a token alone can link to a purchase.
+/// The account tokens of orders whose receipts contain no purchase, which a token alone can link to a purchase.
 ///
 /// A Bloom filter with one hash takes 512 kB for any number of tokens. A false positive costs a look-up, no result.
 struct TokenFilter {
   private static let bitCount = 1 << 22
   /// nil: any token may be in it.
   private var words: [UInt64]?
-  private var isEmpty = true
+  private(set) var isEmpty = true
 
   /// Contains every token.
   static let all: TokenFilter = {

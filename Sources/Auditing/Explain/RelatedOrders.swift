@@ -135,7 +135,10 @@ struct RelatedOrders {
   /// Notes what could link orders to transactions without a receipt.
   private mutating func takeLinks(of group: OrderGroup) {
     if group.isRepeated { return }
-    LinkableOrder.forEach(of: group.row, hasReceipts: !group.proofs.isEmpty) { link, holder in
+    LinkableOrder.forEach(
+      of: group.row, hasReceipts: !group.proofs.isEmpty,
+      hasPurchases: !group.proofs.allSatisfy(\.brought.isEmpty)
+    ) { link, holder in
       linkableOrders[link, default: []].append(holder)
     }
   }
@@ -146,7 +149,10 @@ struct RelatedOrders {
   ) throws -> Set<Identifier> {
     var (tokens, originals): (Set<Identifier>, Set<Identifier>) = ([], [])
     for group in groups where !group.isRepeated {
-      LinkableOrder.forEach(of: group.row, hasReceipts: !group.proofs.isEmpty) { link, _ in
+      LinkableOrder.forEach(
+        of: group.row, hasReceipts: !group.proofs.isEmpty,
+        hasPurchases: !group.proofs.allSatisfy(\.brought.isEmpty)
+      ) { link, _ in
         switch link {
         case .token(let token): tokens.insert(Identifier(token))
         case .subscription(let original): originals.insert(original)
@@ -160,7 +166,7 @@ struct RelatedOrders {
         "SELECT t.transaction_id FROM night_audit.transactions t WHERE \(condition) IN (SELECT id FROM ids)", ids: keys)
       while try rows.advance() { ids.insert(try rows.id(0)) }
     }
-    try take("replace(lower(t.app_account_token), '-', '') COLLATE \"C\"", tokens)
+    try take("t.app_account_token IS NOT NULL AND replace(lower(t.app_account_token), '-', '') COLLATE \"C\"", tokens)
     try take("t.expires_at IS NOT NULL AND t.original_transaction_id", originals)
     return ids
   }
@@ -188,7 +194,7 @@ struct RelatedOrders {
     let holders = try OrderRow.holding(tokens, shop: shop, sales, rules: rules)
     return ids.union(
       holders.filter { holder in
-        records.contains { LinkableOrder(holder, hasReceipts: false).isLinked(to: $0, rules: rules) }
+        records.contains { LinkableOrder(holder, hasPurchases: false).isLinked(to: $0, rules: rules) }
       }
       .map(\.orderId))
   }

@@ -9,7 +9,7 @@ struct OrdersReading {
   var groups: SpillFile
   var open: PeopleWithOpenReceipts
   var totals = SalesTotals()
-  /// The account tokens of orders without a receipt.
+  /// The account tokens of orders whose receipts contain no purchase.
   var tokens = TokenFilter()
 }
 
@@ -54,7 +54,9 @@ extension AuditPass {
       group.take(lookup, rules: plan.rules)
       reading.open.take(group)
       reading.totals.add(group.row)
-      if group.proofs.isEmpty, case .valid(let order) = group.row, let token = order.appAccountToken {
+      if group.proofs.allSatisfy(\.brought.isEmpty), case .valid(let order) = group.row,
+        let token = order.appAccountToken
+      {
         reading.tokens.insert(AccountToken.spelling(token))
       }
       try writer.write(group)
@@ -187,13 +189,11 @@ private struct GroupWriter: ~Copyable {
     var order = RecordReader(row.content)
     guard let order = try BorrowedOrder(&order) else { throw RecordReader.Mismatch() }
     reading.totals.add(order)
-    if proofCount == 0, let token = order.appAccountToken {
-      reading.tokens.insert(AccountToken.spelling(token.text))
-    }
-    var isStatedIDUsed = false
+    var (isStatedIDUsed, hasPurchases) = (false, false)
     var reader = RecordReader(proofs.content)
     for _ in 0..<proofCount {
       let proof = try WaitingProof(&reader)
+      try proof.forEachContained { _, _ in hasPurchases = true }
       if proof.proof.hasDefect { continue }
       try proof.forEachContained { environment, transactionId in
         // Nearly always the order's own proof contains the stated transaction: one reference covers both.
@@ -206,6 +206,7 @@ private struct GroupWriter: ~Copyable {
         try references.add(transactionId, record)
       }
     }
+    if !hasPurchases, let token = order.appAccountToken { reading.tokens.insert(AccountToken.spelling(token.text)) }
     if let named = order.transactionId, !isStatedIDUsed {
       record.clear()
       order.writeSide(to: &record)

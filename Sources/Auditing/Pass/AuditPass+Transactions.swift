@@ -12,7 +12,7 @@ struct TransactionsReading {
 
 extension AuditPass {
   /// Reads the transactions, merges them with `references` and finds the possible owners of each.
-  /// - Parameter withoutReceipt: the account tokens of orders without a receipt.
+  /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
   func readTransactions(
     _ references: SpillSorter, withoutReceipt: TokenFilter, into told: Exchange.RecordSink
   ) throws -> TransactionsReading {
@@ -162,7 +162,7 @@ struct OrderTransactionWriter: ~Copyable {
       let transaction = try TransactionTable.plain(row),
       sharedPurchases.isEmpty || !sharedPurchases.contains(transaction.payment.purchaseKey)
     else { return false }
-    if let token = transaction.payment.appAccountToken,
+    if !withoutReceipt.isEmpty, let token = transaction.payment.appAccountToken,
       withoutReceipt.mayContain(AccountToken.spelling(token.text))
     {
       return false
@@ -222,11 +222,12 @@ struct LinkableOrder {
   var userId: Identifier
   var productId: Identifier
   var createdAt: Instant
-  var hasReceipts: Bool
+  /// True if a receipt that was sent for it contains a purchase.
+  var hasPurchases: Bool
 
-  init(_ order: Order, hasReceipts: Bool) {
+  init(_ order: Order, hasPurchases: Bool) {
     (orderId, userId) = (order.orderId, order.userId)
-    (productId, createdAt, self.hasReceipts) = (order.productId, order.createdAt, hasReceipts)
+    (productId, createdAt, self.hasPurchases) = (order.productId, order.createdAt, hasPurchases)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -234,7 +235,7 @@ struct LinkableOrder {
     userId = try record.id()
     productId = try record.id()
     createdAt = Instant(microseconds: try record.int())
-    hasReceipts = try record.flag()
+    hasPurchases = try record.flag()
   }
 
   /// Hands on an order, from its group as it writes itself, once for each link that it could have.
@@ -243,15 +244,18 @@ struct LinkableOrder {
   static func forEach(inGroup record: inout RecordReader, _ body: (UnprovenLink, LinkableOrder) throws -> Void) throws {
     let row = try OrderRow(from: &record)
     if try record.flag() { return }
-    try forEach(of: row, hasReceipts: record.int() > 0, body)
+    let proofCount = try record.int()
+    var hasPurchases = false
+    for _ in 0..<proofCount where !hasPurchases { hasPurchases = try !Proof(from: &record).brought.isEmpty }
+    try forEach(of: row, hasReceipts: proofCount > 0, hasPurchases: hasPurchases, body)
   }
 
   /// A stated ID links an order without a receipt to its subscription.
   static func forEach(
-    of row: OrderRow, hasReceipts: Bool, _ body: (UnprovenLink, LinkableOrder) throws -> Void
+    of row: OrderRow, hasReceipts: Bool, hasPurchases: Bool, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) rethrows {
     guard case .valid(let order) = row else { return }
-    let linkable = LinkableOrder(order, hasReceipts: hasReceipts)
+    let linkable = LinkableOrder(order, hasPurchases: hasPurchases)
     if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), linkable) }
     if let stated = order.transactionId, !hasReceipts { try body(.subscription(stated), linkable) }
   }
@@ -261,7 +265,7 @@ struct LinkableOrder {
     record.put(userId)
     record.put(productId)
     record.put(createdAt.microseconds)
-    record.put(hasReceipts)
+    record.put(hasPurchases)
   }
 
   /// Whether the order is of the transaction's product, and near it in time.
@@ -273,9 +277,9 @@ struct LinkableOrder {
 
 extension ContestedTransaction {
   /// Takes orders that its account token or its subscription links to it, without a receipt.
-  /// If an order with its token states it or sent a receipt of it, only those that sent no receipt of another purchase.
+  /// If an order with its token states it or sent a receipt of it, only those whose receipts contain no purchase.
   mutating func take(_ holders: [LinkableOrder], rules: Rules) {
-    let linked = holders.filter { (!isWithToken || !$0.hasReceipts) && $0.isLinked(to: record, rules: rules) }
+    let linked = holders.filter { (!isWithToken || !$0.hasPurchases) && $0.isLinked(to: record, rules: rules) }
     claimants = Set(claimants).union(linked.map(\.orderId)).sorted()
     userId = userId ?? holders.lazy.map(\.userId).min()
   }

@@ -209,17 +209,18 @@ public struct TransactionRecord: Hashable, Sendable {
 
   /// True if it is a purchase of the product. The product ID of several Advanced Commerce items is their SKUs, with commas.
   public func isPurchase(of product: Identifier) -> Bool {
-    if self.productId == product { return true }
-    guard self.productId.count > product.count, self.productId.withUTF8({ $0.contains(UInt8(ascii: ",")) }) else {
-      return false
-    }
-    return self.productId.text.split(separator: ",").contains(product.text[...])
+    self.productId == product
+      || self.productId.count > product.count && Self.items(self.productId.text).contains(product.text[...])
   }
 
-  /// True for a period of a subscription that ended while the subscription goes on.
-  func isPastPeriodOfActiveSubscription(at asOf: Instant) -> Bool {
-    guard let end = self.expiresDate, let newest = self.subscriptionExpiresDate else { return false }
-    return end <= asOf && asOf < newest && self.subscriptionStatus?.givesAccess ?? true
+  static func items(_ productId: String) -> [Substring] { productId.split(separator: ",") }
+
+  /// True for a period of a subscription that ended while the subscription goes on; nil: Apple has not said whether it does.
+  func isPastPeriodOfActiveSubscription(at asOf: Instant) -> Bool? {
+    guard let end = self.expiresDate, let newest = self.subscriptionExpiresDate, end <= asOf, asOf < newest else {
+      return false
+    }
+    return self.subscriptionStatus?.givesAccess
   }
 
   func asPurchase(on date: Instant) -> TransactionRecord {

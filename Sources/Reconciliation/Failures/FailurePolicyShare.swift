@@ -26,7 +26,9 @@ public enum Refusal: String, Hashable, CaseIterable, Sendable {
         self = .wrongBundle
       } else if let namedId, !namedId.isEmpty, !provenIds.isEmpty, !provenIds.contains(namedId) {
         self = .idMismatch
-      } else if let provenProductId, let orderedProductId, provenProductId != orderedProductId {
+      } else if let provenProductId, let orderedProductId, provenProductId != orderedProductId,
+        !TransactionRecord.items(provenProductId).contains(orderedProductId[...])
+      {
         self = .productMismatch
       } else {
         return nil

@@ -88,7 +88,7 @@ public struct Finding: Hashable, Sendable {
   public var paidAt: Instant?
   public var deliveredAt: Instant?
   public var units: Units?
-  /// Of the newest period of the subscription.
+  /// The end of the newest period of the subscription.
   public var subscriptionExpiresDate: Instant?
   public var subscriptionStatus: SubscriptionState?
   public var reason: Reason
@@ -109,6 +109,12 @@ public struct Finding: Hashable, Sendable {
     }
     if kind.action == .takeBack, action == .bookRefund {
       return "Book the refund of this period and leave the access: the subscription goes on."
+    }
+    if kind.action == .takeBack, action == .look {
+      return "Read the reason and the order's other findings before you take anything back."
+    }
+    if kind == .renewalWithoutOrder, severity == .major {
+      return "End the access: Apple refunded this renewal, and no other period pays for it."
     }
     return kind.action.deliversGoods && action == .look
       ? "Read the reason and the order's other findings before you deliver: goods could be delivered twice, or unpaid."

@@ -283,9 +283,14 @@ extension FindingRules {
   // MARK: - Refunds
 
   /// Books the refund of a past period instead of taking back the access, which a later period pays.
-  private func leaveAccess() {
+  private func leaveAccess(_ transaction: TransactionRecord) {
+    guard let isActive = transaction.isPastPeriodOfActiveSubscription(at: rules.asOf) else {
+      return requireReview { $0 == .takeBack }
+    }
+    if !isActive { return }
+    let isBooked = order.status != .verified || order.isChangedAfterAsOf || transaction.isRefundDoubtful
     for index in found.indices where found[index].kind.isOfRefund && found[index].action == .takeBack {
-      (found[index].action, found[index].units) = (order.status == .refunded ? .look : .bookRefund, nil)
+      (found[index].action, found[index].units) = (isBooked ? .look : .bookRefund, nil)
     }
   }
 
@@ -307,7 +312,7 @@ extension FindingRules {
       } else {
         decline([.deliveredAfterRefund], "No goods that a user has were delivered after Apple's refund.")
       }
-      if transaction.isPastPeriodOfActiveSubscription(at: rules.asOf) { leaveAccess() }
+      leaveAccess(transaction)
       decline(
         [.partialRefund, .refundOnlyHere, .refundReversedNotReinstated],
         transaction.isRefundDoubtful

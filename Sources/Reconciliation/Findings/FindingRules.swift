@@ -148,9 +148,12 @@ final class FindingRules {
   private func keepOne(_ action: FindingAction) {
     let takers = found.indices.filter { found[$0].action == action }
     guard takers.count > 1 else { return }
+    // The first finding carries the amount at risk, which is the amount to book.
     let taker =
-      takers.first { found[$0].kind == .deliveredNotPaid || found[$0].kind == .refundedStillDelivered }
-      ?? takers.first { found[$0].kind != .deliveredTwice }
+      action == .bookRefund
+      ? takers.first
+      : takers.first { found[$0].kind == .deliveredNotPaid || found[$0].kind == .refundedStillDelivered }
+        ?? takers.first { found[$0].kind != .deliveredTwice }
     for index in takers where index != taker { (found[index].action, found[index].units) = (.look, nil) }
   }
 

@@ -1,7 +1,7 @@
 /// Findings about payments, deliveries and receipts without an order.
 public enum OrphanFindings {
   /// The finding on a transaction that no order claims; nil: none, or its order may still be written.
-  /// That on a refunded renewal holds if goods of the subscription were not taken back.
+  /// The caller reports the finding on a refunded renewal only if goods of its subscription were not taken back.
   public static func finding(
     on transaction: TransactionRecord, userId: Identifier?, receiptId: Identifier?, rules: Rules
   ) -> Finding? {
@@ -12,6 +12,13 @@ public enum OrphanFindings {
       let purchased = transaction.saleDate, purchased >= rules.lookbackStart,
       !rules.mayAwaitOrder(since: purchased)
     else { return nil }
+    if transaction.isReversed {
+      // A later period pays for the access, or may.
+      guard transaction.subscriptionKey != nil, transaction.isPastPeriodOfActiveSubscription(at: rules.asOf) == false
+      else {
+        return nil
+      }
+    }
     let (kind, reason): (FindingKind, Reason) =
       if transaction.isReversed {
         (
@@ -40,7 +47,12 @@ public enum OrphanFindings {
     finding.bundleId = transaction.bundleId
     finding.country = transaction.country
     finding.amount = transaction.price
-    if transaction.isReversed { finding.severity = .major }
+    if transaction.isReversed {
+      finding.severity = .major
+      (finding.subscriptionExpiresDate, finding.subscriptionStatus) = (
+        transaction.subscriptionExpiresDate, transaction.subscriptionStatus
+      )
+    }
     if kind == .orphanPayment {
       finding.atStake = transaction.price.flatMap { transaction.left(of: $0) }
       finding.isAmountAtRiskUnknown = finding.atStake == nil

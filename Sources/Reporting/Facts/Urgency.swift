@@ -37,10 +37,14 @@ package struct FirstFindings {
   ///
   /// - Parameter averageOrder: the mean amount of an order of the report in minor units; nil: none has the currency.
   package func ranked(averageOrder: (Currency) -> Double?) -> [ReportedFinding] {
+    func average(_ currency: Currency) -> Double {
+      if let average = averageOrder(currency), average > 0 { return average }
+      // No order of the report has the currency: the mean of its findings is the measure.
+      let amounts = worst.compactMap(\.finding.atStake).filter { $0.currency == currency }.map { Double($0.minorUnits) }
+      return max(1, amounts.reduce(0, +) / Double(amounts.count))
+    }
     func orders(_ finding: Finding) -> Double {
-      guard let atStake = finding.atStake else { return -1 }
-      guard let average = averageOrder(atStake.currency), average > 0 else { return 0 }
-      return Double(atStake.minorUnits) / average
+      finding.atStake.map { Double($0.minorUnits) / average($0.currency) } ?? -1
     }
     let ranked = worst.enumerated().map { (reported: $1, orders: orders($1.finding), place: $0) }.sorted {
       ($0.reported.finding.severity.rank, -$0.orders, $0.place) < (

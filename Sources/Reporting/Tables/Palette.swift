@@ -6,7 +6,7 @@ enum Palette {
   static let blue = Colour(0x2F5597)
   static let paleBlue = Colour(0xDCE6F1)
   static let tile = Colour(0xF3F6FA)
-  static let grey = Colour(0x7F7F7F)
+  static let grey = Colour(0x595959)
   static let line = Colour(0xBFBFBF)
   static let white = Colour(0xFFFFFF)
   static let entry = Colour(0xFFF9E5)

@@ -42,7 +42,7 @@ extension ReportFields {
     let sku = try identifier(column, "SKU", longest: Self.longestSKU)
     guard sku.withUTF8({ $0.first == UInt8(ascii: "'") }) else { return sku }
     let items = sku.text.split(separator: ",").map { $0.drop { $0 == " " }.filter { $0 != "'" } }
-    return Identifier(items.joined(separator: ","))
+    return Identifier(items.sorted().joined(separator: ","))
   }
 
   func identifier(_ column: Int, _ name: String) throws(ReportProblem) -> Identifier {

@@ -73,8 +73,12 @@ import Testing
         let files = try attempt.files()
         #expect(files.keys.sorted() == repeated.wanted.keys.sorted(), what)
         let truth = try truth(files)
+        // After a finished run the answers are older than the later as-of, so its actions are left to people.
+        func compared(_ rows: [[String: String]]) -> Set<[String: String]> {
+          Set(first.status == 3 ? rows.map { $0.filter { $0.key != "suggested_action" } } : rows)
+        }
         for (name, rows) in wantedLater {
-          let others = Set(truth[name] ?? []).symmetricDifference(rows)
+          let others = compared(truth[name] ?? []).symmetricDifference(compared(rows))
           #expect(others.isEmpty, "\(what): \(name)")
         }
       }

@@ -16,7 +16,8 @@ import Testing
     let none = Totals()
     var totals = Totals(
       ordersRead: orders, ordersByDisposition: none.ordersByDisposition, ordersByCurrency: none.ordersByCurrency,
-      amountByDisposition: none.amountByDisposition, ordered: none.ordered, ordersByKind: kinds)
+      amountByDisposition: none.amountByDisposition, ordered: none.ordered, ordersByKind: kinds,
+      paymentTimes: PaymentTimes())
     let precedent = UnusualShare.EarlierNights(
       nights: nights, orders: ordersBefore, counts: ["charged_twice": before, "refunds": before])
     #expect(UnusualShare.all(totals, since: precedent).map(\.subject) == (isUnusual ? [.kind(.chargedTwice)] : []))

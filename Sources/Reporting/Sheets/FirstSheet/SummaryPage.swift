@@ -82,7 +82,7 @@ struct SummaryPage {
         $0.pagesWide = 1
         $0.pageBreakRows = rows
         $0.header = "&L&A&R&F"
-        $0.footer = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
+        $0.footer = "&LCustomer amounts as recorded; proceeds are named&RPage &P of &N"
       })
     try sheet.protect(allowing: [.selectLockedCells, .selectUnlockedCells, .formatColumns, .formatRows])
   }

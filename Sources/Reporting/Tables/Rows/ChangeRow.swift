@@ -146,7 +146,10 @@ extension ChangeRow: TableRow {
     Column("before", .spelt(), 22, "The status or disposition then.") { Cell($0.before) },
     Column("after", .spelt(), 22, "The status or disposition now.") { Cell($0.after) },
     Column("because", .prose, 64, "The reason. Always present for closed and adjusted.") { Cell($0.because) },
-    Column("amount", .amount, 14, "Amount of the order, or of the payment where there is no order.") {
+    Column(
+      "amount", .amount, 14,
+      "Amount of the order, or of the payment where there is no order. Add it up within one kind only: an order can have several."
+    ) {
       Cell($0.amount)
     },
     Column("day", .day, 13, "Business day of the payment, refund or order that has changed.") {
