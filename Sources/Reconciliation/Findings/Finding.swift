@@ -110,8 +110,8 @@ public struct Finding: Hashable, Sendable {
     if kind.action == .takeBack, action == .bookRefund {
       return "Book the refund of this period and leave the access: the subscription goes on."
     }
-    if kind.action == .takeBack, action == .look {
-      return "Read the reason and the order's other findings before you take anything back."
+    if kind.isOfRefund, kind.action == .takeBack, action == .look, subscriptionExpiresDate != nil {
+      return "Read the reason and the subscription's status before you take anything back."
     }
     if kind == .renewalWithoutOrder, severity == .major {
       return "End the access: Apple refunded this renewal, and no other period pays for it."

@@ -44,7 +44,7 @@ extension SummaryPage {
         let stake = findings.byKind[kind] ?? Stake()
         let name = Criterion.cell(CellReference(row: row, column: 0))
         try writeName(of: kind, sheets)
-        try sheet.writeText(findings.severityText(of: kind), row: row, column: 1, format: formats.severities)
+        try sheet.writeText(findings.severityText(of: kind), row: row, column: 1, format: formats.shrinkingText)
         try write(
           LiveFigure(sheets.count(.findings, where: [("kind", name)]), stake.findings), column: 2, formats.tableCount)
         try sheet.writeInteger(stake.unknown, row: row, column: 3, format: formats.tableCount)

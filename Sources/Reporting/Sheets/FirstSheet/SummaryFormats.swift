@@ -15,7 +15,7 @@ struct SummaryFormats {
   let tableHeaderCentre: CellFormat
   let tableHeaderRight: CellFormat
   let tableText: CellFormat
-  let severities: CellFormat
+  let shrinkingText: CellFormat
   let tableCount: CellFormat
   let sumText: CellFormat
   let sumCount: CellFormat
@@ -85,7 +85,7 @@ struct SummaryFormats {
     tableHeaderCentre = try workbook.addFormat(.header(.centre))
     tableHeaderRight = try workbook.addFormat(.header(.right))
     tableText = try workbook.addFormat(.line("@") { $0.indent = 1 })
-    severities = try workbook.addFormat(
+    shrinkingText = try workbook.addFormat(
       .line("@") {
         $0.indent = 1
         $0.shrinks = true

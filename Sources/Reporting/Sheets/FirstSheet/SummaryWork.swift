@@ -19,7 +19,9 @@ extension SummaryPage {
         finding.kind.title, finding.severity.rawValue, (finding.orderId ?? finding.subject.id).text,
         finding.currency?.code ?? "",
       ].enumerated() {
-        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats.tableText)
+        // IDs of orders are longer than the column.
+        let format = column == 2 ? formats.shrinkingText : formats.tableText
+        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: format)
       }
       if let atStake = finding.atStake {
         try sheet.writeNumber(
