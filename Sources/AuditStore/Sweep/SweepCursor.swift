@@ -43,13 +43,15 @@ package struct SweepCursor: Hashable, Sendable {
   /// Starts a sweep up to the as-of, or resumes an earlier one; false if everything is known. `refundWindow` is how far
   /// the first sweep goes back, limited by Apple's history.
   package mutating func begin(asOf: Instant, refundWindow: Span) -> Bool {
-    if let window {
+    let start = sweptUntil.map { $0 - type.overlap } ?? asOf - refundWindow
+    let next = type.query(start: start, end: asOf, now: asOf)
+    // A stored window that begins after the cursor would hide what lies between them; no run leaves one.
+    if let window, window.start <= next.start {
       slices = slices.isEmpty ? [SweepSlice(start: window.start, end: window.end)] : slices.map(\.unseen)
     } else {
       let wasSweptFor = lastAttempt == asOf && shortfall == nil
-      if wasSweptFor || sweptUntil.map({ $0 >= asOf }) ?? false { return false }
-      let start = sweptUntil.map { $0 - type.overlap } ?? asOf - refundWindow
-      open(type.query(start: start, end: asOf, now: asOf))
+      if window == nil, wasSweptFor || sweptUntil.map({ $0 >= asOf }) ?? false { return false }
+      open(next)
     }
     lastAttempt = asOf
     // Stored before any request, so that a killed run leaves the correct state.

@@ -102,6 +102,14 @@ import Testing
     #expect(cursor.sweptUntil == next && !cursor.isShort(of: next, isOfRun: false))
   }
 
+  @Test func aWindowThatBeginsAfterTheCursorIsOpenedAnew() {
+    var cursor = swept(asOf - .days(2))
+    cursor.window = SweepCursor.Window(start: asOf - .hours(2), end: asOf - .hours(1))
+    cursor.slices = [SweepSlice(start: asOf - .hours(2), end: asOf - .hours(1))]
+    #expect(
+      cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(2) - SweptType.refund.overlap, asOf))
+  }
+
   @Test func anUnverifiableNotificationDoesNotStopTheCursor() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
