@@ -43,11 +43,11 @@ struct AuditStages {
       control = totals.control(against: try counted(), of: self.counted)
     }
     readers[0].collector.control = control
-    let mentionsById = try references.gathered()
+    let referencesById = try references.gathered()
 
     let told = exchange(from: partition.transactions, to: partition.orders)
     let findings = try inParallel(partition.transactions.count) {
-      try readers[$0].readTransactions(mentionsById[$0], withoutReceipt: withoutReceipt, into: told.outlet($0))
+      try readers[$0].readTransactions(referencesById[$0], withoutReceipt: withoutReceipt, into: told.outlet($0))
     }
     let groups = readings.map(\.groups)
     let (contests, tokens) = (findings[0].contests, findings[0].tokens)

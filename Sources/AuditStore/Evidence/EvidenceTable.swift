@@ -43,12 +43,12 @@ package enum EvidenceTable {
   package static let newest = "(SELECT max(evidence_id) FROM night_audit.evidence)"
 
   /// SQL: the facts that do not count.
-  static let implausibleDatesCondition = """
+  static let uncountedFacts = """
     SELECT e.evidence_id, e.transaction_id FROM night_audit.evidence e WHERE NOT \(isCredible("e"))
     """
 
-  static func firstImplausible(
-    in facts: String = "(\(implausibleDatesCondition))", on connection: borrowing BlockingConnection
+  static func firstUncounted(
+    in facts: String = "(\(uncountedFacts))", on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> String? {
     try connection.execute(
       """

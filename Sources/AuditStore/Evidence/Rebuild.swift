@@ -43,14 +43,14 @@ package struct Rebuild {
       try connection.executeScript(
         """
         CREATE TEMPORARY TABLE derived (LIKE night_audit.transactions INCLUDING INDEXES) ON COMMIT DROP;
-        CREATE TEMPORARY TABLE uncounted ON COMMIT DROP AS \(EvidenceTable.implausibleDatesCondition); ANALYZE \(uncounted)
+        CREATE TEMPORARY TABLE uncounted ON COMMIT DROP AS \(EvidenceTable.uncountedFacts); ANALYZE \(uncounted)
         """)
       try derive(connection)
       try deriveLinks(connection)
       var outcome = try compare(connection)
       let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
       let differences = try NightsTrail.differences(by: entries, on: connection)
-      outcome.uncounted = try EvidenceTable.firstImplausible(in: uncounted, on: connection)
+      outcome.uncounted = try EvidenceTable.firstUncounted(in: uncounted, on: connection)
       outcome.steering = differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
       if isRepairing, !outcome.agrees {
         try mend(connection)

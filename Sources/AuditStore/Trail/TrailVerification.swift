@@ -32,7 +32,7 @@ package struct TrailVerification: Sendable {
     verification.checks.append(
       Check(subject: "tables that later nights read", problem: differences.first.map { "\($0)" }))
     // Reported without failing, because an append-only fact cannot be removed.
-    let uncounted = try EvidenceTable.firstImplausible(on: connection)
+    let uncounted = try EvidenceTable.firstUncounted(on: connection)
     verification.checks.append(
       Check(subject: "facts of runs\(uncounted.map { ", except for those that do not count: \($0)" } ?? "")"))
     let state = try InterNightState.problems(on: connection)

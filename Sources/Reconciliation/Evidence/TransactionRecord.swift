@@ -76,6 +76,7 @@ public struct TransactionRecord: Hashable, Sendable {
     self.init(Contents(environment: environment, transactionId: transactionId, productId: productId))
   }
 
+  /// Hot code calls it in closures, `{ $0.revocation }`, because a key path through it is built at run time.
   @inlinable public subscript<Value>(dynamicMember field: KeyPath<Contents, Value>) -> Value {
     box.contents[keyPath: field]
   }

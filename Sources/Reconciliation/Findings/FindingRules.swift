@@ -186,9 +186,9 @@ final class FindingRules {
     }
     let ids = transaction.map { $0.keys.map { $0.transactionId } } ?? [transactionId].compactMap(\.self)
     if ids.isEmpty { return speaking.first }
-    let referenceSource = facts.sourceReceipts.first { ids.contains($0.key.transactionId) }?.value
+    let sourceReceiptId = facts.sourceReceipts.first { ids.contains($0.key.transactionId) }?.value
     return speaking.first { $0.state.signedTransactionId.map(ids.contains) ?? false }
-      ?? referenceSource.flatMap { id in speaking.first { $0.receiptId == id } }
+      ?? sourceReceiptId.flatMap { id in speaking.first { $0.receiptId == id } }
       ?? (ids.allSatisfy { facts.list.named($0).isEmpty }
         ? nil : speaking.first { $0.state.signedTransactionId == nil && $0.state.containedCount > 0 })
       ?? speaking.first

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-/// What was sold where `productId` is not the product: parts of bundles, and Advanced Commerce items.
+/// The product of parts of bundles and of Advanced Commerce items, whose `productId` is another.
 @Suite struct SoldProductTests {
   private func fact(_ change: (inout [String: any Sendable]) -> Void) throws -> TransactionFact {
     let json = try TestJWS.json(TestJWS.transaction(change))

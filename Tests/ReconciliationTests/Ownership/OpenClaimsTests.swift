@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// What an answer that is missing could still change accuses nobody.
+/// No finding accuses where a missing answer could still change the verdict.
 @Suite struct OpenClaimsTests {
   /// When a scene's orders are made.
   private let noon = ShopFixture().time
