@@ -172,7 +172,7 @@ package struct RecheckStage: Sendable {
             return .waitLimit
           }
         }
-        // At the end all checksInProgress leave the lists, because each one records its failed attempts.
+        // At the end all checks leave the lists, because each one records its failed attempts.
         for checkInProgress in lists.leave({ hasEnded ? .max : places(on: $0) }) {
           budget.takeBack(checkInProgress.payloadBytes)
           ready.append(checkInProgress)
@@ -232,14 +232,14 @@ package struct RecheckStage: Sendable {
     }
   }
 
-  /// The number of questions that may start on a lane. Unlimited for an ended app, whose checksInProgress end themselves.
+  /// The number of questions that may start on a lane. Unlimited for an ended app, whose checks end themselves.
   private func places(on lane: AskingGate.Lane) -> Int {
     guard !gate.isOver(for: lane.app), let channel = preparation.channels.first(where: { $0.app.name == lane.app })
     else { return .max }
     return channel.isRateLimited(on: lane.side) ? 0 : gate.places(on: lane)
   }
 
-  /// True if another batch is worth taking: a lane is open, or no checkInProgress waits that could probe one.
+  /// True if another batch is worth taking: a lane is open, or no check waits that could probe one.
   private func mayTakeBatch(_ lists: WaitingLists) -> Bool {
     if lists.isEmpty { return true }
     let apps = preparation.channels.map(\.app.name)

@@ -5,7 +5,7 @@ import Run
 /// verifyReceipt for one app, where a question is a payload. It does not judge signed transactions.
 package struct VerifyReceiptChannel: AppleChannel {
   /// After so many failures in a row (about a day), 21002 about a signed receipt becomes a review.
-  package static let waitLimit = 4
+  package static let retryLimit = 4
 
   package let app: Settings.App
   private let client: VerifyReceiptClient
@@ -82,7 +82,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       return denied
     case .accountGone: return check.result(.review, .accountGone, channel: .verifyReceipt)
     case .silent(let silence):
-      let isRetryExhausted = answer.isUnreadableReceiptStatus && check.due.attempts >= Self.waitLimit
+      let isRetryExhausted = answer.isUnreadableReceiptStatus && check.due.attempts >= Self.retryLimit
       if isRetryExhausted, case .refused(.signatureInvalid, _) = check.judgement {
         return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt)
       }

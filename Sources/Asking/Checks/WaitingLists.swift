@@ -17,14 +17,14 @@ struct WaitingLists {
 
   var isFull: Bool { rememberedCount >= Self.most }
 
-  /// Keeps a begun checkInProgress whole, and of any other the ID. Its row stays leased and is read again later.
+  /// Keeps a begun check whole, and of any other the ID. Its row stays leased and is read again later.
   mutating func add(_ checkInProgress: CheckInProgress, on lane: AskingGate.Lane) {
     if checkInProgress.isBegun { return begun[lane, default: []].append(checkInProgress) }
     remembered[lane, default: []].append(checkInProgress.check.due.subject)
     rememberedCount += 1
   }
 
-  /// Removes and returns the begun checksInProgress that find a place on their lane, the oldest first.
+  /// Removes and returns the begun checks that find a place on their lane, the oldest first.
   mutating func leave(_ places: (AskingGate.Lane) -> Int) -> [CheckInProgress] {
     var leaving: [CheckInProgress] = []
     for (lane, waiting) in begun {

@@ -121,7 +121,7 @@ package struct SweepStage: Sendable {
     var cursor = stored
     guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return }
     try await store([], cursor, over: stored, in: table)
-    var waitLimit = PageRetries(limit: waitLimit)
+    var retries = PageRetries(limit: waitLimit)
     var isAnswered = true
     // Pages under way are refused together, but each of them is a question of its own.
     var refused: Set<Instant> = []
@@ -134,7 +134,7 @@ package struct SweepStage: Sendable {
           let slice = cursor.slices.first(where: { !inProgress.contains($0.start) && !left.contains($0.start) })
         {
           inProgress.insert(slice.start)
-          let (query, wait) = (cursor.query(slice), waitLimit.wait(before: slice.start))
+          let (query, wait) = (cursor.query(slice), retries.wait(before: slice.start))
           group.addTask {
             if let wait { await pause(wait, for: app) }
             if isOver(for: app) { return (slice.start, nil) }
@@ -158,7 +158,7 @@ package struct SweepStage: Sendable {
         switch cursor.received(answer, about: page.start, now: plan.now()) {
         case .retry(let silence):
           let hold = silence.retryAfter.map { Duration.microseconds(max(0, ($0 - plan.now()).microseconds)) } ?? .zero
-          let isExhausted = waitLimit.isExhausted(by: page.start, silence, hold: hold)
+          let isExhausted = retries.isExhausted(by: page.start, silence, hold: hold)
           let type = cursor.type
           let isItsOwn = shared.values.withLock { values in
             values.failing[app.name, default: []].insert(type)
@@ -181,8 +181,8 @@ package struct SweepStage: Sendable {
           refused.remove(page.start)
           for credential in [nil, AppleFault.Credential.serverAPIKey] { gate.accept(credential, of: app.name) }
         }
-        waitLimit.recover(page.start)
-        let isWhole = waitLimit.silence == nil
+        retries.recover(page.start)
+        let isWhole = retries.silence == nil
         shared.values.withLock { [type = cursor.type] values in
           values.summary.notifications += answer.notifications.count
           values.answered.insert(app.name)
@@ -196,7 +196,7 @@ package struct SweepStage: Sendable {
       }
     }
     shared.values.withLock { [type = cursor.type] in _ = $0.failing[app.name]?.remove(type) }
-    if isAnswered, let silence = waitLimit.silence, !Task.isCancelled {
+    if isAnswered, let silence = retries.silence, !Task.isCancelled {
       if shared.values.withLock({ $0.warned.insert("\(app.name): \(silence.detail)").inserted }) {
         logger.warning(
           "Apple did not answer about all notifications; the next night asks again",

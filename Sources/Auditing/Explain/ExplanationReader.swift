@@ -177,7 +177,7 @@ struct ExplanationReader: ~Copyable {
   ) throws -> ([Explanation.Transaction], [Finding]) {
     let claims = facts?.claims ?? OrderClaims()
     let orderId = group.row.orderId
-    // An account token or a subscription links orders to transactions that nothing of theirs references.
+    // An account token or a subscription links orders to transactions without a receipt or a stated ID.
     let linked = matching.claimants.lazy.filter { $0.value.contains(orderId) }.map(\.key.transactionId)
     let own = Set(group.references.map(\.transactionId)).union(linked)
     let records = own.flatMap { around.records[$0] ?? [] }.filter { record in
