@@ -199,8 +199,8 @@ def nth(place):
     return lambda elements: itertools.islice(elements, place, place + 1)
 
 
-def of_list(rows, tag):
-    return [row for row in rows if row[1] == tag]
+def of_list(rows, *tags):
+    return [row for row in rows if row[1] in tags]
 
 
 def main():
