@@ -106,7 +106,14 @@ public struct ProofState: Hashable, Sendable {
   /// True if a missing answer could move a payment to another order, and the check is not stuck.
   public func mayMovePayment(_ rules: borrowing Rules) -> Bool {
     guard mayRevealPayment, outcome != .review || reason == .systemic else { return false }
-    return unansweredSince.map { rules.asOf - $0 < rules.stuckAfter } ?? true
+    return !isStuck(rules)
+  }
+
+  /// True if the question has been without an answer for `audit.stuckAfter`.
+  /// About a proof beyond the horizon nobody asks Apple, so it counts as asked since it is known.
+  func isStuck(_ rules: borrowing Rules) -> Bool {
+    let since = unansweredSince ?? (due?.rank == .judgedOffline ? due?.from : nil)
+    return since.map { rules.asOf - $0 >= rules.stuckAfter } ?? false
   }
 
   /// True if the content of the proof is unknown, and an answer may still reveal it.

@@ -171,8 +171,7 @@ public struct OrderFacts: Sendable {
   func isOwnershipFinal(_ rules: Rules) -> Bool {
     guard claims.isFinal, !isOpen(rules) else { return false }
     // A purchase under the stated ID is preferred to others in the receipts, once it is known.
-    let isLookupStuck = lookup?.unansweredSince.map { rules.asOf - $0 >= rules.stuckAfter } ?? false
-    if isStatedIDPending, !isLookupStuck { return false }
+    if isStatedIDPending, !(lookup?.isStuck(rules) ?? false) { return false }
     return claims.owned.first.map { !mayLosePayment($0, rules: rules) } ?? true
   }
 

@@ -212,6 +212,22 @@ import Testing
     #expect(!ProofState.verified(.app).isOwed(asOf: Self.night, stuckAfter: .hours(48)))
   }
 
+  @Test func aQuestionMovesPaymentsUntilItIsStuck() {
+    let rules = Rules(asOf: Self.night, bundleIds: ["com.example.game"], lookbackStart: Self.night - .days(120))
+    var proof = ProofState()
+    proof.kind = .transaction
+    #expect(proof.mayMovePayment(rules))
+    proof.due = Dueness(from: Self.night - .days(200), rank: .open)
+    #expect(proof.mayMovePayment(rules))
+    // Beyond the horizon nobody asks Apple.
+    proof.due = Dueness(from: Self.night - .days(200), rank: .judgedOffline)
+    #expect(!proof.mayMovePayment(rules))
+    for (hours, mayMove) in [(47, true), (48, false)] {
+      proof.unansweredSince = Self.night - .hours(Int64(hours))
+      #expect(proof.mayMovePayment(rules) == mayMove, "\(hours) h")
+    }
+  }
+
   @Test(arguments: rows) func row(_ row: Row) { #expect(Dueness(of: row.check, policy: Self.policy) == row.expected) }
 
   @Test(arguments: [
