@@ -24,12 +24,25 @@ package enum TransactionTable {
   package static func byId(
     hiding isHidden: (_ date: String) throws(PostgresError) -> String, where restriction: String = "TRUE"
   ) throws(PostgresError) -> String {
+    try query(
+      withFactsIf: ["t.revoked_at", "t.revocation_withdrawn_at", "t.refund_requested_at", "t.refund_declined_at"]
+        .map { date throws(PostgresError) in "(\(try isHidden(date)))" }.joined(separator: " OR "),
+      where: restriction, orderedBy: "t.transaction_id, t.environment")
+  }
+
+  /// The query for transactions (alias `t`) in the byte order of products, for `recordWithWithdrawnRevocation(_:)`.
+  package static func byProduct(where restriction: String) -> String {
+    query(
+      withFactsIf: "t.revocation_withdrawn_at IS NOT NULL", where: restriction,
+      orderedBy: "t.product_id, t.transaction_id")
+  }
+
+  private static func query(withFactsIf condition: String, where restriction: String, orderedBy order: String) -> String
+  {
     """
     SELECT \(names.map { "t.\($0)" }.joined(separator: ", ")),
-      CASE WHEN (\(try isHidden("t.revoked_at"))) OR (\(try isHidden("t.revocation_withdrawn_at")))
-          OR (\(try isHidden("t.refund_requested_at"))) OR (\(try isHidden("t.refund_declined_at")))
-        THEN \(EvidenceTable.facts(about: "t")) END AS facts
-    FROM night_audit.transactions t WHERE \(restriction) ORDER BY t.transaction_id, t.environment
+      CASE WHEN \(condition) THEN \(EvidenceTable.facts(about: "t")) END AS facts
+    FROM night_audit.transactions t WHERE \(restriction) ORDER BY \(order)
     """
   }
 
@@ -98,6 +111,17 @@ package enum TransactionTable {
     let record = TransactionRecord(try contents(row))
     guard let facts = try row.optionalText(names.count) else { return record }
     return record.removingHiddenRefunds(try EvidenceTable.facts(facts), hiding: isHidden)
+  }
+
+  package static func productId(_ row: borrowing CopyReader) throws(PostgresError) -> Identifier { try row.id(2) }
+
+  /// The transaction in the current row, and the refund that Apple has reversed since, which only the evidence holds.
+  package static func recordWithWithdrawnRevocation(
+    _ row: borrowing CopyReader
+  ) throws(PostgresError) -> (TransactionRecord, withdrawn: Revocation?) {
+    let record = TransactionRecord(try contents(row))
+    guard let facts = try row.optionalText(names.count) else { return (record, nil) }
+    return (record, record.withdrawnRevocation(try EvidenceTable.facts(facts)))
   }
 
   /// The transaction in the current row, with texts in place; nil if refunded or with rare columns.

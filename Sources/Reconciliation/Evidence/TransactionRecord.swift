@@ -129,6 +129,13 @@ public struct TransactionRecord: Hashable, Sendable {
     return TransactionRecord(contents)
   }
 
+  /// Returns the refund that was in force until Apple reversed it, from all evidence; nil: none was reversed, or a later
+  /// one is in force.
+  public func withdrawnRevocation(_ facts: [TransactionFact]) -> Revocation? {
+    guard self.revocation == nil, let date = self.revocationWithdrawnDate else { return nil }
+    return removingHiddenRefunds(facts) { $0 >= date }.revocation
+  }
+
   /// Adds newer facts without reading the older ones again; nil: all facts must be folded again.
   /// Reasons: a fact is not newer, a receipt states another purchase, or silence may undo an earlier revocation.
   public func adding(_ facts: [TransactionFact]) -> TransactionRecord? {

@@ -58,7 +58,7 @@ struct UnitsComparison {
       var product = orders.product
       func consider(_ candidate: Identifier) { product = product.map { min($0, candidate) } ?? candidate }
       if hasReport { consider(try reports.id(0)) }
-      if hasTransaction { consider(try transactions.id(0)) }
+      if hasTransaction { consider(try TransactionTable.productId(transactions)) }
       guard let product else { break }
       var sides: [String: ProductSides] = [:]
       var strangers: [AppleRow] = []
@@ -83,7 +83,7 @@ struct UnitsComparison {
       }
       var withSeveralIds: [OurTransactions.Row] = []
       func count(_ row: OurTransactions.Row) {
-        guard let app = app(row.bundleId, product) else { return }
+        guard let app = app(row.record.bundleId, product) else { return }
         let isClaimed = claimed.contains(row.record.transactionId)
         side(app, product, &sides) {
           $0.add(
@@ -91,7 +91,7 @@ struct UnitsComparison {
             days: days)
         }
       }
-      while hasTransaction, try transactions.id(0) == product {
+      while hasTransaction, try TransactionTable.productId(transactions) == product {
         let row = try OurTransactions.row(transactions)
         if row.record.expiresDate != nil, shared.contains(row.record.purchaseKey) {
           withSeveralIds.append(row)

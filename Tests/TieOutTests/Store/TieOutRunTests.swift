@@ -338,6 +338,30 @@ struct TieOutRunTests {
     #expect(try await shop.rows().allSatisfy { $0.kind == .sale })
   }
 
+  /// Only evidence holds a refund that was reversed. A fact that no answer recorded is no evidence.
+  @Test(arguments: [true, false]) func aReversedRefundIsCountedIfItsEvidenceIsRecorded(isRecorded: Bool) async throws {
+    let shop = try await Shop()
+    for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
+    for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
+    if !isRecorded {
+      try await shop.execute(
+        """
+        INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts, evidence_through)
+        VALUES (gen_random_uuid(), '2026-11-01T03:00:00Z', 'receipt', 'other', 'verifyReceipt', 'verified', 0, 0)
+        """)
+    }
+    try await shop.execute(
+      """
+      INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, product_id,
+        tells_revocation, revoked_at, tells_account_token)
+      VALUES (gen_random_uuid(), '2026-11-12T03:00:00Z', 'notification', '2026-11-11T21:00:00Z', 'Production', '17',
+        'gems60', true, '2026-11-11T20:00:00Z', false);
+      UPDATE night_audit.transactions SET revocation_withdrawn_at = '2026-11-12T20:00:00Z' WHERE transaction_id = '17';
+      """)
+    _ = try await shop.run()
+    #expect(try await shop.rows().contains { $0.kind == .refund } == isRecorded)
+  }
+
   /// Amounts have up to twelve digits; the sum of ten exceeds 64 bits of millionths.
   @Test func anOversizedSumAffectsOnlyItsRow() async throws {
     let shop = try await Shop()
