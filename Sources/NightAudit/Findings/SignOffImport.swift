@@ -16,11 +16,18 @@ package enum SignOffImport {
     SignOff.preparedBy: .preparedBy, SignOff.reviewedBy: .reviewedBy, SignOff.date: .date, SignOff.remark: .remark,
   ]
 
+  /// The result of the control totals that is stored in a workbook.
+  enum Balance {
+    case balanced, notBalanced
+    /// A library that writes formulas without their results has saved the workbook.
+    case notCalculated
+  }
+
   private struct Sheet {
     var lines: [Line] = []
     var refusals: [WorkbookImport.Refusal] = []
     var row: Int?
-    var isBalanced = true
+    var balance = Balance.notCalculated
 
     mutating func refuse(_ row: Int, _ reason: String) {
       refusals.append(WorkbookImport.Refusal(sheet: SignOff.sheet, row: row, reason: reason))
@@ -45,7 +52,7 @@ package enum SignOffImport {
     if standing.contains(new) { return }
     if let reason = refusal(
       of: new, beside: standing, incompleteReasons: acceptsIncomplete ? [] : run.incompleteReasons,
-      isBalanced: sheet.isBalanced)
+      balance: sheet.balance)
     {
       sheet.refuse(row, reason)
       outcome.refusals += sheet.refusals
@@ -63,8 +70,12 @@ package enum SignOffImport {
     var isBelowHeading = false
     _ = try reader.rows(of: SignOff.sheet, columns: [0: "label", 1: "entry", 4: "control"]) { row in
       // The banner is in the first column, the results of the controls are in the fifth.
-      if ["label", "control"].contains(where: { row.cells[$0]?.result?.hasPrefix(SignOff.notBalanced) ?? false }) {
-        sheet.isBalanced = false
+      for result in ["label", "control"].compactMap({ row.cells[$0]?.result }) {
+        if result.hasPrefix(SignOff.notBalanced) {
+          sheet.balance = .notBalanced
+        } else if result.hasPrefix(SignOff.balanced), sheet.balance == .notCalculated {
+          sheet.balance = .balanced
+        }
       }
       guard case .text(let label) = row.cells["label"] else { return }
       if label == SignOff.heading { isBelowHeading = true }
@@ -83,7 +94,7 @@ package enum SignOffImport {
 
   /// The reason to refuse a sign-off; nil to accept it. `incompleteReasons` are empty if accepted.
   static func refusal(
-    of new: StoredSignOff, beside standing: [StoredSignOff], incompleteReasons: [String], isBalanced: Bool
+    of new: StoredSignOff, beside standing: [StoredSignOff], incompleteReasons: [String], balance: Balance
   ) -> String? {
     func people(_ line: StoredSignOff.Line) -> Set<String> {
       let own = new.lines[line].map { [$0] }
@@ -96,10 +107,16 @@ package enum SignOffImport {
       return
         "the sign-off was not taken: \(name) cannot both prepare and review a report; another person has to review it"
     }
-    if !isBalanced {
+    switch balance {
+    case .balanced: break
+    case .notBalanced:
       return
         "the sign-off was not taken: a control of this workbook is \(SignOff.notBalanced), so its numbers were changed; "
         + "sign the workbook of the report folder"
+    case .notCalculated:
+      return
+        "the sign-off was not taken: this workbook holds no results of its control totals; open it in a spreadsheet "
+        + "program, save it there, and import it again"
     }
     if !incompleteReasons.isEmpty {
       return "the sign-off was not taken: the report is incomplete (\(incompleteReasons.joined(separator: " "))); "

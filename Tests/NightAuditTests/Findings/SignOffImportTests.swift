@@ -6,11 +6,11 @@ import Testing
 @Suite struct SignOffImportTests {
   private func refusal(
     _ new: [StoredSignOff.Line: String], beside standing: [[StoredSignOff.Line: String]] = [],
-    incomplete reasons: [String] = [], isBalanced: Bool = true
+    incomplete reasons: [String] = [], balance: SignOffImport.Balance = .balanced
   ) -> String? {
     SignOffImport.refusal(
       of: StoredSignOff(lines: new), beside: standing.map { StoredSignOff(lines: $0) }, incompleteReasons: reasons,
-      isBalanced: isBalanced)
+      balance: balance)
   }
 
   @Test func onePersonCannotPrepareAndReview() {
@@ -30,6 +30,7 @@ import Testing
   @Test func onlyACompleteReportAndABalancedWorkbookAreSigned() {
     let lines: [StoredSignOff.Line: String] = [.preparedBy: "Dana", .reviewedBy: "Eva"]
     #expect(refusal(lines, incomplete: ["8 receipts wait."])?.contains("8 receipts wait.") == true)
-    #expect(refusal(lines, isBalanced: false)?.contains("NOT BALANCED") == true)
+    #expect(refusal(lines, balance: .notBalanced)?.contains("NOT BALANCED") == true)
+    #expect(refusal(lines, balance: .notCalculated)?.contains("no results of its control totals") == true)
   }
 }

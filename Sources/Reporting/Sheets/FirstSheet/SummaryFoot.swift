@@ -63,6 +63,7 @@ package enum SignOff {
   package static let reviewedBy = "Reviewed by"
   package static let date = "Date"
   package static let remark = "Remark"
+  package static let balanced = "BALANCED"
   package static let notBalanced = "NOT BALANCED"
   package static let labels = [preparedBy, reviewedBy, date, remark]
   package static let sheet = "Summary"
