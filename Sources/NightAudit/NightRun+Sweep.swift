@@ -24,6 +24,7 @@ struct FeedReading {
     if !isWanted { return nil }
     var plan = SweepStage.Plan(asOf: request.asOf, refundWindow: run.settings.refundWindow)
     plan.pagesUnderWay = min(plan.pagesUnderWay, run.settings.concurrency)
+    plan.lease = Span(microseconds: run.settings.timeout.microseconds * 2)
     let stage = SweepStage(
       apps: apps, plan: plan, gate: gate, session: session, runId: runId, logger: run.logger, stop: run.stop,
       progress: run.progress, deadline: deadline)

@@ -16,6 +16,8 @@ package struct SweepStage: Sendable {
     /// How long a missing page is requested while Apple answers about other types of the app. In an outage, only the
     /// end of the sweep's time ends the requests.
     package var waitLimit = Duration.seconds(600)
+    /// How long a process that renews nothing keeps the sweep of an app: twice the timeout of a request.
+    package var lease = Span.seconds(60)
     package var now: @Sendable () -> Instant = { Instant.now }
 
     package init(asOf: Instant, refundWindow: Span) {
@@ -91,36 +93,67 @@ package struct SweepStage: Sendable {
     }
   }
 
+  private static let lookInterval = Duration.milliseconds(250)
+
   private func sweep(_ app: SweptApp) async throws {
-    let table = SweepTable(bundleId: app.bundleId)
-    let isSwept = try await facts.withLock(
-      bundleId: app.bundleId, shouldWait: { !isOver(for: app) },
-      isWaiting: {
+    let lease = try await SweepLease(bundleId: app.bundleId, span: plan.lease, session: session)
+    var isWaiting = false
+    while true {
+      if try await lease.take() {
+        var isLost = false
+        do { try await sweep(app, under: lease) } catch is SweepLease.Lost { isLost = true } catch {
+          await lease.release()
+          throw error
+        }
+        await lease.release()
+        if !isLost { return }
+      }
+      if isOver(for: app) { break }
+      if !isWaiting {
         logger.info("another process sweeps this app: waiting until it ends", metadata: ["app": "\(app.name)"])
       }
-    ) {
-      let cursors = try await session.withConnection { try table.cursors($0) }
-      try await withThrowingTaskGroup(of: Void.self) { group in
-        for cursor in cursors { group.addTask { try await sweep(cursor, of: app, in: table) } }
-        try await group.waitForAll()
-      }
-      return true
+      isWaiting = true
+      // Sleeps outside of a statement, because other apps use the session meanwhile.
+      try await Task.sleep(for: Self.lookInterval)
     }
-    if isSwept != nil { return }
     shared.values.withLock { $0.summary.isUnfinished = true }
     logger.warning(
       "another process still sweeps this app, and the time limit left no time to wait for it",
       metadata: ["app": "\(app.name)"])
   }
 
+  /// Reads all types of notifications. Throws `SweepLease.Lost` if another process took over meanwhile.
+  private func sweep(_ app: SweptApp, under lease: SweepLease) async throws {
+    let table = SweepTable(bundleId: app.bundleId)
+    let cursors = try await session.withConnection { try table.cursors($0) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        try await withThrowingTaskGroup(of: Void.self) { types in
+          for cursor in cursors { types.addTask { try await sweep(cursor, of: app, in: table, under: lease) } }
+          try await types.waitForAll()
+        }
+      }
+      group.addTask {
+        // Renews four times per lease, because Apple may be silent for longer than a lease.
+        while (try? await Task.sleep(for: .microseconds(lease.span.microseconds / 4))) != nil {
+          try await lease.renew()
+        }
+      }
+      try await group.next()
+      group.cancelAll()
+    }
+  }
+
   // MARK: - Notifications
 
   private typealias Page = (start: Instant, answer: NotificationAnswer?)
 
-  private func sweep(_ stored: SweepCursor, of app: SweptApp, in table: SweepTable) async throws {
+  private func sweep(
+    _ stored: SweepCursor, of app: SweptApp, in table: SweepTable, under lease: SweepLease
+  ) async throws {
     var cursor = stored
     guard cursor.begin(asOf: plan.asOf, refundWindow: plan.refundWindow) else { return }
-    try await store([], cursor, over: stored, in: table)
+    try await store([], cursor, over: stored, in: table, under: lease)
     var retries = PageRetries(limit: waitLimit)
     var isAnswered = true
     // Pages under way are refused together, but each of them is a question of its own.
@@ -191,7 +224,7 @@ package struct SweepStage: Sendable {
         progress.advance(by: answer.notifications.count)
         // The transaction as Apple sent it is a fact. A notification without one has no ID to ask about.
         let found = answer.notifications.compactMap { try? $0.transaction?.get().fact }
-        try await store(found, cursor, over: before, in: table)
+        try await store(found, cursor, over: before, in: table, under: lease)
         if !isAnswered { group.cancelAll() }
       }
     }
@@ -204,7 +237,7 @@ package struct SweepStage: Sendable {
       }
       let before = cursor
       cursor.giveUp(silence)
-      try await store([], cursor, over: before, in: table)
+      try await store([], cursor, over: before, in: table, under: lease)
     }
     let (isUnfinished, hasGaps) = (cursor.shortfall != nil, !cursor.gaps.isEmpty)
     shared.values.withLock { values in
@@ -247,10 +280,14 @@ package struct SweepStage: Sendable {
   }
 
   private func store(
-    _ found: [TransactionFact], _ cursor: SweepCursor, over stored: SweepCursor, in table: SweepTable
+    _ found: [TransactionFact], _ cursor: SweepCursor, over stored: SweepCursor, in table: SweepTable,
+    under lease: SweepLease
   ) async throws {
     let reading = SweptFacts.Reading.sweep(of: table.bundleId, cursor, after: stored)
-    let count = try await facts.store(found, of: reading) { try table.save(cursor, over: stored, on: $0) }
+    let count = try await facts.store(found, of: reading) { connection in
+      try lease.renew(on: connection)
+      try table.save(cursor, over: stored, on: connection)
+    }
     shared.values.withLock { $0.summary.facts += count }
   }
 

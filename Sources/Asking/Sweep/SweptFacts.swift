@@ -98,34 +98,6 @@ package struct SweptFacts: Sendable {
     ).affectedRows
     return isMarkedSkipped && new > 0
   }
-
-  private static let lookInterval = Duration.milliseconds(250)
-
-  /// Runs `body` while no other worker sweeps the app; nil if that is no longer worth waiting for. `shouldWait` is
-  /// called before each attempt but the first, `isWaiting` once when the wait begins.
-  package func withLock<Value: Sendable>(
-    bundleId: String, shouldWait: () -> Bool, isWaiting: () -> Void = {}, _ body: () async throws -> Value
-  ) async throws -> Value? {
-    let key = [PostgresValue.text("night_audit.sweeps \(bundleId)")]
-    let lock = "(\(Migrator.lockKey.0), hashtext($1))"
-    var isFirst = true
-    while !(try await session.execute("SELECT pg_try_advisory_lock\(lock)", key).single().bool(0)) {
-      guard shouldWait() else { return nil }
-      if isFirst { isWaiting() }
-      isFirst = false
-      // Sleeps outside of a statement, because other apps use the session meanwhile.
-      try await Task.sleep(for: Self.lookInterval)
-    }
-    let result: Result<Value, any Error>
-    do {
-      result = .success(try await body())
-    } catch {
-      result = .failure(error)
-    }
-    // A lost session has released its locks.
-    _ = try? await session.execute("SELECT pg_advisory_unlock\(lock)", key)
-    return try result.get()
-  }
 }
 
 extension EvidenceTable {

@@ -443,6 +443,14 @@ CREATE TABLE night_audit.sweeps (
   PRIMARY KEY (bundle_id, environment, notification_type)
 );
 
+-- Who sweeps an app. The sweeper's session holds the advisory lock of its number. The lease ends with that session, or
+-- at `leased_until` by the server's clock, because a stopped process keeps its session.
+CREATE TABLE night_audit.sweepers (
+  bundle_id    text COLLATE "C" PRIMARY KEY,
+  number       bigint NOT NULL,
+  leased_until timestamptz NOT NULL
+);
+
 -- The unread parts of a window, which are read in parallel, each page by page. A pagination token is valid for one part
 -- only.
 CREATE TABLE night_audit.sweep_slices (

@@ -403,13 +403,14 @@ import Testing
     }
   }
 
-  /// Another process that sweeps an app: it holds the app's lock until the test lets go of it.
+  /// Another process that sweeps an app until the test ends it.
   private func whileAnotherSweeps(_ setting: Setting, _ body: () async throws -> Void) async throws {
     let conninfo = setting.conninfo
     let session = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
-    let other = SweptFacts(session: session, asOf: asOf, runId: UUID().uuidString)
-    let isDone: Void? = try await other.withLock(bundleId: "com.example.game", shouldWait: { false }, body)
-    #expect(isDone != nil)
+    let lease = try await SweepLease(bundleId: "com.example.game", span: .hours(1), session: session)
+    #expect(try await lease.take())
+    try await body()
+    await lease.release()
     await session.close()
   }
 
@@ -437,8 +438,8 @@ import Testing
       try setting.apple.notify(.refund, .sale("t1", signed: asOf - .hours(6), revoked: asOf - .hours(6)))
       async let night = setting.sweep(asOf)
       while try await setting.value(
-        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_try_advisory_lock%' AND pid <> pg_backend_pid()")
-        != "2"
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_advisory_unlock%' AND pid <> pg_backend_pid()")
+        != "1"
       {
         await Task.yield()
       }
