@@ -2,7 +2,8 @@
 /// One app receipt that was sent for every order of its user makes such a problem. A best assignment in order of time
 /// exists, and a table of the pairs within the window finds it. Ties are settled along residual cycles of cost zero.
 /// Potentials are minima over a sliding window.
-/// Time and memory are one byte per pair: 25 million for 5,000 orders and purchases within three days.
+/// The time grows with the pairs: 25 million for 5,000 orders and purchases within three days. Memory is at most
+/// ``tableLimit`` bytes, beside a number for each order and transaction.
 struct TimelineAssignment {
   let orders: [Int64]
   let transactions: [Int64]
@@ -20,14 +21,19 @@ struct TimelineAssignment {
   private(set) var source: Int64 = 0
   var steps = 0
 
+  /// The most pairs of which the table holds a byte each. A larger problem is halved, and its first half done twice.
+  static let tableLimit = 1 << 26
+
   /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.
   /// `allows` takes ranks; nil allows all pairs within the window.
   /// - Returns: nil if the best assignment contains a pair that is not allowed.
   static func solve(
-    orders: [Int64], transactions: [Int64], window: Int64, allows: ((Int, Int) -> Bool)? = nil
+    orders: [Int64], transactions: [Int64], window: Int64, tableLimit: Int = tableLimit,
+    allows: ((Int, Int) -> Bool)? = nil
   ) -> (partners: [Int?], steps: Int)? {
     var problem = TimelineAssignment(orders, transactions, window)
-    problem.pair()
+    let nothing = BestValues(values: Array(repeating: 0, count: transactions.count + 1))
+    _ = problem.pair(problem.orders.indices, after: nothing, end: nil, tableLimit: tableLimit)
     if let allows, !problem.isAllowed(allows) { return nil }
     problem.relax()
     problem.settleTies(allows)
@@ -60,41 +66,39 @@ struct TimelineAssignment {
 
   private enum Choice: UInt8 { case skipOrder, skipTransaction, pair }
 
-  /// The most pairs, then the smallest distance, by dynamic programming row by row.
-  private mutating func pair() {
-    // One more pair outweighs any sum of distances.
-    let pairValue = Int128(window + 1) * Int128(orders.count + 1)
-    var best = [Int128](repeating: 0, count: transactions.count + 1)
+  /// The best value with the transactions before each place, for the orders so far.
+  private struct BestValues {
+    var values: [Int128]
+    /// The places up to here have a value.
     var known = 0
+  }
+
+  /// Pairs a range of orders: the most pairs, then the smallest distance, by dynamic programming row by row.
+  /// - Parameters:
+  ///   - best: the values for the orders before the range.
+  ///   - end: the place where the transactions of later orders begin; nil: the range is the last.
+  /// - Returns: the place where the transactions of the range begin.
+  private mutating func pair(_ range: Range<Int>, after best: BestValues, end: Int?, tableLimit: Int) -> Int {
+    if range.count > 1, range.reduce(0, { $0 + reach[$1].count }) > tableLimit {
+      let middle = range.lowerBound + range.count / 2
+      var halfway = best
+      for order in range.lowerBound..<middle { add(order, to: &halfway) { _ in } }
+      let start = pair(middle..<range.upperBound, after: halfway, end: end, tableLimit: tableLimit)
+      return pair(range.lowerBound..<middle, after: best, end: start, tableLimit: tableLimit)
+    }
+    var best = best
     var choices: [Choice] = []
     var rows: [Int] = []
-    for (order, time) in orders.enumerated() {
-      let range = reach[order]
+    for order in range {
       rows.append(choices.count)
-      if range.isEmpty { continue }
-      while known < range.upperBound {
-        best[known + 1] = best[known]
-        known += 1
-      }
-      var diagonal = best[range.lowerBound]
-      for transaction in range {
-        let (above, left) = (best[transaction + 1], best[transaction])
-        let paired = diagonal + pairValue - Int128(abs(transactions[transaction] - time))
-        diagonal = above
-        var (value, choice) = (above, Choice.skipOrder)
-        if left > value { (value, choice) = (left, .skipTransaction) }
-        if paired > value { (value, choice) = (paired, .pair) }
-        best[transaction + 1] = value
-        choices.append(choice)
-      }
+      add(order, to: &best) { choices.append($0) }
     }
-    steps += choices.count
-    var end = known
-    for order in orders.indices.reversed() {
-      let range = reach[order]
-      var column = min(end, range.upperBound)
-      while column > range.lowerBound {
-        let choice = choices[rows[order] + column - 1 - range.lowerBound]
+    var end = end ?? best.known
+    for (order, row) in zip(range, rows).reversed() {
+      let reach = reach[order]
+      var column = min(end, reach.upperBound)
+      while column > reach.lowerBound {
+        let choice = choices[row + column - 1 - reach.lowerBound]
         if choice == .skipTransaction {
           column -= 1
           continue
@@ -107,8 +111,32 @@ struct TimelineAssignment {
         break
       }
       // Earlier rows have decided the places before the order's range.
-      end = range.isEmpty ? end : column
+      end = reach.isEmpty ? end : column
     }
+    return end
+  }
+
+  private mutating func add(_ order: Int, to best: inout BestValues, choose: (Choice) -> Void) {
+    let (time, reach) = (orders[order], reach[order])
+    if reach.isEmpty { return }
+    // One more pair outweighs any sum of distances.
+    let pairValue = Int128(window + 1) * Int128(orders.count + 1)
+    while best.known < reach.upperBound {
+      best.values[best.known + 1] = best.values[best.known]
+      best.known += 1
+    }
+    var diagonal = best.values[reach.lowerBound]
+    for transaction in reach {
+      let (above, left) = (best.values[transaction + 1], best.values[transaction])
+      let paired = diagonal + pairValue - Int128(abs(transactions[transaction] - time))
+      diagonal = above
+      var (value, choice) = (above, Choice.skipOrder)
+      if left > value { (value, choice) = (left, .skipTransaction) }
+      if paired > value { (value, choice) = (paired, .pair) }
+      best.values[transaction + 1] = value
+      choose(choice)
+    }
+    steps += reach.count
   }
 
   private func isAllowed(_ allows: (Int, Int) -> Bool) -> Bool {

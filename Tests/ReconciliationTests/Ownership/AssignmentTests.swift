@@ -121,6 +121,19 @@ import Testing
     }
   }
 
+  @Test("A table in small pieces gives the same", arguments: Effort.blocks)
+  func pieces(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    for number in 0..<600 {
+      let line = Line.random(using: &random, most: 24)
+      for limit in [1, 30] {
+        let solved = TimelineAssignment.solve(
+          orders: line.orders, transactions: line.transactions, window: line.window, tableLimit: limit)
+        #expect(solved?.partners == line.solved?.partners, "\(number), \(limit): \(line)")
+      }
+    }
+  }
+
   @Test("Without pairs steps grow with n log n, wherever orders and purchases lie", arguments: [0, 3, -3])
   func stepsWithoutPairs(surplus: Int) {
     var random = SeededGenerator(seed: 7)
