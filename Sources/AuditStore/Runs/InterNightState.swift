@@ -19,6 +19,8 @@ package struct InterNightState {
   }
   private static let isUnread = "swept_until > \(readUntil("sweep", "bundle_id || '/' || notification_type"))"
   private static let isUnreadCustomer = "read_at > \(readUntil("history", "bundle_id || '/' || transaction_id"))"
+  /// The next nights would not read such a history, because it looks as if a later one had.
+  private static let isPutOff = "last_attempt > (SELECT coalesce(max(r.as_of), '-infinity') FROM night_audit.runs r)"
   private static let isUnsettled = """
     (state <> 'owed' AND NOT EXISTS (SELECT FROM night_audit.run_events e
       WHERE e.run_id = d.run_id AND e.event = d.state AND e.detail = d.target))
@@ -46,6 +48,9 @@ package struct InterNightState {
         transaction_id, bundle_id)
       FROM night_audit.histories WHERE \(isUnreadCustomer)
       UNION ALL
+      SELECT format('the history of transaction %s of %s is put off to a time later than all runs', transaction_id, bundle_id)
+      FROM night_audit.histories WHERE \(isPutOff)
+      UNION ALL
       SELECT format('the report of run %s for %s is %s, and no run recorded that; it may not have been sent', run_id, target, state)
       FROM night_audit.dispatches d WHERE \(isUnsettled)
       ORDER BY 1
@@ -58,7 +63,7 @@ package struct InterNightState {
     try connection.executeScript(
       """
       DELETE FROM night_audit.sweeps WHERE \(isUnread);
-      DELETE FROM night_audit.histories WHERE \(isUnreadCustomer);
+      DELETE FROM night_audit.histories WHERE \(isUnreadCustomer) OR \(isPutOff);
       UPDATE night_audit.dispatches d SET state = 'owed', problem = NULL, content = NULL, settled_at = NULL WHERE \(isUnsettled)
       """)
   }

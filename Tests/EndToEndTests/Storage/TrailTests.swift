@@ -148,6 +148,10 @@ import Testing
       "INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z')"
     ),
     Tampering(
+      "a history is put off", "the history of transaction 1 of game is put off to a time later than all runs",
+      "INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, last_attempt) VALUES ('game', 'Production', '1', '2999-01-01Z')"
+    ),
+    Tampering(
       "a view hides findings", "view night_audit.bi_findings_by_night: was defined otherwise",
       "DROP VIEW night_audit.bi_findings_by_night; CREATE VIEW night_audit.bi_findings_by_night AS SELECT * FROM night_audit.run_findings WHERE severity <> 'critical'"
     ),

@@ -1,0 +1,41 @@
+import TestSupport
+import Testing
+
+@Suite struct NarrowCommandsTests {
+  /// The rows that sequential scans have read, of each table that grows with the shop.
+  private static let scanned = """
+    SELECT string_agg(schemaname || '.' || relname || ' ' || seq_tup_read, ', ' ORDER BY schemaname, relname)
+    FROM pg_stat_user_tables WHERE schemaname = 'sales' OR schemaname = 'night_audit'
+      AND relname ~ '^(transactions|receipt_checks|receipt_transactions|evidence.*|answers.*|claims|order_nights)$'
+    """
+  private static let otherSessions = """
+    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND application_name LIKE 'night-audit%' AND application_name NOT LIKE '%tests%'
+    """
+
+  /// Sequential scans are discouraged, so that the server makes one only where no index fits. A large shop needs no hint.
+  @Test func commandsAboutOneOrderOrUserReadNoTableWhole() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let night = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
+    #expect(night.status == 3, "\(night)")
+    let sold = """
+      FROM sales.orders WHERE status = 'verified' AND transaction_id IS NOT NULL AND app_account_token IS NOT NULL
+        AND created_at < '2026-11-15' ORDER BY order_id LIMIT 1
+      """
+    let order = try await shop.value("SELECT order_id \(sold)")
+    let user = try await shop.value("SELECT user_id \(sold)")
+    let asOf = ["--as-of", Rehearsal.asOf]
+    for command in [
+      ["explain", order] + asOf, ["reconcile", "--order", order] + asOf, ["reconcile", "--user", user] + asOf,
+      ["recheck", "--order", order] + asOf,
+    ] {
+      let before = try await shop.value(Self.scanned)
+      let result = try await shop.nightAudit(
+        command[0], more: Array(command.dropFirst()), environment: ["PGOPTIONS": "-c enable_seqscan=off"])
+      #expect(result.status == 0 || result.status == 3, "\(command): \(result)")
+      // A session reports its counts when it ends.
+      while try await shop.value(Self.otherSessions) != "0" {}
+      #expect(try await shop.value(Self.scanned) == before, "\(command)")
+    }
+  }
+}
