@@ -143,13 +143,10 @@ public struct TransactionRecord: Hashable, Sendable {
       facts.allSatisfy({ $0.signedDate > self.signedDate })
     else { return nil }
     let ordered = facts.sorted(by: TransactionRecord.isStatedBefore)
-    guard let newest = ordered.last else { return self }
     var contents = box.contents
-    guard ordered.allSatisfy({ $0.isSigned || contents.agreesOnPurchase(statedBy: $0) }) else { return nil }
-    if contents.productId.text != newest.productId {
-      contents.productId = Identifier(newest.productId)
-      contents.isContradictory = true
-    }
+    guard ordered.allSatisfy({ $0.productId == contents.productId.text }),
+      ordered.allSatisfy({ $0.isSigned || contents.agreesOnPurchase(statedBy: $0) })
+    else { return nil }
     contents.take(ordered) { _ in false }
     return TransactionRecord(contents)
   }
@@ -259,13 +256,21 @@ extension TransactionRecord.Contents {
     }
     (revocation, revocationWithdrawnDate) = (refunds.revocation, refunds.withdrawnDate)
     refundRequest = refunds.request
-    // Unsigned facts come first because receipts date a restore themselves and cannot state every offer.
+    // Unsigned facts come first because receipts date a restore themselves, cannot state every offer, and list a part
+    // of a subscription bundle or of an Advanced Commerce purchase under a product and IDs of its own.
+    let signed = ordered.filter(\.isSigned)
     for fact in ordered where !fact.isSigned { foldPurchase(fact) }
-    for fact in ordered where fact.isSigned { foldPurchase(fact) }
+    for fact in signed { foldPurchase(fact) }
+    let decisive = signed.isEmpty ? ordered : signed
+    if decisive.contains(where: { $0.productId != productId.text }) { isContradictory = true }
     return refunds
   }
 
   private mutating func foldPurchase(_ fact: TransactionFact) {
+    productId = Identifier(fact.productId)
+    originalTransactionId = fact.originalTransactionId.map { Identifier($0) } ?? originalTransactionId
+    // Receipts write 0 for no ID.
+    webOrderLineItemId = fact.webOrderLineItemId.flatMap { $0 == "0" ? nil : Identifier($0) } ?? webOrderLineItemId
     purchaseDate = fact.purchaseDate ?? purchaseDate
     originalPurchaseDate = fact.originalPurchaseDate ?? originalPurchaseDate
     isRenewal = fact.statedRenewal ?? isRenewal
@@ -276,19 +281,17 @@ extension TransactionRecord.Contents {
     func isSame<Value: Equatable>(_ known: Value?, _ told: Value?) -> Bool {
       known == nil || told == nil || known == told
     }
+    let period = fact.webOrderLineItemId.flatMap { $0 == "0" ? nil : $0 }
     return isSame(purchaseDate, fact.purchaseDate) && isSame(originalPurchaseDate, fact.originalPurchaseDate)
-      && isSame(hasOffer, fact.statedOffer)
+      && isSame(hasOffer, fact.statedOffer) && isSame(originalTransactionId?.text, fact.originalTransactionId)
+      && isSame(webOrderLineItemId?.text, period)
   }
 
   private mutating func take(_ fact: TransactionFact) {
-    if fact.productId != productId.text { isContradictory = true }
     if let bundle = fact.bundleId {
       if let known = bundleId, known != bundle { isContradictory = true }
       bundleId = bundle
     }
-    originalTransactionId = fact.originalTransactionId.map { Identifier($0) } ?? originalTransactionId
-    // Receipts write 0 for no ID.
-    webOrderLineItemId = fact.webOrderLineItemId.flatMap { $0 == "0" ? nil : Identifier($0) } ?? webOrderLineItemId
     productType = fact.productType ?? productType
     quantity = fact.quantity ?? quantity
     expiresDate = fact.expiresDate ?? expiresDate

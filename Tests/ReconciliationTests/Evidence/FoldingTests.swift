@@ -37,6 +37,36 @@ import Testing
     #expect(past.openRefundRequest == RefundRequest(date: ShopFixture.asOf + .hours(1), reason: "OTHER"))
   }
 
+  @Test("Signed data decides product, original ID and period, in every order of arrival")
+  func bundlePartInAReceipt() throws {
+    func fact(_ channel: EvidenceChannel, hours: Int64, product: String, original: String, period: String)
+      -> TransactionFact
+    {
+      var fact = TransactionFact(
+        environment: .production, transactionId: "T", productId: product, channel: channel,
+        signedDate: ShopFixture.asOf + .hours(hours))
+      (fact.originalTransactionId, fact.webOrderLineItemId) = (original, period)
+      fact.expiresDate = ShopFixture.asOf + .days(30)
+      if channel != .verifyReceipt { fact.appAccountToken = .says(nil) }
+      return fact
+    }
+    let signed = fact(.serverApi, hours: 2, product: "bundle", original: "B0", period: "B1")
+    let older = fact(.verifyReceipt, hours: 1, product: "part", original: "P0", period: "P1")
+    let newer = fact(.verifyReceipt, hours: 3, product: "part", original: "P0", period: "0")
+    for facts in [[signed], [older, signed], [signed, newer], [older, signed, newer]] {
+      let record = try #require(TransactionRecord.folding(facts))
+      #expect(record.productId == "bundle" && !record.isContradictory)
+      #expect(record.originalTransactionId == "B0" && record.webOrderLineItemId == "B1")
+    }
+    // Facts that come one by one are folded again.
+    let known = try #require(TransactionRecord.folding([signed]))
+    #expect(known.adding([newer]) == nil)
+    let alone = try #require(TransactionRecord.folding([older]))
+    #expect(alone.productId == "part" && alone.adding([signed]) == nil)
+    let other = fact(.notification, hours: 4, product: "other", original: "B0", period: "B1")
+    #expect(TransactionRecord.folding([signed, other])?.isContradictory == true)
+  }
+
   @Test("What was told once stays told, whatever the newer facts are silent about, and a newer word replaces it")
   func everyField() throws {
     func fact(_ text: String, _ number: Int32, _ signed: Instant) -> TransactionFact {
