@@ -25,6 +25,7 @@ extension Finding {
     record.put(units?.ordered)
     record.put(units?.held)
     record.put(occurredAt)
+    record.put(orderedAt)
     record.put(paidAt)
     record.put(deliveredAt)
     record.put(subscriptionExpiresDate)
@@ -58,6 +59,7 @@ extension Finding {
     let (ordered, held) = (try record.optionalInt(), try record.optionalInt())
     units = ordered.flatMap { ordered in held.map { Units(ordered: ordered, held: $0) } }
     occurredAt = try record.optionalInstant()
+    orderedAt = try record.optionalInstant()
     paidAt = try record.optionalInstant()
     deliveredAt = try record.optionalInstant()
     subscriptionExpiresDate = try record.optionalInstant()

@@ -85,6 +85,8 @@ public struct Finding: Hashable, Sendable {
   public var isAmountAtRiskUnknown = false
   /// Apple's refund or purchase date, else the date of the order, delivery or receipt.
   public var occurredAt: Instant?
+  /// The creation of the order; nil: the finding is about no order.
+  public var orderedAt: Instant?
   public var paidAt: Instant?
   public var deliveredAt: Instant?
   public var units: Units?

@@ -118,9 +118,10 @@ final class FindingRules {
     let soldAt = (transaction ?? named)?.saleDate
     let refundedAt =
       transaction?.revocation?.date ?? facts.claims.owned.compactMap { $0.revocation?.date }.max()
-    finding.occurredAt = (kind.isOfRefund ? refundedAt : nil) ?? soldAt ?? order.createdAt
     // Transactions that other orders own have not paid this one.
     finding.paidAt = paidAt == nil ? nil : soldAt
+    finding.occurredAt = (kind.isOfRefund ? refundedAt : nil) ?? soldAt ?? order.createdAt
+    finding.orderedAt = order.createdAt
     finding.deliveredAt = deliveredAt
     if let transaction = transaction ?? named, let end = transaction.subscriptionExpiresDate {
       (finding.subscriptionExpiresDate, finding.subscriptionStatus) = (end, transaction.subscriptionStatus)

@@ -22,8 +22,8 @@ public struct SharedStakes {
 
   /// Adds the finding of an order, after all payments.
   public mutating func add(order finding: Finding) {
-    guard finding.orderId != nil, SharedStakes.accusing.contains(finding.kind), let date = finding.occurredAt,
-      let sale = sale(of: finding), payments[sale] != nil
+    guard SharedStakes.accusing.contains(finding.kind), let date = finding.orderedAt, let sale = sale(of: finding),
+      payments[sale] != nil
     else { return }
     orders[sale, default: []].append(date)
   }

@@ -28,6 +28,7 @@ import Testing
     (expected.environment, expected.bundleId) = (.production, ShopFixture.bundle)
     (expected.amount, expected.atStake) = (.of(990), .of(990))
     (expected.occurredAt, expected.paidAt) = (Self.ordered - .hours(1), Self.ordered - .hours(1))
+    expected.orderedAt = Self.ordered
     (expected.deliveredAt, expected.evidenceCheckedAt) = (Self.ordered + .minutes(1), ShopFixture.asOf - .days(1))
     #expect(try found(.wrongUser, in: scene) == expected)
   }

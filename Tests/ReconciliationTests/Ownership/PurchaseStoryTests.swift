@@ -183,6 +183,20 @@ import Testing
     #expect(found.contains { $0.kind == .deliveredNotPaid && $0.atStake == .of(990) })
     #expect(found.allSatisfy { !$0.isAmountAtRiskUnknown })
   }
+
+  @Test("An order with an old purchase's proof is dated by itself, beside the payment that would pay it")
+  func sharedStakeOfACopiedProof() {
+    var scene = ShopFixture()
+    let time = scene.time
+    let old = scene.transaction("T0") { $0.purchaseDate = time - .days(60) }
+    scene.posted("owner", by: "bob", hours: -60 * 24, old)
+    scene.posted("order", by: "ann", old)
+    let paid = scene.transaction("T1") { $0.purchaseDate = time + .hours(1) }
+    scene.receipt(for: nil, .verified(.app), bringing: [paid]) { $0.userId = "ann" }
+    let found = scene.world.audited().findings.filter { $0.userId == "ann" }
+    #expect(found.contains { $0.kind == .duplicateClaim } && found.contains { $0.kind == .orphanPayment })
+    #expect(found.compactMap(\.atStake).map(\.minorUnits) == [990])
+  }
 }
 
 extension ShopFixture {
