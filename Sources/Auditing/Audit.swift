@@ -169,7 +169,8 @@ package struct Audit {
     let stores = try AuditStores(settings, scope)
     var sales = try SalesRows(settings, horizon: Horizon(of: plan, on: stores.rows.sales))
     var completed = plan
-    completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
+    completed.rules = try plan.rules.completed(
+      sales, settings: settings, shop: stores.rows.sales, own: stores.rows.own)
     let narrowed =
       partition == nil
       ? try NarrowedReading(completed, sales, shop: stores.rows.sales, own: stores.rows.own) : nil

@@ -62,6 +62,10 @@ extension AuditContext {
     record.put(rules.lookbackStart.microseconds)
     record.put(rules.bundleIds) { $1.put($0) }
     record.put(rules.appsWithLookup.sorted()) { $1.put($0) }
+    record.put(rules.salesKnownUntil.sorted { $0.key < $1.key }) {
+      $1.put($0.key)
+      $1.put($0.value.microseconds)
+    }
     record.put(rules.testUsers.sorted()) { $1.put($0) }
     record.put(rules.people.aliases) {
       $1.put($0.0)
@@ -106,6 +110,8 @@ extension AuditContext {
       asOf: asOf, bundleIds: try record.list { (record) throws(RecordReader.Mismatch) in try record.text() },
       lookbackStart: lookbackStart)
     rules.appsWithLookup = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.text() })
+    let known = try record.list { (record) throws(RecordReader.Mismatch) in (try record.text(), try record.instant()) }
+    rules.salesKnownUntil = Dictionary(known) { $1 }
     rules.testUsers = Set(try record.list { (record) throws(RecordReader.Mismatch) in try record.id() })
     rules.people = People(
       aliases: try record.list { (record) throws(RecordReader.Mismatch) in (try record.id(), try record.id()) })

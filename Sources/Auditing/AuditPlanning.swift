@@ -97,7 +97,8 @@ extension Audit {
     let horizon = try Horizon(of: plan, on: stores.rows.sales)
     let sales = try SalesRows(settings, horizon: horizon).ordered(on: stores.rows.sales)
     var completed = plan
-    completed.rules = try plan.rules.completed(sales, shop: stores.rows.sales)
+    completed.rules = try plan.rules.completed(
+      sales, settings: settings, shop: stores.rows.sales, own: stores.rows.own)
     let partition = try AuditPartition(sales, readers: parts, shop: stores.rows.sales, own: stores.rows.own)
     let relations = try AuditRelation.allCases.map { relation in
       AuditPlanning.Relation(

@@ -44,6 +44,12 @@ package struct SweepTable: Sendable {
     return SweptType.allCases.map { known[$0] ?? SweepCursor(type: $0) }
   }
 
+  /// The instant up to which Apple's notifications of sales are known.
+  package func salesKnownUntil(_ connection: borrowing BlockingConnection) throws(PostgresError) -> Instant {
+    try cursors(connection).filter(\.type.reportsSales).map { $0.sweptUntil ?? Instant(seconds: 0) }.min()
+      ?? Instant(seconds: 0)
+  }
+
   /// Stores a cursor; part of the transaction that stores its facts. `stored` is the current row.
   package func save(
     _ cursor: SweepCursor, over stored: SweepCursor, on connection: borrowing BlockingConnection

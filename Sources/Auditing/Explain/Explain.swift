@@ -54,7 +54,7 @@ package struct Explain: Sendable {
         try shop.begin(.snapshot)
         let past = Horizon(asOf: asOf, clock: .now, isPastAudit: true)
         let sales = try SalesRows(settings, horizon: isPastAudit ? past : nil)
-        let rules = try settings.rules(asOf: asOf).completed(sales, shop: shop)
+        let rules = try settings.rules(asOf: asOf).completed(sales, settings: settings, shop: shop, own: own)
         let reader = ExplanationReader(shop: shop, own: own, sales: sales, rules: rules, lookback: settings.lookback)
         let result = try body(reader)
         reader.own.rollback()

@@ -9,6 +9,8 @@ public struct Rules: Hashable, Sendable {
   public var bundleIds: [String]
   /// Apps whose channel can look up a transaction ID: usually all.
   public var appsWithLookup: Set<String>
+  /// By bundle ID, the instant up to which Apple's notifications of sales are known. An app without an entry has none.
+  public var salesKnownUntil: [String: Instant] = [:]
   public var testUsers: Set<Identifier> = []
   public var people = People()
   public var catalogue: Catalogue?
@@ -64,6 +66,12 @@ public struct Rules: Hashable, Sendable {
   /// Shops write it seconds earlier or later, by another host's clock, and rows after the as-of are not read.
   public func mayAwaitOrder(since date: Instant) -> Bool {
     asOf - date <= evidenceGrace && date <= max(asOf, readAt ?? asOf) + clockSkew
+  }
+
+  /// True if notifications that are not read yet may name the purchase of an order, which its account token finds.
+  func mayBeAnnounced(_ order: Order) -> Bool {
+    guard order.appAccountToken != nil, let until = salesKnownUntil[bundleId(of: order)] else { return false }
+    return order.createdAt + evidenceGrace > until
   }
 
   /// True for a date after the as-of and the reading, by more than clocks differ.

@@ -364,6 +364,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         .unconfirmed(.awaitingEvidence),
         "It has neither a receipt nor a transaction ID, but it is not older than \(rules.evidenceGrace.words) yet.")
     }
+    if rules.mayBeAnnounced(facts.order) {
+      return because.noting(
+        .unconfirmed(.awaitingEvidence),
+        "It has an account token alone, and Apple's notifications of its time, which may name it, are not read yet.")
+    }
     return because.noting(
       .unpaid(facts.order.status == .verified ? .noEvidence : .neverPaid, nil),
       "It has neither a receipt nor a transaction ID \(rules.evidenceGrace.words) after its creation.")

@@ -386,6 +386,17 @@ import Testing
     Case("as old as the grace", "unconfirmed awaiting_evidence") { scene in
       scene.order { $0.createdAt = ShopFixture.asOf - .hours(1) }
     },
+    Case("a token, and notifications known only until the hour after the order", "unconfirmed awaiting_evidence") {
+      $0.orderWithToken(salesKnownUntil: ordered + .hours(1) - .microsecond)
+    },
+    Case("a token, and notifications known beyond it", "unpaid no_evidence") {
+      $0.orderWithToken(salesKnownUntil: ordered + .hours(1))
+    },
+    Case("a token, and an app without notifications", "unpaid no_evidence") { $0.orderWithToken(salesKnownUntil: nil) },
+    Case("no token, and notifications that are not known", "unpaid no_evidence") { scene in
+      scene.order { $0.createdAt = ordered }
+      scene.world.rules.salesKnownUntil[scene.world.rules.bundleIds[0]] = ordered - .days(1)
+    },
     Case("an id that nobody asked about", "unconfirmed never_checked") { $0.order { $0.transactionId = "T1" } },
     Case("a receipt that nobody asked about", "unconfirmed never_checked") { scene in
       scene.receipt(for: scene.order(), .neverChecked)
@@ -397,4 +408,14 @@ import Testing
 
   /// When the scenes play.
   private static let ordered = ShopFixture.asOf - .days(4)
+}
+
+extension ShopFixture {
+  fileprivate mutating func orderWithToken(salesKnownUntil: Instant?) {
+    order {
+      $0.createdAt = ShopFixture.asOf - .days(4)
+      $0.appAccountToken = "6f1c1a1e-0000-4000-8000-000000000001"
+    }
+    world.rules.salesKnownUntil[world.rules.bundleIds[0]] = salesKnownUntil
+  }
 }
