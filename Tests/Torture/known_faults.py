@@ -52,7 +52,7 @@ FAULTS = [
      "Sources/Auditing/Records/OrderGroup.swift", ", lookup.subjectId == row.question(rules)?.id", "", "AuditInputTests"),
     ("an alias without an id makes strangers one person",
      "Sources/SalesStore/SalesCatalogue.swift", ",\n        !userId.isEmpty, !sameAs.isEmpty\n", "\n",
-     "HostileDataTests/everyRow"),
+     "HostileDataTests/hostileTextAffectsOnlyItsOwnRow"),
     ("a purchase and what restores it pay two orders",
      "Sources/Auditing/Audit.swift", "let sharedPurchases = try TransactionTable.sharedPurchases(on: stores.rows.own)",
      "let sharedPurchases: Set<PurchaseKey> = []", "ClaimNightsTests"),
@@ -61,7 +61,7 @@ FAULTS = [
      "AnswerWriterTests"),
     ("a later receipt overrides when and as what Apple signed that something was bought",
      "Sources/Reconciliation/Evidence/TransactionRecord.swift", "for fact in ordered where !fact.isSigned { foldPurchase(fact) }\n    "
-     "for fact in ordered where fact.isSigned { foldPurchase(fact) }",
+     "for fact in signed { foldPurchase(fact) }",
      "for fact in ordered { foldPurchase(fact) }", "FoldingTests"),
     ("which row of a repeated receipt counts is how the server sorts",
      "Sources/SalesStore/Rows/SalesRows.swift",
