@@ -34,7 +34,7 @@ package struct StoredFinding: Sendable {
     f.transaction_id, f.receipt_id, f.delivery_id, f.environment, f.currency, f.amount, f.at_stake, f.paid_at,
     f.delivered_at, f.first_seen,
     \(lastSeen), f.closed_at, f.status, f.owner, f.remark, f.occurred_at, f.at_stake_unknown, f.due::text AS due,
-    f.severity
+    f.severity, f.action, f.subscription_expires_at
     """
 
   /// nil for a kind of finding or subject that this version does not know.
@@ -72,6 +72,8 @@ package struct StoredFinding: Sendable {
     finding.deliveredAt = try instant("delivered_at")
     finding.occurredAt = try instant("occurred_at")
     finding.isAmountAtRiskUnknown = try row.bool("at_stake_unknown")
+    finding.action = FindingAction(rawValue: try row.text("action")) ?? .look
+    finding.subscriptionExpiresDate = try instant("subscription_expires_at")
     reported = ReportedFinding(
       finding, firstSeen: Instant(microseconds: try row.timestamp("first_seen")), status: try row.text("status"),
       owner: try row.optionalText("owner"), remark: try row.optionalText("remark"),

@@ -547,7 +547,10 @@ CREATE TABLE night_audit.findings (
   -- The configured name of the app, the country of the App Store, and the day of occurred_at in report.timeZone.
   app              text,
   country          text,
-  business_day     text
+  business_day     text,
+  -- What a job of the shop may do, as in actions.json. With the end of the subscription it decides the suggested action.
+  action           text NOT NULL DEFAULT 'look',
+  subscription_expires_at timestamptz
 );
 CREATE INDEX findings_open ON night_audit.findings (finding_id) WHERE closed_at IS NULL;
 CREATE INDEX findings_closed ON night_audit.findings (closed_at) WHERE closed_at IS NOT NULL;
@@ -1319,7 +1322,8 @@ CREATE VIEW night_audit.bi_findings AS
     CASE WHEN f.closed_at IS NULL THEN greatest(f.last_seen, (SELECT max(m.as_of) FROM night_audit.findings_met m))
       ELSE f.last_seen END AS last_seen,
    f.closed_at, f.status, f.owner, f.remark, f.paid_at, f.delivered_at, f.subject_kind, f.occurred_at,
-    f.at_stake_unknown, f.due, f.acceptance, f.app, f.country, f.business_day::date AS business_day
+    f.at_stake_unknown, f.due, f.acceptance, f.app, f.country, f.business_day::date AS business_day,
+    f.action, f.subscription_expires_at
   FROM night_audit.findings f;
 COMMENT ON VIEW night_audit.bi_findings IS
   'Every finding of any night, open or closed, with the decisions about it.';
@@ -1333,7 +1337,7 @@ CREATE VIEW night_audit.bi_orders AS
     as_of AS decided_as_of, run_id, app, country, business_day
   FROM night_audit.order_nights ORDER BY order_id, as_of DESC;
 COMMENT ON VIEW night_audit.bi_orders IS
-  'The one bucket that each order of the lookback ended in, by the newest complete night.';
+  'The outcome of each order of the lookback, by the newest complete night.';
 
 -- Nights may differ about a user, because an order is gone; the newest row counts.
 CREATE VIEW night_audit.bi_sandbox AS
@@ -1434,7 +1438,7 @@ BEGIN
         (NULL::text, 'lookback_deliveries', 'Deliveries in the lookback, for the same.'),
         (NULL::text, 'feed_coverage', 'By app: known sales, and how many of them Apple''s notifications reported.'),
         (NULL::text, 'currency', 'ISO 4217 code.'),
-        (NULL::text, 'disposition', 'The one bucket that orders end in; the sheet About of the workbook explains each.'),
+        (NULL::text, 'disposition', 'The outcome of an order; the sheet About of the workbook explains each.'),
         (NULL::text, 'orders', 'Number of orders.'),
         (NULL::text, 'amount', 'Money in major units of the currency.'),
         (NULL::text, 'subject_kind', 'What Apple is asked about: a receipt, or a transaction id that an order names (lookup).'),
@@ -1509,7 +1513,7 @@ BEGIN
         (NULL::text, 'remark', 'What people wrote about it.'),
         (NULL::text, 'paid_at', 'Apple''s purchase date.'),
         (NULL::text, 'delivered_at', 'The latest delivery that was not taken back.'),
-        (NULL::text, 'occurred_at', 'The date of the transaction: Apple''s purchase date, else that of the order, delivery or receipt.'),
+        (NULL::text, 'occurred_at', 'The date of the transaction: Apple''s purchase date, for refund kinds the refund''s or its reversal''s, else that of the order, delivery or receipt.'),
         (NULL::text, 'at_stake_unknown', 'Whether money is at stake and its amount is unknown.'),
         ('bi_findings_by_night', 'at_stake_unknown', 'The number of findings with money at stake of unknown amount.'),
         (NULL::text, 'due', 'The day by which people want it settled.'),
@@ -1603,6 +1607,7 @@ BEGIN
         (NULL::text, 'gross', 'Customer amounts of these sales; null: a price is in another currency.'),
         (NULL::text, 'commission', 'gross less tax less sales_proceeds; null: the tax is not known.'),
         (NULL::text, 'tax', 'Tax in gross; null: Apple''s reports do not state it.'),
+        (NULL::text, 'action', 'What a job of the shop may do, as in actions.json.'),
         (NULL::text, 'acceptance', 'How far the status accepted goes: until a day, up to an amount.')
       ) AS words (view_name, column_name, meaning)
       WHERE words.column_name = c.column_name AND (words.view_name IS NULL OR words.view_name = c.table_name)

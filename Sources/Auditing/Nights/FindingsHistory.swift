@@ -244,8 +244,8 @@ struct FindingsHistory {
   static let tonightColumns = [
     "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id",
     "transaction_id", "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
-    "delivered_at", "occurred_at", "at_stake_unknown", "app", "country", "business_day", "owner",
-    "told_status", "ended_acceptance",
+    "delivered_at", "occurred_at", "at_stake_unknown", "app", "country", "business_day", "action",
+    "subscription_expires_at", "owner", "told_status", "ended_acceptance",
   ]
 
   private static let storedColumns = tonightColumns.filter { $0 != "told_status" && $0 != "ended_acceptance" }
@@ -258,7 +258,8 @@ struct FindingsHistory {
       order_id text, user_id text, product_id text, bundle_id text, transaction_id text, receipt_id text, delivery_id text,
       environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
       paid_at timestamptz, delivered_at timestamptz, occurred_at timestamptz,
-      at_stake_unknown boolean NOT NULL, app text, country text, business_day text, owner text, told_status text NOT NULL,
+      at_stake_unknown boolean NOT NULL, app text, country text, business_day text, action text NOT NULL,
+      subscription_expires_at timestamptz, owner text, told_status text NOT NULL,
       ended_acceptance text) ON COMMIT DROP
     """
 
@@ -294,6 +295,8 @@ struct FindingsHistory {
       try row.text(app)
       try row.text(finding.country?.code)
       try row.text(day)
+      try row.text(finding.action.rawValue)
+      try row.timestamp(finding.subscriptionExpiresDate?.microseconds)
       try row.text(reported.owner)
       try row.text(reported.status)
       try row.text(reported.endedAcceptance)
