@@ -276,7 +276,8 @@ package struct Audit {
     // An audit at a later as-of than any run does not wait for answers that only a run requests.
     let isOfRun = try RunRecord.isThere(asOf: plan.asOf, on: rows.own)
     let owedBehindCriticals = reading.aged.count { (isOfRun || !$0.isAskable) && $0.isOwed(beside: plan) }
-    try collector.writeRemainder()
+    try collector.writeRemainder(
+      ReportedRefunds(plan.period, asOf: plan.asOf, isNight: record?.isNightly ?? false, on: rows.own), on: rows.own)
 
     // Saved results have a connection of their own and are committed just before the report appears.
     let recording = try record.map { _ in try AuditStores.connect(settings, scope) }

@@ -434,7 +434,7 @@ final class AuditCollector {
 
   // MARK: - Refunds
 
-  /// Adds the refunds of an order that are dated in the period, and its open refund requests.
+  /// Adds the refunds of an order, and its open refund requests.
   func addRefunds(of facts: OrderFacts, judgement: Judgement, plan: AuditPlan) throws {
     guard isReporting else { return }
     let order = facts.order
@@ -446,7 +446,7 @@ final class AuditCollector {
         if !facts.awaitsShare(of: transaction) {
           let row = RefundRow(
             transaction, order: order, isFurther: isFurther, disposition: judgement.disposition)
-          try add(row, plan: plan)
+          try add(row, of: transaction, plan: plan)
         }
       }
       if let row = RefundRequestRow(transaction, facts: facts, isFurther: isFurther, userId: nil) {
@@ -463,7 +463,7 @@ final class AuditCollector {
       plan.selection.includes(
         orderId: nil, userId: nil, productId: transaction.productId, bundleId: transaction.bundleId)
     else { return }
-    try add(RefundRow(transaction, order: nil, disposition: nil), plan: plan)
+    try add(RefundRow(transaction, order: nil, disposition: nil), of: transaction, plan: plan)
     let person = userId.map(plan.rules.people.person)
     if let person, let refund = transaction.revocation {
       try refundRequests.add(refundOf: transaction, at: refund.date, person: person)
@@ -473,23 +473,36 @@ final class AuditCollector {
     }
   }
 
-  private func add(_ row: RefundRow?, plan: AuditPlan) throws {
-    guard let row, plan.period.contains(row.refundedAt) else { return }
+  /// Keeps a refund from before the end of the period. Which of them belong to the period is decided at the end.
+  private func add(_ row: RefundRow?, of transaction: TransactionRecord, plan: AuditPlan) throws {
+    guard let row, row.refundedAt < plan.period.end else { return }
     record.clear()
     row.write(to: &record)
+    record.put(transaction.keys.map(\.transactionId)) { $1.put($0) }
     try refunds.add(row.transactionId, record)
   }
 
   // MARK: - The end of the pass
 
-  func writeRemainder() throws {
+  func writeRemainder(_ reported: ReportedRefunds, on own: borrowing BlockingConnection) throws {
     try passUsers { try report?.write(user: $0, $1) }
+    var batch: [(row: RefundRow, refund: ReportedRefunds.Refund)] = []
+    func writeBatch() throws {
+      let isReported = try reported.areReported(batch.map(\.refund), on: own)
+      for (row, isReported) in zip(batch.map(\.row), isReported) where isReported {
+        totals.refunds += 1
+        try report?.write(refund: row)
+      }
+      batch.removeAll(keepingCapacity: true)
+    }
     while let refund = try refunds.next() {
       var reader = RecordReader(refund.content)
       let row = try RefundRow(from: &reader)
-      totals.refunds += 1
-      try report?.write(refund: row)
+      let ids = try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() }
+      batch.append((row, ReportedRefunds.Refund(transactionIds: ids, date: row.refundedAt)))
+      if batch.count == Self.refundBatch { try writeBatch() }
     }
+    try writeBatch()
     try refundRequests.passRows { try report?.write(refundRequest: $0) }
     for (key, sum) in sandbox.sorted(by: { $0.key < $1.key }) {
       try report?.write(
@@ -498,6 +511,8 @@ final class AuditCollector {
           minorUnits: sum.minorUnits, isAllowed: testUsers.contains(key.userId)))
     }
   }
+
+  private static let refundBatch = 1_000
 
   func write(finding: ReportedFinding) throws { try report?.write(finding: finding) }
 

@@ -17,6 +17,16 @@ import Testing
           AND created_at < '2026-11-19T00:00:00Z' ORDER BY order_id LIMIT 3);
       """)
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-20T03:00:00Z").status))
+    // The sample query has the amounts of the journal's accounts.
+    let query = try #require(try BusinessIntelligenceTests.queries()["the journal by kind and day"])
+    let posted = try await shop.value(
+      """
+      SELECT string_agg(concat_ws(' ', posted_for, app, kind, currency, amount), ', ' ORDER BY posted_for, kind)
+      FROM (\(query)) q
+      """)
+    #expect(
+      posted == "2026-11-19 game sale USD 1.99, 2026-11-20 game refund USD 1.99, 2026-11-21 game sale USD 3.98")
+
     let month = shop.directory.file("month")
     let made = try await shop.nightAudit(
       "reconcile", "--as-of", "2026-11-20T03:00:00Z", "--since", "2026-11-18", "--until", "2026-11-19", "--out", month)
@@ -92,6 +102,34 @@ import Testing
     #expect(Set(imported.map { "\($0["transaction_id"] ?? "") \($0["split_transaction_id"] ?? "")" }).count == 4)
     let proven = try await shop.nightAudit("verify")
     #expect(proven.status == 0, "\(proven.output) \(proven.errors)")
+  }
+
+  /// A refund that Apple states after the night of its day.
+  @Test func aRefundKeepsThePeriodThatReportedItFirst() async throws {
+    let (start, hour) = (NotifiedShop.start, Int64(3_600_000))
+    let shop = try await NotifiedShop(
+      transactions: [
+        ["transactionId": "1001", "purchaseDate": start + 2 * hour, "revocationDate": start + 3 * hour]
+      ], sendsNotifications: false)
+    func refunds(_ day: String) throws -> [String?] {
+      rows(try shop.file("refunds.csv", night: day)).map { $0["transaction_id"] }
+    }
+    for night: Int64 in [0, 1] { #expect([0, 3].contains(try await shop.night(night).status)) }
+    try await shop.sell("late", naming: "1001", at: start + 2 * hour)
+    for night: Int64 in [2, 3] { #expect([0, 3].contains(try await shop.night(night).status)) }
+    let days = ["2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22"]
+    #expect(try days.map(refunds) == [[], [], ["1001"], []])
+    // Neither the day made again nor the report of both days lists it twice.
+    for (since, until, expected) in [
+      (days[1], days[1], []), (days[1], days[2], ["1001"]), (days[0], days[3], ["1001"]),
+    ] {
+      let out = shop.directory.file("\(since)-\(until)")
+      let made = try await shop.nightAudit(
+        "reconcile", "--as-of", NotifiedShop.asOf(3), "--since", since, "--until", until, "--out", out)
+      #expect([0, 3].contains(made.status), "\(made.errors)")
+      let listed = rows(try Data(contentsOf: URL(fileURLWithPath: out + "/refunds.csv")))
+      #expect(listed.map { $0["transaction_id"] } == expected, "\(since) to \(until)")
+    }
   }
 
   private static let program = #"""
