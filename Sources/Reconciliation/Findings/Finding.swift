@@ -83,7 +83,7 @@ public struct Finding: Hashable, Sendable {
   public var atStake: Money?
   /// True if the amount at risk is unknown. `atStake` is nil then.
   public var isAmountAtRiskUnknown = false
-  /// Apple's refund or purchase date, else the date of the order, delivery or receipt.
+  /// Apple's date of the refund, of its reversal, or of the purchase, else the date of the order, delivery or receipt.
   public var occurredAt: Instant?
   /// The creation of the order; nil: the finding is about no order.
   public var orderedAt: Instant?

@@ -116,11 +116,9 @@ final class FindingRules {
     finding.atStake = atStake
     finding.isAmountAtRiskUnknown = isAmountAtRiskUnknown
     let soldAt = (transaction ?? named)?.saleDate
-    let refundedAt =
-      transaction?.revocation?.date ?? facts.claims.owned.compactMap { $0.revocation?.date }.max()
     // Transactions that other orders own have not paid this one.
     finding.paidAt = paidAt == nil ? nil : soldAt
-    finding.occurredAt = (kind.isOfRefund ? refundedAt : nil) ?? soldAt ?? order.createdAt
+    finding.occurredAt = refundDate(of: kind, on: transaction) ?? soldAt ?? order.createdAt
     finding.orderedAt = order.createdAt
     finding.deliveredAt = deliveredAt
     if let transaction = transaction ?? named, let end = transaction.subscriptionExpiresDate {
@@ -135,6 +133,14 @@ final class FindingRules {
     }
     finding.units = units(for: finding.action)
     found.append(finding)
+  }
+
+  /// The date of the refund that a kind is about, or of its reversal; nil for other kinds.
+  private func refundDate(of kind: FindingKind, on transaction: TransactionRecord?) -> Instant? {
+    let owned = facts.claims.owned
+    if kind == .refundReversedNotReinstated { return owned.compactMap(\.revocationWithdrawnDate).max() }
+    guard kind.isOfRefund else { return nil }
+    return transaction?.revocation?.date ?? owned.compactMap { $0.revocation?.date }.max()
   }
 
   /// Leaves actions of earlier findings to a person; by default all that give goods.

@@ -335,6 +335,16 @@ import Testing
     }
   }
 
+  @Test("A finding about a reversed refund counts its age from the reversal, the missing goods from the purchase")
+  func ageOfReversedRefunds() throws {
+    var scene = ShopFixture()
+    let (time, reversed) = (scene.time, ShopFixture.asOf - .hours(3))
+    let order = scene.paidOrder(transaction: { $0.revocationWithdrawnDate = reversed })
+    scene.delivery(of: order) { $0.revokedAt = reversed - .hours(1) }
+    #expect(try found(.refundReversedNotReinstated, in: scene).occurredAt == reversed)
+    #expect(try found(.paidNotDelivered, in: scene).occurredAt.map { $0 < time + .hours(1) } == true)
+  }
+
   @Test("What the shop calls refunded is not booked again for a part that Apple gave back")
   func partThatIsBooked() throws {
     for status in [OrderStatus.verified, .refunded] {
