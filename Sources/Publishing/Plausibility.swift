@@ -99,7 +99,7 @@ extension Finding {
 
   fileprivate var example: String {
     let place = orderId.map { "order \($0.text)" } ?? "\(subject.kind.rawValue) \(subject.id.text)"
-    let money = atStake.map { " (\($0.decimalText) \($0.currency))" } ?? ""
+    let money = atStake.map { " (\($0.text))" } ?? ""
     let words = reason.text(naming: { _ in "(user)" })
     return "\(place)\(money): \(words.isEmpty ? kind.title : words)"
   }
@@ -135,8 +135,8 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
         + "corrected, release the night with --accept; else check whether orders, receipts and deliveries are still there."
         + Self.words(sample.examples)
     case .atStake(let currency, let new, let ordered, let examples):
-      "\(Money.decimalText(new, digits: currency.digits)) \(currency) would newly be at stake, and all orders of the "
-        + "lookback add up to \(Money.decimalText(ordered, digits: currency.digits)) \(currency): check whether units of "
+      "\(currency.text(new)) \(currency) would newly be at stake, and all orders of the "
+        + "lookback add up to \(currency.text(ordered)) \(currency): check whether units of "
         + "orders and deliveries are the same, and whether amounts are in \(currency) and not in its hundredths."
         + Self.words(examples)
     case .paidLate(let times):

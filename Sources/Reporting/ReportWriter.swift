@@ -117,6 +117,7 @@ package struct ReportWriter: ~Copyable {
   package mutating func write(refund: RefundRow) throws(ReportError) {
     var refund = refund
     refund.place(in: dimensions)
+    if let amount = refund.negativeAmount { written.refunded.add(amount) }
     try csv?.refunds.add(refund)
     try book?.write(refund)
   }
@@ -179,7 +180,7 @@ package struct ReportWriter: ~Copyable {
     let unbalanced = control.filter { !$0.isBalanced }
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
     for day in summary.dayLines { try book?.write(day) }
-    summary.refundRates = written.refundRates
+    (summary.refundRates, summary.refunded) = (written.refundRates, written.refunded)
     let options = options
     var files: [ReportFile] = []
     if let actions = actions.take() { files.append(try actions.finish()) }

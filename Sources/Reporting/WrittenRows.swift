@@ -10,6 +10,9 @@ struct WrittenRows {
   /// Amount times orders of `amounts.csv`, in minor units.
   var amounts: [Currency: Int128] = [:]
 
+  /// Refunded amounts, negative.
+  var refunded = MoneyByCurrency()
+
   /// The highest refund rates.
   private(set) var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
 

@@ -135,7 +135,7 @@ extension Explanation {
       add(delivery.revokedAt, "goods of delivery \(delivery.deliveryId) taken back")
     }
     for finding in findings {
-      for event in finding.history?.events ?? [] { add(event.asOf, "finding \(finding.kind.rawValue) \(event.event)") }
+      for event in finding.history?.events ?? [] { add(event.asOf, "finding “\(finding.kind.title)” \(event.event)") }
     }
     // Events of one instant keep their causal order.
     return moments.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }.map(\.element)

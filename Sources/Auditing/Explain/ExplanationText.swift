@@ -34,14 +34,15 @@ package struct ExplanationText {
     lines.append(
       "Order \(explanation.order.orderId), as of \(time.text(explanation.asOf)). Times are in \(time.zoneName).")
     lines.append("")
-    lines.append("\(explanation.disposition.rawValue): \(explanation.dispositionBecause)")
+    lines.append("\(explanation.disposition.title): \(explanation.dispositionBecause)")
     if let payment = explanation.payment {
-      let reason = explanation.paymentReason.map { " (\($0.rawValue))" } ?? ""
+      let reason = explanation.paymentReason.map { " (\($0.rawValue.replacing("_", with: " ")))" } ?? ""
       lines.append("Payment: \(payment)\(reason). \(explanation.rules.last?.because ?? "")")
     }
     if explanation.order.repeatedRows > 0 {
       lines.append(
-        "order_id is not unique: \(explanation.order.repeatedRows) more rows have this ID; each is a bad_row.")
+        "order_id is not unique: \(explanation.order.repeatedRows) more rows have this ID; each is an invalid source row."
+      )
     }
     if !explanation.isInLookback {
       lines.append(
@@ -56,7 +57,7 @@ package struct ExplanationText {
     let order = explanation.order
     field("user", order.userId.text)
     field("product", "\(times(order.quantity))\(order.productId)")
-    field("amount", "\(order.amount) \(order.currency)")
+    field("amount", "\(Money.grouped(order.amount)) \(order.currency)")
     field("status", order.status)
     field("app", order.bundleId)
     field("transaction id", order.transactionId?.text)
@@ -99,7 +100,9 @@ package struct ExplanationText {
 
   private mutating func write(_ transaction: Explanation.Transaction) {
     var what = "\(times(transaction.quantity))\(transaction.productId)"
-    if let price = transaction.price, let currency = transaction.currency { what += " for \(price) \(currency)" }
+    if let price = transaction.price, let currency = transaction.currency {
+      what += " for \(Money.grouped(price)) \(currency)"
+    }
     lines.append("  Transaction \(transaction.transactionId) (\(transaction.environment.rawValue)): \(what)")
     lines.append("    \(transaction.standing)")
     field("bought", transaction.purchasedAt.map { time.text($0) }, indent: 4)
@@ -156,12 +159,12 @@ package struct ExplanationText {
     for finding in explanation.findings {
       let subject = finding.subject == explanation.order.orderId ? "" : " on \(finding.subject)"
       if finding.stands {
-        let stake = finding.atStake.map { ", \($0) \(finding.currency ?? "") at stake" } ?? ""
-        lines.append("  \(finding.kind.rawValue)\(subject) (\(finding.severity.rawValue)\(stake))")
+        let stake = finding.atStake.map { ", \(Money.grouped($0)) \(finding.currency ?? "") at stake" } ?? ""
+        lines.append("  \(finding.kind.title)\(subject) (\(finding.severity.rawValue)\(stake))")
         lines.append("    \(finding.reason)")
         lines.append("    What to do: \(finding.suggestedAction)")
       } else {
-        lines.append("  Before: \(finding.kind.rawValue)\(subject)")
+        lines.append("  Before: \(finding.kind.title)\(subject)")
         lines.append("    \(finding.reason)")
       }
       if let history = finding.history {
@@ -190,7 +193,7 @@ package struct ExplanationText {
   private mutating func writeDeclinedReasons() {
     if explanation.considered.isEmpty { return }
     begin("Findings that do not apply")
-    for reason in explanation.considered { lines.append("  \(reason.kind.rawValue): \(reason.because)") }
+    for reason in explanation.considered { lines.append("  \(reason.kind.title): \(reason.because)") }
   }
 
   private mutating func writeEvents() {
@@ -243,7 +246,9 @@ package struct ExplanationText {
     case .no: parts.append("not refunded")
     case .yes: parts.append("refunded \(statement.refund.map(refund) ?? "")")
     }
-    if let price = statement.price, let currency = statement.currency { parts.append("price \(price) \(currency)") }
+    if let price = statement.price, let currency = statement.currency {
+      parts.append("price \(Money.text(price: price, currency: currency))")
+    }
     if statement.hasOffer == true { parts.append("an offer or trial") }
     if statement.isRenewal == true { parts.append("a renewal") }
     if let date = statement.expiresAt { parts.append("expires \(time.text(date))") }

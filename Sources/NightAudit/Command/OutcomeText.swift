@@ -25,28 +25,28 @@ package struct OutcomeText {
     }
     lines += outcome.held.map { "  - \($0)" }
     lines.append("")
-    lines.append("Orders read: \(outcome.totals.ordersRead)")
+    lines.append("Orders read: \(grouped(outcome.totals.ordersRead))")
     for disposition in Disposition.allCases {
       let orders = outcome.totals.ordersByDisposition[disposition.index]
       if orders == 0 { continue }
-      let money = outcome.totals.amountByDisposition[disposition.index].sorted
-        .map { "\(Money.decimalText($0.minorUnits, digits: $0.currency.digits)) \($0.currency)" }
+      let money = outcome.totals.amountByDisposition[disposition.index].words
       lines.append(
-        "  \(padded(disposition.rawValue, 26))\(leftPadded(String(orders), 9))  \(money.joined(separator: ", "))")
+        "  \(padded(disposition.title, 32))\(leftPadded(grouped(orders), 9))  \(money.joined(separator: ", "))")
     }
     lines.append("")
     let findings = summary.findings
     lines.append(
-      "Findings: \(findings.opening) open before, \(findings.new) new, \(findings.closed) closed, \(findings.closing) open now"
+      "Findings: \(grouped(findings.opening)) open before, \(grouped(findings.new)) new, \(grouped(findings.closed)) closed, "
+        + "\(grouped(findings.closing)) open now"
     )
     for (kind, count) in findings.openByKind.sorted(by: { $0.key.index < $1.key.index }) {
-      lines.append("  \(padded(kind.rawValue, 32))\(leftPadded(String(count), 7))  \(findings.severityText(of: kind))")
+      lines.append("  \(padded(kind.title, 32))\(leftPadded(grouped(count), 9))  \(findings.severityText(of: kind))")
     }
     if findings.closing > 0 {
       lines.append("At stake: \(findings.open.words)")
       for bucket in findings.ageing.buckets where findings.ageing[bucket].findings > 0 {
         let deals = findings.ageing[bucket]
-        lines.append("  \(padded(bucket.title, 32))\(leftPadded(String(deals.findings), 7))  \(deals.words)")
+        lines.append("  \(padded(bucket.title, 32))\(leftPadded(grouped(deals.findings), 9))  \(deals.words)")
       }
     }
     if !summary.changes.lines.isEmpty {
@@ -86,7 +86,7 @@ package struct OutcomeText {
     }
     var lines = ["Night audit of \(days): \(state)"]
     lines += outcome.held.map { "  - \($0)" } + summary.incompleteReasons.map { "  - \($0)" }
-    lines.append("  \(summary.findings.new) findings are new, \(summary.findings.closing) open.")
+    lines.append("  \(grouped(summary.findings.new)) findings are new, \(grouped(summary.findings.closing)) open.")
     if let directory = outcome.directory { lines.append("  Report: \(directory)") }
     return lines.joined(separator: "\n")
   }

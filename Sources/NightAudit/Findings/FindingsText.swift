@@ -140,9 +140,9 @@ package struct FindingsTable: FindingsOutput, ~Copyable {
     let (reported, finding) = (stored.reported, stored.reported.finding)
     if stored.closedAt == nil { stake.add(finding) }
     let cells = columns.measure([
-      String(reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.rawValue,
+      String(reported.findingId.prefix(12)), finding.severity.rawValue, finding.kind.title,
       (finding.orderId ?? finding.subject.id).text,
-      finding.atStake.map { "\($0.decimalText) \($0.currency)" } ?? (finding.isAmountAtRiskUnknown ? "unknown" : ""),
+      reported.stakeText,
       finding.occurredAt.map { String($0.days(until: asOf)) } ?? "", String(reported.firstSeen.days(until: asOf)),
       stored.closedAt == nil ? reported.status : "gone", reported.owner ?? "",
       ([finding.reason.text] + (reported.remark.map { ["— \($0)"] } ?? [])).joined(separator: " "),

@@ -53,7 +53,9 @@ package struct Invoice: Encodable, Sendable {
     if transactions.isEmpty { lines.append("It contains no transaction.") }
     for transaction in transactions {
       var what = "\(transaction.quantity.map { "\($0) x " } ?? "")\(transaction.productId)"
-      if let price = transaction.price, let currency = transaction.currency { what += " for \(price) \(currency)" }
+      if let price = transaction.price, let currency = transaction.currency {
+        what += " for \(Money.text(price: price, currency: currency))"
+      }
       lines += ["", "Transaction \(transaction.transactionId) (\(transaction.environment.rawValue)): \(what)"]
       lines.append("  bought \(time.text(transaction.purchasedAt))")
       if let refunded = transaction.refundedAt { lines.append("  refunded \(time.text(refunded))") }
@@ -62,7 +64,7 @@ package struct Invoice: Encodable, Sendable {
         let payment = order.payment.map { payment in
           ", payment \(payment)\(order.paymentReason.map { " (\($0.rawValue))" } ?? "")"
         }
-        lines.append("  Order \(order.orderId) of user \(order.userId): \(order.disposition.rawValue)\(payment ?? "")")
+        lines.append("  Order \(order.orderId) of user \(order.userId): \(order.disposition.title)\(payment ?? "")")
         lines.append("    \(order.standing)")
       }
     }

@@ -148,9 +148,12 @@ package struct RunDifferenceText {
   private var totals: [String] {
     let changed = difference.totals.filter { $0.before != $0.after }
     if changed.isEmpty { return ["", "The totals are the same."] }
-    var table = TextTable([.left("currency"), .left("disposition"), .right("from"), .right("to")])
+    var table = TextTable([.left("currency"), .left("outcome"), .right("from"), .right("to")])
     for total in changed {
-      table.add([total.currency, total.disposition, total.before ?? "-", total.after ?? "-"])
+      table.add([
+        total.currency, total.disposition.title, total.before.map(Money.grouped) ?? "–",
+        total.after.map(Money.grouped) ?? "–",
+      ])
     }
     return ["", "Totals of the reports" + (sameDays ? "" : ", which cover different days"), table.text(width: nil)]
   }
@@ -162,14 +165,14 @@ package struct RunDifferenceText {
   private var adjustments: [String] {
     if difference.adjustments.isEmpty { return [] }
     var table = TextTable([
-      .left("day"), .left("currency"), .left("disposition"), .right("orders"), .right("now"), .right("amount"),
+      .left("day"), .left("currency"), .left("outcome"), .right("orders"), .right("now"), .right("amount"),
       .right("now"),
     ])
     for adjustment in difference.adjustments {
       let line = AdjustmentText(adjustment)
       table.add([
-        line.day, line.currency, line.disposition, String(line.ordersReported), String(line.ordersNow),
-        line.amountReported, line.amountNow,
+        line.day, line.currency, line.disposition.title, String(line.ordersReported), String(line.ordersNow),
+        Money.grouped(line.amountReported), Money.grouped(line.amountNow),
       ])
     }
     return ["", "Facts that arrived after their day was reported", table.text(width: nil)]
@@ -182,7 +185,7 @@ package struct RunDifferenceText {
     var lines = ["", "Findings: \(changes.count) changes: \(counts.joined(separator: ", "))"]
     for change in changes.prefix(RunDifferenceText.shownFindings) {
       lines.append(
-        "  \(change.event) \(change.at.text)  \(change.severity)  \(change.kind)  "
+        "  \(change.event) \(change.at.text)  \(change.severity)  \(change.kind.title)  "
           + (change.orderId.map { "order \($0)" } ?? change.subject) + "  \(change.findingId.prefix(12))")
       lines += change.reasons.map { "      \($0)" }
       if change.reasons.isEmpty {

@@ -65,7 +65,7 @@ extension TieOutLine {
 }
 
 extension SettlementLine {
-  fileprivate init(_ period: TieOutTable.Period) {
+  init(_ period: TieOutTable.Period) {
     let (line, digits) = (period.line, Currency(period.currency)?.digits ?? 2)
     func told(_ value: Millionths) -> ExactDecimal? { period.hasSales ? value.figure(digits: digits) : nil }
     self.init(

@@ -52,12 +52,8 @@ struct TieOutReport: Sendable {
     report.record = record
     report.periods = try TieOutTable.periods(
       endedBy: record.days.upperBound, asOf: record.asOf, on: connection)
-    report.facts.proceeds = report.periods.filter { $0.name == report.periods.last?.name }.map { period in
-      let digits = Currency(period.currency)?.digits ?? 2
-      return TieOutFacts.Proceeds(
-        period: period.name, currency: period.currency.text,
-        expected: period.hasSales ? period.line.salesProceeds.figure(digits: digits) : nil,
-        paid: period.line.settled.figure(digits: digits))
+    report.facts.proceeds = report.periods.filter { $0.name == report.periods.last?.name }.map {
+      SettlementLine($0)
     }
     return report
   }

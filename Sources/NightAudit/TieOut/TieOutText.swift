@@ -66,7 +66,8 @@ package struct TieOutText {
     for week in weeks.prefix(Self.longestList) {
       table.add([
         week.app, week.productId.text, outcome.names[week.productId] ?? "", week.monday.description,
-        week.units.description, week.amount.map { amount(of: $0, week.currency) } ?? "", week.currency?.text ?? "",
+        week.units.description, week.amount.map { Money.grouped(amount(of: $0, week.currency)) } ?? "",
+        week.currency?.text ?? "",
       ])
     }
     let rest = weeks.count - Self.longestList
@@ -74,14 +75,14 @@ package struct TieOutText {
   }
 
   private var settlement: String {
-    var table = TextTable([
-      .left("period"), .left("currency"), .right("sales proceeds"), .right("open at end"), .right("from before"),
-      .right("never collected"), .right("settled"), .right("difference"),
-    ])
+    var table = TextTable(
+      [
+        .left("period"), .left("currency"),
+      ] + SettlementLine.titles.map { .right($0.lowercased()) })
     for period in outcome.periods {
       let line = period.line
       func cell(_ value: Millionths, _ isTold: Bool = true) -> String {
-        isTold ? amount(of: value, period.currency) : ""
+        isTold ? Money.grouped(amount(of: value, period.currency)) : ""
       }
       table.add([
         period.name, period.currency.text, cell(line.salesProceeds, period.hasSales),
@@ -96,7 +97,9 @@ package struct TieOutText {
     guard let gross, let year else { return nil }
     var table = TextTable([.left("month"), .left("country"), .left("currency"), .right("gross")])
     for line in gross.lines {
-      table.add([line.month, line.country.text, line.currency.text, amount(of: line.gross, line.currency)])
+      table.add([
+        line.month, line.country.text, line.currency.text, Money.grouped(amount(of: line.gross, line.currency)),
+      ])
     }
     var text = "Paid by customers in \(year), by calendar month and country:\n" + table.text(width: nil)
     if let running = gross.running { text += "\n\(running) has not ended: its sums cover the reported days alone." }

@@ -179,7 +179,7 @@ extension FindingRules {
       ?? Money.decimalText(Int128(milliunits), digits: 3)
     add(
       .amountMismatch, atStake: difference, on: transaction,
-      "Ordered for \(order.amount.decimalText), Apple charged the customer \(price) \(code)\(transaction.details.commitmentMonth)."
+      "Ordered for \(order.amount.text), Apple charged the customer \(Money.grouped(price)) \(code)\(transaction.details.commitmentMonth)."
     )
   }
 

@@ -39,8 +39,8 @@ extension FindingRules {
     }
     declineOthers(
       [.paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered],
-      "The order is \(disposition.rawValue).")
-    declineOthers([.sandboxDelivered], "The order is \(disposition.rawValue), and \(payment).")
+      "The outcome is “\(disposition.title)”.")
+    declineOthers([.sandboxDelivered], "The outcome is “\(disposition.title)”, and \(payment).")
     if case .paid = verdict, order.status == .failed || order.status == .cancelled {
       addForStatus(
         .cancelledButPaid, atStake: order.amount, unless: unread,
@@ -90,7 +90,7 @@ extension FindingRules {
       decline([.statusMismatch], "The shop says \(status.rawValue), which does not contradict what happened.")
     case .paidNotDelivered, .partlyDelivered, .deliveredNotPaid, .refundedStillDelivered, .inFlight, .unconfirmed,
       .sandbox, .badRow:
-      decline([.statusMismatch], "The order is \(disposition.rawValue), and no status would agree with that.")
+      decline([.statusMismatch], "The outcome is “\(disposition.title)”, and no status would agree with that.")
     }
   }
 
@@ -103,7 +103,7 @@ extension FindingRules {
   func considerStuck() {
     let age = rules.asOf - order.createdAt
     guard disposition == .unconfirmed, let reason = verdict?.reason else {
-      decline([.stuckUnconfirmed], "The order is \(disposition.rawValue).")
+      decline([.stuckUnconfirmed], "The outcome is “\(disposition.title)”.")
       return
     }
     guard age > rules.stuckAfter else {
@@ -321,7 +321,7 @@ extension FindingRules {
     case .paid(let transaction):
       if let revocation = transaction.revocation {
         let part = revocation.percentage.map { order.amount.share(milliPercent: $0) }
-        let words = part.map { "\($0.decimalText) \($0.currency)" } ?? "a part that Apple does not state"
+        let words = part?.text ?? "a part that Apple does not state"
         let why = transaction.isUpgraded == true ? " It was upgraded, and Apple refunded the rest of its period." : ""
         add(
           .partialRefund, atStake: part, isAmountAtRiskUnknown: part == nil,

@@ -54,9 +54,38 @@ public struct Money: Hashable, Sendable {
     return minorUnits < 0 ? "-" + text : text
   }
 
+  /// The amount for people, with grouped thousands and the currency: `21,900 JPY`.
+  public var text: String { "\(currency.text(Int128(minorUnits))) \(currency)" }
+
+  /// Groups the thousands of a decimal number: `-1234.50` becomes `-1,234.50`. Other text stays as it is.
+  public static func grouped(_ decimalText: String) -> String {
+    let whole = decimalText.drop { $0 == "-" }.prefix { $0 != "." }
+    guard whole.utf8.count > 3, whole.utf8.allSatisfy({ (48...57).contains($0) }) else { return decimalText }
+    var text = decimalText
+    for offset in stride(from: whole.utf8.count - 3, to: 0, by: -3) {
+      text.insert(",", at: text.index(whole.startIndex, offsetBy: offset))
+    }
+    return text
+  }
+
+  /// Apple's price in thousandths for people, with the digits of its currency where that is exact: `1.99 USD`.
+  public static func text(price: String, currency: String) -> String {
+    var text = price[...]
+    let digits = Int(Currency(code: currency)?.digits ?? 3)
+    while text.last == "0", let point = text.firstIndex(of: "."), text[point...].count > digits + 1 {
+      text.removeLast()
+    }
+    return "\(grouped(String(text.last == "." ? text.dropLast() : text))) \(currency)"
+  }
+
   public static let powersOfTen: [Int64] = [
     1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000,
   ]
+}
+
+extension Currency {
+  /// An amount for people, with grouped thousands and without the code: `21,900`.
+  public func text(_ minorUnits: Int128) -> String { Money.grouped(Money.decimalText(minorUnits, digits: digits)) }
 }
 
 /// A sum of money per currency, in 128 bits against overflow.

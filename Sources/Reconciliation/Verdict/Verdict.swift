@@ -82,7 +82,7 @@ public indirect enum Verdict: Hashable, Sendable {
   }
 }
 
-/// The one bucket of an order.
+/// The outcome of an order.
 public enum Disposition: String, Hashable, CaseIterable, Sendable {
   case settled
   case paidNotDelivered = "paid_not_delivered"

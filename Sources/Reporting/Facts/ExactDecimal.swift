@@ -1,4 +1,5 @@
 import Foundation
+import Reconciliation
 
 /// An exact decimal number: units of its last digit, and the count of digits after the point.
 package struct ExactDecimal: Hashable, Sendable, CustomStringConvertible {
@@ -16,6 +17,14 @@ package struct ExactDecimal: Hashable, Sendable, CustomStringConvertible {
   package var scaled: Int128 { Int128(upper) << 64 | Int128(lower) }
 
   package var description: String { NSDecimalNumber(decimal: decimal).stringValue }
+
+  /// The number for people, with grouped thousands and at least `decimals` digits after the point.
+  package func text(decimals: UInt8 = 0) -> String {
+    let parts = description.split(separator: ".")
+    var fraction = parts.count > 1 ? String(parts[1]) : ""
+    fraction += String(repeating: "0", count: max(0, Int(decimals) - fraction.count))
+    return Money.grouped(String(parts[0]) + (fraction.isEmpty ? "" : "." + fraction))
+  }
 
   package var decimal: Decimal {
     let magnitude = Decimal(string: String(scaled.magnitude)) ?? 0

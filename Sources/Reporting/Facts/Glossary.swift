@@ -52,7 +52,7 @@ enum Glossary {
 
   /// The words by kind. Those of the tie-out come from its table.
   static let sections: [(title: String, words: [(String, String)])] = [
-    ("Outcomes: the disposition of an order", Disposition.allCases.map { ($0.title, meaning($0)) }),
+    ("Outcomes of orders", Disposition.allCases.map { ($0.title, meaning($0)) }),
     (
       "Reasons of payments: why an order is unpaid or unconfirmed",
       PaymentReason.allCases.map { ($0.rawValue.title, sentence($0.explanation)) }

@@ -52,11 +52,13 @@ extension ReportedFinding {
   package var line: String {
     let subject = finding.orderId.map { "order \($0)" } ?? finding.subject.id.text
     let money =
-      finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
-      ?? (finding.isAmountAtRiskUnknown ? "amount unknown" : nil)
+      finding.atStake?.text ?? (finding.isAmountAtRiskUnknown ? "amount unknown" : nil)
     return [finding.kind.title, subject, money].compactMap(\.self).joined(separator: ", ") + ": "
       + finding.suggestedAction
   }
+
+  /// The amount at risk in a list; `unknown`, or empty for none.
+  package var stakeText: String { finding.atStake?.text ?? (finding.isAmountAtRiskUnknown ? "unknown" : "") }
 
   /// Replaces a remark that names a user where users are pseudonyms. An import ignores it unchanged.
   package static let withheldRemark = "(not shown: it names a user)"

@@ -15,20 +15,12 @@ package struct Stake: Equatable, Sendable {
   }
 
   /// Text such as `12.98 USD · 300 JPY · 3 with amount unknown`; `nothing` for no amount.
-  package var words: String { Stake.words(money.texts, unknown: unknown) }
+  package var words: String { parts.isEmpty ? "nothing" : parts.joined(separator: " · ") }
 
-  /// The amounts one by one, with grouped thousands.
-  var shown: [String] {
-    var parts = money.sorted.map { "\($0.currency.shown($0.minorUnits)) \($0.currency)" }
-    if unknown > 0 { parts.append("\(unknown) with amount unknown") }
-    return parts.isEmpty ? ["–"] : parts
-  }
+  /// The amounts one by one; a dash for none.
+  var shown: [String] { parts.isEmpty ? ["–"] : parts }
 
-  static func words(_ amounts: [String: String], unknown: Int) -> String {
-    var parts = amounts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
-    if unknown > 0 { parts.append("\(unknown) with amount unknown") }
-    return parts.isEmpty ? "nothing" : parts.joined(separator: " · ")
-  }
+  private var parts: [String] { money.words + (unknown > 0 ? ["\(grouped(unknown)) with amount unknown"] : []) }
 }
 
 /// Open findings by age of the transaction, and by time since they were first seen.

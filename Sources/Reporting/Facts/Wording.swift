@@ -7,7 +7,18 @@ extension String {
   }
 }
 
+extension String {
+  /// The title of a code in the files: a kind, a disposition, or another word.
+  package var title: String { FindingKind(rawValue: self)?.title ?? Disposition(rawValue: self)?.title ?? displayText }
+
+  var titles: String { split(separator: " ").map { String($0).title }.joined(separator: " · ") }
+}
+
 extension MoneyByCurrency {
+  /// The amounts for people, by currency: `1,234.50 USD`.
+  package var words: [String] { sorted.map { "\($0.currency.text($0.minorUnits)) \($0.currency)" } }
+
+  /// The amounts for machines.
   var texts: [String: String] {
     Dictionary(
       uniqueKeysWithValues: sorted.map {
@@ -17,18 +28,8 @@ extension MoneyByCurrency {
 }
 
 extension Currency {
-  /// The amount with grouped thousands; a dash for zero.
-  func shown(_ minorUnits: Int128) -> String {
-    if minorUnits == 0 { return "–" }
-    let text = Money.decimalText(minorUnits, digits: digits)
-    let whole = text.prefix { $0 != "." }
-    return (Int(whole).map(grouped) ?? String(whole)).withSign(of: text) + text.dropFirst(whole.count)
-  }
-}
-
-extension String {
-  /// Restores the minus of an amount such as -0.50, whose whole part is 0.
-  fileprivate func withSign(of text: String) -> String { text.hasPrefix("-") && !hasPrefix("-") ? "-" + self : self }
+  /// The amount in a table for people: a dash for zero.
+  func shown(_ minorUnits: Int128) -> String { minorUnits == 0 ? "–" : text(minorUnits) }
 }
 
 extension Instant {
@@ -72,13 +73,7 @@ extension Instant {
 
 func openFindings(_ count: Int) -> String { "\(grouped(count)) open finding\(count == 1 ? "" : "s")" }
 
-func grouped(_ number: Int) -> String {
-  var groups = String(number.magnitude)
-  for offset in stride(from: groups.count - 3, to: 0, by: -3) {
-    groups.insert(",", at: groups.index(groups.startIndex, offsetBy: offset))
-  }
-  return number < 0 ? "-\(groups)" : groups
-}
+package func grouped(_ number: Int) -> String { Money.grouped(String(number)) }
 
 func hexadecimal(_ bytes: some Collection<UInt8>) -> String {
   String(unsafeUninitializedCapacity: 2 * bytes.count) { text in

@@ -13,6 +13,8 @@ package struct MailBody {
   var state: String
   var reasons: [String]
   var sections: [Section]
+  /// The URL of the report; nil: people cannot open its folder.
+  var link: String?
   var closing: [String]
 
   package var text: String {
@@ -24,10 +26,10 @@ package struct MailBody {
       lines += section.rows.map { "  \($0)\(String(repeating: " ", count: width - $0.count))\($1)" }
       lines += section.lines.map { "  \($0)" }
     }
-    return (lines + [""] + closing).joined(separator: "\n") + "\n"
+    return (lines + [""] + (link.map { ["Open the report: \($0)"] } ?? []) + closing).joined(separator: "\n") + "\n"
   }
 
-  /// The mail as HTML. It loads no pictures and has no addresses.
+  /// The mail as HTML. It loads nothing, and its only address is the link to the report.
   package var html: String {
     let (colour, background) =
       switch tone {
@@ -43,7 +45,7 @@ package struct MailBody {
           title: section.title, hasRows: !section.rows.isEmpty,
           rows: section.rows.map { Content.Row(label: $0.0, value: $0.1) }, hasLines: !section.lines.isEmpty,
           lines: section.lines)
-      }, closing: closing)
+      }, link: link, closing: closing)
     // Unreachable with the program's own template; the plain text has everything.
     guard let body = try? Template.mail.render(content) else { return "<pre>See the plain text.</pre>" }
     return String(decoding: body, as: UTF8.self)
@@ -70,12 +72,13 @@ package struct MailBody {
     var hasReasons: Bool
     var reasons: [String]
     var sections: [Section]
+    var link: String?
     var closing: [String]
   }
 }
 
 extension MailBody {
   package init(title: String, tone: NoticeTone, state: String, reasons: [String], closing: [String]) {
-    self.init(title: title, tone: tone, state: state, reasons: reasons, sections: [], closing: closing)
+    self.init(title: title, tone: tone, state: state, reasons: reasons, sections: [], link: nil, closing: closing)
   }
 }

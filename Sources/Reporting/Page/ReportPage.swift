@@ -37,7 +37,7 @@ struct ReportPage {
   private struct Bucket {
     var name: String
     var meaning: String
-    var orders: Int
+    var orders: String
     var amounts: [String]
   }
 
@@ -52,9 +52,9 @@ struct ReportPage {
 
   private struct Age {
     var name: String
-    var findings: Int
+    var findings: String
     var money: [String]
-    var known: Int
+    var known: String
   }
 
   private struct Explained {
@@ -94,6 +94,70 @@ struct ReportPage {
     var count: Int
     var severity: String
     var money: [String]
+  }
+
+  private struct FirstRow {
+    var kind: String
+    var severity: String
+    var facts: String
+    var action: String
+
+    init(_ reported: ReportedFinding) {
+      let finding = reported.finding
+      (kind, severity) = (finding.kind.title, finding.severity.rawValue)
+      let place = (finding.orderId ?? finding.subject.id).text
+      let all = [place, reported.stakeText, reported.owner, reported.due.map { "due \($0)" }]
+      facts = all.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " · ")
+      action = finding.suggestedAction
+    }
+  }
+
+  private struct OwnerRow {
+    var name: String
+    var open: String
+    var critical: String
+    var overdue: String
+  }
+
+  private struct SalesRow {
+    var currency: String
+    var cells: [String]
+
+    init(_ line: SalesLine) {
+      currency = line.code
+      func text(_ units: Int128) -> String {
+        units == 0 ? "–" : Money.grouped(Money.decimalText(units, digits: line.digits))
+      }
+      let proceeds = [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid]
+      cells =
+        [text(line.ordered), text(line.refunded)] + proceeds.map { $0?.text(decimals: line.digits) ?? "" }
+        + [text(line.owed.reduce(0, +))] + line.owed.map(text)
+    }
+  }
+
+  private struct Rate {
+    var name: String
+    var currency: String
+    var ordered: String
+    var refunded: String
+    var rate: String
+
+    init(_ rate: RefundRate) {
+      (name, currency, self.rate) = (rate.name, rate.currency.code, rate.words)
+      (ordered, refunded) = (rate.currency.shown(rate.ordered), rate.currency.shown(rate.refunded))
+    }
+  }
+
+  private struct Settlement {
+    var period: String
+    var currency: String
+    var figures: [String]
+
+    init(_ line: SettlementLine) {
+      (period, currency) = (line.period, line.currency)
+      let digits = Currency(code: line.currency)?.digits ?? 2
+      figures = line.figures.prefix(SettlementLine.titles.count).map { $0?.text(decimals: digits) ?? "" }
+    }
   }
 
   private struct AdjustedTotal {
@@ -156,9 +220,7 @@ struct ReportPage {
       user = finding.userId.map { pseudonyms?.pseudonym(of: $0) ?? $0.text } ?? ""
       currency = finding.currency?.code ?? ""
       stakeNumber = finding.atStake?.decimalText ?? ""
-      stake =
-        finding.atStake.map { "\($0.currency.shown(Int128($0.minorUnits))) \($0.currency)" }
-        ?? (finding.isAmountAtRiskUnknown ? "unknown" : "")
+      stake = reported.stakeText
       days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
       (status, owner, due) = (reported.status, reported.owner ?? "", reported.due ?? "")
       isNew = reported.firstSeen >= line.asOf
@@ -170,7 +232,7 @@ struct ReportPage {
         ("Meaning", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
         ("Transaction", finding.transactionId?.text), ("Receipt", finding.receiptId?.text),
         ("Delivery", finding.deliveryId?.text), ("Environment", finding.environment?.rawValue),
-        ("Amount", finding.amount.map { "\($0.decimalText) \($0.currency)" }),
+        ("Amount", finding.amount?.text),
         ("Date", finding.occurredAt?.text), ("Paid", finding.paidAt?.text),
         ("Delivered", finding.deliveredAt?.text), ("First seen", reported.firstSeen.text),
         ("Remark", reported.remark),
@@ -196,11 +258,26 @@ struct ReportPage {
     let stateText: String
     let hasReasons: Bool
     let reasons: [String]
+    let unusual: [String]
     let tiles: [SummaryTile]
     let currencies: [String]
     let dispositions: [Bucket]
-    let totalOrders: Int
+    let totalOrders: String
     let totalAmounts: [String]
+    let hasFirst: Bool
+    let first: [FirstRow]
+    let hasOwners: Bool
+    let ownerRows: [OwnerRow]
+    let hasDecisions: Bool
+    let decisions: String
+    let hasSales: Bool
+    let salesTitle = SalesLine.title
+    let salesNote: String
+    let salesHeaders: [String]
+    let sales: [SalesRow]
+    let hasRates: Bool
+    let productRates: [Rate]
+    let userRates: [Rate]
     let movement: RollForwardTitles
     let roll: [RollForwardRow]
     let hasUnknown: Bool
@@ -210,7 +287,8 @@ struct ReportPage {
     let hasAdjustments: Bool
     let adjustments: [AdjustedTotal]
     let hasSettlement: Bool
-    let settlement: [TieOutFacts.Proceeds]
+    let settlementHeaders = SettlementLine.titles
+    let settlement: [Settlement]
     let controlText: String
     let controls: [Control]
     let hasNotChecked: Bool
@@ -264,11 +342,28 @@ struct ReportPage {
         let inTotals = Disposition.inMoneyTotals.contains(disposition)
         return Bucket(
           name: disposition.title, meaning: "Orders \(disposition.clause)\(inTotals ? "" : " (excluded from totals)")",
-          orders: orders,
+          orders: grouped(orders),
           amounts: inTotals ? amounts(totals.amountByDisposition[disposition.index]) : money.map { _ in "" })
       }
-      totalOrders = Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] }
+      totalOrders = grouped(Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] })
       totalAmounts = amounts(totals.ordered)
+      unusual = summary.unusual.map(\.words)
+      first = summary.first.map { FirstRow($0) }
+      hasFirst = !first.isEmpty
+      ownerRows = open.shownOwners.map { name, line in
+        OwnerRow(
+          name: name, open: grouped(line.open), critical: grouped(line.critical), overdue: grouped(line.overdue))
+      }
+      hasOwners = !ownerRows.isEmpty
+      decisions = summary.decisions.words
+      hasDecisions = summary.changes.since != nil
+      sales = SalesLine.all(totals, summary).map { SalesRow($0) }
+      hasSales = !sales.isEmpty
+      salesNote = SalesLine.note(summary)
+      salesHeaders = Array(SalesLine.headers.dropFirst())
+      productRates = summary.refundRates.products.map { Rate($0) }
+      userRates = summary.refundRates.users.map { Rate($0) }
+      hasRates = !productRates.isEmpty
       movement = RollForwardTitles(summary)
       roll = Page.roll(open)
       unknown = open.open.unknown
@@ -278,8 +373,8 @@ struct ReportPage {
       hasChanges = !changes.isEmpty
       ages = open.ageing.buckets.map { bucket in
         Age(
-          name: bucket.title, findings: open.ageing[bucket].findings, money: open.ageing[bucket].shown,
-          known: open.ageing.known(bucket))
+          name: bucket.title, findings: grouped(open.ageing[bucket].findings), money: open.ageing[bucket].shown,
+          known: grouped(open.ageing.known(bucket)))
       }
       trends = Trend.all(summary.history)
       hasTrend = !trends.isEmpty
@@ -295,16 +390,18 @@ struct ReportPage {
       hasKinds = !kinds.isEmpty
       adjustments = summary.adjustments.prefix(60).map { adjustment in
         let currency = adjustment.bucket.currency
-        func words(_ sum: DayTotals.Sum) -> String { "\(sum.orders) · \(currency.shown(sum.minorUnits))" }
+        func words(_ sum: DayTotals.Sum) -> String { "\(grouped(sum.orders)) · \(currency.shown(sum.minorUnits))" }
         return AdjustedTotal(
           name: adjustment.bucket.disposition.title, day: adjustment.day, currency: currency.code,
           reported: words(adjustment.reported), now: words(adjustment.now))
       }
       hasAdjustments = !adjustments.isEmpty
-      settlement = summary.tieOut?.proceeds ?? []
+      settlement = summary.tieOut?.proceeds.map { Settlement($0) } ?? []
       hasSettlement = !settlement.isEmpty
       controls = control.map {
-        Control(name: $0.name, left: $0.left, right: $0.right, result: $0.isBalanced ? "balanced" : "NOT BALANCED")
+        Control(
+          name: $0.name, left: Money.grouped($0.left), right: Money.grouped($0.right),
+          result: $0.isBalanced ? "balanced" : "NOT BALANCED")
       }
       controlText = "\(control.filter(\.isBalanced).count) of \(control.count) controls agree."
       owners = Set(page.rows.map(\.owner)).subtracting([""]).sorted()
@@ -315,7 +412,7 @@ struct ReportPage {
         ? "The worst \(grouped(findings.count)) of \(openFindings(open.closing)); all are "
           + (options.hasFiles ? "in findings.csv." : "on the sheet Findings.")
         : "\(openFindings(open.closing)), worst first."
-      notChecked = summary.unusual.map(\.words) + summary.uncheckedTexts + summary.uncheckedOrderTexts
+      notChecked = summary.uncheckedTexts + summary.uncheckedOrderTexts
       hasNotChecked = !notChecked.isEmpty
     }
 

@@ -44,7 +44,7 @@ package struct SummaryMail {
     let findings = summary.findings
     let dispositions = Disposition.allCases.compactMap { disposition -> (String, String)? in
       guard let bucket = summary.dispositions[disposition.rawValue], bucket.orders > 0 else { return nil }
-      return (disposition.title, ([String(bucket.orders)] + amounts(bucket.amount)).joined(separator: " · "))
+      return (disposition.title, ([grouped(bucket.orders)] + amounts(bucket.amount)).joined(separator: " · "))
     }
     let kinds = FindingKind.allCases.compactMap { kind -> (String, String)? in
       guard let count = findings.open[kind.rawValue] else { return nil }
@@ -52,29 +52,29 @@ package struct SummaryMail {
         findings.severities[kind.rawValue]?[severity.rawValue].map { (severity.rawValue, $0) }
       }
       let words = FindingsSummary.severityText(severities)
-      return (kind.title, severities.count == 1 ? "\(count) \(words)" : words)
+      return (kind.title, severities.count == 1 ? "\(grouped(count)) \(words)" : words)
     }
     return [
       Section(title: "What to do first", lines: summary.first.isEmpty ? ["No finding is open."] : summary.first),
       Section(
         title: "Orders",
         rows: [
-          ("Orders read", String(summary.orders.read)),
+          ("Orders read", grouped(summary.orders.read)),
           ("Control totals", balanced ? "balanced" : "NOT BALANCED"),
         ] + dispositions),
       Section(
         title: "Findings",
         rows: [
-          ("Opening", String(findings.opening)), ("New", String(findings.new)), ("Closed", String(findings.closed)),
-          ("Closing", "\(findings.closing), of these \(critical) critical"),
-          ("At stake", Stake.words(findings.atStake, unknown: findings.atStakeUnknown)),
+          ("Opening", grouped(findings.opening)), ("New", grouped(findings.new)), ("Closed", grouped(findings.closed)),
+          ("Closing", "\(grouped(findings.closing)), of these \(grouped(critical)) critical"),
+          ("At stake", stake(findings.atStake, unknown: findings.atStakeUnknown)),
         ] + kinds),
       Section(
         title: "Ageing by transaction date",
         rows: findings.ageing.map { age in
           (
             Ageing.Bucket(rawValue: age.days)?.title ?? age.days,
-            "\(age.findings) findings · \(Stake.words(age.atStake, unknown: age.atStakeUnknown))"
+            "\(grouped(age.findings)) findings · \(stake(age.atStake, unknown: age.atStakeUnknown))"
           )
         }),
     ] + changes + notChecked
@@ -83,7 +83,7 @@ package struct SummaryMail {
   private var changes: [Section] {
     if summary.changes.since == nil { return [] }
     let total = summary.changes.counts.values.reduce(0, +)
-    let counts = ChangeRow.Change.allCases.map { "\(summary.changes.counts[$0.rawValue] ?? 0) \($0.rawValue)" }
+    let counts = ChangeRow.Change.allCases.map { "\(grouped(summary.changes.counts[$0.rawValue] ?? 0)) \($0.title)" }
     return [
       Section(
         title: "What changed since \(ChangesSummary.baseNightText(isComplete: summary.changes.sinceComplete))",
@@ -104,20 +104,25 @@ package struct SummaryMail {
   }
 
   private func amounts(_ amounts: [String: String]) -> [String] {
-    amounts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
+    amounts.sorted { $0.key < $1.key }.map { "\(Money.grouped($0.value)) \($0.key)" }
+  }
+
+  private func stake(_ sums: [String: String], unknown: Int) -> String {
+    let parts = amounts(sums) + (unknown > 0 ? ["\(grouped(unknown)) with amount unknown"] : [])
+    return parts.isEmpty ? "nothing" : parts.joined(separator: " · ")
   }
 
   private var closing: [String] {
     [
       attachment.map { "The workbook is attached: \($0)." } ?? "The workbook is not attached; it is with the report.",
-      link.map { "Open the report: \($0)" } ?? "The whole report is in \(folder).",
+      link == nil ? "The whole report is in \(folder)." : nil,
       "Amounts are customer amounts as the shop recorded them: not Apple's proceeds, and not for revenue recognition.",
-    ]
+    ].compactMap(\.self)
   }
 
   package var body: MailBody {
     MailBody(
       title: title, tone: summary.state.isFinal ? .good : .warning, state: state, reasons: summary.incompleteReasons,
-      sections: sections, closing: closing)
+      sections: sections, link: link, closing: closing)
   }
 }

@@ -118,7 +118,7 @@ struct LiveControls {
       LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
       LiveFigure(.sum(of: [users] + apart.map { "\($0)" }), totals.ordersRead), note: note)
     add(
-      "Orders: read = sum over dispositions",
+      "Orders: read = sum over outcomes",
       LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
       LiveFigure(
         .sum(
@@ -147,9 +147,9 @@ struct LiveControls {
     }
     line("users = amounts", users, sum(.amounts, "ordered"))
     line("users = products", users, sum(.products, "ordered"))
-    line("users = their dispositions", users, overDispositions(.users))
-    line("amounts = their dispositions", sum(.amounts, "ordered"), overDispositions(.amounts))
-    line("products = their dispositions", sum(.products, "ordered"), overDispositions(.products))
+    line("users = their outcomes", users, overDispositions(.users))
+    line("amounts = their outcomes", sum(.amounts, "ordered"), overDispositions(.amounts))
+    line("products = their outcomes", sum(.products, "ordered"), overDispositions(.products))
     if options.listsAllOrders {
       let ofOrders = sheets.sum(
         .orders, "amount",

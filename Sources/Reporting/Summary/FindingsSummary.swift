@@ -31,6 +31,7 @@ package struct FindingsSummary: Sendable {
   private var bySeverity: [Severity: Stake] = [:]
   package private(set) var open = Stake()
   package private(set) var ageing = Ageing()
+  package private(set) var liability = CustomerLiability()
   /// Findings that were open at the end of that night.
   package var opening = 0
   /// Findings first seen or reopened since.
@@ -55,6 +56,7 @@ package struct FindingsSummary: Sendable {
     byKind[finding.kind, default: Stake()].add(finding)
     bySeverity[finding.severity, default: Stake()].add(finding)
     open.add(finding)
+    liability.add(finding)
     let key = LineKey(kind: finding.kind, severity: finding.severity, currency: finding.currency)
     var line = byLine[key] ?? Line(kind: finding.kind, severity: finding.severity, currency: finding.currency)
     line.findings += 1
@@ -97,6 +99,25 @@ package struct FindingsSummary: Sendable {
       if ($0.owner == nil) != ($1.owner == nil) { return $1.owner == nil }
       return ($1.overdue, $1.open, $0.owner ?? "") < ($0.overdue, $0.open, $1.owner ?? "")
     }
+  }
+
+  private static let shownOwners = 20
+
+  /// The owners for people: the first by name, one line for the rest, and the findings without an owner.
+  var shownOwners: [(name: String, line: OwnerLine)] {
+    let named = owners.filter { $0.owner != nil }
+    let rest = named.dropFirst(Self.shownOwners)
+    var shown = named.prefix(Self.shownOwners).map { (name: $0.owner ?? "", line: $0) }
+    if let unowned = owners.last, unowned.owner == nil { shown.append(("No owner", unowned)) }
+    if !rest.isEmpty {
+      let sum = rest.reduce(into: OwnerLine()) { sum, line in
+        sum.open += line.open
+        sum.critical += line.critical
+        sum.overdue += line.overdue
+      }
+      shown.append(("\(rest.count) more owners", sum))
+    }
+    return shown
   }
 
   package var closing: Int { open.findings }

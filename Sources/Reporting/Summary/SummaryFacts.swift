@@ -29,6 +29,8 @@ package struct SummaryFacts: Sendable {
   package var notAsked: [String: Int] = [:]
   /// Findings and refunds with an unusually large share of the orders.
   package var unusual: [UnusualShare] = []
+  /// The refunds of the period, negative; set by the report's writer.
+  var refunded = MoneyByCurrency()
   /// The highest refund rates, set by the report's writer.
   var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
   /// The settings of the audit, for readers who have only the workbook.

@@ -1,4 +1,5 @@
 import Foundation
+import Reconciliation
 
 /// The result of the tie-out for the summary.
 package struct TieOutFacts: Sendable {
@@ -33,23 +34,9 @@ package struct TieOutFacts: Sendable {
 
     package var words: String {
       before == now
-        ? "Apple changed its report of \(day) (vendor \(vendor)): \(now) units as at the tie-out, at other prices or in "
+        ? "Apple changed its report of \(day) (vendor \(vendor)): \(now.text()) units as at the tie-out, at other prices or in "
           + "other countries."
-        : "Apple changed its report of \(day) (vendor \(vendor)): \(before) units at the tie-out, \(now) now."
-    }
-  }
-
-  /// Apple's proceeds of the newest fiscal period in one currency.
-  package struct Proceeds: Hashable, Sendable {
-    package var period: String
-    package var currency: String
-    /// By the sales reports; nil: some of them are missing.
-    package var expected: ExactDecimal?
-    /// By the finance report.
-    package var paid: ExactDecimal?
-
-    package init(period: String, currency: String, expected: ExactDecimal?, paid: ExactDecimal?) {
-      (self.period, self.currency, self.expected, self.paid) = (period, currency, expected, paid)
+        : "Apple changed its report of \(day) (vendor \(vendor)): \(before.text()) units at the tie-out, \(now.text()) now."
     }
   }
 
@@ -65,8 +52,8 @@ package struct TieOutFacts: Sendable {
   package var unexplained: ExactDecimal
   package var days: [Day] = []
   package var revisions: [Revision] = []
-  /// By currency.
-  package var proceeds: [Proceeds] = []
+  /// The settlement of the newest fiscal period, by currency.
+  package var proceeds: [SettlementLine] = []
   package var notes: [String] = []
 
   package init(
@@ -98,15 +85,15 @@ package struct TieOutFacts: Sendable {
     let sum = parts.enumerated().map { place, part in
       let isLess = part.units.scaled < 0
       let sign = place == 0 ? (isLess ? "−" : "") : isLess ? " − " : " + "
-      return "\(sign)\(ExactDecimal(scaled: abs(part.units.scaled), digits: part.units.digits)) "
+      return "\(sign)\(ExactDecimal(scaled: abs(part.units.scaled), digits: part.units.digits).text()) "
         + part.name.replacing("_", with: " ")
     }
     let difference = own - ourUnits.decimal
     return
-      "Apple counted \(text(own)) units, we know \(ourUnits). The difference: \(text(difference)) = \(sum.joined())."
+      "Apple counted \(text(own)) units, we know \(ourUnits.text()). The difference: \(text(difference)) = \(sum.joined())."
   }
 
   func text(_ number: Decimal) -> String {
-    (number < 0 ? "−" : "") + NSDecimalNumber(decimal: abs(number)).stringValue
+    (number < 0 ? "−" : "") + Money.grouped(NSDecimalNumber(decimal: abs(number)).stringValue)
   }
 }

@@ -23,14 +23,29 @@ struct Findings: AsyncParsableCommand {
     defaultSubcommand: ListFindings.self)
 }
 
-extension FindingKind: ExpressibleByArgument {}
+extension FindingKind: ExpressibleByArgument {
+  /// A kind by its code or by its title in reports.
+  public init?(argument: String) {
+    let found = FindingKind.allCases.first {
+      $0.rawValue == argument || $0.title.caseInsensitiveCompare(argument) == .orderedSame
+    }
+    guard let found else { return nil }
+    self = found
+  }
+
+  public static var allValueStrings: [String] { allCases.map(\.rawValue) }
+}
+
 extension Severity: ExpressibleByArgument {}
 extension FindingStatus: ExpressibleByArgument {}
 extension FindingsFilter.State: ExpressibleByArgument {}
 
 /// Filters of findings.
 struct FindingsFilterOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Findings of this kind, such as paid_not_delivered. May be repeated.", valueName: "kind"))
+  @Option(
+    help: ArgumentHelp(
+      "Findings of this kind, such as paid_not_delivered or \"Paid, not delivered\". May be repeated.",
+      valueName: "kind"))
   var kind: [FindingKind] = []
 
   @Option(help: "critical, major or minor. May be repeated.")

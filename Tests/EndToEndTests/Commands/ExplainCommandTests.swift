@@ -40,7 +40,7 @@ import Testing
     let result = try await shop.nightAudit("explain", "second", "--as-of", SignedShop.asOf)
     #expect(result.status == 0, "\(result.errors)")
     for part in [
-      "delivered_not_paid: Proven unpaid, and a user has the goods.", "Payment: unpaid (duplicate).",
+      "Delivered, not paid: Proven unpaid, and a user has the goods.", "Payment: unpaid (duplicate).",
       "9.90 USD", "Look-up of transaction id", "serverApi", "not refunded",
       "This order claims it, but order first of user user of first owns it.",
       "Order first of user user of first, created 2026-11-18 12:00:00, states it, too, and owns it.",
@@ -49,7 +49,7 @@ import Testing
       "Which order is the nearest in time?\n        Order first of user user of first is the nearest.",
       "Which order owns it?\n        Order first.",
       "2026-11-18 12:00:00  Apple sold transaction 201",
-      "duplicate_claim (critical", "First seen 2026-11-20 03:00:00", "cancelled_but_paid: The shop says verified",
+      "Duplicate claim (critical", "First seen 2026-11-20 03:00:00", "Cancelled, but paid: The shop says verified",
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
   }
 
@@ -88,7 +88,7 @@ import Testing
     for part in [
       "Apple's order MK5TYVX1QZ of the app game", "Transaction 201 (Production): 1 x gems.100 for 9.900 USD",
       "Order first of user user of first: settled, payment paid\n    This order states it and owns it.",
-      "Order second of user user of second: delivered_not_paid, payment unpaid (duplicate)",
+      "Order second of user user of second: Delivered, not paid, payment unpaid (duplicate)",
       "refunded 2026-11-19 08:00:00\n  No order here states it", "More: night-audit explain second",
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
     let json = try await shop.nightAudit("explain", "MK5TYVX1QZ", "--json")

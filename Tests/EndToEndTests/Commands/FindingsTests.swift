@@ -53,6 +53,7 @@ import Testing
       FROM sales.orders WHERE order_id = '\(order)'
       """)
     try await night(shop, Self.nights[1])
+    try await expectTheReportsActions(shop, "2026-11-18")
     let kept = try #require(try row(shop, "2026-11-18", dealtWith))
     #expect(kept["status"] == "closed" && kept["owner"] == "Zoë")
     #expect(try row(shop, "2026-11-18", mended) == nil)
@@ -113,6 +114,24 @@ import Testing
     #expect(mine.compactMap { $0["event"] as? String } == ["closed", "reopened"])
     #expect(
       "\(mine)".contains("delivered: delivery late") && "\(mine)".contains("taken back: delivery late"), "\(mine)")
+  }
+
+  /// The list suggests what the report suggests, and calls kinds by the report's names.
+  private func expectTheReportsActions(_ shop: Rehearsal, _ day: String) async throws {
+    let told = rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data())
+    let listed = try await list(shop)
+    #expect(listed.count == told.count)
+    for finding in listed {
+      let row = told.first { $0["finding_id"] == finding["finding_id"] as? String }
+      #expect(finding["suggested_action"] as? String == row?["suggested_action"], "\(finding)")
+    }
+    // Some of them differ from the suggestion for their kind.
+    #expect(told.contains { $0["suggested_action"]?.hasPrefix("Read the reason") == true })
+    let table = try await shop.nightAudit("findings", "list", "--kind", "paid, not delivered")
+    #expect(table.status == 0 && table.output.contains("Paid, not delivered"), "\(table)")
+    #expect(!table.output.contains("paid_not_delivered") && !table.output.contains("Charged twice"))
+    let byCode = try await shop.nightAudit("findings", "list", "--kind", "paid_not_delivered")
+    #expect(byCode.output == table.output)
   }
 
   /// A wrong delivery closes a finding, and the night is made again without it.

@@ -95,7 +95,7 @@ import Testing
     let missing = try await shop.nightAudit("explain", "since", "--as-of", "2026-11-17T03:00:00Z")
     #expect(missing.status == 1 && missing.errors.contains("created 2026-11-18"), "\(missing)")
     let explained = try await shop.nightAudit("explain", "then", "--as-of", "2026-11-17T03:00:00Z")
-    #expect(explained.status == 0 && explained.output.contains("\nsettled: "), "\(explained)")
+    #expect(explained.status == 0 && explained.output.contains("\nSettled: "), "\(explained)")
   }
 
   /// Facts of Apple after the as-of are hidden, like the shop's reactions to them.
@@ -138,7 +138,7 @@ import Testing
     #expect(night.dispositions == early.dispositions)
     #expect(night.findings.isEmpty, "\(night.findings)")
     let explained = try await shop.nightAudit("explain", "reversed", "--as-of", SignedShop.asOf)
-    #expect(explained.status == 0 && explained.output.contains("\nrefunded: "), "\(explained)")
+    #expect(explained.status == 0 && explained.output.contains("\nRefunded: "), "\(explained)")
 
     try await shop.control("clock", #"{"now":\#(SignedShop.milliseconds("2026-11-21T03:00:00Z"))}"#)
     let next = try await shop.night(asOf: "2026-11-21T03:00:00Z")

@@ -37,15 +37,92 @@ import Testing
       try await shop.value("SELECT sum(at_stake_unknown) FROM night_audit.bi_findings_by_night", as: .reader)
         == String(findings["at_stake_unknown"] as? Int ?? -1))
 
-    let file = Repository.root.appending(path: "cron/bi-queries.sql")
-    let queries = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "-- name: ").dropFirst()
+    let queries = try Self.queries()
     #expect(queries.count == 10)
-    for query in queries {
-      let lines = query.split(separator: "\n", maxSplits: 1)
-      let statement = lines[1].trimmingCharacters(in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: ";")))
+    for statement in queries.values {
       // Fails for a missing column.
       _ = try await shop.value("SELECT count(*)::text FROM (\(statement)) q", as: .reader)
     }
+  }
+
+  static func queries() throws -> [String: String] {
+    let file = Repository.root.appending(path: "cron/bi-queries.sql")
+    let parts = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "-- name: ").dropFirst()
+    return parts.reduce(into: [:]) { queries, part in
+      let lines = part.split(separator: "\n", maxSplits: 1)
+      queries[String(lines[0])] = lines[1].trimmingCharacters(
+        in: .whitespacesAndNewlines.union(CharacterSet(charactersIn: ";")))
+    }
+  }
+
+  /// Each query gives the values of the file or sheet that the page Business intelligence names.
+  @Test func theSampleQueriesTieToTheReport() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    let environment = ["NIGHT_AUDIT_REPORT_TIME_ZONE": "Asia/Tokyo"]
+    for asOf in ["2026-11-19T03:00:00Z", "2026-11-20T03:00:00Z"] {
+      let night = try await shop.nightAudit("run", "--quiet", "--as-of", asOf, environment: environment)
+      #expect([0, 3].contains(night.status), "\(night.errors)")
+    }
+    let day = "2026-11-19"
+    let files = try shop.files(shop.reports + "/" + day)
+    func file(_ name: String) -> [[String: String]] { rows(files[name] ?? Data()) }
+    let queries = try Self.queries()
+    /// The lines of a query, one text each, in byte order.
+    func lines(_ name: String, _ columns: String, where condition: String = "true") async throws -> [String] {
+      let statement = try #require(queries[name], "\(name)")
+      let text = try await shop.value(
+        """
+        SELECT coalesce(string_agg(line, E'\\n' ORDER BY line COLLATE "C"), '')
+        FROM (SELECT concat_ws('|', \(columns)) AS line FROM (\(statement)) q WHERE \(condition)) l
+        """, as: .reader)
+      return text.isEmpty ? [] : text.split(separator: "\n").map(String.init)
+    }
+    func grouped(_ rows: [[String: String]], by keys: [String], sum column: String) -> [String] {
+      Dictionary(grouping: rows) { row in keys.map { row[$0] ?? "" } }.map { key, rows in
+        let sum = rows.reduce(Decimal(0)) { $0 + (Decimal(string: $1[column] ?? "") ?? 0) }
+        return (key + ["\(rows.count)", "\(sum)"]).joined(separator: "|")
+      }.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) }
+    }
+    let money = { (column: String) in "trim_scale(coalesce(\(column), 0))" }
+    let (findings, orders) = (file("findings.csv"), file("orders.csv"))
+    let found = try await lines(
+      "open findings and amount at risk, newest night",
+      "kind, severity, coalesce(currency, ''), findings, \(money("at_stake"))")
+    #expect(found == grouped(findings, by: ["kind", "severity", "currency"], sum: "at_stake"))
+    let nights = try await lines(
+      "amount at risk by currency over the last 30 nights", "coalesce(currency, ''), findings, \(money("at_stake"))",
+      where: "night = '\(day)'")
+    #expect(nights == grouped(findings, by: ["currency"], sum: "at_stake"))
+    let unowned = try await lines("critical findings without an owner, oldest first", "finding_id")
+    #expect(
+      unowned
+        == findings.filter { $0["severity"] == "critical" && $0["owner"] == "" }.compactMap { $0["finding_id"] }
+        .sorted())
+    #expect(try await lines("findings past their due day", "finding_id").isEmpty)
+    let sold = orders.filter { !["sandbox", "bad_row"].contains($0["disposition"]) }
+    let outcomes = try await lines(
+      "what became of each day's orders", "currency, disposition, orders, \(money("amount"))",
+      where: "business_day = '\(day)' AND disposition <> 'bad_row'")
+    #expect(
+      outcomes
+        == grouped(
+          orders.filter { $0["disposition"] != "bad_row" }, by: ["currency", "disposition"], sum: "amount"))
+    let products = try await lines(
+      "sales by app, product and country",
+      "app, product_id, coalesce(country, ''), currency, orders, \(money("ordered")), \(money("settled"))",
+      where: "business_day = '\(day)'")
+    #expect(
+      products
+        == file("products.csv").map { row in
+          let sums = ["ordered", "settled"].map { "\(Decimal(string: row[$0] ?? "") ?? 0)" }
+          return (["app", "product_id", "country", "currency", "orders"].map { row[$0] ?? "" } + sums)
+            .joined(separator: "|")
+        }.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
+    #expect(!products.isEmpty && !sold.isEmpty)
+    let signed = try await lines(
+      "nights with their completeness and sign-offs", "night, findings_closing, coalesce(signed, '')",
+      where: "night = '\(day)'")
+    #expect(signed == ["\(day)|\(findings.count)|"])
   }
 
   @Test func aDaysOrdersAddUpToTheReportOfThatDayInItsTimeZone() async throws {

@@ -47,6 +47,21 @@ import Testing
     #expect(Money.of(minorUnits, code).decimalText == expected)
   }
 
+  @Test("Amounts for people have grouped thousands and the code of the currency")
+  func amountsForPeople() {
+    let cases: [(Int64, String, String)] = [
+      (0, "USD", "0.00 USD"), (99_999, "USD", "999.99 USD"), (100_000, "USD", "1,000.00 USD"),
+      (-123_456_789, "USD", "-1,234,567.89 USD"), (21_900, "JPY", "21,900 JPY"), (999, "JPY", "999 JPY"),
+      (-50, "USD", "-0.50 USD"), (1_250_000, "KWD", "1,250.000 KWD"),
+    ]
+    for (minorUnits, code, expected) in cases { #expect(Money.of(minorUnits, code).text == expected) }
+    for text in ["", "-", "n/a", "12ab5", "2026-11-19"] { #expect(Money.grouped(text) == text) }
+    let prices = [("1990.000", "USD"), ("21900.000", "JPY"), ("1.995", "USD"), ("1.250", "KWD"), ("0.000", "USD")]
+      .map { Money.text(price: $0, currency: $1) }
+    #expect(prices == ["1,990.00 USD", "21,900 JPY", "1.995 USD", "1.250 KWD", "0.00 USD"])
+    #expect(Money.grouped("1234.5") == "1,234.5" && Money.grouped("123456") == "123,456")
+  }
+
   @Test(
     "What is no code of three capital letters is none, however near it comes to one",
     arguments: [

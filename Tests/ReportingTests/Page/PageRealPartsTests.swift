@@ -15,7 +15,11 @@ struct PageRealPartsTests {
       #expect(found.errors == [])
       #expect(found.requests == [])
       #expect(found.dialogs == 0)
-      #expect(found.shown == ["all": 4, "critical": 4, "jpy": 1, "least": 1, "search": 1, "reset": 4])
+      #expect(
+        found.shown == [
+          "all": 4, "critical": 4, "jpy": 1, "least": 1, "new new": 1, "owner Dana": 1, "owner -": 3,
+          "status acknowledged": 1, "status open": 3, "search": 1, "reset": 4,
+        ])
       #expect(found.sorted == ["300", "8.01", "1.250", ""])
       #expect(found.violations == [])
     }
@@ -99,6 +103,11 @@ enum Browser {
         page.fill("#amount", "8.02")
         shown["least"] = count()
         page.fill("#amount", "")
+        page.select_option("#severity", "")
+        for name, value in (("new", "new"), ("owner", "Dana"), ("owner", "-"), ("status", "acknowledged"), ("status", "open")):
+            page.select_option("#" + name, value)
+            shown[name + " " + value] = count()
+            page.select_option("#" + name, "")
         page.fill("#search", "o4")
         shown["search"] = count()
         page.click("button[type=reset]")

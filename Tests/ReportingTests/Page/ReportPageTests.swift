@@ -18,7 +18,8 @@ struct ReportPageTests {
     var orphan = Finding(kind: .orphanPayment, subject: .transaction("T9"), reason: Reason(hostile))
     orphan.transactionId = "T9"
     orphan.isAmountAtRiskUnknown = true
-    var told = ReportedFinding(orphan, firstSeen: SampleReport.asOf, remark: hostile)
+    var told = ReportedFinding(
+      orphan, firstSeen: SampleReport.asOf, status: "acknowledged", owner: "Dana", remark: hostile, due: "2026-11-18")
     told.explanation = ["named_transaction: \(hostile)", "Nobody claims it."]
     report.report(told)
     for night in 15...19 {
@@ -63,6 +64,37 @@ struct ReportPageTests {
     #expect(page.components(separatedBy: "<details>").count == 6)
     #expect(page.contains("<li>Nobody claims it.</li>"))
     #expect(page.components(separatedBy: "<svg").count == 3)
+  }
+
+  @Test("Answers in the order of the first sheet, with what to do first, owners, decisions, debts and refund rates")
+  func sections() throws {
+    var report = try Self.sample()
+    report.add(try OrderFixture(userId: "u5", amount: money(500, "USD")).judgement("o5"))
+    report.summary.first = Array(report.findings.prefix(5))
+    report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1), isSinceCompleteNight: true)
+    report.summary.decisions = DecisionCounts(["accepted": 2, "owner": 1])
+    report.refunds = [
+      RefundRow(
+        transactionId: "T9", productId: "gems.100", refunded: try money(123_456, "USD"), milliPercent: 100_000,
+        purchasedAt: nil, refundedAt: SampleReport.asOf)
+    ]
+    let page = try report.file("report.html")
+    let titles = page.components(separatedBy: "<h2 id=\"").dropFirst().map { String($0.prefix { $0 != "\"" }) }
+    #expect(
+      titles == [
+        "h-first", "h-owners", "h-decided", "h-money", "h-sales", "h-roll", "h-kinds", "h-ages", "h-trend", "findings",
+        "h-controls",
+      ])
+    #expect(
+      page.contains(
+        "<strong>Paid, not delivered</strong> <span class=\"badge critical\">critical</span> o4 · 8.01 USD<p"))
+    #expect(page.contains("T9 · unknown · Dana · due 2026-11-18<p"))
+    #expect(
+      page.contains(
+        "<th scope=\"row\">Dana</th><td class=\"n\">1</td><td class=\"n\">1</td><td class=\"n\">1</td></tr>"))
+    #expect(page.contains("<p class=\"lead\">2 accepted · 1 assigned</p>"))
+    #expect(page.contains("<td class=\"n\">-1,234.56</td>"))
+    #expect(page.contains("data-status=\"acknowledged\" data-owner=\"Dana\" data-due=\"2026-11-18\" data-new=\"new\""))
   }
 
   @Test("Holds the worst 2,000 and counts the rest with the file's name")

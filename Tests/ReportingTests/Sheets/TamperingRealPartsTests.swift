@@ -43,7 +43,7 @@ struct TamperingRealPartsTests {
           let named = column == "Amount" ? "Ordered" : column
           #expect(
             result.bad.contains {
-              $0.replacing(",", with: "").hasPrefix(named) || $0.hasSuffix("\(sheet) = their dispositions")
+              $0.replacing(",", with: "").hasPrefix(named) || $0.hasSuffix("\(sheet) = their outcomes")
             }, "\(name): \(result.bad)")
         }
       }

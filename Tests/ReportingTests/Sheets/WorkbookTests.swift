@@ -67,6 +67,71 @@ struct WorkbookTests {
     #expect(try book.sheet("Refunds").filter == "A1:L1")
   }
 
+  @Test("The first sheet answers in its order: complete, changed, first, by whom, decided, sold and owed")
+  func firstSheet() throws {
+    var report = try sample()
+    report.options.hasTieOut = true
+    report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1), isSinceCompleteNight: true)
+    report.summary.decisions = DecisionCounts(["closed": 3])
+    report.summary.first = report.findings.filter { $0.finding.severity == .critical }
+    let figures: [Int128?] = [123_456, 200, 100, 0, 123_356, 0, 200_000, 60_000, 16_544]
+    var facts = TieOutFacts(
+      incompleteReasons: [], firstDay: "2026-11-01", lastDay: "2026-11-18",
+      appleUnits: ExactDecimal(scaled: 3, digits: 0), ourUnits: ExactDecimal(scaled: 3, digits: 0), explained: [],
+      unexplained: ExactDecimal(scaled: 0, digits: 0))
+    facts.proceeds = [
+      SettlementLine(
+        period: "2027-02", currency: "USD", figures: figures.map { $0.map { ExactDecimal(scaled: $0, digits: 2) } })
+    ]
+    report.summary.tieOut = facts
+    let sheet = try book(report).sheet("Summary")
+    let texts = sheet.rows.compactMap { $0["A"]?.text }
+    let order = [
+      "COMPLETE: Every check", "What changed", "What to do first", "Open findings by owner",
+      "Decided since the previous report", "What was audited", "Orders and money by outcome",
+      "Sales, proceeds, and what is owed", "Exposure roll-forward", "Open findings by kind", "Controls",
+      "Tie-out with Apple's sales reports", "Sheets of this workbook", "Sign-off",
+    ]
+    let places = order.map { title in texts.firstIndex { $0.hasPrefix(title) } ?? -1 }
+    #expect(places == places.sorted() && !places.contains(-1), "\(zip(order, places).map { "\($0) \($1)" })")
+    #expect(texts.contains("3 closed"))
+    let place = try #require(sheet.rows.firstIndex { $0["A"]?.text?.hasPrefix("Proceeds are of") == true })
+    #expect(sheet.rows[place]["A"]?.text?.contains("fiscal period 2027-02") == true)
+    #expect(
+      sheet.texts(place + 1).filter { !$0.isEmpty } == [
+        "Ordered", "Refunded", "Proceeds expected", "Proceeds paid", "Owed to customers", "Paid, not delivered",
+        "Partly delivered", "Payment without order", "Charged twice",
+      ])
+    let dollars = try #require(sheet.rows[place...].first { $0["A"]?.text == "USD" })
+    #expect(dollars["D"]?.number == 1_234.56 && dollars["E"]?.number == 1_233.56)
+    #expect(dollars["F"]?.number == 8.01 && dollars["G"]?.number == 8.01)
+  }
+
+  @Test("Debits and credits of each day and currency are a control, and one line alone is not published")
+  func journalControl() throws {
+    func write(_ lines: (JournalEntry) -> [JournalLine]) throws -> [[String: String]] {
+      try withTemporaryDirectory { directory in
+        var options = try SampleReport().options
+        (options.directory, options.hasJournal) = (directory, true)
+        var writer = try ReportWriter(options)
+        let entry = JournalEntry(
+          event: JournalEvent(.sale, "o1"), posting: JournalPosting(amount: try money(199, "USD"), day: "2026-11-19"),
+          version: 1, isReversal: false, postedFor: "2026-11-19")
+        for line in lines(entry) { try writer.write(journal: line) }
+        _ = try writer.finish(totals: Totals(), summary: SampleReport().summary)
+        let text = try contents("summary.json", in: directory)
+        let document = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+        return document?["control"] as? [[String: String]] ?? []
+      }
+    }
+    let accounts: [JournalRole: String] = Dictionary(
+      uniqueKeysWithValues: JournalRole.allCases.map { ($0, $0.rawValue) })
+    let control = try write { JournalLine.lines(of: $0, accounts: accounts) }
+    #expect(
+      control.contains(["name": "journal 2026-11-19 USD: debits = credits", "left": "1.99", "right": "1.99"]))
+    #expect(throws: ReportError.self) { try write { Array(JournalLine.lines(of: $0, accounts: accounts).prefix(1)) } }
+  }
+
   @Test("Ids are text to the digit, amounts numbers in their currency's format, times civil times of the zone")
   func types() throws {
     let orders = try book(sample()).sheet("Orders")

@@ -36,6 +36,8 @@ import Testing
     let linked = SummaryMail(
       document, folder: "reports", attachment: nil, link: "https://reports.example.com/2026-11-30/")
     #expect(linked.body.text.contains("Open the report: https://reports.example.com/2026-11-30/"))
+    #expect(linked.body.html.contains("<a href=\"https://reports.example.com/2026-11-30/\">Open the report</a>"))
+    #expect(!mail.body.html.contains("href") && mail.body.text.contains("The whole report is in reports."))
     #expect(linked.body.text.contains("What to do first"))
     #expect(mail.subject.contains(heading == "COMPLETE" ? "complete" : heading), "\(mail.subject)")
     #expect(mail.body.state == "\(heading): \(text)")

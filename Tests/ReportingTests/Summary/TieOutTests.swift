@@ -32,7 +32,14 @@ struct TieOutReportTests {
     facts.revisions = [
       TieOutFacts.Revision(day: "2026-11-03", vendor: "80012345", before: figure(12), now: figure(14))
     ]
+    facts.proceeds = [settlement]
     return (options, facts)
+  }
+
+  private var settlement: SettlementLine {
+    SettlementLine(
+      period: "2026-02", currency: "USD",
+      figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) })
   }
 
   private func write(_ options: ReportOptions, _ facts: TieOutFacts, to directory: String) throws {
@@ -52,10 +59,7 @@ struct TieOutReportTests {
       try report.write(tieOut: line)
       if level == "units" { try report.writeToSheet(tieOut: line) }
     }
-    try report.write(
-      settlement: SettlementLine(
-        period: "2026-02", currency: "USD",
-        figures: [910, 210, 0, 0, 700, 0, 1300, 390, 0].map { figure($0, 2) }))
+    try report.write(settlement: settlement)
     var summary = try SampleReport().summary
     summary.tieOut = facts
     _ = try report.finish(totals: Totals(), summary: summary)
@@ -117,17 +121,38 @@ struct TieOutReportTests {
       #expect(block["complete"] as? Bool == false && (block["incomplete_reasons"] as? [String])?.count == 1)
       #expect(block["apple_units"] as? Int == 1_214 && block["our_units"] as? Int == 1_201)
       #expect((block["explained"] as? [String: Int])?["timing"] == 2 && block["unexplained"] as? Int == 1)
-      #expect(facts.sentence == "Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.")
+      #expect(
+        facts.sentence == "Apple counted 1,204 units, we know 1,201. The difference: 3 = 2 timing + 1 unexplained.")
       let revised = try #require((block["adjustments"] as? [[String: Any]])?.first)
       #expect(revised["day"] as? String == "2026-11-03" && revised["vendor"] as? String == "80012345")
       #expect(revised["reported"] as? Int == 12 && revised["now"] as? Int == 14)
       let page = try contents("report.html", in: directory)
       #expect(
         page.contains(
-          "<p class=\"lead\">Apple counted 1204 units, we know 1201. The difference: 3 = 2 timing + 1 unexplained.</p>")
+          "<p class=\"lead\">Apple counted 1,204 units, we know 1,201. The difference: 3 = 2 timing + 1 unexplained.</p>"
+        )
       )
       #expect(page.contains("<th scope=\"row\">Timing</th><td class=\"n\">2</td>"))
       #expect((json as? [String: Any])?["complete"] as? Bool == true)
+    }
+  }
+
+  @Test func peopleReadTheWordsOfFinanceForTheSettlement() throws {
+    try withTemporaryDirectory { directory in
+      let (options, facts) = try sample()
+      try write(options, facts, to: directory)
+      let page = try contents("report.html", in: directory)
+      let titles = [
+        "Proceeds earned", "Outstanding at period end", "Carried in", "Written off by Apple", "Proceeds paid",
+        "Difference",
+      ]
+      #expect(page.contains(titles.map { "<th scope=\"col\" class=\"n\">\($0)</th>" }.joined()))
+      let figures = ["9.10", "2.10", "0.00", "0.00", "7.00", "0.00"].map { "<td class=\"n\">\($0)</td>" }.joined()
+      #expect(page.contains("<th scope=\"row\">2026-02</th><td>USD</td>\(figures)"))
+      // The headings of the sheet are the file's words; their notes begin with the words of finance.
+      for (column, title) in zip(ReportTable.settlement.columns.dropFirst(2), titles.prefix(4)) {
+        #expect(column.meaning.hasPrefix(title), "\(column.name)")
+      }
     }
   }
 

@@ -39,67 +39,47 @@ extension SummaryPage {
       (Disposition.sandbox, "Sandbox (excluded)"), (.badRow, "Invalid source rows (excluded)"),
     ] {
       table.apart[disposition] = CellReference(row: row, column: 1)
-      let amounts = totals.amountByDisposition[disposition.index].texts.sorted { $0.key < $1.key }
       try sheet.writeText(label, row: row, column: 0, format: formats.label)
       try sheet.writeInteger(
         totals.ordersByDisposition[disposition.index], row: row, column: 1, format: formats.tableCount)
       try sheet.writeText(
-        amounts.map { "\($0.value) \($0.key)" }.joined(separator: " · "), row: row, column: 2, format: formats.label)
+        totals.amountByDisposition[disposition.index].words.joined(separator: " · "), row: row, column: 2,
+        format: formats.label)
       row += 1
     }
     row += 1
     return table
   }
 
-  /// Kinds of finding whose money at stake the shop owes to customers.
-  private static let owed: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .chargedTwice]
-
-  /// By currency: what was ordered and refunded, Apple's proceeds, and what the shop owes to customers, with its parts.
   mutating func writeSalesAndLiabilities(
     _ totals: Totals, _ facts: SummaryFacts, _ sheets: TableFormulas
   ) throws(SpreadsheetError) {
-    let (refunds, proceeds) = (sheets[.refunds], facts.tieOut?.proceeds ?? [])
-    var owed: [Currency: [FindingKind: Int128]] = [:]
-    for line in facts.findings.lines where SummaryPage.owed.contains(line.kind) {
-      if let currency = line.currency { owed[currency, default: [:]][line.kind, default: 0] += line.minorUnits }
-    }
-    let codes = Set(totals.ordered.sorted.map(\.currency.code) + proceeds.map(\.currency) + owed.keys.map(\.code))
-      .sorted()
-    if codes.isEmpty { return }
-    try heading("Sales, proceeds, and what is owed to customers")
-    let period = proceeds.first.map { "Proceeds are of Apple's fiscal period \($0.period). " }
-    try line(
-      "\(period ?? "")Owed to customers: the money at stake in open findings of these kinds; amounts unknown are not in it.",
-      formats.label, height: nil)
+    let lines = SalesLine.all(totals, facts)
+    if lines.isEmpty { return }
+    try heading(SalesLine.title)
+    try line(SalesLine.note(facts), formats.label, height: nil)
     try sheet.setRow(row, height: 32)
-    try header(
-      ["", "Ordered", "Refunded", "Proceeds expected", "Proceeds paid", "Owed to customers"]
-        + SummaryPage.owed.map(\.title))
-    for code in codes {
-      let currency = Currency(code: code)
-      let digits = currency?.digits ?? 2
-      let format = formats.amount(digits: digits)
+    try header(SalesLine.headers)
+    for line in lines {
+      let format = formats.amount(digits: line.digits)
       let word = Criterion.cell(CellReference(row: row, column: 0))
-      func number(_ units: Int128) -> Double { Money.number(units, digits: digits) }
-      try sheet.writeText(code, row: row, column: 0, format: formats.tableText)
-      let ordered = currency.flatMap { totals.ordered.minorUnits[$0] } ?? 0
-      try sheet.writeNumber(number(ordered), row: row, column: 1, format: format)
-      let refunded = refunds.map { $0.tableTotals.units(of: code, column: $0.position(of: "amount")) } ?? 0
+      func number(_ units: Int128) -> Double { Money.number(units, digits: line.digits) }
+      try sheet.writeText(line.code, row: row, column: 0, format: formats.tableText)
+      try sheet.writeNumber(number(line.ordered), row: row, column: 1, format: format)
       try write(
-        LiveFigure(sheets.sum(.refunds, "amount", where: [("currency", word)]), number(refunded)), column: 2, format)
-      if let line = proceeds.first(where: { $0.currency == code }) {
-        for (offset, figure) in [line.expected, line.paid].enumerated() {
-          guard let figure else { continue }
-          try sheet.writeNumber(
-            Money.number(figure.scaled, digits: figure.digits), row: row, column: 3 + offset, format: format)
-        }
+        LiveFigure(sheets.sum(.refunds, "amount", where: [("currency", word)]), number(line.refunded)), column: 2,
+        format)
+      for (offset, figure) in [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid].enumerated() {
+        guard let figure else { continue }
+        try sheet.writeNumber(
+          Money.number(figure.scaled, digits: figure.digits), row: row, column: 3 + offset, format: format)
       }
-      let parts = SummaryPage.owed.map { kind in currency.flatMap { owed[$0]?[kind] } ?? 0 }
-      let cells = CellRange(rows: row...row, columns: 6...5 + parts.count)
+      let cells = CellRange(rows: row...row, columns: 6...5 + line.owed.count)
       try sheet.writeFormula(
-        "SUM(\(cells))", result: number(parts.reduce(0, +)), row: row, column: 5, format: format)
-      for (offset, units) in parts.enumerated() {
-        try sheet.writeNumber(number(units), row: row, column: 6 + offset, format: formats.share(digits: digits))
+        "SUM(\(cells))", result: number(line.owed.reduce(0, +)), row: row, column: 5, format: format)
+      for (offset, units) in line.owed.enumerated() {
+        try sheet.writeNumber(
+          number(units), row: row, column: 6 + offset, format: formats.share(digits: line.digits))
       }
       row += 1
     }
@@ -221,7 +201,7 @@ extension SummaryPage {
   mutating func writeChanges(_ changes: ChangesSummary) throws(SpreadsheetError) {
     guard changes.since != nil else { return }
     try heading("What changed")
-    let counts = ChangeRow.Change.allCases.map { "\(changes.counts[$0, default: 0]) \($0.rawValue)" }
+    let counts = ChangeRow.Change.allCases.map { "\(grouped(changes.counts[$0, default: 0])) \($0.title)" }
     try line(counts.joined(separator: " · "), formats.label, height: nil)
     for text in changes.lines { try line("•  \(text)", formats.value, height: nil) }
     row += 1

@@ -45,19 +45,8 @@ extension SummaryPage {
     if findings.owners.isEmpty { return }
     try heading("Open findings by owner")
     try header(["Owner", "Open", "Critical", "Overdue"])
-    let owners = findings.owners
-    var lines = owners.filter { $0.owner == nil }
-    lines = owners.filter { $0.owner != nil }.prefix(SummaryPage.ownerRows) + lines
-    if owners.count > lines.count {
-      let others = owners.filter { owner in !lines.contains(owner) }
-      lines.append(
-        FindingsSummary.OwnerLine(
-          owner: "\(others.count) more owners", open: others.reduce(0) { $0 + $1.open },
-          critical: others.reduce(0) { $0 + $1.critical }, overdue: others.reduce(0) { $0 + $1.overdue }))
-    }
-    for line in lines {
-      try sheet.writeText(
-        CellText.fitting(line.owner ?? "No owner"), row: row, column: 0, format: formats.tableText)
+    for (name, line) in findings.shownOwners {
+      try sheet.writeText(CellText.fitting(name), row: row, column: 0, format: formats.tableText)
       for (offset, count) in [line.open, line.critical, line.overdue].enumerated() {
         try sheet.writeInteger(count, row: row, column: 1 + offset, format: formats.tableCount)
       }
@@ -65,8 +54,6 @@ extension SummaryPage {
     }
     row += 1
   }
-
-  private static let ownerRows = 20
 
   mutating func writeDecisions(_ facts: SummaryFacts) throws(SpreadsheetError) {
     guard facts.changes.since != nil else { return }

@@ -14,6 +14,8 @@ package struct ChangeRow: Hashable, Sendable {
     case status
     /// An order of an earlier day with another disposition.
     case adjusted
+
+    var title: String { self == .status ? "with another status" : rawValue }
   }
 
   package var change: Change
@@ -108,7 +110,7 @@ package struct ChangeRow: Hashable, Sendable {
   package var line: String {
     var words = [kind?.title ?? "order of an earlier day"]
     if let orderId { words.append("order \(orderId)") }
-    if let money = atStake ?? amount { words.append("\(money.decimalText) \(money.currency)") }
+    if let money = atStake ?? amount { words.append(money.text) }
     if let before, let after { words.append("\(before.title) → \(after.title)") }
     // A sheet or mail has room for the beginning of a reason; the file has the whole.
     let reason = because.map { " (\($0.count > 100 ? $0.prefix(100) + "…" : $0[...]))" } ?? ""
@@ -143,8 +145,8 @@ extension ChangeRow: TableRow {
     Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
     Column("at_stake", .amount, 14, "Money at stake, or formerly at stake in a closed finding.") { Cell($0.atStake) },
-    Column("before", .spelt(), 22, "The status or disposition then.") { Cell($0.before) },
-    Column("after", .spelt(), 22, "The status or disposition now.") { Cell($0.after) },
+    Column("before", .spelt(), 22, "The status or outcome then.") { Cell($0.before) },
+    Column("after", .spelt(), 22, "The status or outcome now.") { Cell($0.after) },
     Column("because", .prose, 64, "The reason. Always present for closed and adjusted.") { Cell($0.because) },
     Column(
       "amount", .amount, 14,

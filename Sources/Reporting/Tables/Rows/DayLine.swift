@@ -65,15 +65,15 @@ extension DayLine: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Days", formulaName: "DaysTable", fileName: nil,
-    meaning: "Every day of the lookback by currency and disposition, as known now and as reported at the time.",
-    sheetNote: "Every day of the lookback by currency and disposition as it is known now, and as it was reported then.",
+    meaning: "Every day of the lookback by currency and outcome, as known now and as reported at the time.",
+    sheetNote: "Every day of the lookback by currency and outcome as it is known now, and as it was reported then.",
     primaryKey: ["day", "currency"], frozenColumns: 2, totalLabelColumn: "day", pagesWide: 2, tabColour: Palette.blue)
 
   static let columns: [Column<DayLine>] =
     [
       Column("day", .text, 13, "The business day on which the orders were created.") { .text($0.day) },
       Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency.code) },
-      Column("differs", .things, 10, "The number of dispositions that differ from the report.") { $0.differences },
+      Column("differs", .things, 10, "The number of outcomes that differ from the report.") { $0.differences },
       Column("orders", .tally, 10, "Number of orders, as known now.") { .count(Int64($0.sum($0.now).orders)) },
       Column("ordered", .amount, 14, "Sum of the orders' amounts, as known now.") {
         $0.amount($0.sum($0.now).minorUnits)

@@ -101,7 +101,7 @@ struct FindingLine: TableRow {
     Column("suggested_action", .prose, 48, "The suggested action.") { .text($0.finding.suggestedAction) },
     Column(
       "occurred_at", .instant, 20,
-      "Apple's purchase date, for refund kinds the refund's, else the order's, delivery's or receipt's own."
+      "Apple's purchase date, for refund kinds the refund's or its reversal's, else the order's, delivery's or receipt's own."
     ) { Cell($0.finding.occurredAt) },
     Column("days_since", .days, 10, "Whole days since occurred_at: the age of the transaction.") {
       Cell(daysSince: $0.finding.occurredAt, asOf: $0.asOf)

@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// A purchase that was refunded in the period, in full or in part.
+/// A purchase whose refund, in full or in part, was first reported in the period.
 package struct RefundRow: Hashable, Sendable {
   package var transactionId: Identifier
   /// nil if no order owns the purchase.
@@ -82,8 +82,8 @@ extension Revocation {
 
 extension RefundRow: TableRow {
   /// The refunded amount in the file; never above zero.
-  private var negativeAmount: Cell {
-    refunded.map { .decimal(-abs(Int128($0.minorUnits)), digits: $0.currency.digits) } ?? .blank
+  var negativeAmount: Money? {
+    refunded.map { Money(minorUnits: -Int64(clamping: $0.minorUnits.magnitude), currency: $0.currency) }
   }
 
   private var percentage: Cell {
@@ -97,8 +97,8 @@ extension RefundRow: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Refunds", formulaName: "RefundsTable", fileName: "refunds.csv",
-    meaning: "Apple's refunds of the period, full and partial, whatever the date of the order.",
-    sheetNote: "Apple's refunds of the period as negative amounts, whatever the date of the order.",
+    meaning: "Apple's refunds first reported in the period, full and partial, whatever the date of the order.",
+    sheetNote: "Apple's refunds first reported in the period as negative amounts, whatever the date of the order.",
     primaryKey: ["transaction_id"], totalLabelColumn: "transaction_id",
     moneyNote: " Negative: the share of it that Apple refunded.")
 
@@ -109,13 +109,13 @@ extension RefundRow: TableRow {
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.refunded?.currency.code) },
     Column("amount", .amount, 14, "The refunded amount, negative. Empty when it is not known.") {
-      $0.negativeAmount
+      Cell($0.negativeAmount)
     },
     Column("percentage", .percentage, 12, "The refunded share of the purchase.") { $0.percentage },
     Column("purchased_at", .instant, 20, "Apple's purchase date.") { Cell($0.purchasedAt) },
     Column("refunded_at", .instant, 20, "Apple's revocation date.") { .instant($0.refundedAt) },
     Column("reason", .text, 14, "Apple's reason for the refund.") { Cell($0.reason) },
-    Column("disposition", .disposition, 24, "The one bucket that the order ended in.") {
+    Column("disposition", .disposition, 24, "The outcome of the order.") {
       Cell($0.disposition?.rawValue)
     },
     .app { $0.app },

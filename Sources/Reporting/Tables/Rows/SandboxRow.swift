@@ -28,17 +28,17 @@ extension SandboxRow: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Sandbox", formulaName: "SandboxTable", fileName: "sandbox.csv",
-    meaning: "Orders of the period paid in Apple's sandbox. Play money: in no total.",
+    meaning: "Orders of the period paid in Apple's sandbox. Sandbox money is in no total.",
     sheetNote: "Test purchases: who bought what. They are in no total.",
     primaryKey: ["user_id", "product_id", "currency"],
-    moneyNote: " Sandbox purchases are play money and in no total.")
+    moneyNote: " Sandbox money is in no total.")
 
   static let columns: [Column<SandboxRow>] = [
     Column("user_id", .user, 20, "Who bought.") { .id($0.userId) },
     Column("product_id", .id, 24, "App Store product identifier.") { .id($0.productId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency.code) },
     Column("orders", .tally, 10, "Number of orders.") { .count(Int64($0.orders)) },
-    Column("amount", .amount, 14, "Sum of the orders, in play money.") {
+    Column("amount", .amount, 14, "Sum of the orders, in sandbox money.") {
       .decimal($0.minorUnits, digits: $0.currency.digits)
     },
     Column("allowed", .flag, 10, "Whether the user is on the list of test users.") {

@@ -129,7 +129,7 @@ extension Disposition {
     case .inFlight: "paid within the delivery grace, and not delivered yet"
     case .unconfirmed: "whose payment is not confirmed"
     case .void: "not paid, with nothing to take back"
-    case .sandbox: "paid with the play money of Apple's sandbox by test users"
+    case .sandbox: "paid in Apple's sandbox by test users"
     case .badRow: "whose rows break the contract of the sales tables"
     }
   }

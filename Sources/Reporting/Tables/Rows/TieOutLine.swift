@@ -59,7 +59,7 @@ extension TieOutLine: TableRow {
     ("renewal", "Renewals that no order claims."),
     ("country_unknown", "Transactions without a storefront."),
     ("price", "The same units at another price."),
-    ("rounding", "Below half of the smallest coin for one unit."),
+    ("rounding", "Below half of a minor unit for one unit."),
     ("unknown_product", "A product without any order or transaction here."),
     ("unexplained", "The unexplained rest. Above zero: payments without an order or transaction here."),
   ]
@@ -104,6 +104,15 @@ package struct SettlementLine: Sendable {
     self.currency = currency
     self.figures = figures
   }
+
+  /// Titles for people of the figures that reconcile sales reports with finance reports.
+  package static let titles = [
+    "Proceeds earned", "Outstanding at period end", "Carried in", "Written off by Apple", "Proceeds paid", "Difference",
+  ]
+
+  var proceedsEarned: ExactDecimal? { figures[0] }
+
+  var proceedsPaid: ExactDecimal? { figures[4] }
 }
 
 extension SettlementLine: TableRow {
@@ -122,10 +131,13 @@ extension SettlementLine: TableRow {
     pageNote: "&LApple's proceeds, not customer amounts&RPage &P of &N")
 
   private static let amounts: [(name: String, meaning: String)] = [
-    ("sales_proceeds", "Proceeds by the sales reports of the period's days. Empty: not all of them are there."),
-    ("open_at_end", "Of these, not settled at the period's end."),
-    ("settled_from_before", "Settled in the period, sold before it."),
-    ("never_collected", "In no finance report after 68 days."),
+    (
+      "sales_proceeds",
+      "Proceeds earned, by the sales reports of the period's days. Empty: not all of the reports are there."
+    ),
+    ("open_at_end", "Outstanding at period end: earned in the period, not settled by then."),
+    ("settled_from_before", "Carried in: settled in the period, sold before it."),
+    ("never_collected", "Written off by Apple: in no finance report after 68 days."),
     ("settled", "The amount that Apple settled in the period, from FINANCE_DETAIL."),
     ("difference", "The unreconciled difference."),
     ("gross", "Customer amounts of these sales. Empty: some were paid in another currency."),

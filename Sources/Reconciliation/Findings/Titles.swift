@@ -1,9 +1,7 @@
-import Reconciliation
-
 // Titles of kinds and dispositions for people: sheets, page, mails, terminals. Files contain the codes.
 
 extension FindingKind {
-  package var title: String {
+  public var title: String {
     switch self {
     case .paidNotDelivered: "Paid, not delivered"
     case .partlyDelivered: "Partly delivered"
@@ -51,7 +49,7 @@ extension FindingKind {
 }
 
 extension Disposition {
-  package var title: String {
+  public var title: String {
     switch self {
     case .settled: "Settled"
     case .paidNotDelivered: FindingKind.paidNotDelivered.title
@@ -66,11 +64,4 @@ extension Disposition {
     case .badRow: FindingKind.badRow.title
     }
   }
-}
-
-extension String {
-  /// The title of a code in the files: a kind, a disposition, or another word.
-  package var title: String { FindingKind(rawValue: self)?.title ?? Disposition(rawValue: self)?.title ?? displayText }
-
-  var titles: String { split(separator: " ").map { String($0).title }.joined(separator: " · ") }
 }
