@@ -79,7 +79,7 @@ struct SampleReport {
   mutating func report(_ finding: ReportedFinding) {
     findings.append(finding)
     findings.sort { $0.findingId < $1.findingId }
-    summary.findings.add(finding, asOf: SampleReport.asOf)
+    summary.findings.add(finding, asOf: SampleReport.asOf, today: "2026-11-20")
     summary.findings.count(finding.finding, openBefore: false, atStakeBefore: nil)
   }
 
