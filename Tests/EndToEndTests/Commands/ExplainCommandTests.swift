@@ -86,8 +86,8 @@ import Testing
     let result = try await shop.nightAudit("explain", "MK5TYVX1QZ", "--as-of", SignedShop.asOf)
     #expect(result.status == 0, "\(result.errors)")
     for part in [
-      "Apple's order MK5TYVX1QZ of the app game", "Transaction 201 (Production): 1 x gems.100 for 9.900 USD",
-      "Order first of user user of first: settled, payment paid\n    This order states it and owns it.",
+      "Apple's order MK5TYVX1QZ of the app game", "Transaction 201 (Production): 1 x gems.100 for 9.90 USD",
+      "Order first of user user of first: Settled, payment paid\n    This order states it and owns it.",
       "Order second of user user of second: Delivered, not paid, payment unpaid (duplicate)",
       "refunded 2026-11-19 08:00:00\n  No order here states it", "More: night-audit explain second",
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
