@@ -26,8 +26,8 @@ package struct NightFigures: Equatable, Sendable {
   package var ordered = MoneyByCurrency()
   /// Orders by kind of new critical or major finding; a finding without an order counts by itself.
   package private(set) var new: [FindingKind: Sample] = [:]
+  /// Without payments that no order has: neither units nor amounts of the shop are part of them.
   package private(set) var newAmountAtRisk = MoneyByCurrency()
-  package private(set) var newFindingsWithAmount: [Currency: Int] = [:]
   private var largest: [Currency: [LargestCount]] = [:]
   package private(set) var badRows = Sample()
   package var paymentTimes = PaymentTimes()
@@ -62,7 +62,7 @@ package struct NightFigures: Equatable, Sendable {
       openBefore += finding.kind.closesWithoutTheShop ? 0 : 1
       return
     }
-    if let atStake = finding.atStake { add(atStake, of: finding) }
+    if let atStake = finding.atStake, finding.kind != .orphanPayment { add(atStake, of: finding) }
     guard finding.holdsNights else { return }
     if finding.subject.kind != .order, let orderId = finding.orderId {
       guard counted[finding.kind, default: []].insert(orderId).inserted else { return }
@@ -72,7 +72,6 @@ package struct NightFigures: Equatable, Sendable {
 
   private mutating func add(_ atStake: Money, of finding: Finding) {
     newAmountAtRisk.add(atStake)
-    newFindingsWithAmount[atStake.currency, default: 0] += 1
     var known = largest[atStake.currency] ?? []
     if known.count == 3, let least = known.last, least.minorUnits >= atStake.minorUnits { return }
     known.append(LargestCount(minorUnits: atStake.minorUnits, words: finding.example))
@@ -240,10 +239,7 @@ package struct Plausibility: Hashable, Sendable {
       causes.append(.closings(night.closing, of: night.openBefore))
     }
     let ordered = night.ordered.minorUnits
-    // A minimum count, because one lost payment in a new currency is no sign of a mistake.
-    for (currency, new) in night.newAmountAtRisk.sorted
-    where new > ordered[currency, default: 0] && night.newFindingsWithAmount[currency, default: 0] >= Plausibility.least
-    {
+    for (currency, new) in night.newAmountAtRisk.sorted where new > ordered[currency, default: 0] {
       causes.append(
         .atStake(currency, new: new, ordered: ordered[currency, default: 0], examples: night.examples(in: currency)))
     }

@@ -14,9 +14,11 @@ import collections
 import concurrent.futures
 import copy
 import csv
+import datetime
 import http.client
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -24,19 +26,24 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Benchmarks"))
 import cluster as postgres  # noqa: E402
 
+import shapes  # noqa: E402
 from slips import SLIPS  # noqa: E402
 
 AS_OF = "2026-11-20T03:00:00Z"
+MOMENT = 1_795_143_600_000
+ISSUER = "57246542-96fe-1a63-e053-0824d011072b"
 NEXT = "2026-11-21T03:00:00Z"
 ORDERS = 600
 HELD, INCOMPLETE, REFUSED = 4, 3, 78
+
+Measured = collections.namedtuple("Measured", "shape circumstance seed done found truth")
 
 
 class Shop:
     """A sample shop with its database and its simulated Apple."""
 
     def __init__(self, evaluation, name, seed, with_key=False):
-        self.evaluation, self.name, self.credentials = evaluation, name, None
+        self.evaluation, self.name, self.credentials, self.apps = evaluation, name, None, {"game": ""}
         self.directory = os.path.join(evaluation.work, name)
         self.reports = os.path.join(self.directory, "reports")
         self.simulator = None
@@ -54,6 +61,7 @@ class Shop:
         key = next(app for app in world["apps"] if "keyId" in app and "publicKey" in app)
         for app in world["apps"]:
             app.update({name: key[name] for name in ("issuerId", "keyId", "publicKey")})
+        self.apps = {"game": "appAppleId: 1234567890", "quiz": "appAppleId: 1234567892"}
         file = os.path.join(self.directory, "SubscriptionKey_QUIZKEY.p8")
         self.credentials = f"issuerId: {key['issuerId']}, keyId: {key['keyId']}, privateKeyFile: {file}"
 
@@ -82,18 +90,30 @@ class Shop:
             self.apple = f"http://127.0.0.1:{file.read().strip()}"
         self.evaluation.psql("postgres", f'CREATE DATABASE "{self.name}" TEMPLATE plain')
         self.configure(self.name)
+        self.fill()
+        return self
+
+    def fill(self):
         self.psql("".join(
-            f"\\copy sales.{name} from '{directory}/{name}.csv' (format csv, header)\n"
+            f"\\copy sales.{name} from '{self.directory}/{name}.csv' (format csv, header)\n"
             for name in ("orders", "receipts", "deliveries")) + "ANALYZE;")  # fmt: skip
         if self.credentials:
             self.sign_receipts()
-        return self
+
+    def post(self, path, content):
+        """An answer of the simulator's control interface."""
+        connection = http.client.HTTPConnection(self.apple.removeprefix("http://"))
+        connection.request("POST", f"/simulator/{path}", json.dumps(content))
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        if answer.status != 200:
+            raise SystemExit(f"The simulator of {self.name} refuses {path}: {text}")
+        return json.loads(text)
 
     def sign_receipts(self):
         """Replaces each app receipt by the signed transaction that a client of today sends."""
         with open(os.path.join(self.directory, "world.json"), encoding="utf-8") as file:
             known = {one["payload"]: one for one in json.load(file)["receipts"]}
-        connection = http.client.HTTPConnection(self.apple.removeprefix("http://"))
         changes = []
         with open(os.path.join(self.directory, "orders.csv"), encoding="utf-8", newline="") as file:
             stated = {row["order_id"]: row["transaction_id"] for row in csv.DictReader(file)}
@@ -105,12 +125,7 @@ class Shop:
                 chosen = stated.get(row["order_id"])
                 transaction = chosen if chosen in one["transactions"] else one["transactions"][0]
                 wanted = {"form": "signed", "transactions": [transaction], "environment": one["environment"]}
-                connection.request("POST", "/simulator/payload", json.dumps(wanted))
-                answer = connection.getresponse()
-                text = answer.read().decode()
-                if answer.status != 200:
-                    raise SystemExit(f"The simulator signs no receipt: {text}")
-                changes.append(f"('{row['receipt_id']}', '{json.loads(text)['payload']}')")
+                changes.append(f"('{row['receipt_id']}', '{self.post('payload', wanted)['payload']}')")
         self.psql(f"UPDATE sales.receipts r SET payload = v.payload FROM (VALUES {', '.join(changes)}) AS v (id, payload) "
                   "WHERE v.id = r.receipt_id;\nANALYZE;")  # fmt: skip
 
@@ -129,7 +144,7 @@ class Shop:
         self.database = database
         self.configuration = os.path.join(self.directory, f"{database}.yaml")
         credentials = self.credentials or f"sharedSecretFile: {self.directory}/shared-secret"
-        apps = {"game": "appAppleId: 1234567890", "quiz": "appAppleId: 1234567892"} if self.credentials else {"game": ""}
+        apps = self.apps
         one = ", ".join(
             f"{app}: {{bundleId: com.example.{app}, {credentials}{', ' + more if more else ''}}}" for app, more in apps.items())
         with open(self.configuration, "w", encoding="utf-8") as file:
@@ -164,6 +179,9 @@ report: {{directory: {self.reports}, formats: csv}}
             [self.evaluation.program("night-audit"), *arguments, "--config", self.configuration],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.directory)  # fmt: skip
 
+    def night(self, as_of, *arguments):
+        return self.night_audit("run", "--as-of", as_of, *arguments)
+
     def findings(self, day="2026-11-19", severe=False):
         """The open findings of a night as pairs of subject and kind."""
         with open(os.path.join(self.reports, day, "findings.csv"), encoding="utf-8", newline="") as file:
@@ -179,11 +197,53 @@ report: {{directory: {self.reports}, formats: csv}}
         return pairs | set(self.expected["unowned"].items())
 
 
+class BuiltShop(Shop):
+    """A shop of one of the public shapes. Apple is asked through the App Store Server API."""
+
+    def __init__(self, evaluation, name, seed, shape, circumstance):
+        self.evaluation, self.name, self.simulator = evaluation, name, None
+        self.directory = os.path.join(evaluation.work, name)
+        self.reports = os.path.join(self.directory, "reports")
+        self.apps = {"game": "appAppleId: 1234567890"}
+        self.credentials = evaluation.credentials
+        self.content = shapes.World(seed, MOMENT)
+        self.write = shape(self.content)
+        circumstance(self.content)
+        os.mkdir(self.directory)
+        open(os.path.join(self.directory, "test-users.txt"), "w").close()
+        with open(os.path.join(self.directory, "world.json"), "w", encoding="utf-8") as file:
+            json.dump({"apps": [{"bundleId": "com.example.game", "appAppleId": 1234567890}], "receipts": [], "now": MOMENT,
+                       "transactions": list(self.content.transactions.values())}, file)  # fmt: skip
+
+    def fill(self):
+        content = self.content
+        for sale in content.sales:
+            for transaction in sale.proofs:
+                at = max(sale.at, content.transactions[transaction]["purchaseDate"]) + 10_000
+                wanted = {"form": "signed", "transactions": [transaction], "signedDate": at}
+                content.receipts.append((content.name("r"), sale, self.post("payload", wanted)["payload"], at))
+        written, script = self.write()
+        self.psql(script + shapes.plain_tables(content, written) + "ANALYZE;")
+
+    def night(self, as_of, *arguments):
+        # Without a clock there is no Apple that could be set.
+        if not self.apple.endswith(":9"):
+            self.post("clock", {"now": int(datetime.datetime.fromisoformat(as_of).timestamp() * 1000)})
+        return super().night(as_of, *arguments)
+
+    def truth(self):
+        return self.content.truth
+
+
 class Evaluation:
     def __init__(self, binaries, cluster):
         self.binaries, self.cluster = os.path.abspath(binaries), cluster
         self.work = os.path.join(cluster.directory, "shops")
         os.mkdir(self.work)
+        keys = os.path.join(self.work, "keys")
+        subprocess.run([self.program("app-store-simulator"), "sample-shop", "--directory", keys, "--orders", "500", "--quiz"],
+                       check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+        self.credentials = f"issuerId: {ISSUER}, keyId: QUIZKEY, privateKeyFile: {keys}/SubscriptionKey_QUIZKEY.p8"
         self.psql("postgres", "CREATE DATABASE plain")
         done = subprocess.run(
             [self.program("night-audit"), "init", "--with-sales-schema"],
@@ -209,33 +269,37 @@ class Evaluation:
         return done.stdout.split()
 
 
-# Healthy shops. Each shape changes the shop, its truth, or the nights before the one that is measured.
+# Circumstances of the night. Each prepares a sample shop, and runs the nights up to the one that is measured.
 
 
 def first_night(shop):
-    with shop:
-        return shop.night_audit("run", "--as-of", AS_OF)
+    return shop.night(AS_OF)
 
 
 def fraud(shop):
     """2 % of the orders are another user's purchase, ordered again five minutes later and delivered."""
-    with shop:
-        healthy = [o for o, one in shop.expected["orders"].items() if one["disposition"] == "settled" and not one["findings"]]
-        victims = healthy[:: max(1, len(healthy) // (ORDERS // 50))][: ORDERS // 50]
-        chosen = ", ".join(f"'{order}'" for order in victims)
-        shop.psql(f"""
-            INSERT INTO sales.orders SELECT 'thief-' || order_id, 'thief-' || order_id, bundle_id, product_id, quantity, amount,
-              currency, 'verified', transaction_id, NULL, created_at + interval '5 min', verified_at + interval '5 min',
-              updated_at + interval '5 min' FROM sales.orders WHERE order_id IN ({chosen}) AND transaction_id IS NOT NULL;
-            INSERT INTO sales.deliveries SELECT 'thief-' || order_id, order_id, user_id, product_id, quantity,
-              created_at + interval '1 min', NULL FROM sales.orders WHERE order_id LIKE 'thief-%';
-            """)
-        for order in shop.evaluation.rows(shop.database, "SELECT order_id FROM sales.orders WHERE order_id LIKE 'thief-%'"):
-            shop.expected["orders"][order] = {"findings": ["delivered_not_paid", "duplicate_claim"]}
-        return shop.night_audit("run", "--as-of", AS_OF)
+    if isinstance(shop, BuiltShop):
+        return shop.night(AS_OF)
+    healthy = [o for o, one in shop.expected["orders"].items() if one["disposition"] == "settled" and not one["findings"]]
+    victims = healthy[:: max(1, len(healthy) // (ORDERS // 50))][: ORDERS // 50]
+    chosen = ", ".join(f"'{order}'" for order in victims)
+    shop.psql(f"""
+        INSERT INTO sales.orders SELECT 'thief-' || order_id, 'thief-' || order_id, bundle_id, product_id, quantity, amount,
+          currency, 'verified', transaction_id, NULL, created_at + interval '5 min', verified_at + interval '5 min',
+          updated_at + interval '5 min' FROM sales.orders WHERE order_id IN ({chosen}) AND transaction_id IS NOT NULL;
+        INSERT INTO sales.deliveries SELECT 'thief-' || order_id, order_id, user_id, product_id, quantity,
+          created_at + interval '1 min', NULL FROM sales.orders WHERE order_id LIKE 'thief-%';
+        """)
+    for order in shop.evaluation.rows(shop.database, "SELECT order_id FROM sales.orders WHERE order_id LIKE 'thief-%'"):
+        shop.expected["orders"][order] = {"findings": ["delivered_not_paid", "duplicate_claim"]}
+    return shop.night(AS_OF)
 
 
 def refund_wave(shop):
+    return shop.night(AS_OF)
+
+
+def refund_sample(shop):
     """Apple refunds 5 % of the orders in the last day; neither the shop nor the goods know."""
     orders = {}
     with open(os.path.join(shop.directory, "orders.csv"), encoding="utf-8", newline="") as file:
@@ -249,47 +313,56 @@ def refund_wave(shop):
         for transaction in world["transactions"]:
             # verifyReceipt never shows the refund of a consumable.
             if transaction["transactionId"] in wave and transaction["type"] != "Consumable":
-                transaction["revocationDate"] = 1_795_100_400_000
+                transaction["revocationDate"] = MOMENT - 12 * 3_600_000
                 transaction["revocationReason"] = 0
                 one = shop.expected["orders"][orders[transaction["transactionId"]]]
                 one["findings"] = ["refund_not_booked", "refunded_still_delivered"]
 
     shop.world(refund)
-    return first_night(shop)
 
 
 def promotion(shop):
     """The night has the orders of twenty days."""
-    with shop:
-        earlier = shop.night_audit("run", "--as-of", "2026-10-31T03:00:00Z")
-        if earlier.returncode not in (0, INCOMPLETE):
-            return earlier
-        return shop.night_audit("run", "--as-of", AS_OF)
+    earlier = shop.night("2026-10-31T03:00:00Z")
+    if earlier.returncode not in (0, INCOMPLETE):
+        return earlier
+    return shop.night(AS_OF)
 
 
 def after_outage(shop):
     """Apple did not answer in the night before."""
-    with shop:
-        apple = shop.apple
-        shop.apple = "http://127.0.0.1:9"
-        shop.configure(shop.database)
-        shop.night_audit("run", "--as-of", "2026-11-19T03:00:00Z", "--max-duration", "5s")
-        shop.apple = apple
-        shop.configure(shop.database)
-        return shop.night_audit("run", "--as-of", AS_OF)
+    apple = shop.apple
+    shop.apple = "http://127.0.0.1:9"
+    shop.configure(shop.database)
+    shop.night("2026-11-19T03:00:00Z", "--max-duration", "5s")
+    shop.apple = apple
+    shop.configure(shop.database)
+    return shop.night(AS_OF)
 
 
-SHAPES = [first_night, fraud, refund_wave, promotion, after_outage]
+CIRCUMSTANCES = [first_night, fraud, refund_wave, promotion, after_outage]
+# The sample shop has all kinds of trouble, so it is every third shop. Its truth is that of verifyReceipt.
+SHAPES = [shape for trio in zip(shapes.SHAPES[::2], shapes.SHAPES[1::2] + [shapes.owners]) for shape in [None, *trio]]
 
 
 def healthy(evaluation, seed):
-    shape = SHAPES[seed % len(SHAPES)]
-    # Every second round of shapes asks the App Store Server API, which tells prices and partial refunds. Each shape has both channels.
-    shop = Shop(evaluation, f"seed-{seed}", seed, with_key=seed // len(SHAPES) % 2 == 1)
-    done = shape(shop)
+    circumstance = CIRCUMSTANCES[seed % len(CIRCUMSTANCES)]
+    turn = seed // len(CIRCUMSTANCES)
+    shape = SHAPES[turn % len(SHAPES)]
+    name = f"seed-{seed}"
+    if shape:
+        change = getattr(shapes, circumstance.__name__, lambda world: None)
+        shop = BuiltShop(evaluation, name, seed, shape, change)
+    else:
+        shop = Shop(evaluation, name, seed)
+        if circumstance is refund_wave:
+            refund_sample(shop)
+    with shop:
+        done = circumstance(shop)
     found = None if done.returncode not in (0, INCOMPLETE) else shop.findings()
     evaluation.psql("postgres", f'DROP DATABASE "{shop.name}"')
-    return shape.__name__, seed, done, found, shop.truth()
+    shutil.rmtree(shop.directory)
+    return Measured(shape.__name__ if shape else "sample_shop", circumstance.__name__, seed, done, found, shop.truth())
 
 
 def slipped(base, index):
@@ -340,18 +413,25 @@ def table(header, rows):
 def report(shops, slipped):
     """The text of the page, and whether every target is met."""
     counts = collections.defaultdict(lambda: [0, 0, 0])
-    held, by_shape, false_orders = [], collections.Counter(), set()
-    for shape, seed, done, found, truth in shops:
-        by_shape[shape] += 1
-        if found is None:
-            held.append((shape, seed, done.returncode))
+    by_shape = collections.defaultdict(lambda: [0, 0, 0, 0])
+    held, false_orders = [], set()
+    for one in shops:
+        line = by_shape[one.shape]
+        line[0] += 1
+        if one.found is None:
+            held.append((one.shape, one.circumstance, one.seed, one.done.returncode))
+            line[1] += 1
             continue
-        for pair in found | truth:
-            counts[pair[1]][0 if pair in found and pair in truth else 1 if pair in found else 2] += 1
-        false_orders |= {(seed, subject) for subject, _ in found - truth}
-    text = f"## Healthy shops\n\n{len(shops)} shops of {ORDERS} orders: "
-    text += ", ".join(f"{count} {shape.replace('_', ' ')}" for shape, count in sorted(by_shape.items()))
-    text += f". Held or refused: {len(held)}. Orders with a false finding: {len(false_orders)}.\n\n"
+        for pair in one.found | one.truth:
+            counts[pair[1]][0 if pair in one.found and pair in one.truth else 1 if pair in one.found else 2] += 1
+        line[2] += len(one.found - one.truth)
+        line[3] += len(one.truth - one.found)
+        false_orders |= {(one.seed, subject) for subject, _ in one.found - one.truth}
+    text = f"## Healthy shops\n\n{len(shops)} shops. Held or refused: {len(held)}. "
+    text += f"Orders and payments with a false finding: {len(false_orders)}.\n\n"
+    text += table(
+        ["shape", "shops", "held or refused", "false findings", "missed findings"],
+        [[shape.replace("_", " "), *line] for shape, line in sorted(by_shape.items())]) + "\n"  # fmt: skip
     text += table(
         ["kind", "true", "found", "false", "missed", "precision", "recall"],
         [[f"`{kind}`", hit + missed, hit + wrong, wrong, missed, percent(hit, hit + wrong), percent(hit, hit + missed)]
@@ -365,7 +445,7 @@ def report(shops, slipped):
             [[name, *statuses, accused] for name, statuses, accused in ones])  # fmt: skip
     is_met = not held and all(is_caught(one) for ones in slipped.values() for one in ones)
     is_met = is_met and not any(wrong or missed for _, wrong, missed in counts.values())
-    return text, is_met, held
+    return text, is_met
 
 
 def main():
@@ -373,6 +453,8 @@ def main():
     parser.add_argument("binaries")
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--only-slips", action="store_true")
+    parser.add_argument("--only-shops", action="store_true")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--page", help="a Markdown file; the text after its line <!-- figures --> is replaced")
     options = parser.parse_args()
     started = time.monotonic()
@@ -381,18 +463,20 @@ def main():
         slipped = {
             channel: slips(evaluation, pool, with_key)
             for channel, with_key in (("App Store Server API", True), ("verifyReceipt", False))
+            if not options.only_shops
         }
         print(f"slips: {time.monotonic() - started:.0f} s", file=sys.stderr)
-        seeds = range(0 if options.only_slips else options.seeds)
+        seeds = range(options.first, options.first if options.only_slips else options.first + options.seeds)
         shops = list(pool.map(lambda seed: healthy(evaluation, seed), seeds))
-    text, is_met, held = report(shops, slipped)
+    text, is_met = report(shops, slipped)
     print(text)
-    for shape, seed, status in held:
-        print(f"seed {seed} ({shape.replace('_', ' ')}) ended with {status}")
-    for shape, seed, _, found, truth in shops:
-        for sign, pairs in (("false", (found or set()) - truth), ("missed", truth - found if found is not None else set())):
+    for one in shops:
+        if one.found is None:
+            print(f"seed {one.seed} ({one.shape}, {one.circumstance}) ended with {one.done.returncode}\n{one.done.stdout}")
+            continue
+        for sign, pairs in (("false", one.found - one.truth), ("missed", one.truth - one.found)):
             for subject, kind in sorted(pairs)[:5]:
-                print(f"seed {seed} ({shape}): {sign} {kind} of {subject}")
+                print(f"seed {one.seed} ({one.shape}, {one.circumstance}): {sign} {kind} of {subject}")
     print(f"{time.monotonic() - started:.0f} s")
     if options.page:
         with open(options.page, encoding="utf-8") as file:

@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test func newAmountsAtRiskAboveTheOrderedAmountHoldANight() {
-    for (count, ordered, isHeld) in [(20, Int64(1_999), true), (20, 2_000, false), (19, 0, false), (20, 0, true)] {
+    for (count, ordered, isHeld) in [(20, Int64(1_999), true), (20, 2_000, false), (3, 299, true), (3, 300, false)] {
       let night = Self.night(ordered: ordered) {
         for order in 0..<count { $0.add(Self.finding(.deliveredTwice, order, atStake: 100), wasOpen: false) }
         $0.add(Self.finding(.deliveredTwice, 99, atStake: 700_000), wasOpen: true)
@@ -122,9 +122,20 @@ import Testing
       let found = causes(night)
       #expect(found.isEmpty != isHeld)
       guard case .atStake(let currency, let new, Int128(ordered), let examples)? = found.first else { continue }
-      #expect(currency == Self.euro && new == 2_000 && examples.first == "order 0 (1.00 EUR): Because.")
+      #expect(currency == Self.euro && new == count * 100 && examples.first == "order 0 (1.00 EUR): Because.")
       #expect(examples.count == 3)
     }
+  }
+
+  @Test func paymentsWithoutOrdersInANewCurrencyHoldNoNight() {
+    let night = Self.night(ordered: 0) {
+      for payment in 0..<30 {
+        var finding = Self.finding(.orphanPayment, payment, atStake: 100)
+        finding.orderId = nil
+        $0.add(finding, wasOpen: false)
+      }
+    }
+    #expect(causes(night) == [])
   }
 
   @Test func oldAndNewBadRowsHoldANight() {

@@ -5,12 +5,82 @@ import Run
 
 /// Compares orders with the signed transactions of their receipts. Signatures are not checked.
 struct PayloadComparison {
+  /// A column that must agree with Apple's transactions.
+  private enum Column: CaseIterable {
+    case payload, bundle, transaction, product, quantity, amount, currency, status, createdLate, createdEarly, zone
+
+    var name: String {
+      switch self {
+      case .payload: "receipts.payload"
+      case .bundle: "orders.bundle_id"
+      case .transaction: "orders.transaction_id"
+      case .product: "orders.product_id"
+      case .quantity: "orders.quantity"
+      case .amount: "orders.amount"
+      case .currency: "orders.currency"
+      case .status: "orders.status"
+      case .createdLate, .createdEarly, .zone: "orders.created_at"
+      }
+    }
+
+    /// The finding on each differing order; nil: none.
+    var kind: FindingKind? {
+      switch self {
+      case .payload, .bundle: .wrongBundle
+      case .transaction: .transactionIdMismatch
+      case .product: .productMismatch
+      case .quantity: .quantityMismatch
+      case .amount: .amountMismatch
+      case .currency: .currencyMismatch
+      case .status: .cancelledButPaid
+      case .createdLate: .purchasePredatesOrder
+      case .createdEarly, .zone: nil
+      }
+    }
+
+    var words: String {
+      switch self {
+      case .payload: "belong to no configured app"
+      case .bundle: "belong to another app than their order"
+      case .transaction: "have another ID than their order states"
+      case .product: "are of another product than their order"
+      case .quantity: "have another quantity than their order"
+      case .amount: "have another price than their order"
+      case .currency: "have another currency than their order"
+      case .status: "belong to orders that failed or were cancelled"
+      case .createdLate: "are more than thirty days older than their order"
+      case .createdEarly: "are more than three days later than their order"
+      case .zone: "are half an hour or more from their order"
+      }
+    }
+
+    var remedy: String {
+      switch self {
+      case .payload: "correct bundleId in the configuration, or leave receipts of other apps out of the view"
+      case .bundle: "select the bundle ID of the app that sold the order in the view"
+      case .transaction:
+        "select Apple's transaction ID of the order's own purchase, and check receipts.order_id, in the views"
+      case .product: "select Apple's product identifier in the view"
+      case .quantity: "count Apple's units in the view: one purchase of a pack of 80 gems is quantity 1"
+      case .amount: "select the total that the customer paid, in major units, in the view"
+      case .currency: "select the currency in which the customer paid in the view"
+      case .status: "check which state of the shop is mapped to which status"
+      case .createdLate, .createdEarly: "select the time of the order in the view"
+      case .zone:
+        "if the column is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'"
+      }
+    }
+
+    /// The share of differing transactions that is reported.
+    var percent: Int { self == .zone ? 80 : 5 }
+
+    /// True if a night is held when the differing orders exceed the share.
+    var holdsNights: Bool { self != .zone }
+  }
+
   let settings: Settings
   private let rules: Rules
-  private var bundles = Tally()
-  private var products = Tally()
-  private var amounts = Tally()
-  private var times = Tally()
+  private var tallies: [Column: Tally] = [:]
 
   /// Tolerance of time differences. Wrong time zones differ by 30 minutes or more.
   private static let late = Span.minutes(29)
@@ -20,64 +90,69 @@ struct PayloadComparison {
     rules = settings.rules(asOf: .now)
   }
 
+  private mutating func count(_ column: Column, _ isOdd: Bool, _ example: @autoclosure () -> String) {
+    tallies[column, default: Tally()].count(isOdd, example())
+  }
+
   mutating func add(_ fact: TransactionFact, _ order: Order?) {
     guard fact.environment == .production else { return }
     let transaction = "transaction \(fact.transactionId)"
     if let bundle = fact.bundleId {
-      let isOdd = !settings.apps.contains { $0.bundleId == bundle }
-      bundles.count(isOdd, "\(transaction) of \(bundle)")
+      let isKnown = settings.apps.contains { $0.bundleId == bundle }
+      count(.payload, !isKnown, "\(transaction) of \(bundle)")
+      if isKnown, let order, let stated = order.bundleId {
+        count(.bundle, stated != bundle, "order \(order.orderId): \(stated), \(transaction) \(bundle)")
+      }
     }
     guard let order else { return }
     let name = "order \(order.orderId)"
-    products.count(
-      fact.productId != order.productId.text, "\(name): \(order.productId), \(transaction) \(fact.productId)")
-    if fact.currency == order.amount.currency.code, let price = fact.priceMilliunits, fact.hasOffer != true {
-      amounts.count(
-        !rules.tolerates(order.amount, charged: price),
-        "\(name): \(order.amount.decimalText) \(order.amount.currency), Apple \(Money.decimalText(Int128(price), digits: 3))"
-      )
+    if let stated = order.transactionId {
+      let ids = [fact.transactionId, fact.originalTransactionId]
+      count(.transaction, !ids.contains(stated.text), "\(name): \(stated), \(transaction)")
+    }
+    let refusal = Refusal(
+      .verified, reason: nil, provenProductId: fact.productId, orderedProductId: order.productId.text)
+    count(.product, refusal != nil, "\(name): \(order.productId), \(transaction) \(fact.productId)")
+    if let quantity = fact.quantity {
+      count(.quantity, quantity != order.quantity, "\(name): \(order.quantity), \(transaction) \(quantity)")
+    }
+    if let currency = fact.currency, let price = fact.priceMilliunits {
+      let isSame = currency == order.amount.currency.code
+      let charged = "\(Money.decimalText(Int128(price), digits: 3)) \(currency)"
+      let prices = "\(name): \(order.amount.decimalText) \(order.amount.currency), Apple \(charged)"
+      count(.currency, !isSame, prices)
+      if isSame { count(.amount, !rules.tolerates(order.amount, charged: price), prices) }
+    }
+    if fact.revocation == .says(nil) {
+      let isCancelled = order.status == .failed || order.status == .cancelled
+      count(.status, isCancelled, "\(name): \(order.status.rawValue), \(transaction)")
     }
     if fact.isRenewal == false, let date = fact.purchaseDate {
-      let distance = Span(microseconds: abs(date.microseconds - order.createdAt.microseconds))
-      times.count(distance > Self.late, "\(name) created \(order.createdAt.text), purchased \(date.text)")
+      let lead = date - order.createdAt
+      let times = "\(name) created \(order.createdAt.text), purchased \(date.text)"
+      count(.createdLate, order.createdAt - date > .days(30), times)
+      count(.createdEarly, lead > .days(3), times)
+      count(.zone, lead.magnitude > Self.late, times)
     }
   }
 
   var diagnoses: [Diagnosis] {
-    let names = settings.apps.map(\.bundleId).joined(separator: ", ")
-    let schema = settings.salesSchema
-    var found: [Diagnosis] = []
-    func compare(_ column: String, _ tally: Tally, _ kind: FindingKind, _ words: String, _ remedy: String) {
-      guard tally.isMore(thanPercent: 5) else { return }
-      found.append(
-        Diagnosis(
-          subject: "\(schema).\(column)", held: tally.holdsNight(settings.holdShare),
-          because: "\(tally.odd) of the newest \(tally.all) signed transactions \(words)", kind: kind, remedy: remedy,
-          examples: tally.examples))
+    var columns = Column.allCases.filter { tallies[$0]?.isMore(thanPercent: $0.percent) == true }
+    // A wrong day is no wrong time zone.
+    if columns.contains(.createdLate) || columns.contains(.createdEarly) { columns.removeAll { $0 == .zone } }
+    return columns.map { column in
+      let tally = tallies[column] ?? Tally()
+      return Diagnosis(
+        subject: "\(settings.salesSchema).\(column.name)",
+        held: column.holdsNights && tally.holdsNight(settings.holdShare),
+        because: "\(tally.odd) of \(tally.all) signed transactions \(column.words)", kind: column.kind,
+        remedy: column.remedy, examples: tally.examples)
     }
-    compare(
-      "receipts.payload", bundles, .wrongBundle, "belong to another app than \(names)",
-      "correct bundleId in the configuration, or leave receipts of other apps out of the view")
-    compare(
-      "orders.product_id", products, .productMismatch, "are of another product than their order",
-      "select Apple's product identifier in the view")
-    compare(
-      "orders.amount", amounts, .amountMismatch, "have another price than their order",
-      "select the total that the customer paid, in major units, in the view")
-    if times.isMore(thanPercent: 80) {
-      found.append(
-        Diagnosis(
-          subject: "\(schema).orders.created_at", held: false,
-          because: "\(times.odd) of \(times.all) orders are half an hour or more from their purchase", kind: nil,
-          remedy: "if the column is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'",
-          examples: times.examples))
-    }
-    return found
   }
 }
 
 extension Tally {
-  fileprivate mutating func count(_ isOdd: Bool, _ example: @autoclosure () -> String) {
+  mutating func count(_ isOdd: Bool, _ example: @autoclosure () -> String) {
     all += 1
     guard isOdd else { return }
     odd += 1

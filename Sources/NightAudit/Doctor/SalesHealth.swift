@@ -1,7 +1,7 @@
 import AppStore
 import Postgres
-import Publishing
 import Reconciliation
+import Reporting
 import Run
 import SalesStore
 
@@ -16,38 +16,35 @@ struct SalesHealth {
     try connection.executeScript("SET jit = off")
     let sales = try SalesRows(settings)
     var found = try writingRights(connection) + reach(connection)
-    found += relation("orders") { try orders(connection, sales) }
-    found += relation("deliveries") { try deliveries(connection, sales) }
-    found += relation("receipts") { try receipts(connection, sales) }
-    if found.allSatisfy({ $0.problem == nil }) {
-      found += try SalesIndexes(settings: settings, rows: try rows(connection)).examine(connection)
-      found += try SalesLinks(settings: settings, schema: sales.schema).examine(connection)
-      found += try samples(connection, sales)
+    var tallies: [RowTally] = []
+    for (name, read) in [("orders", orders), ("deliveries", deliveries), ("receipts", receipts)] {
+      do { tallies.append(try read(connection, sales)) } catch { found.append(unreadable(name, error)) }
     }
+    // The orders that a night would count as bad, whichever of their rows is bad.
+    let bad = tallies.reduce(into: Set<Identifier>()) { $0.formUnion($1.badOrders) }
+    let holds = Tally(odd: bad.count, all: tallies.first { $0.noun == "orders" }?.recent ?? 0)
+      .holdsNight(settings.holdShare)
+    for tally in tallies { found += [tally.diagnosis(holdsNight: holds)] + tally.further }
+    guard tallies.count == 3 else { return found }
+    let rows = Dictionary(uniqueKeysWithValues: tallies.map { ($0.noun, $0.rows) })
+    found += try SalesIndexes(settings: settings, rows: rows).examine(connection)
+    found += try payloads(connection, sales, of: rows["receipts"] ?? 0)
+    found += try SalesLinks(settings: settings, schema: sales.schema).examine(connection)
+    found += try samples(connection, sales)
     return found
-  }
-
-  private func rows(_ connection: borrowing BlockingConnection) throws -> [String: Int] {
-    let schema = try PostgresIdentifier(settings.salesSchema).sql
-    return try ["orders", "receipts", "deliveries"].reduce(into: [:]) { counts, name in
-      counts[name] = Int(try connection.execute("SELECT count(*) FROM \(schema).\(name)").single().int64(0))
-    }
   }
 
   private func name(_ relation: String) -> String { "\(settings.salesSchema).\(relation)" }
 
-  /// Runs a check on all rows, because a view can fail on a single row.
-  private func relation(_ relation: String, _ body: () throws -> [Diagnosis]) -> [Diagnosis] {
-    do { return try body() } catch let error as PostgresError {
-      return [
-        Diagnosis(
-          subject: name(relation),
-          problem: "cannot be read to its end: \(error); correct the view, or the row that it fails on",
-          status: error.exitStatus)
-      ]
-    } catch {
-      return [Diagnosis(subject: name(relation), problem: "\(error)", status: ExitStatus(for: error))]
+  /// All rows are read, because a view can fail on a single one.
+  private func unreadable(_ relation: String, _ error: any Error) -> Diagnosis {
+    guard let error = error as? PostgresError else {
+      return Diagnosis(subject: name(relation), problem: "\(error)", status: ExitStatus(for: error))
     }
+    return Diagnosis(
+      subject: name(relation),
+      problem: "cannot be read to its end: \(error); correct the view, or the row that it fails on",
+      status: error.exitStatus)
   }
 
   private func reach(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
@@ -85,105 +82,143 @@ struct SalesHealth {
 
   // MARK: - Relations
 
-  private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+  private func orders(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("orders"), noun: "orders")
-    var cents = (looksLike: 0, of: 0)
-    var ofOtherStores = 0
+    var cents = Tally()
+    var future = Tally()
+    var ofOtherStores: [Identifier] = []
+    var othersCount = 0
+    let now = Instant.now
+    let since = now - settings.lookback
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.orderColumns) FROM \(sales.schema).orders o ORDER BY o.order_id::text COLLATE \"C\"")
     while try reader.advance() {
-      let row = try sales.order(reader, asOf: .now)
+      let row = try sales.order(reader, asOf: now)
       var defect: String?
+      var createdAt = now
       switch row {
-      case .bad(let bad): defect = bad.defect
+      case .bad(let bad): (defect, createdAt) = (bad.defect, bad.createdAt)
       case .valid(let order):
+        createdAt = order.createdAt
         // Order IDs of Google Play, from the column itself, because an order has no ID that Apple cannot give.
-        if (try? reader.text(8))?.hasPrefix("GPA.") == true { ofOtherStores += 1 }
-        if order.amount.currency.digits == 2, order.amount.minorUnits > 0 {
-          cents.of += 1
+        if (try? reader.text(8))?.hasPrefix("GPA.") == true {
+          othersCount += 1
+          if ofOtherStores.count < 3 { ofOtherStores.append(order.orderId) }
+        }
+        future.count(createdAt > now + settings.clockSkew, "order \(order.orderId) created \(createdAt.text)")
+        let amount = order.amount
+        if Self.currenciesWithCents.contains(amount.currency.code), amount.minorUnits > 0 {
           // 499.00 in place of 4.99.
-          let whole = order.amount.minorUnits.quotientAndRemainder(dividingBy: 100)
-          if whole.remainder == 0, whole.quotient % 100 == 99 || whole.quotient % 100 == 49 { cents.looksLike += 1 }
+          let whole = amount.minorUnits.quotientAndRemainder(dividingBy: 100)
+          let isOdd = whole.remainder == 0 && (whole.quotient % 100 == 99 || whole.quotient % 100 == 49)
+          cents.count(isOdd, "order \(order.orderId): \(amount.decimalText) \(amount.currency)")
         }
       }
-      tally.add(row.orderId, defect: defect, key: "order_id")
+      tally.add(
+        row.orderId, defect: defect, key: "order_id", order: row.orderId, isRecent: since <= createdAt)
     }
-    // Only bad orders can hold a night here; missing orders and deliveries are compared by the night itself.
-    let figures = NightFigures(orders: tally.rows, badRows: NightFigures.Sample(count: tally.bad))
-    let holds = Plausibility(share: settings.holdShare, precedent: nil).causes(figures)
-    var found = tally.diagnoses(holdsNight: !holds.isEmpty)
-    if cents.of >= 20, cents.looksLike * 2 > cents.of {
-      found.append(
+    if cents.all >= Tally.fewest, cents.odd * 2 > cents.all {
+      tally.further.append(
         Diagnosis(
-          subject: name("orders.amount"),
-          problem: """
-            looks like cents: most amounts are whole numbers such as 499, and a night would be held; write amount / 100.0 in \
-            the view
-            """))
+          subject: name("orders.amount"), held: true,
+          because: "looks like cents: \(cents.odd) of \(cents.all) amounts are whole numbers such as 499",
+          kind: .amountMismatch, remedy: "write amount / 100.0 in the view", examples: cents.examples))
     }
-    if ofOtherStores > 0 {
-      found.append(
+    if future.odd >= Tally.fewest {
+      tally.further.append(
         Diagnosis(
-          subject: name("orders.transaction_id"),
-          warning: """
-            \(ofOtherStores) orders have transaction IDs of Google Play (GPA.…), which Apple does not know; leave other stores' orders \
-            out of the view: WHERE store = 'apple'
-            """))
+          subject: name("orders.created_at"), held: future.holdsNight(settings.holdShare),
+          because: "\(future.odd) of \(future.all) orders are in the future, so that no night reads them",
+          kind: .orphanPayment, remedy: "show the time of the order, in its own time zone, in the view",
+          examples: future.examples))
     }
-    return found
+    if othersCount > 0 {
+      tally.further.append(
+        Diagnosis(
+          subject: name("orders.transaction_id"), held: false,
+          because:
+            "\(othersCount) orders have transaction IDs of Google Play (GPA.…), which Apple does not know", kind: nil,
+          remedy: "leave other stores' orders out of the view: WHERE store = 'apple'",
+          examples: ofOtherStores.map { "order \($0)" }))
+    }
+    return tally
   }
 
-  private func deliveries(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+  /// Currencies in which Apple's usual prices end in 99 or 49 hundredths.
+  private static let currenciesWithCents: Set = ["USD", "EUR", "GBP", "CAD", "AUD", "NZD"]
+
+  private func deliveries(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("deliveries"), noun: "deliveries")
+    let now = Instant.now
+    let since = now - settings.lookback
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.deliveryColumns) FROM \(sales.schema).deliveries d ORDER BY d.delivery_id::text COLLATE \"C\""
     )
     while try reader.advance() {
-      let delivery = try sales.delivery(reader, asOf: .now)
-      tally.add(delivery.deliveryId, defect: delivery.defect, key: "delivery_id")
+      let delivery = try sales.delivery(reader, asOf: now)
+      tally.add(
+        delivery.deliveryId, defect: delivery.defect, key: "delivery_id", order: delivery.orderId,
+        isRecent: since <= delivery.deliveredAt)
     }
-    return tally.diagnoses()
+    return tally
   }
 
-  private func receipts(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+  private func receipts(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> RowTally {
     var tally = RowTally(name: name("receipts"), noun: "receipts")
+    let now = Instant.now
+    let since = now - settings.lookback
     var reader = try connection.copyOut(
       "SELECT \(SalesRows.receiptColumns) FROM \(sales.schema).receipts r ORDER BY r.receipt_id::text COLLATE \"C\"")
     while try reader.advance() {
-      let receipt = try SalesRows.receipt(reader, asOf: .now)
-      tally.add(receipt.receiptId, defect: receipt.defect, key: "receipt_id")
+      let receipt = try SalesRows.receipt(reader, asOf: now)
+      tally.add(
+        receipt.receiptId, defect: receipt.defect, key: "receipt_id", order: receipt.orderId,
+        isRecent: since <= receipt.receivedAt)
     }
-    _ = consume reader
-    return tally.diagnoses() + (try payloads(connection, sales))
+    return tally
   }
 
-  private func payloads(_ connection: borrowing BlockingConnection, _ sales: SalesRows) throws -> [Diagnosis] {
+  /// More receipts are sampled evenly, because a million signed transactions take a minute to read and to parse.
+  private static let comparedReceipts = 50_000
+
+  private func payloads(
+    _ connection: borrowing BlockingConnection, _ sales: SalesRows, of rows: Int
+  ) throws -> [Diagnosis] {
+    let step = (rows + Self.comparedReceipts - 1) / Self.comparedReceipts
+    let isChosen = step > 1 ? "AND hashtext(r.receipt_id::text) % \(step) = 0" : ""
     var reader = try connection.copyOut(
       """
       SELECT \(SalesRows.orderColumns), r.payload, o.order_id IS NOT NULL FROM (
         SELECT r.payload::text AS payload, r.order_id::text AS order_id FROM \(sales.schema).receipts r
-        WHERE r.payload IS NOT NULL AND octet_length(r.payload::text) < 1000000 ORDER BY r.received_at DESC LIMIT 1000) r
+        WHERE r.payload IS NOT NULL AND octet_length(r.payload::text) < 1000000 \(isChosen)) r
       LEFT JOIN \(sales.schema).orders o ON o.order_id::text COLLATE "C" = r.order_id
       """)
     var kinds: [ReceiptKind: Int] = [:]
     var count = 0
+    var malformed = Tally()
     var comparison = PayloadComparison(settings: settings)
     let payloadColumn = SalesRows.order.count
     while try reader.advance() {
       count += 1
       let payload = try reader.isText(payloadColumn) ? ReceivedPayload(try reader.text(payloadColumn)) : nil
       kinds[payload?.kind ?? .malformed, default: 0] += 1
-      guard let fact = payload?.claimedTransaction else { continue }
       var order: Order?
       if try reader.bool(payloadColumn + 1), case .valid(let row) = try sales.order(reader, asOf: .now) { order = row }
+      malformed.count(
+        payload?.kind ?? .malformed == .malformed,
+        "a receipt \(order.map { "of order \($0.orderId)" } ?? "without an order")")
+      guard let fact = payload?.claimedTransaction else { continue }
       comparison.add(fact, order)
     }
     if count == 0 { return [] }
     let shares = ReceiptKind.allCases.compactMap { kind in kinds[kind].map { "\($0) \(kind.rawValue)" } }
-    var diagnosis = Diagnosis(
-      subject: "\(name("receipts.payload")) (newest \(count): \(shares.joined(separator: ", ")))")
-    if (kinds[.malformed] ?? 0) * 2 > count {
-      diagnosis.warning = "most payloads are no receipts; the column must hold the text that the client sent"
+    let sample = step > 1 ? "a sample of \(count)" : "\(count)"
+    var diagnosis = Diagnosis(subject: "\(name("receipts.payload")) (\(sample): \(shares.joined(separator: ", ")))")
+    if malformed.odd * 2 > count {
+      diagnosis = Diagnosis(
+        subject: diagnosis.subject, held: malformed.holdsNight(settings.systemicShare),
+        because: "most payloads are no receipts", kind: nil,
+        remedy: "the column must hold the text that the client sent", examples: malformed.examples)
     }
     return [diagnosis] + comparison.diagnoses
   }
@@ -254,12 +289,18 @@ struct SalesHealth {
   }
 }
 
+/// The rows of a relation, and those that break the contract.
 private struct RowTally {
   let name: String
   let noun: String
   private(set) var rows = 0
-  private(set) var bad = 0
-  private var firstDefect: String?
+  /// Rows of the lookback, and rows without a date.
+  private(set) var recent = 0
+  private var defects = Tally()
+  /// Orders with a bad row of the lookback.
+  private(set) var badOrders: Set<Identifier> = []
+  /// Remarks about single columns.
+  var further: [Diagnosis] = []
   private var last: Identifier?
 
   init(name: String, noun: String) {
@@ -267,29 +308,26 @@ private struct RowTally {
     self.noun = noun
   }
 
-  mutating func add(_ id: Identifier, defect: String?, key: String) {
+  mutating func add(_ id: Identifier, defect: String?, key: String, order: Identifier?, isRecent: Bool) {
     let defect = defect ?? (id == last ? "\(key) is not unique" : nil)
     last = id
     rows += 1
-    guard let defect else { return }
-    bad += 1
-    firstDefect = firstDefect ?? "\(id.isEmpty ? "a row without an ID" : id.text): \(defect)"
+    if isRecent { recent += 1 }
+    defects.count(defect != nil, "\(id.isEmpty ? "a row without an ID" : id.text): \(defect ?? "")")
+    if defect != nil, isRecent, let order { badOrders.insert(order) }
   }
 
-  func diagnoses(holdsNight: Bool = false) -> [Diagnosis] {
-    var diagnosis = Diagnosis(subject: "\(name) (\(rows) rows)")
+  func diagnosis(holdsNight: Bool) -> Diagnosis {
+    let subject = "\(name) (\(rows) rows)"
     if rows == 0 {
-      diagnosis.warning = "is empty; check that the view shows the shop's \(noun) to this role"
-    } else if let firstDefect {
-      let summary = "\(bad) rows break the contract, such as \(firstDefect)"
-      if holdsNight {
-        diagnosis.problem = "\(summary); a night would be held, correct the view"
-      } else if noun == "orders", bad * 2 > rows {
-        diagnosis.problem = "\(summary), and these are most of them; correct the view"
-      } else {
-        diagnosis.warning = "\(summary); they are reported as bad_row and count for nothing"
-      }
+      return Diagnosis(
+        subject: subject, warning: "is empty; check that the view shows the shop's \(noun) to this role")
     }
-    return [diagnosis]
+    guard defects.odd > 0 else { return Diagnosis(subject: subject) }
+    // Without most of its orders a shop has nothing to audit.
+    let isProblem = holdsNight || noun == "orders" && defects.odd * 2 > rows
+    return Diagnosis(
+      subject: subject, held: isProblem, because: "\(defects.odd) rows break the contract", kind: .badRow,
+      remedy: isProblem ? "correct the view" : "they are reported, and count for nothing", examples: defects.examples)
   }
 }

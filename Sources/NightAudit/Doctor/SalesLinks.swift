@@ -3,31 +3,41 @@ import Reconciliation
 import Run
 import SalesStore
 
-/// Compares orders with their deliveries. A mistake in a view breaks many rows at once.
+/// Compares orders with their deliveries and receipts. A mistake in a view breaks many rows at once.
 struct SalesLinks {
   let settings: Settings
   let schema: String
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
-    let products = try products(connection)
-    var found = try oneUser(connection) + undelivered(products)
-    for (position, link) in Link.allCases.enumerated() {
-      let tally = products.reduce(into: Tally()) { $0.add($1.tallies[position]) }
+    let counts = try orderCounts(connection)
+    let orders = counts.values.reduce(0) { $0 + $1.all }
+    let deliveries = try deliveries(connection)
+    var found = try oneUser(connection) + undelivered(deliveries, counts, orders)
+    for (position, link) in deliveryLinks.enumerated() where position > 0 {
+      let tally = deliveries.reduce(into: Tally()) { $0.add($1.tallies[position]) }
       guard link.isNoticeable(tally) else { continue }
-      if link == .units {
-        // A delivery of fewer units may be one of several, so the units of each order are added up first.
-        found += try units(connection)
-      } else {
-        found.append(diagnosis(link, tally, link.kind, "\(tally.odd) of \(tally.all) \(link.words)"))
+      switch link.kind {
+      // A delivery of fewer units may be one of several, so the units of each order are added up first.
+      case .deliveredTwice: found += try units(connection, orders)
+      case .wrongUser:
+        // A night counts orders, and an order may have several deliveries.
+        let affected = try orderCount(where: link.odd, connection)
+        found.append(diagnosis(link, tally, isHeld: Tally(odd: affected, all: orders).holdsNight(settings.holdShare)))
+      default: found.append(diagnosis(link, tally, isHeld: tally.holdsNight(settings.holdShare)))
       }
+    }
+    for (link, tally) in zip(receiptLinks, try receipts(connection)) where link.isNoticeable(tally) {
+      let isHeld = Tally(odd: tally.odd, all: orders).holdsNight(settings.holdShare)
+      found.append(diagnosis(link, tally, isHeld: isHeld))
     }
     return found
   }
 
-  private func diagnosis(_ link: Link, _ tally: Tally, _ kind: FindingKind?, _ words: String) -> Diagnosis {
+  private func diagnosis(_ link: Link, _ tally: Tally, isHeld: Bool) -> Diagnosis {
     Diagnosis(
-      subject: "\(settings.salesSchema).\(link.column)", held: kind != nil && tally.holdsNight(settings.holdShare),
-      because: words, kind: kind, remedy: link.remedy, examples: tally.examples)
+      subject: "\(settings.salesSchema).\(link.column)", held: link.kind != nil && isHeld,
+      because: "\(tally.odd) of \(tally.all) \(link.words)", kind: link.kind, remedy: link.remedy,
+      examples: tally.examples)
   }
 
   // MARK: - Orders of one user, orders without deliveries
@@ -37,79 +47,81 @@ struct SalesLinks {
       """
       SELECT (SELECT count(*) FROM (SELECT FROM \(schema).orders LIMIT \(Tally.fewest)) AS few),
         EXISTS (SELECT FROM \(schema).orders o
-          WHERE o.user_id::text IS DISTINCT FROM (SELECT f.user_id::text FROM \(schema).orders f LIMIT 1))
+          WHERE o.user_id::text IS DISTINCT FROM (SELECT f.user_id::text FROM \(schema).orders f LIMIT 1)),
+        ARRAY(SELECT 'order ' || order_id::text || ': user ' || user_id::text FROM \(schema).orders LIMIT 3)
       """
     ).single()
     guard try row.int64(0) >= Tally.fewest, try !row.bool(1) else { return [] }
     return [
       Diagnosis(
-        subject: "\(settings.salesSchema).orders.user_id",
-        warning: """
-          is the same in all orders; select the column of the buyer in the view: purchases and deliveries are matched by user
-          """)
+        subject: "\(settings.salesSchema).orders.user_id", held: false, because: "is the same in all orders", kind: nil,
+        remedy: "select the column of the buyer in the view: purchases and deliveries are matched by user",
+        examples: try row.textArray(2).compactMap(\.self))
     ]
   }
 
-  private func undelivered(_ products: [ProductRows]) -> [Diagnosis] {
-    let all = products.reduce(into: Tally()) { $0.add($1.undelivered) }
+  private func undelivered(
+    _ products: [ProductRows], _ counts: [String: OrderCounts], _ orders: Int
+  ) -> [Diagnosis] {
+    let all = products.reduce(into: Tally()) { $0.add($1.tallies[0]) }
     let subject = "\(settings.salesSchema).deliveries"
     let kind = FindingKind.paidNotDelivered
-    if all.holdsNight(settings.holdShare) {
+    if Tally(odd: all.odd, all: orders).holdsNight(settings.holdShare) {
       return [
         Diagnosis(
-          subject: subject, held: true, because: "\(all.odd) of \(all.all) verified orders have no delivery",
-          kind: kind,
-          remedy: "show all deliveries in the view, with the IDs of their orders", examples: all.examples)
+          subject: subject, held: true, because: "\(all.odd) of \(orders) orders are verified and have no delivery",
+          kind: kind, remedy: "show all deliveries in the view, with the IDs of their orders", examples: all.examples)
       ]
     }
     return products.compactMap { rows in
-      guard let product = rows.product, rows.undelivered.exceeds95Percent else { return nil }
+      guard let product = rows.product, let verified = counts[product]?.verified else { return nil }
+      let tally = Tally(odd: rows.tallies[0].odd, all: verified, examples: rows.tallies[0].examples)
+      guard tally.isMore(thanPercent: 95) else { return nil }
       return Diagnosis(
         subject: "\(subject) of \(product)", held: false,
-        because: "\(rows.undelivered.odd) of \(rows.undelivered.all) verified orders of this product have no delivery",
-        kind: kind,
+        because: "\(tally.odd) of \(tally.all) verified orders of this product have no delivery", kind: kind,
         remedy:
           "show what gives the user access to it as a delivery of the order; see Views, deliveries of subscriptions",
-        examples: rows.undelivered.examples)
+        examples: tally.examples)
     }
   }
 
   // MARK: - Counts
 
+  private struct OrderCounts {
+    var all: Int
+    var verified: Int
+  }
+
   private struct ProductRows {
     /// nil for deliveries without an order.
     var product: String?
-    var undelivered: Tally
+    /// One for each of the delivery links.
     var tallies: [Tally]
   }
 
   private var since: String { "now() - make_interval(secs => \(settings.lookback.wholeSeconds))" }
 
-  private func products(_ connection: borrowing BlockingConnection) throws -> [ProductRows] {
-    var verified: [String?: Int] = [:]
-    for row in try connection.execute(
+  private func orderCounts(_ connection: borrowing BlockingConnection) throws -> [String: OrderCounts] {
+    try connection.execute(
       """
-      SELECT product_id::text COLLATE "C", count(*) FROM \(schema).orders
-      WHERE status::text COLLATE "C" = 'verified' AND created_at >= \(since) GROUP BY 1
-      """)
-    {
-      verified[try row.optionalText(0)] = Int(try row.int64(1))
+      SELECT coalesce(product_id::text COLLATE "C", ''), count(*),
+        count(*) FILTER (WHERE status::text COLLATE "C" = 'verified')
+      FROM \(schema).orders WHERE created_at >= \(since) GROUP BY 1
+      """
+    ).reduce(into: [:]) { counts, row in
+      counts[try row.text(0)] = OrderCounts(all: Int(try row.int64(1)), verified: Int(try row.int64(2)))
     }
-    let undelivered = "o.status = 'verified' AND d.present IS NULL AND o.created_at < now() - interval '1 hour'"
-    let skew = "interval '\(settings.clockSkew.wholeSeconds) seconds'"
-    let columns =
-      [Self.columns(odd: undelivered, all: "FALSE", example: "'order ' || o.id", id: "o.id")]
-      + Link.allCases.map { link in
-        Self.columns(odd: link.odd(skew: skew), all: link.all, example: link.example, id: link.id)
-      }
-    let (aliasColumns, aliases) = try aliases(connection)
-    // One join serves all comparisons, because each query of its own would read both relations again.
-    return try connection.execute(
-      """
-      SELECT o.product_id, \(columns.joined(separator: ", "))
-      FROM (
+  }
+
+  /// Orders `o` with their deliveries `d`, and the name `person.is_same` for deliveries to the buyer.
+  private func join(_ connection: borrowing BlockingConnection) throws -> String {
+    let (isSame, aliases) = try aliases(connection)
+    return """
+      (
         SELECT TRUE AS present, order_id::text COLLATE "C" AS id, user_id::text COLLATE "C" AS user_id,
-          product_id::text COLLATE "C" AS product_id, quantity, status::text COLLATE "C" AS status, created_at, verified_at
+          product_id::text COLLATE "C" AS product_id, quantity, status::text COLLATE "C" AS status, created_at, verified_at,
+          updated_at
         FROM \(schema).orders) o
       FULL JOIN (
         SELECT TRUE AS present, delivery_id::text COLLATE "C" AS id, order_id::text COLLATE "C" AS order_id,
@@ -117,33 +129,48 @@ struct SalesLinks {
           revoked_at
         FROM \(schema).deliveries) d ON d.order_id = o.id
       \(aliases)
-      CROSS JOIN LATERAL (SELECT \(aliasColumns)) person
-      WHERE o.created_at >= \(since) OR o.present IS NULL AND d.delivered_at >= \(since)
-      GROUP BY 1 ORDER BY 1
+      CROSS JOIN LATERAL (SELECT \(isSame)) person
+      WHERE (o.created_at >= \(since) OR o.present IS NULL AND d.delivered_at >= \(since))
+      """
+  }
+
+  private func deliveries(_ connection: borrowing BlockingConnection) throws -> [ProductRows] {
+    let links = deliveryLinks
+    // One join serves all comparisons, because each query of its own would read both relations again.
+    return try connection.execute(
+      """
+      SELECT o.product_id, \(links.map(\.columns).joined(separator: ", "))
+      FROM \(try join(connection)) GROUP BY 1 ORDER BY 1
       """
     ).map { row in
-      let product = try row.optionalText(0)
-      func tally(_ position: Int) throws -> Tally {
-        let first = 1 + 3 * position
-        return Tally(
-          odd: Int(try row.int64(first)), all: Int(try row.int64(first + 1)),
-          examples: try row.textArray(first + 2).compactMap(\.self))
-      }
-      var missing = try tally(0)
-      missing.all = verified[product] ?? 0
-      return ProductRows(
-        product: product, undelivered: missing, tallies: try Link.allCases.indices.map { try tally($0 + 1) })
+      let tallies = try links.indices.map { try Tally(row, at: 1 + 3 * $0) }
+      return ProductRows(product: try row.optionalText(0), tallies: tallies)
     }
   }
 
-  /// Three columns: the count of differing rows, the count of compared rows, and up to three examples.
-  private static func columns(odd: String, all: String, example: String, id: String) -> String {
-    // Three minima in place of an array of all IDs, which would take memory for each row.
-    let examples = (0..<3).map { "min(\(example)) FILTER (WHERE \(odd) AND ascii(right(\(id), 1)) % 3 = \($0))" }
-    return """
-      count(*) FILTER (WHERE \(odd)), count(*) FILTER (WHERE \(all)),
-      array_remove(ARRAY[\(examples.joined(separator: ", "))], NULL)
+  private func orderCount(where odd: String, _ connection: borrowing BlockingConnection) throws -> Int {
+    let row = try connection.execute("SELECT count(DISTINCT o.id) FROM \(try join(connection)) AND \(odd)").single()
+    return Int(try row.int64(0))
+  }
+
+  private func receipts(_ connection: borrowing BlockingConnection) throws -> [Tally] {
+    let links = receiptLinks
+    let row = try connection.execute(
       """
+      SELECT \(links.map(\.columns).joined(separator: ", "))
+      FROM (
+        SELECT TRUE AS present, o.order_id::text COLLATE "C" AS id, o.amount, o.status::text COLLATE "C" AS status,
+          \(SalesRows.statedTransaction) AS stated, nullif(o.app_account_token::text COLLATE "C", '') AS token, o.created_at
+        FROM \(schema).orders o) o
+      FULL JOIN (
+        SELECT TRUE AS present, order_id::text COLLATE "C" AS order_id, min(received_at) AS received_at,
+          bool_and(checked_at < received_at - \(skew)) AS is_checked_early
+        FROM \(schema).receipts WHERE nullif(order_id::text COLLATE "C", '') IS NOT NULL GROUP BY 2
+      ) r ON r.order_id = o.id
+      WHERE o.created_at >= \(since) OR o.present IS NULL AND r.received_at >= \(since)
+      """
+    ).single()
+    return try links.indices.map { try Tally(row, at: 3 * $0) }
   }
 
   private func aliases(_ connection: borrowing BlockingConnection) throws -> (column: String, joins: String) {
@@ -163,28 +190,156 @@ struct SalesLinks {
     )
   }
 
-  private func units(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
-    let columns = Self.columns(
-      odd: "d.units <> o.quantity", all: "TRUE",
-      example: "'order ' || d.id || ': ' || o.quantity || ' ordered, ' || d.units || ' delivered'", id: "d.id")
+  /// Compares the units of each order with the sum of its deliveries: more units, then fewer.
+  private func units(_ connection: borrowing BlockingConnection, _ orders: Int) throws -> [Diagnosis] {
+    let kinds = [(">", FindingKind.deliveredTwice, "more"), ("<", .partlyDelivered, "fewer")]
+    let links = kinds.map { comparison, kind, word in
+      Link(
+        column: "deliveries.quantity", odd: "d.units \(comparison) o.quantity", all: "TRUE", id: "d.id",
+        example: "'order ' || d.id || ': ' || o.quantity || ' ordered, ' || d.units || ' delivered'",
+        words: "delivered orders have \(word) units in deliveries than in orders", kind: kind,
+        remedy: "count the same units in both views: one order of a pack of 80 gems is quantity 1 in both")
+    }
     let row = try connection.execute(
       """
-      SELECT \(columns), coalesce(sum(o.quantity), 0)::bigint, coalesce(sum(d.units), 0)::bigint
+      SELECT \(links.map(\.columns).joined(separator: ", "))
       FROM \(schema).orders o JOIN (
         SELECT order_id::text COLLATE "C" AS id, sum(quantity)::bigint AS units FROM \(schema).deliveries
         WHERE revoked_at IS NULL GROUP BY 1) d ON d.id = o.order_id::text COLLATE "C"
       WHERE o.created_at >= \(since)
       """
     ).single()
-    let tally = Tally(
-      odd: Int(try row.int64(0)), all: Int(try row.int64(1)), examples: try row.textArray(2).compactMap(\.self))
-    guard Link.units.isNoticeable(tally) else { return [] }
-    let (ordered, delivered) = (try row.int64(3), try row.int64(4))
-    let words = """
-      \(tally.odd) of \(tally.all) delivered orders have another number of units in deliveries than in orders: \
-      \(ordered) ordered, \(delivered) delivered
+    return try links.enumerated().compactMap { position, link in
+      let tally = try Tally(row, at: 3 * position)
+      guard link.isNoticeable(tally) else { return nil }
+      let isHeld = Tally(odd: tally.odd, all: orders).holdsNight(settings.holdShare)
+      return diagnosis(link, tally, isHeld: isHeld)
+    }
+  }
+
+  // MARK: - Comparisons
+
+  private var skew: String { "interval '\(settings.clockSkew.wholeSeconds) seconds'" }
+
+  private static let zone =
+    "if one of the two columns is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'"
+
+  /// Comparisons of an order `o` with a delivery `d`; the first is of verified orders without a delivery.
+  private var deliveryLinks: [Link] {
+    let pair = "o.present AND d.present"
+    let grace = "make_interval(secs => \(settings.deliveryGrace.wholeSeconds))"
+    return [
+      Link(
+        column: "deliveries", odd: "o.status = 'verified' AND d.present IS NULL AND o.created_at < now() - \(grace)",
+        all: "FALSE", id: "o.id", example: "'order ' || o.id", words: "", kind: .paidNotDelivered, remedy: ""),
+      Link(
+        column: "deliveries.order_id", odd: "d.present AND o.present IS NULL", all: "d.present", id: "d.id",
+        example: "'delivery ' || d.id || coalesce(' of order ' || d.order_id, ' without order_id')",
+        words: "deliveries have no order here", kind: .orphanDelivery,
+        remedy: "leave deliveries of other stores out of the view, or show their orders"),
+      Link(
+        column: "deliveries.user_id", odd: "\(pair) AND d.revoked_at IS NULL AND NOT person.is_same",
+        all: "\(pair) AND d.revoked_at IS NULL", id: "o.id",
+        example: "'order ' || o.id || ': user ' || o.user_id || ', delivered to ' || d.user_id",
+        words: "deliveries have another user than their order", kind: .wrongUser,
+        remedy: "select the same kind of user id in both views, or name the pairs in user_aliases"),
+      Link(
+        column: "deliveries.product_id", odd: "\(pair) AND d.product_id <> o.product_id", all: pair, id: "o.id",
+        example: "'order ' || o.id || ': ' || o.product_id || ', delivered ' || d.product_id",
+        words: "deliveries have another product than their order",
+        remedy: "select Apple's product identifier in both views"),
+      Link(
+        column: "deliveries.quantity", odd: "\(pair) AND d.revoked_at IS NULL AND d.quantity <> o.quantity",
+        all: "\(pair) AND d.revoked_at IS NULL", id: "o.id", example: "'order ' || o.id", words: "",
+        kind: .deliveredTwice, remedy: ""),
+    ]
+      + times(
+        "deliveries.delivered_at", "d.delivered_at", from: "o.created_at", of: "o.id",
+        early: "deliveries are earlier than their order",
+        late: "deliveries are at least half an hour later than their order")
+      + times(
+        "orders.verified_at", "o.verified_at", from: "o.created_at", of: "o.id",
+        early: "orders were verified before they were created",
+        late: "orders were verified at least half an hour after they were created")
+      + times(
+        "orders.updated_at", "o.updated_at", from: "o.created_at", of: "o.id",
+        early: "orders were changed before they were created")
+      + times(
+        "deliveries.revoked_at", "d.revoked_at", from: "d.delivered_at", of: "d.id",
+        early: "deliveries were taken back before they were made")
+  }
+
+  /// Comparisons of an order `o` with its receipts `r`.
+  private var receiptLinks: [Link] {
+    let grace = "make_interval(secs => \(settings.evidenceGrace.wholeSeconds))"
+    return [
+      Link(
+        column: "receipts.order_id",
+        odd: """
+          o.present AND r.present IS NULL AND o.stated IS NULL AND o.token IS NULL AND o.amount > 0
+            AND o.status = 'verified' AND o.created_at < now() - \(grace)
+          """, all: "o.status = 'verified'", id: "o.id", example: "'order ' || o.id",
+        words: "verified orders have no receipt, no transaction ID and no account token", kind: .deliveredNotPaid,
+        remedy: "show all receipts in the view, with the IDs of their orders"),
+      Link(
+        column: "receipts.order_id", odd: "r.present AND o.present IS NULL", all: "r.present", id: "r.order_id",
+        example: "'order ' || r.order_id", words: "orders of receipts are not in orders",
+        remedy: "select the same kind of order id in both views"),
+      Link(
+        column: "receipts.checked_at", odd: "r.is_checked_early", all: "r.is_checked_early IS NOT NULL",
+        id: "r.order_id", example: "'a receipt of order ' || r.order_id",
+        words: "orders have receipts that were checked before they were received", remedy: Self.zone, percent: 50),
+    ]
+      + times(
+        "receipts.received_at", "r.received_at", from: "o.created_at", of: "o.id",
+        early: "orders have a receipt that is earlier than the order",
+        late: "orders have no receipt within half an hour")
+  }
+
+  /// Wrong time zones differ by 30 minutes or more, in one direction.
+  private func times(
+    _ column: String, _ time: String, from start: String, of id: String, early: String, late: String? = nil
+  ) -> [Link] {
+    let example = """
+      '\(id == "d.id" ? "delivery" : "order") ' || \(id) || ' \(start.dropFirst(2)) ' || \(start) || ', \
+      \(time.dropFirst(2)) ' || \(time)
       """
-    return [diagnosis(.units, tally, delivered > ordered ? .deliveredTwice : .partlyDelivered, words)]
+    func link(_ odd: String, _ words: String, _ percent: Int) -> Link {
+      Link(
+        column: column, odd: odd, all: "\(time) IS NOT NULL AND \(start) IS NOT NULL", id: id, example: example,
+        words: words, remedy: Self.zone, percent: percent)
+    }
+    return [link("\(time) < \(start) - \(skew)", early, 50)]
+      + (late.map { [link("\(time) > \(start) + interval '29 minutes'", $0, 95)] } ?? [])
+  }
+}
+
+/// A comparison of rows, as SQL over a join.
+private struct Link {
+  var column: String
+  /// Conditions of the differing rows, and of the compared rows.
+  var odd: String
+  var all: String
+  var id: String
+  var example: String
+  var words: String
+  /// The finding on each differing row.
+  var kind: FindingKind?
+  var remedy: String
+  /// The share of differing rows that is reported.
+  var percent = 5
+
+  func isNoticeable(_ tally: Tally) -> Bool { tally.isMore(thanPercent: percent) }
+
+  /// Three columns: the count of differing rows, the count of compared rows, and examples.
+  var columns: String {
+    // Minima of four parts in place of an array of all IDs, which would take memory for each row. A hash divides any
+    // kind of ID evenly.
+    let examples = (0..<4).map { "min(\(example)) FILTER (WHERE \(odd) AND ascii(md5(\(id))) % 4 = \($0))" }
+    return """
+      count(*) FILTER (WHERE \(odd)), count(*) FILTER (WHERE \(all)),
+      array_remove(ARRAY[\(examples.joined(separator: ", "))], NULL)
+      """
   }
 }
 
@@ -203,11 +358,17 @@ struct Tally {
 
   func isMore(thanPercent percent: Int) -> Bool { odd >= Self.fewest && odd * 100 > all * percent }
 
-  var exceeds95Percent: Bool { isMore(thanPercent: 95) }
-
   /// True if a night would be held, with a critical or major finding on each differing row.
   func holdsNight(_ share: Share) -> Bool {
     share != .whole && odd >= Self.fewest && share.isExceeded(by: odd, of: all)
+  }
+}
+
+extension Tally {
+  fileprivate init(_ row: PostgresRow, at column: Int) throws {
+    self.init(
+      odd: Int(try row.int64(column)), all: Int(try row.int64(column + 1)),
+      examples: Array(try row.textArray(column + 2).compactMap(\.self).prefix(3)))
   }
 }
 
@@ -224,102 +385,4 @@ extension Diagnosis {
       + (examples.isEmpty ? "" : ". Examples: \(examples.joined(separator: "; "))")
     self.init(subject: subject, problem: held ? text : nil, warning: held ? nil : text)
   }
-}
-
-/// A comparison of an order `o` with a delivery `d`, as SQL over a full join.
-private enum Link: CaseIterable {
-  case order, user, product, units, deliveredEarly, deliveredLate, verifiedEarly, verifiedLate
-
-  private static let pair = "o.present AND d.present"
-  /// Tolerance of time differences. Wrong time zones differ by 30 minutes or more.
-  private static let late = "interval '29 minutes'"
-
-  func odd(skew: String) -> String {
-    switch self {
-    case .order: "d.present AND o.present IS NULL"
-    case .user: "\(Self.pair) AND NOT person.is_same"
-    case .product: "\(Self.pair) AND d.product_id <> o.product_id"
-    case .units: "\(Self.pair) AND d.revoked_at IS NULL AND d.quantity <> o.quantity"
-    case .deliveredEarly: "\(Self.pair) AND d.delivered_at < o.created_at - \(skew)"
-    case .deliveredLate: "\(Self.pair) AND d.delivered_at > o.created_at + \(Self.late)"
-    case .verifiedEarly: "o.present AND o.verified_at < o.created_at - \(skew)"
-    case .verifiedLate: "o.present AND o.verified_at > o.created_at + \(Self.late)"
-    }
-  }
-
-  var all: String {
-    switch self {
-    case .order: "d.present"
-    case .user, .product, .deliveredEarly, .deliveredLate: Self.pair
-    case .units: "\(Self.pair) AND d.revoked_at IS NULL"
-    case .verifiedEarly, .verifiedLate: "o.present AND o.verified_at IS NOT NULL"
-    }
-  }
-
-  func isNoticeable(_ tally: Tally) -> Bool {
-    switch self {
-    case .order, .user, .product, .units: tally.isMore(thanPercent: 5)
-    case .deliveredEarly, .verifiedEarly: tally.isMore(thanPercent: 50)
-    case .deliveredLate, .verifiedLate: tally.exceeds95Percent
-    }
-  }
-
-  var column: String {
-    switch self {
-    case .order: "deliveries.order_id"
-    case .user: "deliveries.user_id"
-    case .product: "deliveries.product_id"
-    case .units: "deliveries.quantity"
-    case .deliveredEarly, .deliveredLate: "deliveries.delivered_at"
-    case .verifiedEarly, .verifiedLate: "orders.verified_at"
-    }
-  }
-
-  var kind: FindingKind? {
-    switch self {
-    case .order: .orphanDelivery
-    case .user: .wrongUser
-    case .units: .deliveredTwice
-    case .product, .deliveredEarly, .deliveredLate, .verifiedEarly, .verifiedLate: nil
-    }
-  }
-
-  var words: String {
-    switch self {
-    case .order: "deliveries have no order here"
-    case .user: "deliveries have another user than their order"
-    case .product: "deliveries have another product than their order"
-    case .units: "deliveries have another quantity than their order"
-    case .deliveredEarly: "deliveries are earlier than their order"
-    case .deliveredLate: "deliveries are at least half an hour later than their order"
-    case .verifiedEarly: "orders were verified before they were created"
-    case .verifiedLate: "orders were verified at least half an hour after they were created"
-    }
-  }
-
-  var remedy: String {
-    switch self {
-    case .order: "leave deliveries of other stores out of the view, or show their orders"
-    case .user: "select the same kind of user id in both views, or name the pairs in user_aliases"
-    case .product: "select Apple's product identifier in both views"
-    case .units: "count the same units in both views: one order of a pack of 80 gems is quantity 1 in both"
-    case .deliveredEarly, .deliveredLate, .verifiedEarly, .verifiedLate:
-      "if one of the two columns is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'"
-    }
-  }
-
-  var example: String {
-    switch self {
-    case .order: "'delivery ' || d.id || coalesce(' of order ' || d.order_id, ' without order_id')"
-    case .user: "'order ' || o.id || ': user ' || o.user_id || ', delivered to ' || d.user_id"
-    case .product: "'order ' || o.id || ': ' || o.product_id || ', delivered ' || d.product_id"
-    case .units: "'order ' || o.id"
-    case .deliveredEarly, .deliveredLate:
-      "'order ' || o.id || ' created ' || o.created_at || ', delivered ' || d.delivered_at"
-    case .verifiedEarly, .verifiedLate:
-      "'order ' || o.id || ' created ' || o.created_at || ', verified ' || o.verified_at"
-    }
-  }
-
-  var id: String { self == .order ? "d.id" : "o.id" }
 }

@@ -95,15 +95,17 @@ import Testing
     for id in ids { try await shop.order("o\(id)", transaction: id) }
     try await shop.order("m")
     try await shop.receipt("junk", for: "m")
-    try await shop.execute(
-      """
-      INSERT INTO sales.receipts SELECT 'stray' || n, NULL, 'user of m', 'junk' || n, NULL, 'timeout', NULL,
-        '2026-11-18T12:00:01Z' FROM generate_series(1, 24) n
-      """)
-    let night = try await shop.night()
-    #expect(night.result.status == 0, "\(night.result)")
-    #expect(night.dispositions["m"] == "delivered_not_paid" && night.payments["m"] == "unpaid malformed")
-    #expect(night.dispositions.filter { $0.value == "settled" }.count == ids.count)
+    for day in 18...20 {
+      try await shop.execute(
+        """
+        INSERT INTO sales.receipts SELECT 'stray\(day)-' || n, NULL, 'user of m', 'junk\(day)-' || n, NULL, 'timeout', NULL,
+          '2026-11-\(day)T12:00:01Z' FROM generate_series(1, 24) n
+        """)
+      let night = try await shop.night(asOf: "2026-11-\(day + 1)T03:00:00Z")
+      #expect(night.result.status == 0, "\(night.result)")
+      #expect(night.dispositions["m"] == "delivered_not_paid" && night.payments["m"] == "unpaid malformed")
+      #expect(night.dispositions.filter { $0.value == "settled" }.count == ids.count)
+    }
   }
 
   /// A column of renamed products beside genuine proofs.

@@ -20,19 +20,23 @@ import Testing
 
   private func diagnoses(_ mistake: Mistake?, rows: Int = 40) throws -> [Diagnosis] {
     var settings = Settings()
-    settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
+    settings.apps = ["game", "quiz"].map { Settings.App(name: $0, bundleId: "com.example.\($0)") }
     var comparison = PayloadComparison(settings: settings)
     let usd = try #require(Currency(code: "USD"))
     for number in 1...rows {
       var order = Order(
         orderId: Identifier("o\(number)"), userId: "u1", productId: "gems", quantity: 1,
         amount: Money(minorUnits: 499, currency: usd), status: .verified, createdAt: Self.now)
+      order.bundleId = "com.example.game"
+      order.transactionId = Identifier("\(number)")
       var fact = TransactionFact(
         environment: .production, transactionId: "\(number)", productId: "gems", channel: .offline, signedDate: Self.now
       )
       fact.bundleId = "com.example.game"
       fact.priceMilliunits = 4_990
       fact.currency = "USD"
+      fact.quantity = 1
+      fact.revocation = .says(nil)
       fact.isRenewal = false
       fact.purchaseDate = Self.now + .seconds(3)
       mistake?.changeOrder(&order)
@@ -45,13 +49,39 @@ import Testing
   static let mistakes = [
     Mistake(
       testDescription: "another app", subject: "sales.receipts.payload",
-      words: "belong to another app than com.example.game",
+      words: "belong to no configured app (a night would be held, each would be wrong_bundle)",
       changeFact: { $0.bundleId = "com.example.other" }),
+    Mistake(
+      testDescription: "the other configured app", subject: "sales.orders.bundle_id",
+      words: "order o1: com.example.game, transaction 1 com.example.quiz",
+      changeFact: { $0.bundleId = "com.example.quiz" }),
+    Mistake(
+      testDescription: "another ID", subject: "sales.orders.transaction_id",
+      words: "each would be transaction_id_mismatch", changeOrder: { $0.transactionId = "4711" }),
+    Mistake(
+      testDescription: "another quantity", subject: "sales.orders.quantity", words: "each would be quantity_mismatch",
+      changeOrder: { $0.quantity = 80 }),
+    Mistake(
+      testDescription: "another currency", subject: "sales.orders.currency", words: "each would be currency_mismatch",
+      changeFact: { $0.currency = "KWD" }),
+    Mistake(
+      testDescription: "a price of an offer that was booked in full", subject: "sales.orders.amount",
+      words: "order o1: 4.99 USD, Apple 0.000 USD",
+      changeFact: { ($0.priceMilliunits, $0.hasOffer) = (0, true) }),
+    Mistake(
+      testDescription: "paid orders as cancelled", subject: "sales.orders.status",
+      words: "each would be cancelled_but_paid", changeOrder: { $0.status = .cancelled }),
+    Mistake(
+      testDescription: "the day of an import", subject: "sales.orders.created_at",
+      words: "each would be purchase_predates_order", changeOrder: { $0.createdAt = $0.createdAt + .days(31) }),
+    Mistake(
+      testDescription: "the day of a registration", subject: "sales.orders.created_at",
+      words: "are more than three days later than their order", changeOrder: { $0.createdAt = $0.createdAt - .days(4) }),
     Mistake(
       testDescription: "another product", subject: "sales.orders.product_id", words: "each would be product_mismatch",
       changeOrder: { $0.productId = "GEMS" }),
     Mistake(
-      testDescription: "another price", subject: "sales.orders.amount", words: "order o1: 499.00 USD, Apple 4.990",
+      testDescription: "another price", subject: "sales.orders.amount", words: "order o1: 499.00 USD, Apple 4.990 USD",
       changeOrder: { $0.amount = Money(minorUnits: 49_900, currency: $0.amount.currency) }),
     Mistake(
       testDescription: "another time zone", subject: "sales.orders.created_at", words: "wrong time zone",
