@@ -362,6 +362,7 @@ def healthy(evaluation, seed):
     found = None if done.returncode not in (0, INCOMPLETE) else shop.findings()
     evaluation.psql("postgres", f'DROP DATABASE "{shop.name}"')
     shutil.rmtree(shop.directory)
+    print(f"{name}: {done.returncode}", file=sys.stderr, flush=True)
     return Measured(shape.__name__ if shape else "sample_shop", circumstance.__name__, seed, done, found, shop.truth())
 
 
@@ -380,6 +381,7 @@ def slipped(base, index):
         if statuses[-1] in (0, INCOMPLETE):
             accused = max(accused, len({one for one, _ in shop.findings(day, severe=True) - base.ordinary}))
         evaluation.psql("postgres", f'DROP DATABASE "{database}"')
+    print(f"{name}: {statuses}, {accused} falsely accused", file=sys.stderr, flush=True)
     return name, statuses, accused
 
 

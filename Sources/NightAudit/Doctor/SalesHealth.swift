@@ -24,7 +24,11 @@ struct SalesHealth {
     let bad = tallies.reduce(into: Set<Identifier>()) { $0.formUnion($1.badOrders) }
     let holds = Tally(odd: bad.count, all: tallies.first { $0.noun == "orders" }?.recent ?? 0)
       .holdsNight(settings.holdShare)
-    for tally in tallies { found += [tally.diagnosis(holdsNight: holds)] + tally.further }
+    for tally in tallies {
+      // A relation with a small part of the bad orders is not the cause.
+      let isCause = tally.badOrders.count * 3 >= bad.count
+      found += [tally.diagnosis(holdsNight: holds && isCause)] + tally.further
+    }
     guard tallies.count == 3 else { return found }
     let rows = Dictionary(uniqueKeysWithValues: tallies.map { ($0.noun, $0.rows) })
     found += try SalesIndexes(settings: settings, rows: rows).examine(connection)
@@ -86,6 +90,7 @@ struct SalesHealth {
     var tally = RowTally(name: name("orders"), noun: "orders")
     var cents = Tally()
     var future = Tally()
+    var refunded = Tally()
     var ofOtherStores: [Identifier] = []
     var othersCount = 0
     let now = Instant.now
@@ -105,6 +110,7 @@ struct SalesHealth {
           othersCount += 1
           if ofOtherStores.count < 3 { ofOtherStores.append(order.orderId) }
         }
+        if since <= createdAt { refunded.count(order.status == .refunded, "order \(order.orderId)") }
         future.count(createdAt > now + settings.clockSkew, "order \(order.orderId) created \(createdAt.text)")
         let amount = order.amount
         if Self.currenciesWithCents.contains(amount.currency.code), amount.minorUnits > 0 {
@@ -123,6 +129,13 @@ struct SalesHealth {
           subject: name("orders.amount"), held: true,
           because: "looks like cents: \(cents.odd) of \(cents.all) amounts are whole numbers such as 499",
           kind: .amountMismatch, remedy: "write amount / 100.0 in the view", examples: cents.examples))
+    }
+    if refunded.holdsNight(settings.holdShare) {
+      tally.further.append(
+        Diagnosis(
+          subject: name("orders.status"), held: true,
+          because: "\(refunded.odd) of \(refunded.all) orders are refunded", kind: .refundOnlyHere,
+          remedy: "check which state of the shop is mapped to refunded", examples: refunded.examples))
     }
     if future.odd >= Tally.fewest {
       tally.further.append(

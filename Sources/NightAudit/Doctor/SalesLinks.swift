@@ -23,6 +23,9 @@ struct SalesLinks {
         // A night counts orders, and an order may have several deliveries.
         let affected = try orderCount(where: link.odd, connection)
         found.append(diagnosis(link, tally, isHeld: Tally(odd: affected, all: orders).holdsNight(settings.holdShare)))
+      case .paidNotDelivered:
+        let isHeld = Tally(odd: tally.odd, all: orders).holdsNight(settings.holdShare)
+        found.append(diagnosis(link, tally, isHeld: isHeld))
       default: found.append(diagnosis(link, tally, isHeld: tally.holdsNight(settings.holdShare)))
       }
     }
@@ -243,6 +246,14 @@ struct SalesLinks {
         example: "'order ' || o.id || ': user ' || o.user_id || ', delivered to ' || d.user_id",
         words: "deliveries have another user than their order", kind: .wrongUser,
         remedy: "select the same kind of user id in both views, or name the pairs in user_aliases"),
+      // Access to a subscription ends with it, and is then no delivery that was taken back.
+      Link(
+        column: "deliveries.revoked_at",
+        odd: "\(pair) AND o.status = 'verified' AND d.revoked_at < d.delivered_at + interval '1 day'",
+        all: "\(pair) AND o.status = 'verified'", id: "o.id",
+        example: "'order ' || o.id || ' delivered ' || d.delivered_at || ', taken back ' || d.revoked_at",
+        words: "deliveries of verified orders were taken back within a day", kind: .paidNotDelivered,
+        remedy: "set revoked_at only where goods were taken back, and not where they were spent"),
       Link(
         column: "deliveries.product_id", odd: "\(pair) AND d.product_id <> o.product_id", all: pair, id: "o.id",
         example: "'order ' || o.id || ': ' || o.product_id || ', delivered ' || d.product_id",

@@ -348,6 +348,13 @@ struct DoctorTests {
       subject: "sales.deliveries.revoked_at", remedy: "deliveries were taken back before they were made",
       isProblem: false),
     Breakage(
+      change: "UPDATE sales.deliveries SET revoked_at = delivered_at + interval '1 hour'",
+      subject: "sales.deliveries.revoked_at",
+      remedy: "taken back within a day (a night would be held, each would be paid_not_delivered)"),
+    Breakage(
+      change: "UPDATE sales.orders SET status = 'refunded'", subject: "sales.orders.status",
+      remedy: "100 of 100 orders are refunded (a night would be held, each would be refund_only_here)"),
+    Breakage(
       change: "UPDATE sales.orders SET updated_at = created_at - interval '1 hour'",
       subject: "sales.orders.updated_at", remedy: "orders were changed before they were created", isProblem: false),
     Breakage(
@@ -406,6 +413,7 @@ struct DoctorTests {
         INSERT INTO sales.user_aliases SELECT 'g' || n, 'u' || n FROM generate_series(0, 9) n;
         GRANT SELECT ON sales.user_aliases TO auditor;
         UPDATE sales.deliveries SET user_id = 'g' || right(user_id, 1);
+        UPDATE sales.deliveries SET revoked_at = delivered_at + interval '30 days' WHERE product_id = 'gold.monthly';
         UPDATE sales.orders SET quantity = 2, amount = 449, currency = 'INR';
         INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
           SELECT 'e' || order_id, order_id, user_id, product_id, quantity, delivered_at FROM sales.deliveries
