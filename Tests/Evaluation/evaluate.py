@@ -439,9 +439,9 @@ def report(shops, slipped):
         [[f"`{kind}`", hit + missed, hit + wrong, wrong, missed, percent(hit, hit + wrong), percent(hit, hit + missed)]
          for kind, (hit, wrong, missed) in sorted(counts.items())])  # fmt: skip
     for channel, ones in slipped.items():
-        held = sum(HELD in statuses or REFUSED in statuses for _, statuses, _ in ones)
+        stopped = sum(HELD in statuses or REFUSED in statuses for _, statuses, _ in ones)
         caught = sum(map(is_caught, ones))
-        text += f"\n## Slips, {channel}\n\n{held} of {len(ones)} are held or refused. {caught} of {len(ones)} accuse nobody.\n\n"
+        text += f"\n## Slips, {channel}\n\n{stopped} of {len(ones)} are held or refused. {caught} of {len(ones)} accuse nobody.\n\n"
         text += table(
             ["wrong column", "`doctor`", "first night", "later night", "falsely accused"],
             [[name, *statuses, accused] for name, statuses, accused in ones])  # fmt: skip
@@ -484,7 +484,9 @@ def main():
         with open(options.page, encoding="utf-8") as file:
             head = file.read().split("<!-- figures -->")[0]
         with open(options.page, "w", encoding="utf-8") as file:
-            file.write(f"{head}<!-- figures -->\n\n{text}")
+            day = datetime.date.today()
+            file.write(f"{head}<!-- figures -->\n\nMeasured on {day}, in {(time.monotonic() - started) / 60:.0f} minutes on "
+                       f"{os.cpu_count()} processors.\n\n{text}")
     sys.exit(0 if is_met else 1)
 
 
