@@ -13,7 +13,8 @@ if [ "${2:-}" != inside ]; then
   # Debian's cron, unpacked and not installed on this machine.
   mkdir -p "$repository/.build/real-parts/cron"
   (cd "$repository/.build/real-parts/cron" && { ls cron_*.deb >/dev/null 2>&1 || apt-get download --quiet --quiet -o APT::Sandbox::User=root cron; })
-  exec unshare --mount --pid --fork --kill-child "$0" "$program" inside
+  # With its own /proc: libdispatch ends a program whose threads it does not find there.
+  exec unshare --mount --pid --fork --mount-proc --kill-child "$0" "$program" inside
 fi
 
 memory=$(mktemp -d)

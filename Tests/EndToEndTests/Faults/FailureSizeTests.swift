@@ -159,6 +159,6 @@ import Testing
     #expect(![0, 2, 3].contains(slipped.status), "\(slipped)")
     #expect(try await shop.value(open) == "30")
     let explained = slipped.output + slipped.errors
-    #expect(explained.contains("held") && explained.contains("bad_row"), "\(slipped)")
+    #expect(explained.contains("held") && explained.contains("rows that break the contract"), "\(slipped)")
   }
 }
