@@ -74,7 +74,8 @@ package struct ReportedRefunds {
         SELECT c.place, min(e.as_of) FROM unnest($1::bigint[], $2::text[], $3::timestamptz[]) c (place, id, at)
         CROSS JOIN LATERAL (
           SELECT min(e.as_of) AS as_of FROM night_audit.evidence e
-          WHERE e.transaction_id = c.id COLLATE "C" AND e.environment = 'Production' AND e.revoked_at >= c.at) e
+          WHERE e.transaction_id = c.id COLLATE "C" AND e.environment = 'Production' AND e.revoked_at >= c.at
+            AND \(EvidenceTable.isCredible("e"))) e
         WHERE e.as_of IS NOT NULL GROUP BY c.place
         """,
         [

@@ -17,15 +17,6 @@ import Testing
           AND created_at < '2026-11-19T00:00:00Z' ORDER BY order_id LIMIT 3);
       """)
     #expect([0, 3].contains(try await shop.nightAudit("run", "--as-of", "2026-11-20T03:00:00Z").status))
-    // The sample query has the amounts of the journal's accounts.
-    let query = try #require(try BusinessIntelligenceTests.queries()["the journal by kind and day"])
-    let posted = try await shop.value(
-      """
-      SELECT string_agg(concat_ws(' ', posted_for, app, kind, currency, amount), ', ' ORDER BY posted_for, kind)
-      FROM (\(query)) q
-      """)
-    #expect(
-      posted == "2026-11-19 game sale USD 1.99, 2026-11-20 game refund USD 1.99, 2026-11-21 game sale USD 3.98")
 
     let month = shop.directory.file("month")
     let made = try await shop.nightAudit(
@@ -64,6 +55,15 @@ import Testing
     try await shop.sell("o3", naming: "1003", at: start + 33 * hour, product: "gold")
     #expect(try await shop.night(2).status == 0)
 
+    // The sample query has the amounts of the journal's accounts.
+    let query = try #require(try BusinessIntelligenceTests.queries()["the journal by kind and day"])
+    let posted = try await shop.value(
+      """
+      SELECT string_agg(concat_ws(' ', posted_for, app, kind, currency, amount), ', ' ORDER BY posted_for, kind)
+      FROM (\(query)) q
+      """)
+    #expect(
+      posted == "2026-11-19 game sale USD 1.99, 2026-11-20 game refund USD 1.99, 2026-11-21 game sale USD 3.98")
     let days = ["2026-11-19", "2026-11-20", "2026-11-21"]
     let nights = try days.map { rows(try shop.file("journal.csv", night: $0)) }
     let told = nights.map { lines in

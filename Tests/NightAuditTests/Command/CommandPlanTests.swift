@@ -91,7 +91,7 @@ import Testing
     #expect(try !steps().isEmpty || statistics.isEmpty)
 
     let doctor = await Doctor(settings: settings).databases()
-    #expect(doctor.compactMap(\.problem) == [])
+    #expect(doctor.compactMap(\.problem).allSatisfy { $0.hasPrefix("most payloads are no receipts") }, "\(doctor)")
     #expect(try steps() == [], "doctor")
     #expect(try await !RebuildRun(settings: settings).rebuild(isRepairing: false).agrees)
     #expect(try steps() == [], "rebuild")
