@@ -11,25 +11,39 @@ struct SalesLinks {
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let counts = try orderCounts(connection)
     let orders = counts.values.reduce(0) { $0 + $1.all }
-    let deliveries = try deliveries(connection)
-    var found = try oneUser(connection) + undelivered(deliveries, counts, orders)
+    let rows = try deliveryRows(connection)
+    let deliveries = try deliveries(rows, connection)
+    var found = try oneUser(connection) + undelivered(deliveries, counts, orders, rows, connection)
     for (position, link) in deliveryLinks.enumerated() where position > 0 {
-      let tally = deliveries.reduce(into: Tally()) { $0.add($1.tallies[position]) }
+      var tally = deliveries.reduce(into: Tally()) { $0.add($1.tallies[position]) }
       guard link.isNoticeable(tally) else { continue }
+      let held: Tally
       switch link.kind {
       // A delivery of fewer units may be one of several, so the units of each order are added up first.
-      case .deliveredTwice: found += try units(connection, orders)
+      case .deliveredTwice:
+        found += try units(connection, orders)
+        continue
       case .wrongUser:
         // A night counts orders, and an order may have several deliveries.
-        let affected = try orderCount(where: link.odd, connection)
-        found.append(diagnosis(link, tally, isHeld: Tally(odd: affected, all: orders).holdsNight(settings.holdShare)))
-      case .paidNotDelivered:
-        let isHeld = Tally(odd: tally.odd, all: orders).holdsNight(settings.holdShare)
-        found.append(diagnosis(link, tally, isHeld: isHeld))
-      default: found.append(diagnosis(link, tally, isHeld: tally.holdsNight(settings.holdShare)))
+        held = Tally(odd: try orderCount(among: rows, where: link.odd, connection), all: orders)
+      case .paidNotDelivered: held = Tally(odd: tally.odd, all: orders)
+      default: held = tally
       }
+      tally.examples = try examples(link, among: rows, connection)
+      found.append(diagnosis(link, tally, isHeld: held.holdsNight(settings.holdShare)))
     }
-    for (link, tally) in zip(receiptLinks, try receipts(connection)) where link.isNoticeable(tally) {
+    let (links, receipts) = (receiptLinks, try tallies(receiptLinks, among: receiptRows, connection))
+    return try found + diagnoses(links, receipts, among: receiptRows, orders, connection)
+  }
+
+  /// Diagnoses of comparisons of which a night counts the differing rows among all orders.
+  private func diagnoses(
+    _ links: [Link], _ tallies: [Tally], among rows: String, _ orders: Int, _ connection: borrowing BlockingConnection
+  ) throws -> [Diagnosis] {
+    var found: [Diagnosis] = []
+    for (link, counted) in zip(links, tallies) where link.isNoticeable(counted) {
+      var tally = counted
+      tally.examples = try examples(link, among: rows, connection)
       let isHeld = Tally(odd: tally.odd, all: orders).holdsNight(settings.holdShare)
       found.append(diagnosis(link, tally, isHeld: isHeld))
     }
@@ -41,6 +55,16 @@ struct SalesLinks {
       subject: "\(settings.salesSchema).\(link.column)", held: link.kind != nil && isHeld,
       because: "\(tally.odd) of \(tally.all) \(link.words)", kind: link.kind, remedy: link.remedy,
       examples: tally.examples)
+  }
+
+  /// Three differing rows. They are read for a noticeable comparison alone, because their texts cost more than all counts.
+  private func examples(
+    _ link: Link, among rows: String, _ connection: borrowing BlockingConnection, where condition: String = "TRUE",
+    _ parameters: [PostgresValue] = []
+  ) throws -> [String] {
+    try connection.execute(
+      "SELECT \(link.example) FROM \(rows) AND \(condition) AND \(link.odd) LIMIT 3", parameters
+    ).compactMap { row in try row.optionalText(0) }
   }
 
   // MARK: - Orders of one user, orders without deliveries
@@ -64,8 +88,10 @@ struct SalesLinks {
   }
 
   private func undelivered(
-    _ products: [ProductRows], _ counts: [String: OrderCounts], _ orders: Int
-  ) -> [Diagnosis] {
+    _ products: [ProductRows], _ counts: [String: OrderCounts], _ orders: Int, _ rows: String,
+    _ connection: borrowing BlockingConnection
+  ) throws -> [Diagnosis] {
+    let link = deliveryLinks[0]
     let all = products.reduce(into: Tally()) { $0.add($1.tallies[0]) }
     let subject = "\(settings.salesSchema).deliveries"
     let kind = FindingKind.paidNotDelivered
@@ -73,20 +99,25 @@ struct SalesLinks {
       return [
         Diagnosis(
           subject: subject, held: true, because: "\(all.odd) of \(orders) orders are verified and have no delivery",
-          kind: kind, remedy: "show all deliveries in the view, with the IDs of their orders", examples: all.examples)
+          kind: kind, remedy: "show all deliveries in the view, with the IDs of their orders",
+          examples: try examples(link, among: rows, connection))
       ]
     }
-    return products.compactMap { rows in
-      guard let product = rows.product, let verified = counts[product]?.verified else { return nil }
-      let tally = Tally(odd: rows.tallies[0].odd, all: verified, examples: rows.tallies[0].examples)
-      guard tally.isMore(thanPercent: 95) else { return nil }
-      return Diagnosis(
-        subject: "\(subject) of \(product)", held: false,
-        because: "\(tally.odd) of \(tally.all) verified orders of this product have no delivery", kind: kind,
-        remedy:
-          "show what gives the user access to it as a delivery of the order; see Views, deliveries of subscriptions",
-        examples: tally.examples)
+    var found: [Diagnosis] = []
+    for sold in products {
+      guard let product = sold.product, let verified = counts[product]?.verified else { continue }
+      let tally = Tally(odd: sold.tallies[0].odd, all: verified)
+      guard tally.isMore(thanPercent: 95) else { continue }
+      let ofProduct = try examples(link, among: rows, connection, where: "o.product_id = $1", [.text(product)])
+      found.append(
+        Diagnosis(
+          subject: "\(subject) of \(product)", held: false,
+          because: "\(tally.odd) of \(tally.all) verified orders of this product have no delivery", kind: kind,
+          remedy:
+            "show what gives the user access to it as a delivery of the order; see Views, deliveries of subscriptions",
+          examples: ofProduct))
     }
+    return found
   }
 
   // MARK: - Counts
@@ -118,7 +149,7 @@ struct SalesLinks {
   }
 
   /// Orders `o` with their deliveries `d`, and the name `person.is_same` for deliveries to the buyer.
-  private func join(_ connection: borrowing BlockingConnection) throws -> String {
+  private func deliveryRows(_ connection: borrowing BlockingConnection) throws -> String {
     let (isSame, aliases) = try aliases(connection)
     return """
       (
@@ -137,43 +168,47 @@ struct SalesLinks {
       """
   }
 
-  private func deliveries(_ connection: borrowing BlockingConnection) throws -> [ProductRows] {
+  private func deliveries(_ rows: String, _ connection: borrowing BlockingConnection) throws -> [ProductRows] {
     let links = deliveryLinks
     // One join serves all comparisons, because each query of its own would read both relations again.
     return try connection.execute(
       """
       SELECT o.product_id, \(links.map(\.columns).joined(separator: ", "))
-      FROM \(try join(connection)) GROUP BY 1 ORDER BY 1
+      FROM \(rows) GROUP BY 1 ORDER BY 1
       """
     ).map { row in
-      let tallies = try links.indices.map { try Tally(row, at: 1 + 3 * $0) }
+      let tallies = try links.indices.map { try Tally(row, at: 1 + 2 * $0) }
       return ProductRows(product: try row.optionalText(0), tallies: tallies)
     }
   }
 
-  private func orderCount(where odd: String, _ connection: borrowing BlockingConnection) throws -> Int {
-    let row = try connection.execute("SELECT count(DISTINCT o.id) FROM \(try join(connection)) AND \(odd)").single()
-    return Int(try row.int64(0))
+  private func orderCount(
+    among rows: String, where odd: String, _ connection: borrowing BlockingConnection
+  ) throws -> Int {
+    Int(try connection.execute("SELECT count(DISTINCT o.id) FROM \(rows) AND \(odd)").single().int64(0))
   }
 
-  private func receipts(_ connection: borrowing BlockingConnection) throws -> [Tally] {
-    let links = receiptLinks
-    let row = try connection.execute(
-      """
-      SELECT \(links.map(\.columns).joined(separator: ", "))
-      FROM (
-        SELECT TRUE AS present, o.order_id::text COLLATE "C" AS id, o.amount, o.status::text COLLATE "C" AS status,
-          \(SalesRows.statedTransaction) AS stated, nullif(o.app_account_token::text COLLATE "C", '') AS token, o.created_at
-        FROM \(schema).orders o) o
-      FULL JOIN (
-        SELECT TRUE AS present, order_id::text COLLATE "C" AS order_id, min(received_at) AS received_at,
-          bool_and(checked_at < received_at - \(skew)) AS is_checked_early
-        FROM \(schema).receipts WHERE nullif(order_id::text COLLATE "C", '') IS NOT NULL GROUP BY 2
-      ) r ON r.order_id = o.id
-      WHERE o.created_at >= \(since) OR o.present IS NULL AND r.received_at >= \(since)
-      """
-    ).single()
-    return try links.indices.map { try Tally(row, at: 3 * $0) }
+  /// Orders `o` with the first of their receipts `r`.
+  private var receiptRows: String {
+    """
+    (
+      SELECT TRUE AS present, o.order_id::text COLLATE "C" AS id, o.amount, o.status::text COLLATE "C" AS status,
+        o.transaction_id, nullif(o.app_account_token::text COLLATE "C", '') AS token, o.created_at
+      FROM \(schema).orders o) o
+    FULL JOIN (
+      SELECT TRUE AS present, order_id::text COLLATE "C" AS order_id, min(received_at) AS received_at,
+        bool_and(checked_at < received_at - \(skew)) AS is_checked_early
+      FROM \(schema).receipts WHERE nullif(order_id::text COLLATE "C", '') IS NOT NULL GROUP BY 2
+    ) r ON r.order_id = o.id
+    WHERE (o.created_at >= \(since) OR o.present IS NULL AND r.received_at >= \(since))
+    """
+  }
+
+  private func tallies(
+    _ links: [Link], among rows: String, _ connection: borrowing BlockingConnection
+  ) throws -> [Tally] {
+    let row = try connection.execute("SELECT \(links.map(\.columns).joined(separator: ", ")) FROM \(rows)").single()
+    return try links.indices.map { try Tally(row, at: 2 * $0) }
   }
 
   private func aliases(_ connection: borrowing BlockingConnection) throws -> (column: String, joins: String) {
@@ -198,26 +233,18 @@ struct SalesLinks {
     let kinds = [(">", FindingKind.deliveredTwice, "more"), ("<", .partlyDelivered, "fewer")]
     let links = kinds.map { comparison, kind, word in
       Link(
-        column: "deliveries.quantity", odd: "d.units \(comparison) o.quantity", all: "TRUE", id: "d.id",
+        column: "deliveries.quantity", odd: "d.units \(comparison) o.quantity", all: "TRUE",
         example: "'order ' || d.id || ': ' || o.quantity || ' ordered, ' || d.units || ' delivered'",
         words: "delivered orders have \(word) units in deliveries than in orders", kind: kind,
         remedy: "count the same units in both views: one order of a pack of 80 gems is quantity 1 in both")
     }
-    let row = try connection.execute(
-      """
-      SELECT \(links.map(\.columns).joined(separator: ", "))
-      FROM \(schema).orders o JOIN (
+    let rows = """
+      \(schema).orders o JOIN (
         SELECT order_id::text COLLATE "C" AS id, sum(quantity)::bigint AS units FROM \(schema).deliveries
         WHERE revoked_at IS NULL GROUP BY 1) d ON d.id = o.order_id::text COLLATE "C"
       WHERE o.created_at >= \(since)
       """
-    ).single()
-    return try links.enumerated().compactMap { position, link in
-      let tally = try Tally(row, at: 3 * position)
-      guard link.isNoticeable(tally) else { return nil }
-      let isHeld = Tally(odd: tally.odd, all: orders).holdsNight(settings.holdShare)
-      return diagnosis(link, tally, isHeld: isHeld)
-    }
+    return try diagnoses(links, try tallies(links, among: rows, connection), among: rows, orders, connection)
   }
 
   // MARK: - Comparisons
@@ -234,15 +261,15 @@ struct SalesLinks {
     return [
       Link(
         column: "deliveries", odd: "o.status = 'verified' AND d.present IS NULL AND o.created_at < now() - \(grace)",
-        all: "FALSE", id: "o.id", example: "'order ' || o.id", words: "", kind: .paidNotDelivered, remedy: ""),
+        all: "FALSE", example: "'order ' || o.id", words: "", kind: .paidNotDelivered, remedy: ""),
       Link(
-        column: "deliveries.order_id", odd: "d.present AND o.present IS NULL", all: "d.present", id: "d.id",
+        column: "deliveries.order_id", odd: "d.present AND o.present IS NULL", all: "d.present",
         example: "'delivery ' || d.id || coalesce(' of order ' || d.order_id, ' without order_id')",
         words: "deliveries have no order here", kind: .orphanDelivery,
         remedy: "leave deliveries of other stores out of the view, or show their orders"),
       Link(
         column: "deliveries.user_id", odd: "\(pair) AND d.revoked_at IS NULL AND NOT person.is_same",
-        all: "\(pair) AND d.revoked_at IS NULL", id: "o.id",
+        all: "\(pair) AND d.revoked_at IS NULL",
         example: "'order ' || o.id || ': user ' || o.user_id || ', delivered to ' || d.user_id",
         words: "deliveries have another user than their order", kind: .wrongUser,
         remedy: "select the same kind of user id in both views, or name the pairs in user_aliases"),
@@ -250,18 +277,18 @@ struct SalesLinks {
       Link(
         column: "deliveries.revoked_at",
         odd: "\(pair) AND o.status = 'verified' AND d.revoked_at < d.delivered_at + interval '1 day'",
-        all: "\(pair) AND o.status = 'verified'", id: "o.id",
+        all: "\(pair) AND o.status = 'verified'",
         example: "'order ' || o.id || ' delivered ' || d.delivered_at || ', taken back ' || d.revoked_at",
         words: "deliveries of verified orders were taken back within a day", kind: .paidNotDelivered,
         remedy: "set revoked_at only where goods were taken back, and not where they were spent"),
       Link(
-        column: "deliveries.product_id", odd: "\(pair) AND d.product_id <> o.product_id", all: pair, id: "o.id",
+        column: "deliveries.product_id", odd: "\(pair) AND d.product_id <> o.product_id", all: pair,
         example: "'order ' || o.id || ': ' || o.product_id || ', delivered ' || d.product_id",
         words: "deliveries have another product than their order",
         remedy: "select Apple's product identifier in both views"),
       Link(
         column: "deliveries.quantity", odd: "\(pair) AND d.revoked_at IS NULL AND d.quantity <> o.quantity",
-        all: "\(pair) AND d.revoked_at IS NULL", id: "o.id", example: "'order ' || o.id", words: "",
+        all: "\(pair) AND d.revoked_at IS NULL", example: "'order ' || o.id", words: "",
         kind: .deliveredTwice, remedy: ""),
     ]
       + times(
@@ -287,18 +314,18 @@ struct SalesLinks {
       Link(
         column: "receipts.order_id",
         odd: """
-          o.present AND r.present IS NULL AND o.stated IS NULL AND o.token IS NULL AND o.amount > 0
+          o.present AND r.present IS NULL AND \(SalesRows.statedTransaction) IS NULL AND o.token IS NULL AND o.amount > 0
             AND o.status = 'verified' AND o.created_at < now() - \(grace)
-          """, all: "o.status = 'verified'", id: "o.id", example: "'order ' || o.id",
+          """, all: "o.status = 'verified'", example: "'order ' || o.id",
         words: "verified orders have no receipt, no transaction ID and no account token", kind: .deliveredNotPaid,
         remedy: "show all receipts in the view, with the IDs of their orders"),
       Link(
-        column: "receipts.order_id", odd: "r.present AND o.present IS NULL", all: "r.present", id: "r.order_id",
+        column: "receipts.order_id", odd: "r.present AND o.present IS NULL", all: "r.present",
         example: "'order ' || r.order_id", words: "orders of receipts are not in orders",
         remedy: "select the same kind of order id in both views"),
       Link(
         column: "receipts.checked_at", odd: "r.is_checked_early", all: "r.is_checked_early IS NOT NULL",
-        id: "r.order_id", example: "'a receipt of order ' || r.order_id",
+        example: "'a receipt of order ' || r.order_id",
         words: "orders have receipts that were checked before they were received", remedy: Self.zone, percent: 50),
     ]
       + times(
@@ -317,7 +344,7 @@ struct SalesLinks {
       """
     func link(_ odd: String, _ words: String, _ percent: Int) -> Link {
       Link(
-        column: column, odd: odd, all: "\(time) IS NOT NULL AND \(start) IS NOT NULL", id: id, example: example,
+        column: column, odd: odd, all: "\(time) IS NOT NULL AND \(start) IS NOT NULL", example: example,
         words: words, remedy: Self.zone, percent: percent)
     }
     return [link("\(time) < \(start) - \(skew)", early, 50)]
@@ -331,7 +358,6 @@ private struct Link {
   /// Conditions of the differing rows, and of the compared rows.
   var odd: String
   var all: String
-  var id: String
   var example: String
   var words: String
   /// The finding on each differing row.
@@ -342,16 +368,8 @@ private struct Link {
 
   func isNoticeable(_ tally: Tally) -> Bool { tally.isMore(thanPercent: percent) }
 
-  /// Three columns: the count of differing rows, the count of compared rows, and examples.
-  var columns: String {
-    // Minima of four parts in place of an array of all IDs, which would take memory for each row. A hash divides any
-    // kind of ID evenly.
-    let examples = (0..<4).map { "min(\(example)) FILTER (WHERE \(odd) AND ascii(md5(\(id))) % 4 = \($0))" }
-    return """
-      count(*) FILTER (WHERE \(odd)), count(*) FILTER (WHERE \(all)),
-      array_remove(ARRAY[\(examples.joined(separator: ", "))], NULL)
-      """
-  }
+  /// Two columns: the counts of differing and of compared rows.
+  var columns: String { "count(*) FILTER (WHERE \(odd)), count(*) FILTER (WHERE \(all))" }
 }
 
 struct Tally {
@@ -364,7 +382,6 @@ struct Tally {
   mutating func add(_ other: Tally) {
     odd += other.odd
     all += other.all
-    examples = Array((examples + other.examples).prefix(3))
   }
 
   func isMore(thanPercent percent: Int) -> Bool { odd >= Self.fewest && odd * 100 > all * percent }
@@ -377,9 +394,7 @@ struct Tally {
 
 extension Tally {
   fileprivate init(_ row: PostgresRow, at column: Int) throws {
-    self.init(
-      odd: Int(try row.int64(column)), all: Int(try row.int64(column + 1)),
-      examples: Array(try row.textArray(column + 2).compactMap(\.self).prefix(3)))
+    self.init(odd: Int(try row.int64(column)), all: Int(try row.int64(column + 1)))
   }
 }
 
