@@ -110,7 +110,7 @@ public struct ProofState: Hashable, Sendable {
   }
 
   /// True if the question has been without an answer for `audit.stuckAfter`.
-  /// About a proof beyond the horizon nobody asks Apple, so it counts as asked since it is known.
+  /// Apple is not asked about a proof beyond the horizon. Such a proof counts as asked since its due date.
   func isStuck(_ rules: borrowing Rules) -> Bool {
     let since = unansweredSince ?? (due?.rank == .judgedOffline ? due?.from : nil)
     return since.map { rules.asOf - $0 >= rules.stuckAfter } ?? false

@@ -21,7 +21,7 @@ struct TimelineAssignment {
   private(set) var source: Int64 = 0
   var steps = 0
 
-  /// The most pairs of which the table holds a byte each. A larger problem is halved, and its first half done twice.
+  /// The largest table, in bytes: one byte a pair. A larger problem is solved in halves, the first half twice.
   static let tableLimit = 1 << 26
 
   /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.

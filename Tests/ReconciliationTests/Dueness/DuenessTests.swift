@@ -219,7 +219,7 @@ import Testing
     #expect(proof.mayMovePayment(rules))
     proof.due = Dueness(from: Self.night - .days(200), rank: .open)
     #expect(proof.mayMovePayment(rules))
-    // Beyond the horizon nobody asks Apple.
+    // Apple is not asked about proofs beyond the horizon.
     proof.due = Dueness(from: Self.night - .days(200), rank: .judgedOffline)
     #expect(!proof.mayMovePayment(rules))
     for (hours, mayMove) in [(47, true), (48, false)] {
