@@ -50,8 +50,7 @@ extension Scenario {
         record.subscriptionStatus = status
       })
       story.expect(order, .settled)
-      // One finding for all orders of the subscription.
-      story.expect(.lapsedStillServed, on: story.scene.id("T"))
+      story.expectLapse(of: "T")
     },
     Scenario("lapsed, and the customer has other subscriptions", 2) { story in
       story.sells(SampleProduct.vip)
@@ -61,7 +60,7 @@ extension Scenario {
       // Apple's answer about one subscription includes the other, which proves no order's payment.
       for other in ["T2", "T3"] { story.scene.world.customers[story.scene.id(other)] = story.scene.id("T1") }
       story.expect(story.sell("1", transaction: { $0.expiresDate = expiry }), .settled)
-      story.expect(.lapsedStillServed, on: story.scene.id("T1"))
+      story.expectLapse(of: "T1")
       story.scene.time = story.scene.time + .days(10)
       let otherExpiry = story.scene.time + period
       // With verifyReceipt it is the customer's own, because receipts of subscriptions identify the person.

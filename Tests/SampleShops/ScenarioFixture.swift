@@ -62,6 +62,11 @@ package struct ScenarioFixture: Sendable {
     findings.insert(Expected(kind: kind, subject: subject))
   }
 
+  /// A user's orders of one subscription have one finding.
+  package mutating func expectLapse(of transaction: String, servedTo user: String = "user") {
+    expect(.lapsedStillServed, on: Identifier("\(scene.id(transaction).text) \(scene.id(user).text)"))
+  }
+
   // MARK: - Events
 
   /// A way in which a payment becomes known.

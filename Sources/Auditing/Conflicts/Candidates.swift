@@ -12,6 +12,9 @@ struct Candidates {
   private(set) var withOtherToken: [(orderId: Identifier, userId: Identifier)] = []
   /// Whether an order that states it, or whose receipts contain it, has its account token.
   private(set) var isWithToken = false
+  /// True if the only claimant has a verified proof of this one purchase, was created within the window, and has no
+  /// other account token. No order that merely states the subscription precedes it.
+  private var isProvenInWindow = false
   /// The presumed user if no order claims it: of the first order, otherwise of a receipt.
   private(set) var userId: Identifier?
   private(set) var newestProof: CheckSubject?
@@ -48,21 +51,20 @@ struct Candidates {
   fileprivate struct Stake {
     var order: TransactionReference.OrderSide
     var names = false
-    /// True if a genuine receipt sent by the order's own user contains it. A look-up supports no claim, because anyone
-    /// can state an ID.
-    var isSupported = false
     var isAboutSinglePurchase = false
+    var isProven = false
 
     init(order: TransactionReference.OrderSide) { self.order = order }
 
     mutating func take(_ other: Stake) {
       names = names || other.names
-      isContained(aboutOne: other.isAboutSinglePurchase, supporting: other.isSupported)
+      isAboutSinglePurchase = isAboutSinglePurchase || other.isAboutSinglePurchase
+      isProven = isProven || other.isProven
     }
 
-    mutating func isContained(aboutOne: Bool, supporting: Bool) {
-      isAboutSinglePurchase = isAboutSinglePurchase || aboutOne
-      isSupported = isSupported || supporting
+    mutating func take(_ source: TransactionReference.ReferenceSource) {
+      isAboutSinglePurchase = isAboutSinglePurchase || source.isAboutSinglePurchase
+      isProven = isProven || source.isProof
     }
   }
 
@@ -96,19 +98,22 @@ struct Candidates {
     }
   }
 
-  /// The link to orders without a receipt; nil if references already show which orders could own the transaction.
+  /// The links that could connect orders to the transaction without a reference to it, by their keys.
   ///
   /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
-  func awaitedLink(_ record: TransactionRecord, withoutReceipt: TokenFilter) -> UnprovenLink? {
-    guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return nil }
-    if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
-      let spelling = AccountToken.spelling(token)
-      return isWithToken && !withoutReceipt.mayContain(spelling) ? nil : .token(spelling)
+  func awaitedLinks(_ record: TransactionRecord, withoutReceipt: TokenFilter) -> [UnprovenLink] {
+    guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return [] }
+    var links: [UnprovenLink] = []
+    if record.expiresDate != nil, let original = record.originalTransactionId, original != record.transactionId,
+      !isProvenInWindow
+    {
+      links.append(.subscription(original))
     }
-    guard claimants.isEmpty, record.expiresDate != nil, let original = record.originalTransactionId,
-      original != record.transactionId
-    else { return nil }
-    return .subscription(original)
+    if let token = record.linkingToken {
+      let spelling = AccountToken.spelling(token)
+      if !isWithToken || withoutReceipt.mayContain(spelling) { links.append(.token(spelling)) }
+    }
+    return links
   }
 
   init(for record: TransactionRecord, references: some Sequence<TransactionReference>, rules: Rules) {
@@ -117,7 +122,7 @@ struct Candidates {
 
   init(for record: TransactionRecord, _ gathering: ReferenceCollector, rules: Rules) {
     if gathering.statingOrders.isEmpty, gathering.references.count == 1,
-      let only = Candidates(for: record, theOnly: gathering.references[0])
+      let only = Candidates(for: record, theOnly: gathering.references[0], rules)
     {
       self = only
     } else {
@@ -126,7 +131,7 @@ struct Candidates {
   }
 
   /// Fast path for one reference; nil if it is not of an order, or of one that can claim nothing.
-  private init?(for record: TransactionRecord, theOnly reference: borrowing TransactionReference) {
+  private init?(for record: TransactionRecord, theOnly reference: borrowing TransactionReference, _ rules: Rules) {
     guard let order = reference.order, !order.isBad else { return nil }
     let isContained = reference.referenceSource?.environment == record.environment
     if isContained { newestProof = reference.referenceSource?.subject }
@@ -136,6 +141,9 @@ struct Candidates {
     claimants = [order.orderId]
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
     isWithToken = withOtherToken.isEmpty
+    isProvenInWindow =
+      isWithToken && isContained && reference.referenceSource?.isProof ?? false
+      && record.isSold(near: order.createdAt, rules: rules)
   }
 
   private init(
@@ -161,10 +169,7 @@ struct Candidates {
         if let sender = referenceSource.userId { senders.insert(sender) }
         continue
       }
-      let isSupporting =
-        referenceSource.isGenuine && referenceSource.subject.kind == .receipt
-        && referenceSource.userId.map { rules.people.isSame($0, order.userId) } ?? true
-      stakes.note(order) { $0.isContained(aboutOne: referenceSource.isAboutSinglePurchase, supporting: isSupporting) }
+      stakes.note(order) { $0.take(referenceSource) }
     }
     newestProof = newest?.subject
     awaitsDetails = newest != nil && !isAnswered
@@ -173,8 +178,7 @@ struct Candidates {
     isWithToken =
       sorted.contains { !$0.order.isBad && !record.hasOtherToken(than: $0.order.appAccountToken) }
       || statingOrders.contains { !record.hasOtherToken(than: $0.appAccountToken) }
-    let (count, namer) = Self.eligibleOrders(among: sorted, of: record)
-    let isAlone = count + statingOrders.count == 1
+    let isAlone = sorted.count { !$0.order.isBad } + statingOrders.count == 1
     var further = statingOrders[...]
     func addStatingOrders(before orderId: Identifier?) {
       while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {
@@ -186,15 +190,12 @@ struct Candidates {
     for stake in sorted where !stake.order.isBad {
       let orderId = stake.order.orderId
       addStatingOrders(before: orderId)
-      let isNamedElsewhere =
-        switch namer {
-        case .none: false
-        case .one(let only): only != orderId
-        case .several: true
-        }
       // A single order is kept in any case, because leaving it out would save nothing.
-      if isAlone || stake.couldClaim(record, isNamedElsewhere: isNamedElsewhere, rules: rules) {
+      if isAlone || stake.couldClaim(record, rules: rules) {
         claimants.append(orderId)
+        isProvenInWindow =
+          stake.isProven && !record.hasOtherToken(than: stake.order.appAccountToken)
+          && record.isSold(near: stake.order.createdAt, rules: rules)
         if record.hasOtherToken(than: stake.order.appAccountToken) {
           withOtherToken.append((orderId, stake.order.userId))
         }
@@ -203,42 +204,24 @@ struct Candidates {
       }
     }
     addStatingOrders(before: nil)
+    if claimants.count != 1 || !statingOrders.isEmpty { isProvenInWindow = false }
   }
 
   private static func firstUser(_ stakes: [Stake], _ statingOrders: [StatingOrder]) -> Identifier? {
     guard let stake = stakes.first?.order else { return statingOrders.first?.userId }
     return statingOrders.first.flatMap { $0.orderId < stake.orderId ? $0.userId : nil } ?? stake.userId
   }
-
-  /// Orders that state the transaction and can own it: they have the product and a proof of their user. They precede
-  /// orders that state another ID.
-  private enum EligibleStatingOrders {
-    case none
-    case one(Identifier)
-    case several
-  }
-
-  private static func eligibleOrders(
-    among stakes: [Stake], of record: TransactionRecord
-  ) -> (count: Int, statingOrders: EligibleStatingOrders) {
-    var (count, statingOrders) = (0, EligibleStatingOrders.none)
-    for stake in stakes where !stake.order.isBad {
-      count += 1
-      guard stake.names, stake.isSupported, record.isPurchase(of: stake.order.productId), record.prefersStatingOrder
-      else {
-        continue
-      }
-      statingOrders = if case .none = statingOrders { .one(stake.order.orderId) } else { .several }
-    }
-    return (count, statingOrders)
-  }
 }
 
 extension TransactionRecord {
-  /// True if such an order precedes all orders that state another ID. An order that states the first period may claim a
-  /// later one, and restores or shared purchases may be refused.
-  fileprivate var prefersStatingOrder: Bool {
-    isLaterPeriod || self.expiresDate == nil && !isRestore && !self.isContradictory && !isFamilyShared
+  /// The account token that links orders to the purchase without a receipt; renewals repeat that of the first period.
+  var linkingToken: String? {
+    guard case .says(.some(let token)) = self.appAccountToken, !isLaterPeriod else { return nil }
+    return token
+  }
+
+  fileprivate func isSold(near createdAt: Instant, rules: Rules) -> Bool {
+    saleDate.map { ($0 - createdAt).magnitude <= rules.matchWindow } ?? false
   }
 
   fileprivate func hasOtherToken(than own: String?) -> Bool {
@@ -254,14 +237,16 @@ extension Candidates.Stake {
     order.named == nil && (record.isPurchase(of: order.productId) || record.isContradictory)
   }
 
-  /// True if matching could give the order this transaction. Errs on the side of true. `isNamedElsewhere`: another
-  /// order states it and can own it, so an order that states another ID cannot claim it.
-  func couldClaim(_ record: TransactionRecord, isNamedElsewhere: Bool, rules: Rules) -> Bool {
+  /// True if matching could give the order this transaction. Errs on the side of true.
+  func couldClaim(_ record: TransactionRecord, rules: Rules) -> Bool {
     if names || (order.named != nil && order.named == record.originalTransactionId) { return true }
-    if order.named != nil, !isAboutSinglePurchase, isNamedElsewhere { return false }
-    guard record.isPurchase(of: order.productId) else { return false }
     // A proof of this one purchase links the order to it at any time.
-    guard !isAboutSinglePurchase, let sold = record.saleDate else { return true }
-    return (sold - order.createdAt).magnitude <= rules.matchWindow
+    return record.isPurchase(of: order.productId)
+      && (isAboutSinglePurchase || record.saleDate == nil || record.isSold(near: order.createdAt, rules: rules))
   }
+}
+
+extension TransactionReference.ReferenceSource {
+  /// True for a verified proof of one purchase. A look-up is none, because anyone can state an ID.
+  fileprivate var isProof: Bool { isAboutSinglePurchase && isGenuine && subject.kind == .receipt }
 }

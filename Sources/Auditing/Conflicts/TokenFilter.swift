@@ -1,15 +1,15 @@
 import Reconciliation
 
-/// The account tokens of orders whose receipts contain no purchase, which a token alone can link to a purchase.
+/// A set of account tokens or links that may also seem to contain others.
 ///
-/// A Bloom filter with one hash takes 512 kB for any number of tokens. A false positive costs a look-up, no result.
+/// A Bloom filter with one hash takes 512 kB for any number of members. A false positive costs a look-up, no result.
 struct TokenFilter {
   private static let bitCount = 1 << 22
-  /// nil: any token may be in it.
+  /// nil: any value may be in it.
   private var words: [UInt64]?
   private(set) var isEmpty = true
 
-  /// Contains every token.
+  /// Contains every value.
   static let all: TokenFilter = {
     var filter = TokenFilter()
     (filter.words, filter.isEmpty) = (nil, false)
@@ -18,20 +18,19 @@ struct TokenFilter {
 
   init() { words = [] }
 
-  /// - Parameter token: by ``AccountToken/spelling(_:)``.
-  mutating func insert(_ token: String) {
+  mutating func insert(_ value: some Hashable) {
     guard var words else { return }
     self.words = nil
     if isEmpty { words = Array(repeating: 0, count: Self.bitCount / 64) }
-    let bit = Self.bit(of: token)
+    let bit = Self.bit(of: value)
     words[bit / 64] |= 1 << UInt64(bit % 64)
     (self.words, isEmpty) = (words, false)
   }
 
-  func mayContain(_ token: String) -> Bool {
+  func mayContain(_ value: some Hashable) -> Bool {
     if isEmpty { return false }
     guard let words else { return true }
-    let bit = Self.bit(of: token)
+    let bit = Self.bit(of: value)
     return words[bit / 64] & 1 << UInt64(bit % 64) != 0
   }
 
@@ -46,5 +45,5 @@ struct TokenFilter {
     }
   }
 
-  private static func bit(of token: String) -> Int { Int(UInt(bitPattern: token.hashValue) % UInt(bitCount)) }
+  private static func bit(of value: some Hashable) -> Int { Int(UInt(bitPattern: value.hashValue) % UInt(bitCount)) }
 }

@@ -132,25 +132,25 @@ struct RelatedOrders {
     referencedOrders.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
   }
 
-  /// Notes what could link orders to transactions without a receipt.
+  /// Notes what could link orders to transactions that they do not refer to.
   private mutating func takeLinks(of group: OrderGroup) {
     if group.isRepeated { return }
     LinkableOrder.forEach(
-      of: group.row, hasReceipts: !group.proofs.isEmpty,
+      of: group.row,
       hasPurchases: !group.proofs.allSatisfy(\.brought.isEmpty)
     ) { link, holder in
       linkableOrders[link, default: []].append(holder)
     }
   }
 
-  /// IDs of transactions that orders could be linked to without a receipt.
+  /// IDs of transactions that a token or a subscription could link orders to.
   private static func linked(
     to groups: [OrderGroup], own: borrowing BlockingConnection
   ) throws -> Set<Identifier> {
     var (tokens, originals): (Set<Identifier>, Set<Identifier>) = ([], [])
     for group in groups where !group.isRepeated {
       LinkableOrder.forEach(
-        of: group.row, hasReceipts: !group.proofs.isEmpty,
+        of: group.row,
         hasPurchases: !group.proofs.allSatisfy(\.brought.isEmpty)
       ) { link, _ in
         switch link {
@@ -171,7 +171,7 @@ struct RelatedOrders {
     return ids
   }
 
-  /// Orders that could be linked to some transactions without a receipt.
+  /// Orders that a token or a subscription could link to some transactions.
   private static func orders(
     linkedTo records: [TransactionRecord], shop: borrowing BlockingConnection, _ sales: SalesRows, _ rules: Rules
   ) throws -> Set<Identifier> {
@@ -338,8 +338,8 @@ struct RelatedOrders {
       let candidates = Candidates(
         for: record, references: references[record.transactionId] ?? [], rules: rules)
       var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
-      if let link = candidates.awaitedLink(record, withoutReceipt: .all) {
-        contested.take(linkableOrders[link] ?? [], rules: rules)
+      for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
+        contested.take(linkableOrders[link] ?? [], by: link, rules: rules)
       }
       found.append((contested, candidates.affectedOrders))
       claimants[record.purchaseKey, default: []].formUnion(contested.claimants)

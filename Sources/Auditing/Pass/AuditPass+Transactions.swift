@@ -38,10 +38,11 @@ extension AuditPass {
       let sharesPurchase = sharedPurchases.contains(record.purchaseKey)
       let candidates = Candidates(for: record, try ofOne.gathered(), rules: plan.rules)
       let contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
-      if let link = candidates.awaitedLink(record, withoutReceipt: withoutReceipt) {
-        try reading.tokens.deferUntilLinked(contested, until: link)
-      } else {
+      let links = candidates.awaitedLinks(record, withoutReceipt: withoutReceipt)
+      if links.isEmpty {
         try hand(contested, to: &writer, reading.contests)
+      } else {
+        try reading.tokens.postpone(contested, until: links)
       }
       for witness in candidates.affectedOrders {
         try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
@@ -64,7 +65,8 @@ extension AuditPass {
     }
   }
 
-  /// Answers which orders without a receipt are linked to transactions, and which users have their account tokens.
+  /// Answers which orders are linked to transactions that they do not refer to, and which users have their account
+  /// tokens.
   ///
   /// - Parameters:
   ///   - holders: orders by what could link them.
@@ -168,7 +170,7 @@ struct OrderTransactionWriter: ~Copyable {
       return false
     }
     record.clear()
-    guard transaction.write(told: reference, to: &record) else { return false }
+    guard transaction.write(told: reference, to: &record, rules: rules) else { return false }
     assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
     try told.add(reference.orderId, record)
     return true
@@ -200,18 +202,30 @@ struct OrderTransactionWriter: ~Copyable {
   }
 }
 
-/// A link of an order to a transaction that none of its receipts contains.
+/// A link of an order to a transaction that it does not refer to.
 enum UnprovenLink: Hashable {
   /// The account token, as `AccountToken.spelling` has it.
   case token(String)
   /// The original transaction ID of a subscription.
   case subscription(Identifier)
 
+  static let subscriptionMark = UInt8(ascii: "s")
+  private static let tokenMark = UInt8(ascii: "t")
+
   /// The sort key of questions and of linkable orders.
   var key: [UInt8] {
     switch self {
-    case .token(let token): [UInt8(ascii: "t")] + token.utf8
-    case .subscription(let original): [UInt8(ascii: "s")] + original.bytes
+    case .token(let token): [Self.tokenMark] + token.utf8
+    case .subscription(let original): [Self.subscriptionMark] + original.bytes
+    }
+  }
+
+  init(key: [UInt8]) throws(RecordReader.Mismatch) {
+    let text = String(decoding: key.dropFirst(), as: UTF8.self)
+    switch key.first {
+    case Self.tokenMark: self = .token(text)
+    case Self.subscriptionMark: self = .subscription(Identifier(text))
+    default: throw RecordReader.Mismatch()
     }
   }
 }
@@ -247,17 +261,17 @@ struct LinkableOrder {
     let proofCount = try record.int()
     var hasPurchases = false
     for _ in 0..<proofCount where !hasPurchases { hasPurchases = try !Proof(from: &record).brought.isEmpty }
-    try forEach(of: row, hasReceipts: proofCount > 0, hasPurchases: hasPurchases, body)
+    try forEach(of: row, hasPurchases: hasPurchases, body)
   }
 
-  /// A stated ID links an order without a receipt to its subscription.
+  /// A stated ID links an order to the periods of its subscription.
   static func forEach(
-    of row: OrderRow, hasReceipts: Bool, hasPurchases: Bool, _ body: (UnprovenLink, LinkableOrder) throws -> Void
+    of row: OrderRow, hasPurchases: Bool, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) rethrows {
     guard case .valid(let order) = row else { return }
     let linkable = LinkableOrder(order, hasPurchases: hasPurchases)
     if let token = order.appAccountToken { try body(.token(AccountToken.spelling(token)), linkable) }
-    if let stated = order.transactionId, !hasReceipts { try body(.subscription(stated), linkable) }
+    if let stated = order.transactionId { try body(.subscription(stated), linkable) }
   }
 
   func write(to record: inout RecordBytes) {
@@ -276,51 +290,70 @@ struct LinkableOrder {
 }
 
 extension ContestedTransaction {
-  /// Takes orders that its account token or its subscription links to it, without a receipt.
-  /// If an order with its token states it or sent a receipt of it, only those whose receipts contain no purchase.
-  mutating func take(_ holders: [LinkableOrder], rules: Rules) {
-    let linked = holders.filter { (!isWithToken || !$0.hasPurchases) && $0.isLinked(to: record, rules: rules) }
+  /// Takes orders that a link connects to it. If an order with its token refers to it, its token links no order whose
+  /// receipts contain purchases.
+  mutating func take(_ holders: [LinkableOrder], by link: UnprovenLink, rules: Rules) {
+    let linked = holders.filter { holder in
+      guard holder.isLinked(to: record, rules: rules) else { return false }
+      return switch link {
+      case .token: !isWithToken || !holder.hasPurchases
+      case .subscription: true
+      }
+    }
     claimants = Set(claimants).union(linked.map(\.orderId)).sorted()
     userId = userId ?? holders.lazy.map(\.userId).min()
   }
 }
 
-/// Transactions that no receipt of an order contains, until the orders with their token or subscription are known.
+/// Transactions that wait until the orders with their account token, or that state their subscription, are known.
 ///
 /// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
 final class TokenQuestions {
   private let directory: String
-  /// By link: deferred transactions, and orders that need the user with a transaction's account token.
+  /// By link: transactions, and orders that need the user with a transaction's account token. Without content: a
+  /// transaction will wait for this link after another one.
   let questions: SpillSorter
+  private var asked = TokenFilter()
   private var record = RecordBytes()
 
-  /// - Parameter questions: what another one was asked.
+  /// - Parameter questions: those that another one was asked.
   init(directory: String, questions: SpillSorter? = nil) {
     self.directory = directory
     self.questions = questions ?? SpillSorter(directory: directory, budget: 1 << 20)
   }
 
   func ask(_ order: (orderId: Identifier, userId: Identifier), about transaction: TransactionRecord) throws {
+    guard case .says(.some(let token)) = transaction.appAccountToken else { return }
     record.clear()
     record.put(true)
     record.put(order.orderId)
     record.put(order.userId)
-    guard case .says(.some(let token)) = transaction.appAccountToken else { return }
-    try questions.add(key: UnprovenLink.token(AccountToken.spelling(token)).key, content: record.content)
+    try add(.token(AccountToken.spelling(token)))
   }
 
-  /// Puts a transaction off until it is known which orders the link is of.
-  func deferUntilLinked(_ contested: ContestedTransaction, until link: UnprovenLink) throws {
+  /// Keeps a transaction until it is known which orders the links are of.
+  func postpone(_ contested: ContestedTransaction, until links: [UnprovenLink]) throws {
     record.clear()
     record.put(false)
     contested.write(to: &record)
+    for link in links {
+      try add(link)
+      record.clear()
+    }
+  }
+
+  private func add(_ link: UnprovenLink) throws {
+    asked.insert(link)
     try questions.add(key: link.key, content: record.content)
   }
 
   /// Takes over the questions of another part.
-  func join(_ other: TokenQuestions) throws { try questions.absorb(other.questions) }
+  func join(_ other: TokenQuestions) throws {
+    asked.formUnion(other.asked)
+    try questions.absorb(other.questions)
+  }
 
-  /// All orders by what could link them.
+  /// The orders that an asked link could be of, by link.
   ///
   /// - Parameter groups: all orders, in any order.
   func holders(in groups: [SpillFile]) throws -> SpillSorter {
@@ -331,6 +364,7 @@ final class TokenQuestions {
       while let content = try groups.next() {
         var reader = RecordReader(content)
         try LinkableOrder.forEach(inGroup: &reader) { link, holder in
+          guard asked.mayContain(link) else { return }
           record.clear()
           holder.write(to: &record)
           try holders.add(key: link.key, content: record.content)
@@ -348,28 +382,55 @@ final class TokenQuestions {
     telling: (_ orderId: Identifier, _ token: String, _ userId: Identifier) throws -> Void
   ) throws {
     var waiting = try SpillCursor(holders) { $0 }
-    var (link, known) = ([UInt8](), [LinkableOrder]())
-    while let question = try questions.next() {
-      if !question.key.elementsEqual(link) {
-        (link, known) = ([UInt8](question.key), [])
-        while let head = waiting.head, head.key.lexicographicallyPrecedes(link) { try waiting.advance() }
-        while let head = waiting.head, head.key.elementsEqual(link) {
+    var (key, known) = ([UInt8](), [LinkableOrder]())
+    let forToken = SpillSorter(directory: directory, budget: 1 << 20)
+    func answer(_ question: SpillSorter.Record) throws {
+      if question.content.isEmpty { return }
+      if !question.key.elementsEqual(key) {
+        (key, known) = ([UInt8](question.key), [])
+        while let head = waiting.head, head.key.lexicographicallyPrecedes(key) { try waiting.advance() }
+        while let head = waiting.head, head.key.elementsEqual(key) {
           var holder = RecordReader(head.content)
           known.append(try LinkableOrder(from: &holder))
           try waiting.advance()
         }
       }
+      let link = try UnprovenLink(key: key)
       var reader = RecordReader(question.content)
       guard try reader.flag() else {
         var contested = try ContestedTransaction(from: &reader)
-        contested.take(known, rules: rules)
-        try handing(contested)
-        continue
+        contested.take(known, by: link, rules: rules)
+        guard case .subscription = link, let token = contested.record.linkingToken else {
+          return try handing(contested)
+        }
+        record.clear()
+        record.put(false)
+        contested.write(to: &record)
+        return try forToken.add(key: UnprovenLink.token(AccountToken.spelling(token)).key, content: record.content)
       }
+      guard case .token(let token) = link else { throw RecordReader.Mismatch() }
       let (orderId, userId) = (try reader.id(), try reader.id())
       let users = known.map(\.userId)
-      guard let holder = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { continue }
-      try telling(orderId, String(decoding: link.dropFirst(), as: UTF8.self), holder)
+      guard let holder = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
+      try telling(orderId, token, holder)
+    }
+    var asked = try SpillCursor(questions) { $0 }
+    // Keys of subscriptions precede keys of tokens.
+    while let question = asked.head, question.key.first == UnprovenLink.subscriptionMark {
+      try answer(question)
+      try asked.advance()
+    }
+    var further = try SpillCursor(forToken) { $0 }
+    while true {
+      if let question = further.head, asked.head.map({ !$0.key.lexicographicallyPrecedes(question.key) }) ?? true {
+        try answer(question)
+        try further.advance()
+      } else if let question = asked.head {
+        try answer(question)
+        try asked.advance()
+      } else {
+        return
+      }
     }
   }
 }

@@ -123,7 +123,7 @@ struct NarrowedReading {
       guard case .says(.some(let token)) = record.appAccountToken else { continue }
       let candidates = Candidates(
         for: record, references: around.references[record.transactionId] ?? [], rules: rules)
-      if !candidates.withOtherToken.isEmpty || candidates.awaitedLink(record, withoutReceipt: .all) != nil {
+      if !candidates.withOtherToken.isEmpty || record.linkingToken != nil {
         tokens.insert(AccountToken.spelling(token))
       }
     }

@@ -15,6 +15,6 @@ public struct UnansweredOrder: Hashable, Sendable {
       rules.bundleId(of: order) == payment.bundleId
     else { return false }
     let proven = Claimant(order: order, proven: .none, hasGoods: true)
-    return LinkRank(proven, payment, .proof, isRefuted: false, rules: rules).precedes(owner, isSamePerson: true)
+    return LinkRank(proven, payment, .proof, rules: rules).precedes(owner, isSamePerson: true)
   }
 }

@@ -92,8 +92,9 @@ extension FindingRules {
       return
     }
     let ended = revoked == nil ? "The subscription ended" : "Apple ended the family's access"
-    // The orders of all periods of one subscription have one finding.
-    let subject = transaction.originalTransactionId.map { Subject.transaction($0) }
+    // A person's orders of all periods of one subscription have one finding.
+    let person = rules.people.person(order.userId)
+    let subject = transaction.originalTransactionId.map { Subject.transaction(Identifier("\($0.text) \(person.text)")) }
     add(
       .lapsedStillServed, atStake: order.amount, on: transaction,
       subject: transaction.expiresDate == nil ? nil : subject,

@@ -170,22 +170,21 @@ extension FindingRules {
     }
     // A free purchase, such as a trial, is no charge.
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
+    let paying = Set((live.count > 1 ? facts.paying : []).map(\.key))
+    let further = live.filter { !paying.contains($0.key) }
     if live.count > 1, live.contains(where: facts.awaitsRefund) {
       decline([.chargedTwice], "A missing answer could show that one of the \(live.count) was refunded.")
     } else if live.count > 1, let unread {
       decline([.chargedTwice], unread)
-    } else if live.count > 1, facts.paidQuantity == Int64(order.quantity),
-      live.allSatisfy({ ($0.quantity ?? order.quantity) < order.quantity })
-    {
+    } else if live.count > 1, further.isEmpty {
       decline([.chargedTwice], "Its \(live.count) payments together are for the \(order.quantity) units ordered.")
     } else if live.count > 1 {
-      let further = live.dropFirst()
       let others = further.map { $0.shownId(stated: order.transactionId).text }.joined(separator: ", ")
       // Every charge after the first is owed to the customer. Two currencies have no sum.
       let left = further.compactMap { $0.left(of: $0.price ?? order.amount) }
       let atStake = left.count == further.count ? Money.sum(left) : nil
       add(
-        .chargedTwice, atStake: atStake, on: live[1], isAmountAtRiskUnknown: atStake == nil,
+        .chargedTwice, atStake: atStake, on: further[0], isAmountAtRiskUnknown: atStake == nil,
         "Apple charged \(live.count) times for one order: \(live[0].shownId(stated: order.transactionId)), and again \(others)."
       )
     } else {

@@ -37,7 +37,8 @@ final class FindingRules {
     openOwnershipReason =
       facts.isOwnershipFinal(rules) ? nil : "A missing answer could still give the payment to another order."
     unread =
-      facts.awaitsPayment || facts.claims.owned.contains { facts.mayLosePayment($0, rules: rules, isUnread: true) }
+      facts.awaitsPayment(rules)
+        || facts.claims.owned.contains { facts.mayLosePayment($0, rules: rules, isUnread: true) }
       ? "Apple has not answered about the stated ID, or a receipt of the same person. The answer could show another payment."
       : nil
     self.facts = facts

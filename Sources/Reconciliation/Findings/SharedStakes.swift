@@ -28,7 +28,9 @@ public struct SharedStakes {
     orders[sale, default: []].append(date)
   }
 
-  private static let accusing: Set<FindingKind> = [.deliveredNotPaid, .duplicateClaim, .signatureInvalid]
+  private static let accusing: Set<FindingKind> = [
+    .deliveredNotPaid, .duplicateClaim, .signatureInvalid, .productMismatch, .wrongBundle,
+  ]
 
   private func sale(of finding: Finding) -> Sale? {
     guard let userId = finding.userId, let productId = finding.productId, let amount = finding.atStake else {

@@ -136,10 +136,10 @@ public struct Claimant: Sendable {
     return isOutdatedRestore(transaction, rules: rules) ? .refused(.restored) : .eligible
   }
 
-  /// True if it restores a purchase that is older than the order by more than the window.
+  /// True if it restores a purchase that is older than the restore and the order by more than the window.
   public func isOutdatedRestore(_ transaction: TransactionRecord, rules: Rules) -> Bool {
     guard transaction.isRestore, let date = transaction.originalPurchaseDate else { return false }
-    return order.createdAt - date > rules.matchWindow
+    return min(order.createdAt, transaction.purchaseDate ?? order.createdAt) - date > rules.matchWindow
   }
 
   public func explanationOfUnstatedClaim(_ transaction: TransactionRecord, rules: Rules) -> String {

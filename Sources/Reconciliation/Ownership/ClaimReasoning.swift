@@ -25,9 +25,8 @@ public struct ClaimReasoning: Sendable {
       let isProven = claimants.contains {
         $0.order.orderId != claimant.order.orderId && transaction.keys.contains(where: $0.list.contains)
       }
-      let stated = claimant.stated(rules: rules)
-      let links = claimant.links(
-        stated: stated, isRefuted: { _ in claimant.isRefuted(isProvenByOthers: isProven) }, rules: rules)
+      let stated = claimant.isStatedIDLink(isProvenByOthers: isProven) ? claimant.stated(rules: rules) : nil
+      let links = claimant.links(stated: stated, rules: rules)
       guard let link = links.first(where: { $0.transaction.purchaseKey == transaction.purchaseKey }) else { continue }
       claims.append(
         Claim(
@@ -64,7 +63,6 @@ public struct ClaimReasoning: Sendable {
       if isDecisive { left = best }
       steps.append(Step(question: question, left: ids(left), because: because.capitalizedFirst))
     }
-    narrow("Which order has better than rejected proofs?", left.filter { !$0.rank.isRefuted }, "has better ones")
     narrow("Whose account token does it carry?", left.filter { $0.token == .same }, "has the same token")
     narrow("Which order has no other account token?", left.filter { $0.token != .other }, "has no other token")
     narrow("Which order was created near the purchase date?", left.filter(\.rank.isInWindow), "was created near it")

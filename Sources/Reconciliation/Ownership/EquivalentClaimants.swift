@@ -1,6 +1,7 @@
-/// The properties that decide between orders that state one ID, except creation date and order ID.
-/// A shop may have any number of such orders. Only two of each kind are matched; the others lose alike.
+/// The properties that decide between orders of one person that state one ID, except creation date and order ID.
+/// A person may have any number of such orders. Only two of each kind are matched; the others lose alike.
 public struct EquivalentClaimants: Hashable, Sendable {
+  private var person: Identifier
   private var stated: Identifier
   private var known: [TransactionKey]
   private var standing: ClaimEligibility?
@@ -17,6 +18,7 @@ public struct EquivalentClaimants: Hashable, Sendable {
       claimant.known.allSatisfy({ $0.transactionId == id }),
       claimant.order.appAccountToken == nil || claimant.known.count <= 1
     else { return nil }
+    person = rules.people.person(claimant.order.userId)
     stated = id
     known = claimant.known.map(\.key)
     let target = claimant.named(rules: rules)

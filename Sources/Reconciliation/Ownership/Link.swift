@@ -35,8 +35,6 @@ extension Link {
 }
 
 struct LinkRank: Sendable {
-  /// True if all proofs of the order were rejected and another order has a verified one. It comes last.
-  var isRefuted: Bool
   var token: AccountToken.Relation
   var isInWindow: Bool
   var isProof: Bool
@@ -47,8 +45,7 @@ struct LinkRank: Sendable {
   var createdAt: Instant
   var orderId: Identifier
 
-  init(_ claimant: Claimant, _ transaction: TransactionRecord, _ kind: LinkKind, isRefuted: Bool, rules: Rules) {
-    self.isRefuted = isRefuted
+  init(_ claimant: Claimant, _ transaction: TransactionRecord, _ kind: LinkKind, rules: Rules) {
     token = AccountToken.relation(of: claimant.order, to: transaction)
     isInWindow = claimant.isInWindow(transaction, rules: rules)
     isProof = kind == .proof
@@ -60,14 +57,16 @@ struct LinkRank: Sendable {
   }
 
   func precedes(_ other: LinkRank, isSamePerson: Bool) -> Bool {
-    if isRefuted != other.isRefuted { return !isRefuted }
     if token != other.token { return token.rawValue < other.token.rawValue }
     if isInWindow != other.isInWindow { return isInWindow }
     if isProof != other.isProof { return isProof }
     if isSamePerson, hasGoods != other.hasGoods { return hasGoods }
-    if distance != other.distance { return distance < other.distance }
-    if isListed != other.isListed { return isListed }
-    return (createdAt, orderId) < (other.createdAt, other.orderId)
+    if distance == other.distance, isListed != other.isListed { return isListed }
+    return isNearer(than: other)
+  }
+
+  func isNearer(than other: LinkRank) -> Bool {
+    (distance, createdAt, orderId) < (other.distance, other.createdAt, other.orderId)
   }
 }
 
@@ -90,29 +89,24 @@ extension Claimant {
     named(rules: rules).flatMap { standing(named: $0, rules: rules) == .eligible ? $0 : nil }
   }
 
-  /// True if all proofs of the order were rejected, so that other orders come first.
-  func isRefuted(isProvenByOthers isProven: Bool) -> Bool {
-    switch worth {
-    case .notAllRejected: false
-    case .allUnreadableIDKnown: isProven
-    case .allRejected, .allRejectedIDPending, .allRejectedIDKnown: true
-    }
-  }
+  /// False if every proof of the order was rejected and another order has a verified one.
+  func isStatedIDLink(isProvenByOthers: Bool) -> Bool { worth == .notAllRejected || !isProvenByOthers }
 
-  func links(
-    _ index: Int = 0, stated: TransactionRecord?, isRefuted: (TransactionRecord) -> Bool = { _ in false }, rules: Rules
-  ) -> [Link] {
+  func links(_ index: Int = 0, stated: TransactionRecord?, rules: Rules) -> [Link] {
     var links: [Link] = []
     func add(_ transaction: TransactionRecord) {
       guard let kind = link(to: transaction, stated: stated, rules: rules) else { return }
-      let rank = LinkRank(self, transaction, kind, isRefuted: isRefuted(transaction), rules: rules)
+      let rank = LinkRank(self, transaction, kind, rules: rules)
       let isReferenced = list.contains(transaction.key) || transaction.isOf(order.transactionId)
       links.append(
         Link(index: index, transaction: transaction, kind: kind, isReferenced: isReferenced, rank: rank))
     }
     for transaction in proven { add(transaction) }
     // Without a receipt, the account token and the stated ID are links.
+    let isFree = order.amount.minorUnits == 0 && order.transactionId == nil && proven.isEmpty
     for transaction in known where order.appAccountToken != nil || stated?.isSame(as: transaction) ?? false {
+      // A gift of the shop needs no payment, so that a token links it to no charge.
+      if isFree, transaction.priceMilliunits ?? 0 > 0 { continue }
       if !list.contains(transaction.key) { add(transaction) }
     }
     guard links.count > 1 else { return links }

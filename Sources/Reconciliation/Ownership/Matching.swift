@@ -62,14 +62,13 @@ public struct Matching {
       var stated: TransactionRecord?
       if let target = claimant.named(rules: rules) {
         let standing = claimant.standing(named: target, rules: rules)
-        if claims[orderId]?.take(named: target, standing, worth: claimant.worth) ?? false { stated = target }
+        let isLinked = claims[orderId]?.take(named: target, standing, worth: claimant.worth) ?? false
+        if isLinked, claimant.isStatedIDLink(isProvenByOthers: proven.contains(target.key)) { stated = target }
       } else if let open = claimant.pendingStatedTransaction {
         claims[orderId]?.named = open
       }
       if let named = claims[orderId]?.named { claimed.insert(named) }
-      links[index] = claimant.links(
-        index, stated: stated, isRefuted: { claimant.isRefuted(isProvenByOthers: proven.contains($0.key)) },
-        rules: rules)
+      links[index] = claimant.links(index, stated: stated, rules: rules)
       for link in links[index] { claimed.insert(link.transaction.key) }
     }
   }
@@ -82,54 +81,74 @@ public struct Matching {
   }
 
   private mutating func decide(_ environment: AppleEnvironment) {
-    match(in: environment, isExchanging: true)
+    match(in: environment)
     pairByTime(in: environment)
-    match(in: environment, isExchanging: false)
+    takeLeftOver(in: environment)
+  }
+
+  /// True if the order may have the purchase, and has none yet.
+  private func isOpen(_ link: Link, in environment: AppleEnvironment) -> Bool {
+    link.transaction.environment == environment && owners[link.transaction.purchaseKey] == nil
+  }
+
+  private var ordersWithoutPurchase: [Int] {
+    claimants.indices.filter { index in
+      held[index] == nil && !links[index].isEmpty && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
+    }
   }
 
   /// Gives each order the purchase that it prefers among those that no better order wants.
-  /// - Parameter isExchanging: true if an order may take the purchase of another one.
-  private mutating func match(in environment: AppleEnvironment, isExchanging: Bool) {
+  ///
+  /// In each round every order without a purchase asks for its next one, so that a purchase compares any number of
+  /// orders at once.
+  private mutating func match(in environment: AppleEnvironment) {
     var next = [Int](repeating: 0, count: claimants.count)
     var holders: [PurchaseKey: Link] = [:]
-    for case let link? in held { holders[link.transaction.purchaseKey] = link }
     // Every order that asked, because a later order of a person may change which of its orders is the best.
     var proposals: [PurchaseKey: [Link]] = [:]
-    var asking = claimants.indices.filter { index in
-      held[index] == nil && !links[index].isEmpty
-        && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
-    }[...]
-    while let index = asking.popFirst() {
-      while held[index] == nil, next[index] < links[index].count {
+    var asking = ordersWithoutPurchase
+    while !asking.isEmpty {
+      var open: [PurchaseKey] = []
+      for index in asking {
+        while next[index] < links[index].count, !isOpen(links[index][next[index]], in: environment) { next[index] += 1 }
+        guard next[index] < links[index].count else { continue }
         let link = links[index][next[index]]
         next[index] += 1
         let sale = link.transaction.purchaseKey
-        guard link.transaction.environment == environment, owners[sale] == nil else { continue }
-        guard isExchanging else {
-          if holders[sale] == nil { (holders[sale], held[index]) = (link, link) }
-          continue
-        }
+        if open.last != sale { open.append(sale) }
         proposals[sale, default: []].append(link)
-        var open = [sale]
-        while let sale = open.popLast() {
-          let willing = (proposals[sale] ?? []).filter { link in
-            held[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
-          }
-          guard !willing.isEmpty else { continue }
-          let winner = best(of: willing)
-          guard winner.index != holders[sale]?.index else { continue }
-          if let holder = holders[sale] {
-            held[holder.index] = nil
-            asking.append(holder.index)
-          }
-          // An order that was turned down before exchanges its purchase for this one.
-          if let left = held[winner.index]?.transaction.purchaseKey {
-            holders[left] = nil
-            open.append(left)
-          }
-          (holders[sale], held[winner.index]) = (winner, winner)
-        }
       }
+      var displaced: [Int] = []
+      while let sale = open.popLast() {
+        let willing = (proposals[sale] ?? []).filter { link in
+          held[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
+        }
+        guard !willing.isEmpty else { continue }
+        let winner = best(of: willing)
+        guard winner.index != holders[sale]?.index else { continue }
+        if let holder = holders[sale] {
+          held[holder.index] = nil
+          displaced.append(holder.index)
+        }
+        // An order that was turned down before exchanges its purchase for this one.
+        if let left = held[winner.index]?.transaction.purchaseKey {
+          holders[left] = nil
+          open.append(left)
+        }
+        (holders[sale], held[winner.index]) = (winner, winner)
+      }
+      asking = Set(asking + displaced).sorted().filter { held[$0] == nil && next[$0] < links[$0].count }
+    }
+  }
+
+  /// Gives each order that is left its first purchase that no order has.
+  private mutating func takeLeftOver(in environment: AppleEnvironment) {
+    var taken = Set(held.lazy.compactMap { $0?.transaction.purchaseKey })
+    for index in ordersWithoutPurchase {
+      held[index] = links[index].first {
+        isOpen($0, in: environment) && !taken.contains($0.transaction.purchaseKey)
+      }
+      if let link = held[index] { taken.insert(link.transaction.purchaseKey) }
     }
   }
 
@@ -157,7 +176,7 @@ public struct Matching {
       for link in own where link.transaction.isLive && !link.transaction.isLaterPeriod {
         let sale = link.transaction.purchaseKey
         guard owners[sale] == nil else { continue }
-        if let best = wanted[sale], !precedes(link, best) { continue }
+        if let best = wanted[sale], !link.rank.isNearer(than: best.rank) { continue }
         wanted[sale] = link
       }
     }

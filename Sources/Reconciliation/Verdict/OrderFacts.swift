@@ -83,13 +83,14 @@ public struct OrderFacts: Sendable {
     if unansweredOrders.isEmpty { return false }
     let own = claimant(rules)
     let kind = own.link(to: payment, stated: own.stated(rules: rules), rules: rules) ?? .list
-    let rank = LinkRank(own, payment, kind, isRefuted: false, rules: rules)
+    let rank = LinkRank(own, payment, kind, rules: rules)
     return unansweredOrders.contains { (!isUnread || $0.isUnread) && $0.couldOutrank(rank, on: payment, rules: rules) }
   }
 
-  /// True if a payment may come from a receipt with unknown content, or from the look-up.
-  var awaitsPayment: Bool {
-    receipts.contains { $0.defect == nil && $0.state.isUnread } || isStatedIDPending && lookup?.awaitsAnswer ?? false
+  /// True if a payment may come from a receipt with unknown content, or from the look-up. Not for a stuck question.
+  func awaitsPayment(_ rules: Rules) -> Bool {
+    receipts.contains { $0.defect == nil && $0.state.isUnread && !$0.state.isStuck(rules) }
+      || isStatedIDPending && lookup.map { $0.awaitsAnswer && !$0.isStuck(rules) } ?? false
   }
 
   /// True if a proof or the look-up is unanswered. The order is not called a duplicate until then.
@@ -119,6 +120,9 @@ public struct OrderFacts: Sendable {
     receipts.contains { $0.defect != nil } ? receipts.filter { $0.defect == nil } : receipts
   }
 
+  /// True for an order of amount 0 that needs no evidence of a payment, such as a gift of the shop.
+  var isFree: Bool { order.amount.minorUnits == 0 && order.transactionId == nil && validReceipts.isEmpty }
+
   var validDeliveries: [Delivery] {
     deliveries.contains { $0.defect != nil } ? deliveries.filter { $0.defect == nil } : deliveries
   }
@@ -143,15 +147,22 @@ public struct OrderFacts: Sendable {
     claims.owned.first.flatMap { $0.environment == .production ? $0 : nil }
   }
 
-  /// The owned production purchase, or several that are together for the ordered units.
-  private var paying: [TransactionRecord] {
+  /// The owned production purchase, or the nearest of several that are together for the ordered units.
+  var paying: [TransactionRecord] {
     guard let first = comparable else { return [] }
     let live = claims.liveOwned
-    guard live.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false,
-      live.allSatisfy({ $0.currency == first.currency }),
-      live.reduce(0, { $0 + Int64($1.quantity ?? 1) }) == order.quantity
-    else { return [first] }
-    return live
+    guard live.count > 1, first.quantity.map({ $0 < order.quantity }) ?? false else { return [first] }
+    func distance(_ record: TransactionRecord) -> Span {
+      ((record.saleDate ?? order.createdAt) - order.createdAt).magnitude
+    }
+    let further = live.dropFirst().filter { $0.currency == first.currency }
+      .sorted { (distance($0), $0.key) < (distance($1), $1.key) }
+    var (taken, units) = ([first], Int64(first.quantity ?? 1))
+    for record in further where units < order.quantity {
+      taken.append(record)
+      units += Int64(record.quantity ?? 1)
+    }
+    return units == order.quantity ? taken : [first]
   }
 
   var paidQuantity: Int64? {

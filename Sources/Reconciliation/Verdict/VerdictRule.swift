@@ -61,7 +61,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         )
       }
       // A live payment precedes a revoked one.
-      if transaction.isReversed, facts.awaitsPayment {
+      if transaction.isReversed, facts.awaitsPayment(rules) {
         return because.noting(
           nil,
           "It owns \(id), which Apple has refunded in full; a missing answer could still show another payment."
@@ -129,6 +129,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(nil, "No other order owns a transaction that it claims.")
     }
     let whose = "\(lost.transaction.transactionId) belongs to order \(lost.ownerOrderId)"
+    if facts.isFree { return because.noting(nil, "\(whose), but this order is free and needs no payment.") }
     // An unanswered proof may contain further transactions; `proofsUnanswered` gives the reason.
     if facts.hasUnansweredProofs {
       return because.noting(nil, "\(whose), but an unanswered proof could contain a transaction of its own.")
@@ -269,7 +270,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       return because.noting(
         .unpaid(.restored, restored), "Every transaction of the product in its receipts restores an earlier purchase.")
     }
-    guard let shared = ofProduct.first(where: { $0.isFamilyShared && claimant.isInWindow($0, rules: rules) }) else {
+    let isShared = { (record: TransactionRecord) in
+      record.isFamilyShared
+        && (claimant.proofIds.contains(record.transactionId) || claimant.isInWindow(record, rules: rules))
+    }
+    guard let shared = ofProduct.first(where: isShared) else {
       return because.noting(nil, "Its receipts contain the ordered product, but no purchase that this order owns.")
     }
     return because.noting(
@@ -355,7 +360,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         facts.isLookupImpossible(rules: rules)
           ? VerdictRule.lookupImpossible : "Apple has not been asked yet about its receipts or its stated ID.")
     }
-    if facts.order.amount.minorUnits == 0 {
+    if facts.isFree {
       return because.noting(.nothingToPay, "Its amount is 0, and it has neither a receipt nor a transaction ID.")
     }
     let age = rules.asOf - facts.order.createdAt

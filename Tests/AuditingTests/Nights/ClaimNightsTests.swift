@@ -110,6 +110,58 @@ import Testing
     #expect(accusing.isEmpty, "\(accusing)")
   }
 
+  @Test("An order whose stated ID is unknown has the purchase in its receipt beside a worse order that states it")
+  func unknownID() async throws {
+    var rows = ShopRows()
+    for id in ["T1", "R1"] { rows.transaction(id) }
+    rows.order("thief", by: "bob", names: "T1", hours: -60 * 24, brings: ["T1"])
+    rows.order("payer", by: "ann", names: "junk-1", isUnknown: true, brings: ["T1"])
+    // A retry has the goods and an ID that Apple does not know.
+    rows.order("first", by: "cid", names: "R1", brings: ["R1"], isServed: false)
+    rows.order("retry", by: "cid", names: "junk-2", hours: 1, isUnknown: true, brings: ["R1"])
+    let night = try await rows.audited()
+    #expect(night.payments["payer"] == "paid T1" && night.payments["thief"] == "unpaid duplicate T1")
+    #expect(night.payments["retry"] == "paid R1" && night.payments["first"] == "unpaid duplicate R1")
+  }
+
+  @Test("A stated original ID links an order to the period near it, whatever else refers to the period")
+  func periodsByOriginalID() async throws {
+    let month: Int64 = 31 * 24
+    var rows = ShopRows()
+    for (id, isRenewal) in [("token", false), ("taken", true), ("cached", true)] {
+      rows.transaction("S1-\(id)", product: "club", hours: -month, expires: true, isRenewal: false)
+      rows.transaction(
+        "S2-\(id)", of: "S1-\(id)", product: "club", firstHours: -month, expires: true, isRenewal: isRenewal,
+        token: id == "token" ? "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a" : nil)
+      rows.order(
+        "first-\(id)", by: id, names: "S1-\(id)", product: "club", hours: -month, brings: ["S1-\(id)"], kind: "signed")
+      rows.order(
+        "second-\(id)", by: id, names: "S1-\(id)", product: "club",
+        brings: id == "cached" ? ["S1-cached"] : nil, kind: "signed")
+    }
+    rows.order("thief", by: "bob", names: "S2-taken", product: "club", hours: -2 * month)
+    let night = try await rows.audited()
+    for id in ["token", "taken", "cached"] {
+      #expect(night.payments["first-\(id)"] == "paid S1-\(id)", "\(id)")
+      #expect(night.payments["second-\(id)"] == "paid S2-\(id)", "\(id)")
+    }
+    #expect(night.payments["thief"] == "unpaid duplicate S2-taken")
+    #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") || $0.hasPrefix("renewal_without_order") })
+  }
+
+  @Test("Goods decide among the orders of one person that state an ID, and not against another person")
+  func bestOrderOfEachPerson() async throws {
+    var rows = ShopRows()
+    rows.transaction("T1")
+    for (hours, isServed) in [(Int64(1), false), (2, false), (10, true)] {
+      rows.order("ann-\(hours)", by: "ann", names: "T1", hours: hours, isServed: isServed)
+    }
+    rows.order("bob", by: "bob", names: "T1", hours: 3)
+    let night = try await rows.audited()
+    #expect(night.payments["bob"] == "paid T1")
+    for hours in [1, 2, 10] { #expect(night.payments["ann-\(hours)"] == "unpaid duplicate T1") }
+  }
+
   @Test("The purchase behind a restore that an order owns is no orphan")
   func purchaseBehindRestore() async throws {
     var rows = ShopRows()

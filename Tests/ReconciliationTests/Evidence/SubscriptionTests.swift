@@ -108,10 +108,10 @@ import Testing
   ]
 
   static let access: [Case<[String]>] = [
-    Case("lapsed, still served", ["lapsed_still_served on T1"]) { scene in
+    Case("lapsed, still served", ["lapsed_still_served on T1 user"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
     },
-    Case("Apple said so at the moment of the end", ["lapsed_still_served on T1"]) { scene in
+    Case("Apple said so at the moment of the end", ["lapsed_still_served on T1 user"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = end
@@ -141,7 +141,7 @@ import Testing
           record.subscriptionExpiresDate = ShopFixture.asOf + .days(2)
         }))
     },
-    Case("the grace period is over as well", ["lapsed_still_served on T1"]) { scene in
+    Case("the grace period is over as well", ["lapsed_still_served on T1 user"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = end - .days(16)

@@ -175,7 +175,7 @@ import Testing
           record.priceMilliunits = nil
         }))
     },
-    Case("access past the grace", ["lapsed_still_served on T1"]) { scene in
+    Case("access past the grace", ["lapsed_still_served on T1 user"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.expiresDate = ShopFixture.asOf - .days(16) - .microsecond }))
     },
     Case("access within the grace", []) { scene in

@@ -71,8 +71,13 @@ import Testing
       scene.world.lookups["damaged"] = .verified(nil)
       scene.named("early", by: "thief", hours: -1, token: "b2")
     },
-    Case("a payload that nobody can read lends nothing that others proved, whatever the token", "proven") { scene in
-      scene.named("damaged", by: "thief", hours: -1, token: "a1", proof: .rejected(.malformed))
+    Case("after a rejected proof a stated ID is no link beside a verified proof", "proven") { scene in
+      scene.named("damaged", by: "thief", hours: -1, proof: .rejected(.malformed))
+      scene.world.lookups["damaged"] = .verified(nil)
+      scene.proven("proven", by: "payer", names: false)
+    },
+    Case("after a rejected proof the account token is a link", "damaged") { scene in
+      scene.named("damaged", by: "payer", hours: -1, token: "a1", proof: .rejected(.malformed))
       scene.world.lookups["damaged"] = .verified(nil)
       scene.proven("proven", by: "payer", names: false)
     },

@@ -109,6 +109,49 @@ import Testing
     Case("a gift of amount 0", []) { scene in
       scene.delivery(of: scene.order { $0.amount = .of(0) })
     },
+    Case("a gift within the window of a purchase with the account's token", []) { scene in
+      let record = scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.posted("order", by: "ann", record) { $0.appAccountToken = "a1" }
+      scene.delivery(
+        "gift",
+        of: scene.order("gift", by: "ann") { order in
+          (order.amount, order.appAccountToken) = (.of(0), "a1")
+        })
+    },
+    Case("a gift beside a purchase whose client crashed", ["paid_not_delivered on order"]) { scene in
+      scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.order("order", by: "ann") { ($0.appAccountToken, $0.status) = ("a1", .pending) }
+      scene.delivery(of: scene.order("gift", by: "ann") { ($0.amount, $0.appAccountToken) = (.of(0), "a1") })
+    },
+    Case("three purchases of one unit for two units", ["charged_twice on order"]) { scene in
+      scene.quantity = 2
+      let time = scene.time
+      let records = [("T1", Int64(5)), ("T2", 0), ("T3", 1)].map { id, hours in
+        scene.transaction(id) { record in
+          (record.quantity, record.priceMilliunits) = (1, 4_950)
+          record.purchaseDate = time + .hours(hours)
+        }
+      }
+      let order = scene.posted("order", by: "ann", records[1])
+      scene.signedProof("second", for: order, of: records[0])
+      scene.signedProof("third", for: order, of: records[2])
+    },
+    Case("one charge too many, beside two orders", ["charged_twice on near"]) { scene in
+      let time = scene.time
+      let record = scene.transaction("T3") { $0.purchaseDate = time + .hours(1) }
+      let far = scene.posted("far", by: "ann", hours: -20, scene.transaction("T1"), deliveredAt: time)
+      scene.signedProof("further", for: far, of: record)
+      let near = scene.posted("near", by: "ann", hours: 1, scene.transaction("T2"))
+      scene.receipt("list", for: near, .verified(.app), bringing: [record])
+    },
+    Case(
+      "a family member's proof five days before the order",
+      ["family_shared_sale on order", "status_mismatch on order"]
+    ) { scene in
+      let time = scene.time
+      let record = scene.transaction { ($0.ownership, $0.purchaseDate) = (.familyShared, time - .days(5)) }
+      scene.posted("order", by: "ann", record) { $0.transactionId = nil }
+    },
     Case("ended family access, still served", ["lapsed_still_served on order", "status_mismatch on order"]) { scene in
       scene.time = ShopFixture.asOf - .days(60)
       let record = scene.transaction { record in
@@ -166,6 +209,49 @@ import Testing
         #expect(found.count { $0.action == .bookRefund } == (status == .refunded ? 0 : 1))
       }
     }
+  }
+
+  @Test("A lapsed subscription has one finding for each person who is served")
+  func lapsedForTwo() {
+    var scene = ShopFixture()
+    scene.time = ShopFixture.asOf - .days(60)
+    let records = scene.periods(2)
+    scene.posted("first", by: "ann", hours: -30 * 24, records[0])
+    scene.posted("second", by: "ann", records[1])
+    scene.posted("other", by: "bob", hours: 1, records[1]) { $0.transactionId = nil }
+    var world = scene.world
+    world.transactions[1].ownership = .familyShared
+    let lapsed = world.audited().findings.filter { $0.kind == .lapsedStillServed }
+    #expect(Set(lapsed.map(\.identity)).count == Set(lapsed.compactMap(\.userId)).count)
+    #expect(Set(lapsed.compactMap(\.userId)) == ["ann", "bob"])
+  }
+
+  @Test("A restore is outdated if restore and order are both later than the original purchase by more than the window")
+  func outdatedRestores() {
+    for (restored, ordered, isOwned) in [(1, 10, true), (40, 0, true), (40, 40, false)] as [(Int64, Int64, Bool)] {
+      var scene = ShopFixture()
+      let time = scene.time - .days(50)
+      scene.time = time
+      let restore = scene.transaction("T2") { record in
+        (record.originalTransactionId, record.originalPurchaseDate) = ("T1", time)
+        (record.purchaseDate, record.isRenewal) = (time + .days(restored), false)
+      }
+      scene.posted("order", by: "ann", hours: 24 * ordered, restore)
+      let payment = scene.world.audited().judgements["order"]?.payment
+      #expect(payment == (isOwned ? "paid" : "unpaid restored"), "restored after \(restored), ordered after \(ordered)")
+    }
+  }
+
+  @Test("An unread receipt withholds a refund until its question is stuck", arguments: [true, false])
+  func refundBesideUnreadReceipt(isStuck: Bool) {
+    var scene = ShopFixture()
+    let order = scene.posted(
+      "order", by: "ann", scene.transaction { $0.revocation = Revocation(date: ShopFixture.asOf) })
+    var state = ProofState.unanswered(.appleError)
+    state.unansweredSince = ShopFixture.asOf - (isStuck ? .days(10) : .hours(1))
+    scene.receipt("old", for: order, state)
+    let found = scene.world.audited().findings
+    #expect(found.contains { $0.kind == .refundedStillDelivered } == isStuck)
   }
 
   @Test(

@@ -92,11 +92,10 @@ extension World {
     return (facts, matching.claimed.union(recordsByKey.values.filter { matching.isClaimed($0) }.map(\.key)))
   }
 
-  /// What the account token of an order or the subscription that it states links to it, without a receipt.
+  /// Transactions that an order's account token, or the subscription that it states, links to it.
   private func linkedWithoutReceipt(
     to order: Order, _ records: some Sequence<TransactionRecord>
   ) -> [TransactionRecord] {
-    let hasReceipts = receipts.contains { $0.orderId == order.orderId }
     return records.filter { record in
       guard let sold = record.saleDate, !record.isContradictory, !record.isFamilyShared,
         record.isPurchase(of: order.productId), (sold - order.createdAt).magnitude <= rules.matchWindow
@@ -106,8 +105,25 @@ extension World {
         return order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
           && !mentioning(record).contains { $0.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false }
       }
-      return !hasReceipts && record.expiresDate != nil && record.originalTransactionId == order.transactionId
-        && record.transactionId != order.transactionId && mentioning(record).isEmpty
+      return record.expiresDate != nil && record.originalTransactionId == order.transactionId
+        && record.transactionId != order.transactionId && !isProvenInWindow(record)
+    }
+  }
+
+  /// True if the only order that refers to the transaction has a verified proof of it, and was created near it.
+  private func isProvenInWindow(_ record: TransactionRecord) -> Bool {
+    let orders = mentioning(record)
+    guard orders.count == 1, let order = orders.first, let sold = record.saleDate,
+      (sold - order.createdAt).magnitude <= rules.matchWindow
+    else { return false }
+    if case .says(.some(let token)) = record.appAccountToken,
+      order.appAccountToken.map({ AccountToken.isSame($0, token) != true }) ?? true
+    {
+      return false
+    }
+    return receipts.contains {
+      $0.orderId == order.orderId && $0.state.kind != .app && $0.isGenuine
+        && (brings[$0.receiptId] ?? []).contains(record.key)
     }
   }
 

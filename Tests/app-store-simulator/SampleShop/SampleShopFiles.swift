@@ -114,7 +114,7 @@ extension SampleShopFiles {
     var owners: [Identifier: Identifier] = [:]
     for receipt in known.world.receipts { owners[receipt.receiptId] = receipt.orderId }
     for delivery in known.world.deliveries { owners[delivery.deliveryId] = delivery.orderId }
-    // A lapsed subscription has one finding, which reports show with an order of the subscription.
+    // A lapsed subscription has one finding for each user, which reports show with an order of the subscription.
     var subscribers: [Identifier: Identifier] = [:]
     for (receipt, keys) in known.world.brings {
       for key in keys { subscribers[key.transactionId] = owners[receipt] }
@@ -123,7 +123,8 @@ extension SampleShopFiles {
       if let stated = order.transactionId { subscribers[stated] = order.orderId }
     }
     for finding in known.findings {
-      let subscriber = finding.kind == .lapsedStillServed ? subscribers[finding.subject] : nil
+      let subscription = finding.subject.text.split(separator: " ").first.map { Identifier(String($0)) }
+      let subscriber = finding.kind == .lapsedStillServed ? subscription.flatMap { subscribers[$0] } : nil
       let owner = subscriber ?? owners[finding.subject] ?? finding.subject
       if orders[owner] == nil { unowned[shop.name(finding.subject)] = finding.kind.rawValue }
       orders[owner]?.findings.append(finding.kind.rawValue)
