@@ -17,12 +17,14 @@ public struct RecordBytes: ~Copyable {
 
   public mutating func clear() { count = 0 }
 
+  @inline(__always)
   private mutating func place(for more: Int) -> UnsafeMutableRawPointer {
     if capacity - count < more { grow(by: more) }
     count += more
     return start + (count - more)
   }
 
+  @inline(never)
   private mutating func grow(by more: Int) {
     capacity = 2 * capacity + more
     let larger = UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 1)

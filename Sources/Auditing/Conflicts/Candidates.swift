@@ -6,6 +6,8 @@ import Reconciliation
 struct Candidates {
   /// Orders that could own it, by ID. With one order it is uncontested, with none it cannot be claimed.
   private(set) var claimants: [Identifier] = []
+  /// The claimants of a subscription's period that ordered its product, with their users.
+  private(set) var subscribers: [(orderId: Identifier, userId: Identifier)] = []
   /// Orders that cannot own it but have a proof about it that affects them, by ID.
   private(set) var affectedOrders: [Identifier] = []
   /// Claimants without an account token, or with another than the transaction's, with their users.
@@ -25,6 +27,7 @@ struct Candidates {
   struct StatingOrder {
     var orderId: Identifier
     var userId: Identifier
+    var productId: Identifier
     var appAccountToken: String?
   }
 
@@ -42,7 +45,9 @@ struct Candidates {
       if reference.referenceSource != nil { return references.append(reference) }
       guard let order = reference.order, !order.isBad else { return references.append(reference) }
       statingOrders.append(
-        StatingOrder(orderId: order.orderId, userId: order.userId, appAccountToken: order.appAccountToken))
+        StatingOrder(
+          orderId: order.orderId, userId: order.userId, productId: order.productId,
+          appAccountToken: order.appAccountToken))
     }
 
     mutating func finish() { statingOrders.sort { $0.orderId < $1.orderId } }
@@ -139,6 +144,7 @@ struct Candidates {
     guard reference.isNamed || isContained else { return }
     userId = order.userId
     claimants = [order.orderId]
+    if record.isPeriod(of: order.productId) { subscribers = [(order.orderId, order.userId)] }
     if record.hasOtherToken(than: order.appAccountToken) { withOtherToken = [(order.orderId, order.userId)] }
     isWithToken = withOtherToken.isEmpty
     isProvenInWindow =
@@ -183,6 +189,7 @@ struct Candidates {
     func addStatingOrders(before orderId: Identifier?) {
       while let next = further.first, orderId.map({ next.orderId < $0 }) ?? true {
         claimants.append(next.orderId)
+        if record.isPeriod(of: next.productId) { subscribers.append((next.orderId, next.userId)) }
         if record.hasOtherToken(than: next.appAccountToken) { withOtherToken.append((next.orderId, next.userId)) }
         further.removeFirst()
       }
@@ -193,6 +200,7 @@ struct Candidates {
       // A single order is kept in any case, because leaving it out would save nothing.
       if isAlone || stake.couldClaim(record, rules: rules) {
         claimants.append(orderId)
+        if record.isPeriod(of: stake.order.productId) { subscribers.append((orderId, stake.order.userId)) }
         isProvenInWindow =
           stake.isProven && !record.hasOtherToken(than: stake.order.appAccountToken)
           && record.isSold(near: stake.order.createdAt, rules: rules)
@@ -218,6 +226,10 @@ extension TransactionRecord {
   var linkingToken: String? {
     guard case .says(.some(let token)) = self.appAccountToken, !isLaterPeriod else { return nil }
     return token
+  }
+
+  fileprivate func isPeriod(of productId: Identifier) -> Bool {
+    self.expiresDate != nil && self.environment == .production && isPurchase(of: productId)
   }
 
   fileprivate func isSold(near createdAt: Instant, rules: Rules) -> Bool {

@@ -156,6 +156,7 @@ struct RelatedOrders {
         switch link {
         case .token(let token): tokens.insert(Identifier(token))
         case .subscription(let original): originals.insert(original)
+        case .firstPeriod: break
         }
       }
     }
@@ -199,7 +200,7 @@ struct RelatedOrders {
       .map(\.orderId))
   }
 
-  /// Transactions of the same purchases as some are, themselves included.
+  /// Transactions of the same purchases as some are, themselves included, and the first periods of their subscriptions.
   private static func ofSamePurchases(
     _ transactionIds: Set<Identifier>, own: borrowing BlockingConnection
   ) throws -> Set<Identifier> {
@@ -225,6 +226,14 @@ struct RelatedOrders {
       WHERE r.transaction_id IN (SELECT id FROM ids)
       """, ids: transactionIds)
     while try periods.advance() { ids.insert(try periods.id(0)) }
+    _ = consume periods
+    var firstPeriods = try own.copyOut(
+      """
+      SELECT r.original_transaction_id FROM night_audit.transactions r
+      WHERE r.transaction_id IN (SELECT id FROM ids) AND r.expires_at IS NOT NULL
+        AND r.original_transaction_id <> r.transaction_id
+      """, ids: transactionIds)
+    while try firstPeriods.advance() { ids.insert(try firstPeriods.id(0)) }
     return ids
   }
 
@@ -333,6 +342,7 @@ struct RelatedOrders {
     let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
     var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []
     var claimants: [PurchaseKey: Set<Identifier>] = [:]
+    var subscribers: [Identifier: [Identifier]] = [:]
     for record in records.values.joined() {
       let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
       let candidates = Candidates(
@@ -340,6 +350,9 @@ struct RelatedOrders {
       var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
       for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
         contested.take(linkableOrders[link] ?? [], by: link, rules: rules)
+      }
+      if record.originalTransactionId == record.transactionId, !record.isLaterPeriod {
+        subscribers[record.transactionId, default: []] += candidates.subscribers.map(\.userId)
       }
       found.append((contested, candidates.affectedOrders))
       claimants[record.purchaseKey, default: []].formUnion(contested.claimants)
@@ -363,6 +376,12 @@ struct RelatedOrders {
       }
       if affectedOrders.contains(orderId) {
         result.transactions.take(.transaction(record, isClaimable: false, newestProof: candidates.newestProof))
+      }
+    }
+    if let userId = groups[orderId]?.row.userId {
+      for (subscription, users) in subscribers {
+        guard let subscriber = rules.people.only(users), !rules.people.isSame(subscriber, userId) else { continue }
+        result.transactions.take(.subscriber(subscription: subscription, userId: subscriber))
       }
     }
     for contestedOrder in isContestant {

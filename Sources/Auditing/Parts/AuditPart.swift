@@ -206,6 +206,7 @@ package struct AuditPart {
     let reading = try pass.readTransactions(sorter(.reference), withoutReceipt: .all, into: writer.outlet(.told))
     try write(reading.contests, &writer)
     try writer.write(.tokenQuestion, all: reading.tokens.questions)
+    try writer.write(.tokenHolder, all: reading.tokens.firstPeriods)
   }
 
   private func write(_ contests: ConflictGroups, _ writer: inout AuditFrameWriter) throws {

@@ -329,6 +329,7 @@ extension OrderFacts {
     if facts.needsTokenHolder, case .says(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
     }
+    if let renewed = facts.renewedSubscription { facts.subscriber = transactions.subscribers[renewed] }
     return facts
   }
 }

@@ -44,6 +44,7 @@ extension AuditPass {
       } else {
         try reading.tokens.postpone(contested, until: links)
       }
+      for claimant in candidates.subscribers { try reading.tokens.take(claimant, ofPeriod: record) }
       for witness in candidates.affectedOrders {
         try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
       }
@@ -70,7 +71,7 @@ extension AuditPass {
   ///
   /// - Parameters:
   ///   - holders: orders by what could link them.
-  ///   - told: gets the users, and transactions that one order alone could own.
+  ///   - told: gets the users, the owners of first periods, and transactions that one order alone could own.
   ///   - contests: gets all other transactions that orders could own.
   func answer(
     _ tokens: TokenQuestions, among holders: SpillSorter, into told: Exchange.RecordSink, _ contests: ConflictGroups
@@ -79,8 +80,8 @@ extension AuditPass {
     var users = OrderTransactionWriter(told)
     try tokens.answer(among: holders, rules: plan.rules) { contested in
       try hand(contested, to: &transactions, contests)
-    } telling: { orderId, token, userId in
-      try users.write(.tokenUser(token: token, userId: userId), for: orderId)
+    } telling: { orderId, answer in
+      try users.write(answer, for: orderId)
     }
   }
 
@@ -170,7 +171,7 @@ struct OrderTransactionWriter: ~Copyable {
       return false
     }
     record.clear()
-    guard transaction.write(told: reference, to: &record, rules: rules) else { return false }
+    guard transaction.write(told: reference, to: &record) else { return false }
     assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
     try told.add(reference.orderId, record)
     return true
@@ -208,7 +209,10 @@ enum UnprovenLink: Hashable {
   case token(String)
   /// The original transaction ID of a subscription.
   case subscription(Identifier)
+  /// No link, but the question who could own the first period of a subscription.
+  case firstPeriod(Identifier)
 
+  private static let firstPeriodMark = UInt8(ascii: "p")
   static let subscriptionMark = UInt8(ascii: "s")
   private static let tokenMark = UInt8(ascii: "t")
 
@@ -217,6 +221,7 @@ enum UnprovenLink: Hashable {
     switch self {
     case .token(let token): [Self.tokenMark] + token.utf8
     case .subscription(let original): [Self.subscriptionMark] + original.bytes
+    case .firstPeriod(let original): [Self.firstPeriodMark] + original.bytes
     }
   }
 
@@ -225,6 +230,7 @@ enum UnprovenLink: Hashable {
     switch key.first {
     case Self.tokenMark: self = .token(text)
     case Self.subscriptionMark: self = .subscription(Identifier(text))
+    case Self.firstPeriodMark: self = .firstPeriod(Identifier(text))
     default: throw RecordReader.Mismatch()
     }
   }
@@ -244,6 +250,17 @@ struct LinkableOrder {
     (productId, createdAt, self.hasPurchases) = (order.productId, order.createdAt, hasPurchases)
   }
 
+  private init(_ order: BorrowedOrder, hasPurchases: Bool) {
+    (orderId, userId) = (order.orderId.id, order.userId.id)
+    (productId, createdAt, self.hasPurchases) = (order.productId.id, order.createdAt, hasPurchases)
+  }
+
+  /// A claimant of a subscription's first period.
+  fileprivate init(claiming period: TransactionRecord, orderId: Identifier, userId: Identifier) {
+    (self.orderId, self.userId, productId, hasPurchases) = (orderId, userId, period.productId, true)
+    createdAt = period.saleDate ?? Instant(microseconds: 0)
+  }
+
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     orderId = try record.id()
     userId = try record.id()
@@ -252,16 +269,25 @@ struct LinkableOrder {
     hasPurchases = try record.flag()
   }
 
-  /// Hands on an order, from its group as it writes itself, once for each link that it could have.
+  /// Hands on an order, from its encoded group, once for each asked link that it could have.
   ///
   /// A row that breaks the contract has none, and a further row of an ID breaks it.
-  static func forEach(inGroup record: inout RecordReader, _ body: (UnprovenLink, LinkableOrder) throws -> Void) throws {
-    let row = try OrderRow(from: &record)
-    if try record.flag() { return }
-    let proofCount = try record.int()
+  static func forEach(
+    inGroup record: inout RecordReader, asked: TokenFilter = .all, _ body: (UnprovenLink, LinkableOrder) throws -> Void
+  ) throws {
+    guard let order = try BorrowedOrder(&record), try !record.flag() else { return }
+    let token = order.appAccountToken.map { UnprovenLink.token(AccountToken.spelling($0.text)) }
+    let subscription = order.transactionId.map { UnprovenLink.subscription($0.id) }
+    let links = (
+      token.flatMap { asked.mayContain($0) ? $0 : nil }, subscription.flatMap { asked.mayContain($0) ? $0 : nil }
+    )
+    if links.0 == nil, links.1 == nil { return }
     var hasPurchases = false
-    for _ in 0..<proofCount where !hasPurchases { hasPurchases = try !Proof(from: &record).brought.isEmpty }
-    try forEach(of: row, hasPurchases: hasPurchases, body)
+    for _ in 0..<(try record.int()) where !hasPurchases {
+      try WaitingProof(&record).forEachContained { _, _ in hasPurchases = true }
+    }
+    if let link = links.0 { try body(link, LinkableOrder(order, hasPurchases: hasPurchases)) }
+    if let link = links.1 { try body(link, LinkableOrder(order, hasPurchases: hasPurchases)) }
   }
 
   /// A stated ID links an order to the periods of its subscription.
@@ -298,6 +324,7 @@ extension ContestedTransaction {
       return switch link {
       case .token: !isWithToken || !holder.hasPurchases
       case .subscription: true
+      case .firstPeriod: false
       }
     }
     claimants = Set(claimants).union(linked.map(\.orderId)).sorted()
@@ -313,6 +340,8 @@ final class TokenQuestions {
   /// By link: transactions, and orders that need the user with a transaction's account token. Without content: a
   /// transaction will wait for this link after another one.
   let questions: SpillSorter
+  /// Claimants of the first periods of subscriptions, as linkable orders.
+  let firstPeriods: SpillSorter
   private var asked = TokenFilter()
   private var record = RecordBytes()
 
@@ -320,6 +349,7 @@ final class TokenQuestions {
   init(directory: String, questions: SpillSorter? = nil) {
     self.directory = directory
     self.questions = questions ?? SpillSorter(directory: directory, budget: 1 << 20)
+    firstPeriods = SpillSorter(directory: directory, budget: 1 << 20)
   }
 
   func ask(_ order: (orderId: Identifier, userId: Identifier), about transaction: TransactionRecord) throws {
@@ -329,6 +359,21 @@ final class TokenQuestions {
     record.put(order.orderId)
     record.put(order.userId)
     try add(.token(AccountToken.spelling(token)))
+  }
+
+  /// Asks who could own the first period for an order that could own a later one; keeps the claimants of first periods.
+  func take(_ claimant: (orderId: Identifier, userId: Identifier), ofPeriod period: TransactionRecord) throws {
+    guard let subscription = period.originalTransactionId else { return }
+    record.clear()
+    if period.isLaterPeriod {
+      record.put(true)
+      record.put(claimant.orderId)
+      record.put(claimant.userId)
+      try add(.firstPeriod(subscription))
+    } else if subscription == period.transactionId {
+      LinkableOrder(claiming: period, orderId: claimant.orderId, userId: claimant.userId).write(to: &record)
+      try firstPeriods.add(key: UnprovenLink.firstPeriod(subscription).key, content: record.content)
+    }
   }
 
   /// Keeps a transaction until it is known which orders the links are of.
@@ -351,6 +396,7 @@ final class TokenQuestions {
   func join(_ other: TokenQuestions) throws {
     asked.formUnion(other.asked)
     try questions.absorb(other.questions)
+    try firstPeriods.absorb(other.firstPeriods)
   }
 
   /// The orders that an asked link could be of, by link.
@@ -359,12 +405,12 @@ final class TokenQuestions {
   func holders(in groups: [SpillFile]) throws -> SpillSorter {
     let holders = SpillSorter(directory: directory, budget: 4 << 20)
     if questions.count == 0 { return holders }
+    try holders.absorb(firstPeriods)
     for groups in groups {
       try groups.restart()
       while let content = try groups.next() {
         var reader = RecordReader(content)
-        try LinkableOrder.forEach(inGroup: &reader) { link, holder in
-          guard asked.mayContain(link) else { return }
+        try LinkableOrder.forEach(inGroup: &reader, asked: asked) { link, holder in
           record.clear()
           holder.write(to: &record)
           try holders.add(key: link.key, content: record.content)
@@ -376,10 +422,11 @@ final class TokenQuestions {
 
   /// - Parameters:
   ///   - handing: gets each transaction that was put off, with the orders that are linked to it.
-  ///   - telling: gets each order with a user who has the token: one of its own person, or else another.
+  ///   - telling: gets each order with a user who has the token, one of its own person or else another; and with the
+  ///     user of another person who alone could own the first period of its subscription.
   func answer(
     among holders: SpillSorter, rules: Rules, handing: (ContestedTransaction) throws -> Void,
-    telling: (_ orderId: Identifier, _ token: String, _ userId: Identifier) throws -> Void
+    telling: (_ orderId: Identifier, OrderTransaction) throws -> Void
   ) throws {
     var waiting = try SpillCursor(holders) { $0 }
     var (key, known) = ([UInt8](), [LinkableOrder]())
@@ -408,15 +455,21 @@ final class TokenQuestions {
         contested.write(to: &record)
         return try forToken.add(key: UnprovenLink.token(AccountToken.spelling(token)).key, content: record.content)
       }
-      guard case .token(let token) = link else { throw RecordReader.Mismatch() }
       let (orderId, userId) = (try reader.id(), try reader.id())
       let users = known.map(\.userId)
-      guard let holder = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
-      try telling(orderId, token, holder)
+      switch link {
+      case .token(let token):
+        guard let holder = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
+        try telling(orderId, .tokenUser(token: token, userId: holder))
+      case .firstPeriod(let subscription):
+        guard let subscriber = rules.people.only(users), !rules.people.isSame(subscriber, userId) else { return }
+        try telling(orderId, .subscriber(subscription: subscription, userId: subscriber))
+      case .subscription: throw RecordReader.Mismatch()
+      }
     }
     var asked = try SpillCursor(questions) { $0 }
     // Keys of subscriptions precede keys of tokens.
-    while let question = asked.head, question.key.first == UnprovenLink.subscriptionMark {
+    while let question = asked.head, question.key.first.map({ $0 <= UnprovenLink.subscriptionMark }) ?? false {
       try answer(question)
       try asked.advance()
     }

@@ -10,6 +10,8 @@ enum OrderTransaction {
   case sibling(TransactionRecord, userId: Identifier?, newestProof: CheckSubject?)
   /// A user with the account token of a transaction that the order lacks. Preferably of the order's own person.
   case tokenUser(token: String, userId: Identifier)
+  /// The user of another person who alone could own the first period of a subscription.
+  case subscriber(subscription: Identifier, userId: Identifier)
 }
 
 extension OrderTransaction {
@@ -31,7 +33,14 @@ extension OrderTransaction {
     case .tokenUser(let token, let userId):
       record.put(false)
       record.put(false)
+      record.put(true)
       record.put(token)
+      record.put(userId)
+    case .subscriber(let subscription, let userId):
+      record.put(false)
+      record.put(false)
+      record.put(false)
+      record.put(subscription)
       record.put(userId)
     }
   }
@@ -44,7 +53,10 @@ extension OrderTransaction {
           newestProof: try record.flag() ? try CheckSubject(from: &record) : nil)
         return
       }
-      self = .tokenUser(token: try record.text(), userId: try record.id())
+      self =
+        try record.flag()
+        ? .tokenUser(token: try record.text(), userId: try record.id())
+        : .subscriber(subscription: try record.id(), userId: try record.id())
       return
     }
     self = .transaction(
@@ -61,6 +73,8 @@ struct OrderTransactions {
   private var proofs: [(key: TransactionKey, subject: CheckSubject)] = []
   /// By account token, a user with it on file, preferably of the order's own person.
   var tokenUsers: [String: Identifier] = [:]
+  /// By original transaction ID, the user of another person who alone could own the first period.
+  var subscribers: [Identifier: Identifier] = [:]
 
   /// By transaction, the newest proof that contains it. Computed on demand, because few orders need it.
   var newestProofs: [TransactionKey: CheckSubject] {
@@ -73,6 +87,7 @@ struct OrderTransactions {
     if !siblings.isEmpty { siblings.removeAll(keepingCapacity: true) }
     proofs.removeAll(keepingCapacity: true)
     if !tokenUsers.isEmpty { tokenUsers.removeAll(keepingCapacity: true) }
+    if !subscribers.isEmpty { subscribers.removeAll(keepingCapacity: true) }
   }
 
   mutating func take(_ told: OrderTransaction) {
@@ -84,6 +99,7 @@ struct OrderTransactions {
       siblings.append((record, userId))
       if let newestProof { proofs.append((record.key, newestProof)) }
     case .tokenUser(let token, let userId): tokenUsers[token] = userId
+    case .subscriber(let subscription, let userId): subscribers[subscription] = userId
     }
   }
 }

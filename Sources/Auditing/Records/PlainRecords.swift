@@ -220,14 +220,11 @@ struct WaitingProof {
 /// A view of the only reference of a transaction ID, by a valid order.
 struct BorrowedTransactionReference {
   let orderId: BorrowedText
-  let createdAt: Instant
   let appAccountToken: BorrowedText?
   let isNamed: Bool
   /// The environment of the contained transaction; nil if the order only states the ID.
   let containedIn: AppleEnvironment?
   let referenceSource: UnsafeRawBufferPointer
-  /// True if a verified receipt of this one purchase contains it.
-  let isProven: Bool
 
   init?(_ content: UnsafeRawBufferPointer) throws(RecordReader.Mismatch) {
     var record = RecordReader(content)
@@ -235,41 +232,31 @@ struct BorrowedTransactionReference {
     orderId = try record.borrowed()
     _ = try record.borrowed()
     _ = try record.borrowed()
-    createdAt = Instant(microseconds: try record.int())
+    _ = try record.int()
     _ = try record.optionalBorrowed()
     appAccountToken = try record.optionalBorrowed()
     if try record.flag() { return nil }
     isNamed = try record.flag()
     guard try record.flag() else {
-      (containedIn, isProven) = (nil, false)
+      containedIn = nil
       referenceSource = UnsafeRawBufferPointer(start: nil, count: 0)
       return
     }
     containedIn = try record.word(of: Vocabularies.environment)
     let subject = record.rest
-    let isLookup = try record.flag()
+    _ = try record.byte()
     _ = try record.borrowed()
     referenceSource = UnsafeRawBufferPointer(rebasing: subject[..<(subject.count - record.rest.count)])
-    _ = try record.optionalBorrowed()
-    _ = try record.int()
-    let (isAboutSinglePurchase, isGenuine) = (try record.flag(), try record.flag())
-    isProven = !isLookup && isAboutSinglePurchase && isGenuine
   }
 }
 
 extension BorrowedTransaction {
   /// Same format as an `OrderTransaction` with one possible owner. False, perhaps after a partial write, if
   /// `Candidates` has to decide.
-  func write(
-    told reference: BorrowedTransactionReference, to record: inout RecordBytes, rules: Rules
-  ) -> Bool {
+  func write(told reference: BorrowedTransactionReference, to record: inout RecordBytes) -> Bool {
+    // Orders of other periods matter for a subscription.
+    if payment.expiresDate != nil { return false }
     let isContained = reference.containedIn == payment.environment
-    // An order that states the subscription could precede.
-    if payment.expiresDate != nil, let original = payment.originalTransactionId, original != payment.transactionId {
-      guard reference.isProven, isContained, let sold = payment.purchaseDate,
-        (sold - reference.createdAt).magnitude <= rules.matchWindow
-      else { return false }
-    }
     // The same ID in another environment is another purchase.
     guard reference.isNamed || isContained else { return false }
     if let token = payment.appAccountToken, reference.appAccountToken != token { return false }

@@ -29,6 +29,12 @@ extension BinaryFormat {
       seen |= word | (word &- 0x0101_0101_0101_0101)
       position += 8
     }
+    if position > 0, position < bytes.count {
+      // The last word overlaps the one before.
+      let word = unsafe bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
+      seen |= word | (word &- 0x0101_0101_0101_0101)
+      position = bytes.count
+    }
     while position < bytes.count {
       let byte = unsafe bytes[position]
       seen |= UInt64(byte == 0 ? 0x80 : byte)

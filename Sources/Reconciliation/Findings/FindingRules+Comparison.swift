@@ -8,6 +8,14 @@ extension FindingRules {
     } else if comparable != nil, facts.needsTokenHolder, openOwnershipReason == nil {
       considerTokenHolder()
     }
+    if let subscriber = facts.subscriber, openOwnershipReason == nil,
+      !found.contains(where: { $0.kind == .wrongUser }),
+      facts.accountTokenUser.map({ !rules.people.isSame($0, order.userId) }) ?? true
+    {
+      add(
+        .wrongUser, atStake: order.amount, on: comparable,
+        "The purchase renews a subscription of user \(user: subscriber), who paid for its first period.")
+    }
     if found.contains(where: { $0.kind == .wrongUser }) {
       requireReview("First find out which user paid and which user must have the goods.")
     }

@@ -189,10 +189,21 @@ public enum AccountToken {
   }
 
   public static func spelling(_ token: String) -> String {
-    // Bytes, because every order and purchase with a token comes here.
+    // Bytes in one allocation, because every order and purchase with a token comes here.
     let hyphen = UInt8(ascii: "-"), capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
-    let bytes = token.utf8.lazy.filter { $0 != hyphen }.map { capitals.contains($0) ? $0 | 0x20 : $0 }
-    let plain = String(decoding: Array(bytes), as: UTF8.self)
+    var isPlainUUID = true
+    let plain = String(unsafeUninitializedCapacity: token.utf8.count) { text in
+      var count = 0
+      for byte in token.utf8 where byte != hyphen {
+        let small = capitals.contains(byte) ? byte | 0x20 : byte
+        isPlainUUID = isPlainUUID && isDigit(small)
+        text[count] = small
+        count += 1
+      }
+      isPlainUUID = isPlainUUID && count == 32
+      return count
+    }
+    if isPlainUUID { return plain }
     var digits = plain[...]
     if digits.hasPrefix("urn:uuid:") { digits = digits.dropFirst("urn:uuid:".count) }
     if digits.hasPrefix("{"), digits.hasSuffix("}") { digits = digits.dropFirst().dropLast() }
@@ -214,12 +225,13 @@ public enum AccountToken {
   }
 
   private static func isUUID(_ spelling: Substring) -> Bool {
-    spelling.utf8.count == 32
-      && spelling.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
-        default: false
-        }
-      }
+    spelling.utf8.count == 32 && spelling.utf8.allSatisfy(isDigit)
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
+    default: false
+    }
   }
 }

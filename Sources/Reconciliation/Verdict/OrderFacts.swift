@@ -13,6 +13,8 @@ public struct OrderFacts: Sendable {
   public var claims: OrderClaims
   /// The user with the transaction's account token, first of this person. See ``needsTokenHolder``.
   public var accountTokenUser: Identifier?
+  /// The user of another person who alone could own the first period of ``renewedSubscription``.
+  public var subscriber: Identifier?
   /// Orders of this person, this one included, with unanswered receipts of their own.
   public var unansweredOrders: [UnansweredOrder] = []
   /// For orders with several receipts: the first receipt that contains an owned transaction.
@@ -184,6 +186,14 @@ public struct OrderFacts: Sendable {
     // A purchase under the stated ID is preferred to others in the receipts, once it is known.
     if isStatedIDPending, !(lookup?.isStuck(rules) ?? false) { return false }
     return claims.owned.first.map { !mayLosePayment($0, rules: rules) } ?? true
+  }
+
+  /// The subscription that the owned purchase renews; nil if its account token is the order's own.
+  public var renewedSubscription: Identifier? {
+    guard let transaction = comparable, transaction.isLaterPeriod,
+      AccountToken.relation(of: order, to: transaction) != .same
+    else { return nil }
+    return transaction.originalTransactionId
   }
 
   /// True if the holder of the transaction's token matters: the order has no equal token.

@@ -6,7 +6,7 @@ package struct ReportDimensions {
   private let apps: [String: String]
   private let onlyApp: String?
   private var clock: LocalClock
-  private var last: (day: Int64, text: String)?
+  private var texts: [Int64: String] = [:]
 
   package init(apps: [String: String], timeZone: TimeZone) {
     self.apps = apps
@@ -26,9 +26,11 @@ package struct ReportDimensions {
   /// The day in the zone, `2026-11-19`.
   package mutating func businessDay(of instant: Instant) -> String {
     let day = CivilTime(seconds: clock.localSeconds(instant)).day
-    if let last, last.day == day { return last.text }
+    if let known = texts[day] { return known }
     let text = CivilDate(daysSince1970: day).text
-    last = (day, text)
+    // Invalid rows may have dates of any century.
+    if texts.count >= 4_096 { texts.removeAll(keepingCapacity: true) }
+    texts[day] = text
     return text
   }
 }

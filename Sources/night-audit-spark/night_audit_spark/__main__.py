@@ -136,7 +136,8 @@ class Job:
         questions = of(transactions, frames.TOKEN_QUESTION).collect()
         if questions:
             tokens = self._spark.broadcast({row[0] for row in questions})
-            holders = of(orders, frames.TOKEN_HOLDER).filter(lambda row: row[0] in tokens.value).collect()
+            holders = of(orders, frames.TOKEN_HOLDER).union(of(transactions, frames.TOKEN_HOLDER))
+            holders = holders.filter(lambda row: row[0] in tokens.value).collect()
             answers = self._once("tokens", questions + holders)
             self._keep("tokens", frames.pieces(answers))
             told = told.union(self._spark.parallelize(of_list(answers, frames.TOLD)))

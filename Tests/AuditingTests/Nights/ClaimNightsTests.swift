@@ -149,6 +149,28 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") || $0.hasPrefix("renewal_without_order") })
   }
 
+  @Test("A renewal that another person booked is of the wrong user, and one of the same person is not")
+  func renewalOfAnother() async throws {
+    var rows = ShopRows()
+    let month: Int64 = 31 * 24
+    for (id, isStated) in [("stated", true), ("proven", false)] {
+      rows.transaction("S1-\(id)", product: "club", hours: -2 * month, expires: true, isRenewal: false)
+      for (period, hours) in [("S2", -month), ("S3", 0)] {
+        rows.transaction(
+          "\(period)-\(id)", of: "S1-\(id)", product: "club", hours: hours, firstHours: -2 * month, expires: true,
+          isRenewal: true)
+      }
+      for (period, user, hours) in [("S1", "ann", -2 * month), ("S2", "bob", -month), ("S3", "ann", 0)] {
+        rows.order(
+          "\(period)-of-\(id)", by: "\(user)-\(id)", names: isStated ? "\(period)-\(id)" : nil, product: "club",
+          hours: hours, brings: isStated ? nil : ["\(period)-\(id)"], kind: "signed")
+      }
+    }
+    let night = try await rows.audited()
+    let wrong = night.findings.filter { $0.hasPrefix("wrong_user") }
+    #expect(wrong == ["wrong_user on S2-of-stated", "wrong_user on S2-of-proven"], "\(night.findings)")
+  }
+
   @Test("Goods decide among the orders of one person that state an ID, and not against another person")
   func bestOrderOfEachPerson() async throws {
     var rows = ShopRows()

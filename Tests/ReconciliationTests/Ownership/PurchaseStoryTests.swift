@@ -82,6 +82,12 @@ import Testing
       scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true) { $0.appAccountToken = "a1" }
       scene.stated("other", by: "bob", "T2", isServed: true)
     },
+    Case("an unbooked renewal that another account states, without tokens", ["wrong_user on other"]) { scene in
+      _ = scene.periods(3)
+      scene.stated("first", by: "ann", "T1", hours: -60 * 24, isServed: true)
+      scene.stated("other", by: "bob", "T2", hours: -30 * 24, isServed: true)
+      scene.stated("third", by: "ann", "T3", isServed: true)
+    },
     Case("one period under two IDs", []) { scene in
       let records = ["T1", "T2"].map { id in
         scene.transaction(id) { record in

@@ -84,6 +84,10 @@ extension World {
     for (orderId, claims) in matching.claims {
       facts[orderId]?.claims = claims
       guard let one = facts[orderId] else { continue }
+      let subscribers = matching.claims.filter { _, claims in
+        claims.owned.contains { !$0.isLaterPeriod && $0.transactionId == one.renewedSubscription }
+      }.compactMap { facts[$0.key]?.order.userId }
+      facts[orderId]?.subscriber = rules.people.only(subscribers.filter { !rules.people.isSame($0, one.order.userId) })
       guard one.needsTokenHolder, case .says(.some(let token)) = one.comparable?.appAccountToken else { continue }
       let users = usersByToken[token.lowercased()] ?? []
       facts[orderId]?.accountTokenUser =
