@@ -294,7 +294,7 @@ CREATE INDEX evidence_transaction ON night_audit.evidence (transaction_id, envir
 CREATE TABLE night_audit.evidence_default PARTITION OF night_audit.evidence DEFAULT;
 
 -- One row for each answer of Apple, with or without facts. Append-only, with partitions as in evidence. Subjects are proofs,
--- a type of notification of an app (sweep), and the history of a customer (history).
+-- a type of notification of an app (sweep), the history of a customer (history), and the faults of an as-of (faults).
 CREATE TABLE night_audit.answers (
   answer_id    bigint GENERATED ALWAYS AS IDENTITY,
   run_id       uuid NOT NULL,
@@ -314,6 +314,8 @@ CREATE TABLE night_audit.answers (
   read_until   timestamptz,
   -- Of a first answer the kind of its refusal, empty for an accepted one; null for a repeated answer.
   counted_as   text COLLATE "C",
+  -- Of a sweep or history, or of the faults of an as-of: progress_digest after the transaction.
+  progress     text COLLATE "C",
   PRIMARY KEY (answer_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX answers_run ON night_audit.answers (run_id, evidence_through);
@@ -332,6 +334,12 @@ BEGIN
   EXECUTE format('CREATE TABLE night_audit.answers_first PARTITION OF night_audit.answers
     FOR VALUES FROM (MINVALUE) TO (%L)', next_month);
 END $$;
+
+-- evidence.retention, as `night-audit init` recorded it for the owner of the schema; no row: nothing is released.
+CREATE TABLE night_audit.retention (
+  evidence interval NOT NULL
+);
+CREATE UNIQUE INDEX retention_one ON night_audit.retention ((true));
 
 -- Transactions --------------------------------------------------------------------------------------------------------
 
@@ -563,7 +571,7 @@ CREATE TABLE night_audit.finding_events (
   recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   run_id      uuid,
   event       text NOT NULL CHECK (event IN
-    ('opened', 'reopened', 'kept_open', 'closed', 'forgotten', 'status', 'owner', 'remark', 'due',
+    ('opened', 'reopened', 'kept_open', 'changed', 'closed', 'forgotten', 'status', 'owner', 'remark', 'due',
      'acceptance', 'returned')),
   actor       text,
   -- Another value could not be a due date in findings.
@@ -571,7 +579,9 @@ CREATE TABLE night_audit.finding_events (
   -- Changes with one change_id were made together and are undone together.
   change_id   uuid,
   before      text,
-  undoes      uuid
+  undoes      uuid,
+  -- SHA-256 of the finding's kind, severity, money and texts as the run stored them; null: they stayed.
+  digest      text COLLATE "C"
 );
 CREATE INDEX finding_events_finding ON night_audit.finding_events (finding_id, event_id);
 CREATE INDEX finding_events_people ON night_audit.finding_events (as_of) WHERE actor IS NOT NULL;
@@ -804,6 +814,8 @@ CREATE TABLE night_audit.trail (
   -- SHA-256 of `previous`, a line feed and `content`.
   hash     text COLLATE "C" NOT NULL UNIQUE
 );
+-- The months that were released: each fold of evidence asks for the newest one.
+CREATE INDEX trail_released ON night_audit.trail (entry_id) WHERE content LIKE '%"kind": "released"%';
 
 -- Functions of the trail ----------------------------------------------------------------------------------------------
 
@@ -874,10 +886,44 @@ SET search_path = pg_catalog, pg_temp AS $$
       UNION ALL
       SELECT 'reported_totals', sha256(record_send(t)) FROM night_audit.reported_totals t WHERE t.run_id = run
       UNION ALL
-      SELECT 'dispatches', sha256(record_send(ROW(t.dispatch_id, t.target))) FROM night_audit.dispatches t
+      SELECT 'dispatches', sha256(record_send(ROW(t.dispatch_id, t.target, t.directory)))
+      FROM night_audit.dispatches t
       WHERE t.run_id = run) rows
     GROUP BY name) tables
 $$;
+
+-- SHA-256 of the state that a sweep, the reading of a history, or the questions of an as-of left for later runs; empty
+-- if there is none. Each transaction that changes such a state stores its digest in `answers`.
+CREATE FUNCTION night_audit.progress_digest(kind text, subject text) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  bundle text := split_part(subject, '/', 1);
+  item text := substr(subject, length(split_part(subject, '/', 1)) + 2);
+  images bytea;
+BEGIN
+  IF kind = 'sweep' THEN
+    SELECT string_agg(image, ''::bytea ORDER BY part, image) INTO images FROM (
+      SELECT 1 AS part, sha256(record_send(t)) AS image FROM night_audit.sweeps t
+      WHERE t.bundle_id = bundle AND t.environment = 'Production' AND t.notification_type = item
+      UNION ALL
+      SELECT 2, sha256(record_send(t)) FROM night_audit.sweep_slices t
+      WHERE t.bundle_id = bundle AND t.environment = 'Production' AND t.notification_type = item
+      UNION ALL
+      SELECT 3, sha256(record_send(t)) FROM night_audit.sweep_gaps t
+      WHERE t.bundle_id = bundle AND t.environment = 'Production' AND t.notification_type = item
+      UNION ALL
+      SELECT 4, sha256(record_send(ROW(t.digest, t.as_of, t.passed_over_at)))
+      FROM night_audit.disbelieved_notifications t WHERE t.bundle_id = bundle AND t.notification_type = item) parts;
+  ELSIF kind = 'history' THEN
+    SELECT record_send(ROW(t.revision, t.read_at, t.passed_over_at)) INTO images FROM night_audit.histories t
+    WHERE t.bundle_id = bundle AND t.environment = 'Production' AND t.transaction_id = item
+      AND num_nonnulls(t.revision, t.read_at, t.passed_over_at) > 0;
+  ELSIF kind = 'faults' THEN
+    SELECT string_agg(sha256(record_send(t)), ''::bytea ORDER BY t.app) INTO images FROM night_audit.asking_faults t
+    WHERE t.as_of = timestamptz 'epoch' + subject::bigint * interval '1 microsecond';
+  END IF;
+  RETURN coalesce(encode(sha256(images), 'hex'), '');
+END $$;
 
 -- Appends an entry over the rows that were appended since the last one, and over a run as it is now; returns its hash.
 --
@@ -970,6 +1016,10 @@ END $$;
 CREATE FUNCTION night_audit.record_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+  -- It runs with the rights of the schema's owner: a trigger of any other table could write entries about nothing.
+  IF TG_RELID <> 'night_audit.runs'::regclass OR TG_OP NOT IN ('INSERT', 'UPDATE') THEN
+    RAISE EXCEPTION 'only changes of night_audit.runs are recorded' USING ERRCODE = 'restrict_violation';
+  END IF;
   IF TG_OP = 'INSERT' THEN
     PERFORM night_audit.append_trail('began', NEW.run_id);
   ELSIF NEW.publication IS DISTINCT FROM OLD.publication THEN
@@ -1110,8 +1160,8 @@ BEGIN
 END $$;
 
 -- Removes a month, except for the facts to keep; the trail records what is left of it and of all earlier months. Every
--- writer may call it, so it checks itself: a month that is not over remains, and so do the first fact about a
--- transaction and the last fact of each proof by each channel.
+-- writer may call it, so it checks itself: a month that is not over or within the recorded retention remains, and so do
+-- the first fact about a transaction and the last fact of each proof by each channel.
 CREATE FUNCTION night_audit.release_partition(month_table text, keep bigint[]) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' SET DateStyle = 'ISO, YMD' AS $$
 DECLARE
@@ -1128,6 +1178,12 @@ BEGIN
   END IF;
   IF night_audit.partition_end(format('night_audit.%I', month_table)::regclass) > now() THEN
     RAISE EXCEPTION '% is not over', month_table USING ERRCODE = 'restrict_violation';
+  END IF;
+  IF NOT EXISTS (SELECT FROM night_audit.retention r
+    WHERE night_audit.partition_end(format('night_audit.%I', month_table)::regclass) <= now() - r.evidence)
+  THEN
+    RAISE EXCEPTION '% is within evidence.retention as the owner of the schema recorded it', month_table
+      USING ERRCODE = 'restrict_violation', HINT = 'Run night-audit init as the owner of the schema.';
   END IF;
   IF parent = 'evidence' THEN
     EXECUTE format('SELECT EXISTS (
@@ -1455,6 +1511,7 @@ BEGIN
         (NULL::text, 'payload_kind', 'What the proof is: app receipt, old transaction receipt, signed transaction, malformed.'),
         (NULL::text, 'outcome', 'What came of asking.'),
         (NULL::text, 'reason', 'Why, in words or as a payment reason.'),
+        ('bi_finding_events', 'digest', 'SHA-256 of the finding as the run stored it; null: it stayed as it was.'),
         (NULL::text, 'digest', 'SHA-256 of what Apple sent.'),
         (NULL::text, 'first_signed_at', 'Apple''s earliest date of evidence about the transaction.'),
         (NULL::text, 'notified_at', 'When Apple first signed a notification about the transaction; null: none is known.'),

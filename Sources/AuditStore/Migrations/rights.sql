@@ -10,8 +10,11 @@ DECLARE
   is_super boolean := (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);
   keeper name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'night_audit');
   append_only constant text[] := ARRAY['runs', 'evidence', 'answers', 'finding_events', 'run_events'];
-  told constant text[] := ARRAY['schema_migrations', 'trail'];
+  told constant text[] := ARRAY['schema_migrations', 'trail', 'retention'];
   inserts text := '';
+  -- A trigger function runs for the tables that have it. Who may call it could make a trigger of another table run it.
+  triggers text := (SELECT string_agg(p.oid::regprocedure::text, ', ') FROM pg_proc p
+    WHERE p.pronamespace = 'night_audit'::regnamespace AND p.prorettype = 'trigger'::regtype);
 BEGIN
   -- A writer chooses neither the id nor the time of appended rows, nor the end of a run: the trail could not cover such
   -- a row, or would cover a run that never was.
@@ -33,12 +36,13 @@ BEGIN
     WHERE c.oid = 'night_audit.runs'::regclass AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner)
   LOOP
     EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO %s', entry.grantee);
+    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM %s', triggers, entry.grantee);
     EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.runs, night_audit.evidence, night_audit.answers,
       night_audit.finding_events, night_audit.run_events FROM %s', entry.grantee);
     EXECUTE format(inserts, entry.grantee);
-    EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.trail, night_audit.schema_migrations FROM %s',
-      entry.grantee);
-    EXECUTE format('GRANT SELECT ON night_audit.trail TO %s', entry.grantee);
+    EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON night_audit.trail, night_audit.retention,
+      night_audit.schema_migrations FROM %s', entry.grantee);
+    EXECUTE format('GRANT SELECT ON night_audit.trail, night_audit.retention TO %s', entry.grantee);
   END LOOP;
   IF is_super AND keeper <> 'night_audit_owner' AND keeper <> current_user THEN
     RETURN;
@@ -79,6 +83,7 @@ BEGIN
   GRANT SELECT ON ALL TABLES IN SCHEMA night_audit TO night_audit_writer;
   GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO night_audit_writer;
   GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO night_audit_writer;
+  EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM night_audit_writer', triggers);
   EXECUTE format(inserts, 'night_audit_writer');
   FOR entry IN
     SELECT c.relname, c.relkind FROM pg_class c

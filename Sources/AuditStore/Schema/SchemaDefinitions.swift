@@ -245,6 +245,13 @@ package struct SchemaDefinitions {
       FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
       WHERE p.pronamespace = 'night_audit'::regnamespace AND a.grantee = 0
       UNION
+      SELECT 'function ' || p.oid::regprocedure,
+        format('%s may make triggers of other tables run it', a.grantee::regrole),
+        format('REVOKE EXECUTE ON FUNCTION %s FROM %s', p.oid::regprocedure, a.grantee::regrole)
+      FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
+      WHERE p.pronamespace = 'night_audit'::regnamespace AND p.prorettype = 'trigger'::regtype
+        AND a.grantee NOT IN (0, p.proowner)
+      UNION
       SELECT 'schema night_audit', 'everybody may use it (PUBLIC)', 'REVOKE ALL ON SCHEMA night_audit FROM PUBLIC'
       FROM pg_namespace n CROSS JOIN LATERAL aclexplode(n.nspacl) a WHERE n.nspname = 'night_audit' AND a.grantee = 0
       UNION
@@ -252,13 +259,14 @@ package struct SchemaDefinitions {
         format('%s may change what is only appended to', a.grantee::regrole),
         format('REVOKE UPDATE, DELETE, TRUNCATE, TRIGGER ON night_audit.%I FROM %s', c.relname, a.grantee::regrole)
       FROM relations c CROSS JOIN LATERAL aclexplode(c.relacl) a
-      WHERE c.relname IN ('runs', 'evidence', 'answers', 'finding_events', 'run_events', 'trail', 'schema_migrations')
+      WHERE c.relname IN ('runs', 'evidence', 'answers', 'finding_events', 'run_events', 'trail', 'retention',
+          'schema_migrations')
         AND a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER') AND a.grantee NOT IN (0, c.relowner)
       UNION
       SELECT format('night_audit.%I', c.relname), format('%s may write it', a.grantee::regrole),
         format('REVOKE INSERT ON night_audit.%I FROM %s', c.relname, a.grantee::regrole)
       FROM relations c CROSS JOIN LATERAL aclexplode(c.relacl) a
-      WHERE c.relname IN ('trail', 'schema_migrations') AND a.privilege_type = 'INSERT'
+      WHERE c.relname IN ('trail', 'retention', 'schema_migrations') AND a.privilege_type = 'INSERT'
         AND a.grantee NOT IN (0, c.relowner)
       UNION
       SELECT format('night_audit.%I', c.relname), 'row-level security may hide rows of it',

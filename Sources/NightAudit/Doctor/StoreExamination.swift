@@ -109,7 +109,7 @@ struct OwnSchemaExamination {
       Diagnosis(subject: $0.object, problem: $0.description)
     }
     let state = try InterNightState.problems(on: connection).map {
-      Diagnosis(subject: "cursors and owed reports", problem: "\($0); run: night-audit rebuild --write")
+      Diagnosis(subject: "state between nights", problem: "\($0); run: night-audit rebuild --write")
     }
     return [Diagnosis(subject: "schema night_audit")] + indexes + definitions + state
       + (try rightsBeyondNeed(connection))
@@ -128,7 +128,7 @@ struct OwnSchemaExamination {
   /// Tables that nights only append to.
   private static let appendOnly = ["runs", "evidence", "answers", "finding_events", "run_events"]
   /// Tables that only the schema's functions write.
-  private static let onlyRead = ["schema_migrations", "trail"]
+  private static let onlyRead = ["schema_migrations", "trail", "retention"]
   private static var kept: [PostgresValue] { [appendOnly, onlyRead].map { .textArray($0.map { $0 }) } }
 
   /// Warns about rights to change append-only tables, which only the schema's owner needs.
@@ -166,8 +166,10 @@ struct OwnSchemaExamination {
         AND NOT (c.relname = ANY ($1) AND p.privilege IN ('UPDATE', 'DELETE'))
       GROUP BY c.relname
       UNION ALL
-      SELECT min(f.proname::text), 'EXECUTE' FROM pg_proc f
-      WHERE f.pronamespace = 'night_audit'::regnamespace AND NOT has_function_privilege(f.oid, 'EXECUTE')
+      SELECT min(f.proname::text), 'EXECUTE ' || string_agg(f.oid::regprocedure::text, ', ' ORDER BY f.oid::regprocedure::text)
+      FROM pg_proc f
+      WHERE f.pronamespace = 'night_audit'::regnamespace AND f.prorettype <> 'trigger'::regtype
+        AND NOT has_function_privilege(f.oid, 'EXECUTE')
       HAVING count(*) > 0
       UNION ALL
       SELECT c.relname::text, 'USAGE' FROM pg_class c
@@ -179,12 +181,12 @@ struct OwnSchemaExamination {
     var found: [Diagnosis] = []
     for row in rows {
       let (name, privileges) = (try row.text(0), try row.text(1))
-      if privileges == "EXECUTE" {
+      if privileges.hasPrefix("EXECUTE ") {
+        let functions = privileges.dropFirst("EXECUTE ".count)
         found.append(
           Diagnosis(
             subject: "night_audit.\(name)",
-            problem:
-              "may not be called; run: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO \(role)"))
+            problem: "may not be called; run: GRANT EXECUTE ON FUNCTION \(functions) TO \(role)"))
         continue
       }
       let kind = privileges == "USAGE" ? "SEQUENCE " : ""

@@ -42,7 +42,9 @@ struct Init: AsyncParsableCommand {
       let withSalesSchema = withSalesSchema
       let applied = try await session.withConnection { connection in
         if withSalesSchema { try SalesSchema.create(settings.salesSchema, connection) }
-        return try Migrator.migrate(connection)
+        let applied = try Migrator.migrate(connection)
+        try Partitions.record(retention: settings.evidenceRetention, on: connection)
+        return applied
       }
       await session.close()
       if json {

@@ -85,6 +85,7 @@ import Testing
         "SELECT date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
       ).single().timestamp(0)
       // A caller cannot release a month that is not over, or facts that must be kept.
+      try Partitions.record(retention: .seconds(1), on: connection)
       for (table, problem) in [
         ("to_char(now() AT TIME ZONE 'UTC', '\"evidence_\"YYYY_MM')", "not over"), ("'evidence_first'", "have to stay"),
       ] {
@@ -93,6 +94,12 @@ import Testing
         }
         #expect("\(error.map { "\($0)" } ?? "")".contains(problem), "\(table): \(String(describing: error))")
       }
+      // Nor a month within the retention that the owner of the schema recorded.
+      try Partitions.record(retention: .days(400), on: connection)
+      #expect(throws: (any Error).self) {
+        try Partitions.release(before: Instant(microseconds: cutoff), on: connection)
+      }
+      try Partitions.record(retention: .seconds(1), on: connection)
       let released = try Partitions.release(before: Instant(microseconds: cutoff), on: connection)
       #expect(released.contains("evidence_first") && released.contains("answers_first"), "\(released)")
       let after = try connection.execute("SELECT count(*) FROM night_audit.evidence").single().int64(0)

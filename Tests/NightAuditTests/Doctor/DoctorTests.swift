@@ -27,9 +27,11 @@ struct DoctorTests {
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA night_audit TO auditor;
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA night_audit TO auditor;
     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO auditor;
+    REVOKE EXECUTE ON FUNCTION night_audit.announce_event(), night_audit.guard_run(), night_audit.record_run(),
+      night_audit.refuse_change() FROM auditor;
     REVOKE UPDATE, DELETE ON night_audit.runs, night_audit.evidence, night_audit.answers, night_audit.finding_events,
       night_audit.run_events FROM auditor;
-    REVOKE INSERT, UPDATE, DELETE ON night_audit.trail, night_audit.schema_migrations FROM auditor;
+    REVOKE INSERT, UPDATE, DELETE ON night_audit.trail, night_audit.retention, night_audit.schema_migrations FROM auditor;
     """
 
   /// Diagnoses after `change`, in which `{database}` stands for the database's name.
@@ -247,7 +249,11 @@ struct DoctorTests {
       remedy: "the right USAGE is missing"),
     Breakage(
       change: "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit FROM auditor", subject: "night_audit.",
-      remedy: "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA night_audit TO auditor"),
+      remedy: "may not be called; run: GRANT EXECUTE ON FUNCTION night_audit.append_trail("),
+    Breakage(
+      change: "GRANT EXECUTE ON FUNCTION night_audit.record_run() TO auditor",
+      subject: "function night_audit.record_run()",
+      remedy: "auditor may make triggers of other tables run it"),
     Breakage(
       change: "GRANT UPDATE ON night_audit.evidence TO auditor", subject: "schema night_audit",
       remedy: "REVOKE UPDATE, DELETE, TRUNCATE ON night_audit.evidence FROM auditor", isProblem: false),
