@@ -51,12 +51,15 @@ package struct Rebuild {
       let entries = try TrailVerification(entriesOn: connection).entries.map(\.content)
       let differences = try NightsTrail.differences(by: entries, on: connection)
       outcome.uncounted = try EvidenceTable.firstUncounted(in: uncounted, on: connection)
-      outcome.steering = differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
+      let finding = try FindingsTrail.problem(on: connection)
+      outcome.steering =
+        differences.map { "\($0)" } + (try InterNightState.problems(on: connection)).map { "\($0)" }
+        + (finding.map { [$0] } ?? [])
       if isRepairing, !outcome.agrees {
         try mend(connection)
         try NightsTrail.mend(differences, on: connection)
         try InterNightState.mend(on: connection)
-        outcome.isNightNeeded = differences.contains { $0.table != NightsTrail.findingsMet }
+        outcome.isNightNeeded = finding != nil || differences.contains { $0.table != NightsTrail.findingsMet }
         outcome.isMended = true
       }
       return outcome

@@ -125,7 +125,8 @@ package struct FindingsEditor: Sendable {
     let events = try connection.execute(
       """
       SELECT e.finding_id, CASE WHEN e.run_id IS NULL THEN e.recorded_at ELSE e.as_of END, e.event, e.actor, e.detail
-      FROM night_audit.finding_events e WHERE e.finding_id = ANY ($1) ORDER BY e.finding_id, e.event_id
+      FROM night_audit.finding_events e WHERE e.finding_id = ANY ($1) AND e.event <> 'changed'
+      ORDER BY e.finding_id, e.event_id
       """, [.textArray(findings.map(\.reported.findingId))])
     for row in events {
       guard let place = places[try row.text(0)] else { continue }

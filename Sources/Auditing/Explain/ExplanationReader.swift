@@ -284,7 +284,7 @@ struct ExplanationReader: ~Copyable {
     let events = try own.execute(
       """
       SELECT finding_id, as_of, event, actor, detail FROM night_audit.finding_events
-      WHERE finding_id = ANY ($1) ORDER BY event_id
+      WHERE finding_id = ANY ($1) AND event <> 'changed' ORDER BY event_id
       """, [.textArray(known.keys.sorted())])
     for row in events {
       known[try row.text("finding_id")]?.history?.events.append(

@@ -303,6 +303,12 @@ struct FindingsHistory {
     }
   }
 
+  /// SQL: tonight's finding `t` has other values than the stored one `f`.
+  private static let isChanged = """
+    (\(FindingsTrail.columns.map { "f.\($0)" }.joined(separator: ", ")))
+      IS DISTINCT FROM (\(FindingsTrail.columns.map { "t.\($0)" }.joined(separator: ", ")))
+    """
+
   /// Opens, reopens and closes stored findings and writes their history. Unchanged findings are not written.
   static func apply(
     asOf: Instant, runId: String, on connection: borrowing BlockingConnection
@@ -311,11 +317,12 @@ struct FindingsHistory {
     // Findings closed by another run of the same as-of count as never closed, so decisions about them stay valid.
     try connection.execute(
       """
-      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event)
-      SELECT tonight.finding_id, $1, $2::uuid, CASE WHEN f.finding_id IS NULL THEN 'opened'
-        WHEN f.closed_at < $1 THEN 'reopened' ELSE 'kept_open' END
-      FROM tonight LEFT JOIN night_audit.findings f USING (finding_id)
-      WHERE f.finding_id IS NULL OR f.closed_at IS NOT NULL
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, digest)
+      SELECT t.finding_id, $1, $2::uuid, CASE WHEN f.finding_id IS NULL THEN 'opened'
+        WHEN f.closed_at < $1 THEN 'reopened' WHEN f.closed_at IS NOT NULL THEN 'kept_open' ELSE 'changed' END,
+        \(FindingsTrail.digest("t"))
+      FROM tonight t LEFT JOIN night_audit.findings f USING (finding_id)
+      WHERE f.finding_id IS NULL OR f.closed_at IS NOT NULL OR \(isChanged)
       """, parameters)
     try connection.execute(
       """
@@ -348,16 +355,13 @@ struct FindingsHistory {
       FROM tonight LEFT JOIN night_audit.findings f USING (finding_id)
       WHERE f.finding_id IS NULL AND tonight.owner IS NOT NULL
       """, parameters)
-    let told = storedColumns.filter { $0 != "finding_id" && $0 != "owner" }
     try connection.execute(
       """
-      UPDATE night_audit.findings f SET \(told.map { "\($0) = t.\($0)" }.joined(separator: ", ")),
+      UPDATE night_audit.findings f SET \(FindingsTrail.columns.map { "\($0) = t.\($0)" }.joined(separator: ", ")),
         opened_at = CASE WHEN f.closed_at < $1 THEN $1 ELSE f.opened_at END,
         status = CASE WHEN f.closed_at < $1 THEN 'open' ELSE f.status END, closed_at = NULL
       FROM tonight t
-      WHERE t.finding_id = f.finding_id AND (f.closed_at IS NOT NULL
-        OR (\(told.map { "f.\($0)" }.joined(separator: ", ")))
-          IS DISTINCT FROM (\(told.map { "t.\($0)" }.joined(separator: ", "))))
+      WHERE t.finding_id = f.finding_id AND (f.closed_at IS NOT NULL OR \(isChanged))
       """, [.timestamp(asOf.microseconds)])
     let columns = storedColumns.joined(separator: ", ")
     try connection.execute(
@@ -415,13 +419,14 @@ struct FindingsHistory {
         SELECT m.run_id, m.as_of FROM night_audit.findings_met m JOIN night_audit.runs r USING (run_id)
         WHERE m.as_of > $1 ORDER BY m.as_of, r.started_at LIMIT 1),
       passing AS (
-        INSERT INTO night_audit.findings (\(columns), first_seen, opened_at, last_seen, closed_at)
+        INSERT INTO night_audit.findings AS f (\(columns), first_seen, opened_at, last_seen, closed_at)
         SELECT \(columns), $1, $1, $1, later.as_of FROM tonight CROSS JOIN later ON CONFLICT (finding_id) DO NOTHING
-        RETURNING finding_id, owner)
-      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail)
-      SELECT p.finding_id, e.as_of, e.run_id, e.event, e.detail FROM passing p CROSS JOIN later CROSS JOIN LATERAL (
-        VALUES (1, $1, $2::uuid, 'opened', NULL), (2, $1, $2::uuid, 'owner', p.owner),
-          (3, later.as_of, later.run_id, 'closed', NULL)) e (place, as_of, run_id, event, detail)
+        RETURNING f.finding_id, f.owner, \(FindingsTrail.digest("f")) AS digest)
+      INSERT INTO night_audit.finding_events (finding_id, as_of, run_id, event, detail, digest)
+      SELECT p.finding_id, e.as_of, e.run_id, e.event, e.detail, e.digest
+      FROM passing p CROSS JOIN later CROSS JOIN LATERAL (
+        VALUES (1, $1, $2::uuid, 'opened', NULL, p.digest), (2, $1, $2::uuid, 'owner', p.owner, NULL),
+          (3, later.as_of, later.run_id, 'closed', NULL, NULL)) e (place, as_of, run_id, event, detail, digest)
       WHERE e.event <> 'owner' OR e.detail IS NOT NULL ORDER BY e.place, p.finding_id
       """, run)
     // A finding closed before this night and unknown to the later run was open in between.
