@@ -391,7 +391,7 @@ package struct NightRun: Sendable {
     if !request.isOffline {
       let (faults, isWhole) = (summary.faults, open == nil && !request.selection.isNarrowing)
       try await writing.withConnection {
-        try AskingFaults.save(faults, isWhole: isWhole, asOf: request.asOf, on: $0)
+        try AskingFaults.save(faults, isWhole: isWhole, asOf: request.asOf, runId: runId, on: $0)
       }
     }
     try await writing.run { session, _ in

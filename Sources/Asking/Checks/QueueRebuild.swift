@@ -24,17 +24,24 @@ package enum QueueRebuild {
     guard let row = rows.first, let policy = Dueness.Policy(try row.text(0)) else { return outcome }
     let doubtful = try proofsWithWrongCount(connection)
     let answers = try answersUnlikeStored(connection)
+    let unfounded = try Set(unfoundedOutcomes(connection))
     try CheckTable(policy: policy).change(where: "TRUE", on: connection) { row in
       outcome.proofs += 1
       let answer = answers[row.subject]
-      if let answer {
+      let isUnfounded = unfounded.contains(row.subject)
+      if isUnfounded {
+        // Asked again, as if the proof were new.
+        outcome.differentOutcomes += 1
+        row.history.renew(asOf: row.history.knownSince)
+        row.held = nil
+      } else if let answer {
         outcome.differentOutcomes += 1
         (row.history.outcome, row.history.reason) = (answer.outcome, answer.reason)
         row.held = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
       }
-      let isDifferent = answer != nil || row.due != Dueness(of: row.history, policy: policy)
+      let isDifferent = isUnfounded || answer != nil || row.due != Dueness(of: row.history, policy: policy)
       let isDoubtful = doubtful.contains(row.subject)
-      if isDifferent, answer == nil { outcome.differentDueness += 1 }
+      if isDifferent, !isUnfounded, answer == nil { outcome.differentDueness += 1 }
       if isDoubtful { outcome.differentBrought += 1 }
       if isDifferent || isDoubtful, outcome.examples.count < 20 { outcome.examples.append(row.subject.id.text) }
       return isDifferent && isRepairing
@@ -74,6 +81,37 @@ package enum QueueRebuild {
       else { return }
       let reason = try row.optionalText(3).flatMap(PaymentReason.init)
       answers[CheckSubject(kind: kind, id: Identifier(try row.text(1)))] = (outcome, reason)
+    }
+  }
+
+  /// A sentence about outcomes that no answer gives; nil if there are none.
+  package static func problem(on connection: borrowing BlockingConnection) throws -> String? {
+    let subjects = try unfoundedOutcomes(connection)
+    return subjects.first.map {
+      """
+      \(subjects.count) proof\(subjects.count == 1 ? " has" : "s have") an outcome that no answer gives, for example \
+      \($0.id.text); to mend it: night-audit rebuild --write
+      """
+    }
+  }
+
+  /// Proofs with an outcome but without an answer, with a later answer than the last one, or asked after all runs.
+  /// Answers of removed months are missing.
+  private static func unfoundedOutcomes(_ connection: borrowing BlockingConnection) throws -> [CheckSubject] {
+    let rows = try connection.execute(
+      """
+      SELECT c.subject_kind, c.subject_id FROM night_audit.receipt_checks c
+      LEFT JOIN (
+        SELECT subject_kind, subject_id, max(as_of) AS as_of FROM night_audit.answers
+        WHERE outcome NOT IN ('unanswered', 'pending') AND subject_kind IN ('receipt', 'lookup')
+        GROUP BY subject_kind, subject_id) a USING (subject_kind, subject_id)
+      WHERE c.last_attempt > \(InterNightState.newestTime)
+        OR c.outcome NOT IN ('pending', 'unanswered') AND CASE WHEN a.as_of IS NULL
+          THEN (c.answered_at < \(InterNightState.released("answers"))) IS NOT TRUE ELSE c.answered_at > a.as_of END
+      ORDER BY c.subject_kind, c.subject_id
+      """)
+    return try rows.map { row in
+      CheckSubject(kind: CheckSubject.Kind(rawValue: try row.text(0)) ?? .receipt, id: Identifier(try row.text(1)))
     }
   }
 

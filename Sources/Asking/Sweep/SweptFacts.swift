@@ -46,27 +46,27 @@ package struct SweptFacts: Sendable {
         try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
         let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
         try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
-        if !unknown.isEmpty || reading.readUntil != nil {
-          try record(reading, facts: unknown.count, on: connection)
-        }
         let records = try EvidenceTable.fold(unknown, on: connection)
         try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
         try move(connection)
+        try record(reading, facts: unknown.count, on: connection)
         return unknown.count
       }
     }
   }
 
-  /// Records the answer. Only with it do facts count and cursors hold.
+  /// Records the answer and the progress after it. Only with it do facts count and cursors hold.
   private func record(
     _ reading: Reading, facts: Int, on connection: borrowing BlockingConnection
   ) throws(PostgresError) {
     try connection.postpone(
       """
       INSERT INTO night_audit.answers
-        (run_id, as_of, subject_kind, subject_id, channel, outcome, environment, facts, read_until, evidence_through)
+        (run_id, as_of, subject_kind, subject_id, channel, outcome, environment, facts, read_until, evidence_through,
+          progress)
       VALUES ($1::uuid, $2, $3, $4, '\(EvidenceChannel.notification.rawValue)', 'verified', \
-        '\(SweepTable.environment.rawValue)', $5::int, $6, \(EvidenceTable.newest))
+        '\(SweepTable.environment.rawValue)', $5::int, $6,
+        CASE WHEN $5::int > 0 THEN \(EvidenceTable.newest) END, night_audit.progress_digest($3, $4))
       """,
       [
         .text(runId), .timestamp(asOf.microseconds), .text(reading.kind), .text(reading.id), .int(Int64(facts)),
@@ -80,23 +80,31 @@ package struct SweptFacts: Sendable {
     isMarkedSkipped: Bool
   ) async throws -> Bool {
     if unverifiable.isEmpty { return false }
-    let new = try await session.execute(
-      """
-      INSERT INTO night_audit.disbelieved_notifications AS known
-        (bundle_id, notification_type, digest, as_of, reason, payload, passed_over_at)
-      SELECT DISTINCT ON (\(SQLDigest.of("payload"))) $1, $2, \(SQLDigest.of("payload")), $3, reason, payload,
-        CASE WHEN $6 THEN \(PublishedReport.noted("$3::timestamptz")) END
-      FROM unnest($4::text[], $5::text[]) AS came (reason, payload)
-      ON CONFLICT (bundle_id, notification_type, digest) DO UPDATE SET passed_over_at = excluded.passed_over_at
-      WHERE coalesce(known.passed_over_at, excluded.passed_over_at) = excluded.passed_over_at
-      """,
-      [
-        .text(bundleId), .text(type.rawValue), .timestamp(asOf.microseconds),
-        .textArray(unverifiable.map(\.reason.storable)), .textArray(unverifiable.map(\.jws.storable)),
-        .bool(isMarkedSkipped),
-      ]
-    ).affectedRows
-    return isMarkedSkipped && new > 0
+    let (asOf, runId) = (asOf, runId)
+    return try await session.run { session, _ in
+      try await session.transaction { connection in
+        let new = try connection.execute(
+          """
+          INSERT INTO night_audit.disbelieved_notifications AS known
+            (bundle_id, notification_type, digest, as_of, reason, payload, passed_over_at)
+          SELECT DISTINCT ON (\(SQLDigest.of("payload"))) $1, $2, \(SQLDigest.of("payload")), $3, reason, payload,
+            CASE WHEN $6 THEN \(PublishedReport.noted("$3::timestamptz")) END
+          FROM unnest($4::text[], $5::text[]) AS came (reason, payload)
+          ON CONFLICT (bundle_id, notification_type, digest) DO UPDATE SET passed_over_at = excluded.passed_over_at
+          WHERE coalesce(known.passed_over_at, excluded.passed_over_at) = excluded.passed_over_at
+          """,
+          [
+            .text(bundleId), .text(type.rawValue), .timestamp(asOf.microseconds),
+            .textArray(unverifiable.map(\.reason.storable)), .textArray(unverifiable.map(\.jws.storable)),
+            .bool(isMarkedSkipped),
+          ]
+        ).affectedRows
+        if new > 0 {
+          try InterNightState.note("sweep", "\(bundleId)/\(type.rawValue)", runId: runId, asOf: asOf, on: connection)
+        }
+        return isMarkedSkipped && new > 0
+      }
+    }
   }
 }
 

@@ -17,8 +17,8 @@ package enum EvidenceTable {
 
   /// SQL: the fact `fact` is not signed in the future, and its run recorded an answer after it.
   ///
-  /// Other facts are reported and never folded. Facts from before the first answer count: months of answers are released
-  /// before those of evidence, and no role can add a fact with an earlier time.
+  /// Other facts are reported and never folded. Facts of months whose answers were released count: no role can add a fact
+  /// with an earlier time. Before the first run no fact can be compared.
   package static func isCredible(_ fact: String) -> String {
     // Without statistics a server would read all answers of a run for each fact: `max` reads one entry of the index,
     // and IS NOT DISTINCT FROM keeps that index out of the look-up by subject.
@@ -28,7 +28,8 @@ package enum EvidenceTable {
     return """
       (\(fact).signed_at <= greatest(\(fact).recorded_at, coalesce((SELECT r.as_of FROM night_audit.runs r
           WHERE r.run_id = \(fact).run_id), \(fact).as_of)) + interval '1 day'
-        AND ((\(fact).recorded_at < (SELECT recorded_at FROM night_audit.answers ORDER BY answer_id LIMIT 1)) IS NOT FALSE
+        AND (NOT EXISTS (SELECT FROM night_audit.runs)
+          OR \(fact).recorded_at < coalesce(\(InterNightState.released("answers")), '-infinity')
           OR CASE WHEN \(fact).subject_id IS NULL
             THEN coalesce((SELECT max(a.evidence_through) FROM night_audit.answers a
               WHERE a.run_id = \(fact).run_id AND \(sameTime)) >= \(fact).evidence_id, false)

@@ -154,6 +154,7 @@ package enum ForgottenRun {
         UPDATE night_audit.\(table) t SET \(shifted.joined(separator: ", ")) WHERE \(touched.joined(separator: " OR "))
         """, [.timestamp(asOf), .timestamp(began)])
     }
+    try InterNightState.noteChanged(on: connection)
     // Everything is read again, because rows that arrived in the skipped time were missed.
     try connection.execute(
       """

@@ -38,7 +38,7 @@ package struct TrailVerification: Sendable {
     let state = try InterNightState.problems(on: connection)
     verification.checks.append(
       Check(
-        subject: "cursors and owed reports",
+        subject: "state between nights",
         problem: state.first.map { "\($0); to mend it: night-audit rebuild --write" }))
     return verification
   }

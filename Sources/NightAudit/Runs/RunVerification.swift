@@ -1,3 +1,4 @@
+import Asking
 import AuditStore
 import Foundation
 import Postgres
@@ -26,6 +27,7 @@ package struct RunVerification: Sendable {
   package init(trailOf settings: Settings) async throws {
     checks = try await RunVerification.looking(settings) { connection in
       try TrailVerification.whole(on: connection).checks.map(Check.init)
+        + [Check("answers about proofs", problem: QueueRebuild.problem(on: connection))]
     }
     checks += try await RunVerification.definitions(settings)
   }

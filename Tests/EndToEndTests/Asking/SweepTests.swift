@@ -353,6 +353,40 @@ import Testing
     }
     let third = try await shop.night(2)
     #expect(third.status == 0, "\(third.errors)")
+
+    // State that hides what was skipped is reported, and its windows are read again.
+    let sound = try await shop.nightAudit("verify")
+    #expect(sound.status == 0, "\(sound)")
+    for (change, said) in [
+      ("DELETE FROM night_audit.sweep_gaps", "the sweep of EXPIRED of com.example.game is not as a run left it"),
+      ("DELETE FROM night_audit.disbelieved_notifications", "the sweep of REFUND of com.example.game is not"),
+      (
+        "UPDATE night_audit.sweeps SET last_attempt = last_attempt + interval '1 day' WHERE notification_type = 'REVOKE'",
+        "the sweep of REVOKE of com.example.game is not"
+      ),
+      (
+        """
+        INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, last_attempt)
+        VALUES ('other', 'Production', 'REFUND', '2026-11-20Z')
+        """, "the sweep of REFUND of other is not"
+      ),
+      (
+        """
+        INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, revision, last_attempt, reason)
+        VALUES ('com.example.game', 'Production', '7', 'x', '2026-11-20Z', 'unfinished')
+        """, "the history of transaction 7 of com.example.game is not as a run left it"
+      ),
+    ] {
+      try await shop.execute(change)
+      for command in ["verify", "rebuild", "doctor"] {
+        let found = try await shop.nightAudit(command)
+        #expect(found.output.contains(said), "\(change): \(command): \(found)")
+      }
+      let repaired = try await shop.nightAudit("rebuild", "--write")
+      #expect(repaired.status == 0, "\(change): \(repaired)")
+      let mended = try await shop.nightAudit("verify")
+      #expect(mended.status == 0, "\(change): \(mended)")
+    }
   }
 
   @Test func manualReportsMentionSkippedNotifications() async throws {
@@ -380,7 +414,8 @@ import Testing
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 ", "orphan_payment 1002 "])
   }
 
-  @Test func aKilledSweepGoesOnWhereItWas() async throws {
+  /// A slice that disappears would never be read: its window is read again.
+  @Test(arguments: [false, true]) func aKilledSweepGoesOnWhereItWas(isSliceRemoved: Bool) async throws {
     let shop = try await NotifiedShop(
       transactions: (0..<200).map { number in
         [
@@ -398,11 +433,19 @@ import Testing
     _ = await running.finish()
     let stored = try #require(Int(try await shop.value("SELECT count(*) FROM night_audit.evidence")))
     #expect(stored < 200)
+    if isSliceRemoved {
+      try await shop.execute("DELETE FROM night_audit.sweep_slices WHERE notification_type = 'REFUND'")
+      let found = try await shop.nightAudit("verify")
+      #expect(found.status == 70 && found.output.contains("the sweep of REFUND of com.example.game is not"), "\(found)")
+      let mended = try await shop.nightAudit("rebuild", "--write")
+      #expect(mended.status == 0, "\(mended)")
+    }
     let result = try await shop.nightAudit("recheck", "--as-of", NotifiedShop.asOf(0))
     #expect(result.status == 0, "\(result.errors)")
     let notified = "SELECT count(*) FROM night_audit.evidence WHERE channel = 'notification'"
     #expect(try await shop.value(notified) == "200")
     // Ten pages of refunds and one of each other type; pages in progress are requested at most twice.
+    if isSliceRemoved { return }
     #expect(try shop.requests("/production/inApps/v1/notifications") <= Self.sweptTypes + 10)
   }
 
@@ -444,6 +487,9 @@ import Testing
     #expect(
       try await shop.value("SELECT string_agg(DISTINCT bundle_id, ',') FROM night_audit.sweeps WHERE reason IS NULL")
         == "com.example.game")
+    try await shop.execute("DELETE FROM night_audit.asking_faults")
+    let altered = try await shop.nightAudit("verify")
+    #expect(altered.status == 70 && altered.output.contains("the faults of the night of as-of"), "\(altered)")
   }
 
   /// The cost of a night depends on changes, not on stored rows.

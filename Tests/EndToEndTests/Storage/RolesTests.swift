@@ -91,6 +91,19 @@ import Testing
     ] {
       try await shop.execute(statement, as: .writer)
     }
+    // Trigger functions of other tables would append entries about nothing, whoever makes the trigger.
+    for (number, role) in [DatabaseRole.writer, .superuser].enumerated() {
+      for change in ["INSERT INTO t VALUES (NULL, NULL)", "UPDATE t SET publication = 'released'"] {
+        await #expect(throws: (any Error).self, "\(role): \(change)") {
+          try await shop.execute(
+            """
+            CREATE TEMPORARY TABLE t (run_id uuid, publication text); INSERT INTO t VALUES (NULL, 'before_release');
+            CREATE TRIGGER x\(number) AFTER INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION night_audit.record_run();
+            \(change)
+            """, as: role)
+        }
+      }
+    }
     let trail = try await shop.nightAudit("verify")
     #expect(trail.status == 0, "\(trail)")
     for arguments in [[folder], ["--run", run]] {
@@ -124,6 +137,25 @@ import Testing
     #expect(try await shop.value(transactions) == before)
   }
 
+  /// A fact from before the first answer of Apple has no answer either.
+  @Test func aFactFromBeforeTheFirstNightIsReportedAndIgnored() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try await shop.execute(
+      """
+      INSERT INTO night_audit.evidence (run_id, as_of, channel, signed_at, environment, transaction_id, product_id,
+        purchased_at, tells_revocation, tells_account_token)
+      VALUES (gen_random_uuid(), '2026-11-18Z', 'serverApi', '2026-11-18Z', 'Production', '4711', 'gems', '2026-11-18Z',
+        true, false)
+      """, as: .writer)
+    #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
+    let verified = try await shop.nightAudit("verify")
+    #expect(
+      verified.status == 0 && verified.output.contains("except for those that do not count: fact 1 "), "\(verified)")
+    #expect(try await shop.nightAudit("rebuild").status == 0)
+    #expect(
+      try await shop.value("SELECT count(*) FROM night_audit.transactions WHERE transaction_id = '4711'") == "0")
+  }
+
   /// A cursor counts as read up to the instant that a run recorded, and no later one, whether or not it has passed.
   @Test func rebuildComparesAndRepairsCursors() async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -134,6 +166,12 @@ import Testing
       INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt)
       VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z'),
         ('game', 'Production', 'REVOKE', now() + interval '1 year', '2026-11-20Z');
+      INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts, read_until)
+      VALUES (gen_random_uuid(), now() + interval '2 years', 'sweep', 'game/REVOKE', 'notification', 'verified', 0,
+        now() + interval '2 years');
+      INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, answered_at, last_attempt,
+        attempts) VALUES ('receipt', 'forged', '2026-11-18Z', 'verified', '2026-11-19Z', '2026-11-19Z', 1);
+      UPDATE night_audit.asking_state SET value = '9000000000000000' WHERE key = 'receipts';
       INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, read_at, last_attempt)
       VALUES ('game', 'Production', '1', '2026-11-19Z', '2026-11-20Z')
       """, as: .writer)
@@ -141,10 +179,12 @@ import Testing
     let state = [
       "the cursor of REFUND of game \(later)", "the cursor of REVOKE of game \(later)",
       "the history of transaction 1 of game was last read earlier than its row says",
+      "the instant up to which the shop's rows were read (receipts) is later than all runs",
     ]
     let found = try await shop.nightAudit("verify")
     #expect(found.status == 70 && found.output.contains("findings_met of run"), "\(found)")
     #expect(found.output.contains(state[0]), "\(found)")
+    #expect(found.output.contains("1 proof has an outcome that no answer gives, for example forged"), "\(found)")
     let compared = try await shop.nightAudit("rebuild")
     #expect(compared.status == 70 && compared.output.contains("findings_met of run"), "\(compared)")
     let doctor = try await shop.nightAudit("doctor")
@@ -158,6 +198,8 @@ import Testing
       #expect(sound.status == 0, "\(command): \(sound)")
     }
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings_met") == "1")
+    #expect(
+      try await shop.value("SELECT outcome FROM night_audit.receipt_checks WHERE subject_id = 'forged'") == "pending")
 
     // Only a new night restores an earlier disposition.
     try await shop.execute("UPDATE night_audit.order_nights SET disposition = 'in_flight'", as: .writer)

@@ -100,6 +100,20 @@ import Testing
       "a finding gets another age", "findings: finding",
       "UPDATE night_audit.findings SET first_seen = first_seen - interval '20 days' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
     ),
+    Tampering(
+      "a finding is harmless", "findings: finding",
+      "UPDATE night_audit.findings SET severity = 'minor' WHERE finding_id = (SELECT min(finding_id) FROM night_audit.findings WHERE severity <> 'minor')"
+    ),
+    Tampering("nothing is at risk", "findings: finding", "UPDATE night_audit.findings SET at_stake = 0"),
+    Tampering("a finding has another reason", "findings: finding", "UPDATE night_audit.findings SET reason = 'x'"),
+    Tampering(
+      "a proof was never asked about", "an outcome that no answer gives",
+      "INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, answered_at, last_attempt, attempts) VALUES ('receipt', 'forged', now(), 'verified', '2026-11-19Z', '2026-11-19Z', 1)"
+    ),
+    Tampering(
+      "an answer is fresher than it was", "an outcome that no answer gives",
+      "UPDATE night_audit.receipt_checks SET answered_at = answered_at + interval '1 hour' WHERE outcome NOT IN ('pending', 'unanswered')"
+    ),
     Tampering("a sign-off names another", "run_events: rows", "UPDATE night_audit.run_events SET detail = 'Mallory'"),
     Tampering("a sign-off is removed", "run_events: of rows", "DELETE FROM night_audit.run_events"),
     Tampering(
@@ -271,6 +285,8 @@ import Testing
       CREATE TRIGGER no_truncate BEFORE TRUNCATE ON night_audit.answers_2026_01
         FOR EACH STATEMENT EXECUTE FUNCTION night_audit.refuse_change();
       INSERT INTO night_audit.answers OVERRIDING SYSTEM VALUE SELECT * FROM public.moved; DROP TABLE public.moved;
+      INSERT INTO night_audit.retention VALUES ('30 days');
+      UPDATE night_audit.receipt_checks SET answered_at = '2026-01-15Z' WHERE answered_at IS NOT NULL;
       SELECT night_audit.append_trail('start', NULL);
       SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs
       """)
