@@ -210,7 +210,8 @@ package struct Audit {
   ) throws {
     var partition =
       try partition
-      ?? AuditPartition(sales, readers: plan.readers, shop: stores.rows.sales, own: stores.rows.own)
+      ?? AuditPartition(
+        sales, readers: affordableReaders(stores), shop: stores.rows.sales, own: stores.rows.own)
     var further = try stores.further(partition.readers - 1)
     // Too few connections are released at once, because other programs may need them.
     if further.count < partition.readers - 1 { (partition, further) = (AuditPartition(), []) }
@@ -232,6 +233,20 @@ package struct Audit {
     try stages.run(
       counted: { try SalesTotals(sales, on: stores.rows.sales) },
       repeated: { try RepeatedDeliveries(sales, shop: stores.rows.sales, directory: temporary) })
+  }
+
+  /// The readers of the command line, at most as many as the server has connections for.
+  private func affordableReaders(_ stores: AuditStores) throws -> Int? {
+    guard let readers = plan.readers, readers > 1 else { return plan.readers }
+    let affordable = try stores.affordableReaders()
+    if readers <= affordable { return readers }
+    progress.warn(
+      """
+      --readers \(readers) needs \(readers * AuditStores.connectionsOfReader) connections, and the server has too few left: \
+      \(affordable == 1 ? "one reader reads" : "\(affordable) readers read"); raise max_connections, or the limit of the \
+      role or database
+      """)
+    return affordable
   }
 
   private func read(

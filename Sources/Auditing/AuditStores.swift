@@ -95,6 +95,27 @@ struct AuditStores {
     return snapshots
   }
 
+  /// Two of our schema, because a stream of links is merged with a stream of checks or look-ups, and one of the shop's.
+  static let connectionsOfReader = 3
+  /// Connections that a night opens besides those of its readers.
+  private static let otherConnections = 3
+
+  /// How many readers the server of our schema has connections for, including the open one.
+  func affordableReaders() throws(PostgresError) -> Int {
+    let free = try rows.own.execute(
+      """
+      SELECT least(
+        current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+          - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+        (SELECT d.datconnlimit - (SELECT count(*) FROM pg_stat_activity a WHERE a.datname = d.datname)
+          FROM pg_database d WHERE d.datname = current_database() AND d.datconnlimit >= 0),
+        (SELECT r.rolconnlimit - (SELECT count(*) FROM pg_stat_activity a WHERE a.usename = r.rolname)
+          FROM pg_roles r WHERE r.rolname = current_user AND r.rolconnlimit >= 0))
+      """
+    ).single().int64(0)
+    return 1 + max(0, Int(free) - Self.otherConnections) / Self.connectionsOfReader
+  }
+
   /// Opens further readers in the same snapshots. Fewer if connections run out, none without a shared snapshot.
   func further(_ count: Int) throws -> [StoreRows] {
     guard let salesSnapshot, count > 0 else { return [] }

@@ -18,6 +18,8 @@ package final class WorkProgress: Sendable {
     isTerminal = isatty(STDERR_FILENO) == 1 && environment["TERM"] != "dumb"
   }
 
+  package func warn(_ message: String) { logger.warning("\(message)") }
+
   package func begin(_ label: String, total: Int) {
     state.withLock { $0 = ProgressState(label: label, total: total) }
     if !isTerminal, !isQuiet { logger.info("\(label)", metadata: total > 0 ? ["total": "\(total)"] : [:]) }

@@ -45,6 +45,20 @@ import Testing
     return files
   }
 
+  @Test func aReaderUsesThreeConnections() async throws {
+    let settings = try await CrowdedShop(seed: 6).load(
+      reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 5, nights: 1))
+    try await withBlockingThread { scope in
+      let stores = try AuditStores(settings, scope)
+      let further = try stores.further(2)
+      let sessions = try stores.rows.own.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'night-audit'"
+      ).single().int64(0)
+      #expect(further.count == 2 && sessions == Int64(3 * AuditStores.connectionsOfReader))
+      #expect(try stores.affordableReaders() > 1)
+    }
+  }
+
   static func expectEqual(_ files: [String: Data], _ expected: [String: Data], _ comment: Comment) {
     #expect(files.keys.sorted() == expected.keys.sorted(), comment)
     for (name, content) in expected { #expect(files[name] == content, "\(name): \(comment)") }

@@ -22,6 +22,16 @@ import Testing
       #expect(read.keys.sorted() == one.keys.sorted())
       for (name, content) in one { #expect(read[name] == content, "\(name) with \(readers) readers") }
     }
+    // A server without connections for all readers.
+    let database = try await shop.value("current_database()")
+    try await shop.execute("ALTER DATABASE \(database) CONNECTION LIMIT 12")
+    let folder = shop.directory.file("limited")
+    let limited = try await shop.nightAudit(
+      "reconcile", "--as-of", Rehearsal.asOf, "--since", "2026-09-20", "--until", "2026-11-20", "--out", folder,
+      "--readers", "6")
+    #expect(limited.status == 3 && limited.errors.contains("--readers 6 needs 18 connections"), "\(limited.errors)")
+    #expect(try shop.files(folder)["orders.csv"] == one["orders.csv"])
+    try await shop.execute("ALTER DATABASE \(database) CONNECTION LIMIT -1")
     let none = try await shop.nightAudit("reconcile", "--readers", "0")
     #expect(none.status == 64 && none.errors.contains("from 1 to 64"), "\(none.errors)")
   }
