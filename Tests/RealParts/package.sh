@@ -59,11 +59,14 @@ inside setpriv --reuid=night-audit --regid=night-audit --clear-groups night-audi
   >"$scratch/out" || fail "the report of before is not proven: $(cat "$scratch/out")"
 
 say "Remove, then purge"
+mkdir -p "$root/etc/night-audit/apple-roots"
+echo foreign >"$root/etc/night-audit/apple-roots/ours.cer"
 inside apt-get remove --quiet --quiet --yes night-audit >/dev/null
 [ ! -e "$root/usr/bin/night-audit" ] || fail "removed, and the program is there"
 [ -e "$root/etc/night-audit/night-audit.yaml" ] || fail "removing took the configuration"
 inside apt-get purge --quiet --quiet --yes night-audit >"$scratch/out"
 [ -s "$root/etc/night-audit/shared-secret" ] || fail "purging took the shop's secret"
+[ -s "$root/etc/night-audit/apple-roots/ours.cer" ] || fail "purging took a certificate that the package did not write"
 [ -d "$root/var/lib/night-audit/reports" ] || fail "purging took the reports"
 grep --quiet '/etc/night-audit/shared-secret' "$scratch/out" || fail "purging does not tell what is left"
 [ ! -e "$root/etc/night-audit/night-audit.yaml" ] || fail "purged, and the configuration is left"
@@ -72,7 +75,7 @@ say "Install where the configuration was removed, then purge with nothing left"
 inside apt-get install --quiet --quiet --yes --no-install-recommends /night-audit.deb >/dev/null
 rm "$root/etc/night-audit/night-audit.yaml"
 inside dpkg --install --force-confold /night-audit.deb >/dev/null || fail "no upgrade without the configuration"
-rm -rf "$root/var/lib/night-audit/reports" "$root/etc/night-audit/shared-secret"
+rm -rf "$root/var/lib/night-audit/reports" "$root/etc/night-audit/shared-secret" "$root/etc/night-audit/apple-roots"
 inside apt-get purge --quiet --quiet --yes night-audit >/dev/null
 [ ! -e "$root/etc/night-audit" ] && [ ! -e "$root/var/lib/night-audit" ] || fail "purged, and something is left"
 if inside getent passwd night-audit; then fail "purged, and the user is left"; fi

@@ -341,6 +341,24 @@ import TestSupport
     #expect(try shop.files(shop.reports + "/latest")["SHA256SUMS"] != nil)
   }
 
+  @Test func aChangedDispatchIsReported() async throws {
+    let shop = try await Rehearsal.sampleShop()
+    try configure(shop, "nowhere", #"  nowhere: {url: "http://127.0.0.1:1/x", attempts: 1}"#)
+    _ = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--quiet")
+    let sound = try await shop.nightAudit("verify")
+    #expect(sound.status == 0, "\(sound)")
+    for (change, undoing, said) in [
+      ("target = 'x' || target", "target = substr(target, 2)", "dispatches of run"),
+      ("directory = 'x' || directory", "directory = substr(directory, 2)", "dispatches of run"),
+      ("state = 'delivered'", "state = 'owed'", "for nowhere is delivered, and no run recorded that"),
+    ] {
+      try await shop.execute("UPDATE night_audit.dispatches SET \(change)")
+      let found = try await shop.nightAudit("verify")
+      #expect(found.status == 70 && found.output.contains(said), "\(change): \(found)")
+      try await shop.execute("UPDATE night_audit.dispatches SET \(undoing)")
+    }
+  }
+
   @Test func onlyExpiredFoldersAreRemoved() async throws {
     let shop = try await Rehearsal.sampleShop()
     let yaml = try shop.configuration() + "\n  retention: 2d\n"
