@@ -46,10 +46,11 @@ package struct SweptFacts: Sendable {
         try connection.postpone("SELECT pg_advisory_xact_lock(\(Migrator.lockKey.0), 2)")
         let unknown = try EvidenceTable.unknown(among: facts.map(\.storable), on: connection)
         try EvidenceTable.append(unknown.map { (subject: nil, fact: $0) }, runId: runId, asOf: asOf, on: connection)
-        let records = try EvidenceTable.fold(unknown, on: connection)
-        try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
+        // The fold reads facts that an answer covers alone.
         try move(connection)
         try record(reading, facts: unknown.count, on: connection)
+        let records = try EvidenceTable.fold(unknown, on: connection)
+        try TransactionTable.upsert(records, checkedAt: asOf, on: connection)
         return unknown.count
       }
     }

@@ -115,7 +115,7 @@ import Testing
       let events = try connection.execute(
         "SELECT event, count(*) FROM night_audit.finding_events GROUP BY 1 ORDER BY 1"
       ).map { "\(try $0.text(0)) \(try $0.int64(1))" }
-      #expect(events == ["closed 1", "opened 3", "reopened 1"])
+      #expect(events == ["changed 1", "closed 1", "opened 3", "reopened 1"])
     }
   }
 
@@ -272,6 +272,7 @@ import Testing
       let fact = fact("t1", at: Self.asOf, using: &random)
       try connection.transaction { connection in
         try EvidenceTable.append([(subject: nil, fact: fact)], runId: run, asOf: ahead, on: connection)
+        try connection.execute(Self.answer, [.text(run), .timestamp(ahead.microseconds)])
         let records = try EvidenceTable.fold([fact], on: connection)
         try TransactionTable.upsert(records, checkedAt: ahead, on: connection)
       }
@@ -569,6 +570,11 @@ import Testing
     }
   }
 
+  private static let answer = """
+    INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts, evidence_through)
+    SELECT $1::uuid, $2, 'sweep', 'game/REFUND', 'notification', 'verified', 1, max(evidence_id) FROM night_audit.evidence
+    """
+
   @Test func newFactsFoldIntoStoredTransactions() async throws {
     try await withDatabase { connection in
       var random = SeededGenerator(seed: 15)
@@ -580,6 +586,7 @@ import Testing
           try connection.transaction { connection in
             try EvidenceTable.append(
               batch.map { (subject: nil, fact: $0) }, runId: Self.runs[night], asOf: Self.asOf(night), on: connection)
+            try connection.execute(Self.answer, [.text(Self.runs[night]), .timestamp(Self.asOf(night).microseconds)])
             let records = try EvidenceTable.fold(batch, on: connection)
             try TransactionTable.upsert(records, checkedAt: Self.asOf(night), on: connection)
           }
