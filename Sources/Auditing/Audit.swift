@@ -317,7 +317,7 @@ package struct Audit {
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
     }
-    figures.paymentTimes = collector.totals.paymentTimes
+    figures.paymentTimes = collector.paymentTimes
     let causes = try holdCauses(&figures, record, read: reading.counts, reading.sales, rows)
     var uncovered: [String] = []
     if !plan.selection.isNarrowing {

@@ -12,6 +12,8 @@ final class AuditCollector {
   private var report: ReportWriter?
   private let waiting: WaitingRows?
   private(set) var totals = Totals()
+  /// Of the orders of the lookback.
+  private(set) var paymentTimes = PaymentTimes()
   private(set) var days: DayTotals
   /// User lines that no longer fit into memory, in report order; lines of one user add up.
   private let users: SpillSorter
@@ -99,6 +101,7 @@ final class AuditCollector {
 
   func join(_ next: AuditCollector) throws {
     totals.join(next.totals)
+    paymentTimes.join(next.paymentTimes)
     try users.absorb(next.users)
     try spillUsersIfMany()
     days.join(next.days)
@@ -162,7 +165,7 @@ final class AuditCollector {
         $0.put(Int64(figures.changed))
       }
     }
-    let totals = totals
+    let (totals, paymentTimes) = (totals, paymentTimes)
     try writer.write(.totals, nil) { record in
       record.put(Int64(totals.ordersRead))
       record.put(totals.ordersByDisposition) { $1.put(Int64($0)) }
@@ -170,9 +173,9 @@ final class AuditCollector {
       record.put(totals.amountByDisposition) { $1.put($0) }
       record.put(totals.ordered)
       record.put(totals.ordersByKind) { $1.put(Int64($0)) }
-      record.put(Int64(totals.paymentTimes.orders))
-      record.put(Int64(totals.paymentTimes.late))
-      record.put(totals.paymentTimes.examples) { $1.put($0) }
+      record.put(Int64(paymentTimes.orders))
+      record.put(Int64(paymentTimes.late))
+      record.put(paymentTimes.examples) { $1.put($0) }
     }
     try passUsers { key, line in
       try writer.write(.userLine, key.userId) {
@@ -242,10 +245,11 @@ final class AuditCollector {
         Totals(
           ordersRead: read, ordersByDisposition: orders, ordersByCurrency: counts, amountByDisposition: amounts,
           ordered: try reader.money(),
-          ordersByKind: try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) },
-          paymentTimes: PaymentTimes(
-            orders: Int(try reader.int()), late: Int(try reader.int()),
-            examples: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() })))
+          ordersByKind: try reader.list { (reader) throws(RecordReader.Mismatch) in Int(try reader.int()) }))
+      paymentTimes.join(
+        PaymentTimes(
+          orders: Int(try reader.int()), late: Int(try reader.int()),
+          examples: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() }))
     case .userLine:
       let userKey = Totals.UserKey(userId: id, currency: try reader.currency())
       totals.join(try reader.totalsLine(), of: userKey)
@@ -312,6 +316,9 @@ final class AuditCollector {
       for finding in judgement.findings {
         try keep(finding, subjects, finding.severity == .critical ? explanation : [], asOf: plan.asOf)
       }
+      if let paidAt = judgement.paidAt, case .valid(let order) = judgement.row {
+        paymentTimes.add(paidAt, after: order.createdAt) { order.orderId }
+      }
     }
     days.add(judgement)
     try nights.add(judgement)
@@ -328,9 +335,11 @@ final class AuditCollector {
 
   /// Adds a listed order that owns its one transaction, with the same result as adding its judgement.
   func add(_ sale: SettledSale, plan: AuditPlan) throws {
+    let createdAt = sale.order.createdAt
+    if plan.keepsFindings(createdAt) { paymentTimes.add(sale.paidAt, after: createdAt) { sale.order.orderId.id } }
     days.add(sale)
     try nights.add(sale)
-    guard plan.period.contains(sale.order.createdAt) else { return }
+    guard plan.period.contains(createdAt) else { return }
     totals.read(sale.order)
     totals.add(sale)
     try spillUsersIfMany()

@@ -129,7 +129,6 @@ public struct Totals: Sendable {
   public private(set) var ordered = MoneyByCurrency()
   /// Orders with a finding of each kind, by ``FindingKind/index``.
   public private(set) var ordersByKind = [Int](repeating: 0, count: FindingKind.allCases.count)
-  public private(set) var paymentTimes = PaymentTimes()
   public var refunds = 0
   public private(set) var users = TotalLines<UserKey>()
   public private(set) var pricePoints = TotalLines<PricePoint>()
@@ -141,7 +140,7 @@ public struct Totals: Sendable {
 
   public init(
     ordersRead: Int, ordersByDisposition: [Int], ordersByCurrency: [ByCurrency<Int>],
-    amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency, ordersByKind: [Int], paymentTimes: PaymentTimes
+    amountByDisposition: [MoneyByCurrency], ordered: MoneyByCurrency, ordersByKind: [Int]
   ) {
     self.ordersRead = ordersRead
     self.ordersByDisposition = ordersByDisposition
@@ -149,7 +148,6 @@ public struct Totals: Sendable {
     self.amountByDisposition = amountByDisposition
     self.ordered = ordered
     self.ordersByKind = ordersByKind
-    self.paymentTimes = paymentTimes
   }
 
   public mutating func join(_ line: Line, of key: UserKey) { users.add(line, to: key) }
@@ -181,7 +179,6 @@ public struct Totals: Sendable {
     switch judgement.row {
     case .bad: ordersByDisposition[judgement.disposition.index] += 1
     case .valid(let order):
-      if let paidAt = judgement.paidAt { paymentTimes.add(paidAt, after: order.createdAt) { order.orderId } }
       add(
         order.amount, judgement.disposition, userId: order.userId, productId: order.productId,
         bundleId: order.bundleId.map { Identifier($0) }, country: judgement.country)
@@ -194,7 +191,6 @@ public struct Totals: Sendable {
     } else {
       lastBundle = nil
     }
-    paymentTimes.add(sale.paidAt, after: sale.order.createdAt) { sale.order.orderId.id }
     add(
       sale.order.amount, .settled, userId: sale.order.userId.id, productId: sale.order.productId.id,
       bundleId: lastBundle, country: sale.country)
@@ -234,7 +230,6 @@ public struct Totals: Sendable {
     }
     ordered.add(other.ordered)
     for place in ordersByKind.indices { ordersByKind[place] += other.ordersByKind[place] }
-    paymentTimes.join(other.paymentTimes)
     refunds += other.refunds
     for (key, line) in other.users { users.add(line, to: key) }
     takenUserSums.merge(other.takenUserSums, uniquingKeysWith: +)

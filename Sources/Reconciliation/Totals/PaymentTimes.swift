@@ -12,14 +12,14 @@ public struct PaymentTimes: Hashable, Sendable {
     (self.orders, self.late, self.examples) = (orders, late, Array(examples.prefix(3)))
   }
 
-  mutating func add(_ paidAt: Instant, after createdAt: Instant, _ orderId: () -> Identifier) {
+  public mutating func add(_ paidAt: Instant, after createdAt: Instant, _ orderId: () -> Identifier) {
     orders += 1
     if paidAt - createdAt <= Self.longest { return }
     late += 1
     if examples.count < 3 { examples.append(orderId()) }
   }
 
-  mutating func join(_ other: PaymentTimes) {
+  public mutating func join(_ other: PaymentTimes) {
     self = PaymentTimes(
       orders: orders + other.orders, late: late + other.late, examples: (examples + other.examples).sorted())
   }

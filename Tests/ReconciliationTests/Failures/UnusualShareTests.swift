@@ -16,8 +16,7 @@ import Testing
     let none = Totals()
     var totals = Totals(
       ordersRead: orders, ordersByDisposition: none.ordersByDisposition, ordersByCurrency: none.ordersByCurrency,
-      amountByDisposition: none.amountByDisposition, ordered: none.ordered, ordersByKind: kinds,
-      paymentTimes: PaymentTimes())
+      amountByDisposition: none.amountByDisposition, ordered: none.ordered, ordersByKind: kinds)
     let precedent = UnusualShare.EarlierNights(
       nights: nights, orders: ordersBefore, counts: ["charged_twice": before, "refunds": before])
     #expect(UnusualShare.all(totals, since: precedent).map(\.subject) == (isUnusual ? [.kind(.chargedTwice)] : []))
