@@ -299,7 +299,7 @@ package struct Audit {
     try beginSaving(recording)
     let base = reading.base
     let changes = NightChanges(base: base, plan: plan, temporaryDirectory: collector.temporaryDirectory)
-    var figures = NightFigures()
+    var figures = NightFigures(pseudonyms: settings.pseudonyms)
     let (findings, first) = try reportFindings(collector, changes, &figures, rows.own, recording)
     try collector.nights.compare(
       with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,

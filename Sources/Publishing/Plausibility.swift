@@ -2,7 +2,7 @@ import Reconciliation
 import Reporting
 
 /// The counts of a night that decide if it is held.
-package struct NightFigures: Equatable, Sendable {
+package struct NightFigures: Sendable {
   /// A count of rows with up to three examples.
   package struct Sample: Hashable, Sendable {
     package private(set) var count = 0
@@ -24,7 +24,8 @@ package struct NightFigures: Equatable, Sendable {
   package var orders = 0
   package var deliveries = 0
   package var ordered = MoneyByCurrency()
-  /// Orders by kind of new critical or major finding; a finding without an order counts by itself.
+  /// Orders by kind of new critical or major finding. Without an order, the receipts of a user count once, and other
+  /// findings by themselves.
   package private(set) var new: [FindingKind: Sample] = [:]
   /// Without payments that no order has: neither units nor amounts of the shop are part of them.
   package private(set) var newAmountAtRisk = MoneyByCurrency()
@@ -34,8 +35,10 @@ package struct NightFigures: Equatable, Sendable {
   /// Findings of the last complete night, and those of them that close.
   package private(set) var openBefore = 0
   package private(set) var closing = Sample()
-  /// Orders that were counted, for kinds of which an order can have two.
+  /// Orders, and users of receipts, that were counted, for kinds of which they can have two.
   private var counted: [FindingKind: Set<Identifier>] = [:]
+  private var countedUsers: [FindingKind: Set<Identifier>] = [:]
+  private let pseudonyms: Pseudonyms?
 
   private struct LargestCount: Hashable, Sendable {
     var minorUnits: Int64
@@ -43,8 +46,10 @@ package struct NightFigures: Equatable, Sendable {
   }
 
   package init(
-    orders: Int = 0, deliveries: Int = 0, ordered: MoneyByCurrency = MoneyByCurrency(), badRows: Sample = Sample()
+    orders: Int = 0, deliveries: Int = 0, ordered: MoneyByCurrency = MoneyByCurrency(), badRows: Sample = Sample(),
+    pseudonyms: Pseudonyms? = nil
   ) {
+    self.pseudonyms = pseudonyms
     self.orders = orders
     self.deliveries = deliveries
     self.ordered = ordered
@@ -52,11 +57,12 @@ package struct NightFigures: Equatable, Sendable {
   }
 
   package mutating func add(_ finding: Finding, wasOpen: Bool) {
+    let pseudonyms = pseudonyms
     let order = finding.orderId ?? (finding.subject.kind == .order ? finding.subject.id : nil)
     if finding.kind == .badRow, let order,
       counted[.badRow, default: []].insert(order).inserted
     {
-      badRows.add(finding.example)
+      badRows.add(finding.example(pseudonyms))
     }
     if wasOpen {
       openBefore += finding.kind.closesWithoutTheShop ? 0 : 1
@@ -64,17 +70,20 @@ package struct NightFigures: Equatable, Sendable {
     }
     if let atStake = finding.atStake, finding.kind != .orphanPayment { add(atStake, of: finding) }
     guard finding.holdsNights else { return }
-    if finding.subject.kind != .order, let orderId = finding.orderId {
+    // Findings on receipts of orders have the order as their subject.
+    if finding.subject.kind == .receipt, let userId = finding.userId {
+      guard countedUsers[finding.kind, default: []].insert(userId).inserted else { return }
+    } else if finding.subject.kind != .order, let orderId = finding.orderId {
       guard counted[finding.kind, default: []].insert(orderId).inserted else { return }
     }
-    new[finding.kind, default: Sample()].add(finding.example)
+    new[finding.kind, default: Sample()].add(finding.example(pseudonyms))
   }
 
   private mutating func add(_ atStake: Money, of finding: Finding) {
     newAmountAtRisk.add(atStake)
     var known = largest[atStake.currency] ?? []
     if known.count == 3, let least = known.last, least.minorUnits >= atStake.minorUnits { return }
-    known.append(LargestCount(minorUnits: atStake.minorUnits, words: finding.example))
+    known.append(LargestCount(minorUnits: atStake.minorUnits, words: finding.example(pseudonyms)))
     known.sort { $0.minorUnits > $1.minorUnits }
     largest[atStake.currency] = Array(known.prefix(3))
   }
@@ -83,7 +92,8 @@ package struct NightFigures: Equatable, Sendable {
   package mutating func add(closing finding: Finding) {
     guard !finding.kind.closesWithoutTheShop else { return }
     openBefore += 1
-    closing.add(finding.example)
+    let pseudonyms = pseudonyms
+    closing.add(finding.example(pseudonyms))
   }
 
   fileprivate func examples(in currency: Currency) -> [String] { largest[currency, default: []].map(\.words) }
@@ -96,10 +106,10 @@ extension Finding {
     kind == .transactionIdMismatch || severity != .minor && kind != .stuckUnconfirmed
   }
 
-  fileprivate var example: String {
+  fileprivate func example(_ pseudonyms: Pseudonyms?) -> String {
     let place = orderId.map { "order \($0.text)" } ?? "\(subject.kind.rawValue) \(subject.id.text)"
     let money = atStake.map { " (\($0.text))" } ?? ""
-    let words = reason.text(naming: { _ in "(user)" })
+    let words = reason.text { pseudonyms?.pseudonym(of: $0) ?? $0.text }
     return "\(place)\(money): \(words.isEmpty ? kind.title : words)"
   }
 }
@@ -123,8 +133,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
       "The lookback has \(now) deliveries, and had \(before) in the last complete night: check whether the view or "
         + "table deliveries still shows them all, and whether the delivery job has run."
     case .findings(let kind, let sample, let total):
-      "\(sample.count) of \(total) \(kind == .orphanDelivery ? "deliveries" : "orders") would newly have the finding "
-        + "“\(kind.title)”: check \(kind.likelyCause)." + Self.words(sample.examples)
+      Self.subjects(kind, sample, of: total) + ": check \(kind.likelyCause)." + Self.words(sample.examples)
     case .badRows(let sample, let total):
       "\(sample.count) of \(total) orders have rows that break the contract, in orders, receipts or deliveries: check "
         + "what changed in these views or tables; night-audit doctor names columns and types."
@@ -145,6 +154,20 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// The rows with the finding. Payments and receipts without an order are no share of the orders.
+  private static func subjects(_ kind: FindingKind, _ sample: NightFigures.Sample, of total: Int) -> String {
+    let finding = "would newly have the finding “\(kind.title)”"
+    switch kind {
+    case .orphanDelivery: return "\(sample.count) of \(total) deliveries \(finding)"
+    case .orphanPayment, .unclaimedRedemption, .renewalWithoutOrder:
+      return "\(sample.count) payments \(finding), against \(total) orders"
+    case .signatureInvalid:
+      return "\(sample.count) orders, or customers with receipts without an order, \(finding), against \(total) orders"
+    case .unreportedByShop: return "\(sample.count) weeks of products \(finding), against \(total) orders"
+    default: return "\(sample.count) of \(total) orders \(finding)"
+    }
+  }
+
   private static func words(_ examples: [String]) -> String {
     examples.isEmpty ? "" : " For example " + examples.joined(separator: "; ")
   }
@@ -160,7 +183,9 @@ extension FindingKind {
     case .paidNotDelivered, .partlyDelivered:
       "whether deliveries are loaded up to tonight, name the same orders, and count units as orders do"
     case .deliveredNotPaid: "whether receipts are loaded up to tonight and name the same orders"
-    case .wrongUser: "whether user_id of deliveries and of orders are IDs of the same kind"
+    case .wrongUser:
+      "whether user_id of deliveries and of orders are IDs of the same kind, and app_account_token is that of each "
+        + "order's user"
     case .productMismatch, .soldOutsideCatalogue, .unknownProduct:
       "whether product_id holds Apple's product IDs"
     case .wrongBundle: "whether the view names the app of each order, and bundleId in the configuration is right"
@@ -169,8 +194,8 @@ extension FindingKind {
     case .deliveredTwice, .quantityMismatch:
       "whether quantity counts the same unit in orders and deliveries: packs, or their contents"
     case .orphanDelivery: "whether deliveries of other stores are left out, and order_id holds the IDs of orders"
-    case .amountMismatch, .currencyMismatch:
-      "whether amount is the total that the customer paid, in units of currency and not cents"
+    case .amountMismatch: "whether amount is the total that the customer paid, in units of currency and not cents"
+    case .currencyMismatch: "whether currency is the currency of the payment"
     case .orphanPayment, .unclaimedRedemption, .renewalWithoutOrder:
       "whether the view shows all orders, subscriptions included, with their receipts or transaction IDs"
     case .duplicateClaim, .chargedTwice, .boughtTwice, .transactionIdMismatch:

@@ -1,4 +1,5 @@
 import Reconciliation
+import Reporting
 import Testing
 
 @testable import Publishing
@@ -77,6 +78,49 @@ import Testing
     }
     #expect(night.new[.signatureInvalid]?.count == 1)
     #expect(causes(night, precedent: nil) == [])
+  }
+
+  /// One customer's false receipts, with or without the ID of an order, never hold a night; many customers' do.
+  @Test(arguments: [true, false]) func falseReceiptsOfOneCustomerHoldNoNight(_ hasOrder: Bool) {
+    for users in [1, 140] {
+      let night = Self.night(orders: 600) {
+        for receipt in 0..<140 {
+          var finding = Finding(kind: .signatureInvalid, subject: .receipt(Identifier("\(receipt)")), reason: "")
+          finding.orderId = hasOrder ? Identifier("forged \(receipt)") : nil
+          finding.userId = Identifier("user \(receipt % users)")
+          $0.add(finding, wasOpen: false)
+        }
+      }
+      #expect(night.new[.signatureInvalid]?.count == users)
+      #expect(causes(night, precedent: nil).isEmpty == (users == 1))
+    }
+  }
+
+  @Test func aCauseNamesWhatItCountsAndBothUsers() throws {
+    let payments = NightFigures.Sample(count: 373)
+    func words(_ kind: FindingKind) -> String { HoldCause.findings(kind, payments, of: 235).description }
+    #expect(
+      words(.orphanPayment).hasPrefix(
+        "373 payments would newly have the finding “Payment without order”, against 235 orders: check "))
+    #expect(words(.signatureInvalid).hasPrefix("373 orders, or customers with receipts without an order, would "))
+    #expect(words(.orphanDelivery).hasPrefix("373 of 235 deliveries would "))
+    #expect(words(.chargedTwice).hasPrefix("373 of 235 orders would "))
+    #expect(words(.wrongUser).contains("user_id") && words(.wrongUser).contains("app_account_token"))
+    #expect(words(.currencyMismatch).contains("check whether currency is the currency of the payment."))
+    #expect(words(.amountMismatch).contains("cents") && !words(.amountMismatch).contains("is the currency"))
+
+    var finding = Self.finding(.wrongUser, 1)
+    finding.reason = "User \(user: "alice") ordered, user \(user: "bob") received the goods."
+    for key in [nil, Array("a key of at least thirty-two bytes!".utf8)] {
+      let pseudonyms = key.flatMap { Pseudonyms(key: $0) }
+      var night = NightFigures(pseudonyms: pseudonyms)
+      night.add(finding, wasOpen: false)
+      let (buyer, holder) = (pseudonyms?.pseudonym(of: "alice"), pseudonyms?.pseudonym(of: "bob"))
+      #expect(
+        night.new[.wrongUser]?.examples
+          == ["order 1: User \(buyer ?? "alice") ordered, user \(holder ?? "bob") received the goods."])
+      #expect((key == nil) == (buyer == nil))
+    }
   }
 
   @Test func fewerThanTwentyAreNoShare() {

@@ -89,11 +89,17 @@ import Testing
   }
 
   /// A customer who sends false receipts without orders every night stops no night and hides no order of his own.
-  @Test func strayReceiptsOfOneCustomerHideNothing() async throws {
+  @Test(arguments: [false, true]) func strayReceiptsOfOneCustomerHideNothing(areForged: Bool) async throws {
     let ids = (100..<140).map(String.init)
     let shop = try await SignedShop(
       transactions: ids.map { SignedShop.gems($0) } + [SignedShop.gems("900").merging(["quantity": 1]) { $1 }])
+    let file = shop.directory.file("night-audit.yaml")
+    try String(contentsOfFile: file, encoding: .utf8).replacing("holdShare: 1", with: "holdShare: 0.2")
+      .write(toFile: file, atomically: true, encoding: .utf8)
     for id in ids { try await shop.order("o\(id)", transaction: id) }
+    // The last twelve characters belong to the signature; the very last one has unused bits.
+    let genuine = try await shop.payload("signed", ["100"], at: "2026-11-18T12:00:00Z")
+    let (head, tail) = areForged ? (genuine.dropLast(12), genuine.suffix(2)) : ("junk", "")
     try await shop.order("m")
     try await shop.receipt("junk", for: "m")
     // Two units of a purchase of one, by the sender of the receipts.
@@ -106,7 +112,8 @@ import Testing
     for day in 18...20 {
       try await shop.execute(
         """
-        INSERT INTO sales.receipts SELECT 'stray\(day)-' || n, NULL, 'user of m', 'junk\(day)-' || n, NULL, 'timeout', NULL,
+        INSERT INTO sales.receipts SELECT 'stray\(day)-' || n, NULL, 'user of m',
+          '\(head)' || substr(md5('\(day)-' || n), 1, 10) || '\(tail)', NULL, 'timeout', NULL,
           '2026-11-\(day)T12:00:01Z' FROM generate_series(1, 24) n
         """)
       let night = try await shop.night(asOf: "2026-11-\(day + 1)T03:00:00Z")
@@ -114,6 +121,8 @@ import Testing
       #expect(night.dispositions["m"] == "delivered_not_paid" && night.payments["m"] == "unpaid malformed")
       #expect(night.dispositions.filter { $0.key.hasPrefix("o") && $0.value == "settled" }.count == ids.count)
       #expect(night.findings.contains { $0["kind"] == "quantity_mismatch" && $0["order_id"] == "q" })
+      let invalid = night.findings.filter { $0["kind"] == "signature_invalid" }
+      #expect(invalid.count == (areForged ? 24 * (day - 17) : 0), "\(invalid.count)")
     }
   }
 
