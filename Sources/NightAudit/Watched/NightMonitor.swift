@@ -168,12 +168,14 @@ struct NightMonitor: Sendable {
     ]
   }
 
-  private static func metrics(_ unusual: [UnusualShare]) -> MetricsFile.Metric {
-    MetricsFile.Metric(
+  static func metrics(_ unusual: [UnusualShare]) -> MetricsFile.Metric {
+    let codes = Set(unusual.map(\.subject.code))
+    return MetricsFile.Metric(
       "night_audit_unusual",
-      help: "Share of the period's orders with a kind of finding, or of refunds, that is unusually large.",
-      unusual.map { (labels: [("kind", $0.subject.code)], value: String(Double($0.count) / Double(max($0.orders, 1)))) }
-    )
+      help: "1 while a kind of finding, or refunds, have an unusually large share of the period's orders.",
+      UnusualShare.Subject.all.map {
+        (labels: [("kind", $0.code)], value: codes.contains($0.code) ? "1" : "0")
+      })
   }
 
   private static func metrics(_ requests: RequestStatistics.Counts) -> [MetricsFile.Metric] {

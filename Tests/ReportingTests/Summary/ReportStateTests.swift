@@ -1,7 +1,7 @@
 import Foundation
-import Reconciliation
 import Testing
 
+@testable import Reconciliation
 @testable import Reporting
 
 @Suite struct ReportStateTests {
@@ -50,6 +50,31 @@ import Testing
       #expect(try sheet.row(3)["A"]?.text == "\(heading): \(text)")
       let page = try String(contentsOfFile: directory + "/report.html", encoding: .utf8)
       #expect(page.contains("<strong>\(heading)</strong> All control totals balance. \(text)"))
+    }
+  }
+
+  @Test func unusualSharesAreOnTheFirstSheetOnThePageAndInTheMail() throws {
+    var report = try SampleReport()
+    report.summary.unusual = [.kind(.chargedTwice), .refunds].map {
+      UnusualShare(subject: $0, count: 14, orders: 100, countBefore: 9, ordersBefore: 1_000, nights: 28)
+    }
+    let words = [
+      "Unusual: “Charged twice” is on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.",
+      "Unusual: refunds are on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.",
+    ]
+    let document = SummaryDocument(totals: report.totals, summary: report.summary, control: [], asOf: SampleReport.asOf)
+    #expect(document.unusual == words)
+    let mail = SummaryMail(document, folder: "reports", attachment: nil).body.text
+    try withTemporaryDirectory { directory in
+      report.options.formats = [.xlsx]
+      try report.write(to: directory)
+      let sheet = try ReadBook(directory: directory).sheet("Summary")
+      let page = try contents("report.html", in: directory)
+      for (row, words) in zip(5..., words) {
+        #expect(mail.contains(words), "\(mail)")
+        #expect(try sheet.row(row)["A"]?.text == "•  \(words)")
+        #expect(page.contains(words))
+      }
     }
   }
 }
