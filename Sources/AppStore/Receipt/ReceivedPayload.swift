@@ -60,6 +60,14 @@ package struct ReceivedPayload: Sendable {
     return (try? SignedTransaction(payload, channel: .offline))?.fact
   }
 
+  /// The unverified transactions in an app receipt; nil for any other payload.
+  package var listedTransactions: [TransactionFact]? {
+    guard case .app(let bytes) = content, let container = try? ReceiptContainer(bytes),
+      let receipt = try? AppReceipt(ReceiptContent(container.content))
+    else { return nil }
+    return receipt.transactions
+  }
+
   package var unreadable: Unreadable? {
     guard case .unreadable(let why) = content else { return nil }
     return why

@@ -3,11 +3,12 @@ import Reconciliation
 import Reporting
 import Run
 
-/// Compares orders with the signed transactions of their receipts. Signatures are not checked.
+/// Compares orders with the transactions in their receipts. Signatures are not checked.
 struct PayloadComparison {
   /// A column that must agree with Apple's transactions.
   private enum Column: CaseIterable {
-    case payload, bundle, transaction, product, quantity, amount, currency, status, createdLate, createdEarly, zone
+    case payload, bundle, transaction, product, token, quantity, amount, currency, status, createdLate, createdEarly,
+      zone
 
     var name: String {
       switch self {
@@ -15,6 +16,7 @@ struct PayloadComparison {
       case .bundle: "orders.bundle_id"
       case .transaction: "orders.transaction_id"
       case .product: "orders.product_id"
+      case .token: "orders.app_account_token"
       case .quantity: "orders.quantity"
       case .amount: "orders.amount"
       case .currency: "orders.currency"
@@ -29,6 +31,7 @@ struct PayloadComparison {
       case .payload, .bundle: .wrongBundle
       case .transaction: .transactionIdMismatch
       case .product: .productMismatch
+      case .token: .wrongUser
       case .quantity: .quantityMismatch
       case .amount: .amountMismatch
       case .currency: .currencyMismatch
@@ -44,6 +47,7 @@ struct PayloadComparison {
       case .bundle: "belong to another app than their order"
       case .transaction: "have another ID than their order states"
       case .product: "are of another product than their order"
+      case .token: "have another account token than their order"
       case .quantity: "have another quantity than their order"
       case .amount: "have another price than their order"
       case .currency: "have another currency than their order"
@@ -61,6 +65,7 @@ struct PayloadComparison {
       case .transaction:
         "select Apple's transaction ID of the order's own purchase, and check receipts.order_id, in the views"
       case .product: "select Apple's product identifier in the view"
+      case .token: "select the token that the client gave to StoreKit for the order's user, else NULL, in the view"
       case .quantity: "count Apple's units in the view: one purchase of a pack of 80 gems is quantity 1"
       case .amount: "select the total that the customer paid, in major units, in the view"
       case .currency: "select the currency in which the customer paid in the view"
@@ -81,6 +86,8 @@ struct PayloadComparison {
   let settings: Settings
   private let rules: Rules
   private var tallies: [Column: Tally] = [:]
+  /// Consumables and products that are bought once.
+  private(set) var lastingProducts: Set<String> = []
 
   /// Tolerance of time differences. Wrong time zones differ by 30 minutes or more.
   private static let late = Span.minutes(29)
@@ -94,16 +101,48 @@ struct PayloadComparison {
     tallies[column, default: Tally()].count(isOdd, example())
   }
 
-  mutating func add(_ fact: TransactionFact, _ order: Order?) {
-    guard fact.environment == .production else { return }
-    let transaction = "transaction \(fact.transactionId)"
-    if let bundle = fact.bundleId {
-      let isKnown = settings.apps.contains { $0.bundleId == bundle }
-      count(.payload, !isKnown, "\(transaction) of \(bundle)")
-      if isKnown, let order, let stated = order.bundleId {
-        count(.bundle, stated != bundle, "order \(order.orderId): \(stated), \(transaction) \(bundle)")
-      }
+  /// Adds an app receipt, which lists other purchases of the user too. The transaction that the order states is compared,
+  /// else the nearest one of its product.
+  mutating func add(_ listed: [TransactionFact], _ order: Order?) {
+    for fact in listed { note(fact) }
+    guard let first = listed.first, first.environment == .production else { return }
+    guard let order else { return compareBundle(of: first, nil) }
+    func distance(_ fact: TransactionFact) -> Span { ((fact.purchaseDate ?? .now) - order.createdAt).magnitude }
+    let stated = order.transactionId?.text
+    let own =
+      listed.first { $0.transactionId == stated }
+      ?? listed.filter {
+        stated != nil && $0.originalTransactionId == stated || $0.productId == order.productId.text
+      }.min { distance($0) < distance($1) }
+    if let own { return add(own, order) }
+    compareBundle(of: first, order)
+    count(
+      .product, true,
+      "order \(order.orderId): \(order.productId), transaction \(first.transactionId) \(first.productId)")
+  }
+
+  private mutating func note(_ fact: TransactionFact) {
+    switch fact.productType {
+    case .consumable, .nonConsumable: lastingProducts.insert(fact.productId)
+    case .autoRenewable, .nonRenewing, nil: break
     }
+  }
+
+  private mutating func compareBundle(of fact: TransactionFact, _ order: Order?) {
+    guard let bundle = fact.bundleId else { return }
+    let transaction = "transaction \(fact.transactionId)"
+    let isKnown = settings.apps.contains { $0.bundleId == bundle }
+    count(.payload, !isKnown, "\(transaction) of \(bundle)")
+    if isKnown, let order, let stated = order.bundleId {
+      count(.bundle, stated != bundle, "order \(order.orderId): \(stated), \(transaction) \(bundle)")
+    }
+  }
+
+  mutating func add(_ fact: TransactionFact, _ order: Order?) {
+    note(fact)
+    guard fact.environment == .production else { return }
+    compareBundle(of: fact, order)
+    let transaction = "transaction \(fact.transactionId)"
     guard let order else { return }
     let name = "order \(order.orderId)"
     if let stated = order.transactionId {
@@ -113,6 +152,10 @@ struct PayloadComparison {
     let refusal = Refusal(
       .verified, reason: nil, provenProductId: fact.productId, orderedProductId: order.productId.text)
     count(.product, refusal != nil, "\(name): \(order.productId), \(transaction) \(fact.productId)")
+    if let token = order.appAccountToken, case .says(.some(let other)) = fact.appAccountToken {
+      let isSame = AccountToken.isSame(token, other) ?? false
+      count(.token, !isSame, "\(name): \(token), \(transaction) \(other)")
+    }
     if let quantity = fact.quantity {
       count(.quantity, quantity != order.quantity, "\(name): \(order.quantity), \(transaction) \(quantity)")
     }
@@ -127,7 +170,11 @@ struct PayloadComparison {
       let isCancelled = order.status == .failed || order.status == .cancelled
       count(.status, isCancelled, "\(name): \(order.status.rawValue), \(transaction)")
     }
-    if fact.isRenewal == false, let date = fact.purchaseDate {
+    // App receipts do not state whether a transaction renews or restores an earlier one.
+    let isFirst =
+      fact.isRenewal.map { !$0 }
+      ?? (fact.expiresDate == nil && [nil, fact.transactionId].contains(fact.originalTransactionId))
+    if isFirst, let date = fact.purchaseDate {
       let lead = date - order.createdAt
       let times = "\(name) created \(order.createdAt.text), purchased \(date.text)"
       count(.createdLate, order.createdAt - date > .days(30), times)
@@ -145,7 +192,7 @@ struct PayloadComparison {
       return Diagnosis(
         subject: "\(settings.salesSchema).\(column.name)",
         held: column.holdsNights && tally.holdsNight(settings.holdShare),
-        because: "\(tally.odd) of \(tally.all) signed transactions \(column.words)", kind: column.kind,
+        because: "\(tally.odd) of \(tally.all) transactions in receipts \(column.words)", kind: column.kind,
         remedy: column.remedy, examples: tally.examples)
     }
   }

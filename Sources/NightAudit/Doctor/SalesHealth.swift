@@ -32,8 +32,9 @@ struct SalesHealth {
     guard tallies.count == 3 else { return found }
     let rows = Dictionary(uniqueKeysWithValues: tallies.map { ($0.noun, $0.rows) })
     found += try SalesIndexes(settings: settings, rows: rows).examine(connection)
-    found += try payloads(connection, sales, of: rows["receipts"] ?? 0)
-    found += try SalesLinks(settings: settings, schema: sales.schema).examine(connection)
+    let (payloads, lastingProducts) = try payloads(connection, sales, of: rows["receipts"] ?? 0)
+    let links = SalesLinks(settings: settings, schema: sales.schema, lastingProducts: lastingProducts)
+    found += try payloads + links.examine(connection)
     found += try samples(connection, sales)
     return found
   }
@@ -194,9 +195,12 @@ struct SalesHealth {
   /// More receipts are sampled evenly, because a million signed transactions take a minute to read and to parse.
   private static let comparedReceipts = 50_000
 
+  /// App receipts are longer than signed transactions.
+  private static let comparedAppReceipts = 5_000
+
   private func payloads(
     _ connection: borrowing BlockingConnection, _ sales: SalesRows, of rows: Int
-  ) throws -> [Diagnosis] {
+  ) throws -> (found: [Diagnosis], lastingProducts: Set<String>) {
     let step = (rows + Self.comparedReceipts - 1) / Self.comparedReceipts
     let isChosen = step > 1 ? "AND hashtext(r.receipt_id::text) % \(step) = 0" : ""
     var reader = try connection.copyOut(
@@ -210,6 +214,7 @@ struct SalesHealth {
     var count = 0
     var malformed = Tally()
     var comparison = PayloadComparison(settings: settings)
+    let appStep = max(1, min(rows, Self.comparedReceipts) / Self.comparedAppReceipts)
     let payloadColumn = SalesRows.order.count
     while try reader.advance() {
       count += 1
@@ -220,10 +225,13 @@ struct SalesHealth {
       malformed.count(
         payload?.kind ?? .malformed == .malformed,
         "a receipt \(order.map { "of order \($0.orderId)" } ?? "without an order")")
-      guard let fact = payload?.claimedTransaction else { continue }
-      comparison.add(fact, order)
+      if let fact = payload?.claimedTransaction {
+        comparison.add(fact, order)
+      } else if count % appStep == 0, let listed = payload?.listedTransactions {
+        comparison.add(listed, order)
+      }
     }
-    if count == 0 { return [] }
+    if count == 0 { return ([], []) }
     let shares = ReceiptKind.allCases.compactMap { kind in kinds[kind].map { "\($0) \(kind.rawValue)" } }
     let sample = step > 1 ? "a sample of \(count)" : "\(count)"
     var diagnosis = Diagnosis(subject: "\(name("receipts.payload")) (\(sample): \(shares.joined(separator: ", ")))")
@@ -233,7 +241,7 @@ struct SalesHealth {
         because: "most payloads are no receipts", kind: nil,
         remedy: "the column must hold the text that the client sent", examples: malformed.examples)
     }
-    return [diagnosis] + comparison.diagnoses
+    return ([diagnosis] + comparison.diagnoses, comparison.lastingProducts)
   }
 
   // MARK: - Samples

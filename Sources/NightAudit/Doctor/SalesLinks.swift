@@ -7,6 +7,8 @@ import SalesStore
 struct SalesLinks {
   let settings: Settings
   let schema: String
+  /// Consumables and products that are bought once.
+  let lastingProducts: Set<String>
 
   func examine(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
     let counts = try orderCounts(connection)
@@ -15,19 +17,26 @@ struct SalesLinks {
     let deliveries = try deliveries(rows, connection)
     var found = try oneUser(connection) + undelivered(deliveries, counts, orders, rows, connection)
     for (position, link) in deliveryLinks.enumerated() where position > 0 {
-      var tally = deliveries.reduce(into: Tally()) { $0.add($1.tallies[position]) }
+      let products = link.counting == .lastingOrders ? deliveries.filter { isLasting($0.product) } : deliveries
+      var tally = products.reduce(into: Tally()) { $0.add($1.tallies[position]) }
+      // Orders with several deliveries may have too many units, although each delivery agrees with its order.
+      if link.counting == .units { tally.odd += tally.all - orders + deliveries.reduce(0) { $0 + $1.tallies[0].all } }
       guard link.isNoticeable(tally) else { continue }
       let held: Tally
-      switch link.kind {
+      switch link.counting {
       // A delivery of fewer units may be one of several, so the units of each order are added up first.
-      case .deliveredTwice:
+      case .units:
         found += try units(connection, orders)
         continue
-      case .wrongUser:
+      // Goods may be delivered again after they were taken back, so all deliveries of each order are read first.
+      case .lastingOrders:
+        found += try takenBack(connection, orders)
+        continue
+      case .orders:
         // A night counts orders, and an order may have several deliveries.
         held = Tally(odd: try orderCount(among: rows, where: link.odd, connection), all: orders)
-      case .paidNotDelivered: held = Tally(odd: tally.odd, all: orders)
-      default: held = tally
+      case .amongOrders: held = Tally(odd: tally.odd, all: orders)
+      case .rows: held = tally
       }
       tally.examples = try examples(link, among: rows, connection)
       found.append(diagnosis(link, tally, isHeld: held.holdsNight(settings.holdShare)))
@@ -38,12 +47,13 @@ struct SalesLinks {
 
   /// Diagnoses of comparisons of which a night counts the differing rows among all orders.
   private func diagnoses(
-    _ links: [Link], _ tallies: [Tally], among rows: String, _ orders: Int, _ connection: borrowing BlockingConnection
+    _ links: [Link], _ tallies: [Tally], among rows: String, _ orders: Int, _ connection: borrowing BlockingConnection,
+    _ parameters: [PostgresValue] = []
   ) throws -> [Diagnosis] {
     var found: [Diagnosis] = []
     for (link, counted) in zip(links, tallies) where link.isNoticeable(counted) {
       var tally = counted
-      tally.examples = try examples(link, among: rows, connection)
+      tally.examples = try examples(link, among: rows, connection, parameters)
       let isHeld = Tally(odd: tally.odd, all: orders).holdsNight(settings.holdShare)
       found.append(diagnosis(link, tally, isHeld: isHeld))
     }
@@ -52,15 +62,15 @@ struct SalesLinks {
 
   private func diagnosis(_ link: Link, _ tally: Tally, isHeld: Bool) -> Diagnosis {
     Diagnosis(
-      subject: "\(settings.salesSchema).\(link.column)", held: link.kind != nil && isHeld,
+      subject: "\(settings.salesSchema).\(link.column)", held: (link.kind != nil || link.misleads) && isHeld,
       because: "\(tally.odd) of \(tally.all) \(link.words)", kind: link.kind, remedy: link.remedy,
       examples: tally.examples)
   }
 
   /// Three differing rows. They are read for a noticeable comparison alone, because their texts cost more than all counts.
   private func examples(
-    _ link: Link, among rows: String, _ connection: borrowing BlockingConnection, where condition: String = "TRUE",
-    _ parameters: [PostgresValue] = []
+    _ link: Link, among rows: String, _ connection: borrowing BlockingConnection,
+    _ parameters: [PostgresValue] = [], where condition: String = "TRUE"
   ) throws -> [String] {
     try connection.execute(
       "SELECT \(link.example) FROM \(rows) AND \(condition) AND \(link.odd) LIMIT 3", parameters
@@ -81,7 +91,7 @@ struct SalesLinks {
     guard try row.int64(0) >= Tally.fewest, try !row.bool(1) else { return [] }
     return [
       Diagnosis(
-        subject: "\(settings.salesSchema).orders.user_id", held: false, because: "is the same in all orders", kind: nil,
+        subject: "\(settings.salesSchema).orders.user_id", held: true, because: "is the same in all orders", kind: nil,
         remedy: "select the column of the buyer in the view: purchases and deliveries are matched by user",
         examples: try row.textArray(2).compactMap(\.self))
     ]
@@ -108,7 +118,7 @@ struct SalesLinks {
       guard let product = sold.product, let verified = counts[product]?.verified else { continue }
       let tally = Tally(odd: sold.tallies[0].odd, all: verified)
       guard tally.isMore(thanPercent: 95) else { continue }
-      let ofProduct = try examples(link, among: rows, connection, where: "o.product_id = $1", [.text(product)])
+      let ofProduct = try examples(link, among: rows, connection, [.text(product)], where: "o.product_id = $1")
       found.append(
         Diagnosis(
           subject: "\(subject) of \(product)", held: false,
@@ -205,9 +215,11 @@ struct SalesLinks {
   }
 
   private func tallies(
-    _ links: [Link], among rows: String, _ connection: borrowing BlockingConnection
+    _ links: [Link], among rows: String, _ connection: borrowing BlockingConnection, _ parameters: [PostgresValue] = []
   ) throws -> [Tally] {
-    let row = try connection.execute("SELECT \(links.map(\.columns).joined(separator: ", ")) FROM \(rows)").single()
+    let row = try connection.execute(
+      "SELECT \(links.map(\.columns).joined(separator: ", ")) FROM \(rows)", parameters
+    ).single()
     return try links.indices.map { try Tally(row, at: 2 * $0) }
   }
 
@@ -247,21 +259,46 @@ struct SalesLinks {
     return try diagnoses(links, try tallies(links, among: rows, connection), among: rows, orders, connection)
   }
 
+  private func isLasting(_ product: String?) -> Bool { product.map(lastingProducts.contains) ?? false }
+
+  /// Counts the verified orders of lasting products without a delivery that was not taken back.
+  private func takenBack(_ connection: borrowing BlockingConnection, _ orders: Int) throws -> [Diagnosis] {
+    let link = Link(
+      column: "deliveries.revoked_at", odd: "d.is_taken_back", all: "TRUE",
+      example: "'order ' || d.id || ' delivered ' || d.delivered_at || ', taken back ' || d.revoked_at",
+      words: "verified orders, of products that are no subscriptions, have only deliveries that were taken back",
+      kind: .paidNotDelivered, remedy: Self.revocation)
+    let rows = """
+      \(schema).orders o JOIN (
+        SELECT order_id::text COLLATE "C" AS id, min(delivered_at) AS delivered_at, min(revoked_at) AS revoked_at,
+          bool_and(coalesce(revoked_at >= delivered_at + interval '1 day', FALSE)) AS is_taken_back
+        FROM \(schema).deliveries GROUP BY 1) d ON d.id = o.order_id::text COLLATE "C"
+      WHERE o.created_at >= \(since) AND o.status::text COLLATE "C" = 'verified'
+        AND o.product_id::text COLLATE "C" = ANY ($1)
+      """
+    let products = [PostgresValue.textArray(lastingProducts.sorted())]
+    let tallies = try tallies([link], among: rows, connection, products)
+    return try diagnoses([link], tallies, among: rows, orders, connection, products)
+  }
+
   // MARK: - Comparisons
+
+  private static let revocation = "set revoked_at only where goods were taken back, and not where they were spent"
 
   private var skew: String { "interval '\(settings.clockSkew.wholeSeconds) seconds'" }
 
   private static let zone =
     "if one of the two columns is read in a wrong time zone, write its own zone into the view: AT TIME ZONE '<zone>'"
 
-  /// Comparisons of an order `o` with a delivery `d`; the first is of verified orders without a delivery.
+  /// Comparisons of an order `o` with a delivery `d`; the first counts verified orders, and orders, without a delivery.
   private var deliveryLinks: [Link] {
     let pair = "o.present AND d.present"
     let grace = "make_interval(secs => \(settings.deliveryGrace.wholeSeconds))"
     return [
       Link(
         column: "deliveries", odd: "o.status = 'verified' AND d.present IS NULL AND o.created_at < now() - \(grace)",
-        all: "FALSE", example: "'order ' || o.id", words: "", kind: .paidNotDelivered, remedy: ""),
+        all: "o.present AND d.present IS NULL", example: "'order ' || o.id", words: "", kind: .paidNotDelivered,
+        remedy: ""),
       Link(
         column: "deliveries.order_id", odd: "d.present AND o.present IS NULL", all: "d.present",
         example: "'delivery ' || d.id || coalesce(' of order ' || d.order_id, ' without order_id')",
@@ -272,7 +309,7 @@ struct SalesLinks {
         all: "\(pair) AND d.revoked_at IS NULL",
         example: "'order ' || o.id || ': user ' || o.user_id || ', delivered to ' || d.user_id",
         words: "deliveries have another user than their order", kind: .wrongUser,
-        remedy: "select the same kind of user id in both views, or name the pairs in user_aliases"),
+        remedy: "select the same kind of user id in both views, or name the pairs in user_aliases", counting: .orders),
       // Access to a subscription ends with it, and is then no delivery that was taken back.
       Link(
         column: "deliveries.revoked_at",
@@ -280,16 +317,20 @@ struct SalesLinks {
         all: "\(pair) AND o.status = 'verified'",
         example: "'order ' || o.id || ' delivered ' || d.delivered_at || ', taken back ' || d.revoked_at",
         words: "deliveries of verified orders were taken back within a day", kind: .paidNotDelivered,
-        remedy: "set revoked_at only where goods were taken back, and not where they were spent"),
+        remedy: Self.revocation, counting: .amongOrders),
+      Link(
+        column: "deliveries.revoked_at",
+        odd: "\(pair) AND o.status = 'verified' AND d.revoked_at >= d.delivered_at + interval '1 day'",
+        all: "\(pair) AND o.status = 'verified'", example: "", words: "", kind: .paidNotDelivered, remedy: "",
+        counting: .lastingOrders),
       Link(
         column: "deliveries.product_id", odd: "\(pair) AND d.product_id <> o.product_id", all: pair,
         example: "'order ' || o.id || ': ' || o.product_id || ', delivered ' || d.product_id",
         words: "deliveries have another product than their order",
-        remedy: "select Apple's product identifier in both views"),
+        remedy: "select Apple's product identifier in both views", misleads: true),
       Link(
         column: "deliveries.quantity", odd: "\(pair) AND d.revoked_at IS NULL AND d.quantity <> o.quantity",
-        all: "\(pair) AND d.revoked_at IS NULL", example: "'order ' || o.id", words: "",
-        kind: .deliveredTwice, remedy: ""),
+        all: pair, example: "", words: "", kind: .deliveredTwice, remedy: "", counting: .units),
     ]
       + times(
         "deliveries.delivered_at", "d.delivered_at", from: "o.created_at", of: "o.id",
@@ -365,6 +406,17 @@ private struct Link {
   var remedy: String
   /// The share of differing rows that is reported.
   var percent = 5
+  /// True if a night is wrong when many rows differ, although it has no finding on them.
+  var misleads = false
+  var counting = Counting.rows
+
+  /// The counts that a night's share is of.
+  enum Counting {
+    /// Differing rows of all rows, differing rows of all orders, orders with a differing row.
+    case rows, amongOrders, orders
+    /// The rows are only a sign that orders must be compared with all their deliveries.
+    case units, lastingOrders
+  }
 
   func isNoticeable(_ tally: Tally) -> Bool { tally.isMore(thanPercent: percent) }
 

@@ -46,6 +46,9 @@ struct AppReceiptTests {
     expected.expiresDate = Instant(rfc3339: "2026-06-30T12:00:00Z")
     expected.revocation = .says(Revocation(date: Instant(milliseconds: 1_780_232_400_000)))
     #expect(receipt.transactions[1] == expected)
+    let payload = ReceivedPayload(try built.base64)
+    #expect(payload.listedTransactions == receipt.transactions && payload.claimedTransaction == nil)
+    #expect(ReceivedPayload("rubbish").listedTransactions == nil)
   }
 
   @Test("with empty dates is silent about them")

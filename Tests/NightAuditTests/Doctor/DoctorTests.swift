@@ -278,10 +278,13 @@ struct DoctorTests {
     SELECT 'r' || order_id, order_id, user_id, '\(signed)', 'verified', verified_at FROM sales.orders;
     """
 
-  /// A signed transaction of the sandbox, which is compared with no order.
+  /// A signed transaction of the sandbox, which is compared with no order, and makes gems a consumable.
   private static let signed =
     "eyJhbGciOiJFUzI1NiJ9."
-    + Data(#"{"environment":"Sandbox","transactionId":"1","productId":"gems","signedDate":1}"#.utf8)
+    + Data(
+      #"{"environment":"Sandbox","transactionId":"1","productId":"gems","bundleId":"com.example.game","type":"Consumable","signedDate":1}"#
+        .utf8
+    )
     .base64EncodedString()
     + "." + String(repeating: "A", count: 86)
 
@@ -304,7 +307,23 @@ struct DoctorTests {
       remedy: "fewer units in deliveries than in orders (a night would be held, each would be partly_delivered)"),
     Breakage(
       change: "UPDATE sales.deliveries SET product_id = upper(product_id)", subject: "sales.deliveries.product_id",
-      remedy: "select Apple's product identifier in both views", isProblem: false),
+      remedy: "100 of 100 deliveries have another product than their order; select Apple's product identifier"),
+    Breakage(
+      change: "UPDATE sales.deliveries SET product_id = upper(product_id) WHERE right(order_id, 1) IN ('1', '2')",
+      subject: "sales.deliveries.product_id", remedy: "20 of 100 deliveries have another product", isProblem: false),
+    Breakage(
+      change: """
+        INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
+          SELECT 'e' || order_id, order_id, user_id, product_id, quantity, delivered_at FROM sales.deliveries
+        """, subject: "sales.deliveries.quantity",
+      remedy: "100 of 100 delivered orders have more units in deliveries than in orders (a night would be held"),
+    Breakage(
+      change: "UPDATE sales.deliveries SET revoked_at = delivered_at + interval '30 days'",
+      subject: "sales.deliveries.revoked_at",
+      remedy: """
+        75 of 75 verified orders, of products that are no subscriptions, have only deliveries that were taken back (a night \
+        would be held, each would be paid_not_delivered)
+        """),
     Breakage(
       change: """
         INSERT INTO sales.deliveries (delivery_id, order_id, user_id, product_id, quantity, delivered_at)
@@ -398,7 +417,7 @@ struct DoctorTests {
       remedy: "100 of 100 amounts are whole numbers such as 499"),
     Breakage(
       change: "UPDATE sales.orders SET user_id = 'u1'; UPDATE sales.deliveries SET user_id = 'u1'",
-      subject: "sales.orders.user_id", remedy: "is the same in all orders", isProblem: false),
+      subject: "sales.orders.user_id", remedy: "is the same in all orders; select the column of the buyer"),
   ]
 
   @Test("a mistake in many rows is found with examples, and is a problem if it would hold a night", arguments: mistakes)

@@ -18,7 +18,8 @@ import Testing
     var changeFact: @Sendable (inout TransactionFact) -> Void = { _ in }
   }
 
-  private func diagnoses(_ mistake: Mistake?, rows: Int = 40) throws -> [Diagnosis] {
+  /// - Parameter listed: false for signed transactions; true for app receipts, which list another purchase too.
+  private func diagnoses(_ mistake: Mistake?, rows: Int = 40, listed: Bool = false) throws -> [Diagnosis] {
     var settings = Settings()
     settings.apps = ["game", "quiz"].map { Settings.App(name: $0, bundleId: "com.example.\($0)") }
     var comparison = PayloadComparison(settings: settings)
@@ -29,22 +30,36 @@ import Testing
         amount: Money(minorUnits: 499, currency: usd), status: .verified, createdAt: Self.now)
       order.bundleId = "com.example.game"
       order.transactionId = Identifier("\(number)")
+      order.appAccountToken = Self.token(number).uppercased()
       var fact = TransactionFact(
         environment: .production, transactionId: "\(number)", productId: "gems", channel: .offline, signedDate: Self.now
       )
       fact.bundleId = "com.example.game"
+      fact.quantity = 1
+      fact.purchaseDate = Self.now + .seconds(3)
+      if listed {
+        mistake?.changeOrder(&order)
+        mistake?.changeFact(&fact)
+        var earlier = fact
+        (earlier.transactionId, earlier.purchaseDate) = ("\(1_000 + number)", Self.now - .days(40))
+        var other = earlier
+        (other.transactionId, other.productId) = ("\(2_000 + number)", "tools")
+        comparison.add([other, earlier, fact], order)
+        continue
+      }
+      fact.appAccountToken = .says(Self.token(number))
       fact.priceMilliunits = 4_990
       fact.currency = "USD"
-      fact.quantity = 1
       fact.revocation = .says(nil)
       fact.isRenewal = false
-      fact.purchaseDate = Self.now + .seconds(3)
       mistake?.changeOrder(&order)
       mistake?.changeFact(&fact)
       comparison.add(fact, order)
     }
     return comparison.diagnoses
   }
+
+  private static func token(_ number: Int) -> String { "00000000-0000-4000-a000-\(String(100_000_000_000 + number))" }
 
   static let mistakes = [
     Mistake(
@@ -58,6 +73,10 @@ import Testing
     Mistake(
       testDescription: "another ID", subject: "sales.orders.transaction_id",
       words: "each would be transaction_id_mismatch", changeOrder: { $0.transactionId = "4711" }),
+    Mistake(
+      testDescription: "one account token", subject: "sales.orders.app_account_token",
+      words: "have another account token than their order (a night would be held, each would be wrong_user)",
+      changeOrder: { $0.appAccountToken = token(0) }),
     Mistake(
       testDescription: "another quantity", subject: "sales.orders.quantity", words: "each would be quantity_mismatch",
       changeOrder: { $0.quantity = 80 }),
@@ -99,9 +118,40 @@ import Testing
     #expect(text.components(separatedBy: "Examples: ").last?.components(separatedBy: "; ").count == 3, "\(text)")
   }
 
+  static let shownByAppReceipts = mistakes.filter {
+    [
+      "sales.receipts.payload", "sales.orders.bundle_id", "sales.orders.transaction_id", "sales.orders.quantity",
+      "sales.orders.product_id", "sales.orders.created_at",
+    ].contains($0.subject)
+  }
+
+  @Test(
+    "a mistake in all rows is found with app receipts, which list other purchases too", arguments: shownByAppReceipts)
+  func foundInAppReceipts(_ mistake: Mistake) throws {
+    let found = try diagnoses(mistake, listed: true)
+    let only = try #require(found.first)
+    #expect(found.count == 1 && only.subject == mistake.subject, "\(found)")
+    #expect((only.problem ?? only.warning)?.contains("40 of 40 transactions in receipts") == true, "\(found)")
+  }
+
+  @Test("the goods of consumables and non-consumables last, those of subscriptions end")
+  func lastingProducts() {
+    var comparison = PayloadComparison(settings: Settings())
+    let types: [ProductType?] = [.consumable, .nonConsumable, .autoRenewable, .nonRenewing, nil]
+    for (number, type) in types.enumerated() {
+      var fact = TransactionFact(
+        environment: .production, transactionId: "\(number)", productId: "p\(number)", channel: .offline,
+        signedDate: Self.now)
+      fact.productType = type
+      if number == 0 { comparison.add(fact, nil) } else { comparison.add([fact], nil) }
+    }
+    #expect(comparison.lastingProducts == ["p0", "p1"])
+  }
+
   @Test("sound orders, a handful of mistakes and sandbox transactions have no remark")
   func sound() throws {
     #expect(try diagnoses(nil).isEmpty)
+    #expect(try diagnoses(nil, listed: true).isEmpty)
     #expect(try diagnoses(Self.mistakes[0], rows: 19).isEmpty)
     var sandbox = Self.mistakes[0]
     sandbox.changeFact = {
