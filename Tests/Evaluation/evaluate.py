@@ -4,7 +4,7 @@
 usage: evaluate.py BINARIES [--seeds N] [--page FILE]
 
 1. Healthy shops: recall and precision for each kind of finding, false accusations, nights that were held.
-2. Slips: one column of a shop is mapped wrong in each of 40 ways. Is the night held or refused?
+2. Slips: a shop is mapped wrong in each of 40 ways. Is the night held or refused?
 
 --page replaces the table between the two marker lines of a page.
 """
@@ -182,15 +182,19 @@ report: {{directory: {self.reports}, formats: csv}}
     def night(self, as_of, *arguments):
         return self.night_audit("run", "--as-of", as_of, *arguments)
 
-    def findings(self, day="2026-11-19", severe=False):
+    def findings(self, day="2026-11-19", counts=lambda row: True):
         """The open findings of a night as pairs of subject and kind."""
         with open(os.path.join(self.reports, day, "findings.csv"), encoding="utf-8", newline="") as file:
             return {
                 (row["delivery_id"] if row["kind"] == "orphan_delivery" else
                  row["order_id"] or row["transaction_id"] or row["delivery_id"] or row["receipt_id"], row["kind"])
                 for row in csv.DictReader(file)
-                if not severe or row["severity"] != "minor"
+                if counts(row)
             }  # fmt: skip
+
+    def accusations(self, day):
+        """Without `stuck_unconfirmed`, which accuses nobody."""
+        return self.findings(day, lambda row: row["severity"] != "minor" and row["kind"] != "stuck_unconfirmed")
 
     def truth(self):
         pairs = {(order, kind) for order, one in self.expected["orders"].items() for kind in one["findings"]}
@@ -379,7 +383,7 @@ def slipped(base, index):
             statuses.append(shop.night_audit("doctor").returncode)
         statuses.append(shop.night_audit("run", "--as-of", as_of).returncode)
         if statuses[-1] in (0, INCOMPLETE):
-            accused = max(accused, len({one for one, _ in shop.findings(day, severe=True) - base.ordinary}))
+            accused = max(accused, len({one for one, _ in shop.accusations(day) - base.ordinary}))
         evaluation.psql("postgres", f'DROP DATABASE "{database}"')
     print(f"{name}: {statuses}, {accused} falsely accused", file=sys.stderr, flush=True)
     return name, statuses, accused
@@ -393,7 +397,14 @@ def slips(evaluation, pool, with_key):
         done = audited.night_audit("run", "--as-of", AS_OF)
         if done.returncode not in (0, INCOMPLETE):
             raise SystemExit(f"The night before the slips ended with {done.returncode}.\n{done.stdout}")
-        base.ordinary = audited.findings(severe=True)
+        base.ordinary = audited.accusations("2026-11-19")
+        # A healthy later night has findings of its own.
+        evaluation.psql("postgres", f'CREATE DATABASE "{base.name}-later" TEMPLATE "{audited.database}"')
+        later = base.over(f"{base.name}-later")
+        done = later.night_audit("run", "--as-of", NEXT)
+        if done.returncode not in (0, INCOMPLETE):
+            raise SystemExit(f"The night after a healthy one ended with {done.returncode}.\n{done.stdout}")
+        base.ordinary |= later.accusations("2026-11-20")
         return list(pool.map(lambda index: slipped(base, index), range(len(SLIPS))))
 
 
