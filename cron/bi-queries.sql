@@ -15,14 +15,14 @@ GROUP BY night, currency ORDER BY night, currency;
 -- name: critical findings without an owner, oldest first
 SELECT finding_id, kind, order_id, user_id, currency, at_stake, occurred_at, reason
 FROM night_audit.bi_findings
-WHERE closed_at IS NULL AND severity = 'critical' AND owner IS NULL
+WHERE closed_at IS NULL AND status IN ('open', 'acknowledged') AND severity = 'critical' AND owner IS NULL
 ORDER BY occurred_at NULLS LAST, finding_id;
 
 -- name: findings past their due day
 -- Counted by the newest report's day, not by the day on which the query runs.
 SELECT finding_id, kind, owner, due, at_stake, currency, remark
 FROM night_audit.bi_findings
-WHERE closed_at IS NULL
+WHERE closed_at IS NULL AND status IN ('open', 'acknowledged')
   AND due <= (SELECT max(period_until) FROM night_audit.bi_runs WHERE is_nightly AND complete IS NOT NULL)
 ORDER BY due, finding_id;
 

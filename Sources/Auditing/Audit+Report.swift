@@ -55,7 +55,8 @@ extension Audit {
     reasons += unswept
     for (reason, count) in collector.outstanding.sorted(by: { $0.key < $1.key }) {
       let them = count == 1 ? "it" : "them"
-      reasons.append("\(Self.receipts(count)) due and Apple has not answered for \(them) (\(reason)).")
+      let words = PaymentReason(rawValue: reason)?.explanation ?? "the last answer is too old"
+      reasons.append("\(Self.receipts(count)) due and Apple has given no usable answer for \(them): \(words).")
     }
     // The time limit may have left no time to ask.
     if owedBehindCriticals > 0 {
@@ -76,7 +77,9 @@ extension Audit {
     return summary
   }
 
-  private static func receipts(_ count: Int) -> String { count == 1 ? "1 receipt was" : "\(count) receipts were" }
+  private static func receipts(_ count: Int) -> String {
+    count == 1 ? "1 receipt was" : "\(grouped(count)) receipts were"
+  }
 
   /// Differences between tonight's totals of earlier days and the totals reported at the time.
   func adjustments(

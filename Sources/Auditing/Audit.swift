@@ -410,11 +410,10 @@ package struct Audit {
     var record = RecordBytes()
     func keep(_ reported: ReportedFinding) throws {
       try collector.write(finding: reported)
-      if hasSheets {
-        record.clear()
-        reported.write(to: &record)
-        try worst.add(key: reported.urgency(asOf: plan.asOf), content: record.content)
-      }
+      // Also without sheets, because the first findings are in summary.json and in mails.
+      record.clear()
+      reported.write(to: &record)
+      try worst.add(key: reported.urgency(asOf: plan.asOf), content: record.content)
     }
     let summary: FindingsSummary
     switch recording {
@@ -438,7 +437,7 @@ package struct Audit {
       var reader = RecordReader(next.content)
       let reported = try ReportedFinding(from: &reader)
       first.add(reported)
-      try collector.writeToSheet(finding: reported)
+      if hasSheets { try collector.writeToSheet(finding: reported) }
     }
     return (summary, first.ranked(averageOrder: collector.totals.averageOrder))
   }

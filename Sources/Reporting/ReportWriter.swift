@@ -13,6 +13,9 @@ package struct ReportWriter: ~Copyable {
   private var page: ReportPage?
   private var book: ReportBook?
   private var written = WrittenRows()
+  private var clock: LocalClock
+  /// The open refund requests, for the sheet in the order of their deadlines.
+  private var refundRequests: [RefundRequestRow] = []
 
   package init(_ options: ReportOptions) throws(ReportError) {
     try self.init(options, rowsPerSheet: nil)
@@ -26,6 +29,7 @@ package struct ReportWriter: ~Copyable {
       ? try inWorkbook { () throws(SpreadsheetError) in try ReportBook(options, rowsPerSheet: rowsPerSheet) } : nil
     self.options = options
     dimensions = options.dimensions
+    clock = LocalClock(timeZone: options.timeZone)
     csv = files
     self.actions = consume actions
     page = options.hasPage ? ReportPage(options) : nil
@@ -97,6 +101,7 @@ package struct ReportWriter: ~Copyable {
     var change = change
     change.place(in: &dimensions)
     try csv?.changes.add(change)
+    if book != nil { change.showLocalTimes(&clock) }
     try book?.write(change)
   }
 
@@ -127,7 +132,7 @@ package struct ReportWriter: ~Copyable {
     var row = row
     row.place(in: dimensions)
     try csv?.refundRequests.add(row)
-    try book?.write(row)
+    refundRequests.append(row)
   }
 
   /// Adds a line of the journal, in order of digests.
@@ -181,6 +186,12 @@ package struct ReportWriter: ~Copyable {
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
     for day in summary.dayLines { try book?.write(day) }
     (summary.refundRates, summary.refunded) = (written.refundRates, written.refunded)
+    for request in refundRequests.sorted(by: {
+      ($0.request.deadline, $0.transactionId) < ($1.request.deadline, $1.transactionId)
+    }) {
+      summary.refundRequests.add(request.request, asOf: options.asOf)
+      try book?.write(request)
+    }
     let options = options
     var files: [ReportFile] = []
     if let actions = actions.take() { files.append(try actions.finish()) }
@@ -202,6 +213,8 @@ package struct ReportWriter: ~Copyable {
       as: SummaryDocument.fileName, in: options.directory)
     files.append(document)
     if let book = book.take() {
+      // The times of sheets are local; those of other files are in UTC.
+      summary.changes.showLocalTimes(&clock)
       try book.finish(totals: totals, summary: summary, summaryDigest: document.sha256)
       files.append(try OutputFile.describe(directory: options.directory, name: ReportBook.fileName(options)))
     }

@@ -32,6 +32,7 @@ struct SampleReport {
   var receipts: [Receipt] = []
   var refunds: [RefundRow] = []
   var refundRequests: [RefundRequestRow] = []
+  var journal: [JournalEntry] = []
   var changes: [ChangeRow] = []
   var sandbox: [SandboxRow] = []
   var totals = Totals()
@@ -83,6 +84,18 @@ struct SampleReport {
     summary.findings.count(finding.finding, openBefore: false, atStakeBefore: nil)
   }
 
+  /// Adds the journal's entries of a sale and its refund.
+  mutating func post() throws {
+    options.hasJournal = true
+    var sold = JournalPosting(amount: try money(199, "USD"), day: "2026-11-19", app: "game", transactionId: "T1")
+    sold.service = "2026-11-19"..."2026-12-19"
+    let refunded = JournalPosting(amount: try money(99, "USD"), day: "2026-11-19", app: "game")
+    journal = [
+      JournalEntry(event: JournalEvent(.sale, "o1"), posting: sold, version: 1, postedFor: "2026-11-19"),
+      JournalEntry(event: JournalEvent(.refund, "o2"), posting: refunded, version: 1, postedFor: "2026-11-19"),
+    ]
+  }
+
   @discardableResult
   func write(to directory: String, rowsPerSheet: Int? = nil) throws -> [ReportFile] {
     var options = options
@@ -105,6 +118,9 @@ struct SampleReport {
     for receipt in receipts { try writer.write(receipt: receipt) }
     for refund in refunds { try writer.write(refund: refund) }
     for request in refundRequests { try writer.write(refundRequest: request) }
+    let lines = journal.flatMap { JournalLine.lines(of: $0, accounts: [.sale: "4000"]) }
+    for line in lines.sorted(by: { $0.digest.lexicographicallyPrecedes($1.digest) }) { try writer.write(journal: line) }
+    for line in journal.compactMap({ StripeImportLine($0) }) { try writer.write(stripeImport: line) }
     for row in sandbox { try writer.write(sandbox: row) }
     return try writer.finish(totals: totals, summary: summary)
   }

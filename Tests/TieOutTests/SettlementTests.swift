@@ -14,6 +14,26 @@ struct SettlementTests {
 
   private func day(_ text: String) -> ReportDay { ReportDay(text) ?? ReportDay(number: 0) }
 
+  /// Without sales reports all figures but the settled ones are unknown.
+  @Test func blankFiguresAreCountedByColumn() {
+    func period(hasSales: Bool, isGrossKnown: Bool = true, isTaxKnown: Bool = true) -> TieOutTable.Period {
+      var line = ProceedsSettlement.Line()
+      (line.isGrossKnown, line.isTaxKnown) = (isGrossKnown, isTaxKnown)
+      return TieOutTable.Period(name: "2026-01", currency: "USD", line: line, hasSales: hasSales)
+    }
+    #expect(TieOutRun.blanks(in: [period(hasSales: true)]) == nil)
+    let periods =
+      [period(hasSales: true), period(hasSales: true, isTaxKnown: false)]
+      + [period(hasSales: true, isGrossKnown: false, isTaxKnown: false)]
+      + Array(repeating: period(hasSales: false), count: 1_000)
+    #expect(
+      TieOutRun.blanks(in: periods)
+        == "Of the 1,003 lines of the settlement these figures are blank, because they are unknown: Sales proceeds, Open at "
+        + "end, Never collected and Difference in 1,000 (daily sales reports are missing); Gross in 1,001 (or customers "
+        + "paid in another currency than Apple pays); Commission and Tax in 1,002 (or Apple's reports do not state the tax "
+        + "in the prices)")
+  }
+
   private func sides(
     sold: [(String, Int)], settled: [(FiscalPeriod, String, Int)], share: String = "0.70"
   ) -> SettlementSides {

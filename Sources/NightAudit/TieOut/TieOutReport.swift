@@ -97,6 +97,8 @@ struct TieOutReport: Sendable {
           \(isUnknown ? "" : "units ")\(knows).
           """)
       finding.productId = first.productId
+      // Noon in UTC is the same Monday in nearly every time zone.
+      finding.occurredAt = Instant(seconds: Int64(first.monday.number) * 86_400 + 43_200)
       let apps = settings.apps.filter { app in weeks.contains { Scope.name($0.app, includes: app.name) } }
         .map(\.bundleId)
       finding.bundleId = apps.count == 1 ? apps[0] : apps.first { $0 == listed }

@@ -55,6 +55,11 @@ public struct JournalPosting: Hashable, Sendable {
     (self.amount, self.day, self.app) = (amount, day, app)
     (self.transactionId, self.service) = (transactionId, service)
   }
+
+  /// True if the ledger needs no correction. Another transaction ID of the same purchase changes nothing.
+  func isPosted(as posted: JournalPosting) -> Bool {
+    (amount, day, app) == (posted.amount, posted.day, posted.app) && service == posted.service
+  }
 }
 
 /// A posted entry, never edited. A changed fact posts a reversal and a new entry.
@@ -100,7 +105,7 @@ public struct JournalEntry: Hashable, Sendable {
 }
 
 public enum Journal {
-  /// Returns the entries that lead from the posted amount of an event to the required one.
+  /// Returns the entries that lead from the posted content of an event to the required one.
   /// `wanted` is nil for no content. The ledger contains events before `firstDay` already.
   public static func entries(
     _ event: JournalEvent, newest: JournalEntry?, wanted: JournalPosting?, on day: String, firstDay: String
@@ -110,7 +115,11 @@ public enum Journal {
     let wanted = wanted.flatMap {
       $0.amount.minorUnits == 0 || $0.day > day || $0.day < firstDay && newest == nil ? nil : $0
     }
-    if standing?.posting.amount == wanted?.amount { return [] }
+    switch (standing, wanted) {
+    case (.none, .none): return []
+    case (.some(let standing), .some(let wanted)) where wanted.isPosted(as: standing.posting): return []
+    case (.some, _), (_, .some): break
+    }
     var entries: [JournalEntry] = []
     if var reversal = standing {
       (reversal.isReversal, reversal.postedFor) = (true, day)

@@ -48,13 +48,24 @@ package struct ReportedFinding: Sendable {
 }
 
 extension ReportedFinding {
+  /// True unless a person has accepted or closed the finding.
+  var isUndecided: Bool { status == FindingStatus.open.rawValue || status == FindingStatus.acknowledged.rawValue }
+
   /// One line for people: `Paid, not delivered, order o1, 4.99 USD: Deliver the goods …`.
   package var line: String {
-    let subject = finding.orderId.map { "order \($0)" } ?? finding.subject.id.text
     let money =
       finding.atStake?.text ?? (finding.isAmountAtRiskUnknown ? "amount unknown" : nil)
-    return [finding.kind.title, subject, money].compactMap(\.self).joined(separator: ", ") + ": "
+    return [finding.kind.title, place, money].compactMap(\.self).joined(separator: ", ") + ": "
       + finding.suggestedAction
+  }
+
+  /// The order, or the subject of a finding without one: `order o1`, `transaction 2000000512129662`.
+  var place: String {
+    if let orderId = finding.orderId { return "order \(orderId)" }
+    return switch finding.subject.kind {
+    case .order, .delivery, .receipt, .transaction: "\(finding.subject.kind) \(finding.subject.id)"
+    case .productWeek: "product and week \(finding.subject.id)"
+    }
   }
 
   /// The amount at risk in a list; `unknown`, or empty for none.

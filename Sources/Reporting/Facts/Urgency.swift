@@ -17,7 +17,7 @@ extension ReportedFinding {
   }
 }
 
-/// The findings to do first, of all currencies.
+/// The findings to do first, of all currencies, without those that a person has accepted or closed.
 package struct FirstFindings {
   private static let limit = 5
   private var worst: [ReportedFinding] = []
@@ -27,6 +27,7 @@ package struct FirstFindings {
 
   /// Adds the next finding in the order of ``ReportedFinding/urgency(asOf:)``.
   package mutating func add(_ reported: ReportedFinding) {
+    guard reported.isUndecided else { return }
     let (last, next) = (worst.last?.finding, reported.finding)
     if last?.severity != next.severity || last?.currency != next.currency { ofGroup = 0 }
     ofGroup += 1

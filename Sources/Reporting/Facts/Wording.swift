@@ -9,7 +9,17 @@ extension String {
 
 extension String {
   /// The title of a code in the files: a kind, a disposition, or another word.
-  package var title: String { FindingKind(rawValue: self)?.title ?? Disposition(rawValue: self)?.title ?? displayText }
+  package var title: String {
+    if FindingStatus(rawValue: self) != nil { return self }
+    return FindingKind(rawValue: self)?.title ?? Disposition(rawValue: self)?.title ?? String.otherTitles[self]
+      ?? displayText
+  }
+
+  private static let otherTitles = [
+    "reversed": Disposition.refunded.title, ReceiptKind.app.rawValue: "App receipt",
+    ReceiptKind.transaction.rawValue: "Old transaction receipt", ReceiptKind.signed.rawValue: "Signed transaction",
+    EvidenceChannel.verifyReceipt.rawValue: "verifyReceipt", EvidenceChannel.serverApi.rawValue: "App Store Server API",
+  ]
 
   var titles: String { split(separator: " ").map { String($0).title }.joined(separator: " · ") }
 }

@@ -105,8 +105,7 @@ struct ReportPage {
     init(_ reported: ReportedFinding) {
       let finding = reported.finding
       (kind, severity) = (finding.kind.title, finding.severity.rawValue)
-      let place = (finding.orderId ?? finding.subject.id).text
-      let all = [place, reported.stakeText, reported.owner, reported.due.map { "due \($0)" }]
+      let all = [reported.place, reported.stakeText, reported.owner, reported.due.map { "due \($0)" }]
       facts = all.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " · ")
       action = finding.suggestedAction
     }
@@ -156,7 +155,7 @@ struct ReportPage {
     init(_ line: SettlementLine) {
       (period, currency) = (line.period, line.currency)
       let digits = Currency(code: line.currency)?.digits ?? 2
-      figures = line.figures.prefix(SettlementLine.titles.count).map { $0?.text(decimals: digits) ?? "" }
+      figures = line.figures.map { $0?.text(decimals: digits) ?? "" }
     }
   }
 
@@ -287,7 +286,7 @@ struct ReportPage {
     let hasAdjustments: Bool
     let adjustments: [AdjustedTotal]
     let hasSettlement: Bool
-    let settlementHeaders = SettlementLine.titles
+    let settlementHeaders = SettlementLine.titles + SettlementLine.grossTitles
     let settlement: [Settlement]
     let controlText: String
     let controls: [Control]
@@ -295,7 +294,13 @@ struct ReportPage {
     let notChecked: [String]
     let owners: [String]
     let statuses: [String]
+    let hasRequests: Bool
+    let requests: String
+    let ratesTitle = RefundRate.title
+    let ratesNote = RefundRate.note
     let hasChanges: Bool
+    let changeCounts: String
+    let hasChangeLines: Bool
     let changes: [String]
     let ages: [Age]
     let hasTrend: Bool
@@ -370,7 +375,11 @@ struct ReportPage {
       hasUnknown = unknown > 0
       tieOut = summary.tieOut.map { TieOut($0) }
       changes = summary.changes.lines
-      hasChanges = !changes.isEmpty
+      hasChanges = summary.changes.since != nil
+      hasChangeLines = !changes.isEmpty
+      changeCounts = summary.changes.countsText
+      requests = summary.refundRequests.words(in: options.timeZone, named: options.zoneName) ?? ""
+      hasRequests = !requests.isEmpty
       ages = open.ageing.buckets.map { bucket in
         Age(
           name: bucket.title, findings: grouped(open.ageing[bucket].findings), money: open.ageing[bucket].shown,

@@ -54,8 +54,7 @@ package struct SummaryMail {
       let words = FindingsSummary.severityText(severities)
       return (kind.title, severities.count == 1 ? "\(grouped(count)) \(words)" : words)
     }
-    return [
-      Section(title: "What to do first", lines: summary.first.isEmpty ? ["No finding is open."] : summary.first),
+    return first + [
       Section(
         title: "Orders",
         rows: [
@@ -78,6 +77,12 @@ package struct SummaryMail {
           )
         }),
     ] + changes + notChecked
+  }
+
+  /// Empty if people have accepted or closed every finding.
+  private var first: [Section] {
+    let lines = summary.first.isEmpty && summary.findings.closing == 0 ? ["No finding is open."] : summary.first
+    return lines.isEmpty ? [] : [Section(title: "What to do first", lines: lines)]
   }
 
   private var changes: [Section] {

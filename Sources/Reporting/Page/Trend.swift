@@ -44,7 +44,7 @@ struct Trend {
     from = history[0].date
     to = history[history.count - 1].date
     description =
-      "At stake in \(currency) at the end of each of \(history.count) nights: from \(text(amounts[0])) on \(from) to "
+      "Amount at risk in \(currency) at the end of each of \(history.count) nights: from \(text(amounts[0])) on \(from) to "
       + "\(now) on \(to), at most \(text(amounts.max() ?? 0))."
   }
 }

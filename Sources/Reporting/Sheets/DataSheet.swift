@@ -26,6 +26,8 @@ struct DataSheet {
   let formats: CellFormats
   private let rowsPerSheet: Int
   private var clock: LocalClock
+  /// The as-of as Excel's local date and time.
+  let asOfSerial: Double
   var sheet: Sheet
   var parts: [Part] = []
   /// The next row, counted from 0; the header is row 0.
@@ -55,6 +57,8 @@ struct DataSheet {
     pseudonyms = options.pseudonyms
     zoneName = options.zoneName
     clock = LocalClock(timeZone: options.timeZone)
+    // 1970-01-01 is day 25,569.
+    asOfSerial = Double(clock.localSeconds(options.asOf)) / 86_400 + 25_569
     // Leaves room for the lines of sums, one for each currency of the world.
     self.rowsPerSheet =
       rowsPerSheet ?? CellRange.maximumRows - 1 - (table.shape.totalLabelColumn == nil ? 0 : Currency.all.count + 1)
@@ -199,7 +203,10 @@ struct DataSheet {
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
       try write(text, position, formats.prose)
-    case .text, .id, .user, .digest, .word, .flag, .currency, .day, .count, .number, .tally, .code, .amount, .share,
+    case .flag:
+      try write(
+        text == "true" ? "Yes" : "No", position, followsNumberColumn(position) ? formats.indented : formats.text)
+    case .text, .id, .user, .digest, .word, .currency, .day, .count, .number, .tally, .code, .amount, .share,
       .price, .percentage, .exact, .instant:
       try write(text, position, followsNumberColumn(position) ? formats.indented : formats.text)
     }

@@ -47,7 +47,12 @@ extension DataSheet {
   mutating func finish(isLast: Bool) throws(SpreadsheetError) {
     let lastRow = row - 1
     try setUpPrinting(lastRow: lastRow)
-    guard lastRow > 0 else { return try sheet.setAutofilter(area(rows: 0...0)) }
+    guard lastRow > 0 else {
+      if let note = table.shape.emptyNote {
+        try sheet.writeText(note, row: 1, column: 0, format: formats.text)
+      }
+      return try sheet.setAutofilter(area(rows: 0...0))
+    }
     if table.shape.totalLabelColumn != nil { try writeTotals(lastRow: lastRow, isLast: isLast) }
     for (position, column) in columns.enumerated() where widths[position] > column.width {
       try sheet.setColumns(position...position, width: widths[position], format: formats.blank)
@@ -61,6 +66,9 @@ extension DataSheet {
       if isOpen(column.type), column.type == .due { try sheet.addDayEntry(in: cells) }
       if column.type == .severity { try colourSeverity(cells) }
       if column.type == .days { try markOld(cells) }
+      if column.name == "deadline" {
+        try sheet.addConditionalFormat(.number(.less, asOfSerial, formats.old), in: cells)
+      }
     }
     try refuseEntries(lastRow: lastRow)
     try sheet.ignoreNumbersAsText(

@@ -114,7 +114,7 @@ struct LiveControls {
     let counted = options.hasFiles ? "the count of orders.csv" : "the program's own count"
     let note = isWhole ? nil : "The sheet Orders lists only orders with findings, so the left side is \(counted)."
     add(
-      "Orders: read = users + sandbox + broken rows",
+      "Orders: read = users + sandbox + invalid source rows",
       LiveFigure(isWhole ? sheets.rows(.orders, "disposition") : nil, totals.ordersRead),
       LiveFigure(.sum(of: [users] + apart.map { "\($0)" }), totals.ordersRead), note: note)
     add(

@@ -25,6 +25,21 @@ struct LocalClock {
     return seconds + offset
   }
 
+  /// The local time, `2026-11-19 23:14:03`.
+  mutating func text(_ instant: Instant) -> String {
+    String(Instant(seconds: localSeconds(instant)).text.replacing("T", with: " ").dropLast())
+  }
+
+  /// Replaces each time in UTC, `2026-11-19T22:14:03Z`, by the local one.
+  mutating func localTimes(in text: String) -> String {
+    var local = text
+    for match in text.matches(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/).reversed() {
+      guard let date = try? Date(String(match.output), strategy: .iso8601) else { continue }
+      local.replaceSubrange(match.range, with: self.text(Instant(seconds: Int64(date.timeIntervalSince1970))))
+    }
+    return local
+  }
+
   private mutating func offset(in quarter: Int64, of seconds: Int64) -> Int64 {
     if let known = offsets[quarter] { return known }
     let offset = Int64(timeZone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))

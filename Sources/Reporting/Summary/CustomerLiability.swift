@@ -3,6 +3,7 @@ import Reconciliation
 /// The amounts owed to customers: the amounts at risk in open findings about payments without goods.
 ///
 /// Each payment counts once. A payment without an order whose amount an unpaid order with goods carries is not owed.
+/// Findings that a person has accepted or closed are left out and counted, because that person has settled them.
 package struct CustomerLiability: Sendable {
   /// The parts, in the order of their columns.
   package static let kinds: [FindingKind] = [.paidNotDelivered, .partlyDelivered, .orphanPayment, .chargedTwice]
@@ -10,9 +11,16 @@ package struct CustomerLiability: Sendable {
   package private(set) var parts: [Currency: [FindingKind: Int128]] = [:]
   /// Findings of these kinds whose amount is unknown, or part of another finding's.
   package private(set) var uncounted = 0
+  /// Findings of these kinds that a person has accepted or closed.
+  private var decided = 0
 
-  package mutating func add(_ finding: Finding) {
+  package mutating func add(_ reported: ReportedFinding) {
+    let finding = reported.finding
     guard Self.kinds.contains(finding.kind) else { return }
+    guard reported.isUndecided else {
+      decided += 1
+      return
+    }
     if let amount = finding.atStake {
       parts[amount.currency, default: [:]][finding.kind, default: 0] += Int128(amount.minorUnits)
     } else if finding.isAmountAtRiskUnknown || finding.orderId != nil {
@@ -21,12 +29,18 @@ package struct CustomerLiability: Sendable {
   }
 
   var note: String {
-    let kinds = "Owed to customers: the amount at stake in open findings of these kinds."
+    var sentences = ["Owed to customers: the amount at stake in open findings of these kinds."]
     switch uncounted {
-    case 0: return kinds
-    case 1: return "\(kinds) 1 finding without an amount of its own is excluded."
-    default: return "\(kinds) \(grouped(uncounted)) findings without an amount of their own are excluded."
+    case 0: break
+    case 1: sentences.append("1 finding without an amount of its own is excluded.")
+    default: sentences.append("\(grouped(uncounted)) findings without an amount of their own are excluded.")
     }
+    switch decided {
+    case 0: break
+    case 1: sentences.append("1 finding that a person accepted or closed is excluded.")
+    default: sentences.append("\(grouped(decided)) findings that a person accepted or closed are excluded.")
+    }
+    return sentences.joined(separator: " ")
   }
 }
 
@@ -34,7 +48,7 @@ package struct CustomerLiability: Sendable {
 struct SalesLine {
   static let title = "Sales, proceeds, and what is owed to customers"
   static let headers =
-    ["", "Ordered", "Refunded", "Proceeds expected", "Proceeds paid", "Owed to customers"]
+    ["", "Ordered", "Refunds reported", "Proceeds expected", "Proceeds paid", "Owed to customers"]
     + CustomerLiability.kinds.map(\.title)
 
   let code: String
@@ -61,6 +75,6 @@ struct SalesLine {
 
   static func note(_ facts: SummaryFacts) -> String {
     let period = facts.tieOut?.proceeds.first.map { "Proceeds are of Apple's fiscal period \($0.period). " } ?? ""
-    return period + facts.findings.liability.note
+    return period + "Refunds reported: the sheet Refunds, of orders of any date. " + facts.findings.liability.note
   }
 }

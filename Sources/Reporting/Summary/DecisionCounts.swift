@@ -12,7 +12,7 @@ package struct DecisionCounts: Hashable, Sendable {
       ("due", "given a due day"), ("remark", "given a remark"),
     ]
     let parts = titles.compactMap { code, title in
-      counts[code].flatMap { $0 > 0 ? "\($0) \(title)" : nil }
+      counts[code].flatMap { $0 > 0 ? "\(grouped($0)) \(title)" : nil }
     }
     return parts.isEmpty ? "No finding was changed by a person." : parts.joined(separator: " · ")
   }

@@ -47,16 +47,11 @@ package struct FindingsSummary: Sendable {
   /// - Parameter today: the as-of's day in the report's time zone, `2026-11-20`.
   package mutating func add(_ reported: ReportedFinding, asOf: Instant, today: String = "") {
     let finding = reported.finding
-    let owner = reported.owner.flatMap { $0.isEmpty ? nil : $0 }
-    var ownerLine = byOwner[owner] ?? OwnerLine(owner: owner)
-    ownerLine.open += 1
-    ownerLine.critical += finding.severity == .critical ? 1 : 0
-    ownerLine.overdue += reported.due.map { $0 < today ? 1 : 0 } ?? 0
-    byOwner[owner] = ownerLine
+    if reported.isUndecided { addToOwner(reported, today: today) }
     byKind[finding.kind, default: Stake()].add(finding)
     bySeverity[finding.severity, default: Stake()].add(finding)
     open.add(finding)
-    liability.add(finding)
+    liability.add(reported)
     let key = LineKey(kind: finding.kind, severity: finding.severity, currency: finding.currency)
     var line = byLine[key] ?? Line(kind: finding.kind, severity: finding.severity, currency: finding.currency)
     line.findings += 1
@@ -64,6 +59,15 @@ package struct FindingsSummary: Sendable {
     line.unknown += finding.isAmountAtRiskUnknown ? 1 : 0
     byLine[key] = line
     ageing.add(reported, asOf: asOf)
+  }
+
+  private mutating func addToOwner(_ reported: ReportedFinding, today: String) {
+    let owner = reported.owner.flatMap { $0.isEmpty ? nil : $0 }
+    var line = byOwner[owner] ?? OwnerLine(owner: owner)
+    line.open += 1
+    line.critical += reported.finding.severity == .critical ? 1 : 0
+    line.overdue += reported.due.map { $0 < today ? 1 : 0 } ?? 0
+    byOwner[owner] = line
   }
 
   package mutating func count(_ finding: Finding, openBefore: Bool, atStakeBefore: Money?) {
@@ -93,7 +97,7 @@ package struct FindingsSummary: Sendable {
 
   package var lines: [Line] { Array(byLine.values) }
 
-  /// Open findings by owner: most overdue first, then most open, those without an owner last.
+  /// Findings by owner without accepted and closed ones: most overdue first, then most open, without an owner last.
   package var owners: [OwnerLine] {
     byOwner.values.sorted {
       if ($0.owner == nil) != ($1.owner == nil) { return $1.owner == nil }
@@ -115,7 +119,7 @@ package struct FindingsSummary: Sendable {
         sum.critical += line.critical
         sum.overdue += line.overdue
       }
-      shown.append(("\(rest.count) more owners", sum))
+      shown.append(("\(grouped(rest.count)) more owner\(rest.count == 1 ? "" : "s")", sum))
     }
     return shown
   }
@@ -126,7 +130,11 @@ package struct FindingsSummary: Sendable {
 
   package var openByKind: [FindingKind: Int] { byKind.mapValues(\.findings) }
 
-  package var openKinds: [FindingKind] { FindingKind.allCases.filter { byKind[$0] != nil } }
+  /// The kinds of open findings, by the worst severity of each.
+  package var openKinds: [FindingKind] {
+    let kinds = FindingKind.allCases.filter { byKind[$0] != nil }
+    return Severity.allCases.flatMap { severity in kinds.filter { severities(of: $0).first?.0 == severity } }
+  }
 
   /// The severities of a kind's open findings, worst first; they may differ from the kind's own.
   package func severities(of kind: FindingKind) -> [(Severity, Int)] {

@@ -1,6 +1,6 @@
 import Reconciliation
 
-/// The refunded share of the amounts ordered, of one product or user in one currency.
+/// The share of the amounts ordered in the period that is refunded in full, of one product or user in one currency.
 package struct RefundRate: Hashable, Sendable {
   package var name: String
   package var currency: Currency
@@ -21,6 +21,11 @@ package struct RefundRate: Hashable, Sendable {
   package var words: String { Money.decimalText(permille, digits: 1) + " %" }
 
   static let shown = 5
+
+  static let title = "Refund rates: of the period's orders, refunded so far"
+  static let note =
+    "Orders of the period that are refunded in full, whenever the refund was; partial refunds are only on the sheet "
+    + "Refunds. The highest rates come first."
 
   /// Takes a rate into the highest ones.
   static func add(_ rate: RefundRate?, to highest: inout [RefundRate]) {

@@ -25,7 +25,8 @@ struct RollForwardTitles {
       switch passing.findings {
       case 0: ""
       case 1: " 1 finding was opened and closed in between and is in no column: \(passing.words)."
-      case let count: " \(count) findings were opened and closed in between and are in no column: \(passing.words)."
+      case let count:
+        " \(grouped(count)) findings were opened and closed in between and are in no column: \(passing.words)."
       }
     let doubt = facts.changes.isSinceCompleteNight ? "" : ", which was not complete; no night before it was"
     compared = "Compared with the night made for \(since.text)\(doubt).\(between)"

@@ -31,6 +31,8 @@ package struct SummaryFacts: Sendable {
   package var unusual: [UnusualShare] = []
   /// The refunds of the period, negative; set by the report's writer.
   var refunded = MoneyByCurrency()
+  /// The open refund requests, set by the report's writer.
+  var refundRequests = OpenRefundRequests()
   /// The highest refund rates, set by the report's writer.
   var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
   /// The settings of the audit, for readers who have only the workbook.
@@ -66,7 +68,7 @@ package struct SummaryFacts: Sendable {
   package var uncheckedOrderTexts: [String] {
     notAsked.sorted { $0.key < $1.key }.map { app, orders in
       """
-      \(orders) \(orders == 1 ? "order" : "orders") of \(app) cannot be verified: no receipt, and verifyReceipt cannot look up \
+      \(grouped(orders)) \(orders == 1 ? "order" : "orders") of \(app) cannot be verified: no receipt, and verifyReceipt cannot look up \
       a transaction ID. Have the client send receipts, or configure a Server API key.
       """
     }
@@ -85,14 +87,14 @@ extension FeedCoverage {
     let remedy =
       " Switch on App Store Server Notifications version 2 in App Store Connect, or payments without an order stay unknown."
     return
-      "Apple's notifications reported \(reported) of \(sales) known sales of \(app).\(isInsufficient ? remedy : "")"
+      "Apple's notifications reported \(grouped(reported)) of \(grouped(sales)) known sales of \(app).\(isInsufficient ? remedy : "")"
   }
 }
 
 extension UnusualShare {
   /// `Unusual: “Charged twice” is on 14 of 100 orders (14.0 %), in the 28 nights before on 0.9 %.`
   package var words: String {
-    let now = "\(count) of \(orders) orders (\(Self.percent(count, of: orders)))"
+    let now = "\(grouped(count)) of \(grouped(orders)) orders (\(Self.percent(count, of: orders)))"
     let before = Self.percent(countBefore, of: ordersBefore)
     return switch subject {
     case .kind(let kind): "Unusual: “\(kind.title)” is on \(now), in the \(nights) nights before on \(before)."

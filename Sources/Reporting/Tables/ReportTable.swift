@@ -34,6 +34,8 @@ enum ReportTable: CaseIterable {
     /// Number of printed columns from the left; nil for all.
     var printedColumns: Int?
     var takesEntries = false
+    /// A sentence on the sheet if it has no rows.
+    var emptyNote: String?
     /// A remark on its amounts besides ``moneyRule``.
     var moneyNote = ""
     var tabColour = Palette.grey

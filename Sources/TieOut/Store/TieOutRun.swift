@@ -224,38 +224,60 @@ package struct TieOutRun: Sendable {
   private func notes(_ seen: UnitsComparison.ObservedUnits, _ settlement: SettlementComparison.Result) -> [String] {
     var notes: [String] = []
     if !seen.lags.isEmpty {
-      let lags = seen.lags.sorted { $0.key < $1.key }.map { "\($0.key) days: \($0.value)" }
+      let lags = seen.lags.sorted { $0.key < $1.key }.map { "\(shown($0.key)) days: \(shown($0.value))" }
       notes.append("Units in both counts, by the days from our day to Apple's: " + lags.joined(separator: ", "))
     }
     if seen.totals.awaited > .zero {
       notes.append(
-        "\(seen.totals.awaited) of the unexplained units may be of orders whose payment Apple has not confirmed; they "
+        "\(shown(seen.totals.awaited)) of the unexplained units may be of orders whose payment Apple has not confirmed; they "
           + "are no finding")
     }
     if seen.rowsWithoutUnits > 0 {
       let rows =
         seen.rowsWithoutUnits == 1
         ? "1 row without units (a partial refund) is"
-        : "\(seen.rowsWithoutUnits) rows without units (partial refunds) are"
+        : "\(shown(seen.rowsWithoutUnits)) rows without units (partial refunds) are"
       notes.append("\(rows) listed apart")
     }
     for (type, rows) in seen.unknownTypes.sorted(by: { $0.key < $1.key }) {
-      notes.append("\(rows) rows of the unknown product type \(type) count as in-app purchases")
+      notes.append("\(shown(rows)) rows of the unknown product type \(type) count as in-app purchases")
     }
     for period in Set(settlement.periods.filter { !$0.hasSales }.map(\.name)).sorted() {
       notes.append("Sales of fiscal period \(period) are unknown, because some of its days have no sales report")
     }
-    let untaxed = settlement.periods.filter { $0.hasSales && !$0.line.isTaxKnown }.count
-    if untaxed > 0 {
-      notes.append(
-        "\(untaxed) of \(settlement.periods.count) lines of the settlement have no commission and no tax: Apple's reports do "
-          + "not state the tax in the prices")
-    }
+    if let blanks = Self.blanks(in: settlement.periods) { notes.append(blanks) }
     if settlement.movedUnits != .zero {
-      notes.append("\(settlement.movedUnits) settled units are dated a day before or after the sales report")
+      notes.append("\(shown(settlement.movedUnits)) settled units are dated a day before or after the sales report")
     }
     return notes
   }
+
+  /// The blank figures of the settlement by column, with their reasons; nil: none.
+  static func blanks(in periods: [TieOutTable.Period]) -> String? {
+    let counts: [(columns: String, blank: Int, reason: String)] = [
+      (
+        "Sales proceeds, Open at end, Never collected and Difference", periods.count { !$0.hasSales },
+        "daily sales reports are missing"
+      ),
+      (
+        "Gross", periods.count { !$0.hasSales || !$0.line.isGrossKnown },
+        "or customers paid in another currency than Apple pays"
+      ),
+      (
+        "Commission and Tax", periods.count { !$0.hasSales || !$0.line.isTaxKnown },
+        "or Apple's reports do not state the tax in the prices"
+      ),
+    ]
+    let blank = counts.filter { $0.blank > 0 }
+    if blank.isEmpty { return nil }
+    return "Of the \(shown(periods.count)) lines of the settlement these figures are blank, because they are unknown: "
+      + blank.map { "\($0.columns) in \(shown($0.blank)) (\($0.reason))" }.joined(separator: "; ")
+  }
+}
+
+/// A number for people.
+private func shown(_ number: some CustomStringConvertible) -> String {
+  Money.grouped(number.description).replacing("-", with: "−")
 }
 
 /// Product names from the optional relation `products`.

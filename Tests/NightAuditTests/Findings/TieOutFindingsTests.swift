@@ -29,6 +29,7 @@ struct TieOutFindingsTests {
   @Test func amountsAtRiskOfTwoAppsAreAdded() throws {
     let sum = try finding([week("game", "9.95"), week("quiz", "13.93")])
     #expect(sum.atStake?.minorUnits == 2_388 && sum.amount == sum.atStake && !sum.isAmountAtRiskUnknown)
+    #expect(sum.occurredAt == Instant(seconds: 1_794_830_400), "2026-11-16, noon in UTC")
     #expect(sum.reason.text.hasPrefix("Apple counted 10 units of coins"))
     for other in [week("quiz", nil, nil), week("quiz", "13.93", "EUR")] {
       let unknown = try finding([week("game", "9.95"), other])

@@ -5,6 +5,15 @@ import Testing
 
 /// Sentences of the contract that fit no table.
 @Suite struct ContractDetailTests {
+  /// Only Apple refunds.
+  @Test func customersAreSentToApplesPageForRefunds() {
+    let kinds = FindingKind.allCases.filter { $0.suggestedAction.contains("request a refund") }
+    #expect(kinds == [.paidNotDelivered, .cancelledButPaid])
+    for kind in kinds + [.chargedTwice] {
+      #expect(kind.suggestedAction.contains("from Apple (reportaproblem.apple.com)"), "\(kind)")
+    }
+  }
+
   @Test(arguments: claims)
   func findings(row: Case<[String]>) {
     #expect(row.scene.world.findingNames == row.expected)

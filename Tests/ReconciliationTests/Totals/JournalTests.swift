@@ -22,6 +22,11 @@ import Testing
       }
     }
 
+    /// The posted content of the event; nil: nothing, or a reversal.
+    func standing(_ event: JournalEvent) -> JournalPosting? {
+      newest[event].flatMap { $0.isReversal ? nil : $0.posting }
+    }
+
     func net(_ event: JournalEvent, upTo day: Int) -> Int128 {
       entries.reduce(0) { sum, entry in
         entry.event == event && entry.postedFor <= JournalTests.day(day) ? sum + entry.signedUnits : sum
@@ -62,6 +67,31 @@ import Testing
     }
   }
 
+  @Test("Another day, service period or app is posted anew, another transaction ID is not")
+  func changedContent() {
+    let event = JournalEvent(.refund, "o")
+    let posted = JournalPosting(amount: .of(500), day: Self.day(2), app: "game", transactionId: "T1")
+    let newest = JournalEntry(event: event, posting: posted, version: 1, postedFor: Self.day(2))
+    let changes: [(String, (inout JournalPosting) -> Void)] = [
+      ("amount", { $0.amount = .of(501) }), ("day", { $0.day = Self.day(3) }), ("app", { $0.app = "quiz" }),
+      ("service", { $0.service = Self.day(2)...Self.day(9) }),
+    ]
+    func entries(_ wanted: JournalPosting) -> [JournalEntry] {
+      Journal.entries(event, newest: newest, wanted: wanted, on: Self.day(4), firstDay: Self.day(1))
+    }
+    for (name, change) in changes {
+      var wanted = posted
+      change(&wanted)
+      let added = entries(wanted)
+      #expect(added.map(\.isReversal) == [true, false], "\(name)")
+      #expect(added.map(\.posting) == [posted, wanted] && added.map(\.version) == [1, 2], "\(name)")
+      #expect(added.allSatisfy { $0.postedFor == Self.day(4) }, "\(name)")
+    }
+    var same = posted
+    same.transactionId = "T2"
+    #expect(entries(same).isEmpty)
+  }
+
   /// For any order of late facts: debits equal credits per day and currency, no line's name comes twice, every span of nights
   /// adds up to the change of the facts over it, and neither the order of arrival nor that of rows changes what is posted.
   @Test(arguments: 1...1_000 as ClosedRange<UInt64>)
@@ -78,9 +108,13 @@ import Testing
         facts[JournalEvent(kind, Identifier("o\(order)"))] = (1...nights).map { night in
           if night >= day, Int.random(in: 0..<5, using: &random) == 0 {
             let units = Int64.random(in: -300...900, using: &random)
-            known =
-              Int.random(in: 0..<4, using: &random) == 0
-              ? nil : JournalPosting(amount: .of(units, currency), day: Self.day(day))
+            let eventDay = Int.random(in: 1...night, using: &random)
+            known = JournalPosting(
+              amount: .of(units, currency), day: Self.day(eventDay),
+              app: ["game", "quiz", nil][Int(units.magnitude % 3)],
+              transactionId: Identifier("T\(units)"),
+              service: Bool.random(using: &random) ? nil : Self.day(eventDay)...Self.day(min(nights, eventDay + 7)))
+            if Int.random(in: 0..<4, using: &random) == 0 { known = nil }
           }
           return known
         }
@@ -88,7 +122,14 @@ import Testing
     }
     func ledger(_ events: [JournalEvent]) -> Ledger {
       var ledger = Ledger()
-      for night in 1...nights { ledger.post(events.map { ($0, facts[$0]?[night - 1] ?? nil) }, on: night) }
+      for night in 1...nights {
+        ledger.post(events.map { ($0, facts[$0]?[night - 1] ?? nil) }, on: night)
+        for event in events {
+          let known = (facts[event]?[night - 1] ?? nil).flatMap { $0.amount.minorUnits == 0 ? nil : $0 }
+          let isCurrent = known.map { ledger.standing(event)?.isPosted(as: $0) } ?? (ledger.standing(event) == nil)
+          #expect(isCurrent == true, "\(event) after night \(night)")
+        }
+      }
       return ledger
     }
     let posted = ledger(facts.keys.sorted())

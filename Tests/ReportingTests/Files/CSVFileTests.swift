@@ -242,6 +242,31 @@ struct CSVFileTests {
           "T2,,,gems.100,,,2026-11-19T12:00:00Z,2026-11-20T00:00:00Z,,,,,,game"))
   }
 
+  @Test("journal.csv and stripe-import.csv have the columns of the contract")
+  func journal() throws {
+    var report = try SampleReport()
+    report.options.formats = [.csv, .stripeImport]
+    try report.post()
+    let journal = try report.file("journal.csv").split(separator: "\r\n")
+    #expect(journal.first == "line_id,posted_for,currency,account,debit,credit,text,source,app")
+    let rows = journal.dropFirst().map { $0.split(separator: ",", maxSplits: 1) }
+    #expect(rows.allSatisfy { $0[0].wholeMatch(of: /[0-9a-f]{32}/) != nil })
+    #expect(
+      rows.map { String($0[1]) }.sorted() == [
+        "2026-11-19,USD,4000,,1.99,\"Sale of order o1, 2026-11-19\",o1,game",
+        "2026-11-19,USD,receivable,,0.99,\"Refund of order o2, 2026-11-19\",o2,game",
+        "2026-11-19,USD,receivable,1.99,,\"Sale of order o1, 2026-11-19\",o1,game",
+        "2026-11-19,USD,refund,0.99,,\"Refund of order o2, 2026-11-19\",o2,game",
+      ])
+    #expect(
+      try report.file("stripe-import.csv")
+        == lines(
+          "source,transaction_id,split_transaction_id,booked_date,recognition_start_date,recognition_end_date,amount,"
+            + "currency,description",
+          "App Store,T1,sale-1,2026-11-19,2026-11-19,2026-12-19,1.99,USD,Sale of order o1",
+          "App Store,o2,refund-1,2026-11-19,2026-11-19,2026-11-19,-0.99,USD,Refund of order o2"))
+  }
+
   @Test("A refund's row by its transaction: part of the order's amount, or of Apple's price")
   func refundRow() throws {
     var transaction = TransactionRecord(environment: .production, transactionId: "T1", productId: "gems.100")

@@ -71,6 +71,17 @@ struct ReportPageTests {
     var report = try Self.sample()
     report.add(try OrderFixture(userId: "u5", amount: money(500, "USD")).judgement("o5"))
     report.summary.first = Array(report.findings.prefix(5))
+    var refunded = try OrderFixture(userId: "u6", amount: money(400, "USD")).judgement("o6")
+    (refunded.disposition, refunded.findings) = (.refunded, [])
+    report.add(refunded)
+    report.summary.adjustments = [
+      Adjustment(
+        day: "2026-11-18", bucket: DayTotals.Bucket(currency: try currency("USD"), disposition: .refunded),
+        reported: DayTotals.Sum(), now: DayTotals.Sum(orders: 1, minorUnits: 400))
+    ]
+    report.summary.notChecked = ["Game": [.partialRefund]]
+    let new = try #require(report.findings.first)
+    report.changes = [ChangeRow(.new, finding: new.finding, findingId: new.findingId, before: nil, after: "open")]
     report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1), isSinceCompleteNight: true)
     report.summary.decisions = DecisionCounts(["accepted": 2, "owner": 1])
     report.refunds = [
@@ -82,13 +93,23 @@ struct ReportPageTests {
     let titles = page.components(separatedBy: "<h2 id=\"").dropFirst().map { String($0.prefix { $0 != "\"" }) }
     #expect(
       titles == [
-        "h-first", "h-owners", "h-decided", "h-money", "h-sales", "h-roll", "h-kinds", "h-ages", "h-trend", "findings",
-        "h-controls",
+        "h-changes", "h-first", "h-owners", "h-decided", "h-money", "h-sales", "h-rates", "h-roll", "h-kinds", "h-ages",
+        "h-adjustments", "h-trend", "h-controls", "h-unchecked", "findings",
       ])
+    #expect(page.contains("<p class=\"meta\">0 closed · 1 new · 0 reopened · 0 with another status · 0 adjusted</p>"))
+    let rate =
+      "<td>USD</td><td class=\"n\">4.00</td><td class=\"n\">4.00</td><td class=\"n\">100.0 %</td></tr>"
+    #expect(page.contains("<th scope=\"row\">u6</th>\(rate)"))
+    #expect(page.contains("<h2 id=\"h-rates\">Refund rates: of the period's orders, refunded so far</h2>"))
     #expect(
       page.contains(
-        "<strong>Paid, not delivered</strong> <span class=\"badge critical\">critical</span> o4 · 8.01 USD<p"))
-    #expect(page.contains("T9 · unknown · Dana · due 2026-11-18<p"))
+        "<th scope=\"row\">Refunded</th><td>2026-11-18</td><td>USD</td><td class=\"n\">0 · –</td>"
+          + "<td class=\"n\">1 · 4.00</td></tr>"))
+    #expect(page.contains("Not checked for Game (not available through its channel): Partial refund."))
+    #expect(
+      page.contains(
+        "<strong>Paid, not delivered</strong> <span class=\"badge critical\">critical</span> order o4 · 8.01 USD<p"))
+    #expect(page.contains("transaction T9 · unknown · Dana · due 2026-11-18<p"))
     #expect(
       page.contains(
         "<th scope=\"row\">Dana</th><td class=\"n\">1</td><td class=\"n\">1</td><td class=\"n\">1</td></tr>"))

@@ -99,7 +99,7 @@ struct WorkbookTests {
     #expect(sheet.rows[place]["A"]?.text?.contains("fiscal period 2027-02") == true)
     #expect(
       sheet.texts(place + 1).filter { !$0.isEmpty } == [
-        "Ordered", "Refunded", "Proceeds expected", "Proceeds paid", "Owed to customers", "Paid, not delivered",
+        "Ordered", "Refunds reported", "Proceeds expected", "Proceeds paid", "Owed to customers", "Paid, not delivered",
         "Partly delivered", "Payment without order", "Charged twice",
       ])
     let dollars = try #require(sheet.rows[place...].first { $0["A"]?.text == "USD" })
@@ -130,6 +130,57 @@ struct WorkbookTests {
     #expect(
       control.contains(["name": "journal 2026-11-19 USD: debits = credits", "left": "1.99", "right": "1.99"]))
     #expect(throws: ReportError.self) { try write { Array(JournalLine.lines(of: $0, accounts: accounts).prefix(1)) } }
+  }
+
+  @Test("The journal has a sheet after the refund requests, and a table and a control on the first sheet")
+  func journalSheet() throws {
+    var report = try sample()
+    try report.post()
+    let book = try book(report)
+    let names = book.sheets.map(\.name)
+    let place = try #require(names.firstIndex(of: "Journal"))
+    #expect(names[place - 1] == "Refund requests" && names[place + 1] == "Sandbox")
+    let sheet = try book.sheet("Journal")
+    #expect(
+      sheet.texts(0) == [
+        "Line id", "Posted for", "Currency", "Account", "Debit", "Credit", "Text", "Source", "App",
+      ])
+    #expect(try Set(sheet.column("D", 2...5).compactMap(\.self)) == ["4000", "receivable", "refund"])
+    let summary = try book.sheet("Summary")
+    let heading = try #require(summary.rows.firstIndex { $0["B"]?.text == "Debits" })
+    #expect(summary.rows[heading - 1]["A"]?.text == "Journal" && summary.rows[heading]["C"]?.text == "Credits")
+    let line = summary.rows[heading + 1]
+    #expect(line["A"]?.text == "USD" && line["B"]?.number == 2.98 && line["C"]?.number == 2.98)
+    #expect(summary.row(named: "Journal USD: debits = credits")?["E"]?.text == "balanced")
+    #expect(try !self.book(sample()).sheets.map(\.name).contains("Journal"))
+  }
+
+  @Test("Refund requests are listed by deadline, passed ones are marked, and the first sheet names the next deadline")
+  func refundRequests() throws {
+    var report = try sample()
+    #expect(
+      try book(report).sheet("Refund requests").row(2)["A"]?.text?.hasPrefix("No refund request is open.") == true)
+    report.refundRequests = try [("T1", "2026-11-19T20:00:00Z"), ("T2", "2026-11-19T11:00:00Z")].map { id, date in
+      RefundRequestRow(
+        transactionId: Identifier(id), productId: "gems.100", paid: nil, request: RefundRequest(date: try instant(date))
+      )
+    }
+    report.sandbox = [
+      SandboxRow(
+        userId: "u9", productId: "gems", currency: try currency("USD"), orders: 1, minorUnits: 1, isAllowed: false)
+    ]
+    let words =
+      "2 refund requests are open. The next answer to Apple is due by 2026-11-20 09:00:00 (Europe/Berlin). "
+      + "The deadline of 1 has passed."
+    let book = try book(report)
+    let sheet = try book.sheet("Refund requests")
+    #expect(try sheet.column("A", 2...3) == ["T2", "T1"])
+    #expect(sheet.conditional.contains { $0.hasPrefix("H2:H3 lessThan 46346.0416") }, "\(sheet.conditional)")
+    let lines = try self.book(report).sheet("Summary").rows.compactMap { $0["A"]?.text }
+    let place = try #require(lines.firstIndex(of: "Refund requests to answer"))
+    #expect(lines[place + 1] == words)
+    #expect(try report.file("report.html").contains("<p class=\"lead\">\(words)</p>"))
+    #expect(try book.sheet("Sandbox").cell("Allowed", 2)?.text == "No")
   }
 
   @Test("Ids are text to the digit, amounts numbers in their currency's format, times civil times of the zone")
@@ -386,9 +437,9 @@ struct WorkbookTests {
     for disposition in Disposition.allCases { #expect(sheet.row(named: disposition.title) != nil) }
     for reason in PaymentReason.allCases { #expect(sheet.row(named: reason.rawValue.title) != nil) }
     for outcome in CheckOutcome.allCases { #expect(sheet.row(named: outcome.rawValue) != nil) }
-    #expect(sheet.row(named: "refund_unknown") == nil)
+    #expect(sheet.row(named: "Refund unknown") == nil)
     report.options.hasTieOut = true
-    #expect(try self.book(report).sheet("About").row(named: "refund_unknown") != nil)
+    #expect(try self.book(report).sheet("About").row(named: "Refund unknown") != nil)
   }
 
   @Test("Changes and days are sheets; the summary tells of them and rolls the money forward")
@@ -411,7 +462,7 @@ struct WorkbookTests {
       ChangeRow(
         adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
         before: .settled,
-        after: .refunded, because: "Apple refunded it"))
+        after: .refunded, because: "Apple refunded it 2026-11-19T23:30:00Z"))
     var days = DayTotals(days: [
       DayTotals.Day(
         name: "2026-11-19", start: try instant("2026-11-19T00:00:00Z"), end: try instant("2026-11-20T00:00:00Z"))
@@ -427,6 +478,8 @@ struct WorkbookTests {
     let adjusted = try #require(sheet.rows.firstIndex { $0["A"]?.text == "adjusted" }) + 1
     #expect(try sheet.cell("Amount", adjusted)?.number == 3)
     #expect(try sheet.cell("Kind", adjusted)?.text == "Order")
+    #expect(try sheet.cell("Because", adjusted)?.text == "Apple refunded it 2026-11-20 00:30:00")
+    #expect(try sheet.widths[sheet.letter("Finding id")] ?? 0 >= 32)
     #expect(try book.sheet("Days").cell("Ordered", 4)?.number == 10)
     #expect(try book.sheet("Days").cell("Reported ordered", 4) == nil)
     let summary = try book.sheet("Summary")
@@ -435,7 +488,8 @@ struct WorkbookTests {
     #expect(controls.contains { $0["A"]?.text == "Ordered USD: users = days" })
     #expect(controls.contains { $0["A"]?.text == "Findings: closed = changes closed" })
     let lines = summary.rows.compactMap { $0["A"]?.text }
-    #expect(lines.contains("•  closed: Wrong user, order o9, 5.00 USD, Open → Closed (it was delivered)"))
+    #expect(lines.contains("•  closed: Wrong user, order o9, 5.00 USD, open → closed (it was delivered)"))
+    #expect(lines.contains { $0.hasSuffix("(Apple refunded it 2026-11-20 00:30:00)") })
     #expect(lines.contains { $0.contains("adjusted: order of an earlier day, order o8, 3.00 USD, Settled → Refunded") })
   }
 

@@ -33,4 +33,48 @@ import Testing
     #expect(ranked(findings) == ["usd", "kwd", "cny9", "cny8", "cny7"])
     #expect(ranked(Array(findings.suffix(3))) == ["kwd", "unknown", "minor"])
   }
+
+  @Test func findingsThatAPersonHasAcceptedOrClosedAreNoWork() throws {
+    let usd = try #require(Currency(code: "USD"))
+    var findings: [ReportedFinding] = []
+    for (place, status) in FindingStatus.allCases.enumerated() {
+      var finding = reported(status.rawValue, Money(minorUnits: 100 + Int64(place), currency: usd))
+      (finding.status, finding.owner, finding.due) = (status.rawValue, "Dana", "2026-11-01")
+      findings.append(finding)
+    }
+    #expect(ranked(findings) == ["acknowledged", "open"])
+    var summary = FindingsSummary()
+    for finding in findings { summary.add(finding, asOf: SampleReport.asOf, today: "2026-11-20") }
+    #expect(summary.owners == [.init(owner: "Dana", open: 2, critical: 2, overdue: 2)])
+    #expect(summary.liability.parts == [usd: [.paidNotDelivered: 201]])
+    #expect(summary.liability.note.hasSuffix("2 findings that a person accepted or closed are excluded."))
+    #expect(summary.closing == 4 && summary.atStake == MoneyByCurrency([usd: 406]))
+  }
+
+  @Test func aMailSaysThatNothingIsOpenOnlyIfThatIsSo() throws {
+    var report = try SampleReport()
+    func text() -> String {
+      let document = SummaryDocument(
+        totals: report.totals, summary: report.summary, control: [], asOf: SampleReport.asOf)
+      return SummaryMail(document, folder: "reports", attachment: nil).body.text
+    }
+    #expect(text().contains("What to do first\n  No finding is open."))
+    var closed = reported("o1", nil)
+    closed.status = "closed"
+    report.report(closed)
+    #expect(!text().contains("What to do first") && !text().contains("No finding is open."))
+  }
+
+  @Test func twentyOwnersAreNamedAndTheRestIsCounted() throws {
+    var summary = FindingsSummary()
+    for number in 1...23 {
+      var finding = reported("o\(number)", nil)
+      finding.owner = number == 23 ? nil : "owner \(number)"
+      summary.add(finding, asOf: SampleReport.asOf, today: "2026-11-20")
+    }
+    let shown = summary.shownOwners
+    #expect(shown.count == 22 && shown.prefix(20).allSatisfy { $0.name.hasPrefix("owner ") && $0.line.open == 1 })
+    #expect(shown.suffix(2).map(\.name) == ["No owner", "2 more owners"])
+    #expect(shown.suffix(2).map(\.line.open) == [1, 2])
+  }
 }

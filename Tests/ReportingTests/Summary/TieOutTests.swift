@@ -144,10 +144,11 @@ struct TieOutReportTests {
       let page = try contents("report.html", in: directory)
       let titles = [
         "Proceeds earned", "Outstanding at period end", "Carried in", "Written off by Apple", "Proceeds paid",
-        "Difference",
+        "Difference", "Gross", "Commission", "Tax",
       ]
       #expect(page.contains(titles.map { "<th scope=\"col\" class=\"n\">\($0)</th>" }.joined()))
-      let figures = ["9.10", "2.10", "0.00", "0.00", "7.00", "0.00"].map { "<td class=\"n\">\($0)</td>" }.joined()
+      let figures = ["9.10", "2.10", "0.00", "0.00", "7.00", "0.00", "13.00", "3.90", "0.00"]
+        .map { "<td class=\"n\">\($0)</td>" }.joined()
       #expect(page.contains("<th scope=\"row\">2026-02</th><td>USD</td>\(figures)"))
       // The headings of the sheet are the file's words; their notes begin with the words of finance.
       for (column, title) in zip(ReportTable.settlement.columns.dropFirst(2), titles.prefix(4)) {

@@ -4,6 +4,8 @@ import Spreadsheet
 extension SummaryPage {
   /// In rows, including the gap below.
   private static let chartHeight = 13
+  /// High enough for the names of all outcomes.
+  private static let barChartHeight = 22
   private static let chartColumns = [0, 2, 6]
   /// In pixels: as wide as the narrowest gap between these columns.
   private static let chartSize = (width: 408, height: (chartHeight - 1) * pixelsPerRow)
@@ -30,10 +32,10 @@ extension SummaryPage {
         ])
       chart.title = "Number of orders by outcome"
       chart.legend = .none
-      (chart.width, chart.height) = (900, SummaryPage.chartSize.height)
+      (chart.width, chart.height) = (900, (SummaryPage.barChartHeight - 1) * SummaryPage.pixelsPerRow)
       chart.description = "Bars: how many orders of the period ended in each outcome."
       try workbook.addChart(chart, to: sheet, row: row, column: 0)
-      row += SummaryPage.chartHeight
+      row += SummaryPage.barChartHeight
     }
     try writeExposure(history, in: workbook)
   }
@@ -78,15 +80,15 @@ extension SummaryPage {
         .line,
         series: [
           Chart.Series(
-            name: "At stake", categories: SheetRange(sheet: sheet.name, range: categories),
+            name: "Amount at risk", categories: SheetRange(sheet: sheet.name, range: categories),
             values: SheetRange(sheet: sheet.name, range: values), colour: Palette.red)
         ])
-      chart.title = "At stake, \(currency)"
+      chart.title = "Amount at risk, \(currency)"
       chart.valueMinimum = 0
       chart.valueFormat = "#,##0"
       chart.legend = .none
       (chart.width, chart.height) = SummaryPage.chartSize
-      chart.description = "Line: money at stake in \(currency) at the end of each night."
+      chart.description = "Line: amount at risk in \(currency) at the end of each night."
       try workbook.addChart(
         chart, to: sheet, row: top + SummaryPage.chartHeight * (position / across),
         column: SummaryPage.chartColumns[position % across])

@@ -61,8 +61,10 @@ extension SummaryPage {
       let rows = top + 1...row - 1
       if number == 0 { figures.kinds = CellRange(rows: rows, columns: 2...2) }
       try writeSums(findings, sheets, block, top: top, rows: rows)
-      try sheet.addConditionalFormat(
-        .text(equals: "critical", formats.bad), in: CellRange(rows: rows, columns: 1...1))
+      // A cell may name several severities; the worst colours it.
+      let (cells, severity) = (CellRange(rows: rows, columns: 1...1), CellReference(row: rows.lowerBound, column: 1))
+      try sheet.addConditionalFormat(.formula("ISNUMBER(SEARCH(\"critical\",\(severity)))", formats.bad), in: cells)
+      try sheet.addConditionalFormat(.formula("ISNUMBER(SEARCH(\"major\",\(severity)))", formats.fair), in: cells)
       row += 1
     }
   }

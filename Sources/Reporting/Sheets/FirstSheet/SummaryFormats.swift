@@ -15,6 +15,8 @@ struct SummaryFormats {
   let tableHeaderCentre: CellFormat
   let tableHeaderRight: CellFormat
   let tableText: CellFormat
+  let tableTextRight: CellFormat
+  let tableProse: CellFormat
   let shrinkingText: CellFormat
   let tableCount: CellFormat
   let sumText: CellFormat
@@ -31,6 +33,7 @@ struct SummaryFormats {
   let day: CellFormat
   let good: CellFormat
   let bad: CellFormat
+  let fair: CellFormat
   private let amounts: [CellFormat]
   private let shares: [CellFormat]
   private let sums: [CellFormat]
@@ -85,6 +88,12 @@ struct SummaryFormats {
     tableHeaderCentre = try workbook.addFormat(.header(.centre))
     tableHeaderRight = try workbook.addFormat(.header(.right))
     tableText = try workbook.addFormat(.line("@") { $0.indent = 1 })
+    tableTextRight = try workbook.addFormat(.line("@") { $0.horizontal = .right })
+    tableProse = try workbook.addFormat(
+      .line("@") {
+        $0.indent = 1
+        $0.wraps = true
+      })
     shrinkingText = try workbook.addFormat(
       .line("@") {
         $0.indent = 1
@@ -155,6 +164,7 @@ struct SummaryFormats {
     day = try workbook.addFormat(.line("@") { $0.indent = 1 })
     good = try workbook.addFormat(.signal(Palette.green, on: Palette.paleGreen))
     bad = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
+    fair = try workbook.addFormat(.signal(Palette.orange, on: Palette.paleOrange))
     var (amounts, shares, sums): ([CellFormat], [CellFormat], [CellFormat]) = ([], [], [])
     for digits in Money.powersOfTen.indices {
       amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits)) { _ in }))

@@ -90,12 +90,10 @@ extension SummaryPage {
   mutating func writeRefundRates(_ facts: SummaryFacts) throws(SpreadsheetError) {
     let (products, users) = facts.refundRates
     if products.isEmpty { return }
-    try heading("Refund rates")
-    try line(
-      "Refunded share of the amounts ordered in the period, the highest first. A wave of refunds is listed above as unusual.",
-      formats.label, height: nil)
+    try heading(RefundRate.title)
+    try line("\(RefundRate.note) A wave of refunds is listed above as unusual.", formats.label, height: nil)
     for (title, rates) in [("Product", products), ("User", users)] where !rates.isEmpty {
-      try header([title, "Currency", "Ordered", "Refunded", "Rate"], texts: 2)
+      try header([title, "Currency", "Ordered", "Refunded so far", "Rate"], texts: 2)
       for rate in rates {
         let format = formats.amount(digits: rate.currency.digits)
         try sheet.writeText(CellText.fitting(rate.name), row: row, column: 0, format: formats.tableText)
@@ -104,7 +102,7 @@ extension SummaryPage {
           try sheet.writeNumber(
             Money.number(units, digits: rate.currency.digits), row: row, column: 2 + offset, format: format)
         }
-        try sheet.writeText(rate.words, row: row, column: 4, format: formats.tableText)
+        try sheet.writeText(rate.words, row: row, column: 4, format: formats.tableTextRight)
         row += 1
       }
     }
@@ -201,8 +199,7 @@ extension SummaryPage {
   mutating func writeChanges(_ changes: ChangesSummary) throws(SpreadsheetError) {
     guard changes.since != nil else { return }
     try heading("What changed")
-    let counts = ChangeRow.Change.allCases.map { "\(grouped(changes.counts[$0, default: 0])) \($0.title)" }
-    try line(counts.joined(separator: " · "), formats.label, height: nil)
+    try line(changes.countsText, formats.label, height: nil)
     for text in changes.lines { try line("•  \(text)", formats.value, height: nil) }
     row += 1
   }
@@ -220,7 +217,9 @@ extension SummaryPage {
       try line("•  \(revision.words)", formats.value, height: nil)
     }
     let more = revisions.count - SummaryPage.adjustmentRows
-    if more > 0 { try line("… and \(more) more days, in summary.json.", formats.value, height: nil) }
+    if more > 0 {
+      try line("… and \(grouped(more)) more day\(more == 1 ? "" : "s"), in summary.json.", formats.value, height: nil)
+    }
     if adjustments.isEmpty {
       row += 1
       return
@@ -236,7 +235,11 @@ extension SummaryPage {
       from: 3)
     for adjustment in adjustments.prefix(SummaryPage.adjustmentRows) { try write(adjustment) }
     let rest = adjustments.count - SummaryPage.adjustmentRows
-    if rest > 0 { try line("… and \(rest) more, in summary.json.", formats.value, height: nil) }
+    if rest > 0 {
+      try line(
+        "… and \(grouped(rest)) more line\(rest == 1 ? "" : "s"), in summary.json. The net amounts below include them.",
+        formats.value, height: nil)
+    }
     try writeNet(adjustments)
     row += 1
   }

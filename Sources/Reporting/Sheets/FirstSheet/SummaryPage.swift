@@ -24,7 +24,7 @@ struct SummaryPage {
   static let pixelsPerRow = 20
 
   static let lastColumn = 10
-  private static let widths = (names: 44.0, numbers: 14.5)
+  private static let widths = (names: 44.0, numbers: 16.0)
 
   init(
     _ sheet: Sheet, in workbook: borrowing Workbook, options: ReportOptions, summaryDigest: String
@@ -47,9 +47,11 @@ struct SummaryPage {
     try writeNavigation(sheets.sheets)
     try writeChanges(facts.changes)
     try writeFirst(facts.first)
+    try writeRefundRequests(facts)
     try writeOwners(facts.findings)
     try writeDecisions(facts)
     try writeScope(totals, facts)
+    beginPage()
     let money = try writeMoney(totals, sheets)
     try writeSalesAndLiabilities(totals, facts, sheets)
     try writeRefundRates(facts)

@@ -16,7 +16,8 @@ extension SummaryPage {
   mutating func writeTrend(_ facts: TieOutFacts, in workbook: borrowing Workbook) throws(SpreadsheetError) {
     try heading("Tie-out, the last \(facts.days.count) days")
     let top = row
-    try header(["Day", "Apple's units", "Unexplained", "Review"])
+    try header(["Day", "Apple's units", "Unexplained"])
+    try sheet.writeText("Review", row: row - 1, column: 3, format: formats.tableHeaderCentre)
     let rows = row...row + facts.days.count - 1
     for day in facts.days {
       try sheet.writeText(day.date, row: row, column: 0, format: formats.tableText)
@@ -25,7 +26,7 @@ extension SummaryPage {
           Money.number(figure.scaled, digits: figure.digits), row: row, column: 1 + offset,
           format: formats.amount(digits: min(figure.digits, 3)))
       }
-      if day.isAlarming { try sheet.writeText("◄", row: row, column: 3, format: formats.tableText) }
+      if day.isAlarming { try sheet.writeText("◄", row: row, column: 3, format: formats.balanced) }
       row += 1
     }
     func place(_ column: Int) -> SheetRange {

@@ -35,9 +35,16 @@ extension SummaryPage {
       try sheet.writeText(reported.due ?? "", row: row, column: 6, format: formats.tableText)
       try sheet.mergeCells(
         CellRange(rows: row...row, columns: 7...SummaryPage.lastColumn), text: finding.suggestedAction,
-        format: formats.value)
+        format: formats.tableProse)
       row += 1
     }
+    row += 1
+  }
+
+  mutating func writeRefundRequests(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    guard let words = facts.refundRequests.words(in: options.timeZone, named: options.zoneName) else { return }
+    try heading("Refund requests to answer")
+    try line(words, formats.label, height: nil)
     row += 1
   }
 

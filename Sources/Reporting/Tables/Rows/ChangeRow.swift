@@ -89,6 +89,8 @@ package struct ChangeRow: Hashable, Sendable {
     day = occurredAt.map { dimensions.businessDay(of: $0) }
   }
 
+  mutating func showLocalTimes(_ clock: inout LocalClock) { because = because.map { clock.localTimes(in: $0) } }
+
   package var kindText: String { kind?.rawValue ?? "order" }
 
   /// Sorts by severity, with orders after major findings, then by currency, largest amount first.
@@ -134,7 +136,7 @@ extension ChangeRow: TableRow {
     Column("change", .word(Change.allCases.map(\.rawValue)), 11, "What happened since the last complete night.") {
       .text($0.change.rawValue)
     },
-    Column("finding_id", .digest, 12, "The finding's stable id; empty for an order.") { Cell($0.findingId) },
+    Column("finding_id", .digest, 34, "The finding's stable id; empty for an order.") { Cell($0.findingId) },
     Column("kind", .spelt(), 24, "The kind of the finding; order: an order that has another outcome now.") {
       .text($0.kindText)
     },
@@ -168,7 +170,8 @@ package struct ChangesSummary: Sendable {
   package var since: Instant?
   package var isSinceCompleteNight: Bool
   package private(set) var counts: [ChangeRow.Change: Int] = [:]
-  package private(set) var first: [String] = []
+  private var firstRows: [ChangeRow] = []
+  package var first: [String] { firstRows.map(\.line) }
 
   /// New, reopened and closed critical findings.
   package private(set) var criticals = 0
@@ -192,14 +195,25 @@ package struct ChangesSummary: Sendable {
     case .new, .reopened, .closed: criticals += row.severity == .critical ? 1 : 0
     case .status, .adjusted: break
     }
-    if first.count < ChangesSummary.shownLines { first.append(row.line) }
+    if firstRows.count < ChangesSummary.shownLines { firstRows.append(row) }
+  }
+
+  /// Shows the times of the reasons as local ones.
+  mutating func showLocalTimes(_ clock: inout LocalClock) {
+    for place in firstRows.indices { firstRows[place].showLocalTimes(&clock) }
   }
 
   package var total: Int { counts.values.reduce(0, +) }
 
+  /// The counts by kind of change: `1 closed · 2 new · …`.
+  var countsText: String {
+    ChangeRow.Change.allCases.map { "\(grouped(counts[$0, default: 0])) \($0.title)" }.joined(separator: " · ")
+  }
+
   package var lines: [String] { ChangesSummary.lines(first, total: total) }
 
   static func lines(_ first: [String], total: Int) -> [String] {
-    total > first.count ? first + ["… and \(total - first.count) more, in changes.csv or on the sheet Changes"] : first
+    if total <= first.count { return first }
+    return first + ["… and \(grouped(total - first.count)) more, in changes.csv or on the sheet Changes"]
   }
 }

@@ -53,7 +53,7 @@ struct FindingLine: TableRow {
   private static let printedColumns = 12
 
   static let columns: [Column<FindingLine>] = [
-    Column("finding_id", .digest, 12, "Stable id: the same discrepancy has the same one every night.") {
+    Column("finding_id", .digest, 34, "Stable id: the same discrepancy has the same one every night.") {
       .text($0.reported.findingId)
     },
     Column("kind", .spelt(), 24, "What is wrong; the sheet About explains every kind.") {
@@ -101,7 +101,7 @@ struct FindingLine: TableRow {
     Column("suggested_action", .prose, 48, "The suggested action.") { .text($0.finding.suggestedAction) },
     Column(
       "occurred_at", .instant, 20,
-      "Apple's purchase date, for refund kinds the refund's or its reversal's, else the order's, delivery's or receipt's own."
+      "Apple's purchase date, for refund kinds the refund's or its reversal's, else the order's, delivery's or receipt's own; of unreported_by_shop its Monday."
     ) { Cell($0.finding.occurredAt) },
     Column("days_since", .days, 10, "Whole days since occurred_at: the age of the transaction.") {
       Cell(daysSince: $0.finding.occurredAt, asOf: $0.asOf)

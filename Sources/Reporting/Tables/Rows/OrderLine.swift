@@ -121,7 +121,7 @@ package struct OrderLine: TableRow, Hashable {
     },
     Column(
       "payment", .spelt(["paid", "reversed", "unpaid", "unconfirmed"]), 13,
-      "The verdict on payment: paid, reversed, unpaid or unconfirmed."
+      "The verdict on payment: paid, reversed (refunded by Apple), unpaid or unconfirmed."
     ) { Cell($0.payment) },
     Column("payment_reason", .spelt(), 18, "Why it is unpaid or unconfirmed.") { Cell($0.paymentReason?.rawValue) },
     Column("transaction_id", .id, 20, "Apple's id of the purchase that pays it, or that the order states.") {

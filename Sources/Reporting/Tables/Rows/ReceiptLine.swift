@@ -14,16 +14,16 @@ struct ReceiptLine: TableRow {
     title: "Receipts", formulaName: "ReceiptsTable", fileName: "receipts.csv",
     meaning: "Every proof of purchase in scope, with the result of asking Apple about it.",
     sheetNote: "Every proof of purchase in scope, with the result of asking Apple.", primaryKey: ["receipt_id"],
-    keysMayFail: true)
+    keysMayFail: true, pageNote: "&LNo amounts on this sheet&RPage &P of &N")
 
   static let columns: [Column<ReceiptLine>] = [
     Column("receipt_id", .id, 18, "The shop's id of the proof of purchase.") { .id($0.receipt.receiptId) },
     Column("order_id", .id, 21, "The shop's id of the order that it was sent for.") { Cell($0.receipt.orderId) },
     Column("user_id", .user, 19, "Who sent it.") { Cell($0.receipt.userId) },
-    Column("kind", .text, 12, "What the payload is: app receipt, old transaction receipt, or signed transaction.") {
+    Column("kind", .spelt(), 22, "What the payload is: app receipt, old transaction receipt, or signed transaction.") {
       Cell($0.state.kind?.rawValue)
     },
-    Column("channel", .text, 14, "Which of Apple's interfaces answered.") { Cell($0.state.channel?.rawValue) },
+    Column("channel", .spelt(), 21, "Which of Apple's interfaces answered.") { Cell($0.state.channel?.rawValue) },
     Column("environment", .text, 13, "Apple's environment of the proof.") { Cell($0.state.environment?.rawValue) },
     Column("outcome", .word(CheckOutcome.allCases.map(\.rawValue)), 12, "The result of the check.") {
       .text($0.state.outcome.rawValue)
@@ -35,7 +35,7 @@ struct ReceiptLine: TableRow {
     Column("received_at", .instant, 20, "When the shop received it.") {
       Cell($0.receipt.isUndated ? nil : $0.receipt.receivedAt)
     },
-    Column("reason", .text, 20, "Why it is not verified.") {
+    Column("reason", .spelt(), 20, "Why it is not verified.") {
       $0.state.outcome == .verified ? .blank : Cell($0.state.reason?.rawValue)
     },
   ]

@@ -68,7 +68,8 @@ extension RefundRequestRow: TableRow {
     title: "Refund requests", formulaName: "RefundRequestsTable", fileName: "refund-requests.csv",
     meaning: "Open refund requests of customers, with the facts that Apple asks for.",
     sheetNote: "Apple has not decided these requests. Answer before the deadline (Send Consumption Information).",
-    primaryKey: ["transaction_id"], totalLabelColumn: "transaction_id")
+    primaryKey: ["transaction_id"], totalLabelColumn: "transaction_id",
+    emptyNote: "No refund request is open. Only apps with a Server API key are told of requests.")
 
   static let columns: [Column<RefundRequestRow>] = [
     Column("transaction_id", .id, 20, "Apple's transaction ID.") { .id($0.transactionId) },

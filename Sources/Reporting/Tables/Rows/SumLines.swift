@@ -14,7 +14,7 @@ struct UserLine: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Users", formulaName: "UsersTable", fileName: "users.csv",
-    meaning: "Orders created in the period, by user and currency. Without sandbox orders and broken rows.",
+    meaning: "Orders created in the period, by user and currency. Without sandbox orders and invalid source rows.",
     sheetNote: "Orders of the period by user and currency, with the sums below.",
     primaryKey: ["user_id", "currency"], frozenColumns: 2, totalLabelColumn: "user_id", tabColour: Palette.blue)
 
@@ -41,7 +41,8 @@ struct PricePointLine: TableRow {
 
   static let shape = ReportTable.Shape(
     title: "Amounts", formulaName: "AmountsTable", fileName: "amounts.csv",
-    meaning: "Orders created in the period, by currency, amount and product. Without sandbox orders and broken rows.",
+    meaning:
+      "Orders created in the period, by currency, amount and product. Without sandbox orders and invalid source rows.",
     sheetNote: "Orders of the period by price and product, with the sums below.",
     primaryKey: ["currency", "amount", "product_id", "app"], frozenColumns: 3, totalLabelColumn: "product_id",
     tabColour: Palette.blue)
@@ -73,7 +74,7 @@ struct ProductLine: TableRow {
   static let shape = ReportTable.Shape(
     title: "Products", formulaName: "ProductsTable", fileName: "products.csv",
     meaning:
-      "Orders created in the period, by app, product, country and currency. Without sandbox orders and bad rows.",
+      "Orders created in the period, by app, product, country and currency. Without sandbox orders and invalid source rows.",
     sheetNote: "Orders of the period by app, product and country, with the sums below.",
     primaryKey: ["app", "product_id", "country", "currency"], keysMayFail: true, frozenColumns: 4,
     totalLabelColumn: "product_id", tabColour: Palette.blue)

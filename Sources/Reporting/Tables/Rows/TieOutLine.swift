@@ -64,7 +64,7 @@ extension TieOutLine: TableRow {
     ("unexplained", "The unexplained rest. Above zero: payments without an order or transaction here."),
   ]
 
-  static let words: [(String, String)] = classes.map { ($0.name, $0.meaning) }
+  static let words: [(String, String)] = classes.map { ($0.name.displayText, $0.meaning) }
 
   static let columns: [Column<TieOutLine>] =
     [
@@ -109,6 +109,9 @@ package struct SettlementLine: Sendable {
   package static let titles = [
     "Proceeds earned", "Outstanding at period end", "Carried in", "Written off by Apple", "Proceeds paid", "Difference",
   ]
+
+  /// Titles of the figures that lead from customer amounts to proceeds.
+  static let grossTitles = ["Gross", "Commission", "Tax"]
 
   var proceedsEarned: ExactDecimal? { figures[0] }
 
