@@ -100,7 +100,7 @@ struct ReportPageTests {
     let rate =
       "<td>USD</td><td class=\"n\">4.00</td><td class=\"n\">4.00</td><td class=\"n\">100.0 %</td></tr>"
     #expect(page.contains("<th scope=\"row\">u6</th>\(rate)"))
-    #expect(page.contains("<h2 id=\"h-rates\">Refund rates: of the period's orders, refunded so far</h2>"))
+    #expect(page.contains("<h2 id=\"h-rates\">Refund rates: of the period&#39;s orders, refunded so far</h2>"))
     #expect(
       page.contains(
         "<th scope=\"row\">Refunded</th><td>2026-11-18</td><td>USD</td><td class=\"n\">0 · –</td>"
