@@ -34,11 +34,11 @@ enum ReportTable: CaseIterable {
     /// Number of printed columns from the left; nil for all.
     var printedColumns: Int?
     var takesEntries = false
+    /// A sentence on the sheet if it has no rows.
+    var emptyNote: String?
     /// A remark on its amounts besides ``moneyRule``.
     var moneyNote = ""
     var tabColour = Palette.grey
-    /// A sentence on the sheet if it has no rows.
-    var emptyNote: String?
     /// The footer of every printed page.
     var pageNote: StaticString = "&LCustomer amounts as recorded, not proceeds&RPage &P of &N"
 

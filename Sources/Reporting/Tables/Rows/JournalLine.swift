@@ -49,7 +49,6 @@ extension JournalLine: TableRow {
     sheetNote: "Lines for the ledger. A fact that changes later posts a reversal and a new line on a later day.",
     primaryKey: ["line_id"], totalLabelColumn: "line_id",
     moneyNote: " Commission, tax and payout: Apple's amounts for a fiscal period.",
-    emptyNote: "No line is posted for this period. An incomplete or held night posts nothing.",
     pageNote: "&LCustomer amounts; commission, tax and payout are Apple's&RPage &P of &N")
 
   static let columns: [Column<JournalLine>] = [
