@@ -54,15 +54,6 @@ audit:
 $(sed 's/.*/    - "&"/' "$work/shop/test-users.txt")
 report:
   directory: $reports
-journal:
-  accounts:
-    sale: "4000 Sales"
-    refund: "4010 Refunds"
-    adjustment: "4020 Prior-period adjustments"
-    commission: "6000 Apple's commission"
-    tax: "2200 Sales tax"
-    payout: "1000 Bank"
-    receivable: "1200 Receivable from Apple"
 YAML
 load_shop "$work/night-audit.yaml" "${ask[@]}"
 

@@ -37,15 +37,9 @@ extension SampleShop {
     hasQuiz = true
     let users = customers.all.indices.filter { !customers.all[$0].isTester }
     let americans = users.filter { customers.all[$0].currency == "USD" }
-    // Two customers ask for refunds on the last day. One of the deadlines has passed by the as-of.
-    let requests = [timeline.midnight(1) + .hours(11), timeline.midnight(1) + .hours(20)]
     for number in 0..<42 {
       let moment = timeline.midnight(number / 2 + 1) + .hours(10) + .minutes(Int64(number))
-      let request: [String: Any] =
-        number < requests.count
-        ? ["consumptionRequestDate": requests[number].milliseconds, "consumptionRequestReason": "FULFILLMENT_ISSUE"]
-        : [:]
-      sell(QuizApp.pack, to: users[number * 7], at: moment, reported: request)
+      sell(QuizApp.pack, to: users[number * 7], at: moment)
     }
     // A preserved price, and three units whose total is not divisible by three.
     for number in 0..<3 {
