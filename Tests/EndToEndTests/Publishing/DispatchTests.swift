@@ -220,7 +220,7 @@ import TestSupport
     for body in ["text", "html"] {
       let text = mail[body] as? String ?? ""
       #expect(text.contains("App Store night audit 2026-11-19 (UTC)"))
-      #expect(text.contains("Apple has not answered"))
+      #expect(text.contains("Apple has given no usable answer"))
       #expect(text.contains("not for revenue recognition"))
     }
     #expect(mail["name"] as? String == "night-audit-2026-11-19.xlsx")
