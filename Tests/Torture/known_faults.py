@@ -85,7 +85,7 @@ FAULTS = [
      "Sources/Reconciliation/Dueness/Dueness.swift",
      "return check.isOffline ? nil : accusation(check, policy)", "return nil", "DuenessTests"),
     ("a refund takes the goods of a payment that nobody has read yet",
-     "Sources/Reconciliation/Verdict/VerdictRule.swift", "if transaction.isReversed, facts.awaitsPayment {", "if false, facts.awaitsPayment {",
+     "Sources/Reconciliation/Verdict/VerdictRule.swift", "if transaction.isReversed, facts.awaitsPayment(rules) {", "if false, facts.awaitsPayment(rules) {",
      "WithheldAnswerTests"),
     ("a finding that somebody closed by hand stands as people's word",
      "Sources/AuditStore/Trail/TrailVerification.swift",
