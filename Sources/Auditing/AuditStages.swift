@@ -88,7 +88,7 @@ struct AuditStages {
     let matched = exchange(from: .none, to: partition.orders)
     if !contests.isEmpty {
       let batches = contests.batches(ofAtLeast: contestBatchSize)
-      let material = try inParallel(partition.orders.count) {
+      var material = try inParallel(partition.orders.count) {
         try readers[$0].contestedOrders(of: batches, among: orders($0))
       }
       for further in material.dropFirst() { try material[0].absorb(further) }

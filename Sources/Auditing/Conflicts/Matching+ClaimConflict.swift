@@ -25,6 +25,26 @@ extension ContestedOrder {
   }
 }
 
+/// Orders with contested claims, by batch, and the people who have goods of some of their orders.
+struct ContestedOrders {
+  let records: SpillSorter
+  fileprivate(set) var people: (withGoods: Set<Identifier>, without: Set<Identifier>) = ([], [])
+
+  var mixedPeople: Set<Identifier> { people.withGoods.intersection(people.without) }
+
+  init(records: SpillSorter) { self.records = records }
+
+  mutating func note(_ person: Identifier, hasGoods: Bool) {
+    if hasGoods { people.withGoods.insert(person) } else { people.without.insert(person) }
+  }
+
+  mutating func absorb(_ other: ContestedOrders) throws {
+    try records.absorb(other.records)
+    people.withGoods.formUnion(other.people.withGoods)
+    people.without.formUnion(other.people.without)
+  }
+}
+
 /// Contested transactions by order. Transactions with the same possible owners are stored once.
 private struct ContestedTransactionsByOrder {
   private var places: [Claimants: Int32] = [:]
@@ -97,7 +117,11 @@ struct ClaimConflict {
     var second: Claimant?
   }
 
-  init(rules: Rules) { self.rules = rules }
+  private let mixedPeople: Set<Identifier>
+
+  init(rules: Rules, mixedPeople: Set<Identifier>) {
+    (self.rules, self.mixedPeople) = (rules, mixedPeople)
+  }
 
   mutating func add(_ transaction: ContestedTransaction) {
     contested.add(transaction.record, claimants: transaction.claimants)
@@ -113,7 +137,9 @@ struct ClaimConflict {
     facts.hasGoods = contestedOrder.hasGoods
     if facts.proven.count > 8 { facts.list = shared(facts.list) }
     let claimant = facts.claimant(rules)
-    guard let kind = EquivalentClaimants(claimant, rules: rules) else { return claimants.append(claimant) }
+    guard let kind = EquivalentClaimants(claimant, mixedPeople: mixedPeople, rules: rules) else {
+      return claimants.append(claimant)
+    }
     add(claimant, of: kind)
   }
 

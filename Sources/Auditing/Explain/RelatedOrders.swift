@@ -337,7 +337,11 @@ struct RelatedOrders {
   func matched(for orderId: Identifier, rules: Rules) -> Matching {
     var result = Matching()
     var claimable: [Identifier: [TransactionRecord]] = [:]
-    var contest = ClaimConflict(rules: rules)
+    let people = groups.reduce(into: (withGoods: Set<Identifier>(), without: Set<Identifier>())) { people, group in
+      let person = rules.people.person(group.value.row.userId)
+      if ordersWithGoods.contains(group.key) { people.withGoods.insert(person) } else { people.without.insert(person) }
+    }
+    var contest = ClaimConflict(rules: rules, mixedPeople: people.withGoods.intersection(people.without))
     var isContestant: Set<Identifier> = []
     let purchases = Dictionary(grouping: records.values.joined()) { $0.purchaseKey }
     var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []

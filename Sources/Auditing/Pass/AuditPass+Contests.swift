@@ -26,8 +26,10 @@ extension AuditPass {
     try collector.addRefund(of: transaction.record, userId: transaction.userId, plan: plan)
   }
 
-  func contestedOrders(of batches: ConflictGroups.Batches, among orders: consuming GroupReading) throws -> SpillSorter {
-    let material = SpillSorter(directory: temporaryDirectory, budget: 8 << 20)
+  func contestedOrders(of batches: ConflictGroups.Batches, among orders: consuming GroupReading) throws
+    -> ContestedOrders
+  {
+    var material = ContestedOrders(records: SpillSorter(directory: temporaryDirectory, budget: 8 << 20))
     var record = RecordBytes()
     var orders = orders
     let asOf = plan.asOf
@@ -46,7 +48,8 @@ extension AuditPass {
       record.put(true)
       ContestedOrder(group: group, claimable: try orders.transactions().claimable, hasGoods: hasGoods)
         .write(to: &record)
-      try material.add(key: AuditPass.key(ofBatch: batch), content: record.content)
+      try material.records.add(key: AuditPass.key(ofBatch: batch), content: record.content)
+      material.note(plan.rules.people.person(group.row.userId), hasGoods: hasGoods)
     }
     try deliveries.skipRemaining()
     return material
@@ -54,7 +57,7 @@ extension AuditPass {
 
   /// Matches contested transactions with orders, batch by batch.
   func match(
-    _ contests: ConflictGroups, _ batches: ConflictGroups.Batches, _ contestedOrders: SpillSorter,
+    _ contests: ConflictGroups, _ batches: ConflictGroups.Batches, _ contestedOrders: ContestedOrders,
     into matched: Exchange.RecordSink
   ) throws {
     var record = RecordBytes()
@@ -63,13 +66,14 @@ extension AuditPass {
       record.clear()
       record.put(false)
       contested.write(to: &record)
-      try contestedOrders.add(key: AuditPass.key(ofBatch: batch), content: record.content)
+      try contestedOrders.records.add(key: AuditPass.key(ofBatch: batch), content: record.content)
     }
-    var material = try SpillCursor(contestedOrders) { record in (batch: record.key, content: record.content) }
+    let mixedPeople = contestedOrders.mixedPeople
+    var material = try SpillCursor(contestedOrders.records) { record in (batch: record.key, content: record.content) }
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
-      var contest = ClaimConflict(rules: plan.rules)
+      var contest = ClaimConflict(rules: plan.rules, mixedPeople: mixedPeople)
       while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
         // Transactions come before contestedOrders because their records begin with the lower byte.

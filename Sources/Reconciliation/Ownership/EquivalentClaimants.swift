@@ -1,7 +1,8 @@
-/// The properties that decide between orders of one person that state one ID, except creation date and order ID.
-/// A person may have any number of such orders. Only two of each kind are matched; the others lose alike.
+/// The properties that decide between orders that state one ID, except creation date and order ID.
+/// A shop may have any number of such orders. Only two of each kind are matched; the others lose alike.
 public struct EquivalentClaimants: Hashable, Sendable {
-  private var person: Identifier
+  /// Set for a person with and without goods, because goods decide among the orders of one person alone.
+  private var person: Identifier?
   private var stated: Identifier
   private var known: [TransactionKey]
   private var standing: ClaimEligibility?
@@ -13,12 +14,15 @@ public struct EquivalentClaimants: Hashable, Sendable {
   private var hasGoods: Bool
 
   /// nil: the order has proofs of its own, or its account token may link it to two records of the stated ID.
-  public init?(_ claimant: Claimant, rules: Rules) {
+  ///
+  /// - Parameter mixedPeople: people who have goods of some orders, and not of others.
+  public init?(_ claimant: Claimant, mixedPeople: Set<Identifier>, rules: Rules) {
     guard let id = claimant.order.transactionId, claimant.proven.isEmpty,
       claimant.known.allSatisfy({ $0.transactionId == id }),
       claimant.order.appAccountToken == nil || claimant.known.count <= 1
     else { return nil }
-    person = rules.people.person(claimant.order.userId)
+    let user = rules.people.person(claimant.order.userId)
+    person = mixedPeople.contains(user) ? user : nil
     stated = id
     known = claimant.known.map(\.key)
     let target = claimant.named(rules: rules)

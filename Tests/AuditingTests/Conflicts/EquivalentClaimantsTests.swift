@@ -101,19 +101,25 @@ private let asOf = Instant(seconds: 1_795_132_800)
           userId: candidates.userId, newestProof: candidates.newestProof)
       }
       var random = SeededGenerator(seed: seed)
-      var contest = ClaimConflict(rules: rules)
+      let goods = Set(crowd.groups.map(\.row.orderId).filter { _ in Bool.random(using: &random) })
+      let mixedPeople = Set(crowd.groups.filter { goods.contains($0.row.orderId) }.map(\.row.userId))
+        .intersection(crowd.groups.filter { !goods.contains($0.row.orderId) }.map(\.row.userId))
+      var contest = ClaimConflict(rules: rules, mixedPeople: mixedPeople)
       for transaction in contested.shuffled(using: &random) { contest.add(transaction) }
       for group in crowd.groups.shuffled(using: &random) {
-        contest.add(ContestedOrder(group: group, claimable: crowd.own[group.row.orderId] ?? []))
+        contest.add(
+          ContestedOrder(
+            group: group, claimable: crowd.own[group.row.orderId] ?? [], hasGoods: goods.contains(group.row.orderId)))
       }
       let outcome = contest.matched()
 
       let claimants = crowd.groups.compactMap { group -> Claimant? in
         guard case .valid(let order) = group.row else { return nil }
-        return OrderFacts(
+        var facts = OrderFacts(
           order, group, claimable: crowd.own[order.orderId] ?? [],
-          others: contested.filter { $0.claimants.contains(order.orderId) }.map(\.record)
-        ).claimant(rules)
+          others: contested.filter { $0.claimants.contains(order.orderId) }.map(\.record))
+        facts.hasGoods = goods.contains(order.orderId)
+        return facts.claimant(rules)
       }
       let matching = Matching(of: claimants, rules: rules)
       var seen: [Identifier: OrderClaims] = [:]
@@ -123,7 +129,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
         #expect(outcome.claims(of: orderId) == claims)
       }
       #expect(seen.count == crowd.groups.count)
-      let ofKinds = claimants.compactMap { EquivalentClaimants($0, rules: rules) }
+      let ofKinds = claimants.compactMap { EquivalentClaimants($0, mixedPeople: mixedPeople, rules: rules) }
       shared += ofKinds.count - Set(ofKinds).count
       owningMore += matching.claims.values.count { claims in claims.owned.contains { $0.key != claims.named } }
       let owned = Set(matching.claims.values.flatMap { $0.owned.map(\.key) })

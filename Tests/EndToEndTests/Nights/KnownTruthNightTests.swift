@@ -169,7 +169,8 @@ import Testing
   /// The ID that the finding's stable ID is derived from.
   private static func subject(of row: [String: String]) -> String? {
     for kind in ["order", "delivery", "receipt", "transaction"] {
-      guard let id = row[kind + "_id"], !id.isEmpty else { continue }
+      guard var id = row[kind + "_id"], !id.isEmpty else { continue }
+      if kind == "transaction", row["kind"] == "lapsed_still_served" { id += " \(row["user_id"] ?? "")" }
       let digest = SHA256.hash(data: Data("\(row["kind"] ?? "")\n\(kind)\n\(id)".utf8))
       if row["finding_id"] == digest.prefix(16).map({ String(format: "%02x", $0) }).joined() { return id }
     }

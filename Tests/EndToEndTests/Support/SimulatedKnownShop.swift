@@ -19,8 +19,10 @@ struct SimulatedKnownShop {
 
   func appleId(_ id: Identifier) -> String { ids[id] ?? "0" }
 
+  /// The IDs in a subject, such as a transaction and a user, as the scenario names them.
   func storyId(_ text: String) -> Identifier {
-    ids.first { $0.value == text }.map(\.key) ?? Identifier(text)
+    let words = text.split(separator: " ").map { word in ids.first { $0.value == word }.map(\.key.text) ?? String(word) }
+    return Identifier(words.joined(separator: " "))
   }
 
   var transactions: [[String: Any]] { known.world.appleTransactions(name: appleId, isFinished: true) }
