@@ -21,7 +21,8 @@ struct SimulatedKnownShop {
 
   /// The IDs in a subject, such as a transaction and a user, as the scenario names them.
   func storyId(_ text: String) -> Identifier {
-    let words = text.split(separator: " ").map { word in ids.first { $0.value == word }.map(\.key.text) ?? String(word) }
+    let words = text.split(separator: " ").map { word in ids.first { $0.value == word }.map(\.key.text) ?? String(word)
+    }
     return Identifier(words.joined(separator: " "))
   }
 
