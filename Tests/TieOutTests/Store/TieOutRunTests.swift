@@ -346,8 +346,9 @@ struct TieOutRunTests {
     if !isRecorded {
       try await shop.execute(
         """
-        INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts, evidence_through)
-        VALUES (gen_random_uuid(), '2026-11-01T03:00:00Z', 'receipt', 'other', 'verifyReceipt', 'verified', 0, 0)
+        INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
+          is_nightly, host, version)
+        VALUES (gen_random_uuid(), 'run', '2026-11-01T03:00:00Z', '2026-10-31', '2026-10-31', 'UTC', '', true, 'h', '1')
         """)
     }
     try await shop.execute(
