@@ -35,8 +35,9 @@ package struct NightFigures: Sendable {
   /// Findings of the last complete night, and those of them that close.
   package private(set) var openBefore = 0
   package private(set) var closing = Sample()
-  /// Orders, and users of receipts, that were counted, for kinds of which they can have two.
+  /// The counted orders, for kinds that can concern an order twice. An order counts once.
   private var counted: [FindingKind: Set<Identifier>] = [:]
+  /// The counted users of receipts without an order. A user counts once.
   private var countedUsers: [FindingKind: Set<Identifier>] = [:]
   private let pseudonyms: Pseudonyms?
 

@@ -1016,7 +1016,7 @@ END $$;
 CREATE FUNCTION night_audit.record_run() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- It runs with the rights of the schema's owner: a trigger of any other table could write entries about nothing.
+  -- It runs with the rights of the schema's owner: for another table it could write entries that describe no run.
   IF TG_RELID <> 'night_audit.runs'::regclass OR TG_OP NOT IN ('INSERT', 'UPDATE') THEN
     RAISE EXCEPTION 'only changes of night_audit.runs are recorded' USING ERRCODE = 'restrict_violation';
   END IF;

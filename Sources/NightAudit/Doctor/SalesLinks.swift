@@ -45,7 +45,7 @@ struct SalesLinks {
     return try found + diagnoses(links, receipts, among: receiptRows, orders, connection)
   }
 
-  /// Diagnoses of comparisons of which a night counts the differing rows among all orders.
+  /// The diagnoses of noticeable comparisons. A night would hold if the differing rows exceed its share of all orders.
   private func diagnoses(
     _ links: [Link], _ tallies: [Tally], among rows: String, _ orders: Int, _ connection: borrowing BlockingConnection,
     _ parameters: [PostgresValue] = []

@@ -170,8 +170,8 @@ extension FindingRules {
     }
     // A free purchase, such as a trial, is no charge.
     let live = claims.liveOwned.filter { $0.priceMilliunits != 0 }
-    let paying = Set((live.count > 1 ? facts.paying : []).map(\.key))
-    let further = live.filter { !paying.contains($0.key) }
+    let paying = live.count > 1 ? facts.paying : []
+    let further = paying.count > 1 ? live.filter { !paying.contains($0) } : Array(live.dropFirst())
     if live.count > 1, live.contains(where: facts.awaitsRefund) {
       decline([.chargedTwice], "A missing answer could show that one of the \(live.count) was refunded.")
     } else if live.count > 1, let unread {

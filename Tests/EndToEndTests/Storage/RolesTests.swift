@@ -91,7 +91,7 @@ import Testing
     ] {
       try await shop.execute(statement, as: .writer)
     }
-    // Trigger functions of other tables would append entries about nothing, whoever makes the trigger.
+    // A trigger function that runs for another table would append entries to the trail that describe no run.
     for (number, role) in [DatabaseRole.writer, .superuser].enumerated() {
       for change in ["INSERT INTO t VALUES (NULL, NULL)", "UPDATE t SET publication = 'released'"] {
         await #expect(throws: (any Error).self, "\(role): \(change)") {

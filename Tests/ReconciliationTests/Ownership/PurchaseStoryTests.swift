@@ -248,6 +248,25 @@ import Testing
     }
   }
 
+  @Test("A free trial beside two charges puts the second charge at stake")
+  func trialBesideCharges() {
+    var scene = ShopFixture()
+    let time = scene.time
+    let records = [("T0", Int64(0)), ("T1", 990), ("T2", 990)].enumerated().map { place, sale in
+      scene.transaction(sale.0) { record in
+        record.purchaseDate = time + .hours(Int64(place))
+        record.priceMilliunits = Money.of(sale.1).milliunits
+      }
+    }
+    let order = scene.posted("order", by: "ann", records[0])
+    for record in records.dropFirst() {
+      scene.signedProof("proof of " + record.transactionId.text, for: order, of: record)
+    }
+    let charged = scene.world.audited().findings.first { $0.kind == .chargedTwice }
+    #expect(charged?.atStake == .of(990))
+    #expect(charged?.transactionId == "T2")
+  }
+
   @Test("An unread receipt withholds a refund until its question is stuck", arguments: [true, false])
   func refundBesideUnreadReceipt(isStuck: Bool) {
     var scene = ShopFixture()
