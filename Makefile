@@ -9,12 +9,14 @@ SEED ?= 1
 NIGHTS ?= 1000
 SAMPLE ?= 0
 SEEDS ?= 200
+WORLDS ?= 60
+BASELINE ?=
 
 # Links Swift's runtime statically, because the program runs on hosts without Swift.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real-parts test-package fuzz torture torture-proof mutation evaluate build install install-files deb sbom lint bench clean
+.PHONY: help demo test test-real-parts test-package fuzz torture torture-proof mutation evaluate compare build install install-files deb sbom lint bench clean
 
 help:
 	@echo 'make demo      two nights of a sample shop: installs what is missing, builds, runs, shows the reports;'
@@ -27,6 +29,7 @@ help:
 	@echo 'make torture-proof   puts known faults back, one by one, to see that the harness finds them'
 	@echo 'make mutation  SAMPLE=300 of the mutants of the core, or all of them; prints those that no test notices'
 	@echo 'make evaluate  SEEDS=200 shops with known truth, and 40 slips of a mapping: precision, recall, held nights'
+	@echo 'make compare   BASELINE=folder of an earlier build: every report of WORLDS=60 shops must be the same, byte for byte'
 	@echo 'make build     release build; the programs are in .build/release'
 	@echo 'make install   after make build: program, man pages, completions, documentation, cron examples, below PREFIX=$(PREFIX)'
 	@echo 'make deb       Debian package in .build/deb'
@@ -78,6 +81,12 @@ evaluate:
 	@Tests/Demo/requirements.sh test
 	@Tests/Demo/build.sh $(RELEASE)
 	Tests/Evaluation/evaluate.py --seeds $(SEEDS) --page Sources/night-audit/Documentation.docc/Evaluation.md "$$($(RELEASE) --show-bin-path)"
+
+# Compares this build with an earlier one. The core is changed only with this.
+compare:
+	@Tests/Demo/requirements.sh test
+	@Tests/Demo/build.sh $(RELEASE)
+	Tests/Comparison/compare.py --worlds $(WORLDS) '$(BASELINE)' "$$($(RELEASE) --show-bin-path)"
 
 # Builds an executable that no other target builds. Tests/Fuzz/README.md describes its use with LLVM's libFuzzer.
 fuzz: export DEVELOPER_TOOLS = 1
