@@ -251,11 +251,12 @@ struct SalesHealth {
     let now = Instant.now
     var orders = try connection.copyOut(
       """
-      SELECT \(SalesRows.orderColumns), d.order_id IS NOT NULL FROM (
-        SELECT * FROM \(sales.schema).orders o ORDER BY o.created_at DESC NULLS LAST, o.order_id::text COLLATE "C" LIMIT 1000
-      ) o LEFT JOIN (
-        SELECT DISTINCT d.order_id::text AS order_id FROM \(sales.schema).deliveries d WHERE d.revoked_at IS NULL OFFSET 0
-      ) d ON d.order_id COLLATE "C" = o.order_id::text
+      WITH newest AS MATERIALIZED (
+        SELECT * FROM \(sales.schema).orders o ORDER BY o.created_at DESC NULLS LAST, o.order_id::text COLLATE "C" LIMIT 1000)
+      SELECT \(SalesRows.orderColumns), d.order_id IS NOT NULL FROM newest o LEFT JOIN (
+        SELECT DISTINCT d.order_id::text COLLATE "C" AS order_id FROM \(sales.schema).deliveries d
+        WHERE d.revoked_at IS NULL AND d.order_id::text COLLATE "C" IN (SELECT order_id::text COLLATE "C" FROM newest)
+      ) d ON d.order_id = o.order_id::text COLLATE "C"
       ORDER BY d.order_id IS NULL, o.created_at DESC NULLS LAST, o.order_id::text COLLATE "C" LIMIT 1
       """)
     if try orders.advance(), case .valid(let order) = try sales.order(orders, asOf: now) {
