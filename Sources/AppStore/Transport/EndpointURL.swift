@@ -22,7 +22,7 @@ package struct EndpointURL: Hashable, Sendable, CustomStringConvertible {
   package var description: String { text }
 
   /// `localhost`, 127.0.0.0/8 (RFC 1122, 3.2.1.3) and ::1 (RFC 4291).
-  static func isLoopback(_ host: String) -> Bool {
+  package static func isLoopback(_ host: String) -> Bool {
     let name = host.lowercased()
     if ["localhost", "[::1]", "::1"].contains(name) { return true }
     let octets = name.split(separator: ".", omittingEmptySubsequences: false)

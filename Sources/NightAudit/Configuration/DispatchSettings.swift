@@ -1,4 +1,4 @@
-import AuditStore
+import AppStore
 import Foundation
 import Run
 
@@ -70,7 +70,7 @@ private struct DispatchSection {
       try allow(["url", "user", "passwordFile", "privateKeyFile", "hostKey"], for: scheme)
       return .upload(DispatchTarget.Upload(account: account, kind: try sftp(account)))
     case "https", "http":
-      guard scheme == "https" || Loopback.contains(host) else {
+      guard scheme == "https" || EndpointURL.isLoopback(host) else {
         throw error("url", "plain http would show reports to the network: use https (http is for loopback only)")
       }
       try allow(["url", "user", "passwordFile", "region", "caFile"], for: scheme)

@@ -1,49 +1,25 @@
-import AppStore
 import AuditStore
 import Foundation
 import Reconciliation
-import Reporting
 import Run
 
 extension SettingsLoader {
-  func loadReportSettings(into settings: inout Settings) throws {
-    if let names = list("report.formats") {
-      settings.formats = Set(
-        try names.map { name in
-          guard let format = ReportFormat(rawValue: name) else {
-            let known = ReportFormat.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ConfigurationError(key: "report.formats", problem: "\(name) is not a format; use some of \(known)")
-          }
-          return format
-        })
-    }
-    if let name = text("report.excelLocale") {
-      guard let locale = ExcelLocale(name) else {
+  func reviewWindows(in zone: TimeZone) throws -> [Period] {
+    try (list("audit.reviewWindows") ?? []).map { text in
+      let days = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+      guard days.count == 2, let period = try? Period(since: days[0], until: days[1], in: zone) else {
         throw ConfigurationError(
-          key: "report.excelLocale", problem: "\(name) is not a locale; write language and region, such as de-DE")
+          key: "audit.reviewWindows",
+          problem:
+            "\(text.prefix(40)) is not a window; write a list of since and until, two days such as 2026-11-19, in order"
+        )
       }
-      settings.excelLocale = locale
+      return period
     }
-    if let path = text("report.pseudonymise") { settings.pseudonyms = try pseudonyms(path) }
-    settings.owners = try owners()
-    settings.journalAccounts = try journalAccounts()
-  }
-
-  private func pseudonyms(_ path: String) throws -> Pseudonyms {
-    let key = "report.pseudonymise"
-    guard let pseudonyms = Pseudonyms(key: Array(try SecretFile.read(path, key: key).reveal().utf8)) else {
-      throw ConfigurationError(
-        key: key,
-        problem: """
-          \(SecretFile.shown(path)) holds fewer than \(Pseudonyms.shortestKey) bytes, which could be guessed; write a \
-          key to it with `openssl rand -hex 32`
-          """)
-    }
-    return pseudonyms
   }
 
   /// The ledger's account of every role: an entry has two of them.
-  private func journalAccounts() throws -> [JournalRole: String] {
+  func journalAccounts() throws -> [JournalRole: String] {
     var accounts: [JournalRole: String] = [:]
     for role in JournalRole.allCases {
       let key = SettingKey.journalPrefix + role.rawValue
@@ -63,7 +39,7 @@ extension SettingsLoader {
 
   static let ownersPrefix = "findings.owners."
 
-  private func owners() throws -> FindingOwners {
+  func owners() throws -> FindingOwners {
     var owners = FindingOwners()
     let inFile = fileValues.keys.filter { $0.hasPrefix(Self.ownersPrefix) }
     for key in Set(inFile).union(SettingKey.ofOwners.map(\.name)).sorted() where list(key) != nil {

@@ -15,9 +15,9 @@ package struct SettingsListing: Sendable {
   package init(_ loader: SettingsLoader) {
     var keys = SettingKey.all + loader.ofSections()
     let owned = SettingKey.ofOwners.filter { loader.origin(of: $0) != nil }
-    keys += owned.isEmpty ? [SettingKey("findings.owners")] : owned
+    keys += owned.isEmpty ? [.owners] : owned
     let accounts = SettingKey.ofJournal.filter { loader.origin(of: $0) != nil }
-    keys += accounts.isEmpty ? [SettingKey("journal.accounts")] : accounts
+    keys += accounts.isEmpty ? [.accounts] : accounts
     lines = keys.map { key in
       guard let origin = loader.origin(of: key), let values = loader.list(key.name) else {
         return Line(key: key.name, value: key.standard.isEmpty ? nil : key.standard, origin: "default")

@@ -1,9 +1,6 @@
-import AppStore
 import Configuration
 import Foundation
-import Postgres
 import Reconciliation
-import Reporting
 import Run
 
 /// Builds `Settings` from environment, configuration file and defaults, in this order of precedence.
@@ -29,10 +26,6 @@ package struct SettingsLoader {
       file: try found.map { try ConfigurationFile(path: $0, isFound: path == nil && $0.hasPrefix("./")) },
       name: found ?? "configuration", environment: environment,
       environmentFile: environmentFile)
-  }
-
-  package static func load(path: String?, environment: [String: String]) throws -> Settings {
-    try SettingsLoader(path: path, environment: environment).load()
   }
 
   package static func load(file: ConfigurationFile?, name: String, environment: [String: String]) throws -> Settings {
@@ -191,66 +184,18 @@ package struct SettingsLoader {
 
   private func settings() throws -> Settings {
     var settings = Settings()
-    settings.databaseURL = try connection("database.url") ?? settings.databaseURL
-    settings.salesURL = try connection("database.salesUrl")
-    settings.salesSchema = try words("database.salesSchema") ?? settings.salesSchema
+    for key in SettingKey.all {
+      guard let store = key.store,
+        let values = key.isList ? list(key.name) : text(key.name).map({ [$0] })
+      else { continue }
+      try store(values, &settings)
+    }
     settings.apps = try apps()
-    settings.channel = try word("appstore.channel", settings.channel)
-    settings.productionURL = try url("appstore.productionUrl", settings.productionURL)
-    settings.sandboxURL = try url("appstore.sandboxUrl", settings.sandboxURL)
-    settings.verifyReceiptURL = try url("appstore.verifyReceiptUrl", settings.verifyReceiptURL)
-    settings.verifyReceiptSandboxURL = try url("appstore.verifyReceiptSandboxUrl", settings.verifyReceiptSandboxURL)
-    settings.rootCertificates = try words("appstore.rootCertificates") ?? settings.rootCertificates
-    settings.pinRoots = try flag("appstore.pinRoots", settings.pinRoots)
-    settings.requestsPerSecond = try number("appstore.requestsPerSecond", settings.requestsPerSecond)
-    guard settings.requestsPerSecond == 0 || settings.requestsPerSecond >= 0.001 else {
-      throw ConfigurationError(
-        key: "appstore.requestsPerSecond",
-        problem: "\(settings.requestsPerSecond) is less than one request in a thousand seconds; 0 sets no limit")
-    }
-    settings.concurrency = try count("appstore.concurrency", settings.concurrency)
-    settings.timeout = try span("appstore.timeout", settings.timeout)
-    guard settings.timeout.wholeSeconds > 0 else {
-      throw ConfigurationError(
-        key: "appstore.timeout", problem: "0s leaves Apple no time to answer; write 1s or more, such as 30s")
-    }
-    settings.staleAfter = try span("recheck.staleAfter", settings.staleAfter)
-    settings.refundWindow = try span("recheck.refundWindow", settings.refundWindow)
-    settings.maxDuration = try span("recheck.maxDuration", settings.maxDuration)
-    settings.batchSize = try count("recheck.batchSize", settings.batchSize)
-    settings.lookback = try span("audit.lookback", settings.lookback)
-    guard settings.lookback >= .days(1) else {
-      throw ConfigurationError(
-        key: "audit.lookback",
-        problem: "audits no order, and all open findings would close; write 1d or more, such as 120d"
-      )
-    }
-    settings.deliveryGrace = try span("audit.deliveryGrace", settings.deliveryGrace)
-    settings.evidenceGrace = try span("audit.evidenceGrace", settings.evidenceGrace)
-    settings.notFoundGrace = try span("audit.notFoundGrace", settings.notFoundGrace)
-    settings.matchWindow = try span("audit.matchWindow", settings.matchWindow)
-    settings.stuckAfter = try span("audit.stuckAfter", settings.stuckAfter)
-    settings.subscriptionGrace = try span("audit.subscriptionGrace", settings.subscriptionGrace)
-    settings.clockSkew = try span("audit.clockSkew", settings.clockSkew)
-    settings.amountToleranceMillionths = try millionths("audit.amountTolerance")
-    settings.testUsers = list("audit.testUsers") ?? []
-    settings.reportLink = text("report.link")
-    if let link = settings.reportLink, !["http", "https"].contains(URL(string: link)?.scheme ?? "") {
-      throw ConfigurationError(
-        key: "report.link", problem: "is not a URL; write one such as https://reports.example.com/audit/")
-    }
-    settings.reportDirectory = try words("report.directory") ?? settings.reportDirectory
-    settings.timeZoneName = text("report.timeZone") ?? settings.timeZoneName
-    guard TimeZone(identifier: settings.timeZoneName) != nil else {
-      throw ConfigurationError(
-        key: "report.timeZone", problem: "\(settings.timeZoneName) is not a time zone; use a name such as Europe/Berlin"
-      )
-    }
-    settings.retention = try retention("report.retention", settings.retention)
-    try loadReportSettings(into: &settings)
-    settings.workbookOrders = try count("report.workbookOrders", settings.workbookOrders, least: 0)
+    settings.reviewWindows = try reviewWindows(in: settings.timeZone)
+    settings.owners = try owners()
+    settings.journalAccounts = try journalAccounts()
     settings.deliver = try dispatchTargets()
-    try loadAdditionalSettings(into: &settings)
+    try refuseIncompleteKey(settings.appStoreConnect)
     settings.sources = [source, environmentFile.source].compactMap(\.self)
     settings.warnings = unknownVariables() + [environmentFile.warning].compactMap(\.self)
     return settings
@@ -336,19 +281,27 @@ package struct SettingsLoader {
         """)
   }
 
-  // MARK: - Typed reading
+  private func refuseIncompleteKey(_ connect: Settings.AppStoreConnect) throws {
+    guard connect.privateKeyFile != nil else {
+      if connect.issuerId == nil, connect.keyId == nil { return }
+      throw ConfigurationError(
+        key: "appStoreConnect.privateKeyFile",
+        problem: "is required with issuerId or keyId: the .p8 file of the team key, without which nothing is fetched")
+    }
+    if connect.keyId == nil {
+      throw ConfigurationError(key: "appStoreConnect.keyId", problem: "is required with a private key")
+    }
+    if connect.vendorNumbers.isEmpty {
+      throw ConfigurationError(
+        key: "appStoreConnect.vendorNumbers",
+        problem: "is required with a private key: the vendor numbers in App Store Connect, Sales and Trends")
+    }
+  }
+
+  // MARK: - Reading
 
   package func text(_ key: String) -> String? {
     reader.string(forKey: configKey(key))
-  }
-
-  /// As `text`. Throws `ConfigurationError` for a blank value.
-  func words(_ key: String) throws -> String? {
-    guard let text = text(key) else { return nil }
-    guard !text.allSatisfy(\.isWhitespace) else {
-      throw ConfigurationError(key: key, problem: "is empty; give it a value, or leave it out")
-    }
-    return text
   }
 
   package func list(_ key: String) -> [String]? {
@@ -357,86 +310,6 @@ package struct SettingsLoader {
   }
 
   private func configKey(_ key: String) -> ConfigKey { ConfigKey(key.split(separator: ".").map(String.init)) }
-
-  func span(_ key: String, _ standard: Span) throws -> Span {
-    guard let text = text(key) else { return standard }
-    guard let span = DurationText.parse(text) else { throw badDuration(key, text) }
-    return span
-  }
-
-  func badDuration(_ key: String, _ text: String) -> ConfigurationError {
-    ConfigurationError(
-      key: key,
-      problem: "\(text) is not a duration of at most 365000d; write a number and s, m, h or d, such as 90s or 7d")
-  }
-
-  func count(_ key: String, _ standard: Int, least: Int = 1) throws -> Int {
-    guard let text = text(key) else { return standard }
-    guard let number = Int(text), number >= least else {
-      throw ConfigurationError(key: key, problem: "\(text) is not a whole number of \(least) or more")
-    }
-    return number
-  }
-
-  func number(_ key: String, _ standard: Double) throws -> Double {
-    guard let text = text(key) else { return standard }
-    guard let number = Double(text), number >= 0, number.isFinite else {
-      throw ConfigurationError(key: key, problem: "\(text) is not a number of 0 or more")
-    }
-    return number
-  }
-
-  private func millionths(_ key: String) throws -> Int64 {
-    guard let text = text(key) else { return 0 }
-    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-    let fraction = parts.count > 1 ? String(parts[1]) : ""
-    guard let whole = Int64(parts[0]), whole >= 0, whole < 1_000_000_000, fraction.utf8.count <= 6,
-      let rest = Int64(fraction + String(repeating: "0", count: 6 - fraction.utf8.count)), rest >= 0
-    else {
-      throw ConfigurationError(key: key, problem: "\(text) is not an amount in major units of 0 or more, such as 0.01")
-    }
-    return whole * 1_000_000 + rest
-  }
-
-  private func flag(_ key: String, _ standard: Bool) throws -> Bool {
-    guard let text = text(key) else { return standard }
-    switch text.lowercased() {
-    case "true", "yes", "on", "1": return true
-    case "false", "no", "off", "0": return false
-    default: throw ConfigurationError(key: key, problem: "\(text) is neither true nor false")
-    }
-  }
-
-  private func word<Word: RawRepresentable>(_ key: String, _ standard: Word) throws -> Word
-  where Word.RawValue == String {
-    guard let text = text(key) else { return standard }
-    guard let word = Word(rawValue: text) else {
-      throw ConfigurationError(key: key, problem: "\(text) is not one of auto, serverApi, verifyReceipt")
-    }
-    return word
-  }
-
-  /// A conninfo string that libpq accepts. The value is not quoted in errors, because it may contain a password.
-  private func connection(_ key: String) throws -> String? {
-    guard let text = text(key) else { return nil }
-    do throws(PostgresError) {
-      _ = try ConnectionParameters(conninfo: text, applicationName: "night-audit")
-    } catch {
-      throw ConfigurationError(
-        key: key,
-        problem: "\(error.message); its options are libpq's, such as host, port, dbname, user, sslmode and sslrootcert")
-    }
-    return text
-  }
-
-  func url(_ key: String, _ standard: String) throws -> String {
-    guard let text = text(key) else { return standard }
-    do throws(EndpointURLError) {
-      return try EndpointURL(text).text
-    } catch {
-      throw ConfigurationError(key: key, problem: "\(error)")
-    }
-  }
 
   // MARK: - Warnings
 

@@ -91,7 +91,7 @@ struct CurlConfiguration {
     add("speed-limit", "1")
     add("speed-time", "120")
     add("max-time", "1800")
-    if scheme == "smtp", !Loopback.contains(parts?.host ?? "") { add("ssl-reqd") }
+    if scheme == "smtp", !EndpointURL.isLoopback(parts?.host ?? "") { add("ssl-reqd") }
     if let caFile = account.caFile { add("cacert", caFile) }
     if let user = account.user { add("user", "\(user):\(password?.reveal() ?? "")") }
   }

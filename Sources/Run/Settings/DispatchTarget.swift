@@ -93,13 +93,3 @@ package struct DispatchTarget: Hashable, Sendable {
     return files
   }
 }
-
-/// Loopback hosts: `localhost`, 127.0.0.0/8 and ::1.
-package enum Loopback {
-  package static func contains(_ host: String) -> Bool {
-    let name = host.lowercased()
-    if ["localhost", "::1", "[::1]"].contains(name) { return true }
-    let octets = name.split(separator: ".", omittingEmptySubsequences: false)
-    return octets.count == 4 && octets[0] == "127" && octets.allSatisfy { UInt8($0) != nil }
-  }
-}

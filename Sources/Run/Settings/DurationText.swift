@@ -14,4 +14,16 @@ package struct DurationText {
     }
     return span <= .days(365_000) ? span : nil
   }
+
+  /// The span in the largest unit of which it is a multiple; in days from a week on.
+  static func text(_ span: Span) -> String {
+    let seconds = span.wholeSeconds
+    if span >= .days(7), seconds % 86_400 == 0 { return "\(seconds / 86_400)d" }
+    if seconds > 0, seconds % 3_600 == 0 { return "\(seconds / 3_600)h" }
+    return seconds > 0 && seconds % 60 == 0 ? "\(seconds / 60)m" : "\(seconds)s"
+  }
+
+  static func problem(_ text: String) -> String {
+    "\(text) is not a duration of at most 365000d; write a number and s, m, h or d, such as 90s or 7d"
+  }
 }

@@ -5,57 +5,89 @@ import Testing
 @testable import NightAudit
 @testable import Run
 
+/// The page about the configuration and the installed file, both written from the table of settings.
+///
+/// `UPDATE_EXPECTATIONS=1 swift test --filter DocumentationTests` writes them. Review the difference.
 @Suite struct DocumentationTests {
+  private static let isUpdating = ProcessInfo.processInfo.environment["UPDATE_EXPECTATIONS"] == "1"
+
   private func text(_ path: String) throws -> String {
     try String(contentsOf: Repository.root.appending(path: path), encoding: .utf8)
   }
 
-  private static let keys =
-    SettingKey.all.map(\.name) + SettingKey.ofApp.map { "app.<name>.\($0.name)" }
-    + SettingKey.ofDelivery.map { "deliver.<name>.\($0.name)" } + ["findings.owners", "journal.accounts"]
-
-  @Test("the page about the configuration has every key, with its default, and none that there is not")
-  func keys() throws {
-    let page = try text("Sources/night-audit/Documentation.docc/Configuration.md")
-    let rows = page.split(separator: "\n").filter { $0.hasPrefix("| `") }
-    let told = rows.flatMap { row in
-      row.split(separator: "|")[0].matches(of: /`([A-Za-z<>.]+)`/).map { String($0.1) }
+  private func expect(_ wanted: String, in path: String) throws {
+    if Self.isUpdating {
+      try wanted.write(to: Repository.root.appending(path: path), atomically: true, encoding: .utf8)
     }
-    #expect(told.sorted() == Self.keys.sorted())
-    for key in SettingKey.all where !key.standard.isEmpty && !key.standard.hasPrefix("https://") {
-      let row = rows.first { $0.contains("`\(key.name)`") } ?? ""
-      #expect(row.contains("`\(key.standard)`"), "\(key.name) is \(key.standard): \(row)")
+    let isSame = try text(path) == wanted
+    #expect(isSame, "\(path) differs from the table of settings; renew it with UPDATE_EXPECTATIONS=1")
+  }
+
+  /// Every key; those of a section follow the setting that lists the section's names.
+  private static let keys = SettingKey.all.flatMap { key -> [SettingKey] in
+    switch key.name {
+    case "appstore.apps": [key] + SettingKey.ofApp.map { $0.prefixed("app.<name>.") }
+    case "report.deliver":
+      [key] + SettingKey.ofDelivery.map { $0.prefixed("deliver.<name>.") } + [.owners, .accounts]
+    default: [key]
     }
   }
 
-  @Test("the file that is installed has every key, and each that is commented out shows its default")
-  func installedFile() throws {
-    let lines = try text("cron/night-audit.yaml").split(separator: "\n", omittingEmptySubsequences: false)
-    // Remarks have one blank behind the sign, keys have none or several.
-    let all = lines.map { line -> String in
-      guard line.hasPrefix("#") else { return String(line) }
-      return line.hasPrefix("# ") && !line.hasPrefix("#  ") ? "" : String(line.dropFirst())
+  @Test func thePageAboutTheConfigurationShowsTheTableOfSettings() throws {
+    let path = "Sources/night-audit/Documentation.docc/Configuration.md"
+    let rows = Self.keys.map { key in
+      let standard = key.standard.hasPrefix("https://") ? "Apple's" : key.standard.isEmpty ? "" : "`\(key.standard)`"
+      return "| `\(key.name)` |\(standard.isEmpty ? "" : " \(standard)") | \(key.meaning) |"
     }
-    let values = try ConfigurationFile(yaml: all.joined(separator: "\n"), name: "night-audit.yaml").values
-    let names = Set(
-      values.keys.map { key -> String in
-        let parts = key.split(separator: ".").map(String.init)
-        switch parts[0] {
-        case "app", "deliver": return "\(parts[0]).<name>.\(parts[2])"
-        case "findings": return "findings.owners"
-        case "journal": return "journal.accounts"
-        default: return key
-        }
-      })
-    #expect(names == Set(Self.keys))
-    let set = try ConfigurationFile(yaml: lines.joined(separator: "\n"), name: "night-audit.yaml").values
-    for key in SettingKey.all where !key.standard.isEmpty && set[key.name] == nil {
-      switch values[key.name] {
-      case .scalar(let value): #expect(value == key.standard, "\(key.name)")
-      case .list(let values): #expect(values.joined(separator: ",") == key.standard, "\(key.name)")
-      case nil: Issue.record("\(key.name) is missing")
+    let head = "| key | default | meaning |\n|---|---|---|\n"
+    let parts = try text(path).split(separator: head, maxSplits: 1, omittingEmptySubsequences: false)
+    let end = try #require(parts.last?.firstRange(of: "\n\n"))
+    try expect("\(parts[0])\(head)\(rows.joined(separator: "\n"))\(parts[1][end.lowerBound...])", in: path)
+  }
+
+  /// Sections with names of their own hold examples, written by hand.
+  @Test func theInstalledFileShowsEverySettingWithItsDefault() throws {
+    let path = "cron/night-audit.yaml"
+    let sections = Dictionary(grouping: SettingKey.all) { $0.name.split(separator: ".")[0] }
+    let blocks = try text(path).split(separator: "\n\n", omittingEmptySubsequences: false).map { block in
+      let head = block.prefix { $0 != "\n" }.drop { $0 == "#" }.prefix { $0 != ":" }
+      return sections[head].map { Self.block(String(head), $0) } ?? String(block)
+    }
+    let file = blocks.joined(separator: "\n\n")
+    try expect(file.hasSuffix("\n") ? file : file + "\n", in: path)
+    // Remarks have one blank behind the sign, keys have none or several.
+    let all = file.split(separator: "\n").map { line -> Substring in
+      guard line.hasPrefix("#") else { return line }
+      return line.hasPrefix("# ") && !line.hasPrefix("#  ") ? "" : line.dropFirst()
+    }
+    let values = try ConfigurationFile(yaml: all.joined(separator: "\n"), name: path).values
+    let names = values.keys.map { key -> String in
+      let parts = key.split(separator: ".").map(String.init)
+      switch parts[0] {
+      case "app", "deliver": return "\(parts[0]).<name>.\(parts[2])"
+      case "findings", "journal": return parts[0...1].joined(separator: ".")
+      default: return key
       }
     }
+    #expect(Set(names) == Set(Self.keys.map(\.name)))
+  }
+
+  /// The settings that every installation states.
+  private static let stated: Set = ["appstore.apps", "report.directory"]
+
+  private static func block(_ section: String, _ keys: [SettingKey]) -> String {
+    let lines = keys.map { key in
+      let isStated = stated.contains(key.name)
+      let value = key.example.isEmpty ? key.standard : key.example
+      let entry =
+        (isStated ? "  " : "#  ") + key.name.dropFirst(section.count + 1) + ": "
+        + (key.isList ? "[\(value.replacing(",", with: ", "))]" : value)
+      let standard = isStated && !key.standard.isEmpty ? "; default: \(key.standard)" : ""
+      return entry + String(repeating: " ", count: max(3, 39 - entry.count))
+        + "# \(key.meaning.replacing("`", with: ""))\(standard)"
+    }
+    let head = (keys.contains { stated.contains($0.name) } ? "" : "#") + section + ":"
+    return ([head] + lines).joined(separator: "\n")
   }
 
   @Test("the page about operations has every exit status, and the README is short")
@@ -66,5 +98,13 @@ import Testing
     let all = ExitStatus.allCases.map(\.rawValue)
     #expect(told.sorted() == all.sorted())
     #expect(try text("README.md").split(separator: "\n", omittingEmptySubsequences: false).count <= 151)
+  }
+}
+
+extension SettingKey {
+  fileprivate func prefixed(_ section: String) -> SettingKey {
+    var key = self
+    key.name = section + name
+    return key
   }
 }

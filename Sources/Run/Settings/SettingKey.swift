@@ -1,0 +1,74 @@
+import Foundation
+
+/// One key of the configuration: name, type, default, meaning and secrecy.
+package struct SettingKey: Sendable {
+  /// The dotted name in the file, such as `audit.lookback`.
+  package var name: String
+  package let meaning: String
+  /// The default as the file would state it; empty for none.
+  package let standard: String
+  /// The value in the installed file, if it is not the default.
+  package let example: String
+  package let secrecy: Secrecy
+  /// True if the setting takes several values: a list in the file, elsewhere separated by commas.
+  package let isList: Bool
+  /// Stores the value; nil for keys that are read together with others. Throws `ConfigurationError`.
+  package let store: (@Sendable (_ values: [String], inout Settings) throws -> Void)?
+
+  package enum Secrecy: Sendable {
+    case none
+    /// A connection string; its password is hidden.
+    case connection
+    /// A URL; user, password, query and fragment are hidden.
+    case url
+    /// A URL whose path is a password.
+    case pathOfURL
+    /// A URL of a delivery; its path is hidden with http and https, where it may be a password.
+    case addressOfDelivery
+    /// A command; its arguments are hidden because they may be passwords.
+    case command
+    /// A file name. Anything else is hidden, because it may be the secret itself.
+    case file
+  }
+
+  /// A setting of its own. Its default is the value of `Settings()`.
+  init<Value>(
+    _ name: String, _ path: any WritableKeyPath<Settings, Value> & Sendable, _ type: SettingType<Value>,
+    _ meaning: String,
+    example: String = "", secrecy: Secrecy = .none
+  ) {
+    self.name = name
+    self.meaning = meaning
+    self.example = example
+    self.secrecy = secrecy
+    standard = type.text(Settings()[keyPath: path])
+    isList = type.isList
+    store = { values, settings in settings[keyPath: path] = try type.parse(name, values) }
+  }
+
+  /// A key that is read together with others.
+  package init(
+    _ name: String, _ meaning: String = "", standard: String = "", example: String = "", secrecy: Secrecy = .none,
+    isList: Bool = false
+  ) {
+    self.name = name
+    self.meaning = meaning
+    self.standard = standard
+    self.example = example
+    self.secrecy = secrecy
+    self.isList = isList
+    store = nil
+  }
+
+  /// The environment variable: words in capitals, separated by `_`, as swift-configuration spells keys.
+  package var variable: String {
+    var words = ""
+    var last: Character?
+    for letter in name {
+      if letter.isUppercase, last?.isLowercase == true { words += "_" }
+      words.append(letter)
+      last = letter
+    }
+    return "NIGHT_AUDIT_" + words.uppercased().map { $0.isLetter || $0.isNumber ? String($0) : "_" }.joined()
+  }
+}
