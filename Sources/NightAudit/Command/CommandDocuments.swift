@@ -14,16 +14,17 @@ extension OutcomeText {
         totals: outcome.totals, summary: outcome.summary, control: control, asOf: outcome.asOf)
       return try MachineText.json(
         PlacedReport(
-          document: document, directory: outcome.directory, held: outcome.held.map(\.description),
-          dispatches: outcome.dispatches), keysAsTheyAre: true)
+          document: document, directory: outcome.directory,
+          held: outcome.held.isEmpty ? nil : outcome.held.map(\.description),
+          dispatches: outcome.dispatches.isEmpty ? nil : outcome.dispatches))
     }
   }
 
-  private struct PlacedReport: Encodable {
+  struct PlacedReport: Encodable {
     var document: SummaryDocument
     var directory: String?
-    var held: [String]
-    var dispatches: [Dispatch]
+    var held: [String]?
+    var dispatches: [Dispatch]?
 
     private enum CodingKeys: String, CodingKey { case directory, held, dispatches }
 
@@ -31,8 +32,8 @@ extension OutcomeText {
       try document.encode(to: encoder)
       var container = encoder.container(keyedBy: CodingKeys.self)
       try container.encodeIfPresent(directory, forKey: .directory)
-      if !held.isEmpty { try container.encode(held, forKey: .held) }
-      if !dispatches.isEmpty { try container.encode(dispatches, forKey: .dispatches) }
+      try container.encodeIfPresent(held, forKey: .held)
+      try container.encodeIfPresent(dispatches, forKey: .dispatches)
     }
   }
 }
@@ -43,7 +44,7 @@ package struct RecheckText {
 
   package init(_ summary: RecheckSummary) { self.summary = summary }
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     let due: Int
     let outcomes: [String: Int]
     let faults: [String: String]
@@ -76,7 +77,7 @@ package struct RecheckText {
 
 /// The doctor's diagnoses as text.
 package enum DiagnosisText {
-  private struct Document: Encodable {
+  struct Document: Encodable {
     let subject: String
     let ok: Bool
     let problem: String?

@@ -12,12 +12,6 @@ package struct SummaryDocument: Codable {
     var timeZone: String
     var ended: Bool
     var missingDays: Int
-
-    enum CodingKeys: String, CodingKey {
-      case since, until, ended
-      case timeZone = "time_zone"
-      case missingDays = "missing_days"
-    }
   }
 
   struct Orders: Codable {
@@ -40,12 +34,6 @@ package struct SummaryDocument: Codable {
     var atStake: [String: String]
     var atStakeUnknown: Int
     var ageing: [Age]
-
-    enum CodingKeys: String, CodingKey {
-      case open, severities, opening, new, closed, closing, ageing
-      case atStake = "at_stake"
-      case atStakeUnknown = "at_stake_unknown"
-    }
   }
 
   struct Age: Codable {
@@ -54,12 +42,6 @@ package struct SummaryDocument: Codable {
     var atStake: [String: String]
     var atStakeUnknown: Int
     var known: Int
-
-    enum CodingKeys: String, CodingKey {
-      case days, findings, known
-      case atStake = "at_stake"
-      case atStakeUnknown = "at_stake_unknown"
-    }
   }
 
   struct Changes: Codable {
@@ -69,11 +51,6 @@ package struct SummaryDocument: Codable {
     var sinceComplete: Bool
     var counts: [String: Int]
     var first: [String]
-
-    enum CodingKeys: String, CodingKey {
-      case since, counts, first
-      case sinceComplete = "since_complete"
-    }
   }
 
   struct Control: Codable {
@@ -100,16 +77,6 @@ package struct SummaryDocument: Codable {
   var first: [String]
   /// nil if no tie-out is configured.
   var tieOut: TieOutBlock?
-
-  enum CodingKeys: String, CodingKey {
-    case complete, period, configuration, orders, dispositions, findings, control, adjustments
-    case changes, unusual, first
-    case notChecked = "not_checked"
-    case feedCoverage = "feed_coverage"
-    case tieOut = "tie_out"
-    case incompleteReasons = "incomplete_reasons"
-    case asOf = "as_of"
-  }
 
   package init(totals: Totals, summary: SummaryFacts, control: [ControlTotal], asOf: Instant) {
     complete = summary.isComplete
@@ -141,7 +108,9 @@ package struct SummaryDocument: Codable {
   }
 
   package init?(json: [UInt8]) {
-    guard let document = try? JSONDecoder().decode(SummaryDocument.self, from: Data(json)) else { return nil }
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    guard let document = try? decoder.decode(SummaryDocument.self, from: Data(json)) else { return nil }
     self = document
   }
 
@@ -156,6 +125,7 @@ package struct SummaryDocument: Codable {
 
   package func encoded() throws(ReportError) -> [UInt8] {
     let encoder = JSONEncoder()
+    encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     do {
       return Array(try encoder.encode(self)) + [UInt8(ascii: "\n")]

@@ -18,13 +18,6 @@ package struct TieOutBlock: Codable, Sendable {
     package var now: Decimal
   }
 
-  enum CodingKeys: String, CodingKey {
-    case complete, explained, unexplained, adjustments
-    case incompleteReasons = "incomplete_reasons"
-    case appleUnits = "apple_units"
-    case ourUnits = "our_units"
-  }
-
   package init(_ facts: TieOutFacts) {
     complete = facts.isComplete
     incompleteReasons = facts.incompleteReasons

@@ -1,21 +1,21 @@
 import Foundation
 
 package enum MachineText {
-  /// - Parameter keysAsTheyAre: true to keep keys unchanged, for documents whose keys may be data.
-  package static func json(_ value: some Encodable, keysAsTheyAre: Bool = false) throws -> String {
-    String(decoding: try encoder(keysAsTheyAre: keysAsTheyAre).encode(value), as: UTF8.self)
+  package static func json(_ value: some Encodable) throws -> String {
+    String(decoding: try encoder().encode(value), as: UTF8.self)
   }
 
-  private static func encoder(keysAsTheyAre: Bool) -> JSONEncoder {
+  /// Keys in snake case. The keys of dictionaries are data, and stay as they are.
+  private static func encoder() -> JSONEncoder {
     let encoder = JSONEncoder()
-    if !keysAsTheyAre { encoder.keyEncodingStrategy = .convertToSnakeCase }
+    encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     return encoder
   }
 
   /// A list printed element by element, byte for byte as `json` prints the whole list.
   package struct List<Element: Encodable> {
-    private let encoder = MachineText.encoder(keysAsTheyAre: false)
+    private let encoder = MachineText.encoder()
     private var isEmpty = true
 
     package init() {}
