@@ -4,7 +4,7 @@ import Run
 
 /// The output of `--json` for a command that fails without any other output.
 enum MachineError {
-  private struct Document: Encodable {
+  struct Document: Encodable {
     struct Fault: Encodable {
       var status: Int32
       var message: String

@@ -44,7 +44,7 @@ package struct FindingsJSON: FindingsOutput {
 
   package func finish() throws { print(try list.end() + "\n") }
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     struct Event: Encodable {
       let at: String
       let event: String
@@ -181,7 +181,7 @@ package struct DecisionText {
     self.undone = undone
   }
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     let changed: [String]
     let unchanged: [String]
     let dryRun: Bool

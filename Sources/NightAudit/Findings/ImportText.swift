@@ -45,7 +45,7 @@ package struct ImportText {
     return "\"" + String(line.prefix(60)) + (line.count > 60 ? "…" : "") + "\""
   }
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     struct Change: Encodable {
       let sheet: String
       let row: Int

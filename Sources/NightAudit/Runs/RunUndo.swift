@@ -31,15 +31,14 @@ package struct RunUndo: Sendable {
       return (lines + [remedy].compactMap { $0 }).joined(separator: "\n")
     }
 
+    struct Document: Encodable {
+      let runId: String
+      let findings: ForgottenRun.Summary
+      let latest: String?
+    }
+
     package var json: String {
-      get throws {
-        struct Document: Encodable {
-          let runId: String
-          let findings: ForgottenRun.Summary
-          let latest: String?
-        }
-        return try MachineText.json(Document(runId: run.runId, findings: summary, latest: latest))
-      }
+      get throws { try MachineText.json(Document(runId: run.runId, findings: summary, latest: latest)) }
     }
   }
 

@@ -208,15 +208,16 @@ package struct RunVerification: Sendable {
     }.joined(separator: "\n")
   }
 
+  struct Document: Encodable {
+    let directory: String?
+    let proven: Bool
+    let first: String?
+    let checks: [Check]
+  }
+
   package var json: String {
     get throws {
-      struct Document: Encodable {
-        let directory: String?
-        let proven: Bool
-        let first: String?
-        let checks: [Check]
-      }
-      return try MachineText.json(
+      try MachineText.json(
         Document(
           directory: directory, proven: exitStatus == .complete,
           first: first.map { "\($0.subject): \($0.problem ?? "")" }, checks: checks))

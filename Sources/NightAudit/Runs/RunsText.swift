@@ -203,7 +203,7 @@ package struct RunDifferenceText {
 
   // MARK: - For machines
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     struct Total: Encodable {
       let currency: String
       let disposition: String
@@ -265,7 +265,7 @@ package struct RunDifferenceText {
   }
 }
 
-private struct AdjustmentText: Encodable {
+struct AdjustmentText: Encodable {
   let day: String
   let currency: String
   let disposition: String

@@ -115,7 +115,7 @@ package struct TieOutText {
 
   // MARK: - For machines
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     var asOf: String
     var firstDay: String
     var lastDay: String
@@ -126,7 +126,7 @@ package struct TieOutText {
     var gross: Gross?
   }
 
-  private struct Week: Encodable {
+  struct Week: Encodable {
     var app: String
     var productId: String
     var name: String?
@@ -136,7 +136,7 @@ package struct TieOutText {
     var currency: String?
   }
 
-  private struct Period: Encodable {
+  struct Period: Encodable {
     var fiscalPeriod: String
     var currency: String
     var salesProceeds: String?
@@ -147,7 +147,7 @@ package struct TieOutText {
     var difference: String?
   }
 
-  private struct Gross: Encodable {
+  struct Gross: Encodable {
     struct Line: Encodable {
       var month: String
       var country: String

@@ -7,7 +7,7 @@ package struct TrustText {
 
   package init(_ entries: [RootInstallation.Entry]) { self.entries = entries }
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     let name: String
     let file: String
     let sha256: String

@@ -24,7 +24,7 @@ struct Init: AsyncParsableCommand {
   @Flag(help: "Print JSON.")
   var json = false
 
-  private struct Document: Encodable {
+  struct Document: Encodable {
     var applied: [String]
     var salesSchema: String?
   }
