@@ -58,12 +58,6 @@ package struct SalesExamination {
     return defects
   }
 
-  package func has(
-    _ relation: SalesContract.Relation, _ connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Bool {
-    try !columns(of: relation, connection).isEmpty
-  }
-
   private struct Found {
     var name: String
     /// The type as the server prints it, such as `character varying(40)`.

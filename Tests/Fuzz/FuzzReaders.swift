@@ -61,9 +61,6 @@ struct FuzzReaders {
     _ = try? reader.representableTimestamp(column)
     _ = try? reader.timestamp(column)
     _ = (try? reader.numeric(column)).map { "\($0)" }
-    _ = try? reader.textArray(column)
-    _ = try? reader.compareBytes(column, to: "ord-1")
-    _ = try? reader.withBytes(column) { $0.count }
     return isRight
   }
 

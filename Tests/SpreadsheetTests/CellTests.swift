@@ -18,9 +18,6 @@ struct CellTests {
       try sheet.writeText("=1+1", row: 0, column: 0)
       try sheet.writeNumber(-1234.567, row: 0, column: 1, format: money)
       try sheet.writeInteger(999_999_999_999_999, row: 0, column: 2)
-      try sheet.writeDateTime(
-        CivilDateTime(year: 2026, month: 11, day: 19, hour: 22, minute: 14, second: 3), row: 0, column: 4,
-        format: clock)
       try sheet.writeDateTime(localSecondsSince1970: 1_795_126_443, row: 0, column: 5, format: clock)
       let range = CellRange(rows: 0...0, columns: 1...2)
       try sheet.writeFormula("SUM(\(range))", result: 999_999_999_998_764.4, row: 0, column: 6)
@@ -34,7 +31,6 @@ struct CellTests {
     #expect(cells["B1"]?.number == -1234.567)
     #expect(cells["B1"]?.numberFormat == "#,##0.000")
     #expect(cells["C1"]?.number == 999_999_999_999_999)
-    #expect(cells["E1"]?.text == "2026-11-19T22:14:03")
     #expect(cells["F1"]?.text == "2026-11-19T22:14:03")
     #expect((cells["G1"]?.formula, cells["G1"]?.number) == ("=SUM(B1:C1)", 999_999_999_998_764.4))
     #expect((cells["H1"]?.formula, cells["H1"]?.text) == ("=IF($B$1:$C$1=0,\"\",\"a&b\")", "a&b"))
@@ -92,41 +88,30 @@ struct CellTests {
   @Test(
     "days and times have Excel's numbers",
     arguments: [
-      (CivilDateTime(year: 1900, month: 1, day: 1), 1.0),
-      (CivilDateTime(year: 1900, month: 2, day: 28), 59),
+      (-2_208_988_800, 1.0),
+      (-2_203_977_600, 59),
       // Excel counts a 29 February 1900, which did not exist.
-      (CivilDateTime(year: 1900, month: 3, day: 1), 61),
-      (CivilDateTime(year: 1970, month: 1, day: 1), 25_569),
-      (CivilDateTime(year: 2000, month: 2, day: 29), 36_585),
-      (CivilDateTime(year: 2024, month: 12, day: 31, hour: 12), 45_657.5),
-      (CivilDateTime(year: 9999, month: 12, day: 31), 2_958_465),
-    ] as [(CivilDateTime, Double)])
-  func serialNumbers(date: CivilDateTime, serial: Double) throws {
+      (-2_203_891_200, 61), (0, 25_569), (951_782_400, 36_585), (1_735_646_400, 45_657.5),
+      (253_402_214_400, 2_958_465),
+    ] as [(Int64, Double)])
+  func serialNumbers(seconds: Int64, serial: Double) throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Days", storage: .streamed)
-      try sheet.writeDateTime(date, row: 0, column: 0, format: try workbook.addFormat(CellStyle()))
+      try sheet.writeDateTime(
+        localSecondsSince1970: seconds, row: 0, column: 0, format: try workbook.addFormat(CellStyle()))
     }
     #expect(try read.sheet("Days").cells["A1"]?.number == serial)
   }
 
   @Test(
-    "days and times that are none are refused",
-    arguments: [
-      CivilDateTime(year: 1899, month: 12, day: 31), CivilDateTime(year: 10_000, month: 1, day: 1),
-      CivilDateTime(year: 2026, month: 0, day: 1), CivilDateTime(year: 2026, month: 13, day: 1),
-      CivilDateTime(year: 2026, month: 2, day: 29), CivilDateTime(year: 1900, month: 2, day: 29),
-      CivilDateTime(year: 2026, month: 4, day: 31), CivilDateTime(year: 2026, month: 1, day: 0),
-      CivilDateTime(year: 2026, month: 1, day: 1, hour: 24), CivilDateTime(year: 2026, month: 1, day: 1, minute: 60),
-      CivilDateTime(year: 2026, month: 1, day: 1, second: -1),
-    ])
-  func impossibleDates(date: CivilDateTime) throws {
+    "times before 1900 and after 9999 are refused", arguments: [.min, -2_208_988_801, 253_402_300_800, .max] as [Int64])
+  func impossibleDates(seconds: Int64) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Days", storage: .streamed)
       let format = try workbook.addFormat(CellStyle())
-      #expect(code { try sheet.writeDateTime(date, row: 0, column: 0, format: format) } == .dateOutOfRange)
       #expect(
-        code { try sheet.writeDateTime(localSecondsSince1970: .max, row: 0, column: 0, format: format) }
+        code { try sheet.writeDateTime(localSecondsSince1970: seconds, row: 0, column: 0, format: format) }
           == .dateOutOfRange)
     }
   }

@@ -66,7 +66,7 @@ struct LifecycleTests {
         { try sheet.writeText("x", row: 0, column: 0, format: format) },
         { try sheet.writeNumber(1, row: 0, column: 0) },
         { try sheet.writeBlank(row: 0, column: 0, format: format) },
-        { try sheet.writeLink(toAddress: "https://example.com", text: "x", row: 0, column: 0) },
+        { try sheet.writeLink(to: CellReference(row: 0, column: 0), on: "Orders", text: "x", row: 0, column: 0) },
         { try sheet.setColumns(0...1, width: 10) },
         { try sheet.setRow(0, height: 10) },
         { try sheet.freezePanes(aboveRow: 1) },

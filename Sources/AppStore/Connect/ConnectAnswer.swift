@@ -33,14 +33,6 @@ package enum ConnectRefusal: Hashable, Sendable, CustomStringConvertible {
   case parameters(String)
   case notAcceptable
 
-  /// True if every other report would be refused for the same reason.
-  package var isForAll: Bool {
-    switch self {
-    case .token, .role, .agreements, .notAcceptable: true
-    case .parameters: false
-    }
-  }
-
   package var description: String {
     switch self {
     case .token:

@@ -8,7 +8,6 @@ import Reconciliation
 /// It sends one request at a time and retries failures that can pass within minutes: a rejected token, a version that
 /// Apple names, a broken connection, a short rate limit. Other failures are left to the next night.
 package struct ConnectClient: Sendable {
-  package static let url = "https://api.appstoreconnect.apple.com"
   private static let attempts = 3
   private static let longestWait = Span.minutes(5)
 

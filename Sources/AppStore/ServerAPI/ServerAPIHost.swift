@@ -31,8 +31,6 @@ package enum ServerAPIEndpoint: String, Hashable, CaseIterable, Sendable {
 
 /// One environment of the App Store Server API for one app: its URL and a gate per endpoint.
 package struct ServerAPIHost: Sendable {
-  package static let productionURL = "https://api.storekit.apple.com"
-  package static let sandboxURL = "https://api.storekit-sandbox.apple.com"
   /// The sandbox has a tenth of production's rate limits.
   package static let sandboxShare = 0.1
 

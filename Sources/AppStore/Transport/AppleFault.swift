@@ -50,14 +50,6 @@ package enum AppleFault: Error, Hashable, Sendable {
     }
   }
 
-  /// True if a new token may help: the refused one may have been damaged, or dated by a wrong clock.
-  package var mayPassWithNewToken: Bool {
-    switch self {
-    case .tokenRefused, .accessRefused, .appUnknown: true
-    case .sharedSecretRefused, .requestRefused, .tokenNotSigned: false
-    }
-  }
-
   package var message: String {
     switch self {
     case .tokenRefused(let host):

@@ -7,10 +7,6 @@ import Reconciliation
 /// A client of Apple's verifyReceipt. It asks production first and the sandbox after status 21007, or the reverse after
 /// 21008; at most two requests per receipt.
 package struct VerifyReceiptClient: Sendable {
-  /// Apple's URL (App Store Receipts, "verifyReceipt").
-  package static let productionURL = "https://buy.itunes.apple.com/verifyReceipt"
-  package static let sandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"
-
   package struct Endpoint: Sendable {
     package var url: EndpointURL
     package var gate: RateGate

@@ -27,7 +27,6 @@ package struct DueCheck: Sendable {
   }
 
   package var subject: CheckSubject { context.row.subject }
-  package var orderId: Identifier? { context.orderId }
   package var bundleId: String? {
     get { context.bundleId }
     set { context.bundleId = newValue }

@@ -119,8 +119,4 @@ extension OrderedStream<ProofLink> {
 extension Optional<Identifier> {
   /// Bytes that sort as the IDs do, nil last, like NULLs in the streams.
   var sortingBytes: [UInt8] { map { [0] + $0.bytes } ?? [1] }
-
-  init(sortingBytes bytes: UnsafeRawBufferPointer) {
-    self = bytes.first == 0 ? Identifier(utf8: UnsafeRawBufferPointer(rebasing: bytes.dropFirst())) : nil
-  }
 }

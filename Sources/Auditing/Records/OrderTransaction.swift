@@ -81,15 +81,6 @@ struct OrderTransactions {
     Dictionary(proofs.lazy.map { ($0.key, $0.subject) }) { _, last in last }
   }
 
-  mutating func clear() {
-    claimable.removeAll(keepingCapacity: true)
-    others.removeAll(keepingCapacity: true)
-    if !siblings.isEmpty { siblings.removeAll(keepingCapacity: true) }
-    proofs.removeAll(keepingCapacity: true)
-    if !tokenUsers.isEmpty { tokenUsers.removeAll(keepingCapacity: true) }
-    if !subscribers.isEmpty { subscribers.removeAll(keepingCapacity: true) }
-  }
-
   mutating func take(_ told: OrderTransaction) {
     switch told {
     case .transaction(let record, let isClaimable, let newestProof):

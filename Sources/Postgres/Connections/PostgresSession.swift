@@ -45,13 +45,6 @@ public actor PostgresSession {
     }.get()
   }
 
-  @discardableResult
-  public nonisolated func copyIn(
-    into table: PostgresIdentifier, columns: [String], _ body: @Sendable (inout CopyWriter) throws -> Void
-  ) async throws -> Int {
-    try await withConnection { try $0.copyIn(into: table, columns: columns, body) }
-  }
-
   /// Runs `body` in a transaction, as `BlockingConnection.transaction`. No statement of another task comes between.
   @discardableResult
   public nonisolated func transaction<R: Sendable>(

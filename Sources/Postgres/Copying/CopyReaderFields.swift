@@ -139,38 +139,9 @@ extension CopyReader {
     try isNull(column) ? nil : numeric(column)
   }
 
-  /// `text[]` or `varchar[]` of one dimension.
-  public func textArray(_ column: Int) throws(PostgresError) -> [String?] {
-    let bytes = try unsafe present(column)
-    guard columns[column].type.isTextArray, let value = unsafe BinaryFormat.textArray(bytes) else {
-      throw .mismatch(columns[column], expected: "a text[]")
-    }
-    return value
-  }
-
   /// The bytes in the server's message, valid until the next row is read; nil for NULL.
   @unsafe @inline(__always)
   public func bytes(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer? { try unsafe field(column) }
-
-  public func withBytes<R>(
-    _ column: Int, _ body: (Span<UInt8>) throws(PostgresError) -> R
-  ) throws(PostgresError) -> R {
-    let bytes = try unsafe present(column)
-    return try unsafe body(bytes.assumingMemoryBound(to: UInt8.self).span)
-  }
-
-  /// Compares bytes as `COLLATE "C"` does: negative, 0 or positive. Throws for NULL.
-  public func compareBytes(_ column: Int, to text: String) throws(PostgresError) -> Int {
-    let bytes = try unsafe present(column)
-    var text = text
-    return text.withUTF8 { unsafe byteOrder(bytes, UnsafeRawBufferPointer($0)) }
-  }
-
-  public func compareBytes(
-    _ column: Int, to other: borrowing CopyReader, _ otherColumn: Int
-  ) throws(PostgresError) -> Int {
-    try unsafe byteOrder(present(column), other.present(otherColumn))
-  }
 
   @inline(__always)
   private func present(_ column: Int) throws(PostgresError) -> UnsafeRawBufferPointer {

@@ -46,11 +46,6 @@ public struct CopyWriter: ~Copyable {
     if buffer.count >= Self.chunkSize { try flush() }
   }
 
-  public mutating func null() throws(PostgresError) {
-    _ = try nextColumn("NULL") { _ in true }
-    BinaryFormat.append(integer: Int32(-1), to: &buffer)
-  }
-
   /// `text`, `varchar`, `char`, `name`, `json`, or an enum.
   public mutating func text(_ value: String?) throws(PostgresError) {
     _ = try nextColumn("text", where: \.isText)
@@ -87,18 +82,6 @@ public struct CopyWriter: ~Copyable {
   /// `numeric` in units of `10^-decimals`, such as minor units of a currency.
   public mutating func numeric(_ scaled: Int64?, decimals: Int) throws(PostgresError) {
     try numeric(scaled.map { PostgresNumeric(scaled: $0, decimals: decimals) })
-  }
-
-  public mutating func bytes(_ value: [UInt8]?) throws(PostgresError) {
-    _ = try nextColumn("bytea") { $0 == .bytea }
-    try BinaryFormat.appendField(value, to: &buffer, BinaryFormat.append(bytes:to:))
-  }
-
-  public mutating func textArray(_ value: [String?]?) throws(PostgresError) {
-    _ = try nextColumn("a text[]") { $0 == .textArray }
-    try BinaryFormat.appendField(value, to: &buffer) { (values, bytes) throws(PostgresError) in
-      try BinaryFormat.append(array: values, of: .text, to: &bytes, BinaryFormat.append(text:to:))
-    }
   }
 
   mutating func finish() throws(PostgresError) {

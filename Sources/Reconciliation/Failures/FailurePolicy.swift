@@ -26,13 +26,6 @@ public enum FailureRemedy: String, Hashable, CaseIterable, Sendable {
   /// Ends all questions about the app in this run. Stored answers are reported.
   case endApp
   case endNight
-
-  public var isRetriable: Bool {
-    switch self {
-    case .postpone, .again, .reopen: true
-    case .report, .park, .endApp, .endNight: false
-    }
-  }
 }
 
 /// The one table of failures, with scope and remedy. Every catch uses it.

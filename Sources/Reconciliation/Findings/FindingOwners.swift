@@ -5,7 +5,5 @@ public struct FindingOwners: Hashable, Sendable {
 
   public init() {}
 
-  public var isEmpty: Bool { byKind.isEmpty && bySeverity.isEmpty }
-
   public func owner(of finding: Finding) -> String? { byKind[finding.kind] ?? bySeverity[finding.severity] }
 }

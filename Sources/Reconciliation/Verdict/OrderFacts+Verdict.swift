@@ -51,11 +51,6 @@ extension OrderFacts {
     }
   }
 
-  public func disposition(of verdict: Verdict, rules: Rules) -> Disposition {
-    var because = Because(isWanted: false)
-    return disposition(of: verdict, rules, &because)
-  }
-
   func disposition(of verdict: Verdict, _ rules: Rules, _ because: inout Because) -> Disposition {
     switch (verdict, goods) {
     case (.paid, .inFull): return because.noting(.settled, "Paid, and the goods were delivered in full.")

@@ -26,11 +26,6 @@ public enum VerdictRule: String, CaseIterable, Sendable {
     }
   }
 
-  public func verdict(_ facts: OrderFacts, rules: Rules) -> Verdict? {
-    var because = Because(isWanted: false)
-    return verdict(facts, rules, &because)
-  }
-
   func verdict(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     switch self {
     case .ownsTransaction: ownsTransaction(facts, rules, &because)

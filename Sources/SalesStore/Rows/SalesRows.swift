@@ -289,17 +289,6 @@ package struct SalesRows: Sendable {
 
   static let receiptStatuses: [Identifier] = ["unverified", "verified", "timeout", "rejected"]
 
-  /// The defects of a receipt's status and date; nil for a valid row.
-  package static func receiptDefect(status: String?, receivedAt: Timestamp) -> String? {
-    var defects = Defects()
-    if !receiptStatuses.contains(Identifier(status ?? "")) {
-      defects.note(
-        defect(status.map { .sound(Identifier($0)) } ?? .missing, "status", among: receiptStatuses.map(\.text)))
-    }
-    defects.note(receivedAt.defect("received_at", isRequired: true))
-    return defects.text
-  }
-
   /// The columns of a receipt, its id first, without the payload, which no report needs.
   package static let receipt = [
     SalesColumn("receipt_id"), SalesColumn("order_id"), SalesColumn("user_id"), SalesColumn("environment"),

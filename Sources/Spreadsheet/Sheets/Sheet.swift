@@ -52,14 +52,6 @@ package struct Sheet {
     try writeNumber(Double(number), row: row, column: column, format: format)
   }
 
-  /// Writes a date and time as Excel's serial number; the format must display it as a date.
-  package func writeDateTime(
-    _ value: CivilDateTime, row: Int, column: Int, format: CellFormat
-  ) throws(SpreadsheetError) {
-    guard let serial = ExcelDate.serial(value) else { throw failure(.dateOutOfRange, "write date", row, column) }
-    try writeNumber(serial, row: row, column: column, format: format)
-  }
-
   /// Writes a date and time from local seconds since 1970: UTC seconds plus the zone's offset.
   package func writeDateTime(
     localSecondsSince1970 seconds: Int64, row: Int, column: Int, format: CellFormat

@@ -20,20 +20,6 @@ extension Sheet {
     try writeLink("internal:\(sheet.quoted)!\(target.a1)", text, operation, row, column, format)
   }
 
-  /// Writes text that links to a web or mail address in printable ASCII.
-  package func writeLink(
-    toAddress address: String, text: String, row: Int, column: Int, format: CellFormat? = nil
-  ) throws(SpreadsheetError) {
-    let operation: StaticString = "write link"
-    // The library takes "internal:" and "external:" anywhere in a URL for its own schemes.
-    guard
-      ["https://", "http://", "mailto:"].contains(where: address.hasPrefix), address.utf8.count <= 2_079,
-      address.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
-      !address.contains("internal:"), !address.contains("external:")
-    else { throw failure(.linkNotAllowed, operation, row, column) }
-    try writeLink(address, text, operation, row, column, format)
-  }
-
   private func writeLink(
     _ target: String, _ text: String, _ operation: StaticString, _ row: Int, _ column: Int, _ format: CellFormat?
   ) throws(SpreadsheetError) {

@@ -148,6 +148,5 @@ package struct DayCoverage: Sendable {
   package subscript(_ day: ReportDay) -> Coverage { each[index(day)] }
   func isFinal(_ day: ReportDay) -> Bool { days.contains(day) && self[day] == .final }
   func index(_ day: ReportDay) -> Int { day.number - days.lowerBound.number }
-  func day(_ index: Int) -> ReportDay { days.lowerBound.advanced(by: index) }
   var count: Int { each.count }
 }

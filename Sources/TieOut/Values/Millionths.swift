@@ -64,7 +64,6 @@ package struct Millionths: Hashable, Comparable, Sendable, AdditiveArithmetic, C
   }
 
   package var magnitude: Millionths { Millionths(count: count < 0 ? -count : count) }
-  package var isWhole: Bool { count % 1_000_000 == 0 }
 
   /// The number with at least `least` fraction digits: `3`, `0.99`, `0.005`.
   package func text(digits least: Int) -> String {

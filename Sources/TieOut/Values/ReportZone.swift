@@ -37,7 +37,6 @@ package struct ReportDays: Sendable {
     starts = (days.lowerBound...days.upperBound.advanced(by: 1)).map { zone.start(of: $0) }
   }
 
-  package var count: Int { starts.count - 1 }
   package var start: Instant { starts[0] }
   package var end: Instant { starts[starts.count - 1] }
 

@@ -3,7 +3,7 @@ import Testing
 
 struct EndpointURLTests {
   @Test(arguments: [
-    VerifyReceiptClient.productionURL, VerifyReceiptClient.sandboxURL, "HTTPS://example.com/path?x=1",
+    "https://buy.itunes.apple.com/verifyReceipt", "HTTPS://example.com/path?x=1",
     "https://example.com:8443", "http://localhost:8080/production/verifyReceipt", "http://127.0.0.1:1/x",
     "http://127.200.0.9/x", "http://[::1]:9000/x", "http://LOCALHOST/",
   ])

@@ -201,8 +201,9 @@ import Testing
         for query in relation.queries {
           var reader = try database.copyOut(query)
           while try reader.advance() {
-            let key = try reader.isNull(0) ? [1] : [0] + reader.bytes(0)
-            frames.append(Frame(tag: relation.tag, key: key, content: try reader.bytes(1)))
+            let key: [UInt8] = try reader.bytes(0).map { [0] + [UInt8]($0) } ?? [1]
+            let content: [UInt8] = try reader.bytes(1).map { [UInt8]($0) } ?? []
+            frames.append(Frame(tag: relation.tag, key: key, content: content))
           }
         }
       }
@@ -349,11 +350,5 @@ import Testing
   func invalidRecordsAreRejected(_ record: [UInt8]) throws {
     var reader = CopyReader { () throws(PostgresError) in record }
     #expect(throws: PostgresError.self) { try reader.advance() }
-  }
-}
-
-extension CopyReader {
-  fileprivate func bytes(_ column: Int) throws -> [UInt8] {
-    try withBytes(column) { bytes in bytes.withUnsafeBytes { [UInt8]($0) } }
   }
 }

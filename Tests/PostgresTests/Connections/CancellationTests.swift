@@ -117,11 +117,13 @@ struct CancellationTests {
     try await session.executeScript("CREATE TEMPORARY TABLE t (n int8)")
     let (signal, started) = AsyncStream<Void>.makeStream()
     let task = Task {
-      try await session.copyIn(into: try PostgresIdentifier("t"), columns: ["n"]) { writer in
-        defer { started.finish() }
-        while true {
-          try writer.row { row throws(PostgresError) in try row.int(1) }
-          if writer.rowCount == 100_000 { started.yield() }
+      try await session.withConnection { connection in
+        try connection.copyIn(into: try PostgresIdentifier("t"), columns: ["n"]) { writer in
+          defer { started.finish() }
+          while true {
+            try writer.row { row throws(PostgresError) in try row.int(1) }
+            if writer.rowCount == 100_000 { started.yield() }
+          }
         }
       }
     }

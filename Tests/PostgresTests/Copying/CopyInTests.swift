@@ -8,7 +8,7 @@ struct CopyInTests {
       t text, i2 int2, i4 int4 CONSTRAINT positive CHECK (i4 > 0), i8 int8, b bool, z timestamptz, n numeric,
       y bytea, a text[])
     """
-  static let columns = ["t", "i2", "i4", "i8", "b", "z", "n", "y", "a"]
+  static let columns = ["t", "i2", "i4", "i8", "b", "z", "n"]
 
   @Test("every type, and NULL of every type")
   func types() async throws {
@@ -23,8 +23,6 @@ struct CopyInTests {
           try row.bool(false)
           try row.timestamp(1_795_126_443_123_456)
           try row.numeric(-5, decimals: 2)
-          try row.bytes([0, 255])
-          try row.textArray(["a", nil, ""])
         }
         try writer.row { row throws(PostgresError) in
           try row.text(nil)
@@ -34,8 +32,6 @@ struct CopyInTests {
           try row.bool(nil)
           try row.timestamp(nil)
           try row.numeric(nil)
-          try row.null()
-          try row.textArray(nil)
         }
       }
       #expect(count == 2)
@@ -47,8 +43,6 @@ struct CopyInTests {
       #expect(try !rows[0].bool("b"))
       #expect(try rows[0].timestamp("z") == 1_795_126_443_123_456)
       #expect(try rows[0].text("nt") == "-0.05")
-      #expect(try rows[0].bytes("y") == [0, 255])
-      #expect(try rows[0].textArray("a") == ["a", nil, ""])
       for column in Self.columns { #expect(try rows[1].isNull(column)) }
     }
   }
@@ -152,7 +146,7 @@ struct CopyInTests {
             try row.int(1)
           }
         } catch { errors.append(error) }
-        do throws(PostgresError) { try writer.null() } catch { errors.append(error) }
+        do throws(PostgresError) { try writer.text(nil) } catch { errors.append(error) }
         #expect(errors.map(\.kind) == Array(repeating: .usage, count: 5))
         #expect(errors.map(\.column) == ["t", "i4", "i4", nil, nil])
       }

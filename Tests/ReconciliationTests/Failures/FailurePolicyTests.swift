@@ -27,10 +27,6 @@ import Testing
     }
   }
 
-  @Test func onlyTransientFailuresAreRetried() {
-    #expect(Failure.allCases.filter(\.remedy.isRetriable) == [.silence, .conflict, .lostSession])
-  }
-
   @Test(
     arguments: [
       ("40001", Failure.conflict), ("40P01", .conflict), ("55P03", .conflict), ("57014", .conflict),
