@@ -87,7 +87,12 @@ package struct CheckQueue: Sendable {
   /// `judge` identifies the root certificates; after it changes, refusals are judged again.
   @discardableResult
   package func enqueue(from unknownFrom: Instant? = nil, judge: String? = nil) async throws -> Int {
-    try await intake.run(from: unknownFrom, judge: judge)
+    let count = try await intake.run(from: unknownFrom, judge: judge)
+    // A run about one order asks about it anyway, and leaves the others to the night.
+    if isWhole {
+      try await store.withConnection { [table, asOf] in try table.noteAccusations(before: asOf, on: $0) }
+    }
+    return count
   }
 
   /// Makes the proofs of a new critical finding due once more before it is reported.
@@ -134,7 +139,7 @@ package struct CheckQueue: Sendable {
     "c.due_rank IN (\(ranks.map { "\($0.rawValue)" }.joined(separator: ", ")))"
   }
   private static let isFree = "(c.worker IS NULL OR c.worker <> ALL (ARRAY (\(Worker.living))))"
-  private static func isListed(_ kinds: String, _ ids: String) -> String {
+  static func isListed(_ kinds: String, _ ids: String) -> String {
     "(c.subject_kind, c.subject_id) IN (SELECT * FROM unnest(\(kinds)::text[], \(ids)::text[]))"
   }
 
@@ -385,11 +390,12 @@ package struct CheckQueue: Sendable {
     return told
   }
 
-  /// The statements that may replace an answer. If a critical finding waits for it, only statements of this run count.
+  /// The statements that may replace an answer. If a critical finding rests on it, only statements of this run count.
   /// An undecided refusal is always asked about again.
   package func usable(_ told: [String: ReportedTransaction], for row: CheckRow) -> [String: ReportedTransaction] {
     if row.isPending { return [:] }
-    return row.history.criticalSince == nil ? told : told.filter { $0.value.at >= asOf }
+    let isCritical = row.history.criticalSince != nil || row.history.accusedSince != nil
+    return isCritical ? told.filter { $0.value.at >= asOf } : told
   }
 }
 

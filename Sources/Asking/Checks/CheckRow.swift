@@ -53,7 +53,7 @@ package struct CheckRow: Sendable {
     c.subject_kind, c.subject_id, c.received_at, c.known_since, c.is_urgent, c.is_wanted, c.outcome, c.reason, c.channel, \
     c.attempts, c.last_attempt, c.answered_at, c.outcome_since, c.unanswered_since, c.critical_since, c.app, \
     c.environment, c.brought_count, c.fingerprint, c.refusal, c.held_outcome, c.held_reason, c.due_from, c.due_until, \
-    c.due_rank, c.bundle_id, c.gone_at, c.signed_transaction_id, c.order_id
+    c.due_rank, c.bundle_id, c.gone_at, c.signed_transaction_id, c.order_id, c.accused_since
     """
 
   init(_ row: PostgresRow) throws(PostgresError) {
@@ -94,6 +94,7 @@ package struct CheckRow: Sendable {
     missingSince = try instant(26)
     signedTransactionId = try row.optionalText(27)
     orderId = try row.optionalText(28).map { Identifier($0) }
+    history.accusedSince = try instant(29)
   }
 }
 
@@ -122,14 +123,14 @@ package struct CheckTable: Sendable {
         answered_at = now.answered_at, outcome_since = now.outcome_since, unanswered_since = now.unanswered_since,
         critical_since = now.critical_since, app = now.app, fingerprint = now.fingerprint, refusal = now.refusal,
         held_outcome = now.held_outcome, held_reason = now.held_reason, due_from = now.due_from, due_until = now.due_until,
-        due_rank = coalesce(now.due_rank, c.due_rank), gone_at = now.gone_at
+        due_rank = coalesce(now.due_rank, c.due_rank), gone_at = now.gone_at, accused_since = now.accused_since
       FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::boolean[], $6::boolean[], $7::text[],
         $8::text[], $9::int[], $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::timestamptz[],
         $14::timestamptz[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::timestamptz[],
-        $21::timestamptz[], $22::int[], $23::timestamptz[], $24::timestamptz[])
+        $21::timestamptz[], $22::int[], $23::timestamptz[], $24::timestamptz[], $25::timestamptz[])
         AS now (subject_kind, subject_id, received_at, known_since, is_urgent, is_wanted, outcome, reason, attempts,
           last_attempt, answered_at, outcome_since, unanswered_since, critical_since, app, fingerprint, refusal,
-          held_outcome, held_reason, due_from, due_until, due_rank, gone_at, attempt_when_read)
+          held_outcome, held_reason, due_from, due_until, due_rank, gone_at, accused_since, attempt_when_read)
       WHERE c.subject_kind = now.subject_kind AND c.subject_id = now.subject_id
         AND (c.last_attempt IS NULL OR c.last_attempt = now.attempt_when_read OR c.last_attempt < now.last_attempt)
       """,
@@ -142,7 +143,7 @@ package struct CheckTable: Sendable {
         texts(\.fingerprint), texts(\.held?.refusal.rawValue), texts(\.held?.outcome.rawValue),
         texts(\.held?.reason?.rawValue), .timestampArray(due.map { $0?.from.microseconds }),
         .timestampArray(due.map { $0?.until?.microseconds }), .intArray(due.map { $0.map { Int64($0.rank.rawValue) } }),
-        .timestampArray(rows.map { $0.missingSince?.microseconds }),
+        .timestampArray(rows.map { $0.missingSince?.microseconds }), instants(\.accusedSince),
         .timestampArray(rows.map { $0.attemptWhenRead?.microseconds }),
       ])
   }

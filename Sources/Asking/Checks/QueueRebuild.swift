@@ -19,13 +19,13 @@ package enum QueueRebuild {
   /// Compares, and corrects if asked to. Due dates follow the policy of the newest run.
   package static func run(isRepairing: Bool, on connection: borrowing BlockingConnection) throws -> Outcome {
     var outcome = Outcome()
-    let rows = try connection.execute("SELECT value FROM night_audit.asking_state WHERE key = 'times'")
     // No due dates exist before the first run.
-    guard let row = rows.first, let policy = Dueness.Policy(try row.text(0)) else { return outcome }
+    guard let table = try CheckTable.ofNewestRun(on: connection) else { return outcome }
+    let accusations = try CheckTable.changedAccusations(on: connection)
     let doubtful = try proofsWithWrongCount(connection)
     let answers = try answersUnlikeStored(connection)
     let unfounded = try Set(unfoundedOutcomes(connection))
-    try CheckTable(policy: policy).change(where: "TRUE", on: connection) { row in
+    try table.change(where: "TRUE", on: connection) { row in
       outcome.proofs += 1
       let answer = answers[row.subject]
       let isUnfounded = unfounded.contains(row.subject)
@@ -39,7 +39,10 @@ package enum QueueRebuild {
         (row.history.outcome, row.history.reason) = (answer.outcome, answer.reason)
         row.held = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
       }
-      let isDifferent = isUnfounded || answer != nil || row.due != Dueness(of: row.history, policy: policy)
+      if let accusedSince = accusations[row.subject] { row.history.accusedSince = accusedSince }
+      let isDifferent =
+        isUnfounded || answer != nil || accusations[row.subject] != nil
+        || row.due != Dueness(of: row.history, policy: table.policy)
       let isDoubtful = doubtful.contains(row.subject)
       if isDifferent, !isUnfounded, answer == nil { outcome.differentDueness += 1 }
       if isDoubtful { outcome.differentBrought += 1 }
@@ -137,15 +140,5 @@ package enum QueueRebuild {
         WHERE l.subject_kind = c.subject_kind AND l.subject_id = c.subject_id)
       WHERE (c.subject_kind, c.subject_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
       """, [.textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
-  }
-}
-
-extension Dueness.Policy {
-  init?(_ text: String) {
-    let times = text.split(separator: " ").compactMap { Int64($0) }
-    guard times.count == 3 else { return nil }
-    self.init(
-      staleAfter: Span(microseconds: times[0]), refundWindow: Span(microseconds: times[1]),
-      lookback: Span(microseconds: times[2]))
   }
 }

@@ -3,7 +3,7 @@ import Reconciliation
 import Run
 
 /// The evidence behind critical findings. Answers older than the run are requested again before a first report, because
-/// purchases may have settled since. Findings that stay open are asked about like stale evidence.
+/// purchases may have settled since. Open accusations are asked about every night, other open findings when stale.
 package enum CriticalEvidence {
   /// True if a finding is critical and its evidence is older than this as-of.
   package static func isAged(behind finding: Finding, asOf: Instant) -> Bool {

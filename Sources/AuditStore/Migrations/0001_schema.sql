@@ -163,6 +163,8 @@ CREATE TABLE night_audit.receipt_checks (
   unanswered_since      timestamptz,
   -- As-of of the audit whose critical finding waits for the next answer.
   critical_since        timestamptz,
+  -- As-of of the run that opened the oldest accusation resting on the proof. Derived from findings, as of `accusations`.
+  accused_since         timestamptz,
   -- Payload, id and app when Apple was asked: the receipt is checked again after the shop corrects one of them.
   fingerprint           text COLLATE "C",
   -- The kind of a refusal. A refusal is stored as `review` until the share of its kind in the night is known;
@@ -188,6 +190,8 @@ CREATE INDEX receipt_checks_due ON night_audit.receipt_checks (due_rank, due_fro
 CREATE INDEX receipt_checks_doubtful ON night_audit.receipt_checks (subject_id)
   WHERE subject_kind = 'receipt' AND outcome IN ('rejected', 'review', 'not_found');
 CREATE INDEX receipt_checks_held ON night_audit.receipt_checks (last_attempt) WHERE held_outcome IS NOT NULL;
+CREATE INDEX receipt_checks_accused ON night_audit.receipt_checks (subject_kind, subject_id)
+  WHERE accused_since IS NOT NULL;
 CREATE INDEX receipt_checks_gone ON night_audit.receipt_checks (gone_at, subject_id) WHERE gone_at IS NOT NULL;
 
 -- Orders that wait for a look-up. Two orders that state the same transaction id share one row of receipt_checks.
@@ -223,7 +227,8 @@ CREATE TABLE night_audit.asking_faults (
 );
 
 -- How far the shop's relations have been read (`receipts`, `orders`), how they are defined (`definition`), by which policy due
--- dates were computed (`policy`), and by which root certificates and program version receipts were judged (`judge`).
+-- dates were computed (`policy`), before which as-of the accusations were open that due dates follow (`accusations`), and by
+-- which root certificates and program version receipts were judged (`judge`).
 CREATE TABLE night_audit.asking_state (
   key   text COLLATE "C" PRIMARY KEY,
   value text NOT NULL

@@ -94,6 +94,13 @@ package enum ForgottenRun {
     }
     try connection.execute(
       "INSERT INTO night_audit.run_events (run_id, event, actor) VALUES ($1::uuid, 'forgotten', 'night-audit')", run)
+    // Runs note accusations again from the next as-of on, which may be earlier than that of this run.
+    try connection.execute(
+      """
+      DELETE FROM night_audit.asking_state s USING night_audit.runs r
+      WHERE r.run_id = $1::uuid AND s.key = 'accusations' AND \(InterNightState.isNumber("s.value"))
+        AND s.value::numeric >= extract(epoch FROM r.as_of) * 1000000
+      """, run)
     try correctDates(runId, connection)
     let directory = try connection.execute(
       """

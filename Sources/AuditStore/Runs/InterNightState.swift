@@ -46,9 +46,12 @@ package struct InterNightState {
     """
   /// The next nights would not read such a history, because it looks as if a later one had.
   private static let isPutOff = "last_attempt > \(newestTime)"
-  /// Rows of the shop before such an instant would not be read.
+  /// SQL: the text is a whole number.
+  package static func isNumber(_ text: String) -> String { "\(text) ~ '^-?[0-9]{1,18}$'" }
+
+  /// Rows of the shop before such an instant would not be read, and open accusations not noted.
   private static let isAhead = """
-    (key IN ('receipts', 'orders', 'all') AND CASE WHEN value ~ '^-?[0-9]{1,18}$'
+    (key IN ('receipts', 'orders', 'all', 'accusations') AND CASE WHEN \(isNumber("value"))
       THEN value::bigint > extract(epoch FROM \(newestTime)) * 1000000 ELSE true END)
     """
 
@@ -143,7 +146,8 @@ package struct InterNightState {
           'YYYY-MM-DD"T"HH24:MI:SS"Z"')) END
       FROM (\(altered)) altered
       UNION ALL
-      SELECT format('the instant up to which the shop''s rows were read (%s) is later than all runs', key)
+      SELECT CASE key WHEN 'accusations' THEN 'the instant up to which open accusations were noted is later than all runs'
+        ELSE format('the instant up to which the shop''s rows were read (%s) is later than all runs', key) END
       FROM night_audit.asking_state WHERE \(isAhead)
       UNION ALL
       SELECT format('the report of run %s for %s is %s, and no run recorded that; it may not have been sent', run_id, target, state)

@@ -95,13 +95,15 @@ extension Explanation.Transaction {
 }
 
 extension Explanation.Proof {
-  init(_ subject: CheckSubject, _ receipt: Receipt?, _ state: ProofState, brought: [TransactionKey]) {
+  init(
+    _ subject: CheckSubject, _ receipt: Receipt?, _ state: ProofState, brought: [TransactionKey], isAccused: Bool
+  ) {
     self.init(
       subjectKind: subject.kind.rawValue, subjectId: subject.id, receivedAt: receipt?.receivedAt,
       userId: receipt?.userId, kind: state.kind, claimedEnvironment: receipt?.claimedEnvironment,
       environment: state.environment, outcome: state.outcome, reason: state.reason,
       isUnproven: state.isUnproven ? true : nil, failedCheck: state.failedCheck, attempts: state.attempts,
-      lastAttempt: state.lastAttempt, nextAttempt: state.nextAttempt, defect: receipt?.defect,
+      lastAttempt: state.lastAttempt, nextAttempt: state.nextAttempt(isAccused: isAccused), defect: receipt?.defect,
       transactions: brought.sorted(), answers: [])
   }
 }

@@ -49,7 +49,8 @@ struct ExplanationReader: ~Copyable {
       dispositionBecause: reasoning?.disposition ?? Self.badRow(judgement.row), payment: judgement.verdict?.name,
       paymentReason: judgement.verdict?.reason, rules: (reasoning?.steps ?? []).map { Explanation.Rule($0) },
       findings: try history(of: findings, group, deliveries), considered: [], transactions: transactions,
-      proofs: try proofs(group), deliveries: sorted.map { Explanation.Delivery($0) }, events: [])
+      proofs: try proofs(group, isAccused: findings.contains(where: \.isAccusation)),
+      deliveries: sorted.map { Explanation.Delivery($0) }, events: [])
     let kinds = Set(findings.map(\.kind))
     explanation.considered = FindingKind.allCases.filter { !kinds.contains($0) }.compactMap { kind in
       reasoning?.declined[kind].map { Explanation.DeclinedFinding(kind: kind, because: $0) }
@@ -132,16 +133,19 @@ struct ExplanationReader: ~Copyable {
 
   // MARK: - Apple's side
 
-  private func proofs(_ group: OrderGroup) throws -> [Explanation.Proof] {
+  private func proofs(_ group: OrderGroup, isAccused: Bool) throws -> [Explanation.Proof] {
     let received = group.proofs.map(\.receipt).sorted { ($0.receivedAt, $0.receiptId) < ($1.receivedAt, $1.receiptId) }
     let brought = Dictionary(grouping: group.proofs) { $0.receipt.receiptId }.mapValues { $0.flatMap(\.brought) }
     var subjects = received.map { CheckSubject(kind: .receipt, id: $0.receiptId) }
     var proofs = zip(subjects, received).map { subject, receipt in
-      Explanation.Proof(subject, receipt, receipt.state, brought: brought[receipt.receiptId] ?? [])
+      Explanation.Proof(
+        subject, receipt, receipt.state, brought: brought[receipt.receiptId] ?? [], isAccused: isAccused)
     }
     if let lookup = group.lookup {
       subjects.append(CheckSubject(kind: .lookup, id: lookup.subjectId))
-      proofs.append(Explanation.Proof(subjects[subjects.count - 1], nil, lookup.state, brought: lookup.brought))
+      proofs.append(
+        Explanation.Proof(
+          subjects[subjects.count - 1], nil, lookup.state, brought: lookup.brought, isAccused: isAccused))
     }
     let answers = try answers(subjects)
     for (index, subject) in subjects.enumerated() { proofs[index].answers = answers[subject] ?? [] }

@@ -22,6 +22,9 @@ public struct CheckHistory: Hashable, Sendable {
   /// The instant from which a new answer is wanted, however fresh the last one is.
   /// Reasons: a new critical finding, an answer that lacks earlier purchases (the next night), a repeated judgement.
   public var criticalSince: Instant?
+  /// The as-of of the run that opened the oldest accusation resting on the check; nil if none is open.
+  /// It decides due dates and no verdict.
+  public var accusedSince: Instant?
 
   public init(dated: Instant, knownSince: Instant) {
     self.dated = dated
@@ -64,6 +67,7 @@ public struct CheckHistory: Hashable, Sendable {
     var renewed = CheckHistory(dated: dated, knownSince: asOf)
     renewed.isUrgent = isUrgent
     renewed.isWanted = isWanted
+    renewed.accusedSince = accusedSince
     self = renewed
   }
 

@@ -23,7 +23,7 @@ public struct Dueness: Hashable, Sendable {
     case open = 1
     /// A new critical finding would rest on an older answer, or the last answer lacks earlier purchases.
     case critical = 2
-    /// Refused by Apple. The refusal accuses a customer until Apple withdraws it.
+    /// Apple's last answer refuses the proof, or an open finding accuses a customer on it.
     case accusation = 3
     case stale = 4
     /// Judged offline, without a request or an owed answer.
@@ -72,6 +72,11 @@ public struct Dueness: Hashable, Sendable {
       // A refusal by local certificates is repeated only after a change of the certificates, the program or the row.
       return check.isOffline ? nil : accusation(check, policy)
     case .verified:
+      if check.accusedSince != nil, !check.isOffline {
+        var due = accusation(check, policy)
+        due.from = isLastAttemptUnanswered ? retry : min(due.from, stale)
+        return due
+      }
       if isLastAttemptUnanswered { return Dueness(from: retry, until: likely, rank: .stale) }
       return Dueness(from: stale, until: likely, rank: check.isOffline ? .judgedOffline : .stale)
     case .notFound:
@@ -88,10 +93,12 @@ public struct Dueness: Hashable, Sendable {
   static let nightlyAccusations = Span.days(14)
   static let weekly = Span.hours(7 * 24 - 4)
 
-  /// Asks again because Apple may learn of a purchase later. A wrong refusal must not accuse for ever.
+  /// Asks again because Apple may learn of a purchase later. A wrong answer must not accuse for ever.
+  ///
+  /// The 14 days begin with the first night of the accusation. A refusal without an open finding counts from itself.
   private static func accusation(_ check: CheckHistory, _ policy: Policy) -> Dueness {
     let last = check.lastAttempt ?? check.knownSince
-    let isRecent = last - (check.outcomeSince ?? last) < nightlyAccusations
+    let isRecent = last - (check.accusedSince ?? check.outcomeSince ?? last) < nightlyAccusations
     return Dueness(
       from: last + (isRecent ? RetrySchedule.nightly : weekly), until: check.dated + policy.horizon, rank: .accusation)
   }

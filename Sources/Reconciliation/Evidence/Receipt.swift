@@ -62,6 +62,12 @@ public struct ProofState: Hashable, Sendable {
 
   public var nextAttempt: Instant? { due?.from }
 
+  /// When Apple is asked next if an accusation is open. The next run stores an accusation that the last one opened.
+  public func nextAttempt(isAccused: Bool) -> Instant? {
+    guard isAccused, let due, due.rank == .stale, outcome == .verified, let lastAttempt else { return nextAttempt }
+    return min(due.from, lastAttempt + RetrySchedule.nightly)
+  }
+
   /// True if no run has taken the proof up yet.
   public var isUnknown: Bool { outcome == .pending && due == nil }
 

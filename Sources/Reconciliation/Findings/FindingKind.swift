@@ -110,6 +110,25 @@ public enum FindingKind: String, Hashable, CaseIterable, Sendable {
     }
   }
 
+  /// True if the finding accuses the person who placed the order, and Apple's answers decide it.
+  ///
+  /// A finding about a customer who paid, or was charged, without the goods accuses nobody. A later answer of Apple can
+  /// withdraw an accusation; it cannot withdraw a finding about prices, dates or the shop's own rows.
+  public var accusesCustomer: Bool {
+    switch self {
+    case .deliveredNotPaid, .duplicateClaim, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid,
+      .sandboxDelivered, .deliveredAfterRefund, .refundedStillDelivered, .quantityMismatch, .lapsedStillServed:
+      true
+    case .paidNotDelivered, .partlyDelivered, .cancelledButPaid, .orphanPayment, .chargedTwice,
+      .refundReversedNotReinstated, .partialRefund, .refundNotBooked, .refundOnlyHere, .deliveredTwice, .orphanDelivery,
+      .amountMismatch, .currencyMismatch, .familySharedSale, .restoredAsSale, .unreportedByShop, .stuckUnconfirmed,
+      .unclaimedRedemption, .renewalWithoutOrder, .statusMismatch, .environmentMislabelled, .transactionIdMismatch,
+      .deliveredBeforePaid, .futureDated, .purchasePredatesOrder, .unknownProduct, .soldOutsideCatalogue, .boughtTwice,
+      .accountTokenMissing, .badRow:
+      false
+    }
+  }
+
   /// True for a refund by Apple. The age counts from the refund, not from the purchase.
   var isOfRefund: Bool {
     switch self {

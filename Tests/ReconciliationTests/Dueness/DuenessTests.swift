@@ -166,6 +166,51 @@ import Testing
       check.criticalSince = night + .days(2)
       check.verify(night + .days(2))
     },
+    Row("an accusation rests on a verified proof: every night", due(night + .hours(20), until: likely, .accusation)) {
+      check in
+      check.verify(night)
+      check.accusedSince = night
+    },
+    Row("an accusation opened days after the answer: the next run", due(night + .hours(20), until: likely, .accusation))
+    {
+      check in
+      check.verify(night)
+      check.accusedSince = night + .days(3)
+    },
+    Row("accused for one day short of fourteen", due(night + .days(13) + .hours(20), until: likely, .accusation)) {
+      check in
+      check.verify(night + .days(13))
+      check.accusedSince = night
+    },
+    Row("accused for fourteen days: weekly", due(night + .days(21) - .hours(4), until: likely, .accusation)) { check in
+      check.verify(night + .days(14))
+      check.accusedSince = night
+    },
+    Row("accused, then silence", due(night + .days(1) + .minutes(5), until: likely, .accusation)) { check in
+      check.verify(night)
+      check.accusedSince = night
+      check.fail(night + .days(1))
+    },
+    Row("accused by a proof that only local checks can judge", due(night + .days(7), until: likely, .judgedOffline)) {
+      check in
+      check.note(.verified, reason: nil, isOffline: true, asOf: night)
+      check.accusedSince = night
+    },
+    Row("accused, and beyond the horizon", nil) { check in
+      check.verify(night + .days(120))
+      check.accusedSince = night + .days(119)
+    },
+    Row("a refusal counts from its accusation", due(night + .days(15) + .hours(20), until: likely, .accusation)) {
+      check in
+      check.note(.notFound, reason: .notFoundYet, isOffline: false, asOf: night)
+      check.note(.notFound, reason: .notFound, isOffline: false, asOf: night + .days(15))
+      check.accusedSince = night + .days(2)
+    },
+    Row("accused, and then the payload is another", due(received, .urgent)) { check in
+      check.verify(night)
+      check.accusedSince = night
+      check.renew(asOf: night + .days(1))
+    },
     Row("rejected, and then the payload is another", due(received, .urgent)) { check in
       check.note(.rejected, reason: .malformed, isOffline: true, asOf: night)
       check.renew(asOf: night + .days(1))
@@ -226,6 +271,20 @@ import Testing
       proof.unansweredSince = Self.night - .hours(Int64(hours))
       #expect(proof.mayMovePayment(rules) == mayMove, "\(hours) h")
     }
+  }
+
+  @Test func anOldAccusationIsAskedAboutWhenStaleAtTheLatest() {
+    var check = CheckHistory(dated: Self.received, knownSince: Self.night)
+    check.accusedSince = Self.night - .days(30)
+    check.verify(Self.night)
+    let daily = Dueness.Policy(staleAfter: .days(1), refundWindow: .days(120), lookback: .days(90))
+    #expect(Dueness(of: check, policy: daily)?.from == Self.night + .days(1))
+    #expect(Dueness(of: check, policy: Self.policy)?.from == Self.night + .days(7) - .hours(4))
+  }
+
+  @Test func accusationsAreAskedAboutAfterOpenQuestionsAndBeforeStaleAnswers() {
+    let order: [Dueness.Rank] = [.urgent, .open, .critical, .accusation, .stale, .judgedOffline]
+    #expect(Dueness.Rank.allCases.sorted { $0.rawValue < $1.rawValue } == order)
   }
 
   @Test(arguments: rows) func row(_ row: Row) { #expect(Dueness(of: row.check, policy: Self.policy) == row.expected) }
