@@ -50,8 +50,7 @@ package struct SignedNotification: Hashable, Sendable {
       guard let renewal, renewal.environment == transaction.fact.environment,
         renewal.originalTransactionId == transaction.fact.originalTransactionId
       else { return transaction }
-      transaction.fact.gracePeriodExpiresDate = renewal.gracePeriodExpiresDate
-      transaction.fact.renewalDate = renewal.renewalDate
+      transaction.fact.take(renewal)
       transaction.fact.subscriptionStatus = data?.integer32("status").flatMap(SubscriptionState.init(rawValue:))
       return transaction
     }

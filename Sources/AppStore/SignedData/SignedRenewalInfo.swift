@@ -15,6 +15,9 @@ package struct SignedRenewalInfo: Hashable, Sendable {
   package let gracePeriodExpiresDate: Instant?
   /// The end of the current period, when the next payment is due.
   package let renewalDate: Instant?
+  /// Milliunits of `currency`: the price of the next period.
+  package let renewalPriceMilliunits: Int64?
+  package let currency: String?
 
   init(_ payload: JSONFields) throws(SignedDataRefusal) {
     guard let id = payload.text("originalTransactionId") else { throw .payloadIncomplete("originalTransactionId") }
@@ -29,5 +32,7 @@ package struct SignedRenewalInfo: Hashable, Sendable {
     isInBillingRetryPeriod = payload.flag("isInBillingRetryPeriod")
     gracePeriodExpiresDate = payload.instant("gracePeriodExpiresDate")
     renewalDate = payload.instant("renewalDate")
+    renewalPriceMilliunits = payload.integer("renewalPrice")
+    currency = payload.text("currency")
   }
 }

@@ -45,7 +45,8 @@ package struct SignedTransaction: Hashable, Sendable {
     fact.ownership = inAppOwnershipType.flatMap(Ownership.init(rawValue:))
     // Apple sends the reason since 2023-06; without it, a restore looks like a purchase.
     fact.isRenewal = transactionReason.map { $0 == "RENEWAL" }
-    fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType")
+    fact.offerPeriod = payload.text("offerPeriod")
+    fact.hasOffer = payload.has("offerType") || payload.has("offerDiscountType") || fact.offerPeriod != nil
     fact.isUpgraded = payload.flag("isUpgraded")
     fact.details = TransactionDetails(payload)
     if let items = payload.advancedCommerceProducts { fact.productId = items }
@@ -55,6 +56,14 @@ package struct SignedTransaction: Hashable, Sendable {
 }
 
 extension TransactionFact {
+  /// Records what Apple states about the next renewal of the subscription.
+  mutating func take(_ renewal: SignedRenewalInfo) {
+    gracePeriodExpiresDate = renewal.gracePeriodExpiresDate
+    renewalDate = renewal.renewalDate
+    renewalPriceMilliunits = renewal.renewalPriceMilliunits
+    renewalCurrency = renewal.currency
+  }
+
   /// Records a part of a subscription bundle under the product and IDs of the bundle, so that all parts are one purchase.
   /// StoreKit names the fields with `ID`. The server's names are not published, so `Id` is read too.
   fileprivate mutating func takeBundle(_ payload: JSONFields) {
@@ -80,7 +89,7 @@ extension JSONFields {
 extension TransactionDetails {
   fileprivate init(_ payload: JSONFields) {
     self.init()
-    storefront = payload.text("storefront")
+    storefront = payload.text("storefront") ?? payload.text("storefrontId")
     appTransactionId = payload.text("appTransactionId")
     offerType = payload.integer32("offerType")
     offerIdentifier = payload.text("offerIdentifier")

@@ -283,6 +283,8 @@ extension TransactionFact {
     fact.webOrderLineItemId = webOrderLineItemId?.storable
     fact.bundleId = bundleId?.storable
     fact.currency = currency?.storable
+    fact.renewalCurrency = renewalCurrency?.storable
+    fact.offerPeriod = offerPeriod?.storable
     fact.purchaseDate = purchaseDate?.storable
     fact.originalPurchaseDate = originalPurchaseDate?.storable
     fact.expiresDate = expiresDate?.storable

@@ -13,6 +13,7 @@ package enum EvidenceTable {
     "renewal_at", "subscription_status", "consumption_request_reason", "revocation_of_some_items", "storefront",
     "app_transaction_id", "offer_type", "offer_identifier", "subscription_group_identifier", "commitment_info",
     "billing_plan_type", "previous_original_transaction_id", "reverses_refund", "refund_request",
+    "offer_period", "renewal_price_milliunits", "renewal_currency",
   ]
 
   /// SQL: the fact `fact` is not signed in the future, and its run recorded an answer after it.
@@ -88,7 +89,7 @@ package enum EvidenceTable {
         $22::text[], $23::int[], $24::bigint[], $25::text[], $26::boolean[], $27::text[], $28::text[], $29::boolean[],
         $30::boolean[], $31::boolean[], $32::timestamptz[], $33::int[], $34::text[], $35::boolean[], $36::text[],
         $37::text[], $38::int[], $39::text[], $40::text[], $41::text[], $42::text[], $43::text[],
-        $44::boolean[], $45::text[])
+        $44::boolean[], $45::text[], $46::text[], $47::bigint[], $48::text[])
       """,
       [
         .textArray(Array(repeating: runId, count: count)),
@@ -116,7 +117,7 @@ package enum EvidenceTable {
         texts(\.details.commitmentInfo), texts(\.details.billingPlanType),
         texts(\.details.previousOriginalTransactionId),
         bools { $0.reversesRefund ? true : $0.cannotStateRefunds ? false : nil },
-        texts(\.refundRequest?.word),
+        texts(\.refundRequest?.word), texts(\.offerPeriod), ints(\.renewalPriceMilliunits), texts(\.renewalCurrency),
       ])
   }
 
@@ -245,6 +246,9 @@ package enum EvidenceTable {
     fact.hasOffer = try row.optionalBool("has_offer")
     fact.isUpgraded = try row.optionalBool("is_upgraded")
     fact.renewalDate = try instant("renewal_at")
+    fact.renewalPriceMilliunits = try row.optionalInt64("renewal_price_milliunits")
+    fact.renewalCurrency = try row.optionalText("renewal_currency")
+    fact.offerPeriod = try row.optionalText("offer_period")
     fact.subscriptionStatus = try row.optionalInt32("subscription_status").flatMap(SubscriptionState.init)
     fact.refundRequest = RefundRequestNotice(
       word: try row.optionalText("refund_request"), reason: try row.optionalText("consumption_request_reason"))

@@ -293,6 +293,9 @@ CREATE TABLE night_audit.evidence (
   reverses_refund                  boolean,
   -- requested or declined, where Apple's notice is of a refund request.
   refund_request                   text,
+  offer_period                     text,
+  renewal_price_milliunits         bigint,
+  renewal_currency                 text,
   PRIMARY KEY (evidence_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX evidence_transaction ON night_audit.evidence (transaction_id, environment);
@@ -1615,9 +1618,12 @@ BEGIN
         (NULL::text, 'refund_declined_at', 'When Apple declined that request.'),
         (NULL::text, 'revocation_of_some_items', 'Whether only some of several items were taken back.'),
         (NULL::text, 'reverses_refund', 'Whether it is Apple''s notice that a refund was taken back; false: it has no place for a refund.'),
-        (NULL::text, 'storefront', 'The customer''s App Store, as a country.'),
+        (NULL::text, 'storefront', 'The country of the customer''s App Store, or Apple''s ID of that store.'),
         (NULL::text, 'app_transaction_id', 'Apple''s id of the customer and the app.'),
         (NULL::text, 'offer_type', 'Apple''s type of the offer as its number.'),
+        (NULL::text, 'offer_period', 'The duration of the offer (ISO 8601).'),
+        (NULL::text, 'renewal_price_milliunits', 'The price of the next renewal in thousandths of renewal_currency.'),
+        (NULL::text, 'renewal_currency', 'The currency of the next renewal.'),
         (NULL::text, 'offer_identifier', 'The offer''s name.'),
         (NULL::text, 'subscription_group_identifier', 'The group of subscriptions that it belongs to.'),
         (NULL::text, 'commitment_info', 'What Apple says about a commitment, as JSON.'),

@@ -60,7 +60,9 @@ extension Explanation.Statement {
       signedAt: fact.signedDate, channel: fact.channel, asOf: asOf, aboutKind: subject?.kind.rawValue,
       aboutId: subject?.id, refunded: refunded, refund: refund.map { Explanation.Refund($0) },
       price: fact.priceMilliunits.map { Money.decimalText(Int128($0), digits: 3) }, currency: fact.currency,
-      expiresAt: fact.expiresDate, isRenewal: fact.isRenewal, hasOffer: fact.hasOffer)
+      expiresAt: fact.expiresDate, isRenewal: fact.isRenewal, hasOffer: fact.hasOffer, offerPeriod: fact.offerPeriod,
+      renewalPrice: fact.renewalPriceMilliunits.map { Money.decimalText(Int128($0), digits: 3) },
+      renewalCurrency: fact.renewalCurrency)
   }
 }
 

@@ -98,6 +98,11 @@ package struct Explanation: Encodable, Sendable {
     package var expiresAt: Instant?
     package var isRenewal: Bool?
     package var hasOffer: Bool?
+    /// The duration of the offer (ISO 8601).
+    package var offerPeriod: String?
+    /// The price of the next renewal.
+    package var renewalPrice: String?
+    package var renewalCurrency: String?
   }
 
   /// Another order that states a transaction or has a proof of it.

@@ -249,9 +249,14 @@ package struct ExplanationText {
     if let price = statement.price, let currency = statement.currency {
       parts.append("price \(Money.text(price: price, currency: currency))")
     }
-    if statement.hasOffer == true { parts.append("an offer or trial") }
+    if statement.hasOffer == true {
+      parts.append("an offer or trial\(statement.offerPeriod.map { " of \($0)" } ?? "")")
+    }
     if statement.isRenewal == true { parts.append("a renewal") }
     if let date = statement.expiresAt { parts.append("expires \(time.text(date))") }
+    if let price = statement.renewalPrice, let currency = statement.renewalCurrency {
+      parts.append("renews at \(Money.text(price: price, currency: currency))")
+    }
     var source = ""
     if let kind = statement.aboutKind, let id = statement.aboutId { source = " about \(kind) \(id)" }
     return "\(time.text(statement.signedAt))  \(statement.channel.rawValue)\(source): \(parts.joined(separator: "; "))"

@@ -153,7 +153,7 @@ public enum SubscriptionState: Int32, Hashable, CaseIterable, Sendable {
 
 /// Further fields of Apple's `JWSTransactionDecodedPayload`, which cannot be fetched again cheaply.
 public struct TransactionDetails: Hashable, Sendable {
-  /// The storefront's country, three letters (ISO 3166-1 alpha-3).
+  /// The storefront's country, three letters (ISO 3166-1 alpha-3), or Apple's storefront ID where the country is absent.
   public var storefront: String?
   public var appTransactionId: String?
   /// 1 introductory, 2 promotional, 3 offer code, 4 win-back.
@@ -224,6 +224,11 @@ public struct TransactionFact: Hashable, Sendable {
   public var gracePeriodExpiresDate: Instant?
   /// When the subscription renews next (Apple: `JWSRenewalInfoDecodedPayload.renewalDate`).
   public var renewalDate: Instant?
+  /// The price of the next renewal in milliunits of `renewalCurrency`. No rule uses it: it is no price of this period.
+  public var renewalPriceMilliunits: Int64?
+  public var renewalCurrency: String?
+  /// The duration of the offer (ISO 8601, `P1M`).
+  public var offerPeriod: String?
   /// The subscription's status; nil: not asked or not answered. verifyReceipt: `pending_renewal_info`.
   public var subscriptionStatus: SubscriptionState?
   public var refundRequest: RefundRequestNotice?
@@ -303,6 +308,7 @@ extension TransactionFact {
       TieBreaker(token.rank), TieBreaker(token.text), TieBreaker(ownership?.rawValue), TieBreaker(isRenewal),
       TieBreaker(hasOffer), TieBreaker(isUpgraded), TieBreaker(gracePeriodExpiresDate), TieBreaker(renewalDate),
       TieBreaker(subscriptionStatus?.rawValue), TieBreaker(refundRequest?.word), TieBreaker(refundRequest?.reason),
+      TieBreaker(renewalPriceMilliunits), TieBreaker(renewalCurrency), TieBreaker(offerPeriod),
       TieBreaker(reversesRefund),
       TieBreaker(cannotStateRefunds), TieBreaker(details.storefront), TieBreaker(details.appTransactionId),
       TieBreaker(details.offerType), TieBreaker(details.offerIdentifier),

@@ -3,7 +3,7 @@ public struct Country: Hashable, Comparable, Sendable {
   /// Two capital letters, the first in the upper byte.
   public let letters: UInt16
 
-  /// Converts the storefront of signed transactions (ISO 3166-1 alpha-3); nil: any other text.
+  /// Converts the storefront of signed transactions: ISO 3166-1 alpha-3, or Apple's storefront ID. nil: any other text.
   public init?(storefront: String?) {
     guard var storefront else { return nil }
     let letters = storefront.withUTF8 { Country.letters(of: UnsafeRawBufferPointer($0)) }
@@ -27,10 +27,30 @@ public struct Country: Hashable, Comparable, Sendable {
 
   public static func < (left: Country, right: Country) -> Bool { left.letters < right.letters }
 
-  private static func letters(of alpha3: UnsafeRawBufferPointer) -> UInt16 {
-    guard alpha3.count == 3, let place = place(of: alpha3) else { return 0 }
+  private static func letters(of storefront: UnsafeRawBufferPointer) -> UInt16 {
+    if storefront.count == storefrontDigits { return letters(ofStorefrontID: storefront) }
+    guard storefront.count == 3, let place = place(of: storefront) else { return 0 }
     return table[place]
   }
+
+  private static let firstStorefrontID = 143_441
+  private static let storefrontDigits = 6
+
+  private static func letters(ofStorefrontID digits: UnsafeRawBufferPointer) -> UInt16 {
+    guard digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return 0 }
+    let place = digits.reduce(0) { 10 * $0 + Int($1 & 0x0F) } - firstStorefrontID
+    guard storefronts.indices.contains(place) else { return 0 }
+    return storefronts[place]
+  }
+
+  /// The countries of Apple's storefront IDs, which count up from 143441. Apple publishes no list. These are the IDs on
+  /// which public lists agree; `--` is an ID that no two lists have.
+  private static let storefronts: [UInt16] = {
+    """
+    US FR DE GB AT BE FI GR IE IT LU NL PT ES CA SE NO DK CH AU NZ JP HK SG CN KR IN MX RU TW VN ZA MY PH TH ID PK PL \
+    SA TR AE HU CL -- PA LK RO -- CZ -- IL -- KW HR CR SK LB QA SI -- CO VE BR GT AR SV PE
+    """.split(separator: " ").map { Country(code: String($0))?.letters ?? 0 }
+  }()
 
   private static func place(of letters: UnsafeRawBufferPointer) -> Int? {
     var place = 0

@@ -47,6 +47,22 @@ struct JWSVerifierTests {
     #expect(transaction.transactionReason == "PURCHASE")
   }
 
+  @Test("without a country keeps Apple's storefront ID")
+  func storefrontIDs() throws {
+    let unnamed = try transaction { payload in
+      payload["storefront"] = nil
+      payload["storefrontId"] = "143443"
+    }
+    #expect(unnamed.fact.details.storefront == "143443")
+    #expect(try transaction { $0["storefrontId"] = "143443" }.fact.details.storefront == "USA")
+  }
+
+  @Test("with an offer's duration has an offer")
+  func offerPeriods() throws {
+    let fact = try transaction { $0["offerPeriod"] = "P1M" }.fact
+    #expect(fact.offerPeriod == "P1M" && fact.hasOffer == true)
+  }
+
   @Test("with a revocation says so")
   func mapsRevocation() throws {
     let transaction = try transaction {
@@ -252,6 +268,7 @@ struct JWSVerifierTests {
     #expect(info.isInBillingRetryPeriod == false)
     #expect(info.expirationIntent == 2)
     #expect(info.gracePeriodExpiresDate == Instant(milliseconds: milliseconds(2026, 7)))
+    #expect(info.renewalPriceMilliunits == 4_990 && info.currency == "EUR")
   }
 
   @Test("of renewal information is no transaction")
@@ -296,6 +313,10 @@ struct SignedNotificationTests {
     #expect(try notification.transaction?.get().fact.channel == .notification)
     #expect(try notification.transaction?.get().fact.transactionId == "2000000123456789")
     #expect(try notification.renewalInfo?.get().originalTransactionId == "2000000123456780")
+    let fact = try #require(try notification.transaction?.get().fact)
+    #expect(fact.renewalPriceMilliunits == 4_990 && fact.renewalCurrency == "EUR")
+    // The price of the next period is no price of this one.
+    #expect(fact.priceMilliunits == 1_990 && fact.currency == "USD")
   }
 
   @Test("does not vouch for a forged transaction within")

@@ -53,6 +53,25 @@ import Testing
     ] { #expect(result.output.contains(part), "\(part) in\n\(result.output)") }
   }
 
+  @Test func explainShowsTheOfferAndTheNextPriceOfASubscription() async throws {
+    var period = SignedShop.gems("301")
+    period["type"] = "Auto-Renewable Subscription"
+    period["expiresDate"] = SignedShop.milliseconds("2026-12-18T12:00:00Z")
+    period["offerType"] = 1
+    period["offerPeriod"] = "P1M"
+    period["renewalPrice"] = 14_900
+    period["price"] = nil
+    let shop = try await SignedShop(transactions: [period])
+    try await shop.order("pass", transaction: "301")
+    let night = try await shop.night()
+    #expect(night.payments == ["pass": "paid"] && night.findings.isEmpty, "\(night.findings)")
+    let result = try await shop.nightAudit("explain", "pass", "--as-of", SignedShop.asOf)
+    #expect(result.output.contains("an offer or trial of P1M"), "\(result)")
+    #expect(result.output.contains("renews at 14.90 USD"), "\(result)")
+    // The next price decides nothing: Apple has stated no price of this period.
+    #expect(!result.output.contains("price 14.90 USD"), "\(result)")
+  }
+
   @Test func repeatedNonConsumablesAreReportedOnTheOrder() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
     try await shop.order("a", transaction: "202", created: "2026-11-18T14:00:00Z")

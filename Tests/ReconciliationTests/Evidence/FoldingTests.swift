@@ -509,6 +509,7 @@ import Testing
       fact { $0.ownership = .purchased }, fact { $0.isRenewal = false }, fact { $0.hasOffer = false },
       fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = ShopFixture.asOf },
       fact { $0.renewalDate = ShopFixture.asOf }, fact { $0.subscriptionStatus = .active },
+      fact { $0.renewalPriceMilliunits = 1 }, fact { $0.renewalCurrency = "USD" }, fact { $0.offerPeriod = "P1M" },
       fact { $0.refundRequest = .requested(reason: "OTHER") }, fact { $0.reversesRefund = true },
       fact { $0.cannotStateRefunds = true }, fact { $0.details.offerType = 1 }, fact { $0.channel = .offline },
       fact { $0.signedDate = ShopFixture.asOf + .seconds(1) },

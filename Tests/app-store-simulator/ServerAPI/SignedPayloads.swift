@@ -32,6 +32,7 @@ struct SignedPayloads: Sendable {
     if let offer = offer(transaction) {
       payload["offerType"] = offer
       payload["offerIdentifier"] = transaction.offerIdentifier
+      payload["offerPeriod"] = transaction.offerPeriod
       payload["offerDiscountType"] =
         transaction.offerDiscountType ?? (transaction.isTrialPeriod == true ? "FREE_TRIAL" : nil)
     }
@@ -52,6 +53,8 @@ struct SignedPayloads: Sendable {
       "signedDate": signedDate, "autoRenewStatus": transaction.state(at: signedDate) == 1 ? 1 : 0,
     ]
     payload["renewalDate"] = transaction.renewalDate ?? transaction.expiresDate
+    payload["renewalPrice"] = transaction.renewalPrice
+    payload["currency"] = transaction.currency
     payload["isInBillingRetryPeriod"] = transaction.isInBillingRetryPeriod
     payload["gracePeriodExpiresDate"] = transaction.gracePeriodExpiresDate
     return try authority.sign(payload)

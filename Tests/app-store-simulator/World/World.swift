@@ -69,6 +69,7 @@ struct World: Sendable {
     /// Apple's code: 1 introductory, 2 promotional, 3 offer code, 4 win-back.
     var offerType: Int?
     var offerIdentifier: String?
+    var offerPeriod: String?
     var offerDiscountType: String?
     /// The report days of purchase and refund, if they differ from the dates.
     var reportedDate: Int64?
@@ -88,6 +89,8 @@ struct World: Sendable {
     /// Apple's `status`, 1 to 5, overriding the dates.
     var subscriptionStatus: Int?
     var renewalDate: Int64?
+    /// Milliunits of `currency`.
+    var renewalPrice: Int64?
     /// When Apple sent a consumption request, and the customer's reason.
     var consumptionRequestDate: Int64?
     var consumptionRequestReason: String?

@@ -95,8 +95,7 @@ extension SubscriptionAnswer {
       // A status needs the end of the grace period and the next renewal, which show since when it applies.
       if renewalInfo == nil, item.document("signedRenewalInfo") != nil { status = nil }
       transaction.fact.subscriptionStatus = status
-      transaction.fact.gracePeriodExpiresDate = renewalInfo?.gracePeriodExpiresDate
-      transaction.fact.renewalDate = renewalInfo?.renewalDate
+      if let renewalInfo { transaction.fact.take(renewalInfo) }
       return Subscription(
         groupIdentifier: group.text("subscriptionGroupIdentifier"), status: status, transaction: transaction,
         renewalInfo: renewalInfo)

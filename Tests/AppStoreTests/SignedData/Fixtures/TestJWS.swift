@@ -32,7 +32,8 @@ struct TestJWS {
   static let renewalInfo: [String: any Sendable] = [
     "originalTransactionId": "2000000123456780", "autoRenewProductId": "pass.month", "productId": "pass.month",
     "autoRenewStatus": 1, "isInBillingRetryPeriod": false, "expirationIntent": 2, "environment": "Production",
-    "gracePeriodExpiresDate": milliseconds(2026, 7), "signedDate": milliseconds(2026, 6),
+    "gracePeriodExpiresDate": milliseconds(2026, 7), "signedDate": milliseconds(2026, 6), "renewalPrice": 4_990,
+    "currency": "EUR",
   ]
 
   static func transaction(_ change: (inout [String: any Sendable]) -> Void) -> [String: any Sendable] {
