@@ -33,6 +33,23 @@ extension World {
   var findingNames: [String] { audited().findings.map { "\($0.kind.rawValue) on \($0.subject.id)" }.sorted() }
 }
 
+extension ShopFixture {
+  /// The periods T1, T2 … of a subscription, the last one from the fixture's time on. Changes concern all but the first.
+  @discardableResult
+  mutating func periods(_ count: Int, _ change: (inout TransactionRecord) -> Void = { _ in }) -> [TransactionRecord] {
+    let first = time - .days(30 * Int64(count - 1))
+    return (0..<count).map { place in
+      let start = first + .days(30 * Int64(place))
+      return transaction("T\(place + 1)") { record in
+        (record.originalTransactionId, record.isRenewal) = ("T1", place > 0)
+        (record.purchaseDate, record.originalPurchaseDate) = (start, first)
+        record.expiresDate = start + .days(30)
+        if place > 0 { change(&record) }
+      }
+    }
+  }
+}
+
 extension FindingKind {
   /// Kinds that no rule about orders, payments and deliveries finds: the tie-out does.
   static let foundElsewhere: Set<FindingKind> = [.unreportedByShop]

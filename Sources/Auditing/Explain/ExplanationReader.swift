@@ -218,7 +218,7 @@ struct ExplanationReader: ~Copyable {
       return OrphanFindings.finding(on: record, userId: userId, receiptId: nil, rules: rules)
     }
     guard !matching.contested.contains(record.key), matching.claimants[record.key] == [group.row.orderId],
-      !claims.referTo(record), !group.awaitsDetails(of: record)
+      !claims.referTo(record, stating: group.row.named), !group.awaitsDetails(of: record)
     else { return nil }
     return OrphanFindings.finding(on: record, userId: group.row.userId, receiptId: nil, rules: rules)
   }

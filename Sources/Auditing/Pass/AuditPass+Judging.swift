@@ -214,7 +214,7 @@ extension AuditPass {
       group.awaitsDetails(of: $0) ? nil : ($0, order.userId)
     }
     for (record, userId) in claimable + transactions.siblings {
-      if !claims.referTo(record) {
+      if !claims.referTo(record, stating: order.transactionId) {
         try addUnclaimed(record, userId: userId, newestProof: newestProofs[record.key])
       }
       if !claims.owned.contains(where: { $0.purchaseKey == record.purchaseKey }) {

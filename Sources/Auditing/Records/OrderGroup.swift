@@ -70,7 +70,8 @@ extension OrderRow {
     return CheckSubject.lookup(named.text, of: bundleId)
   }
 
-  fileprivate var named: Identifier? {
+  /// The transaction ID that the row states.
+  var named: Identifier? {
     switch self {
     case .valid(let order): order.transactionId
     case .bad(let bad): bad.transactionId

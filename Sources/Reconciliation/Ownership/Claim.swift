@@ -151,7 +151,8 @@ public struct Claimant: Sendable {
     switch link(to: transaction, stated: nil, rules: rules) {
     case .proof: return "A verified proof of this purchase was sent for the order."
     case .token: return "The ordered product, bought within \(rules.matchWindow.words) with the order's account token."
-    case .id, .subscription, .list: return "The ordered product, bought within \(rules.matchWindow.words) of the order."
+    case .id, .subscription, .firstPeriod, .list:
+      return "The ordered product, bought within \(rules.matchWindow.words) of the order."
     case nil:
       return isInWindow(transaction, rules: rules) && transaction.isLaterPeriod
         ? "It is a renewal. A receipt that lists it does not link the order to it."

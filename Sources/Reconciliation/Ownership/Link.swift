@@ -8,6 +8,8 @@ public enum LinkKind: Int, Comparable, Sendable {
   /// The order states the original transaction ID of the subscription.
   case subscription
   case list
+  /// The order states the ID of the subscription's first period, and a later period is the nearest to the order.
+  case firstPeriod
 
   public static func < (left: LinkKind, right: LinkKind) -> Bool { left.rawValue < right.rawValue }
 }
@@ -22,7 +24,12 @@ struct Link {
 }
 
 extension Link {
+  /// True if a second purchase by this link is a second charge, which another period of a subscription is not.
+  var isFurtherCharge: Bool { transaction.isLive && !transaction.isLaterPeriod && kind != .firstPeriod }
+
   func isPreferred(to other: Link) -> Bool {
+    // The order was written for the nearest period, even if Apple has refunded that one.
+    if (kind == .firstPeriod) != (other.kind == .firstPeriod) { return other.kind == .firstPeriod }
     if transaction.isReversed != other.transaction.isReversed { return !transaction.isReversed }
     if kind != other.kind { return kind < other.kind }
     // Of two purchases with its account token, the order prefers the one that it states or sent a receipt of.
@@ -81,6 +88,9 @@ extension Claimant {
     let isNear = isInWindow(transaction, rules: rules)
     if isNear, !transaction.isLaterPeriod, AccountToken.relation(of: order, to: transaction) == .same { return .token }
     if isStated { return transaction.isOf(order.transactionId) ? .id : .subscription }
+    if transaction.isOf(order.transactionId), let key = transaction.subscriptionKey, key == stated?.subscriptionKey {
+      return .firstPeriod
+    }
     guard isListed, isNear, !transaction.isLaterPeriod || isStatedIDUnknown else { return nil }
     return .list
   }
@@ -104,7 +114,9 @@ extension Claimant {
     for transaction in proven { add(transaction) }
     // Without a receipt, the account token and the stated ID are links.
     let isFree = order.amount.minorUnits == 0 && order.transactionId == nil && proven.isEmpty
-    for transaction in known where order.appAccountToken != nil || stated?.isSame(as: transaction) ?? false {
+    for transaction in known {
+      let isStated = stated.map { $0.isSame(as: transaction) || transaction.isOf(order.transactionId) } ?? false
+      guard order.appAccountToken != nil || isStated else { continue }
       // A gift of the shop needs no payment, so that a token links it to no charge.
       if isFree, transaction.priceMilliunits ?? 0 > 0 { continue }
       if !list.contains(transaction.key) { add(transaction) }

@@ -67,7 +67,13 @@ public struct Matching {
       } else if let open = claimant.pendingStatedTransaction {
         claims[orderId]?.named = open
       }
-      if let named = claims[orderId]?.named { claimed.insert(named) }
+      if let named = claims[orderId]?.named {
+        claimed.insert(named)
+        for record in claimant.known where record.environment == named.environment {
+          // Of an original ID that a later period stands for, the first period is no orphan either.
+          if record.isOf(claimant.order.transactionId) { claimed.insert(record.key) }
+        }
+      }
       links[index] = claimant.links(index, stated: stated, rules: rules)
       for link in links[index] { claimed.insert(link.transaction.key) }
     }
@@ -169,11 +175,11 @@ public struct Matching {
 
   // MARK: - Further purchases
 
-  /// Gives a left-over live purchase to the nearest order: a second charge, which a renewal is not.
+  /// Gives a left-over live purchase to the nearest order: a second charge, which another period is not.
   private mutating func assignDuplicateCharges() {
     var wanted: [PurchaseKey: Link] = [:]
     for own in links {
-      for link in own where link.transaction.isLive && !link.transaction.isLaterPeriod {
+      for link in own where link.isFurtherCharge {
         let sale = link.transaction.purchaseKey
         guard owners[sale] == nil else { continue }
         if let best = wanted[sale], !link.rank.isNearer(than: best.rank) { continue }
@@ -280,8 +286,7 @@ public struct Matching {
       own.owned.append(first.transaction)
     }
     let further = links.filter {
-      $0.transaction.isLive && !$0.transaction.isLaterPeriod
-        && $0.transaction.purchaseKey != own.owned.first?.purchaseKey
+      $0.isFurtherCharge && $0.transaction.purchaseKey != own.owned.first?.purchaseKey
     }
     own.owned += further.map(\.transaction).sorted { $0.key < $1.key }
     if own.owned.isEmpty, let sandbox = links.first(where: { $0.transaction.environment == .sandbox }) {

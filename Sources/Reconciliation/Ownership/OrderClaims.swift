@@ -30,8 +30,9 @@ public struct OrderClaims: Hashable, Sendable {
   }
 
   /// True if the order states the transaction, or claims or owns its purchase: it is no orphan.
-  public func referTo(_ record: TransactionRecord) -> Bool {
-    named.map { $0.environment == record.environment && record.isOf($0.transactionId) } ?? false
+  /// - Parameter id: the stated ID. For an original ID, `named` may be a later period.
+  public func referTo(_ record: TransactionRecord, stating id: Identifier?) -> Bool {
+    named.map { $0.environment == record.environment && (record.isOf($0.transactionId) || record.isOf(id)) } ?? false
       || owned.contains { $0.purchaseKey == record.purchaseKey }
       || lost.contains { $0.transaction.purchaseKey == record.purchaseKey }
   }

@@ -3,10 +3,16 @@ import Testing
 
 /// Apple is asked about open accusations every night for 14 days, then weekly.
 @Suite struct OpenAccusationTests {
-  /// Nights before the server's present, however often they are counted.
+  /// A night so many days after the first one, all before the server's present.
   private static func night(_ day: Int) -> String {
     let first = SignedShop.milliseconds("2026-10-20T03:00:00Z") / 1_000
     return Date(timeIntervalSince1970: TimeInterval(first + Int64(day) * 86_400)).ISO8601Format()
+  }
+
+  /// A night of that day, with Apple's clock.
+  private func run(_ day: Int, _ shop: SignedShop) async throws -> SignedShop.Night {
+    try await shop.control("clock", #"{"now":\#(SignedShop.milliseconds(Self.night(day)))}"#)
+    return try await shop.night(asOf: Self.night(day), since: "2026-10-01")
   }
 
   /// Two users with the ID of one purchase. The later one is accused.
@@ -15,7 +21,7 @@ import Testing
     let shop = try await SignedShop(transactions: [SignedShop.gems("201", purchased: bought)])
     try await shop.order("owner", transaction: "201", created: bought)
     try await shop.order("claimant", transaction: "201", created: "2026-10-18T13:00:00Z")
-    let night = try await shop.night(asOf: Self.night(0), since: "2026-10-01")
+    let night = try await run(0, shop)
     #expect(night.result.status == 0, "\(night.result.errors)")
     #expect(Set(night.findings.compactMap { $0["kind"] }) == ["duplicate_claim", "delivered_not_paid"])
     return shop
@@ -31,7 +37,7 @@ import Testing
     var asked: [Int] = []
     for day in 1...22 {
       try shop.forgetRequests()
-      let night = try await shop.night(asOf: Self.night(day), since: "2026-10-01")
+      let night = try await run(day, shop)
       #expect(night.result.status == 0, "\(night.result.errors)")
       #expect(night.findings.contains { $0["kind"] == "duplicate_claim" }, "\(day)")
       if try shop.timesAsked()["201"] != nil { asked.append(day) }
@@ -44,12 +50,12 @@ import Testing
     func next(asOf day: Int) async throws -> [String] {
       let explained = try await shop.nightAudit("explain", "claimant", "--as-of", Self.night(day), "--json")
       let document = try JSONSerialization.jsonObject(with: Data(explained.output.utf8)) as? [String: Any]
-      return (document?["proofs"] as? [[String: Any]] ?? []).compactMap { $0["nextAttempt"] as? String }
+      return (document?["proofs"] as? [[String: Any]] ?? []).compactMap { $0["next_attempt"] as? String }
     }
     #expect(try await next(asOf: 0) == ["2026-10-20T23:00:00Z"])
-    _ = try await shop.night(asOf: Self.night(1), since: "2026-10-01")
+    _ = try await run(1, shop)
     #expect(try await next(asOf: 1) == ["2026-10-21T23:00:00Z"])
-    _ = try await shop.night(asOf: Self.night(2), since: "2026-10-01")
+    _ = try await run(2, shop)
     let noted = try await due(shop)
     try shop.forgetRequests()
     for arguments in [
@@ -63,18 +69,18 @@ import Testing
     #expect(try shop.timesAsked().isEmpty)
   }
 
-  @Test func anAnswerThatWithdrawsTheAccusationEndsTheQuestions() async throws {
+  @Test func theEndOfAnAccusationEndsTheNightlyQuestions() async throws {
     let shop = try await shop()
-    _ = try await shop.night(asOf: Self.night(1), since: "2026-10-01")
+    _ = try await run(1, shop)
     try await shop.execute(
       """
       UPDATE sales.deliveries SET revoked_at = '2026-10-21T12:00:00Z' WHERE order_id = 'claimant';
       UPDATE sales.orders SET status = 'failed' WHERE order_id = 'claimant'
       """)
-    let closing = try await shop.night(asOf: Self.night(2), since: "2026-10-01")
+    let closing = try await run(2, shop)
     #expect(!closing.findings.contains { $0["severity"] == "critical" }, "\(closing.findings)")
     try shop.forgetRequests()
-    _ = try await shop.night(asOf: Self.night(3), since: "2026-10-01")
+    _ = try await run(3, shop)
     #expect(try shop.timesAsked().isEmpty)
     #expect(try await due(shop) == "2026-10-29 03:00:00+00")
   }
@@ -85,8 +91,8 @@ import Testing
       try String(contentsOfFile: night.directory + "/receipts.csv", encoding: .utf8)
     }
     for day in 1...2 {
-      let night = try await shop.night(asOf: Self.night(day), since: "2026-10-01")
-      let again = try await shop.night(asOf: Self.night(day), since: "2026-10-01")
+      let night = try await run(day, shop)
+      let again = try await run(day, shop)
       #expect(try receipts(again) == receipts(night))
     }
   }

@@ -171,17 +171,34 @@ import Testing
       scene.order("late", by: "ann", hours: 73) { $0.appAccountToken = "a1" }
     },
     Case("an order for each period, each stating the original ID, without receipts", "first,second,third") { scene in
-      scene.time = ShopFixture.asOf - .days(70)
-      let start = scene.time
+      scene.periods(3)
       for (month, name) in ["first", "second", "third"].enumerated() {
-        let from = start + .days(30 * Int64(month))
-        scene.transaction("T\(month + 1)") { record in
-          (record.originalTransactionId, record.isRenewal) = ("T1", month > 0)
-          (record.purchaseDate, record.originalPurchaseDate) = (from, start)
-          record.expiresDate = from + .days(30)
-        }
-        scene.stating(name, by: "ann", hours: Int64(month) * 30 * 24)
+        scene.stating(name, by: "ann", hours: Int64(month - 2) * 30 * 24)
       }
+    },
+    Case("an order that states the original ID, and only the first period is known", "order") { scene in
+      scene.time = ShopFixture.asOf - .days(40)
+      scene.periods(1)
+      scene.stating("order", by: "ann", hours: 30 * 24)
+    },
+    Case("an order that states the original ID, and a later period is nearer", ",order") { scene in
+      scene.periods(2)
+      scene.stating("order", by: "ann")
+    },
+    Case("two orders a month apart that state the original ID", "first,second") { scene in
+      scene.periods(2)
+      scene.stating("second", by: "ann")
+      scene.stating("first", by: "ann", hours: -30 * 24)
+    },
+    Case("the original ID on the orders of the second and third period", ",second,third") { scene in
+      scene.periods(3)
+      scene.stating("second", by: "ann", hours: -30 * 24)
+      scene.stating("third", by: "ann")
+    },
+    Case("the original ID, and the nearer period is another order's", "order,payer") { scene in
+      let later = scene.periods(2)[1]
+      scene.stating("order", by: "ann")
+      scene.signedProof("r", for: scene.order("payer", by: "ann", hours: 1), of: later)
     },
     Case("an upgrade that states the original ID pays the order of its product", "first,better") { scene in
       scene.time = ShopFixture.asOf - .days(40)

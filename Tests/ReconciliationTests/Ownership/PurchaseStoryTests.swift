@@ -63,6 +63,34 @@ import Testing
         order.status = .pending
       }
     },
+    Case("the original ID on the orders of the second and third period alone", []) { scene in
+      _ = scene.periods(3)
+      scene.stated("second", by: "ann", "T1", hours: -30 * 24, isServed: true)
+      scene.stated("third", by: "ann", "T1", isServed: true)
+    },
+    Case("a first period that no order states", ["orphan_payment on T1"]) { scene in
+      _ = scene.periods(2)
+      scene.stated("second", by: "ann", "T2", isServed: true)
+    },
+    Case("the original ID and a nearer period on one order alone", []) { scene in
+      _ = scene.periods(2)
+      scene.stated("order", by: "ann", "T1", isServed: true)
+    },
+    Case(
+      "the original ID and a nearer period that Apple refunded",
+      ["refund_not_booked on order", "refunded_still_delivered on order"]
+    ) { scene in
+      _ = scene.periods(2) { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(5), type: "REFUND_FULL") }
+      scene.stated("order", by: "ann", "T1", isServed: true)
+    },
+    Case(
+      "the original ID, and the nearer period is another account's",
+      ["purchase_predates_order on order", "wrong_user on other"]
+    ) { scene in
+      let later = scene.periods(2)[1]
+      scene.stated("order", by: "ann", "T1", isServed: true)
+      scene.posted("other", by: "bob", later)
+    },
     Case("a resubscription by the original ID", []) { scene in
       _ = scene.periods(2) { $0.isRenewal = false }
       scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true)
@@ -336,22 +364,6 @@ extension ShopFixture {
     }
     if isServed { delivery("goods of " + text, of: order) }
     return order
-  }
-
-  /// The periods T1, T2 … of a subscription, the last one from the fixture's time on. Changes concern all but the first.
-  fileprivate mutating func periods(
-    _ count: Int, _ change: (inout TransactionRecord) -> Void = { _ in }
-  ) -> [TransactionRecord] {
-    let first = time - .days(30 * Int64(count - 1))
-    return (0..<count).map { place in
-      let start = first + .days(30 * Int64(place))
-      return transaction("T\(place + 1)") { record in
-        (record.originalTransactionId, record.isRenewal) = ("T1", place > 0)
-        (record.purchaseDate, record.originalPurchaseDate) = (start, first)
-        record.expiresDate = start + .days(30)
-        if place > 0 { change(&record) }
-      }
-    }
   }
 
   /// A part of a subscription bundle, as it is read.
