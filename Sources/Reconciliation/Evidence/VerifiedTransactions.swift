@@ -1,5 +1,5 @@
-/// The transactions in valid proofs, by key.
-/// Orders with the same proof share one list, so that its properties are computed once.
+/// The transactions in valid proofs of an order, or those known without one, by key.
+/// Orders with the same transactions share one list, so that its properties are computed once.
 public final class VerifiedTransactions: Sendable {
   public static let none = VerifiedTransactions([])
 
@@ -24,7 +24,7 @@ public final class VerifiedTransactions: Sendable {
     return records[low..<end]
   }
 
-  func contains(_ key: TransactionKey) -> Bool {
+  public func contains(_ key: TransactionKey) -> Bool {
     named(key.transactionId).contains { $0.environment == key.environment }
   }
 

@@ -57,7 +57,9 @@ public struct Claimant: Sendable {
   public var order: Order
   public var proven: [TransactionRecord] { list.records }
   let list: VerifiedTransactions
-  public private(set) var known: [TransactionRecord]
+  public var known: [TransactionRecord] { knownList.records }
+  /// Transactions that no verified proof of the order contains. Orders of one account token share them.
+  let knownList: VerifiedTransactions
   public var signedIds: [Identifier]
   public var proofIds: Set<Identifier>
   public var worth: ProofValidity
@@ -66,14 +68,14 @@ public struct Claimant: Sendable {
   public var hasGoods: Bool
 
   public init(
-    order: Order, proven: VerifiedTransactions, known: [TransactionRecord] = [], signedIds: [Identifier] = [],
+    order: Order, proven: VerifiedTransactions, known: VerifiedTransactions = .none, signedIds: [Identifier] = [],
     proofIds: Set<Identifier> = [], worth: ProofValidity = .notAllRejected, isOpen: Bool = false,
     isStatedIDUnknown: Bool = false,
     hasGoods: Bool = false
   ) {
     self.order = order
     list = worth == .notAllRejected ? proven : .none
-    self.known = known.isEmpty ? [] : VerifiedTransactions(known).records
+    knownList = known
     self.signedIds = signedIds
     self.proofIds = proofIds
     self.worth = worth

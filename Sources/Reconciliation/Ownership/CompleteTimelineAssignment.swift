@@ -5,20 +5,25 @@ import HeapModule
 /// the pairs across each moment are known: the orders before it less the transactions before it. Every assignment that
 /// crosses no moment in vain is a best one, so each order in turn takes the smallest ID that it reaches so. For unequal
 /// numbers, two heaps find the points without a partner. Memory is in proportion to n.
-/// The window is checked afterwards. Parts that exceed it, and ties, are left to ``TimelineAssignment``.
+/// The window and goods are checked afterwards. Parts that exceed the window or leave out an order with goods, and
+/// ties, are left to ``TimelineAssignment``.
 struct CompleteTimelineAssignment {
   /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.
+  /// `hasGoods` goes by rank; empty if all orders are alike.
   static func solve(
-    orders: [Int64], transactions: [Int64], window: Int64
+    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = []
   ) -> (partners: [Int?], steps: Int) {
     var partners = [Int?](repeating: nil, count: orders.count)
     var steps = orders.count + transactions.count
     for part in parts(orders, transactions, window) where !part.orders.isEmpty && !part.transactions.isEmpty {
       let (times, sales) = (part.orders.map { orders[$0] }, part.transactions.map { transactions[$0] })
+      let goods = hasGoods.isEmpty ? [] : part.orders.map { hasGoods[$0] }
       var found: [Int?]
-      if let solved = solvePart(times, sales, window, &steps) {
+      if let solved = solvePart(times, sales, window, &steps), !leavesOutGoods(solved, goods) {
         found = solved
-      } else if let solved = TimelineAssignment.solve(orders: times, transactions: sales, window: window) {
+      } else if let solved = TimelineAssignment.solve(
+        orders: times, transactions: sales, window: window, hasGoods: goods)
+      {
         steps += solved.steps
         found = solved.partners
       } else {
@@ -29,6 +34,11 @@ struct CompleteTimelineAssignment {
       }
     }
     return (partners, steps)
+  }
+
+  /// True if an order without goods has the transaction that an order with goods might have.
+  private static func leavesOutGoods(_ partners: [Int?], _ hasGoods: [Bool]) -> Bool {
+    hasGoods.contains(false) && zip(partners, hasGoods).contains { $0 == nil && $1 }
   }
 
   /// Splits the points where a gap exceeds the window, because no pair crosses it.

@@ -1,6 +1,6 @@
-/// The matching of many orders of one product whose receipts list the same purchases.
-/// One user's app receipts would need millions of pairs. The orders state no ID, and each of them claims a range of the
-/// purchases in time. The result is that of ``Matching``.
+/// The matching of many orders of one person, product and account token to purchases by time.
+/// One person's app receipts, or account token, would need millions of pairs. The orders state no ID, and each of them is
+/// linked to a range of the purchases in time. The result is that of ``Matching``.
 struct InterchangeableOrders {
   struct Sale {
     var transaction: TransactionRecord
@@ -15,21 +15,26 @@ struct InterchangeableOrders {
   private(set) var steps = 0
 
   /// For fewer orders, pairs cost no more.
-  private static let least = 32
+  static let least = 32
 
-  /// - Returns: nil for few orders, and for orders that differ in more than creation date and list.
-  init?(_ claimants: [Claimant], _ isAbsent: [Bool], lostClaimLimit: Int, rules: Rules) {
-    let members = claimants.indices.filter { !isAbsent[$0] && !claimants[$0].proven.isEmpty }
-    guard members.count >= InterchangeableOrders.least else { return nil }
+  /// - Returns: nil for few orders, and for orders that differ in more than creation date, goods and linked purchases.
+  init?(
+    _ claimants: [Claimant], _ isAbsent: [Bool], lostClaimLimit: Int, least: Int = InterchangeableOrders.least,
+    rules: Rules
+  ) {
+    let members = claimants.indices.filter {
+      !isAbsent[$0] && !(claimants[$0].proven.isEmpty && claimants[$0].known.isEmpty)
+    }
+    guard members.count >= least else { return nil }
     let first = claimants[members[0]]
     guard claimants.indices.allSatisfy({ isAbsent[$0] || claimants[$0].order.transactionId == nil }),
       members.allSatisfy({ first.hasEqualClaims(claimants[$0], rules: rules) }),
-      let purchases = Purchases(listedFor: members.map { claimants[$0] }, rules: rules),
+      let purchases = Purchases(linkedTo: members.map { claimants[$0] }, rules: rules),
       match(claimants, members, purchases, lostClaimLimit, rules)
     else { return nil }
   }
 
-  /// - Returns: false if the best assignment gives an order a purchase that its list lacks.
+  /// - Returns: false if the best assignment gives an order a purchase that it is not linked to.
   private mutating func match(
     _ claimants: [Claimant], _ members: [Int], _ purchases: Purchases, _ lostClaimLimit: Int, _ rules: Rules
   ) -> Bool {
@@ -37,14 +42,15 @@ struct InterchangeableOrders {
     let window = rules.matchWindow.microseconds
     let solved = CompleteTimelineAssignment.solve(
       orders: members.map { claimants[$0].order.createdAt.microseconds },
-      transactions: inTime.map { claimable[$0].time }, window: window)
-    steps = solved.steps + members.count + claimable.count
+      transactions: inTime.map { claimable[$0].time }, window: window,
+      hasGoods: members.map { claimants[$0].hasGoods })
+    steps = solved.steps + purchases.steps + members.count + claimable.count
     var found = claimable.map { Sale(transaction: $0.transaction) }
     var hasOwn = [Bool](repeating: false, count: claimants.count)
     for (order, place) in solved.partners.enumerated() {
       guard let place else { continue }
       let (sale, index) = (inTime[place], members[order])
-      guard purchases.lists(sale, for: claimants[index]) else { return false }
+      guard purchases.links(sale, to: claimants[index]) else { return false }
       found[sale].owner = index
       hasOwn[index] = true
     }
@@ -58,10 +64,10 @@ struct InterchangeableOrders {
       let time = claimants[index].order.createdAt.microseconds
       while low < inTime.count, claimable[inTime[low]].time < time - window { low += 1 }
       while reached < inTime.count, claimable[inTime[reached]].time <= time + window { reached += 1 }
-      let listed = purchases.range(listedFor: claimants[index])
-      let high = min(reached, listed.upperBound)
+      let linked = purchases.range(linkedTo: claimants[index])
+      let high = min(reached, linked.upperBound)
       if low >= high { continue }
-      guard listed.lowerBound <= low else { return false }
+      guard linked.lowerBound <= low else { return false }
       for place in max(low, claimedEnd)..<max(high, claimedEnd, low) { isClaimed[inTime[place]] = true }
       claimedEnd = max(claimedEnd, high)
       if claimants[index].isOpen {
@@ -87,7 +93,7 @@ struct InterchangeableOrders {
     for sale in found.indices where isClaimed[sale] && found[sale].owner == nil && found[sale].transaction.isLive {
       let all = InterchangeableOrders.nearest(to: claimable[sale].time, in: times)
       let owner =
-        purchases.lists(sale, for: claimants[members[all]])
+        purchases.links(sale, to: claimants[members[all]])
         ? members[all] : nearest(to: sale, among: members, of: claimants, purchases)
       found[sale].owner = owner
       found[sale].isFurther = true
@@ -100,12 +106,12 @@ struct InterchangeableOrders {
     return true
   }
 
-  /// The nearest order that lists the purchase. One exists because an order claims it.
+  /// The nearest order that is linked to the purchase. One exists because an order claims it.
   private func nearest(
     to sale: Int, among members: [Int], of claimants: [Claimant], _ purchases: Purchases
   ) -> Int {
     var (nearest, least) = (members[0], Int64.max)
-    for index in members where purchases.lists(sale, for: claimants[index]) {
+    for index in members where purchases.links(sale, to: claimants[index]) {
       let distance = abs(purchases.claimable[sale].time - claimants[index].order.createdAt.microseconds)
       if distance < least { (nearest, least) = (index, distance) }
     }
@@ -131,25 +137,36 @@ struct InterchangeableOrders {
 
 extension InterchangeableOrders {
   fileprivate struct Purchases {
-    /// By key, whatever the window and each order's list.
+    /// By key, whatever the window and each order's links.
     let claimable: [(transaction: TransactionRecord, time: Int64)]
     let inTime: [Int]
+    private(set) var steps = 0
     /// By index in `claimable`, the number of earlier ones.
     private var earlier: [Int]
-    private var ranges: [ObjectIdentifier: Range<Int>] = [:]
+    private var ranges: [Claimant.LinkSource: Range<Int>] = [:]
 
-    /// - Returns: nil if a list leaves out a purchase between its first and its last.
-    init?(listedFor claimants: [Claimant], rules: Rules) {
-      let lists = Dictionary(claimants.map { (ObjectIdentifier($0.list), $0.list) }) { first, _ in first }
-      // Lists share records, perhaps millions in all, so that identity tells them apart.
+    /// - Returns: nil if an order's links leave out a purchase between the first and the last, or if an environment, a
+    ///   purchase with several IDs or another token makes a difference.
+    init?(linkedTo claimants: [Claimant], rules: Rules) {
+      let sources = Dictionary(claimants.map { ($0.linkSource, $0) }) { first, _ in first }
+      // Sources share records, perhaps millions in all, so that identity tells them apart.
       var seen: Set<ObjectIdentifier> = []
-      var records: [TransactionRecord] = []
-      for list in lists.values {
-        for record in list.records where seen.insert(record.instance).inserted { records.append(record) }
+      var claimable: [(transaction: TransactionRecord, time: Int64)] = []
+      var isUniform = true
+      for source in sources.values {
+        source.forEachListedOrWithToken { record in
+          guard seen.insert(record.instance).inserted, source.fitness(of: record, rules: rules) == .eligible,
+            !record.isLaterPeriod, let sold = record.saleDate
+          else { return }
+          isUniform =
+            isUniform && record.environment == .production && !record.restoresAnotherID && record.otherIds.isEmpty
+            && AccountToken.relation(of: source.order, to: record) != .other
+          claimable.append((record, sold.microseconds))
+        }
       }
-      let all = Claimant(order: claimants[0].order, proven: VerifiedTransactions(records))
-      guard zip(all.proven, all.proven.dropFirst()).allSatisfy({ $0.key != $1.key }),
-        let claimable = all.claimableFromList(rules: rules)
+      claimable.sort { $0.transaction.key < $1.transaction.key }
+      guard isUniform,
+        zip(claimable, claimable.dropFirst()).allSatisfy({ $0.transaction.key != $1.transaction.key })
       else { return nil }
       self.claimable = claimable
       inTime = claimable.indices.sorted { (claimable[$0].time, $0) < (claimable[$1].time, $1) }
@@ -159,46 +176,46 @@ extension InterchangeableOrders {
         earlier[place] = count
         earlierByRecord[claimable[place].transaction.instance] = count
       }
-      for (id, list) in lists {
+      for (key, source) in sources {
         var (count, first, end) = (0, claimable.count, 0)
-        for record in list.records {
-          guard let earlier = earlierByRecord[record.instance] else { continue }
+        source.forEachListedOrWithToken { record in
+          steps += 1
+          guard let earlier = earlierByRecord[record.instance] else { return }
           (count, first, end) = (count + 1, min(first, earlier), max(end, earlier + 1))
         }
         guard count == max(0, end - first) else { return nil }
-        ranges[id] = count == 0 ? 0..<0 : first..<end
+        ranges[key] = count == 0 ? 0..<0 : first..<end
       }
     }
 
-    func range(listedFor claimant: Claimant) -> Range<Int> { ranges[ObjectIdentifier(claimant.list)] ?? 0..<0 }
+    func range(linkedTo claimant: Claimant) -> Range<Int> { ranges[claimant.linkSource] ?? 0..<0 }
 
-    func lists(_ sale: Int, for claimant: Claimant) -> Bool { range(listedFor: claimant).contains(earlier[sale]) }
+    func links(_ sale: Int, to claimant: Claimant) -> Bool { range(linkedTo: claimant).contains(earlier[sale]) }
   }
 }
 
 extension Claimant {
-  fileprivate func hasEqualClaims(_ other: Claimant, rules: Rules) -> Bool {
-    guard order.productId == other.order.productId,
-      rules.bundleId(of: order) == rules.bundleId(of: other.order)
-    else { return false }
-    switch (order.appAccountToken, other.order.appAccountToken) {
-    case (.none, .none): return true
-    case (.some(let own), .some(let others)): return AccountToken.spelling(own) == AccountToken.spelling(others)
-    case (.none, .some), (.some, .none): return false
-    }
+  /// The properties of interchangeable orders that decide which purchases they are linked to, except the date.
+  fileprivate struct LinkSource: Hashable {
+    var list: ObjectIdentifier
+    var known: ObjectIdentifier
+    var isFree: Bool
   }
 
-  /// The purchases of the list that the order could claim, by key, without regard to the window.
-  /// nil: not all of them are of one kind.
-  fileprivate func claimableFromList(rules: Rules) -> [(transaction: TransactionRecord, time: Int64)]? {
-    var claimable: [(transaction: TransactionRecord, time: Int64)] = []
-    for transaction in proven where fitness(of: transaction, rules: rules) == .eligible && !transaction.isLaterPeriod {
-      guard let sold = transaction.saleDate else { continue }
-      guard transaction.environment == .production, !transaction.restoresAnotherID, transaction.otherIds.isEmpty,
-        AccountToken.relation(of: order, to: transaction) != .other
-      else { return nil }
-      claimable.append((transaction, sold.microseconds))
-    }
-    return claimable
+  fileprivate var linkSource: LinkSource {
+    LinkSource(list: ObjectIdentifier(list), known: ObjectIdentifier(knownList), isFree: isFree)
+  }
+
+  /// True for an order of the same person, product and account token that no proof and no unknown ID sets apart.
+  fileprivate func hasEqualClaims(_ other: Claimant, rules: Rules) -> Bool {
+    !other.isStatedIDUnknown && other.proofIds.allSatisfy { other.list.named($0).isEmpty }
+      && order.productId == other.order.productId && rules.people.isSame(order.userId, other.order.userId)
+      && rules.bundleId(of: order) == rules.bundleId(of: other.order)
+      && order.appAccountToken.map(AccountToken.spelling) == other.order.appAccountToken.map(AccountToken.spelling)
+  }
+
+  fileprivate func forEachListedOrWithToken(_ body: (TransactionRecord) -> Void) {
+    for record in proven { body(record) }
+    for record in linkedWithoutReceipt where AccountToken.relation(of: order, to: record) == .same { body(record) }
   }
 }

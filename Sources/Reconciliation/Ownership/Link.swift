@@ -102,6 +102,14 @@ extension Claimant {
   /// False if every proof of the order was rejected and another order has a verified one.
   func isStatedIDLink(isProvenByOthers: Bool) -> Bool { worth == .notAllRejected || !isProvenByOthers }
 
+  /// True for an order that needs no payment, such as a gift of the shop.
+  var isFree: Bool { order.amount.minorUnits == 0 && order.transactionId == nil && proven.isEmpty }
+
+  /// Transactions that the account token or the stated ID may link to the order. A token links a gift to no charge.
+  var linkedWithoutReceipt: some Sequence<TransactionRecord> {
+    known.lazy.filter { !(isFree && $0.priceMilliunits ?? 0 > 0) && !list.contains($0.key) }
+  }
+
   func links(_ index: Int = 0, stated: TransactionRecord?, rules: Rules) -> [Link] {
     var links: [Link] = []
     func add(_ transaction: TransactionRecord) {
@@ -112,14 +120,11 @@ extension Claimant {
         Link(index: index, transaction: transaction, kind: kind, isReferenced: isReferenced, rank: rank))
     }
     for transaction in proven { add(transaction) }
-    // Without a receipt, the account token and the stated ID are links.
-    let isFree = order.amount.minorUnits == 0 && order.transactionId == nil && proven.isEmpty
-    for transaction in known {
-      let isStated = stated.map { $0.isSame(as: transaction) || transaction.isOf(order.transactionId) } ?? false
-      guard order.appAccountToken != nil || isStated else { continue }
-      // A gift of the shop needs no payment, so that a token links it to no charge.
-      if isFree, transaction.priceMilliunits ?? 0 > 0 { continue }
-      if !list.contains(transaction.key) { add(transaction) }
+    if order.appAccountToken != nil || stated != nil {
+      for transaction in linkedWithoutReceipt {
+        let isStated = stated.map { $0.isSame(as: transaction) || transaction.isOf(order.transactionId) } ?? false
+        if order.appAccountToken != nil || isStated { add(transaction) }
+      }
     }
     guard links.count > 1 else { return links }
     links.sort { $0.isPreferred(to: $1) }

@@ -1,4 +1,4 @@
-/// Pairs in order of time for orders of one person and product with list links alone.
+/// Pairs in order of time for orders of one person and product with list and token links alone.
 extension Matching {
   mutating func take(_ crowd: InterchangeableOrders) {
     self.crowd = crowd
@@ -68,18 +68,11 @@ extension Matching {
       pairs.append(Pair(order: order, sale: sale, transaction: link.transaction))
       byPair[order * sales.count + sale] = link
     }
-    for (order, sale) in partners(pairs, orders, saleCount: sales.count).enumerated() {
+    let partners =
+      assignByTimeline(pairs, orders, saleCount: sales.count) ?? assignByFlow(pairs, orders, saleCount: sales.count)
+    for (order, sale) in partners.enumerated() {
       if let sale { held[orders[order]] = byPair[order * sales.count + sale] }
     }
-  }
-
-  private func partners(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
-    guard let onTimeline = assignByTimeline(pairs, orders, saleCount: saleCount) else {
-      return assignByFlow(pairs, orders, saleCount: saleCount)
-    }
-    let isLeftOut = onTimeline.indices.contains { onTimeline[$0] == nil && claimants[orders[$0]].hasGoods }
-    return isLeftOut && orders.contains { !claimants[$0].hasGoods }
-      ? assignByFlow(pairs, orders, saleCount: saleCount) : onTimeline
   }
 
   struct Pair {
@@ -103,10 +96,13 @@ extension Matching {
       dates[pair.sale] = date
     }
     let times = orders.map { claimants[$0].order.createdAt.microseconds }
+    let hasGoods = orders.map { claimants[$0].hasGoods }
     let isComplete = pairs.count == times.count * saleCount
     if !isComplete { for pair in pairs { allowed.insert(pair.order * saleCount + pair.sale) } }
     let (sales, window) = (dates.compactMap(\.self), rules.matchWindow.microseconds)
-    let onLine = CompleteTimelineAssignment.solve(orders: times, transactions: sales, window: window).partners
+    let onLine = CompleteTimelineAssignment.solve(
+      orders: times, transactions: sales, window: window, hasGoods: hasGoods
+    ).partners
     // The best assignment of all pairs is the best of the allowed ones if it has only allowed pairs.
     let isAllowed =
       isComplete
@@ -115,14 +111,14 @@ extension Matching {
       }
     if isAllowed { return onLine }
     return TimelineAssignment.solve(
-      orders: times, transactions: sales, window: window,
+      orders: times, transactions: sales, window: window, hasGoods: hasGoods,
       allows: { allowed.contains($0 * saleCount + $1) })?.partners
   }
 
   /// The penalty exceeds any distance, so that orders with goods come first.
   func assignByFlow(_ pairs: [Pair], _ orders: [Int], saleCount: Int) -> [Int?] {
     let isMixed = Set(orders.map { claimants[$0].hasGoods }).count > 1
-    let penalty = isMixed ? rules.matchWindow.microseconds * Int64(orders.count + 1) : 0
+    let penalty = isMixed ? (rules.matchWindow.microseconds + 1) * Int64(orders.count + 1) : 0
     let edges = Set(
       pairs.map { pair in
         Assignment.Edge(

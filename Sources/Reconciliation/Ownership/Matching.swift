@@ -222,8 +222,6 @@ public struct Matching {
     for own in links {
       for link in own.sorted(by: { $0.transaction.key < $1.transaction.key }) {
         if claimants[link.index].isOpen, couldOutrank(link) { provisional.insert(link.transaction.purchaseKey) }
-        // The proof may show more than the ID once it can be read.
-        if claimants[link.index].worth == .allUnreadableIDKnown { continue }
         lose(link.transaction, by: link.index, settled)
       }
     }
@@ -240,6 +238,8 @@ public struct Matching {
 
   private mutating func lose(_ transaction: TransactionRecord, by index: Int, _ settled: Matching) {
     guard let owner = owners[transaction.purchaseKey], owner != index else { return }
+    // The proof may show more than the ID once it can be read.
+    if claimants[index].worth == .allUnreadableIDKnown { return }
     let orderId = claimants[index].order.orderId
     guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
     let order = claimants[owner].order

@@ -117,7 +117,7 @@ extension TimelineAssignment {
       switch node {
       case .order(let place):
         if let partner = problem.partnerOfOrder[place] { return [.transaction(partner)] }
-        return problem.source == problem.orderPotentials[place] ? [.source] : []
+        return problem.source + problem.penalties[place] == problem.orderPotentials[place] ? [.source] : []
       case .transaction(let place):
         let (time, potential) = (problem.transactions[place], problem.transactionPotentials[place])
         let partner = problem.partnerOfTransaction[place]
@@ -133,7 +133,8 @@ extension TimelineAssignment {
         return found
       case .source:
         return problem.orders.indices.filter {
-          problem.partnerOfOrder[$0] != nil && !isClosedOrder[$0] && problem.orderPotentials[$0] == problem.source
+          problem.partnerOfOrder[$0] != nil && !isClosedOrder[$0]
+            && problem.orderPotentials[$0] - problem.penalties[$0] == problem.source
         }.map { .order($0) }
       case .sink:
         return problem.transactions.indices.filter {

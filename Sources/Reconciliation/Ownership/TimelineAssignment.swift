@@ -11,6 +11,8 @@ struct TimelineAssignment {
   let orderRanks: [Int]
   let transactionRanks: [Int]
   let window: Int64
+  /// The costs of pairing orders, beside the distance: orders without goods come last.
+  private(set) var penalties: [Int64]
   private var reach: [Range<Int>] = []
   var partnerOfOrder: [Int?]
   var partnerOfTransaction: [Int?]
@@ -25,13 +27,14 @@ struct TimelineAssignment {
   static let tableLimit = 1 << 26
 
   /// Returns, by rank of each order, the rank of its transaction or nil. Times are in microseconds.
-  /// `allows` takes ranks; nil allows all pairs within the window.
+  /// `hasGoods` goes by rank; empty if all orders are alike. Of the assignments with the most pairs, one with the most
+  /// such orders is best. `allows` takes ranks; nil allows all pairs within the window.
   /// - Returns: nil if the best assignment contains a pair that is not allowed.
   static func solve(
-    orders: [Int64], transactions: [Int64], window: Int64, tableLimit: Int = tableLimit,
+    orders: [Int64], transactions: [Int64], window: Int64, hasGoods: [Bool] = [], tableLimit: Int = tableLimit,
     allows: ((Int, Int) -> Bool)? = nil
   ) -> (partners: [Int?], steps: Int)? {
-    var problem = TimelineAssignment(orders, transactions, window)
+    var problem = TimelineAssignment(orders, transactions, window, hasGoods)
     let nothing = BestValues(values: Array(repeating: 0, count: transactions.count + 1))
     _ = problem.pair(problem.orders.indices, after: nothing, end: nil, tableLimit: tableLimit)
     if let allows, !problem.isAllowed(allows) { return nil }
@@ -44,12 +47,15 @@ struct TimelineAssignment {
     return (partners, problem.steps)
   }
 
-  private init(_ orderTimes: [Int64], _ transactionTimes: [Int64], _ window: Int64) {
+  private init(_ orderTimes: [Int64], _ transactionTimes: [Int64], _ window: Int64, _ hasGoods: [Bool]) {
     orderRanks = orderTimes.indices.sorted { (orderTimes[$0], $0) < (orderTimes[$1], $1) }
     transactionRanks = transactionTimes.indices.sorted { (transactionTimes[$0], $0) < (transactionTimes[$1], $1) }
     orders = orderRanks.map { orderTimes[$0] }
     transactions = transactionRanks.map { transactionTimes[$0] }
     self.window = window
+    // More than the sum of all distances, if some orders have goods.
+    let penalty = hasGoods.contains(true) ? (window + 1) * Int64(orderTimes.count + 1) : 0
+    penalties = orderRanks.map { hasGoods.isEmpty || hasGoods[$0] ? 0 : penalty }
     partnerOfOrder = Array(repeating: nil, count: orders.count)
     partnerOfTransaction = Array(repeating: nil, count: transactions.count)
     orderPotentials = Array(repeating: 0, count: orders.count)
@@ -119,8 +125,8 @@ struct TimelineAssignment {
   private mutating func add(_ order: Int, to best: inout BestValues, choose: (Choice) -> Void) {
     let (time, reach) = (orders[order], reach[order])
     if reach.isEmpty { return }
-    // One more pair outweighs any sum of distances.
-    let pairValue = Int128(window + 1) * Int128(orders.count + 1)
+    // One more pair outweighs any sum of distances and penalties.
+    let pairValue = Int128(window + 1) * Int128(orders.count + 1) * Int128(orders.count + 2)
     while best.known < reach.upperBound {
       best.values[best.known + 1] = best.values[best.known]
       best.known += 1
@@ -128,7 +134,7 @@ struct TimelineAssignment {
     var diagonal = best.values[reach.lowerBound]
     for transaction in reach {
       let (above, left) = (best.values[transaction + 1], best.values[transaction])
-      let paired = diagonal + pairValue - Int128(abs(transactions[transaction] - time))
+      let paired = diagonal + pairValue - Int128(abs(transactions[transaction] - time) + penalties[order])
       diagonal = above
       var (value, choice) = (above, Choice.skipOrder)
       if left > value { (value, choice) = (left, .skipTransaction) }
@@ -158,11 +164,12 @@ struct TimelineAssignment {
         guard let partner else { continue }
         let reached = transactionPotentials[partner] - abs(transactions[partner] - orders[order])
         if reached < orderPotentials[order] { (orderPotentials[order], isChanging) = (reached, true) }
-        if orderPotentials[order] < source { (source, isChanging) = (orderPotentials[order], true) }
+        let unpaired = orderPotentials[order] - penalties[order]
+        if unpaired < source { (source, isChanging) = (unpaired, true) }
       }
       // The source was lowered and noted in this round.
       for (order, partner) in partnerOfOrder.enumerated() where partner == nil {
-        orderPotentials[order] = min(orderPotentials[order], source)
+        orderPotentials[order] = min(orderPotentials[order], source + penalties[order])
       }
       steps += 3 * (orders.count + transactions.count)
     } while isChanging

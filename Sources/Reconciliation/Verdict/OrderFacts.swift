@@ -9,7 +9,8 @@ public struct OrderFacts: Sendable {
   public var proven: [TransactionRecord] { list.records }
   public var list: VerifiedTransactions
   /// Known transactions with the stated ID, by key, whichever receipt contains them.
-  public private(set) var known: [TransactionRecord]
+  public var known: [TransactionRecord] { knownList.records }
+  public var knownList: VerifiedTransactions
   public var claims: OrderClaims
   /// The user with the transaction's account token, first of this person. See ``needsTokenHolder``.
   public var accountTokenUser: Identifier?
@@ -35,14 +36,14 @@ public struct OrderFacts: Sendable {
     self.receipts = receipts.count > 1 ? receipts.sorted { $0.receiptId < $1.receiptId } : receipts
     self.lookup = lookup
     list = proven.isEmpty ? .none : VerifiedTransactions(proven)
-    self.known = known.isEmpty ? [] : VerifiedTransactions(known).records
+    knownList = known.isEmpty ? .none : VerifiedTransactions(known)
     self.claims = claims
     self.accountTokenUser = accountTokenUser
   }
 
   public func claimant(_ rules: borrowing Rules) -> Claimant {
     Claimant(
-      order: order, proven: list, known: known, signedIds: signedIds, proofIds: proofIds, worth: worth,
+      order: order, proven: list, known: knownList, signedIds: signedIds, proofIds: proofIds, worth: worth,
       isOpen: isOpen(rules), isStatedIDUnknown: lookup?.outcome == .notFound, hasGoods: hasGoods ?? (unrevokedUnits > 0)
     )
   }

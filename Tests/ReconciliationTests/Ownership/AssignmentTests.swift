@@ -121,6 +121,24 @@ import Testing
     }
   }
 
+  @Test("Of the most pairs, those with the most goods come first, then the smallest distance", arguments: Effort.blocks)
+  func goods(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var leftOut = 0
+    for number in 0..<1_200 {
+      var line = Line.random(using: &random, most: number.isMultiple(of: 4) ? 24 : 5)
+      let alike = line.graph.solved
+      line.hasGoods = line.orders.map { _ in random.oneIn(2) }
+      let expected = number.isMultiple(of: 4) ? line.graph.solved : line.graph.bruteForce
+      if expected != alike { leftOut += 1 }
+      #expect(line.solved?.partners == expected, "\(number): \(line)")
+      let solved = CompleteTimelineAssignment.solve(
+        orders: line.orders, transactions: line.transactions, window: line.window, hasGoods: line.hasGoods)
+      #expect(solved.partners == expected, "\(number): \(line)")
+    }
+    #expect(leftOut > 50)
+  }
+
   @Test("A table in small pieces gives the same", arguments: Effort.blocks)
   func pieces(block: UInt64) {
     var random = SeededGenerator(seed: block)
@@ -231,6 +249,8 @@ private struct Line: CustomStringConvertible {
   var window: Int64
   /// Pairs that are none, as order * 5 + transaction.
   var forbidden: Set<Int> = []
+  /// By order; empty if all orders are alike.
+  var hasGoods: [Bool] = []
 
   static func random(using random: inout SeededGenerator, most: Int) -> Line {
     let span = random.pick(0, 2, 8, 40)
@@ -240,7 +260,7 @@ private struct Line: CustomStringConvertible {
 
   var solved: (partners: [Int?], steps: Int)? {
     TimelineAssignment.solve(
-      orders: orders, transactions: transactions, window: window,
+      orders: orders, transactions: transactions, window: window, hasGoods: hasGoods,
       allows: forbidden.isEmpty ? nil : { !forbidden.contains($0 * 5 + $1) })
   }
 
@@ -249,11 +269,14 @@ private struct Line: CustomStringConvertible {
     for (order, time) in orders.enumerated() {
       for (transaction, other) in transactions.enumerated()
       where abs(time - other) <= window && !forbidden.contains(order * 5 + transaction) {
-        edges.append(edge(order, transaction, abs(time - other)))
+        let penalty: Int64 = hasGoods.isEmpty || hasGoods[order] ? 0 : 1_000_000
+        edges.append(edge(order, transaction, abs(time - other) + penalty))
       }
     }
     return Graph(orders: orders.count, transactions: transactions.count, edges: edges)
   }
 
-  var description: String { "\(orders) \(transactions) within \(window) without \(forbidden.sorted())" }
+  var description: String {
+    "\(orders) \(transactions) within \(window) without \(forbidden.sorted()), goods \(hasGoods)"
+  }
 }

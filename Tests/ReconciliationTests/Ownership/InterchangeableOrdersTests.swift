@@ -4,18 +4,50 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// Many orders that share one list of purchases, or have one each that grows: decided without pairs, and as in general.
+/// Many orders of one person that receipts or an account token link to ranges of purchases: matched without pairs.
 @Suite struct InterchangeableOrdersTests {
-  @Test("What a crowd comes to is what matching pair by pair comes to", arguments: Effort.blocks)
+  @Test("Interchangeable orders own and lose what matching pair by pair gives them", arguments: Effort.blocks)
   func asInGeneral(block: UInt64) {
     var random = SeededGenerator(seed: block)
-    for number in 0..<40 {
-      let crowd = Bot.random(using: &random)
-      let (asCrowd, inGeneral) = (crowd.matching(), crowd.matching(with: Bot.stranger))
+    var (byList, byToken, withGoods) = (0, 0, 0)
+    for number in 0..<30 {
+      let bot = Bot.random(using: &random)
+      let (asCrowd, inGeneral) = (bot.matching(), bot.matching(with: Bot.stranger))
       var claims = inGeneral.claims
       claims[Bot.stranger.orderId] = nil
-      #expect(asCrowd.claims == claims, "crowd \(number)")
-      #expect(asCrowd.claimed == inGeneral.claimed, "crowd \(number)")
+      #expect(asCrowd.claims == claims, "\(block), \(number)")
+      #expect(asCrowd.claimed == inGeneral.claimed, "\(block), \(number)")
+      guard asCrowd.crowd != nil, !inGeneral.claimed.isEmpty else { continue }
+      if bot.isLinkedByToken { byToken += 1 } else { byList += 1 }
+      if !bot.goods.isEmpty { withGoods += 1 }
+    }
+    #expect(byList > 2 && byToken > 2 && withGoods > 2, "\(byList), \(byToken), \(withGoods)")
+  }
+
+  @Test("Few orders own the best of all assignments, tried one by one", arguments: Effort.blocks)
+  func asTriedOneByOne(block: UInt64) {
+    var random = SeededGenerator(seed: block)
+    var tried = 0
+    for number in 0..<300 {
+      let bot = Bot.random(orders: 1...5, purchases: 0...5, using: &random)
+      guard let crowd = bot.crowd(least: 1) else { continue }
+      tried += 1
+      var owners: [Identifier: Identifier] = [:]
+      for sale in crowd.sales where !sale.isFurther {
+        owners[sale.transaction.transactionId] = sale.owner.map { bot.sorted[$0].order.orderId }
+      }
+      #expect(owners == bot.bestOwners, "\(block), \(number)")
+    }
+    #expect(tried > 100)
+  }
+
+  @Test("Steps grow with the orders where one receipt and an account token link all", arguments: [400, 2_000, 5_000])
+  func stepsByToken(count: Int) throws {
+    for (purchases, pace) in [(count, Span.minutes(1)), (count - 2, .minutes(1)), (count, .hours(1))] {
+      var bot = Bot(orders: count, purchases: purchases, pace: pace)
+      bot.linkByToken(receiptsOf: [bot.orders[7].orderId])
+      let steps = try #require(bot.crowd()?.steps)
+      #expect(steps < 150 * count, "\(Double(steps) / Double(count)) an order")
     }
   }
 
@@ -24,8 +56,10 @@ import Testing
     for (purchases, pace) in [(count - 2, Span.minutes(5)), (count, .hours(1)), (count + 2, .minutes(40))] {
       var bot = Bot(orders: count, purchases: purchases, pace: pace)
       bot.listed = bot.orders.indices.map { min($0 + 3, purchases) }
-      let steps = try #require(bot.crowd?.steps)
-      #expect(steps < 150 * count, "\(Double(steps) / Double(count)) an order")
+      let steps = try #require(bot.crowd()?.steps)
+      // Beside the purchases that the receipts list.
+      let listed = bot.listed.map { $0.reduce(0, +) } ?? 0
+      #expect(steps - listed < 150 * count, "\(Double(steps - listed) / Double(count)) an order")
     }
   }
 
@@ -33,32 +67,30 @@ import Testing
   func steps(count: Int) throws {
     for pace in [Span(microseconds: 40_000_000), .hours(1)] {
       let bot = Bot(orders: count, purchases: count - 2, pace: pace)
-      let steps = try #require(bot.crowd?.steps)
+      let steps = try #require(bot.crowd()?.steps)
       #expect(steps < 150 * count, "\(Double(steps) / Double(count)) an order")
     }
   }
 
-  @Test("Orders that are not of one kind are no crowd")
+  @Test("Orders of two products, people or tokens, with an ID or a proof, are not interchangeable")
   func mixed() {
-    var bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
-    #expect(bot.crowd != nil)
-    bot.orders[7].productId = "coins"
-    #expect(bot.crowd == nil)
-    bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
-    bot.orders[7].transactionId = "T1001"
-    #expect(bot.crowd == nil)
-    bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
-    bot.records[3].environment = .sandbox
-    #expect(bot.crowd == nil)
-    bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
-    for place in bot.orders.indices { bot.orders[place].appAccountToken = nil }
-    #expect(bot.crowd != nil)
-    bot.orders[7].appAccountToken = "ab1"
-    #expect(bot.crowd == nil)
+    func isInterchangeable(_ change: (inout Bot) -> Void) -> Bool {
+      var bot = Bot(orders: 40, purchases: 40, pace: .minutes(5))
+      change(&bot)
+      return bot.crowd() != nil
+    }
+    #expect(isInterchangeable { _ in })
+    #expect(isInterchangeable { bot in for place in bot.orders.indices { bot.orders[place].appAccountToken = nil } })
+    #expect(!isInterchangeable { $0.orders[7].productId = "coins" })
+    #expect(!isInterchangeable { $0.orders[7].userId = "stranger" })
+    #expect(!isInterchangeable { $0.orders[7].transactionId = "T1001" })
+    #expect(!isInterchangeable { $0.orders[7].appAccountToken = nil })
+    #expect(!isInterchangeable { $0.records[3].environment = .sandbox })
+    #expect(!isInterchangeable { $0.proofs[$0.orders[7].orderId] = $0.records[3].transactionId })
   }
 }
 
-/// A user with many orders, and one receipt that lists all purchases or one for each order.
+/// A user with many orders. One receipt, one for each order, or an account token links them to purchases.
 private struct Bot {
   /// An order that has nothing to do with theirs, but that it names something: so they are no crowd.
   static let stranger: Order = {
@@ -74,6 +106,14 @@ private struct Bot {
   var records: [TransactionRecord]
   /// By order, how many of the records its receipt lists; nil: all of them share one list.
   var listed: [Int]?
+  /// True if the account token links all orders to the records with it, and only some orders have receipts.
+  var isLinkedByToken = false
+  /// The orders with receipts if the token links all orders.
+  var receipts: Set<Identifier> = []
+  /// Orders with goods; the others have none.
+  var goods: Set<Identifier> = []
+  /// Transactions that a signed proof of an order contains.
+  var proofs: [Identifier: Identifier] = [:]
   /// How much beyond the window lists reach.
   var slack = Span.hours(0)
   /// Orders with a further receipt that is not answered.
@@ -104,8 +144,15 @@ private struct Bot {
     return TransactionRecord(contents)
   }
 
-  static func random(using random: inout SeededGenerator) -> Bot {
-    var bot = Bot(orders: random.number(33...60), purchases: 0, pace: .hours(0))
+  mutating func linkByToken(receiptsOf orderIds: Set<Identifier>) {
+    (isLinkedByToken, receipts) = (true, orderIds)
+    for place in records.indices { records[place].appAccountToken = .says("ab-1") }
+  }
+
+  static func random(
+    orders: ClosedRange<Int> = 33...60, purchases: ClosedRange<Int> = 0...70, using random: inout SeededGenerator
+  ) -> Bot {
+    var bot = Bot(orders: random.number(orders), purchases: 0, pace: .hours(0))
     let span = random.pick(30, 600, 20_000)
     // In one stretch of time, or in several that have nothing to do with each other.
     let stretches = random.pick(0, 0, 2, 5)
@@ -115,13 +162,25 @@ private struct Bot {
       ShopFixture.asOf - .days(110) + .days(Int64(20 * random.number(0...stretches)))
         + .minutes(Int64(random.number(0...span)) / step * step)
     }
-    if random.oneIn(4) { for place in bot.orders.indices { bot.orders[place].appAccountToken = nil } }
+    let isLinkedByToken = random.oneIn(2)
+    if !isLinkedByToken, random.oneIn(4) { for place in bot.orders.indices { bot.orders[place].appAccountToken = nil } }
     for place in bot.orders.indices { bot.orders[place].createdAt = time() }
-    bot.records = (0..<random.number(0...70)).map { record($0, at: time()) }
+    bot.records = (0..<random.number(purchases)).map { record($0, at: time()) }
+    if isLinkedByToken {
+      let most = random.pick(0, 1, 3)
+      bot.linkByToken(receiptsOf: Set(bot.orders.prefix(most).map(\.orderId)))
+      // A token links a gift to no charge.
+      if random.oneIn(4) { for place in bot.orders.indices where random.oneIn(6) { bot.orders[place].amount = .of(0) } }
+      for place in bot.records.indices where random.oneIn(30) { bot.records[place].priceMilliunits = 990 }
+    }
+    if random.oneIn(2) { bot.goods = Set(bot.orders.map(\.orderId).filter { _ in !random.oneIn(3) }) }
     for place in bot.records.indices {
       if random.oneIn(9) { bot.records[place].revocation = Revocation(date: ShopFixture.asOf) }
       if random.oneIn(9) { bot.records[place].productId = "coins" }
-      if random.oneIn(9) { bot.records[place].appAccountToken = .says("ab-1") }
+      if random.oneIn(9) {
+        let isOther = isLinkedByToken && random.oneIn(9)
+        bot.records[place].appAccountToken = isOther ? random.pick(.silent, .says("b2")) : .says("ab-1")
+      }
       if random.oneIn(12) { bot.records[place].isRenewal = true }
     }
     if random.oneIn(2) {
@@ -147,10 +206,51 @@ private struct Bot {
 
   private var claimants: [Claimant] {
     let shared = VerifiedTransactions(records)
+    let withToken = VerifiedTransactions(
+      records.filter { AccountToken.relation(of: orders[0], to: $0) == .same })
     return orders.enumerated().map { place, order in
       let list = listed.map { VerifiedTransactions(brought(by: order, among: records.prefix($0[place]))) } ?? shared
-      return Claimant(order: order, proven: list, isOpen: open.contains(order.orderId))
+      return Claimant(
+        order: order, proven: isLinkedByToken && !receipts.contains(order.orderId) ? .none : list,
+        known: isLinkedByToken ? withToken : .none, proofIds: Set([proofs[order.orderId]].compactMap(\.self)),
+        isOpen: open.contains(order.orderId), hasGoods: goods.contains(order.orderId))
     }
+  }
+
+  var sorted: [Claimant] {
+    claimants.sorted { ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId) }
+  }
+
+  /// By transaction, its owner in the best of all assignments: the most pairs, then the most orders with goods, then the
+  /// smallest distance, then the earlier purchase for the earlier order.
+  var bestOwners: [Identifier: Identifier] {
+    let sales = records.sorted {
+      ($0.saleDate ?? ShopFixture.asOf, $0.transactionId) < ($1.saleDate ?? ShopFixture.asOf, $1.transactionId)
+    }
+    let orders = sorted
+    var best: (score: [Int64], partners: [Int?])?
+    func extend(_ partners: [Int?], _ score: [Int64]) {
+      if partners.count == orders.count {
+        let ties = partners.map { Int64($0 ?? sales.count) }
+        if best.map({ (score + ties).lexicographicallyPrecedes($0.score) }) ?? true { best = (score + ties, partners) }
+        return
+      }
+      let own = orders[partners.count]
+      extend(partners + [nil], score)
+      for link in own.links(stated: nil, rules: rules) {
+        guard let sale = sales.firstIndex(where: { $0.transactionId == link.transaction.transactionId }),
+          !partners.contains(sale)
+        else { continue }
+        extend(
+          partners + [sale],
+          [score[0] - 1, score[1] - (own.hasGoods ? 1 : 0), score[2] + link.rank.distance.microseconds])
+      }
+    }
+    extend([], [0, 0, 0])
+    let owned = zip(orders, best?.partners ?? []).compactMap { order, sale in
+      sale.map { (sales[$0].transactionId, order.order.orderId) }
+    }
+    return Dictionary(uniqueKeysWithValues: owned)
   }
 
   /// What an audit hands on: what is too far from the order in time is left out, or a part of it.
@@ -163,11 +263,8 @@ private struct Bot {
     Matching(of: claimants + [other].compactMap { $0 }.map { Claimant(order: $0, proven: .none) }, rules: rules)
   }
 
-  var crowd: InterchangeableOrders? {
-    let claimants = claimants.sorted {
-      ($0.order.createdAt, $0.order.orderId) < ($1.order.createdAt, $1.order.orderId)
-    }
-    return InterchangeableOrders(
-      claimants, Array(repeating: false, count: claimants.count), lostClaimLimit: 8, rules: rules)
+  func crowd(least: Int = 32) -> InterchangeableOrders? {
+    InterchangeableOrders(
+      sorted, Array(repeating: false, count: orders.count), lostClaimLimit: 8, least: least, rules: rules)
   }
 }

@@ -155,9 +155,9 @@ import Testing
       let handedInAnew = claimants.shuffled(using: &random).map { claimant in
         Claimant(
           order: claimant.order, proven: VerifiedTransactions(claimant.proven.shuffled(using: &random)),
-          known: claimant.known.shuffled(using: &random), signedIds: claimant.signedIds, proofIds: claimant.proofIds,
-          worth: claimant.worth, isOpen: claimant.isOpen, isStatedIDUnknown: claimant.isStatedIDUnknown,
-          hasGoods: claimant.hasGoods)
+          known: VerifiedTransactions(claimant.known.shuffled(using: &random)), signedIds: claimant.signedIds,
+          proofIds: claimant.proofIds, worth: claimant.worth, isOpen: claimant.isOpen,
+          isStatedIDUnknown: claimant.isStatedIDUnknown, hasGoods: claimant.hasGoods)
       }
       let again = Matching(of: handedInAnew, rules: rules)
       #expect(again.claims == matching.claims)
