@@ -6,6 +6,8 @@ import Streams
 struct ContestedTransaction {
   var record: TransactionRecord
   var claimants: [Identifier]
+  /// Further possible owners, which its account token links to it: too many to list them for each transaction.
+  var linked: [TimelineRange] = []
   var userId: Identifier?
   var newestProof: CheckSubject?
   /// True if only app receipts without an answer contain it.
@@ -14,6 +16,13 @@ struct ContestedTransaction {
   var sharesPurchase = false
   /// True if an order that states it, or whose receipts contain it, has its account token.
   var isWithToken = false
+}
+
+/// A range of the orders of one account token and product in the order of time.
+struct TimelineRange {
+  /// An index in ``ConflictGroups/timelines``.
+  var timeline: Int
+  var places: Range<Int>
 }
 
 /// Groups orders that must be matched together. Only IDs of competing orders stay in memory. Used by one thread at a
@@ -31,6 +40,10 @@ final class ConflictGroups {
   private var last: [Identifier] = []
   private var record = RecordBytes()
   private(set) var isEmpty = true
+  /// Orders of one account token and product, in the order of time.
+  private(set) var timelines: [[Identifier]] = []
+  /// By timeline and place, a later place that is in one group with all places up to it, or the place itself.
+  private var joined: [[Int]] = []
 
   init(directory: String) throws {
     transactions = try SpillFile(directory: directory)
@@ -82,7 +95,7 @@ final class ConflictGroups {
   }
 
   private func contest(_ contested: ContestedTransaction) throws {
-    if let first = contested.claimants.first { mergeGroups(contested, first) }
+    if let first = contested.firstClaimant(timelines) { mergeGroups(contested, first) }
     isEmpty = false
     last = contested.claimants
     record.clear()
@@ -103,6 +116,16 @@ final class ConflictGroups {
       }
       parents[Int(self.root(of: place(of: other)))] = root
     }
+    for range in contested.linked {
+      var end = range.places.lowerBound
+      parents[Int(self.root(of: place(of: timelines[range.timeline][end])))] = root
+      end = lastJoined(range.timeline, from: end)
+      while end + 1 < range.places.upperBound {
+        parents[Int(self.root(of: place(of: timelines[range.timeline][end + 1])))] = root
+        joined[range.timeline][end] = end + 1
+        end = lastJoined(range.timeline, from: end + 1)
+      }
+    }
     guard contested.sharesPurchase else { return }
     let purchase = contested.record.purchaseKey
     if let other = purchases[purchase] {
@@ -112,7 +135,24 @@ final class ConflictGroups {
     }
   }
 
-  /// Joins the contests of another part. Both must be unsettled.
+  /// - Returns: the index of the timeline.
+  func addTimeline(_ orderIds: [Identifier]) -> Int {
+    timelines.append(orderIds)
+    joined.append(Array(orderIds.indices))
+    return timelines.count - 1
+  }
+
+  /// The last place that is known to be in one group with all places from the start on.
+  private func lastJoined(_ timeline: Int, from start: Int) -> Int {
+    var place = start
+    while joined[timeline][place] != place {
+      joined[timeline][place] = joined[timeline][joined[timeline][place]]
+      place = joined[timeline][place]
+    }
+    return place
+  }
+
+  /// Joins the contests of another part. Both must be unsettled, and without timelines.
   func join(_ other: ConflictGroups) throws {
     try sharing.absorb(other.sharing)
     try other.forEach(contest)
@@ -143,28 +183,25 @@ final class ConflictGroups {
     for place in parents.indices {
       let root = root(of: Int32(place))
       if batchByRoot[root] != nil { continue }
-      if filled >= size { (batch, filled) = (batch + 1, 0) }
+      let added = sizes[root] ?? 0
+      // Many orders of one person are matched by time only if no other order is matched with them.
+      let isAlone = added >= LinkableOrders.least
+      if filled >= size || isAlone && filled > 0 { (batch, filled) = (batch + 1, 0) }
       batchByRoot[root] = batch
-      filled += sizes[root] ?? 0
+      filled = isAlone ? size : filled + added
     }
     let byPlace = parents.indices.map { batchByRoot[root(of: Int32($0))] ?? 0 }
-    return Batches(places: places, purchases: purchases, batches: byPlace, count: parents.isEmpty ? 0 : Int(batch) + 1)
+    return Batches(
+      places: places, purchases: purchases, batches: byPlace, count: parents.isEmpty ? 0 : Int(batch) + 1,
+      timelines: timelines)
   }
 
   struct Batches {
     fileprivate var places: [Identifier: Int32]
     fileprivate var purchases: [PurchaseKey: Int32]
     fileprivate var batches: [UInt32]
-    private(set) var count: Int
-
-    fileprivate init(
-      places: [Identifier: Int32], purchases: [PurchaseKey: Int32], batches: [UInt32], count: Int
-    ) {
-      self.places = places
-      self.purchases = purchases
-      self.batches = batches
-      self.count = count
-    }
+    fileprivate(set) var count: Int
+    fileprivate(set) var timelines: [[Identifier]]
 
     var orderIds: some Collection<Identifier> { places.keys }
 
@@ -172,7 +209,7 @@ final class ConflictGroups {
 
     /// nil for a transaction whose purchase no order could own.
     func batch(of contested: ContestedTransaction) -> UInt32? {
-      if let first = contested.claimants.first { return batch(of: first) }
+      if let first = contested.firstClaimant(timelines) { return batch(of: first) }
       return purchases[contested.record.purchaseKey].map { batches[Int($0)] }
     }
   }
@@ -222,9 +259,25 @@ extension ContestedTransaction {
       isWithToken: candidates.isWithToken)
   }
 
+  func firstClaimant(_ timelines: [[Identifier]]) -> Identifier? {
+    claimants.first ?? linked.first.map { timelines[$0.timeline][$0.places.lowerBound] }
+  }
+
+  /// Lists the orders on timelines as claimants, for a reader without the timelines.
+  func listingClaimants(_ timelines: [[Identifier]]) -> ContestedTransaction {
+    if linked.isEmpty { return self }
+    var copy = self
+    copy.linked = []
+    copy.claimants = Set(claimants + linked.flatMap { timelines[$0.timeline][$0.places] }).sorted()
+    return copy
+  }
+
   func write(to bytes: inout RecordBytes) {
     record.write(to: &bytes)
     bytes.put(claimants) { $1.put($0) }
+    bytes.put(linked) { range, bytes in
+      for number in [range.timeline, range.places.lowerBound, range.places.upperBound] { bytes.put(Int64(number)) }
+    }
     bytes.put(userId)
     bytes.put(newestProof != nil)
     newestProof?.write(to: &bytes)
@@ -237,6 +290,11 @@ extension ContestedTransaction {
     self.init(
       record: try TransactionRecord(from: &reader),
       claimants: try reader.list { (reader) throws(RecordReader.Mismatch) in try reader.id() },
+      linked: try reader.list { (reader) throws(RecordReader.Mismatch) in
+        let (timeline, start, end) = (Int(try reader.int()), Int(try reader.int()), Int(try reader.int()))
+        guard start < end else { throw RecordReader.Mismatch() }
+        return TimelineRange(timeline: timeline, places: start..<end)
+      },
       userId: try reader.optionalId(), newestProof: try reader.flag() ? try CheckSubject(from: &reader) : nil,
       awaitsDetails: try reader.flag(), sharesPurchase: try reader.flag(), isWithToken: try reader.flag())
   }

@@ -47,13 +47,43 @@ struct ContestedOrders {
 
 /// Contested transactions by order. Transactions with the same possible owners are stored once.
 private struct ContestedTransactionsByOrder {
+  /// Transactions that a token links to orders of a timeline.
+  private struct LinkedTransactions {
+    var transactions: [(record: TransactionRecord, places: Range<Int>)] = []
+    /// All places up to the last one of a transaction.
+    var places: Range<Int>
+    lazy var list = VerifiedTransactions(transactions.map(\.record))
+  }
+
+  private let timelines: [[Identifier]]
+  private var linked: [Int: LinkedTransactions] = [:]
+  private var linkedPlaces: [Identifier: (timeline: Int, place: Int)] = [:]
   private var places: [Claimants: Int32] = [:]
   private var transactions: [[TransactionRecord]] = []
   private var placeByOrder: [Identifier: Int32] = [:]
   /// Ranges, because transactions listed in one user's receipts are adjacent.
   private var additionalPlacesByOrder: [Identifier: [Range<Int32>]] = [:]
 
-  mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
+  init(timelines: [[Identifier]]) { self.timelines = timelines }
+
+  mutating func add(_ transaction: ContestedTransaction) {
+    for range in transaction.linked {
+      let start = range.places.lowerBound
+      var linked = self.linked.removeValue(forKey: range.timeline) ?? LinkedTransactions(places: start..<start)
+      linked.transactions.append((transaction.record, range.places))
+      let all = min(start, linked.places.lowerBound)..<max(range.places.upperBound, linked.places.upperBound)
+      for places in [all.lowerBound..<linked.places.lowerBound, linked.places.upperBound..<all.upperBound] {
+        for place in places { linkedPlaces[timelines[range.timeline][place]] = (range.timeline, place) }
+      }
+      linked.places = all
+      self.linked[range.timeline] = linked
+    }
+    if !transaction.claimants.isEmpty || transaction.linked.isEmpty {
+      add(transaction.record, claimants: transaction.claimants)
+    }
+  }
+
+  private mutating func add(_ record: TransactionRecord, claimants: [Identifier]) {
     let own = Claimants(claimants)
     if let place = places[own] { return transactions[Int(place)].append(record) }
     let place = Int32(transactions.count)
@@ -78,11 +108,27 @@ private struct ContestedTransactionsByOrder {
     }
   }
 
+  /// All contested transactions that the order could own.
   func of(_ orderId: Identifier) -> [TransactionRecord] {
+    let own = listed(orderId)
+    guard let (timeline, place) = linkedPlaces[orderId], let linked = linked[timeline] else { return own }
+    let keys = Set(own.map(\.key))
+    let further = linked.transactions.filter { $0.places.contains(place) && !keys.contains($0.record.key) }
+    return own + further.map(\.record)
+  }
+
+  /// The transactions that list the order as a claimant.
+  func listed(_ orderId: Identifier) -> [TransactionRecord] {
     guard let place = placeByOrder[orderId] else { return [] }
     let own = transactions[Int(place)]
     guard let further = additionalPlacesByOrder[orderId] else { return own }
     return own + further.flatMap { places in places.lazy.flatMap { transactions[Int($0)] } }
+  }
+
+  /// The transactions that a token links to the order or to others of its timeline: one list for all of them.
+  mutating func linkedList(of orderId: Identifier) -> VerifiedTransactions? {
+    guard let (timeline, _) = linkedPlaces[orderId] else { return nil }
+    return linked[timeline]?.list
   }
 }
 
@@ -101,7 +147,7 @@ extension [Range<Int32>] {
 struct ClaimConflict {
   private let rules: Rules
   private var transactions: [ContestedTransaction] = []
-  private var contested = ContestedTransactionsByOrder()
+  private var contested: ContestedTransactionsByOrder
   private var claimants: [Claimant] = []
   /// Places in `best`: for equivalent orders that contest only their stated ID, the two best are kept.
   private var kinds: [EquivalentClaimants: Int] = [:]
@@ -119,23 +165,30 @@ struct ClaimConflict {
 
   private let mixedPeople: Set<Identifier>
 
-  init(rules: Rules, mixedPeople: Set<Identifier>) {
+  init(rules: Rules, mixedPeople: Set<Identifier>, timelines: [[Identifier]] = []) {
     (self.rules, self.mixedPeople) = (rules, mixedPeople)
+    contested = ContestedTransactionsByOrder(timelines: timelines)
   }
 
   mutating func add(_ transaction: ContestedTransaction) {
-    contested.add(transaction.record, claimants: transaction.claimants)
+    contested.add(transaction)
     var transaction = transaction
-    transaction.claimants = []
+    (transaction.claimants, transaction.linked) = ([], [])
     transactions.append(transaction)
   }
 
   mutating func add(_ contestedOrder: ContestedOrder) {
     guard case .valid(let order) = contestedOrder.group.row else { return }
     var facts = OrderFacts(
-      order, contestedOrder.group, claimable: contestedOrder.claimable, others: contested.of(order.orderId))
+      order, contestedOrder.group, claimable: contestedOrder.claimable,
+      others: contested.listed(order.orderId))
     facts.hasGoods = contestedOrder.hasGoods
     if facts.proven.count > 8 { facts.list = shared(facts.list) }
+    if facts.known.count > 8 { facts.knownList = shared(facts.knownList) }
+    if let linked = contested.linkedList(of: order.orderId) {
+      let known = facts.known.filter { !linked.contains($0.key) }
+      facts.knownList = known.isEmpty ? linked : VerifiedTransactions(known + linked.records)
+    }
     let claimant = facts.claimant(rules)
     guard let kind = EquivalentClaimants(claimant, mixedPeople: mixedPeople, rules: rules) else {
       return claimants.append(claimant)
@@ -164,24 +217,25 @@ struct ClaimConflict {
 
   struct Outcome {
     fileprivate let claims: [Identifier: OrderClaims]
-    /// Orders with the same losses as the matched order `as`, which is one of them.
-    fileprivate let alike: [(orderId: Identifier, as: Identifier)]
+    /// Orders with the same losses as the second best of their kind, which is one of them.
+    fileprivate let alike: [(orderId: Identifier, kind: Int32)]
+    fileprivate let seconds: [Identifier?]
     fileprivate let contested: ContestedTransactionsByOrder
     fileprivate let newestProofs: [TransactionKey: CheckSubject]
     let unclaimed: [ContestedTransaction]
     let unowned: [ContestedTransaction]
 
     func forEach(_ body: (Identifier, OrderClaims) throws -> Void) rethrows {
-      let isAlike = Set(alike.map(\.as))
+      let isAlike = Set(seconds.compactMap(\.self))
       for (orderId, claims) in claims where !isAlike.contains(orderId) { try body(orderId, claims) }
-      for (orderId, other) in alike {
-        if let claims = claims[other] { try body(orderId, claims) }
+      for (orderId, kind) in alike {
+        if let claims = seconds[Int(kind)].flatMap({ claims[$0] }) { try body(orderId, claims) }
       }
     }
 
     func claims(of orderId: Identifier) -> OrderClaims? {
       guard let other = alike.first(where: { $0.orderId == orderId }) else { return claims[orderId] }
-      return claims[other.as]
+      return seconds[Int(other.kind)].flatMap { claims[$0] }
     }
 
     /// The part of the result that its judgement needs: an owner is judged by its own and its lost claims.
@@ -202,15 +256,12 @@ struct ClaimConflict {
   }
 
   consuming func matched() -> Outcome {
-    let alike = alike.compactMap { order in
-      best[Int(order.kind)].second.map { (orderId: order.orderId, as: $0.order.orderId) }
-    }
     for kind in best { claimants += [kind.first] + [kind.second].compactMap(\.self) }
     let matching = Matching(of: claimants, rules: rules)
     var owned: Set<PurchaseKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.purchaseKey)) }
     return Outcome(
-      claims: matching.claims, alike: alike, contested: contested,
+      claims: matching.claims, alike: alike, seconds: best.map(\.second?.order.orderId), contested: contested,
       newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
       unclaimed: transactions.filter { !matching.isClaimed($0.record) },
       unowned: transactions.filter { !owned.contains($0.record.purchaseKey) })

@@ -347,13 +347,14 @@ struct RelatedOrders {
     var found: [(transaction: ContestedTransaction, affectedOrders: [Identifier])] = []
     var claimants: [PurchaseKey: Set<Identifier>] = [:]
     var subscribers: [Identifier: [Identifier]] = [:]
+    let linkable = linkableOrders.mapValues { LinkableOrders($0) }
     for record in records.values.joined() {
       let sharesPurchase = (purchases[record.purchaseKey]?.count ?? 0) > 1
       let candidates = Candidates(
         for: record, references: references[record.transactionId] ?? [], rules: rules)
       var contested = ContestedTransaction(record, candidates, sharesPurchase: sharesPurchase)
       for link in candidates.awaitedLinks(record, withoutReceipt: .all) {
-        contested.take(linkableOrders[link] ?? [], by: link, rules: rules)
+        linkable[link]?.link(&contested, by: link, rules: rules)
       }
       if record.originalTransactionId == record.transactionId, !record.isLaterPeriod {
         subscribers[record.transactionId, default: []] += candidates.subscribers.map(\.userId)

@@ -211,6 +211,7 @@ package struct AuditPart {
 
   private func write(_ contests: ConflictGroups, _ writer: inout AuditFrameWriter) throws {
     func write(_ contested: ContestedTransaction) throws {
+      let contested = contested.listingClaimants(contests.timelines)
       try writer.write(.contested, contested.record.transactionId) { contested.write(to: &$0) }
       for order in contested.claimants { try writer.write(.contestedOrder, order, []) }
     }

@@ -73,7 +73,7 @@ extension AuditPass {
     for batch in 0..<batches.count {
       try endIfStopped()
       let key = AuditPass.key(ofBatch: UInt32(batch))
-      var contest = ClaimConflict(rules: plan.rules, mixedPeople: mixedPeople)
+      var contest = ClaimConflict(rules: plan.rules, mixedPeople: mixedPeople, timelines: batches.timelines)
       while let head = material.head, head.batch.elementsEqual(key) {
         var reader = RecordReader(head.content)
         // Transactions come before contestedOrders because their records begin with the lower byte.

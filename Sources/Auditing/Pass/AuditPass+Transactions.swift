@@ -56,7 +56,7 @@ extension AuditPass {
   private func hand(
     _ contested: ContestedTransaction, to writer: inout OrderTransactionWriter, _ contests: ConflictGroups
   ) throws {
-    if contested.sharesPurchase || contested.claimants.count > 1 {
+    if contested.sharesPurchase || !contested.linked.isEmpty || contested.claimants.count > 1 {
       try contests.add(contested)
     } else if let only = contested.claimants.first {
       try writer.write(
@@ -78,7 +78,7 @@ extension AuditPass {
   ) throws {
     var transactions = OrderTransactionWriter(told)
     var users = OrderTransactionWriter(told)
-    try tokens.answer(among: holders, rules: plan.rules) { contested in
+    try tokens.answer(among: holders, rules: plan.rules, contests) { contested in
       try hand(contested, to: &transactions, contests)
     } telling: { orderId, answer in
       try users.write(answer, for: orderId)
@@ -315,23 +315,6 @@ struct LinkableOrder {
   }
 }
 
-extension ContestedTransaction {
-  /// Takes orders that a link connects to it. If an order with its token refers to it, its token links no order whose
-  /// receipts contain purchases.
-  mutating func take(_ holders: [LinkableOrder], by link: UnprovenLink, rules: Rules) {
-    let linked = holders.filter { holder in
-      guard holder.isLinked(to: record, rules: rules) else { return false }
-      return switch link {
-      case .token: !isWithToken || !holder.hasPurchases
-      case .subscription: true
-      case .firstPeriod: false
-      }
-    }
-    claimants = Set(claimants).union(linked.map(\.orderId)).sorted()
-    userId = userId ?? holders.lazy.map(\.userId).min()
-  }
-}
-
 /// Transactions that wait until the orders with their account token, or that state their subscription, are known.
 ///
 /// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
@@ -421,15 +404,17 @@ final class TokenQuestions {
   }
 
   /// - Parameters:
+  ///   - contests: gets the timelines of orders that are linked to transactions.
   ///   - handing: gets each transaction that was put off, with the orders that are linked to it.
   ///   - telling: gets each order with a user who has the token, one of its own person or else another; and with the
   ///     user of another person who alone could own the first period of its subscription.
   func answer(
-    among holders: SpillSorter, rules: Rules, handing: (ContestedTransaction) throws -> Void,
+    among holders: SpillSorter, rules: Rules, _ contests: ConflictGroups,
+    handing: (ContestedTransaction) throws -> Void,
     telling: (_ orderId: Identifier, OrderTransaction) throws -> Void
   ) throws {
     var waiting = try SpillCursor(holders) { $0 }
-    var (key, known) = ([UInt8](), [LinkableOrder]())
+    var (key, known, linkable) = ([UInt8](), [LinkableOrder](), LinkableOrders([]))
     let forToken = SpillSorter(directory: directory, budget: 1 << 20)
     func answer(_ question: SpillSorter.Record) throws {
       if question.content.isEmpty { return }
@@ -441,12 +426,17 @@ final class TokenQuestions {
           known.append(try LinkableOrder(from: &holder))
           try waiting.advance()
         }
+        if case .token = try UnprovenLink(key: key) {
+          linkable = LinkableOrders(known, contests: contests)
+        } else {
+          linkable = LinkableOrders(known)
+        }
       }
       let link = try UnprovenLink(key: key)
       var reader = RecordReader(question.content)
       guard try reader.flag() else {
         var contested = try ContestedTransaction(from: &reader)
-        contested.take(known, by: link, rules: rules)
+        linkable.link(&contested, by: link, rules: rules)
         guard case .subscription = link, let token = contested.record.linkingToken else {
           return try handing(contested)
         }

@@ -1,0 +1,77 @@
+import Reconciliation
+
+/// The orders that one account token or subscription could link to transactions, by kind and time.
+struct LinkableOrders {
+  /// Orders of one product, in the order of time. A transaction is linked to a range of them.
+  private struct Kind {
+    var orders: [LinkableOrder]
+    /// The place of the orders among the timelines of ``ConflictGroups``; nil: they are few.
+    var timeline: Int?
+  }
+
+  /// A transaction that is linked to fewer orders lists them.
+  static let least = 32
+
+  private var kinds: [Kind] = []
+  private let firstUser: Identifier?
+
+  /// - Parameter contests: gets the orders of a token as timelines if they are many.
+  init(_ orders: [LinkableOrder], contests: ConflictGroups? = nil) {
+    firstUser = orders.lazy.map(\.userId).min()
+    let sorted = orders.sorted { left, right in
+      if left.productId != right.productId { return left.productId < right.productId }
+      if left.hasPurchases != right.hasPurchases { return right.hasPurchases }
+      return (left.createdAt, left.orderId) < (right.createdAt, right.orderId)
+    }
+    for order in sorted {
+      if let last = kinds.last?.orders.last, last.productId == order.productId, last.hasPurchases == order.hasPurchases
+      {
+        kinds[kinds.count - 1].orders.append(order)
+      } else {
+        kinds.append(Kind(orders: [order]))
+      }
+    }
+    guard let contests else { return }
+    for place in kinds.indices where kinds[place].orders.count >= Self.least {
+      kinds[place].timeline = contests.addTimeline(kinds[place].orders.map(\.orderId))
+    }
+  }
+
+  /// Links orders to the transaction. If an order with its token refers to it, its token links no order whose receipts
+  /// contain purchases.
+  func link(_ transaction: inout ContestedTransaction, by link: UnprovenLink, rules: Rules) {
+    transaction.userId = transaction.userId ?? firstUser
+    guard let sold = transaction.record.saleDate else { return }
+    var further: [Identifier] = []
+    for kind in kinds {
+      let first = kind.orders[0]
+      guard transaction.record.isPurchase(of: first.productId) else { continue }
+      switch link {
+      case .token where transaction.isWithToken && first.hasPurchases: continue
+      case .token: break
+      case .subscription: break
+      case .firstPeriod: continue
+      }
+      let start = kind.orders.firstPlace { $0.createdAt >= sold - rules.matchWindow }
+      let end = kind.orders.firstPlace { $0.createdAt > sold + rules.matchWindow }
+      if let timeline = kind.timeline, end - start >= Self.least, !transaction.sharesPurchase {
+        transaction.linked.append(TimelineRange(timeline: timeline, places: start..<end))
+      } else {
+        further += kind.orders[start..<end].lazy.map(\.orderId)
+      }
+    }
+    if !further.isEmpty { transaction.claimants = Set(transaction.claimants).union(further).sorted() }
+  }
+}
+
+extension [LinkableOrder] {
+  /// The place of the first order with the property, which all later ones have.
+  fileprivate func firstPlace(where hasProperty: (LinkableOrder) -> Bool) -> Int {
+    var (low, high) = (startIndex, endIndex)
+    while low < high {
+      let middle = (low + high) / 2
+      if hasProperty(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}
