@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// One named row of a table: a scene and what must be said about its order `order`.
+/// A named test case: a fixture and the expected result for its order `order`.
 struct Case<Expected: Sendable>: Sendable, CustomTestStringConvertible {
   let name: String
   let expected: Expected
@@ -19,7 +19,7 @@ struct Case<Expected: Sendable>: Sendable, CustomTestStringConvertible {
 
   var testDescription: String { name }
 
-  /// What the audit says about the order.
+  /// The audit's judgement of the order.
   var judgement: Judgement? { scene.world.audited().judgements["order"] }
 }
 
@@ -51,6 +51,6 @@ extension ShopFixture {
 }
 
 extension FindingKind {
-  /// Kinds that no rule about orders, payments and deliveries finds: the tie-out does.
+  /// Kinds that the tie-out finds; no rule for orders, payments and deliveries finds them.
   static let foundElsewhere: Set<FindingKind> = [.unreportedByShop]
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// Facts about one transaction, folded into what is known of it.
+/// Facts about one transaction, folded into its record.
 @Suite struct FoldingTests {
   @Test("A refund request is open until Apple declines or refunds, and hidden facts do neither")
   func refundRequests() throws {
@@ -58,7 +58,7 @@ import Testing
       #expect(record.productId == "bundle" && !record.isContradictory)
       #expect(record.originalTransactionId == "B0" && record.webOrderLineItemId == "B1")
     }
-    // Facts that come one by one are folded again.
+    // A fact that cannot be added gives nil; all facts are then folded again.
     let known = try #require(TransactionRecord.folding([signed]))
     #expect(known.adding([newer]) == nil)
     let alone = try #require(TransactionRecord.folding([older]))
@@ -67,7 +67,7 @@ import Testing
     #expect(TransactionRecord.folding([signed, other])?.isContradictory == true)
   }
 
-  @Test("What was told once stays told, whatever the newer facts are silent about, and a newer word replaces it")
+  @Test("A field keeps its value while newer facts are silent, and a newer statement replaces it")
   func everyField() throws {
     func fact(_ text: String, _ number: Int32, _ signed: Instant) -> TransactionFact {
       var fact = TransactionFact(
@@ -106,14 +106,14 @@ import Testing
       #expect(record.subscriptionExpiresDate == last.renewalDate && record.priceMilliunits == last.priceMilliunits)
       #expect(record.firstSignedDate == old.signedDate && record.signedDate == facts.map(\.signedDate).max())
     }
-    // Without the date of a first purchase nothing says that it is a restore.
+    // Without an original purchase date, a transaction is no restore.
     var bare = old
     (bare.originalTransactionId, bare.purchaseDate) = ("T", ShopFixture.asOf)
     (bare.originalPurchaseDate, bare.expiresDate, bare.isRenewal) = (nil, nil, nil)
     #expect(try !#require(TransactionRecord.folding([bare])).isRestore)
   }
 
-  @Test("A share that was told of a refund stays told, until something else is told of it, or of another refund")
+  @Test("The share of a refund is kept until another share or another refund is stated")
   func share() throws {
     let date = ShopFixture.asOf - .days(3) + Span(microseconds: 250_000)
     let half = Revocation(date: date, percentage: 50_000, type: "REFUND_PRORATED", reason: 1)
@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test(
-    "No receipt takes the share of a refund away: what it dates a day later or more is another refund, of the rest",
+    "A receipt does not remove the share of a refund; a date a day later or more is another refund",
     arguments: [EvidenceChannel.verifyReceipt, .offline])
   func shareBesideReceipts(channel: EvidenceChannel) {
     let date = Instant(seconds: 1_000_000)
@@ -149,10 +149,10 @@ import Testing
     }
     let full = TransactionFact.told(at: 1, by: channel, .says(Revocation(date: date)))
     let other = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date + .hours(1))))
-    #expect(TransactionRecord.folding([full, other])?.revocation?.date == date, "the same refund")
+    #expect(TransactionRecord.folding([full, other])?.revocation?.date == date, "it is the same refund")
   }
 
-  @Test("A refund that two answers date differently keeps its first date, and a larger refund has its own")
+  @Test("A refund with two dates keeps the first date, and a larger refund has its own")
   func firstDate() {
     let date = Instant(seconds: 1_000_000)
     for (first, second, isSame) in [
@@ -165,14 +165,14 @@ import Testing
         TransactionFact.told(at: 1, by: .notification, .says(first)), .told(at: 2, by: .serverApi, .says(second)),
       ]
       #expect(TransactionRecord.folding(facts)?.revocation?.date == (isSame ? first : second).date)
-      // Withdrawn in between, it is another refund.
+      // After a withdrawal, it is another refund.
       let reversal = TransactionFact.told(at: 2, by: .serverApi, .says(nil))
       let again = TransactionFact.told(at: 3, by: .serverApi, .says(second))
       #expect(TransactionRecord.folding([facts[0], reversal, again])?.revocation == second)
     }
   }
 
-  @Test("Of two statements of one instant about refunds the refund counts, whichever channel it comes from")
+  @Test("Of two statements at one instant the refund counts, whichever its channel")
   func refundAtOneInstant() {
     for one in EvidenceChannel.allCases {
       for other in EvidenceChannel.allCases {
@@ -183,7 +183,7 @@ import Testing
   }
 
   @Test(
-    "Of a plan that was upgraded a receipt dates the upgrade, whatever else it cannot say",
+    "A receipt's cancellation of an upgraded plan is no refund, unless the type is a full refund",
     arguments: [EvidenceChannel.verifyReceipt, .offline])
   func upgrades(channel: EvidenceChannel) {
     let date = Instant(seconds: 1_000_000)
@@ -196,7 +196,7 @@ import Testing
     #expect(TransactionRecord.folding([upgraded, full])?.isReversed == true)
   }
 
-  @Test("A receipt without a cancellation date takes back no part of a refund that others have told of")
+  @Test("A receipt without a cancellation date withdraws no partial refund that only others stated")
   func partsBesideReceipts() {
     let part = Revocation(date: Instant(seconds: 50), percentage: 30_000, type: "REFUND_PRORATED")
     let gone = TransactionFact.told(at: 3, by: .verifyReceipt, .says(nil))
@@ -205,12 +205,12 @@ import Testing
     let shown = [
       TransactionFact.told(at: 1, by: .serverApi, .says(part)), .told(at: 2, by: .verifyReceipt, .says(refund)), gone,
     ]
-    #expect(TransactionRecord.folding(shown)?.revocation == nil, "what it has shown it can show gone")
+    #expect(TransactionRecord.folding(shown)?.revocation == nil, "a receipt showed this refund before")
     let full = TransactionRecord.folding([.told(at: 1, by: .serverApi, .says(refund)), gone])
     #expect(full?.revocation == nil && full?.revocationWithdrawnDate == gone.signedDate)
   }
 
-  @Test("An answer that has no place for refunds takes none back")
+  @Test("An answer that cannot state refunds withdraws none")
   func oldReceipts() {
     var old = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
     old.cannotStateRefunds = true
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(
-    "What Apple signed of a purchase no receipt overrides, however late it comes",
+    "A receipt never overrides signed data, however late it is",
     arguments: [EvidenceChannel.offline, .serverApi, .notification])
   func signed(reportingTransaction: EvidenceChannel) throws {
     var signed = TransactionFact.told(at: 10, by: reportingTransaction, .says(nil))
@@ -235,7 +235,7 @@ import Testing
         #expect(record.purchaseDate == signed.purchaseDate && record.hasOffer == true)
         #expect(record.originalPurchaseDate == signed.originalPurchaseDate && record.isRenewal == false)
 
-        // What Apple has not signed they fill in, and the newest of them says it while there is nothing signed.
+        // Receipts fill fields that signed data lacks. Without signed data the newest receipt counts.
         var sparse = signed
         (sparse.purchaseDate, sparse.originalPurchaseDate, sparse.isRenewal, sparse.hasOffer) = (nil, nil, nil, nil)
         let filled = try #require(TransactionRecord.folding([sparse, receipt]))
@@ -245,23 +245,23 @@ import Testing
         (newer.signedDate, newer.purchaseDate, newer.hasOffer) = (Instant(seconds: 30), Instant(seconds: 29), true)
         let alone = try #require(TransactionRecord.folding([receipt, newer]))
         #expect(alone.purchaseDate == newer.purchaseDate && alone.hasOffer == true)
-        #expect(TransactionRecord.folding([receipt])?.adding([newer]) == nil, "nobody knows whether it was signed")
+        #expect(TransactionRecord.folding([receipt])?.adding([newer]) == nil, "unknown whether it was signed")
       }
     }
   }
 
-  @Test("The order in which facts arrive plays no part", arguments: Effort.blocks)
+  @Test("The order in which facts arrive changes nothing", arguments: Effort.blocks)
   func permutations(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for _ in 0..<250 {
       let facts = (0..<random.number(1...6)).map { _ in TransactionFact.random(using: &random) }
       let folded = TransactionRecord.folding(facts)
       for _ in 0..<4 { #expect(TransactionRecord.folding(facts.shuffled(using: &random)) == folded) }
-      #expect(TransactionRecord.folding(facts + facts) == folded, "a fact told twice is told")
+      #expect(TransactionRecord.folding(facts + facts) == folded, "a repeated fact changes nothing")
     }
   }
 
-  @Test("What lies between two statements in the same words tells nothing", arguments: Effort.blocks)
+  @Test("A fact with the same content as both neighbours changes nothing", arguments: Effort.blocks)
   func repeated(block: UInt64) {
     var generator = SeededGenerator(seed: block)
     for number in 0..<200 {
@@ -284,13 +284,13 @@ import Testing
     }
   }
 
-  @Test("What was folded and what came since is what all of it says together", arguments: Effort.blocks)
+  @Test("A record with added facts equals the fold of all facts", arguments: Effort.blocks)
   func inParts(block: UInt64) throws {
     var random = SeededGenerator(seed: block)
     var spared = 0
     for number in 0..<250 {
       var facts = (0..<random.number(2...8)).map { _ in TransactionFact.random(using: &random) }
-      // Half of the time they come in the order in which Apple said them.
+      // In half of the cases, facts arrive in the order of their dates.
       if random.oneIn(2) { facts.sort { $0.signedDate < $1.signedDate } }
       var known = try #require(TransactionRecord.folding([facts[0]]))
       var count = 1
@@ -304,10 +304,10 @@ import Testing
         (known, count) = (whole, next)
       }
     }
-    #expect(spared > 20, "so many times nothing had to be read again")
+    #expect(spared > 20, "facts were added without a new fold")
   }
 
-  @Test("An older fact never undoes a newer one: it only fills what nobody has told", arguments: Effort.blocks)
+  @Test("An older fact only fills fields that newer facts left empty", arguments: Effort.blocks)
   func older(block: UInt64) throws {
     var random = SeededGenerator(seed: block)
     for _ in 0..<250 {
@@ -319,7 +319,7 @@ import Testing
       #expect(after.signedDate == known.signedDate)
       #expect(after.channel == known.channel)
       #expect(after.quantity == known.quantity ?? old.quantity)
-      // Of what Apple has signed receipts fill gaps alone.
+      // A signed date replaces a receipt's date, even if it is older.
       let isGuess = !facts.contains { $0.isSigned && $0.purchaseDate != nil }
       let (first, second) =
         old.isSigned && isGuess ? (old.purchaseDate, known.purchaseDate) : (known.purchaseDate, old.purchaseDate)
@@ -327,16 +327,16 @@ import Testing
       #expect(after.priceMilliunits == known.priceMilliunits ?? old.priceMilliunits)
       #expect(after.ownership == known.ownership ?? old.ownership)
       if known.appAccountToken != .silent { #expect(after.appAccountToken == known.appAccountToken) }
-      // What receipts say of refunds depends on what was known of them.
+      // A receipt's statement about a refund depends on the earlier facts.
       let speaks = facts.contains { $0.revocation != .silent && $0.isSigned }
       if speaks { #expect(after.revocation == known.revocation) }
     }
   }
 
-  @Test("No facts, no record")
+  @Test("No facts give no record")
   func none() { #expect(TransactionRecord.folding([]) == nil) }
 
-  @Test("A refund survives the receipt of the day of purchase")
+  @Test("A refund is kept beside an older receipt without it")
   func refundSurvives() {
     let record = TransactionRecord.folding([
       .told(at: 9, by: .serverApi, .says(refund)), .told(at: 1, by: .offline, .says(nil)),
@@ -345,17 +345,17 @@ import Testing
     #expect(record?.revocationWithdrawnDate == nil)
   }
 
-  @Test("A reversed refund is a newer fact and undoes it")
+  @Test("A newer fact without the refund reverses it")
   func reversed() {
     let record = TransactionRecord.folding([
       .told(at: 1, by: .serverApi, .says(nil)), .told(at: 2, by: .notification, .says(refund)),
       .told(at: 3, by: .notification, .says(nil)), .told(at: 4, by: .serverApi, .says(nil)),
     ])
     #expect(record?.revocation == nil)
-    #expect(record?.revocationWithdrawnDate == Instant(seconds: 3), "when it was first told")
+    #expect(record?.revocationWithdrawnDate == Instant(seconds: 3), "the date of the first statement")
   }
 
-  @Test("Refunded again")
+  @Test("A second refund after a reversal counts")
   func again() {
     let record = TransactionRecord.folding([
       .told(at: 2, by: .serverApi, .says(refund)), .told(at: 3, by: .serverApi, .says(nil)),
@@ -365,7 +365,7 @@ import Testing
     #expect(record?.revocationWithdrawnDate == nil)
   }
 
-  @Test("Never refunded is not a reversed refund")
+  @Test("A transaction that was never refunded has no reversed refund")
   func neverRefunded() {
     let record = TransactionRecord.folding([
       .told(at: 1, by: .offline, .says(nil)), .told(at: 2, by: .serverApi, .says(nil)),
@@ -373,7 +373,7 @@ import Testing
     #expect(record?.revocationWithdrawnDate == nil)
   }
 
-  @Test("Silence undoes nothing", arguments: EvidenceChannel.allCases)
+  @Test("A fact without a statement reverses no refund", arguments: EvidenceChannel.allCases)
   func silence(channel: EvidenceChannel) {
     let record = TransactionRecord.folding([
       .told(at: 1, by: .serverApi, .says(refund)), .told(at: 2, by: channel, .silent),
@@ -382,7 +382,7 @@ import Testing
     #expect(record?.signedDate == Instant(seconds: 2))
   }
 
-  @Test("Whether any channel could tell of a refund is remembered")
+  @Test("A record shows whether any channel could state a refund")
   func tells() {
     let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
     #expect(TransactionRecord.folding([silent])?.isRevocationKnown == false)
@@ -390,8 +390,8 @@ import Testing
     #expect(spoken?.isRevocationKnown == true)
   }
 
-  /// verifyReceipt shows no refund of a consumable: what it says later of the purchase is no word on one.
-  @Test("A word that cannot tell of a refund makes no older one newer")
+  /// verifyReceipt shows no refund of a consumable. Its later answers are therefore no statement.
+  @Test("A fact that cannot state a refund does not renew an older statement")
   func saidBefore() throws {
     let facts: [TransactionFact] = [
       .told(at: 1, by: .offline, .says(nil)), .told(at: 3, by: .verifyReceipt, .silent),
@@ -406,7 +406,7 @@ import Testing
     #expect(first.adding(Array(facts[1...])) == TransactionRecord.folding(facts))
   }
 
-  @Test("A cancellation that verifyReceipt showed and shows no more is gone")
+  @Test("A cancellation that verifyReceipt no longer shows is withdrawn")
   func cancellationGone() {
     let record = TransactionRecord.folding([
       .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .verifyReceipt, .silent),
@@ -415,7 +415,7 @@ import Testing
     #expect(record?.revocationWithdrawnDate == Instant(seconds: 2))
   }
 
-  @Test("One that another channel confirmed since is not")
+  @Test("A cancellation that another channel has confirmed is not withdrawn")
   func cancellationConfirmed() {
     let record = TransactionRecord.folding([
       .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .serverApi, .says(refund)),
@@ -424,7 +424,7 @@ import Testing
     #expect(record?.revocation == refund)
   }
 
-  @Test("A token told to be none stays so until another is told")
+  @Test("A stated absence of a token is kept until a token is stated")
   func tokens() {
     var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
     first.appAccountToken = .says(nil)
@@ -436,7 +436,7 @@ import Testing
     #expect(TransactionRecord.folding([silent])?.appAccountToken == .silent)
   }
 
-  @Test("Another product or app under the same id contradicts")
+  @Test("Another product or app under one transaction ID is a contradiction")
   func contradiction() {
     let one = TransactionFact.told(at: 1, by: .serverApi, .silent)
     var other = TransactionFact.told(at: 2, by: .serverApi, .silent)
@@ -450,7 +450,7 @@ import Testing
     #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
   }
 
-  @Test("The newest expiry counts, the end of a grace period included")
+  @Test("The latest expiry counts, including the end of a grace period")
   func expiry() {
     var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
     first.expiresDate = Instant(seconds: 100)
@@ -462,18 +462,18 @@ import Testing
     #expect(record?.subscriptionExpiresDate == Instant(seconds: 130))
   }
 
-  @Test("Of facts of one instant the channel with more to say is taken last")
+  @Test("Of facts at one instant, the fact of the more detailed channel counts")
   func ties() {
     let byWeight = [EvidenceChannel.verifyReceipt, .offline, .notification, .serverApi]
     #expect(Set(byWeight) == Set(EvidenceChannel.allCases))
     for (less, more) in zip(byWeight, byWeight.dropFirst()) {
-      // Whatever they say: of two with the same weight the words would decide.
+      // Both orders of values, because the values would decide between channels of equal rank.
       for (said, last) in [("a", "b"), ("b", "a")] {
         var facts = [TransactionFact.told(at: 1, by: less, .silent), .told(at: 1, by: more, .silent)]
         (facts[0].currency, facts[1].currency) = (said, last)
         for facts in [facts, facts.reversed()] {
           let record = TransactionRecord.folding(facts)
-          #expect(record?.currency == last && record?.channel == more, "\(less) says \(said), \(more) \(last)")
+          #expect(record?.currency == last && record?.channel == more, "\(less): \(said), \(more): \(last)")
         }
       }
     }
@@ -481,7 +481,7 @@ import Testing
 
   private let refund = Revocation(date: Instant(seconds: 50))
 
-  @Test("Facts of one instant and channel are ordered by each of their fields, numbers as numbers")
+  @Test("Facts of one instant and channel are ordered by each field, numbers by value")
   func tieBreakers() {
     let plain = TransactionFact(
       environment: .production, transactionId: "T", productId: "gems", channel: .serverApi, signedDate: ShopFixture.asOf
@@ -495,7 +495,7 @@ import Testing
     let ten = fact { $0.quantity = 10 }
     #expect(TransactionRecord.folding([ten, nine])?.quantity == 10)
     #expect(TransactionRecord.folding([nine, ten])?.quantity == 10)
-    // Each stored property and what it may be, but for the environment and the id, which all facts share.
+    // Another value for each stored property, except the environment and the ID, which all facts share.
     let details: [WritableKeyPath<TransactionDetails, String?>] = [
       \.storefront, \.appTransactionId, \.offerIdentifier, \.subscriptionGroupIdentifier, \.commitmentInfo,
       \.billingPlanType, \.previousOriginalTransactionId,

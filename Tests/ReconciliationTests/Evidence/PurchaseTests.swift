@@ -69,7 +69,7 @@ import Testing
     #expect(scene.world.findingNames == [])
   }
 
-  @Test("Without an ID of Apple's for the period the product and the purchase date make the key")
+  @Test("Without Apple's ID of the period, the product and the purchase date form the key")
   func withoutWebOrder() {
     for isSameDate in [true, false] {
       var scene = ShopFixture()
@@ -106,7 +106,7 @@ import Testing
     #expect(judgement?.verdict?.name == (isReversed ? "reversed" : "paid"))
   }
 
-  @Test("A refund of the original purchase is a refund of its restore, and the restore's silence undoes nothing")
+  @Test("A refund of the original purchase is a refund of its restore, although the restore states none")
   func refundOfRestored() {
     var scene = ShopFixture()
     let time = scene.time
@@ -152,7 +152,7 @@ import Testing
     #expect(folded.allSatisfy { $0.revocation != nil } && folded.map(\.otherIds) == [["T2"], ["T1"]])
   }
 
-  // MARK: - Purchases for nothing, and access without a purchase
+  // MARK: - Purchases of amount 0, and access without a purchase
 
   @Test("An order of amount 0 without proof and ID is paid: settled with goods, void without, and no finding")
   func nothingToPay() {

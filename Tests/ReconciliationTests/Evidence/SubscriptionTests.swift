@@ -3,8 +3,8 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Subscriptions: what renews, is upgraded, is in grace, is shared, has lapsed; and that a restore is no sale. Each beside
-/// its nearest innocent neighbour.
+/// Subscriptions: renewals, upgrades, grace periods, family sharing, lapses and restores. Each case is beside a similar
+/// one without a finding.
 @Suite struct SubscriptionTests {
   @Test(arguments: renewals + access + sharing)
   func findings(row: Case<[String]>) {
@@ -12,7 +12,7 @@ import Testing
   }
 
   static let renewals: [Case<[String]>] = [
-    Case("each period booked by the order that names it", []) { scene in
+    Case("each period booked by the order that states it", []) { scene in
       scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
       let renewal = scene.renewal()
       let order = scene.order("second") { order in
@@ -21,7 +21,7 @@ import Testing
       }
       scene.delivery("d2", of: order)
     },
-    Case("a later period by the order that names the first, with a proof of the later one", []) { scene in
+    Case("a later period by an order that states the first, with a proof of the later one", []) { scene in
       scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
       let renewal = scene.renewal()
       let order = scene.order("second") { order in
@@ -32,7 +32,7 @@ import Testing
       scene.delivery("d2", of: order)
     },
     Case(
-      "the same of another product, or too far away, names the first",
+      "a later period outside the window, by an order that states the first one",
       ["duplicate_claim on second", "renewal_without_order on T2", "status_mismatch on second"]
     ) { scene in
       scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
@@ -43,15 +43,15 @@ import Testing
       }
       scene.receipt(for: order, .verified(.app), bringing: [renewal])
     },
-    Case("a renewal that nobody booked", ["renewal_without_order on T2"]) { scene in
+    Case("a renewal without an order", ["renewal_without_order on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
       scene.renewal()
     },
-    Case("a renewal that Apple refunded, and that is still served", ["renewal_without_order on T2"]) { scene in
+    Case("a refunded renewal that is still served", ["renewal_without_order on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
       scene.renewal { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(1)) }
     },
-    Case("a renewal that Apple refunded, and that is served no more", []) { scene in
+    Case("a refunded renewal that is no longer served", []) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end })) { $0.revokedAt = end }
       scene.renewal { $0.revocation = Revocation(date: ShopFixture.asOf - .hours(1)) }
     },
@@ -98,7 +98,7 @@ import Testing
         $0.revokedAt = bought + .days(10)
       }
     },
-    Case("an upgrade that nobody booked", ["orphan_payment on T2"]) { scene in
+    Case("an upgrade without an order", ["orphan_payment on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
       scene.renewal { record in
         record.productId = "gold"
@@ -111,21 +111,21 @@ import Testing
     Case("lapsed, still served", ["lapsed_still_served on T1 user"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
     },
-    Case("Apple said so at the moment of the end", ["lapsed_still_served on T1 user"]) { scene in
+    Case("Apple's status is from the instant of the end", ["lapsed_still_served on T1 user"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = end
           record.subscriptionStatusDate = end
         }))
     },
-    Case("Apple said so before the end", []) { scene in
+    Case("Apple's status is older than the end", []) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = end
           record.subscriptionStatusDate = end - .microsecond
         }))
     },
-    Case("Apple said so, and has not answered since it was asked again", []) { scene in
+    Case("Apple's status is from the end, and a newer question is unanswered", []) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = end
@@ -166,7 +166,7 @@ import Testing
           record.hasOffer = true
         }))
     },
-    Case("a trial that nobody booked, beside the first period that was paid for", []) { scene in
+    Case("a trial without an order, beside the paid first period", []) { scene in
       let time = scene.time
       let trial = scene.transaction("trial") { record in
         (record.expiresDate, record.priceMilliunits, record.hasOffer) = (time + .days(3), 0, true)
@@ -180,7 +180,7 @@ import Testing
       scene.receipt(for: order, .verified(.app), bringing: [trial, paid])
       scene.delivery(of: order)
     },
-    Case("a price of nothing without a trial", ["amount_mismatch on order"]) { scene in
+    Case("a price of 0 without a trial", ["amount_mismatch on order"]) { scene in
       scene.delivery(
         of: scene.subscription(transaction: { record in
           record.expiresDate = ShopFixture.asOf + .days(1)
@@ -202,7 +202,7 @@ import Testing
       scene.amount = .of(1)
       scene.delivery(of: scene.paidOrder(transaction: { $0.ownership = .familyShared }))
     },
-    Case("a family member's subscription, recorded for nothing", []) { scene in
+    Case("a family member's subscription, recorded with amount 0", []) { scene in
       scene.amount = .of(0)
       scene.delivery(
         of: scene.paidOrder(
@@ -220,18 +220,18 @@ import Testing
       }
       scene.receipt(for: nil, .verified(.app), bringing: [restored])
     },
-    Case("a free redemption is no lost payment", ["unclaimed_redemption on T2"]) { scene in
+    Case("a free redemption is no orphan payment", ["unclaimed_redemption on T2"]) { scene in
       let redeemed = scene.transaction("T2") { $0.priceMilliunits = 0 }
       scene.receipt(for: nil, .verified(.app), bringing: [redeemed])
     },
-    Case("a second purchase of the same product is one", ["orphan_payment on T2"]) { scene in
+    Case("a second purchase of the same product is an orphan payment", ["orphan_payment on T2"]) { scene in
       scene.delivery(of: scene.paidOrder())
       let bought = scene.transaction("T2") { $0.purchaseDate = ShopFixture.asOf - .hours(3) }
       scene.receipt(for: nil, .verified(.app), bringing: [bought])
     },
   ]
 
-  @Test("Every kind of finding stands in a table of small cases, and rows without any stand beside them")
+  @Test("Every kind of finding is in a table of small cases, beside cases without a finding")
   func tables() {
     let tables: [[Case<[String]>]] = [
       PaymentFindingTests.goods, PaymentFindingTests.claims, PaymentFindingTests.proofs, PaymentFindingTests.refunds,
@@ -244,13 +244,13 @@ import Testing
     for table in tables { #expect(table.contains { $0.expected.isEmpty }) }
   }
 
-  /// When the first period ended: longer ago than any grace.
+  /// The end of the first period, longer ago than any grace.
   private static let end = ShopFixture.asOf - .days(20)
   private static let bought = ShopFixture.asOf - .days(50)
 }
 
 extension ShopFixture {
-  /// An order of fifty days ago that names its transaction.
+  /// An order of fifty days ago that states its transaction.
   fileprivate mutating func subscription(transaction: (inout TransactionRecord) -> Void = { _ in }) -> Order {
     time = ShopFixture.asOf - .days(50)
     return paidOrder(transaction: transaction)

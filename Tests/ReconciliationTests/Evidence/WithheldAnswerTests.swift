@@ -4,7 +4,7 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// Silence is not a no: what Apple did not say never makes an order unpaid.
+/// A missing answer never makes an order unpaid.
 @Suite struct WithheldAnswerTests {
   @Test("Withholding Apple's answers never makes an order unpaid", arguments: Effort.blocks)
   func withheld(block: UInt64) {
@@ -17,7 +17,7 @@ import Testing
         guard case .unpaid(let reason, _) = judgement.verdict, before[orderId]?.verdict?.name != "unpaid" else {
           continue
         }
-        // Its own proofs were answered, and prove it; what paid it was evidence of somebody else about the id it names.
+        // Its own proofs are answered. Another customer's evidence, about the stated ID or the token, had paid it.
         let hasLostRecord =
           random.world.namesKnown(orderId) && !silent.namesKnown(orderId)
           || random.world.hasPurchase(withTokenOf: orderId, unlike: silent)
@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(
-    "Leaving any one question unanswered, or a part of an answer, adds no finding that accuses",
+    "Without any one answer, or a part of it, no accusing finding is added",
     arguments: Effort.blocks)
   func oneWithheld(block: UInt64) {
     var generator = SeededGenerator(seed: block)
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(
-    "Leaving any one question unanswered, or a part of an answer, lets no job do what it would not have done",
+    "Without any one answer, or a part of it, no job gets an additional action",
     arguments: Effort.blocks)
   func oneWithheldForJobs(block: UInt64) {
     var generator = SeededGenerator(seed: block)
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  /// What a job does about an order or a transaction.
+  /// The action of a job on an order or a transaction.
   private struct SubjectAction: Hashable {
     var subject: Subject
     var action: FindingAction
@@ -78,7 +78,7 @@ import Testing
     init(_ finding: Finding) { (subject, action) = (finding.subject, finding.action) }
   }
 
-  @Test("Random worlds hold every finding that accuses, and each rests on an answer that can be missing")
+  @Test("Random worlds contain every accusing finding, and each depends on an answer")
   func everyAccusation() {
     var generator = SeededGenerator(seed: 1)
     var (found, gone): ([FindingKind: Int], [FindingKind: Int]) = ([:], [:])
@@ -103,7 +103,7 @@ import Testing
     print("worlds=\(worlds.all) withheld=\(worlds.withheld) \(counts.joined(separator: " "))")
   }
 
-  @Test("What nobody can read accuses no order that names what Apple can be asked about", arguments: Effort.blocks)
+  @Test("An unreadable receipt accuses no order whose stated ID can be looked up", arguments: Effort.blocks)
   func damaged(block: UInt64) {
     var generator = SeededGenerator(seed: block)
     for number in 0..<250 {
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test("With every answer withheld only what needs no Apple is unpaid", arguments: Effort.blocks)
+  @Test("Without any answer only orders without evidence are unpaid", arguments: Effort.blocks)
   func allWithheld(block: UInt64) {
     var generator = SeededGenerator(seed: block)
     for _ in 0..<250 {
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test("Another night without Apple brings no new delivered_not_paid", arguments: Effort.blocks)
+  @Test("Another night without Apple adds no delivered_not_paid finding", arguments: Effort.blocks)
   func anotherNight(block: UInt64) {
     var generator = SeededGenerator(seed: block)
     for number in 0..<250 {
@@ -157,17 +157,17 @@ import Testing
   func moreEvidence(block: UInt64) {
     var generator = SeededGenerator(seed: block)
     for number in 0..<250 {
-      // A lone order: what others send may show that the payment is theirs.
+      // A single order, because other orders' proofs may show that the payment is theirs.
       var world = RandomWorld.make(using: &generator).world
       world.orders = Array(world.orders.prefix(1))
       world.receipts.removeAll { $0.orderId != world.orders[0].orderId }
       guard case .paid = world.audited().judgements[world.orders[0].orderId]?.verdict else { continue }
       var more = RandomWorld.make(using: &generator, prefix: "more/").world
       for index in more.receipts.indices { more.receipts[index].orderId = world.orders[0].orderId }
-      // Beside a look-up alone, a payload that holds another id than the one named does say that the claim is wrong.
+      // Beside a look-up alone, a payload with another ID than the stated one refutes the claim.
       let isOnLookup = world.receipts.allSatisfy { world.brings[$0.receiptId]?.isEmpty ?? true }
       if isOnLookup { more.receipts.removeAll { $0.state.signedTransactionId != nil } }
-      // A name that nothing but false proofs speaks for claims nothing.
+      // A stated ID with rejected proofs only is no claim.
       let hasOwn = world.receipts.contains { $0.defect == nil && $0.state.outcome != .rejected }
       if !hasOwn { more.receipts.removeAll { $0.state.outcome == .rejected } }
       world.receipts += more.receipts
@@ -200,10 +200,10 @@ import Testing
 }
 
 extension World {
-  /// Whether the transaction that the order names is on record.
   /// True if a purchase has the order's account token, and the other world lacks one such purchase.
   ///
-  /// A receipt of another order, or a notification, may be all that contains it. An order does not wait for all of those.
+  /// Such a purchase may be known from a receipt of another order or a notification only. An order does not wait for
+  /// those.
   fileprivate func hasPurchase(withTokenOf orderId: Identifier?, unlike other: World) -> Bool {
     for case .valid(let order) in orders where order.orderId == orderId {
       let known = Set(other.transactions.map(\.key))
@@ -214,6 +214,7 @@ extension World {
     return false
   }
 
+  /// True if the transaction that the order states is known.
   fileprivate func namesKnown(_ orderId: Identifier) -> Bool {
     for case .valid(let order) in orders where order.orderId == orderId {
       return transactions.contains { $0.transactionId == order.transactionId }
@@ -223,12 +224,12 @@ extension World {
 }
 
 extension RandomWorld.WorldWithoutAnswer {
-  /// Whether a finding compares an order with a payment that only the answer of somebody else shows to be theirs, or to be
-  /// wanted by them.
+  /// True if the finding compares an order with a payment that the missing answer could move to another order.
   ///
-  /// A payment that an order's own genuine proof brings stands until then: nobody can wait for all the world.
+  /// Until that answer, a payment in the order's own verified proof counts, because an order cannot wait for all
+  /// answers.
   ///
-  /// - Parameter facts: of the world in which the answer came, by order.
+  /// - Parameter facts: The facts by order, in the world with the answer.
   fileprivate func concerns(
     _ finding: Finding, _ facts: [Identifier: OrderFacts], _ people: People, isAnyKind: Bool = false
   ) -> Bool {
@@ -242,7 +243,7 @@ extension RandomWorld.WorldWithoutAnswer {
         records.flatMap(\.keys)
           + records.map { TransactionKey(environment: $0.environment, transactionId: $0.purchaseKey.transactionId) })
     }
-    // Orders that share purchases are matched together: what one of them gets moves the others.
+    // Orders that share purchases are matched together, so that one order's result moves the others.
     var left = Array(facts.values)
     while let place = left.firstIndex(where: { !keys($0).isDisjoint(with: reached) }) {
       let other = left.remove(at: place)
@@ -256,8 +257,7 @@ extension RandomWorld.WorldWithoutAnswer {
 }
 
 extension FindingKind {
-  /// Whether a question that is open may not add it: it accuses, or says that an order is refunded or was charged too often,
-  /// which other answers that are there already do not make true.
+  /// True if a missing answer must not add the kind: it accuses, or concerns a refund or an additional charge.
   fileprivate var needsAnswers: Bool {
     switch self {
     case .cancelledButPaid, .chargedTwice, .deliveredAfterRefund, .refundedStillDelivered, .refundNotBooked: true
@@ -265,7 +265,7 @@ extension FindingKind {
     }
   }
 
-  /// Whether it holds an order against the payment that it owns.
+  /// True if the kind compares an order with its payment.
   fileprivate var compares: Bool {
     switch self {
     case .quantityMismatch, .amountMismatch, .currencyMismatch, .accountTokenMissing, .lapsedStillServed,

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// What each failure costs, and when refusals are a fault of ours.
+/// The size and remedy of each failure, and the limits above which refusals are systemic.
 @Suite struct FailurePolicyTests {
   private static let table: [Failure: (FailureScope, FailureRemedy)] = [
     .brokenRow: (.row, .report), .brokenColumn: (.night, .endNight),
@@ -20,7 +20,7 @@ import Testing
     #expect(failure.size == expected.0 && failure.remedy == expected.1)
   }
 
-  /// Nothing that Apple says or a row holds ends a night.
+  /// No answer of Apple's and no row ends a night.
   @Test func dataEndsNoNight() {
     for failure in [Failure.brokenRow, .silence, .refusedQuestion, .refusedCredential, .systemicRefusals, .value] {
       #expect(failure.size < .night && failure.remedy != .endNight)
@@ -75,7 +75,7 @@ import Testing
   @Test(arguments: [
     (79, 20, "0.25", true), (80, 20, "0.25", false), (19, 19, "0.25", false), (20, 20, "0.25", true),
     (20, 20, "1", false), (100_000, 25_000, "0.25", false), (100_000, 25_001, "0.25", true), (20, 20, "0", true),
-    // The nearest fraction of two is a little less than 0.29.
+    // The nearest double of 0.29 is slightly less than 0.29.
     (100, 29, "0.29", false), (100, 30, "0.29", true),
   ])
   func tooManyRefusalsOfOneKindAreSystemic(persons: Int, refused: Int, share: String, isSystemic: Bool) throws {
@@ -88,18 +88,18 @@ import Testing
     }
   }
 
-  /// Each kind is counted for itself: a shop has some of every kind.
+  /// Kinds are counted separately, because every shop has some refusals of every kind.
   @Test func kindsAreNotAddedUp() {
     let answers = FirstAnswers(persons: 100, refusals: [.malformed: 24, .notFound: 24, .idMismatch: 30])
     #expect(answers.systemic(share: Share(millionths: 250_000)) == [.idMismatch])
   }
 
-  // MARK: - What an answer counts for
+  // MARK: - First answers
 
   private static let night = Instant(seconds: 1_800_000_000)
   private static let earlier = night - .days(1)
 
-  /// What an answer may be: verified, refused, verified of another app, for a person, and denied.
+  /// Answers: verified, refused, verified for another app, for review, and denied.
   private static let answers: [(outcome: CheckOutcome, refusal: Refusal?, denial: Refusal?)] = [
     (.verified, nil, nil), (.rejected, .malformed, nil), (.verified, .wrongBundle, nil), (.review, nil, nil),
     (.review, nil, .notFound),
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  /// Persons with first answers, and how many of them are refused.
+  /// First answers of persons, some of them refused.
   private func refused(_ refused: Int, of persons: Int) -> FirstAnswers {
     FirstAnswers(persons: persons, refusals: [.notFound: refused])
   }
@@ -145,8 +145,8 @@ import Testing
     }
   }
 
-  /// A few new refusals of the kind that goes on from the night before are no more their customers' doing than the others.
-  @Test func fewNewRefusalsOfAReasonThatGoesOnAreSystemic() {
+  /// A few new refusals are systemic if refusals of the same kind from the night before are.
+  @Test func fewNewRefusalsOfAnOngoingKindAreSystemic() {
     let now = PendingRefusals(since: Self.night, asked: Self.night, spans: [refused(5, of: 5)])
     for (still, isSystemic) in [(30, true), (5, false)] {
       let again = PendingRefusals(since: Self.earlier, asked: Self.night, spans: [refused(still, of: 40)])
@@ -164,7 +164,7 @@ import Testing
     #expect(Refusal(.verified, reason: nil, provenBundleId: "a", expectedBundleIds: ["a"]) == nil)
     #expect(Refusal(.verified, reason: nil, provenBundleId: "b", expectedBundleIds: []) == nil)
     #expect(Refusal(.verified, reason: nil, provenIds: ["1"], namedId: "2") == .idMismatch)
-    // The original id is never a mismatch, and an app receipt is about no single transaction.
+    // An original transaction ID is no mismatch, and an app receipt is about no single transaction.
     #expect(Refusal(.verified, reason: nil, provenIds: ["1", "2"], namedId: "2") == nil)
     #expect(Refusal(.verified, reason: nil, provenIds: [], namedId: "2") == nil)
     #expect(Refusal(.verified, reason: nil, provenProductId: "gems", orderedProductId: "gold") == .productMismatch)

@@ -5,7 +5,7 @@ import Testing
   private static let asOf = Instant(seconds: 1_795_143_600)
   private static let start = asOf - .days(120)
 
-  /// Known sales, reported sales, share, whether kinds are not checked.
+  /// Known sales, reported sales, the share, and whether the share is insufficient.
   @Test(arguments: [
     (300, 0, 0, true), (20, 0, 0, true), (19, 0, 0, false), (300, 149, 0.4966, true), (300, 150, 0.5, false),
     (3, 2, 0.6666, false), (300, 300, 1, false), (1_000_000, 499_999, 0.4999, true),
@@ -19,7 +19,7 @@ import Testing
 
   @Test func withoutSalesThereIsNoCoverage() { #expect(FeedCoverage(sales: 0, reported: 0) == nil) }
 
-  /// Cursors, and the end of the window before the as-of.
+  /// Cursors, and the span from the end of the window to the as-of; nil: no window.
   @Test(
     arguments: [
       ([asOf, asOf], .hours(1)), ([asOf + .days(9), asOf], .hours(1)), ([asOf, asOf - .days(2)], .hours(49)),

@@ -22,5 +22,5 @@ import Testing
   }
 
   @Test(arguments: [("0.250", "0.25"), ("1", "1.0"), ("0", "0.0"), ("0.000010", "0.00001")])
-  func isTold(_ text: String, as told: String) { #expect(Share(text)?.description == told) }
+  func hasTheShortestDescription(_ text: String, as told: String) { #expect(Share(text)?.description == told) }
 }

@@ -2,7 +2,8 @@ import Reconciliation
 import Testing
 
 @Suite struct UnusualShareTests {
-  /// Orders with the finding, orders of the period, the same of the nights before, nights before, expected.
+  /// Orders with the finding, all orders, the same two for the earlier nights, the number of these nights, and the
+  /// expectation.
   @Test(arguments: [
     (11, 100, 10, 1_000, 28, true), (10, 100, 10, 1_000, 28, false), (11, 100, 37, 1_000, 28, false),
     (11, 100, 36, 1_000, 28, true), (4, 10, 0, 1_000, 28, false), (5, 10, 0, 1_000, 28, true),

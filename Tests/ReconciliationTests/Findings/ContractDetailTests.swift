@@ -3,9 +3,9 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Sentences of the contract that fit no table.
+/// Details of the contract that fit no table.
 @Suite struct ContractDetailTests {
-  /// Only Apple refunds.
+  /// Only Apple makes refunds.
   @Test func customersAreSentToApplesPageForRefunds() {
     let kinds = FindingKind.allCases.filter { $0.suggestedAction.contains("request a refund") }
     #expect(kinds == [.paidNotDelivered, .cancelledButPaid, .chargedTwice])
@@ -20,25 +20,25 @@ import Testing
   }
 
   static let claims: [Case<[String]>] = [
-    Case("a named order claims further payments that its own receipts bring", ["charged_twice on order"]) { scene in
+    Case("an order that states an ID owns further payments in its own receipts", ["charged_twice on order"]) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: scene.transaction("T2"))
       scene.delivery(of: order)
     },
-    Case("but not of another product", ["orphan_payment on T2"]) { scene in
+    Case("a further payment of another product is an orphan", ["orphan_payment on T2"]) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.productId = "gems.500" })
       scene.delivery(of: order)
     },
-    Case("a signed transaction links them at any time", ["charged_twice on order"]) { scene in
+    Case("a signed transaction links a further payment at any time", ["charged_twice on order"]) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.purchaseDate = ordered - .days(4) })
       scene.delivery(of: order)
     },
-    Case("nor what another order names", []) { scene in
+    Case("a further payment that another order states is not owned", []) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       let second = scene.transaction("T2")
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
@@ -47,7 +47,7 @@ import Testing
       let other = scene.order("other") { $0.transactionId = "T2" }
       scene.delivery("d2", of: other)
     },
-    Case("nor what an order that names none takes", []) { scene in
+    Case("a further payment that another order has a proof of is not owned", []) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       let second = scene.transaction("T2")
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
@@ -57,13 +57,13 @@ import Testing
       scene.signedProof("r3", for: other, of: second)
       scene.delivery("d2", of: other)
     },
-    Case("nor a renewal, which is no further charge", []) { scene in
+    Case("a renewal is no further charge", []) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.signedProof("r1", for: order, of: scene.transaction("T1"))
       scene.signedProof("r2", for: order, of: scene.transaction("T2") { $0.isRenewal = true })
       scene.delivery(of: order)
     },
-    Case("what a refused claimant names is claimed: another product", ["product_mismatch on order"]) { scene in
+    Case("a stated payment of another product is claimed", ["product_mismatch on order"]) { scene in
       scene.paidOrder({ order in
         order.productId = "gems.500"
         order.status = .failed
@@ -81,7 +81,7 @@ import Testing
       scene.signedProof(for: order, of: scene.transaction("T1"))
     },
     Case(
-      "what is brought but not named is not claimed by a mismatch",
+      "an unstated payment of another product is not claimed",
       [
         "orphan_payment on T1", "product_mismatch on order",
       ]
@@ -119,7 +119,7 @@ import Testing
           record.quantity = 5
         })
     },
-    Case("no finding for a duplicate without goods that the shop does not call verified", []) { scene in
+    Case("no finding for a duplicate without goods that is not verified", []) { scene in
       scene.delivery(of: scene.paidOrder())
       scene.order("later") { order in
         order.transactionId = "T1"
@@ -132,7 +132,7 @@ import Testing
   ]
 
   @Test(
-    "The reason of a duplicate tells whose the owner is", arguments: [("user", "same user"), ("else", "another user")])
+    "The reason of a duplicate states whose the owner is", arguments: [("user", "same user"), ("else", "another user")])
   func whose(user: String, words: String) {
     var scene = ShopFixture()
     scene.paidOrder()
@@ -146,7 +146,7 @@ import Testing
   }
 
   @Test(
-    "At stake in a partial refund: amount times percentage, rounded half up",
+    "The amount at risk of a partial refund is amount times percentage, rounded half up",
     arguments: [
       (990, "USD", 33_333, 330), (1, "USD", 50_000, 1), (1, "USD", 49_999, 0), (300, "JPY", 33_333, 100),
       (1_250, "KWD", 10_000, 125), (5, "KWD", 10_000, 1), (990, "USD", 0, 0),
@@ -162,7 +162,7 @@ import Testing
     #expect(finding?.atStake == .of(expected, code))
   }
 
-  @Test("Money at stake is counted once per order, a second charge besides")
+  @Test("An amount at risk is counted once per order, plus an additional charge")
   func stakesAddUp() {
     var scene = ShopFixture()
     let order = scene.order { order in
@@ -176,7 +176,7 @@ import Testing
     #expect(findings.compactMap(\.atStake).reduce(0) { $0 + $1.minorUnits } == 990 + 990)
   }
 
-  @Test("Sandbox money is in no total, that of findings included")
+  @Test("Sandbox amounts are in no total and never at risk")
   func sandboxMoney() {
     var scene = ShopFixture()
     scene.world.rules.testUsers = ["user"]
@@ -193,7 +193,7 @@ import Testing
     #expect(outcome.totals.users.isEmpty && outcome.totals.pricePoints.isEmpty)
   }
 
-  @Test("A judgement carries Apple's dates and the latest standing delivery")
+  @Test("A judgement has Apple's dates and the latest delivery that was not taken back")
   func dates() throws {
     var scene = ShopFixture()
     let refunded = ShopFixture.asOf - .hours(6)
@@ -217,7 +217,7 @@ import Testing
     #expect(judgement.transactionId == "T1")
   }
 
-  @Test("Findings of one order come worst first")
+  @Test("Findings of one order are sorted by severity")
   func order() {
     var scene = ShopFixture()
     scene.paidOrder({ $0.status = .cancelled }, transaction: { $0.priceMilliunits = 1 })

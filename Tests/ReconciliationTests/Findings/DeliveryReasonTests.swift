@@ -4,9 +4,9 @@ import Testing
 
 @testable import SampleWorlds
 
-/// What is said of an order's goods is what its deliveries say.
+/// Reasons about goods agree with the deliveries.
 @Suite struct DeliveryReasonTests {
-  @Test("No reason says of goods what the deliveries do not", arguments: Effort.blocks)
+  @Test("No reason contradicts the deliveries", arguments: Effort.blocks)
   func truth(block: UInt64) {
     var said: Set<String> = []
     forEachWorld(block) { world in
@@ -29,7 +29,7 @@ import Testing
     #expect(said.count >= 6, "\(said)")
   }
 
-  @Test("Why the shop's word is wrong about what is void or refunded, with goods and without")
+  @Test("The reason of a status mismatch depends on payment, refund and goods")
   func statusMismatch() throws {
     let rows: [(status: OrderStatus, isHeld: Bool?, reason: Reason)] = [
       (.verified, nil, "Neither paid nor delivered, but the shop says verified."),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Everything that a finding carries besides its kind.
+/// The fields of a finding besides its kind.
 @Suite struct FindingFieldTests {
   private static let ordered = ShopFixture.asOf - .days(4)
 
@@ -11,7 +11,7 @@ import Testing
     try #require(scene.world.audited().findings.first { $0.kind == kind })
   }
 
-  @Test("On an order: what was bought, sent, delivered and asked")
+  @Test("On an order: the order, its receipt, its delivery and the date of the evidence")
   func onOrder() throws {
     var scene = ShopFixture()
     let order = scene.paidOrder(transaction: { record in
@@ -33,7 +33,7 @@ import Testing
     #expect(try found(.wrongUser, in: scene) == expected)
   }
 
-  @Test("Goods that only others have are taken back from nobody unasked, and whoever has them is named")
+  @Test("Goods that only other users have are left to a person, and the reason names a holder")
   func goodsWithOthers() throws {
     let others: [String] = ["stranger", "friend"]
     let told: [(users: [String], words: String?)] = [
@@ -63,13 +63,13 @@ import Testing
         #expect(findings[0].action == (words == nil ? .takeBack : .look))
         #expect(findings[0].goodsHolder == (words == nil ? nil : "stranger"))
         #expect(findings[0].deliveryId == (words == nil ? nil : "d0"))
-        // One of them takes the goods, all of them.
+        // One finding takes all goods back.
         for finding in findings.dropFirst() { #expect(finding.action == .look) }
       }
     }
   }
 
-  @Test("Of a surplus that another user has nothing is taken from the order's own")
+  @Test("A surplus that another user has is not taken back by a job")
   func surplusWithOthers() throws {
     for (user, action) in [("user", FindingAction.takeBack), ("stranger", .look)] {
       var scene = ShopFixture()
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test("On an order without a payment: its own date, and the oldest answer")
+  @Test("On an order without a payment: the order's date, and the date of the oldest answer")
   func onUnpaidOrder() throws {
     var scene = ShopFixture()
     let order = scene.order()
@@ -98,12 +98,12 @@ import Testing
     #expect(scene.world.audited().judgements["order"]?.checkedAt == ShopFixture.asOf - .hours(3))
     let forged = try found(.signatureInvalid, in: scene)
     #expect(forged.receiptId == "r1" && forged.evidenceCheckedAt == ShopFixture.asOf - .hours(3))
-    // Nobody has answered about one of them.
+    // One receipt has no answer.
     scene.receipt("r4", for: order, .rejected(.signatureInvalid)) { $0.state.answeredAt = nil }
     #expect(try found(.deliveredNotPaid, in: scene).evidenceCheckedAt == nil)
   }
 
-  @Test("Evidence of a row is the receipt that speaks for it, never one that was refused for something else")
+  @Test("The receipt of a finding supports it, and was never rejected for another reason")
   func evidence() throws {
     let forged = ProofState.rejected(.signatureInvalid)
     var scene = ShopFixture()
@@ -117,7 +117,7 @@ import Testing
     #expect(try found(.chargedTwice, in: scene).receiptId == "c")
     #expect(try found(.signatureInvalid, in: scene).receiptId == "a")
     #expect(try found(.badRow, in: scene).receiptId == "b")
-    // Of a list it is known that it has brought something, and what others hold by themselves it has not.
+    // A proof of the transaction itself counts before an app receipt.
     scene.world.receipts.removeAll { $0.receiptId == "c" }
     scene.receipt("e", for: order, .unanswered(.unreachable))
     scene.receipt("f", for: order, .verified(.app), bringing: [records[2]])
@@ -126,10 +126,10 @@ import Testing
     scene.world.lookups[order.orderId] = .verified(nil)
     let findings = scene.world.audited().findings
     #expect(findings.filter { $0.kind == .paidNotDelivered }.map(\.receiptId) == ["f"])
-    // The look-up alone: nobody's receipt has anything to say about it.
+    // Only the look-up is left, and no receipt supports the finding.
     scene.world.receipts.removeAll { $0.receiptId == "f" }
     #expect(try found(.paidNotDelivered, in: scene).receiptId == nil)
-    // The verdict rests on what was refused.
+    // The verdict rests on a rejected receipt.
     scene = ShopFixture()
     let unpaid = scene.order()
     scene.delivery(of: unpaid)
@@ -138,7 +138,7 @@ import Testing
     #expect(try found(.deliveredNotPaid, in: scene).receiptId == "b")
   }
 
-  @Test("Findings of one order that name one transaction are about one deal")
+  @Test("Findings of one order about one transaction have the same dates")
   func oneDeal() throws {
     var scene = ShopFixture()
     let bought = Self.ordered - .hours(1)
@@ -160,7 +160,7 @@ import Testing
     #expect(findings.allSatisfy { $0.occurredAt == bought && $0.paidAt == nil })
   }
 
-  @Test("A job is told what is missing and what is too much, and gives nothing twice")
+  @Test("A job gets the missing or surplus units, and delivers nothing twice")
   func units() throws {
     func acts(_ scene: ShopFixture) -> [String] {
       scene.world.audited().findings.map { finding in
@@ -197,7 +197,7 @@ import Testing
   }
 
   @Test(
-    "Of several charges all but one are at stake; unknown in two currencies, whatever else is at stake",
+    "All charges but one are at risk, and charges in two currencies are of unknown amount",
     arguments: [("USD", Money?.some(.of(990 + 990))), ("EUR", nil)])
   func charges(currency: String, expected: Money?) throws {
     var scene = ShopFixture()
@@ -215,7 +215,7 @@ import Testing
     #expect(finding.atStake == expected && finding.isAmountAtRiskUnknown == (expected == nil))
     #expect(finding.transactionId == "T2" && finding.paidAt == later && finding.occurredAt == later)
     #expect(try found(.paidNotDelivered, in: scene).atStake == .of(990))
-    // What Apple has given back of one is at stake no more.
+    // A refunded amount is no longer at risk.
     for (percentage, left) in [(90_000, expected.map { Money.of($0.minorUnits - 891) }), (nil, nil)]
       as [(Int32?, Money?)]
     {
@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test("On a row that breaks the contract: what can be read of it")
+  @Test("On a row that breaks the contract: its readable fields")
   func onBadRow() throws {
     var scene = ShopFixture()
     var bad = BadOrder.broken("bad")
@@ -239,7 +239,7 @@ import Testing
     #expect(try found(.badRow, in: scene) == expected)
   }
 
-  @Test("On a payment that no order claims: Apple's side of it, and who sent the receipt")
+  @Test("On a payment that no order claims: Apple's facts, and the sender of the receipt")
   func onTransaction() throws {
     var scene = ShopFixture()
     let record = scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(2) }
@@ -253,7 +253,7 @@ import Testing
     (expected.occurredAt, expected.paidAt) = (Self.ordered, Self.ordered)
     expected.evidenceCheckedAt = ShopFixture.asOf - .hours(2)
     #expect(try found(.orphanPayment, in: scene) == expected)
-    // What Apple has given back is at stake no more.
+    // A refunded amount is no longer at risk.
     for (percentage, left) in [(90_000, Money.of(99)), (nil, nil)] as [(Int32?, Money?)] {
       scene.world.transactions[0].revocation = Revocation(
         date: ShopFixture.asOf - .hours(1), percentage: percentage, type: "REFUND_PRORATED")
@@ -261,7 +261,7 @@ import Testing
       #expect(rest.atStake == left && rest.isAmountAtRiskUnknown == (left == nil))
     }
     scene.world.transactions[0].revocation = nil
-    // A price that nobody told is money at stake of an unknown amount.
+    // Without a price, the amount at risk is unknown.
     scene.world.transactions[0].priceMilliunits = nil
     #expect(try found(.orphanPayment, in: scene).isAmountAtRiskUnknown)
   }
@@ -281,7 +281,7 @@ import Testing
     #expect(try found(.orphanDelivery, in: scene) == expected)
   }
 
-  @Test("An order that the shop gave up is not to be delivered twice")
+  @Test("A cancelled order with goods is not delivered again")
   func deliveredAndCancelled() throws {
     for isDelivered in [true, false] {
       var scene = ShopFixture()
@@ -293,7 +293,7 @@ import Testing
     }
   }
 
-  @Test("Units that Apple was paid for are neither given twice nor taken, whatever the shop says was ordered")
+  @Test("A job neither delivers nor takes back units if Apple's quantity differs from the order's")
   func unitsThatApplePaidFor() throws {
     for (ordered, charged, delivered, kind, stake) in [
       (3, 1, 1, FindingKind.partlyDelivered, 0), (3, 1, 0, .paidNotDelivered, 330), (3, 2, 1, .partlyDelivered, 330),
@@ -311,7 +311,7 @@ import Testing
     }
   }
 
-  @Test("No job gives goods while it is to be seen who paid, or whether an old purchase paid for something else")
+  @Test("No job delivers goods for another account's purchase or an old one")
   func goodsOfAnotherPayer() throws {
     for (isOld, isStrangers) in [(false, false), (true, false), (false, true)] {
       var scene = ShopFixture()
@@ -345,7 +345,7 @@ import Testing
     #expect(try found(.paidNotDelivered, in: scene).occurredAt.map { $0 < time + .hours(1) } == true)
   }
 
-  @Test("What the shop calls refunded is not booked again for a part that Apple gave back")
+  @Test("A partial refund of an order with status refunded is not booked again")
   func partThatIsBooked() throws {
     for status in [OrderStatus.verified, .refunded] {
       var scene = ShopFixture()
@@ -357,7 +357,7 @@ import Testing
   }
 
   @Test(
-    "What the shop has refunded, by a channel that could not tell of it, no job delivers again",
+    "No job delivers an order with status refunded, if its channel cannot state refunds",
     arguments: [true, false])
   func goodsOfWhatTheShopRefunded(couldTell: Bool) throws {
     var scene = ShopFixture()
@@ -368,7 +368,7 @@ import Testing
     #expect(try found(.paidNotDelivered, in: scene).action == (couldTell ? .deliver : .look))
   }
 
-  @Test("A person says whether goods are given that could be given twice, or for what was refunded")
+  @Test("A person decides about goods that could be delivered twice or were partly refunded")
   func goodsLeftToPeople() throws {
     for (isOpen, isPart, isTakenBack, action) in [
       (false, false, true, .deliver), (false, true, false, .look), (false, true, true, .look),
@@ -406,7 +406,7 @@ import Testing
     #expect(try found(.environmentMislabelled, in: scene) == expected)
   }
 
-  @Test("On an order that Apple has long been silent about, with how often it was asked")
+  @Test("On an order without an answer: its age and the number of attempts")
   func onSilentOrder() throws {
     var scene = ShopFixture()
     let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(4) }
@@ -417,7 +417,7 @@ import Testing
   }
 
   @Test(
-    "How often Apple was asked",
+    "The number of attempts is written in words",
     arguments: [(0, "Unconfirmed for 4 days, never asked: "), (1, "Unconfirmed for 4 days after 1 attempt: ")])
   func attempts(count: Int32, words: String) throws {
     var scene = ShopFixture()
@@ -426,7 +426,7 @@ import Testing
     #expect(try found(.stuckUnconfirmed, in: scene).reason.text == words + "Apple could not be reached.")
   }
 
-  @Test("An order about which nobody can ask says what would help, and nobody is said to have been slow")
+  @Test("The reason for an order that cannot be looked up names the channel, not a missing answer")
   func lookupImpossible() throws {
     let channel = "the app's channel cannot look up a transaction ID"
     for (canAsk, hasReceipt) in [(false, false), (true, false), (false, true)] {
@@ -448,10 +448,10 @@ import Testing
     }
   }
 
-  @Test("On a receipt without an order that Apple has long been silent about")
+  @Test("On a receipt without an order and without an answer")
   func onSilentReceipt() throws {
     var scene = ShopFixture()
-    // Why it failed last proves nothing: it was Apple's own answer that was badly signed.
+    // A bad signature of Apple's own answer proves nothing about the receipt.
     for (reason, clause) in [
       (PaymentReason.rateLimited, "Apple limited our requests"), (.signatureInvalid, "Apple answered with an error"),
     ] {
@@ -469,7 +469,7 @@ import Testing
     }
   }
 
-  @Test("What has no date of its own has none in the report, whatever stands in for it")
+  @Test("A finding on an undated row has no date")
   func onUndatedRows() throws {
     var order = BadOrder.broken("order")
     var scene = ShopFixture()
@@ -488,7 +488,7 @@ import Testing
     }
   }
 
-  @Test("On the second purchase of what is bought once")
+  @Test("On the second purchase of a non-consumable")
   func onSecondPurchase() throws {
     var scene = ShopFixture()
     scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
@@ -510,7 +510,7 @@ import Testing
     #expect(try found(.boughtTwice, in: scene) == expected)
   }
 
-  @Test("What is bought again and again is told by order id, in whatever order the orders are judged")
+  @Test("Repeated purchases are sorted by order ID, whatever the order of judgement")
   func onFurtherPurchases() throws {
     var scene = ShopFixture()
     scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
@@ -531,7 +531,7 @@ import Testing
     #expect(repeated.findings().allSatisfy { $0.reason.text.hasSuffix("with order b.") })
   }
 
-  @Test("Unknown is what is at stake where Apple names no part, and nowhere where nothing is at stake")
+  @Test("The amount at risk is unknown if Apple states no share, and nil if nothing is at risk")
   func unknownStakes() throws {
     var scene = ShopFixture()
     let order = scene.paidOrder { $0.status = .pending }
@@ -542,7 +542,7 @@ import Testing
     let someItems = Revocation(date: ShopFixture.asOf - .hours(1), coversSomeItemsOnly: true)
     scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = someItems }))
     #expect(try found(.partialRefund, in: scene).isAmountAtRiskUnknown)
-    // The cent of another price is none of that money; all of the order's amount is.
+    // The price difference is not part of the refund; the order's whole amount contains the refund.
     scene.world.transactions[0].priceMilliunits = 9_910
     #expect(try found(.amountMismatch, in: scene).atStake == .of(1))
     #expect(try found(.partialRefund, in: scene).isAmountAtRiskUnknown)
@@ -551,7 +551,7 @@ import Testing
     #expect(try !found(.partialRefund, in: scene).isAmountAtRiskUnknown)
   }
 
-  @Test("At stake: of a surplus its share, of another price the difference")
+  @Test("At risk is the share of a surplus, and the difference of another price")
   func stakes() throws {
     var surplus = ShopFixture()
     let order = surplus.paidOrder({ $0.quantity = 3 }, transaction: { $0.quantity = 3 })
@@ -560,14 +560,14 @@ import Testing
     var cheaper = ShopFixture()
     cheaper.delivery(of: cheaper.paidOrder(transaction: { $0.priceMilliunits = 4_900 }))
     #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
-    // A minor unit that has begun counts.
+    // A started minor unit counts.
     cheaper.world.transactions[0].priceMilliunits = 4_901
     #expect(try found(.amountMismatch, in: cheaper).atStake == .of(500))
     cheaper.world.transactions[0].priceMilliunits = 15_001
     #expect(try found(.amountMismatch, in: cheaper).atStake == .of(511))
   }
 
-  @Test("The largest of an order's stakes counts, however small that of the worst finding is; of equal ones the first")
+  @Test("The largest amount at risk of an order counts, and the first one of equal amounts")
   func largestStake() {
     var scene = ShopFixture()
     let order = scene.paidOrder(
@@ -575,7 +575,7 @@ import Testing
         $0.quantity = 990
         $0.status = .failed
       }, transaction: { $0.quantity = 990 })
-    // One unit of 990 is missing: a cent. The shop calls all of it failed.
+    // One of 990 units is missing, which is one cent. The shop calls the whole order failed.
     scene.delivery(of: order) { $0.quantity = 989 }
     let findings = scene.world.audited().judgements["order"]?.findings ?? []
     #expect(findings.map(\.kind) == [.partlyDelivered, .cancelledButPaid])
@@ -586,7 +586,7 @@ import Testing
     #expect(equal.map(\.atStake) == [.of(990), nil])
   }
 
-  @Test("App Review's purchases alarm nobody while it bought")
+  @Test("Sandbox purchases during App Review are minor")
   func review() {
     for (isReviewed, severity) in [(true, Severity.minor), (false, .critical)] {
       var scene = ShopFixture()
@@ -599,7 +599,7 @@ import Testing
     }
   }
 
-  @Test("Nor does a second order on one of them; one on a payment does")
+  @Test("A second order for a purchase during App Review is minor in the sandbox only")
   func reviewOfTwoOrders() throws {
     for environment in [AppleEnvironment.sandbox, .production] {
       var scene = ShopFixture()
@@ -618,7 +618,7 @@ import Testing
     }
   }
 
-  @Test("A part of an upgraded period given back says so")
+  @Test("The reason of a partial refund mentions an upgrade")
   func upgrade() throws {
     for isUpgraded in [true, false, nil] {
       var scene = ShopFixture()
@@ -631,7 +631,7 @@ import Testing
     }
   }
 
-  @Test("Urgent first, and on one subject in a fixed order")
+  @Test("Severities, subjects, kinds and environments have a fixed order")
   func orders() {
     #expect(Severity.allCases.sorted() == [.critical, .major, .minor])
     #expect([Severity.minor, .major, .critical].sorted() == [.critical, .major, .minor])
@@ -645,7 +645,7 @@ import Testing
     #expect(environments.sorted() == [.production, .sandbox, .xcode, .localTesting])
   }
 
-  @Test("An acceptance ends after its day, above its amount, and where the amount at stake is unknown")
+  @Test("An acceptance ends after its day, above its amount, and if the amount at risk is unknown")
   func acceptance() throws {
     func isExceeded(_ text: String, _ minorUnits: Int64?, _ today: String, isUnknown: Bool = false) throws -> Bool {
       var finding = Finding(kind: .paidNotDelivered, subject: .order("o"), reason: "")

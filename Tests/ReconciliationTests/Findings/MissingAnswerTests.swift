@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// When an answer that is missing counts, and what it withholds.
+/// The findings that a missing answer withholds.
 @Suite struct MissingAnswerTests {
   private static let comparisons: Set<FindingKind> = [
     .quantityMismatch, .amountMismatch, .currencyMismatch, .accountTokenMissing, .deliveredBeforePaid,
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(
-    "A stray receipt of the same user that is not answered withholds no finding about a payment that is proven",
+    "An unanswered receipt without an order withholds no finding about a proven payment",
     arguments: [
       ProofState.unanswered(.appleError), .neverChecked, .review(.accountGone), .review(.appleError),
       .review(.systemic),
@@ -37,7 +37,7 @@ import Testing
     #expect(Self.findings(scene).contains(.quantityMismatch))
   }
 
-  @Test("An unanswered receipt for another order of the same user counts where that order could own the payment")
+  @Test("An unanswered receipt for another order counts if that order could own the payment")
   func openOrder() {
     for (change, isWithheld) in [
       ({ _ in }, true), ({ $0.productId = "coins" }, false), ({ $0.createdAt = $0.createdAt - .days(4) }, false),
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test("A question that is stuck withholds nothing any more")
+  @Test("A stuck question withholds no finding")
   func stuck() {
     for (age, isWithheld) in [(Span.hours(47), true), (.hours(48), false)] {
       var (scene, _) = Self.scene(isProven: false)
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("A second charge is none while Apple has not said whether it was refunded")
+  @Test("A second charge is reported only after Apple's answer about it")
   func chargedTwice() {
     for isAnswered in [true, false] {
       var scene = ShopFixture()
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("Goods are given and taken on an answer of this night alone")
+  @Test("A job acts only on an answer of this night")
   func actions() throws {
     for (answeredAt, expected) in [
       (ShopFixture.asOf, FindingAction.deliver), (ShopFixture.asOf - .days(1), .look), (nil, .look),
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test("A signed transaction of another product beside a payload that nobody can read proves nothing")
+  @Test("A signed transaction of another product beside an unreadable payload proves nothing")
   func unreadableBesideAnother() {
     for isDamaged in [true, false] {
       var scene = ShopFixture()
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test("An unknown ID beside a receipt of another app alone leaves the receipt's finding")
+  @Test("An unknown ID beside a receipt of another app only leaves the receipt's finding")
   func foreignReceiptBesideUnknownID() {
     for (hasOther, isFound) in [(false, true), (true, false)] {
       var scene = ShopFixture()

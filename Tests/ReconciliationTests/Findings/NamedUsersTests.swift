@@ -4,12 +4,12 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Sentences know which of their words are users: with other names in their places no user's id is left.
+/// Reasons know the places of user IDs, so that all user IDs can be replaced.
 @Suite struct NamedUsersTests {
-  /// In front of every user's id, and of nothing else.
+  /// The prefix of every user ID, and of nothing else.
   private static let mark = "~"
 
-  @Test("No sentence names a user but in the places that it knows", arguments: Effort.blocks)
+  @Test("No reason contains a user ID outside the known places", arguments: Effort.blocks)
   func sentences(block: UInt64) {
     var named: Set<FindingKind> = []
     forEachWorld(block) { world in
@@ -30,7 +30,7 @@ import Testing
     #expect(named.isSuperset(of: [.wrongUser, .duplicateClaim]))
   }
 
-  @Test("A sentence is the same however it was put together")
+  @Test("Reasons are equal however they were composed")
   func forms() {
     let clause: Reason = "user \(user: "u1") and \(2) more"
     let whole: Reason = "Goods are with user \(user: "u1") and 2 more."
@@ -39,7 +39,7 @@ import Testing
     #expect(Reason("") == "" && Reason("Twice.").users.isEmpty)
   }
 
-  /// Runs a check over random worlds and all scenarios, users by marked names.
+  /// Runs a check over random worlds and all scenarios with marked user IDs.
   private func forEachWorld(_ block: UInt64, _ check: (World) -> Void) {
     var generator = SeededGenerator(seed: block)
     for _ in 0..<100 { check(RandomWorld.make(using: &generator).world.markingUsers(Self.mark)) }
@@ -52,7 +52,7 @@ import Testing
 }
 
 extension World {
-  /// The same world, its users by other names.
+  /// The world with marked user IDs.
   fileprivate func markingUsers(_ mark: String) -> World {
     func marked(_ id: Identifier) -> Identifier { Identifier(mark + id.text) }
     var world = self

@@ -3,15 +3,15 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Findings about payment, goods and who owns what; each kind beside its nearest innocent neighbour. A row lists
-/// everything that the audit finds, not only what it is about.
+/// Findings about payments, goods and owners, each kind beside a similar case without it. A row lists all findings of
+/// the audit.
 @Suite struct PaymentFindingTests {
   @Test(arguments: goods + changedLater + claims + proofs + refunds)
   func findings(row: Case<[String]>) {
     #expect(row.scene.world.findingNames == row.expected)
   }
 
-  @Test("The customer's own word stands in the reason")
+  @Test("A customer's report of missing goods is in the reason")
   func customersWord() {
     for (word, isTold) in [("FULFILLMENT_ISSUE", true), ("UNINTENDED_PURCHASE", false)] {
       var scene = ShopFixture()
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test("A doubtful refund is settled once, and judged as what it was settled to")
+  @Test("A doubtful refund is decided once, and its decision does not change the judgement")
   func settledRefund() throws {
     for isHeld in [true, false] {
       var scene = ShopFixture()
@@ -63,7 +63,7 @@ import Testing
       scene.delivery("d2", of: order)
     },
     Case("delivered without proof", ["delivered_not_paid on order"]) { $0.delivery(of: $0.order()) },
-    Case("delivered while Apple is silent", []) { scene in
+    Case("delivered while Apple is down", []) { scene in
       scene.time = ShopFixture.asOf - .days(1)
       let order = scene.order()
       scene.receipt(for: order, .unanswered(.unreachable))
@@ -88,29 +88,29 @@ import Testing
     },
   ]
 
-  /// What the shop's row says now is set against no money of then; what stands without it does.
+  /// A status that was changed after the as-of leads to no finding. Findings that do not depend on it remain.
   static let changedLater: [Case<[String]>] = [
-    Case("failed by a row that was changed after the as-of, yet paid", []) { scene in
+    Case("changed to failed after the as-of, paid", []) { scene in
       scene.delivery(of: scene.paidOrder({ changeLater(&$0, to: .failed) }))
     },
-    Case("cancelled by such a row, yet paid and not delivered", ["paid_not_delivered on order"]) { scene in
+    Case("changed to cancelled after the as-of, paid, not delivered", ["paid_not_delivered on order"]) { scene in
       scene.paidOrder({ changeLater(&$0, to: .cancelled) })
     },
-    Case("pending by such a row, paid and delivered", []) { scene in
+    Case("changed to pending after the as-of, paid and delivered", []) { scene in
       scene.delivery(of: scene.paidOrder({ changeLater(&$0, to: .pending) }))
     },
-    Case("verified by such a row, neither paid nor delivered", []) { $0.order { changeLater(&$0, to: .verified) } },
-    Case("verified by such a row, delivered without proof", ["delivered_not_paid on order"]) { scene in
+    Case("changed to verified later, neither paid nor delivered", []) { $0.order { changeLater(&$0, to: .verified) } },
+    Case("changed to verified after the as-of, delivered without proof", ["delivered_not_paid on order"]) { scene in
       scene.delivery(of: scene.order { changeLater(&$0, to: .verified) })
     },
-    Case("verified by such a row, and refunded", []) { scene in
+    Case("changed to verified after the as-of, and refunded", []) { scene in
       scene.paidOrder({ changeLater(&$0, to: .verified) }, transaction: { $0.revocation = refund })
     },
-    Case("verified by such a row, refunded and still delivered", ["refunded_still_delivered on order"]) { scene in
+    Case("changed to verified later, refunded and still delivered", ["refunded_still_delivered on order"]) { scene in
       scene.delivery(
         of: scene.paidOrder({ changeLater(&$0, to: .verified) }, transaction: { $0.revocation = refund }))
     },
-    Case("pending by such a row, refunded and taken back", []) { scene in
+    Case("changed to pending after the as-of, refunded and taken back", []) { scene in
       scene.paidOrder({ changeLater(&$0, to: .pending) }, transaction: { $0.revocation = refund })
     },
   ]
@@ -137,7 +137,7 @@ import Testing
         }
       }
     },
-    Case("the same claim, goods delivered too", ["delivered_not_paid on later", "duplicate_claim on later"]) { scene in
+    Case("one payment, goods for two orders", ["delivered_not_paid on later", "duplicate_claim on later"]) { scene in
       scene.delivery(of: scene.paidOrder())
       let later = scene.order("later", by: "stranger") {
         $0.transactionId = "T1"
@@ -162,7 +162,7 @@ import Testing
         for: order, .verified(.app), bringing: [scene.transaction("T1"), scene.transaction("T2")])
       scene.delivery(of: order)
     },
-    Case("one order, two payments, one of them named", ["charged_twice on order"]) { scene in
+    Case("one order, two payments, one of them stated", ["charged_twice on order"]) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(
         for: order, .verified(.app), bringing: [scene.transaction("T1"), scene.transaction("T2")])
@@ -174,7 +174,7 @@ import Testing
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T1"), refunded])
       scene.delivery(of: order)
     },
-    Case("one order, two payments, the named one refunded", []) { scene in
+    Case("one order, two payments, the stated one refunded", []) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       let refunded = scene.transaction("T1") { $0.revocation = Revocation(date: ordered + .hours(1)) }
       scene.receipt(for: order, .verified(.app), bringing: [refunded, scene.transaction("T2")])
@@ -206,7 +206,7 @@ import Testing
     Case("family access sold", ["family_shared_sale on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .pending }, transaction: { $0.ownership = .familyShared }))
     },
-    Case("family access for nothing", []) { scene in
+    Case("family access of amount 0", []) { scene in
       scene.amount = .of(0)
       scene.delivery(of: scene.paidOrder({ $0.status = .pending }, transaction: { $0.ownership = .familyShared }))
     },
@@ -216,7 +216,7 @@ import Testing
     Case("a forged proof", ["signature_invalid on order", "status_mismatch on order"]) { scene in
       scene.receipt(for: scene.order(), .rejected(.signatureInvalid))
     },
-    Case("a forged proof beside a genuine one", ["signature_invalid on order"]) { scene in
+    Case("a forged proof beside a verified one", ["signature_invalid on order"]) { scene in
       let order = scene.order()
       scene.receipt("r1", for: order, .rejected(.signatureInvalid))
       scene.signedProof("r2", for: order, of: scene.transaction())
@@ -227,27 +227,27 @@ import Testing
       scene.receipt("r1", for: order, .rejected(.signatureInvalid))
       scene.receipt("r2", for: order, .rejected(.signatureInvalid))
     },
-    Case("Apple's own answer badly signed", []) { scene in
+    Case("an answer of Apple's with a bad signature", []) { scene in
       scene.receipt(for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(2) }, .unanswered(.signatureInvalid))
     },
     Case("an Xcode proof", ["status_mismatch on order"]) { scene in
       scene.receipt(for: scene.order(), .rejected(.xcode))
     },
-    Case("called Production, signed for the sandbox", ["environment_mislabelled on order"]) { scene in
+    Case("stated as Production, signed for the sandbox", ["environment_mislabelled on order"]) { scene in
       scene.world.rules.testUsers = ["user"]
       let order = scene.order()
       let record = scene.transaction { $0.environment = .sandbox }
       scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
       scene.delivery(of: order)
     },
-    Case("called what it is", []) { scene in
+    Case("the stated environment is right", []) { scene in
       scene.world.rules.testUsers = ["user"]
       let order = scene.order()
       let record = scene.transaction { $0.environment = .sandbox }
       scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Sandbox" }
       scene.delivery(of: order)
     },
-    Case("called something, and nobody has seen the signature", []) { scene in
+    Case("an environment stated, and the signature never checked", []) { scene in
       scene.receipt(for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(2) }, .neverChecked) {
         $0.claimedEnvironment = "Production"
       }
@@ -265,7 +265,7 @@ import Testing
     Case("refunded, still delivered", ["refunded_still_delivered on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = refund }))
     },
-    Case("refunded, the shop still waits", ["status_mismatch on order"]) { scene in
+    Case("refunded, status pending", ["status_mismatch on order"]) { scene in
       scene.paidOrder({ $0.status = .pending }, transaction: { $0.revocation = refund })
     },
     Case("delivered after the refund", ["delivered_after_refund on order", "refunded_still_delivered on order"]) {
@@ -280,7 +280,7 @@ import Testing
     Case("prorated", ["partial_refund on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.revocation = third }))
     },
-    Case("prorated and called refunded", ["partial_refund on order"]) { scene in
+    Case("prorated, status refunded", ["partial_refund on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocation = third }))
     },
     Case("prorated, delivered later", ["partial_refund on order"]) { scene in
@@ -289,20 +289,20 @@ import Testing
     Case("refunded in the shop only", ["refund_only_here on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }))
     },
-    Case("refunded in the shop before Apple told of none", ["refund_only_here on order"]) { scene in
+    Case("refunded in the shop, and Apple has stated no refund since", ["refund_only_here on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ book(&$0, at: ShopFixture.asOf - .hours(1)) }))
     },
-    Case("refunded in the shop, by what Apple signed before", []) { scene in
+    Case("refunded in the shop after Apple's last statement", []) { scene in
       scene.delivery(of: scene.paidOrder({ book(&$0, at: ShopFixture.asOf - .minutes(59)) }))
     },
-    Case("refunded in the shop, by a row that was changed after the as-of", []) { scene in
+    Case("refunded in the shop, in a row that was changed after the as-of", []) { scene in
       let order = scene.paidOrder({ order in
         order.status = .refunded
         order.isChangedAfterAsOf = true
       })
       scene.delivery(of: order)
     },
-    Case("refunded in the shop, and the channel cannot tell", []) { scene in
+    Case("refunded in the shop, and the channel cannot state refunds", []) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: { $0.revocationStatedDate = nil }))
     },
     Case(
@@ -347,12 +347,12 @@ import Testing
       scene.delivery("d2", of: order) { $0.deliveredAt = ShopFixture.asOf - .hours(1) }
     },
     Case(
-      "the refund was reversed after the as-of, the goods are there, and the shop says refunded",
+      "the refund was reversed after the as-of, the goods are there, and the status is refunded",
       ["refunded_still_delivered on order"]
     ) { scene in
       scene.delivery(of: scene.paidOrder({ $0.status = .refunded }, transaction: reversedLater))
     },
-    Case("the same, by a row that was changed after the as-of", []) { scene in
+    Case("a refund reversed after the as-of, in a row that was changed after it", []) { scene in
       let order = scene.paidOrder(
         { order in
           order.status = .refunded

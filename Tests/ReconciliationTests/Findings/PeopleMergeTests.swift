@@ -3,19 +3,19 @@ import Testing
 
 @testable import SampleWorlds
 
-/// A workbook comes back while the database went on.
+/// Merging of a workbook with decisions that were stored in the meantime.
 @Suite struct PeopleMergeTests {
   struct Case: CustomTestStringConvertible, Sendable {
     var testDescription: String
     var sheet: String?
     var now: String?
-    /// nil: nobody knows.
+    /// nil: unknown.
     var before: String??
     var expected: PeopleColumnMerge<String?>
   }
 
   private static let cases = [
-    Case(testDescription: "nobody did anything", sheet: "a", now: "a", before: .some("a"), expected: .keep),
+    Case(testDescription: "unchanged", sheet: "a", now: "a", before: .some("a"), expected: .keep),
     Case(testDescription: "filled in", sheet: "a", now: nil, before: .some(nil), expected: .take("a")),
     Case(testDescription: "changed", sheet: "b", now: "a", before: .some("a"), expected: .take("b")),
     Case(testDescription: "cleared", sheet: nil, now: "a", before: .some("a"), expected: .take(nil)),
@@ -35,7 +35,7 @@ import Testing
     #expect(merged == example.expected)
   }
 
-  /// Imported once more, the same file has nothing to say.
+  /// A second import of the same file changes nothing.
   @Test(arguments: cases)
   func takingAValueIsIdempotent(_ example: Case) {
     guard case .take(let value) = example.expected else { return }

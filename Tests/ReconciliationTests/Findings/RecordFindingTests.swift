@@ -3,14 +3,14 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Findings about records that differ, dates, rows, and things that no order stands behind.
+/// Findings about differing records, dates, rows, and records without an order.
 @Suite struct RecordFindingTests {
   @Test(arguments: users + comparison + dates + statuses + rows)
   func findings(row: Case<[String]>) {
     #expect(row.scene.world.findingNames == row.expected)
   }
 
-  /// Otherwise what people make of one would be told of another the next night.
+  /// Otherwise, a decision about one row would apply to another row on the next night.
   @Test func rowsWithoutAnIDAreDistinguishedByContent() {
     func delivery(
       _ id: Identifier, of order: Identifier?, to user: Identifier, at date: Instant = Self.late
@@ -38,7 +38,7 @@ import Testing
       + receipt(of: "A", from: "u") + receipt(of: "B", from: nil) + receipt(of: nil, from: nil)
       + order(by: "u") + order(by: "v")
     #expect(Set(identities).count == identities.count && identities.count == 8, "\(identities)")
-    // A date that cannot be read is another one each night.
+    // An unreadable date is different each night.
     #expect(delivery("", of: "A", to: "u", at: Self.ended) == identities[0])
     #expect(delivery("d", of: "A", to: "u") == Finding(kind: .badRow, subject: .delivery("d"), reason: "").identity)
   }
@@ -80,11 +80,11 @@ import Testing
         of: scene.paidOrder(
           { $0.appAccountToken = "{\(token)}" }, transaction: { $0.appAccountToken = .says(otherToken) }))
     },
-    Case("what the order has is no token that StoreKit takes", []) { scene in
+    Case("the order's account token is no UUID", []) { scene in
       scene.delivery(
         of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .says(token) }))
     },
-    Case("the same, and Apple's is another user's", ["wrong_user on order"]) { scene in
+    Case("the order's account token is no UUID, and Apple's is another user's", ["wrong_user on order"]) { scene in
       scene.delivery(
         of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .says(token) }))
       scene.order("other", by: "stranger") { order in
@@ -93,7 +93,7 @@ import Testing
         order.status = .failed
       }
     },
-    Case("the order has no token, and it is another user's", ["wrong_user on order"]) { scene in
+    Case("the order has no token, and Apple's is another user's", ["wrong_user on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token.uppercased()) }))
       scene.order("other", by: "stranger") { order in
         order.appAccountToken = token
@@ -101,7 +101,7 @@ import Testing
         order.status = .failed
       }
     },
-    Case("the order has no token, and it is the same user's", []) { scene in
+    Case("the order has no token, and Apple's is the same user's", []) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token) }))
       scene.order("other") { order in
         order.appAccountToken = token
@@ -109,14 +109,14 @@ import Testing
         order.status = .failed
       }
     },
-    Case("the order has no token, and nobody knows it", []) { scene in
+    Case("the order has no token, and Apple's belongs to no known user", []) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token) }))
     },
     Case("the transaction has no token", ["account_token_missing on order"]) { scene in
       scene.delivery(
         of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(nil) }))
     },
-    Case("the channel cannot carry a token", []) { scene in
+    Case("the channel cannot state a token", []) { scene in
       scene.delivery(of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .silent }))
     },
     Case("neither has a token", []) { scene in
@@ -134,7 +134,7 @@ import Testing
     Case("another quantity", ["quantity_mismatch on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.quantity = 2 }))
     },
-    Case("no quantity told", []) { scene in
+    Case("no quantity stated", []) { scene in
       scene.delivery(of: scene.paidOrder({ $0.quantity = 2 }, transaction: { $0.quantity = nil }))
     },
     Case("a milliunit dearer", ["amount_mismatch on order"]) { scene in
@@ -162,13 +162,13 @@ import Testing
       scene.amount = .of(300, "JPY")
       scene.delivery(of: scene.paidOrder())
     },
-    Case("no price told", []) { scene in
+    Case("no price stated", []) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.priceMilliunits = nil }))
     },
-    Case("another currency, whatever the numbers", ["currency_mismatch on order"]) { scene in
+    Case("another currency", ["currency_mismatch on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.currency = "EUR" }))
     },
-    Case("no currency told", []) { scene in
+    Case("no currency stated", []) { scene in
       scene.delivery(
         of: scene.paidOrder(transaction: { record in
           record.currency = nil
@@ -227,10 +227,10 @@ import Testing
         }
       }
     },
-    Case("before it by as much as clocks differ", []) { scene in
+    Case("delivered before the purchase, within the clock skew", []) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = ordered - .minutes(5) }
     },
-    Case("before it, taken back, delivered again", []) { scene in
+    Case("delivered before the purchase, taken back, delivered again", []) { scene in
       let order = scene.paidOrder()
       scene.delivery("d1", of: order) { delivery in
         delivery.deliveredAt = ordered - .hours(1)
@@ -239,15 +239,15 @@ import Testing
       scene.delivery("d2", of: order)
     },
     Case("created in the future", ["future_dated on order"]) { $0.order { $0.createdAt = late } },
-    Case("created as late as clocks differ", []) { $0.order { $0.createdAt = ShopFixture.asOf + .minutes(5) } },
+    Case("created within the clock skew", []) { $0.order { $0.createdAt = ShopFixture.asOf + .minutes(5) } },
     Case("verified in the future", ["future_dated on order"]) { scene in
       scene.delivery(of: scene.paidOrder({ $0.verifiedAt = late }))
     },
-    Case("delivered in the future; it counts all the same", ["future_dated on order"]) { scene in
+    Case("delivered in the future, and counted", ["future_dated on order"]) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.deliveredAt = late }
     },
     Case(
-      "taken back in the future; it counts all the same",
+      "taken back in the future, and counted",
       [
         "future_dated on order", "paid_not_delivered on order",
       ]
@@ -300,11 +300,11 @@ import Testing
     },
     Case("a payment in the future", ["orphan_payment on T1"]) { scene in scene.transaction { $0.purchaseDate = late } },
     Case("a refunded payment without an order", []) { $0.transaction { $0.revocation = Revocation(date: ordered) } },
-    Case("a partly refunded one", ["orphan_payment on T1"]) { scene in
+    Case("a partly refunded payment without an order", ["orphan_payment on T1"]) { scene in
       scene.transaction { $0.revocation = Revocation(date: ordered, percentage: 50_000) }
     },
     Case("a sandbox payment without an order", []) { $0.transaction { $0.environment = .sandbox } },
-    Case("a payment in another's app", []) { $0.transaction { $0.bundleId = "com.example.other" } },
+    Case("a payment in another app", []) { $0.transaction { $0.bundleId = "com.example.other" } },
     Case("family access without an order", []) { $0.transaction { $0.ownership = .familyShared } },
     Case("a restored purchase", []) { $0.transaction { $0.originalTransactionId = "T0" } },
     Case("a delivery without an order", ["orphan_delivery on delivery"]) { scene in
@@ -324,7 +324,7 @@ import Testing
       scene.delivery(of: scene.order()) { $0.deliveredAt = ShopFixture.asOf - .hours(1) - .microsecond }
       scene.world.orders = []
     },
-    Case("a delivery of now that names no order", ["orphan_delivery on delivery"]) { scene in
+    Case("a delivery of this instant without an order ID", ["orphan_delivery on delivery"]) { scene in
       scene.delivery(of: scene.order()) { delivery in
         delivery.orderId = nil
         delivery.deliveredAt = ShopFixture.asOf
@@ -335,7 +335,7 @@ import Testing
       scene.delivery(of: scene.order()) { $0.deliveredAt = late }
       scene.world.orders = []
     },
-    Case("a broken delivery row of now", ["bad_row on delivery"]) { scene in
+    Case("a delivery row of this instant that breaks the contract", ["bad_row on delivery"]) { scene in
       scene.delivery(of: scene.order()) { delivery in
         delivery.deliveredAt = ShopFixture.asOf
         delivery.defect = "quantity below 1"
@@ -363,20 +363,20 @@ import Testing
     Case("an unanswered receipt without an order, as old as the limit", []) { scene in
       scene.receipt(for: nil, .review(.systemic)) { $0.receivedAt = ShopFixture.asOf - .hours(48) }
     },
-    Case("an old receipt without an order that was answered before the silence", []) { scene in
+    Case("an old receipt without an order that has an answer", []) { scene in
       scene.receipt(for: nil, .verified(.app)) { receipt in
         receipt.receivedAt = ShopFixture.asOf - .days(9)
         receipt.state.unansweredSince = ShopFixture.asOf - .days(9)
       }
     },
-    Case("an old receipt without an order that nobody could be asked about", []) { scene in
+    Case("an old receipt without an order, while no roots are configured", []) { scene in
       scene.receipt(for: nil, .unanswered(.noRoots)) { $0.receivedAt = ShopFixture.asOf - .days(9) }
     },
     Case("a mislabelled receipt without an order", ["environment_mislabelled on receipt"]) { scene in
       let record = scene.transaction { $0.environment = .sandbox }
       scene.receipt(for: nil, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
     },
-    Case("a restore: a receipt without an order that brings a known payment", []) { scene in
+    Case("a restore: a receipt without an order, with a known payment", []) { scene in
       scene.delivery(of: scene.paidOrder())
       let known = scene.world.transactions
       scene.receipt(for: nil, .verified(.app), bringing: known)
@@ -386,7 +386,7 @@ import Testing
       scene.receipt(for: scene.order(), .rejected(.signatureInvalid))
       scene.world.orders = [.bad(.broken("order"))]
     },
-    Case("its payment is claimed by nobody", ["bad_row on order", "orphan_payment on T1"]) { scene in
+    Case("the payment of a row that breaks the contract", ["bad_row on order", "orphan_payment on T1"]) { scene in
       scene.transaction()
       scene.world.orders = [.bad(.broken("order"))]
     },

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// What is a sale and what gives again what was sold before; what the catalogue says about it.
+/// Sales, restores of earlier sales, and the catalogue.
 @Suite struct SaleTests {
   @Test(arguments: sales + catalogue)
   func findings(row: Case<[String]>) {
@@ -21,10 +21,10 @@ import Testing
   }
 
   static let sales: [Case<[String]>] = [
-    Case("a restore by its ids, named", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+    Case("a stated restore by its IDs", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: restored))
     },
-    Case("the only one that its receipt brings", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+    Case("a restore, the only one in its proof", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
       scene.signedProof(for: scene.order(), of: scene.transaction("T1", restored))
     },
     Case("two restores of one purchase", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
@@ -44,11 +44,11 @@ import Testing
       scene.amount = .of(1)
       scene.delivery(of: scene.paidOrder(transaction: restored))
     },
-    Case("a restore for nothing", ["status_mismatch on order"]) { scene in
+    Case("a restore of amount 0", ["status_mismatch on order"]) { scene in
       scene.amount = .of(0)
       scene.delivery(of: scene.paidOrder(transaction: restored))
     },
-    Case("beside it a receipt that is not answered", []) { scene in
+    Case("a restore beside an unanswered receipt", []) { scene in
       let order = scene.order { order in
         order.createdAt = ShopFixture.asOf - .hours(47)
         order.transactionId = "T1"
@@ -56,13 +56,13 @@ import Testing
       scene.signedProof(for: order, of: scene.transaction("T1", restored))
       scene.receipt("silent", for: order, .unanswered(.unreachable))
     },
-    Case("by its dates only", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+    Case("a restore by its dates only", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.originalPurchaseDate = ordered - .days(90) }))
     },
-    Case("as long before as the window", []) { scene in
+    Case("an original purchase at the edge of the window", []) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.originalPurchaseDate = ordered - .hours(72) }))
     },
-    Case("of the sandbox", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
+    Case("a restore in the sandbox", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
       scene.delivery(
         of: scene.paidOrder(transaction: { record in
           restored(&record)
@@ -83,11 +83,11 @@ import Testing
           record.expiresDate = ShopFixture.asOf + .days(10)
         }))
     },
-    Case("a payment that no order claims, told as a restore with its own id", ["orphan_payment on T1"]) { scene in
+    Case("an unclaimed payment with an earlier original date and its own ID", ["orphan_payment on T1"]) { scene in
       scene.transaction { $0.originalPurchaseDate = ordered - .days(30) }
     },
     Case("a restore with another id is no payment", []) { $0.transaction("T1", restored) },
-    Case("the purchase behind a restore that an order owns by its name is no orphan", []) { scene in
+    Case("the original of a restore that its order states is no orphan", []) { scene in
       let purchase = scene.transaction("T1")
       let restore = scene.transaction("T2") { record in
         record.originalTransactionId = "T1"
@@ -97,7 +97,7 @@ import Testing
       scene.receipt(for: order, .verified(.app), bringing: [purchase, restore])
       scene.delivery(of: order)
     },
-    Case("nor is it when nothing names it", []) { scene in
+    Case("the original of a restore without a stated ID is no orphan", []) { scene in
       let purchase = scene.transaction("T1")
       let restore = scene.transaction("T2") { record in
         record.originalTransactionId = "T1"
@@ -107,7 +107,7 @@ import Testing
       scene.receipt(for: order, .verified(.app), bringing: [purchase, restore])
       scene.delivery(of: order)
     },
-    Case("one behind a restore of a refused order is none", ["product_mismatch on order"]) { scene in
+    Case("the original of a restore of another product is no orphan", ["product_mismatch on order"]) { scene in
       scene.transaction("T0")
       scene.paidOrder(
         { order in
@@ -116,7 +116,7 @@ import Testing
         }, transaction: { $0.originalTransactionId = "T0" })
     },
     Case(
-      "a later period by its ids and its expiry, whatever the first purchase's date", ["renewal_without_order on T2"]
+      "a later period by its IDs and its expiry, whatever the original date", ["renewal_without_order on T2"]
     ) {
       scene in
       scene.transaction("T2") { record in
@@ -128,16 +128,16 @@ import Testing
   ]
 
   static let catalogue: [Case<[String]>] = [
-    Case("nobody says what is sold", []) { $0.delivery(of: $0.paidOrder()) },
+    Case("no catalogue", []) { $0.delivery(of: $0.paidOrder()) },
     Case("not in the catalogue", ["unknown_product on order"]) { scene in
       scene.world.products = []
       scene.delivery(of: scene.paidOrder())
     },
-    Case("off sale since that moment", ["sold_outside_catalogue on order"]) { scene in
+    Case("off sale since the purchase", ["sold_outside_catalogue on order"]) { scene in
       scene.world.products = [.init(productId: "gems.100", soldUntil: ordered)]
       scene.delivery(of: scene.paidOrder())
     },
-    Case("on sale from that moment", []) { scene in
+    Case("on sale since the purchase", []) { scene in
       scene.world.products = [.init(productId: "gems.100", soldFrom: ordered)]
       scene.delivery(of: scene.paidOrder())
     },
@@ -147,7 +147,7 @@ import Testing
       ]
       scene.delivery(of: scene.paidOrder())
     },
-    Case("not sold at all, so never off sale", []) { scene in
+    Case("off sale, and never sold", []) { scene in
       scene.world.products = [.init(productId: "gems.100", soldUntil: ordered)]
       scene.order { $0.status = .cancelled }
     },
@@ -174,7 +174,7 @@ import Testing
       scene.world.rules.people = People(aliases: [("guest", "user")])
       twice(&scene, by: "guest")
     },
-    Case("a non-consumable, twice, and a stray receipt of the person is not answered", ["bought_twice on second"]) {
+    Case("a non-consumable, twice, beside an unanswered receipt without an order", ["bought_twice on second"]) {
       scene in
       scene.time = ShopFixture.asOf - .days(1)
       scene.world.products = [.init(productId: "gems.100", type: .nonConsumable)]
@@ -187,14 +187,14 @@ import Testing
     },
   ]
 
-  @Test("What is paid for at the restore is dated by the purchase")
+  @Test("A payment is dated by the original purchase")
   func paidAt() {
     var scene = ShopFixture()
     scene.paidOrder(transaction: { $0.originalPurchaseDate = Self.ordered - .hours(5) })
     #expect(scene.world.audited().judgements["order"]?.paidAt == Self.ordered - .hours(5))
   }
 
-  @Test("A restore is void whatever was delivered")
+  @Test("A restore is void although goods were delivered")
   func disposition() {
     var scene = ShopFixture()
     scene.delivery(of: scene.paidOrder(transaction: Self.restored))

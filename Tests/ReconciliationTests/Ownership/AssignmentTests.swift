@@ -4,9 +4,9 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// The assignment against every assignment there is.
+/// The assignment, compared with all possible assignments.
 @Suite struct AssignmentTests {
-  @Test("The most pairs, then the smallest distance, then the smallest ids", arguments: Effort.blocks)
+  @Test("An assignment has the most pairs, then the smallest distance, then the smallest IDs", arguments: Effort.blocks)
   func optimal(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for _ in 0..<800 {
@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test("The order in which edges come plays no part")
+  @Test("The order of edges does not change the assignment")
   func permutations() {
     var random = SeededGenerator(seed: 42)
     for _ in 0..<400 {
@@ -26,26 +26,26 @@ import Testing
     }
   }
 
-  @Test("A chain that greed gets wrong")
+  @Test("A second pair is worth more than the nearest pair")
   func chain() {
-    // Order 0 is nearest to transaction 0, which is all that order 1 can have.
+    // Order 0 is nearest to transaction 0, which is the only one that order 1 can have.
     let graph = Graph(orders: 2, transactions: 2, edges: [edge(0, 0, 1), edge(0, 1, 9), edge(1, 0, 5)])
     #expect(graph.solved == [1, 0])
   }
 
-  @Test("Nothing to assign")
+  @Test("Without edges, nothing is assigned")
   func empty() {
     #expect(Graph(orders: 0, transactions: 0, edges: []).solved.isEmpty)
     #expect(Graph(orders: 2, transactions: 1, edges: []).solved == [nil, nil])
   }
 
-  @Test("A hundred purchases of one product on one receipt")
+  @Test("A hundred purchases on one receipt are assigned in order")
   func square() {
     let edges = (0..<100).flatMap { order in (0..<100).map { edge(order, $0, Int64(abs(order - $0))) } }
     #expect(Graph(orders: 100, transactions: 100, edges: edges).solved == (0..<100).map { $0 })
   }
 
-  @Test("On a line: the most pairs, then the smallest distance, then the smallest ids", arguments: Effort.blocks)
+  @Test("On a timeline: the most pairs, then the smallest distance, then the smallest IDs", arguments: Effort.blocks)
   func line(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for number in 0..<4_000 {
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test("On a longer line: as the general way finds it", arguments: Effort.blocks)
+  @Test("On a longer timeline, the result equals the general algorithm's", arguments: Effort.blocks)
   func longLine(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for number in 0..<200 {
@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(
-    "On lines where several orders come out of reach at once: as the general way finds it",
+    "On timelines where several orders leave the window at once, the result equals the general algorithm's",
     arguments: [
       Line(orders: [7, 33, 34, 7], transactions: [25, 15, 3, 17], window: 10),
       Line(
@@ -82,7 +82,7 @@ import Testing
     #expect(solved.partners == line.graph.solved)
   }
 
-  @Test("On a line with pairs that are not allowed: the same, or no answer", arguments: Effort.blocks)
+  @Test("On a timeline with forbidden pairs, the result is optimal or nil", arguments: Effort.blocks)
   func gaps(block: UInt64) {
     var random = SeededGenerator(seed: block)
     var answers = 0
@@ -96,21 +96,21 @@ import Testing
     #expect(answers > 200)
   }
 
-  @Test("Steps grow with the pairs within the window and with nothing else", arguments: [50, 200, 800])
+  @Test("Steps grow with the pairs within the window, and with nothing else", arguments: [50, 200, 800])
   func steps(count: Int) throws {
-    // A purchase a day each, ordered a minute before: within three days there are seven.
+    // One purchase a day, each a minute after its order: an order has seven purchases within three days.
     let orders = (0..<count).map { Int64($0) * 86_400 }
     let line = Line(orders: orders, transactions: orders.map { $0 + 60 }, window: 3 * 86_400)
     let solved = try #require(line.solved)
     #expect(solved.partners == orders.indices.map { $0 })
     #expect(solved.steps < 30 * count)
-    // All within the window: every pair is looked at once.
+    // In one window, every pair is visited once.
     let burst = try #require(Line(orders: orders, transactions: orders.map { $0 + 60 }, window: .max / 4).solved)
     #expect(burst.partners == solved.partners)
     #expect(burst.steps < count * count + 30 * count)
   }
 
-  @Test("Without pairs: the same", arguments: Effort.blocks)
+  @Test("Without a list of pairs, the result equals the general algorithm's", arguments: Effort.blocks)
   func withoutPairs(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for number in 0..<1_200 {
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test("Without pairs steps grow with n log n, wherever orders and purchases lie", arguments: [0, 3, -3])
+  @Test("Without a list of pairs, steps grow with n log n", arguments: [0, 3, -3])
   func stepsWithoutPairs(surplus: Int) {
     var random = SeededGenerator(seed: 7)
     for count in [300, 3_000] {
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test("Steps grow with n log n, whatever the surplus of one side", arguments: [(6_000, 3_000), (3_000, 6_000)])
+  @Test("With a large surplus on one side, steps grow with n log n", arguments: [(6_000, 3_000), (3_000, 6_000)])
   func stepsWithSurplus(orders: Int, transactions: Int) {
     var random = SeededGenerator(seed: 11)
     func times(_ count: Int) -> [Int64] { (0..<count).map { _ in Int64(random.number(0...1_000_000_000)) } }
@@ -174,12 +174,12 @@ import Testing
     #expect(solved.steps < 200 * (orders + transactions), "\(solved.steps)")
   }
 
-  @Test("Everything at one moment, and all orders before all purchases")
+  @Test("Orders at one instant, and orders before all purchases, are assigned")
   func degenerate() throws {
     let moment = try #require(
       Line(orders: Array(repeating: 7, count: 150), transactions: Array(repeating: 7, count: 140), window: 1).solved)
     #expect(moment.partners == (0..<150).map { $0 < 140 ? $0 : nil })
-    // Every pair once, and what is settled is not looked at again.
+    // Every pair is visited once; settled pairs are not visited again.
     #expect(moment.steps < 150 * 140 + 40 * 150, "\(moment.steps)")
     let apart = try #require(
       Line(orders: (0..<150).map { -$0 }, transactions: (0..<150).map { 1_000 + $0 }, window: 5_000).solved)
@@ -191,7 +191,7 @@ private func edge(_ order: Int, _ transaction: Int, _ distance: Int64) -> Assign
   Assignment.Edge(order: order, transaction: transaction, distance: distance)
 }
 
-/// A small problem with distances so close together that most have ties.
+/// A small assignment problem with many equal distances.
 private struct Graph: CustomStringConvertible {
   var orders: Int
   var transactions: Int
@@ -212,14 +212,14 @@ private struct Graph: CustomStringConvertible {
 
   var solved: [Int?] { Assignment.solve(orderCount: orders, transactionCount: transactions, edges: edges) }
 
-  /// The best of all assignments, tried one by one.
+  /// The best assignment, found by trying all.
   var bruteForce: [Int?] {
     var best: (pairs: Int, distance: Int64, partners: [Int?])?
     func isBetter(_ pairs: Int, _ distance: Int64, _ partners: [Int?]) -> Bool {
       guard let best else { return true }
       if pairs != best.pairs { return pairs > best.pairs }
       if distance != best.distance { return distance < best.distance }
-      // Having none sorts behind every transaction.
+      // An order without a transaction sorts last.
       return partners.map { $0 ?? .max }.lexicographicallyPrecedes(best.partners.map { $0 ?? .max })
     }
     func extend(_ partners: [Int?], taken: Set<Int>, distance: Int64) {
@@ -242,12 +242,12 @@ private struct Graph: CustomStringConvertible {
   }
 }
 
-/// Orders and transactions on a line, by rank among their ids.
+/// The times of orders and transactions, each in the order of their IDs.
 private struct Line: CustomStringConvertible {
   var orders: [Int64]
   var transactions: [Int64]
   var window: Int64
-  /// Pairs that are none, as order * 5 + transaction.
+  /// Forbidden pairs, as order * 5 + transaction.
   var forbidden: Set<Int> = []
   /// By order; empty if all orders are alike.
   var hasGoods: [Bool] = []

@@ -3,9 +3,9 @@ import Testing
 
 @testable import SampleWorlds
 
-/// The order of precedence, told step by step: whoever is left after a step, and why.
+/// The questions that decide the owner of a purchase, with the orders left after each, and the reason.
 @Suite struct ClaimReasoningTests {
-  /// Orders that claim T1, which carries the token A1, and what is asked until one is left.
+  /// The claimants of T1, which has the account token A1, and the questions until one order is left.
   private func told(_ scene: ShopFixture) -> (claims: [Identifier], steps: [String]) {
     let facts = scene.world.matchedFacts().orders
     let owner = facts.values.first { $0.claims.owned.contains { $0.transactionId == "T1" } }?.order.orderId
@@ -39,13 +39,13 @@ import Testing
     return scene
   }
 
-  @Test("Nobody claims it")
+  @Test("A purchase without claimants has no owner")
   func nobody() {
     let (claims, steps) = told(scene([]))
     #expect(claims.isEmpty && steps == ["Which orders are linked to it? : No order that it could pay."])
   }
 
-  @Test("One alone needs no question")
+  @Test("A single claimant owns the purchase without further questions")
   func one() {
     let (claims, steps) = told(scene([("a", nil, nil, true, 0)]))
     #expect(claims == ["a"])
@@ -53,7 +53,7 @@ import Testing
       steps == ["Which orders are linked to it? a: Only order a of user u-a.", "Which order owns it? a: Order a."])
   }
 
-  @Test("Each question narrows who is left")
+  @Test("Each question reduces the claimants")
   func narrowed() {
     let (claims, steps) = told(
       scene([
@@ -84,7 +84,7 @@ import Testing
     #expect(steps[5].hasSuffix("Order also of user u-also, order earlier of user u-earlier is the nearest."))
   }
 
-  @Test("Of two alike the nearer owns it, and nothing more is asked")
+  @Test("The nearer of two similar orders owns the purchase, without further questions")
   func two() {
     let (claims, steps) = told(scene([("a", nil, nil, true, 2), ("b", nil, nil, true, 1)]))
     #expect(claims == ["b", "a"])
@@ -95,7 +95,7 @@ import Testing
       ])
   }
 
-  @Test("The account token is asked about first and may decide alone")
+  @Test("The account token is the first question and may decide alone")
   func token() {
     let (claims, steps) = told(
       scene([("early", nil, .verified(.app), true, -5), ("own", "a-1", nil, true, 5)]))
@@ -107,9 +107,9 @@ import Testing
       ])
   }
 
-  @Test("Claims without a name are settled together, and whom nobody believes owns nothing")
+  @Test("Claims without a stated ID are matched together, and a purchase without an owner has a reason")
   func otherwise() {
-    // The earlier order is nearer to another payment, which leaves this one to the later.
+    // Both orders claim T1 by receipts. The test gives the owner, or none, to the reasoning.
     var scene = scene([("a", nil, .verified(.app), false, 0), ("b", nil, nil, false, 1)])
     let (first, later) = (scene.world.transactions[0], scene.time + .hours(1))
     let second = scene.transaction("T2") { $0.purchaseDate = later }

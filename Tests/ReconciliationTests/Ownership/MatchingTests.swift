@@ -4,9 +4,9 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// Who owns which transaction.
+/// Matching of orders and transactions.
 @Suite struct MatchingTests {
-  @Test("The nearest order that states it owns it, then the smaller order ID")
+  @Test("The nearest order that states the ID owns the purchase, then the smaller order ID")
   func named() {
     var scene = ShopFixture()
     scene.transaction("T1")
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("A claim that its transaction refutes does not keep others out")
+  @Test("An order for another product does not keep others from the purchase")
   func refusedDoesNotOwn() {
     var scene = ShopFixture()
     scene.transaction("T1")
@@ -36,7 +36,7 @@ import Testing
     #expect(scene.world.ownedBy("late") == ["T1"])
   }
 
-  @Test("A name that is refused takes nothing from an order whose proof brings it and that names an unknown id")
+  @Test("A stated ID of another product takes nothing from an order whose receipt contains the purchase")
   func refusedNameYields() {
     for (product, user) in [("gems.500", "stranger"), ("gems.500", "user"), (nil, nil)] as [(Identifier?, String?)] {
       var scene = ShopFixture()
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("Orders that name none share a receipt so that the most are paid")
+  @Test("Orders without a stated ID share a receipt so that the most orders are paid")
   func mostPairs() {
     var scene = ShopFixture()
     let first = scene.transaction("T1")
@@ -71,7 +71,7 @@ import Testing
     #expect(scene.world.ownedBy("o2") == ["T1"])
   }
 
-  @Test("At equal distance the smaller order id has the smaller transaction id")
+  @Test("At equal distance the smaller order ID gets the smaller transaction ID")
   func ties() {
     var scene = ShopFixture()
     let records = ["T2", "T1"].map { scene.transaction($0) }
@@ -80,7 +80,7 @@ import Testing
     #expect(scene.world.ownedBy("o2") == ["T2"])
   }
 
-  @Test("Production is claimed before the sandbox")
+  @Test("A production purchase is preferred to a sandbox purchase")
   func productionFirst() {
     var scene = ShopFixture()
     let order = scene.order()
@@ -91,7 +91,7 @@ import Testing
     #expect(scene.world.ownedBy("order") == ["T2"])
   }
 
-  @Test("A live payment outweighs a refunded one")
+  @Test("A live purchase is preferred to a refunded one")
   func liveFirst() {
     var scene = ShopFixture()
     let order = scene.order { $0.transactionId = "T1" }
@@ -100,7 +100,7 @@ import Testing
     #expect(scene.world.ownedBy("order") == ["T2"])
   }
 
-  @Test("Ids are unique within an environment only")
+  @Test("Transaction IDs are unique within an environment only")
   func environments() {
     var scene = ShopFixture()
     scene.transaction("T1") { $0.environment = .sandbox }
@@ -111,7 +111,7 @@ import Testing
     #expect(facts.claimed == [TransactionKey(environment: .production, transactionId: "T1")])
   }
 
-  @Test("What its own proof brings is what it names, and not a stranger's purchase of that id in the other environment")
+  @Test("A stated ID means the transaction in the order's own proof, not one of another environment")
   func provenEnvironment() {
     var scene = ShopFixture()
     let sandbox = scene.transaction("T1") { $0.environment = .sandbox }
@@ -123,7 +123,7 @@ import Testing
     #expect(facts.claimed == [TransactionKey(environment: .sandbox, transactionId: "T1")])
   }
 
-  @Test("What is lost is listed by id, in whatever order it was brought")
+  @Test("Lost transactions are listed by ID, whatever the order of input")
   func lostInOrder() {
     var scene = ShopFixture()
     let records = ["T2", "T1", "T3"].map { scene.transaction($0) }
@@ -138,7 +138,7 @@ import Testing
     #expect(matching.claims["loser"]?.lost.map(\.transaction.transactionId) == ["T1", "T2", "T3"])
   }
 
-  @Test("A transaction never has two owners, and input order never matters", arguments: Effort.blocks)
+  @Test("A transaction never has two owners, and input order changes nothing", arguments: Effort.blocks)
   func random(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for _ in 0..<150 {
@@ -165,12 +165,12 @@ import Testing
     }
   }
 
-  @Test("Settling an order alone is settling it among strangers", arguments: Effort.blocks)
+  @Test("An order that shares nothing is decided alone as it is among others", arguments: Effort.blocks)
   func alone(block: UInt64) {
     var random = SeededGenerator(seed: block)
     for _ in 0..<100 {
       let rules = RandomWorld.rules
-      // Each order from a world of its own: nothing is shared.
+      // Each order comes from its own world, so that the orders share nothing.
       let claimants = (0..<6).compactMap { RandomWorld.make(using: &random, prefix: "\($0)/").claimants.first }
       let together = Matching(of: claimants, rules: rules)
       for claimant in claimants {
@@ -179,7 +179,7 @@ import Testing
     }
   }
 
-  @Test("Of a purchase and its restore the one with the order's token stands for the sale, then the nearer")
+  @Test("Of several restores, the one with the order's token is the purchase, then the nearest one")
   func restoredTwice() {
     for (token, expected) in [("A", "T2"), (nil, "T3")] as [(String?, Identifier)] {
       var scene = ShopFixture()
@@ -201,7 +201,7 @@ import Testing
     }
   }
 
-  @Test("Of two periods as near to an order that names their subscription, the one with the smaller id is claimed")
+  @Test("Of two equally near periods of the stated subscription, the smaller ID is claimed")
   func periodsAsNear() {
     for ids in [["T2", "T3"], ["T3", "T2"]] {
       var scene = ShopFixture()
@@ -219,7 +219,7 @@ import Testing
     }
   }
 
-  @Test("One user with many orders, each with the receipt that lists all purchases", arguments: [30, 250])
+  @Test("Many orders of one user, each with a receipt of all purchases, are paid in order", arguments: [30, 250])
   func manyOrders(count: Int) {
     var scene = ShopFixture()
     let records = (0..<count).map { number in
@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  @Test("Of much that is lost, what may yet be decided otherwise is kept")
+  @Test("A shortened list of lost transactions keeps one that is not final")
   func lostForNow() {
     var scene = ShopFixture()
     let loser = scene.order("loser", by: "ann") { $0.createdAt = ordered + .hours(2) }
@@ -256,7 +256,7 @@ import Testing
       brought.append(record)
       let owner = scene.order("owner\(number)", by: "user\(number)") { $0.createdAt = ordered }
       scene.receipt("r\(number)", for: owner, .verified(.app), bringing: [record])
-      // Without this answer nobody knows whether it is the owner's, or the loser's.
+      // Without this answer, T9 may belong to the owner or to the loser.
       if number == 9 { scene.receipt("open", for: owner, .unanswered(.unreachable)) }
     }
     scene.receipt("r10", for: loser, .verified(.app), bringing: brought)
@@ -265,13 +265,13 @@ import Testing
     #expect(lost?.map(\.isFinal) == Array(repeating: true, count: 7) + [false])
   }
 
-  @Test("Where lists leave out some purchases, one line gives what the general way does", arguments: Effort.blocks)
+  @Test("If receipts lack purchases, the timeline's result equals the general algorithm's", arguments: Effort.blocks)
   func listsWithGaps(block: UInt64) {
     var random = SeededGenerator(seed: block)
     let rules = ShopFixture().world.rules
     var answers = 0
     for number in 0..<60 {
-      // By half days, so that many pairs are equally far apart, and some as far as they may be.
+      // Times are half days, so that many distances are equal, and some equal the window.
       let orderCount = random.number(9...14)
       let orders = (0..<orderCount).map { place in
         Claimant(
@@ -306,7 +306,7 @@ import Testing
 }
 
 extension World {
-  /// The transactions that an order owns, the one that its verdict rests on first.
+  /// The transactions that an order owns, beginning with the one that decides its verdict.
   func ownedBy(_ orderId: Identifier) -> [Identifier]? {
     matchedFacts().orders[orderId]?.claims.owned.map(\.transactionId)
   }

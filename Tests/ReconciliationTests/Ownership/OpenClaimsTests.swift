@@ -3,12 +3,12 @@ import Testing
 
 @testable import SampleWorlds
 
-/// No finding accuses where a missing answer could still change the verdict.
+/// No finding accuses a customer while a missing answer could change the verdict.
 @Suite struct OpenClaimsTests {
-  /// When a scene's orders are made.
+  /// The default creation date of orders.
   private let noon = ShopFixture().time
 
-  @Test("Not knowing the purchase inside a proof says nothing of another id")
+  @Test("A proof that Apple does not know counts against the stated ID only if it contains that ID")
   func notFoundIsAboutItsOwnId() {
     for inside in [nil, "T1"] as [Identifier?] {
       var scene = ShopFixture()
@@ -25,7 +25,7 @@ import Testing
     #expect(scene.world.audited().judgements["order"]?.verdict?.reason == .notFound)
   }
 
-  @Test("A name that its own proof refutes is id_mismatch, whether or not anything is known of the named one")
+  @Test("A proof of another transaction is id_mismatch, unless the stated transaction is known")
   func refutedName() {
     for (isKnown, lookup) in [(true, nil), (false, nil), (false, .notFound())] as [(Bool, ProofState?)] {
       var scene = ShopFixture()
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test("Whom only false proofs speak for yields to a genuine proof of the same person as well")
+  @Test("An order with rejected proofs only yields to a verified proof, even of the same person")
   func falseNamer() {
     var scene = ShopFixture()
     let record = scene.transaction()
@@ -55,7 +55,7 @@ import Testing
     #expect(judgements["forger"]?.verdict?.reason == .signatureInvalid)
   }
 
-  @Test("A duplicate stands when it would lose to somebody whatever becomes of the open claims, and not before")
+  @Test("A duplicate is reported only if the order loses whatever the missing answers are")
   func settledLoss() {
     for hasThird in [true, false] {
       var scene = ShopFixture()
@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test("Who owns a payment only until their own id is answered for makes nobody a duplicate")
+  @Test("An owner whose stated ID is unanswered makes another order no duplicate")
   func pendingStatedTransaction() {
     for lookup in [ProofState.unanswered(.unreachable), .notFound()] {
       var scene = ShopFixture()
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test("A test purchase pays nobody, whoever it belongs to")
+  @Test("A contested sandbox purchase pays no order, and leaves a test user's order unconfirmed")
   func sandboxOfWhom() {
     for user in ["bob", "tester"] {
       var scene = ShopFixture()
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test("What its own proof says is wrong says more than that Apple does not know the id")
+  @Test("A forged proof is a stronger reason than an unknown ID, a malformed proof a weaker one")
   func notFoundBesideFalseProof() {
     for (state, expected) in [
       (ProofState.rejected(.signatureInvalid), PaymentReason.signatureInvalid), (.rejected(.malformed), .notFound),
@@ -146,7 +146,7 @@ import Testing
     }
   }
 
-  @Test("An old receipt of one purchase may bring a later period until it is answered; a signed transaction may not")
+  @Test("An unanswered old transaction receipt may contain a later period; a signed transaction may not")
   func laterPeriods() {
     for (kind, isAnswered, named, expected) in [
       (.transaction, false, nil, "unconfirmed unreachable"), (.transaction, true, nil, "unpaid product_mismatch"),
@@ -167,7 +167,7 @@ import Testing
     }
   }
 
-  @Test("What looks like a restore is one once Apple was asked: its word makes it a purchase whatever the ids")
+  @Test("A suspected restore is one after Apple's answer or a signed transaction")
   func restoresUnlessApplesWord() {
     let (open, answered) = (ProofState.unanswered(.unreachable), ProofState.verified(nil))
     for (lookup, kind, expected) in [
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test("What an order names whose proofs are false is nobody's once Apple has denied the name, or nobody can be asked")
+  @Test("A purchase that only forged proofs claim is an orphan once no look-up of its ID is open")
   func namesOfFalseProofs() {
     for (lookup, proof, isOrphan) in [
       (.unanswered(.unreachable), .signatureInvalid, false), (.neverChecked, .malformed, false),
@@ -212,7 +212,7 @@ import Testing
     }
   }
 
-  @Test("A second payment is one too many once somebody has told that it was not refunded")
+  @Test("A second payment is reported once Apple has stated that it was not refunded")
   func secondPaymentOfAList() {
     for (isAnswered, tells, isTold) in [(false, false, false), (false, true, true), (true, false, true)] {
       var scene = ShopFixture()
@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test("A receipt that nobody has read may hold another payment, and an order that Apple has refunded waits for it")
+  @Test("An unread receipt may contain another payment, so that a refunded order waits for it")
   func refundBesideWhatNobodyHasRead() throws {
     for (state, isRefunded) in [
       (.unanswered(.unreachable), false), (.neverChecked, false), (.verified(.app), true),
@@ -246,7 +246,7 @@ import Testing
     }
   }
 
-  @Test("A second payment may be that of another order of the same person whose receipt nobody has read")
+  @Test("A second payment may belong to another order of the person with an unread receipt")
   func secondPaymentOfTwoOrders() {
     for state in [ProofState.unanswered(.unreachable), .verified(.app)] {
       var scene = ShopFixture()
@@ -265,7 +265,7 @@ import Testing
     }
   }
 
-  @Test("How much of a purchase was refunded, of which receipts alone tell, is waited for as long as Apple can tell")
+  @Test("The extent of a refund that only receipts state is open while Apple may answer")
   func refundOfAList() throws {
     let kinds: Set<FindingKind> = [.refundedStillDelivered, .refundNotBooked, .partialRefund, .amountMismatch]
     for (state, channel, token, payment) in [
@@ -292,7 +292,7 @@ import Testing
     }
   }
 
-  @Test("An answer that is missing about another list, or that an account is gone, takes no payment too many back")
+  @Test("A missing answer about another receipt, or a deleted account, hides no second payment")
   func secondPaymentThatWasTold() {
     for (state, brings, isTold) in [
       (.unanswered(.unreachable), ["T1"], true), (.review(.accountGone), ["T1", "T2"], true),
@@ -315,7 +315,7 @@ import Testing
     }
   }
 
-  @Test("Nobody is a duplicate before there was an answer about the own proof, or about the id that is named")
+  @Test("An order is a duplicate only after an answer about its own proof or stated ID")
   func unansweredDuplicate() {
     for (isNamed, isAnswered) in [(false, false), (false, true), (true, false), (true, true)] {
       var scene = ShopFixture()
@@ -343,7 +343,7 @@ import Testing
     }
   }
 
-  @Test("A finding is as old as the oldest answer that it rests on, whenever somebody asked in vain")
+  @Test("A finding is as old as the oldest answer that it rests on")
   func ageOfEvidence() throws {
     var scene = ShopFixture()
     let record = scene.transaction { $0.checkedAt = ShopFixture.asOf }
@@ -360,7 +360,7 @@ import Testing
     }
   }
 
-  @Test("What only an unanswered list brings is nobody's once somebody has told that it was not refunded")
+  @Test("A purchase on an unanswered receipt is an orphan once Apple has stated that it was not refunded")
   func orphansOfLists() {
     for (kind, isAnswered, tells, isTold) in [
       (.app, false, false, false), (.transaction, false, false, false), (.signed, false, false, true),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Which order a purchase pays: each line of the list, and the lives that it decides. A row lists who owns T1, and T2 if any.
+/// The order that a purchase pays: the rules, then scenarios. A row lists the owner of T1, and of T2 if there is one.
 @Suite struct OwnerTests {
   @Test(arguments: rules + stories)
   func owners(row: Case<String>) {
@@ -16,7 +16,7 @@ import Testing
   }
 
   static let rules: [Case<String>] = [
-    Case("1: the purchase's token comes before none, however far", "far") { scene in
+    Case("1: the purchase's token comes before none, at any distance", "far") { scene in
       let record = scene.transaction { $0.appAccountToken = .says("A1") }
       scene.stating("near", by: "stranger")
       let far = scene.stating("far", by: "payer", hours: -80) { $0.appAccountToken = "a1" }
@@ -47,12 +47,12 @@ import Testing
       scene.stating("first", by: "ann")
       scene.delivery(of: scene.stating("second", by: "ann", hours: 1))
     },
-    Case("4: goods count nothing between persons", "first") { scene in
+    Case("4: goods do not count between persons", "first") { scene in
       scene.transaction()
       scene.stating("first", by: "ann")
       scene.delivery(of: scene.stating("second", by: "bob", hours: 1))
     },
-    Case("4: goods that were taken back count nothing", "first") { scene in
+    Case("4: goods that were taken back do not count", "first") { scene in
       scene.transaction()
       scene.stating("first", by: "ann")
       scene.delivery(of: scene.stating("second", by: "ann", hours: 1)) { $0.revokedAt = ShopFixture.asOf - .hours(1) }
@@ -101,7 +101,7 @@ import Testing
       let thief = scene.stating("thief", by: "thief", hours: -60 * 24)
       scene.receipt("r2", for: thief, .verified(.app), bringing: [record])
     },
-    Case("a late copy that states the ID, where the shop states none", "payer") { scene in
+    Case("a late copy that states the ID, beside a payer that states none", "payer") { scene in
       let record = scene.transaction()
       scene.signedProof("r1", for: scene.order("payer", by: "payer", hours: 0), of: record)
       scene.signedProof("r2", for: scene.stating("thief", by: "thief", hours: 40), of: record)
@@ -141,7 +141,7 @@ import Testing
       let record = scene.transaction()
       scene.signedProof("r", for: scene.order("order", by: "ann", hours: 5 * 24), of: record)
     },
-    Case("a renewal that a signed proof brings", ",order") { scene in
+    Case("a renewal in a signed proof", ",order") { scene in
       let later = scene.time + .days(30)
       scene.transaction("T1") { $0.expiresDate = later }
       let renewal = scene.transaction("T2") { record in
@@ -288,7 +288,7 @@ import Testing
     #expect(scene.world.findingNames == [])
   }
 
-  @Test("Ten units that were paid for one are a critical difference, with nine tenths at stake")
+  @Test("Ten units paid for one are a critical difference, with nine tenths at risk")
   func tenUnits() {
     var scene = ShopFixture()
     scene.quantity = 10
@@ -305,7 +305,7 @@ import Testing
   }
 
   @Test(
-    "A purchase more than 30 days older than its order puts the amount at stake",
+    "A purchase more than 30 days older than its order puts the amount at risk",
     arguments: [(Int64(29), Severity.minor), (31, .major)])
   func oldPurchase(days: Int64, severity: Severity) {
     var scene = ShopFixture()
@@ -315,7 +315,7 @@ import Testing
     #expect(finding?.severity == severity && finding?.atStake == (severity == .major ? .of(990) : nil))
   }
 
-  @Test("An offer is no excuse for another amount where Apple states the price")
+  @Test("An offer does not excuse another amount if Apple states the price")
   func freeCode() {
     var scene = ShopFixture()
     let order = scene.order()
@@ -328,7 +328,7 @@ import Testing
     #expect(scene.world.findingNames == ["amount_mismatch on order"])
   }
 
-  @Test("A restore that Apple calls a purchase is none, unless the original was refunded before")
+  @Test("A restore that Apple calls a purchase stays a restore, unless the original was refunded before")
   func restoredPurchase() {
     for isRefunded in [false, true] {
       var scene = ShopFixture()
@@ -364,7 +364,7 @@ import Testing
 }
 
 extension ShopFixture {
-  /// An order so many hours after the purchase.
+  /// An order created some hours after the purchase.
   @discardableResult
   fileprivate mutating func order(
     _ text: String, by user: String, hours: Int64, _ change: (inout Order) -> Void = { _ in }
@@ -376,7 +376,7 @@ extension ShopFixture {
     }
   }
 
-  /// The same, stating a transaction ID.
+  /// An order that states a transaction ID, created some hours after the purchase.
   @discardableResult
   fileprivate mutating func stating(
     _ text: String, by user: String, hours: Int64 = 0, id: Identifier = "T1",

@@ -4,11 +4,11 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// The fine print of who owns what, and of what may still change.
+/// Details of ownership, and claims that may still change.
 @Suite struct OwnershipTests {
   private let noon = ShopFixture().time
 
-  @Test("A list holds what names its app, and tells equal ids of two environments apart")
+  @Test("A list contains transactions with an app only, and distinguishes environments")
   func listOfProven() {
     let scene = ShopFixture()
     func record(_ id: Identifier, _ environment: AppleEnvironment, bundleId: String?) -> TransactionRecord {
@@ -31,7 +31,7 @@ import Testing
     #expect(long.named("T17").map(\.environment) == [.production, .sandbox] && long.named("T170").isEmpty)
   }
 
-  @Test("What an order wants and another owns tells when it was last asked about")
+  @Test("A judgement is dated by the transaction that another order owns")
   func checkedAtOfLost() {
     var scene = ShopFixture()
     scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(5) }
@@ -43,7 +43,7 @@ import Testing
     #expect(judgement?.payment == "unpaid duplicate" && judgement?.checkedAt == ShopFixture.asOf - .hours(5))
   }
 
-  @Test("Of two orders with the transaction's token the one with a genuine proof comes first, named or not")
+  @Test("Among orders with the transaction's token, a verified receipt comes before a stated ID")
   func proofBeforeName() {
     var scene = ShopFixture()
     let record = scene.transaction { $0.appAccountToken = .says("A1") }
@@ -57,7 +57,7 @@ import Testing
     #expect(scene.world.ownedBy("naming") == [])
   }
 
-  @Test("Of several of one person who do not name it, the one with its token has it, and not who names it without one")
+  @Test("Among orders of one person, the transaction's token comes before a stated ID without a token")
   func tokenAmongUnnamed() {
     var scene = ShopFixture()
     let record = scene.transaction { $0.appAccountToken = .says("A1") }
@@ -71,7 +71,7 @@ import Testing
     #expect(scene.world.ownedBy("naming") == [] && scene.world.ownedBy("stranger") == [])
   }
 
-  @Test("Who names what another one brought and had no use for has it after all, even if Apple took it back")
+  @Test("An order that states a refunded purchase owns it once the other claimants have their own")
   func givenBack() {
     var scene = ShopFixture()
     let refunded = scene.transaction { $0.revocation = Revocation(date: ShopFixture.asOf) }
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(
-    "What an order owns by its ID is not final while a better link may come",
+    "A purchase owned by its stated ID is not final while an open claim may have a better link",
     arguments: [("none", false), ("open", true), ("settled", false), ("false and open", true)])
   func beatable(other: String, mayChange: Bool) {
     let record = ShopFixture().paid("T1")
@@ -108,7 +108,7 @@ import Testing
     #expect(claims["first"]?.isFinal == !mayChange)
   }
 
-  @Test("Of two with false proofs alone the open one may still come first")
+  @Test("Among orders with rejected proofs only, an open one may still come first")
   func beatableAmongFalse() {
     let record = ShopFixture().paid("T1")
     let claimants = [false, true].map { isOpen in
@@ -119,7 +119,7 @@ import Testing
     #expect(Matching(of: claimants, rules: ShopFixture().world.rules).claims["first"]?.isFinal == false)
   }
 
-  @Test("A name that false proofs alone speak for and that its transaction refutes owns nothing and is told nothing")
+  @Test("A stated ID of rejected proofs gives no claim if its transaction refutes it")
   func falseAndRefuted() {
     for change: (inout TransactionRecord.Contents) -> Void in [
       { $0.productId = "coins" }, { $0.isContradictory = true },
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  @Test("Many claims with gaps are assigned as in general", arguments: Effort.blocks)
+  @Test("Many claims with gaps are assigned like by the general algorithm", arguments: Effort.blocks)
   func gaps(block: UInt64) {
     var random = SeededGenerator(seed: block)
     var tried = 0
@@ -172,7 +172,7 @@ import Testing
     #expect(tried > 5)
   }
 
-  @Test("Nothing is open unless somebody says so")
+  @Test("A payment is final by default")
   func nothingOpenUnlessSaid() {
     #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: ShopFixture().world.rules).isPaymentFinal)
     #expect(Judgement(reporting: .broken("bad")).isPaymentFinal)
@@ -192,7 +192,7 @@ import Testing
 }
 
 extension ShopFixture {
-  /// A production purchase at noon, or what becomes of it.
+  /// A production purchase at the fixture's time, with changes.
   fileprivate func paid(
     _ id: Identifier, _ change: (inout TransactionRecord.Contents) -> Void = { _ in }
   ) -> TransactionRecord {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Rejected proofs, tokens and IDs among the orders that are linked to one purchase. A row lists the order that owns T1.
+/// Rejected proofs, tokens and IDs among the orders that are linked to one purchase. A row lists the owner of T1.
 @Suite struct PrecedenceTests {
   @Test(arguments: rows)
   func owner(row: Case<String>) {
@@ -13,19 +13,19 @@ import Testing
   }
 
   static let rows: [Case<String>] = [
-    Case("a genuine proof before an earlier name", "late") { scene in
+    Case("a verified receipt before an earlier stated ID", "late") { scene in
       scene.named("early", by: "thief", hours: -1)
       scene.proven("late", by: "payer", names: true)
     },
-    Case("a genuine proof without a name before the name of another user", "late") { scene in
+    Case("a verified receipt without a stated ID before another user's stated ID", "late") { scene in
       scene.named("early", by: "thief", hours: -1)
       scene.proven("late", by: "payer", names: false)
     },
-    Case("the transaction's token before a proof", "token") { scene in
+    Case("the transaction's token before a verified receipt", "token") { scene in
       scene.named("token", by: "payer", hours: 1, token: "A-1")
       scene.proven("proof", by: "stranger", names: true)
     },
-    Case("the transaction's token without a name before a proof with one", "token") { scene in
+    Case("the transaction's token without a stated ID before a receipt with one", "token") { scene in
       scene.proven("proof", by: "stranger", names: true)
       scene.proven("token", by: "payer", names: false, token: "a1")
     },
@@ -33,40 +33,40 @@ import Testing
       scene.proven("early", by: "stranger", names: true, token: "b2")
       scene.named("late", by: "payer", hours: 1)
     },
-    Case("another token owns what nobody else claims", "only") { scene in
+    Case("another token, without other claimants", "only") { scene in
       scene.proven("only", by: "stranger", names: true, token: "b2")
     },
-    Case("the smaller id of equals of one time", "a") { scene in
+    Case("the smaller ID of equal orders", "a") { scene in
       scene.named("b", by: "b", hours: 0)
       scene.named("a", by: "a", hours: 0)
     },
-    Case("a forged proof and a name claim nothing", "payer") { scene in
+    Case("a forged proof gives a stated ID no claim", "payer") { scene in
       scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
       scene.named("payer", by: "payer", hours: 0)
     },
-    Case("not even what nobody else claims", "") { scene in
+    Case("a forged proof gives no claim, even without other claimants", "") { scene in
       scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
     },
-    Case("unless Apple, asked about that id, confirms it", "forger") { scene in
+    Case("a forged proof, and Apple confirms the stated ID", "forger") { scene in
       scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
       scene.world.lookups["forger"] = .verified(nil)
     },
-    Case("and nobody with a genuine proof claims it", "payer") { scene in
+    Case("a forged proof and a confirmed ID, beside a verified receipt", "payer") { scene in
       scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
       scene.world.lookups["forger"] = .verified(nil)
       scene.proven("payer", by: "payer", names: false)
     },
-    Case("junk and a name", "payer") { scene in
+    Case("junk and a confirmed ID, beside a verified receipt with the ID", "payer") { scene in
       scene.named("junk", by: "thief", hours: -1, proof: .rejected(.malformed))
       scene.world.lookups["junk"] = .verified(nil)
       scene.proven("payer", by: "payer", names: true)
     },
-    Case("a payload that nobody can read is no worse than none: the nearer order", "damaged") { scene in
+    Case("an unreadable payload is no worse than none: the nearer order", "damaged") { scene in
       scene.named("damaged", by: "payer", hours: 0, proof: .rejected(.malformed))
       scene.world.lookups["damaged"] = .verified(nil)
       scene.named("late", by: "thief", hours: 1)
     },
-    Case("a payload that nobody can read, and the token, before another's token", "damaged") { scene in
+    Case("an unreadable payload with the token before another token", "damaged") { scene in
       scene.named("damaged", by: "payer", hours: 0, token: "a1", proof: .rejected(.malformed))
       scene.world.lookups["damaged"] = .verified(nil)
       scene.named("early", by: "thief", hours: -1, token: "b2")
@@ -81,23 +81,23 @@ import Testing
       scene.world.lookups["damaged"] = .verified(nil)
       scene.proven("proven", by: "payer", names: false)
     },
-    Case("a foreign proof and a name", "payer") { scene in
+    Case("a proof of another app and a stated ID, beside a verified receipt", "payer") { scene in
       scene.named("foreign", by: "thief", hours: -1, proof: .verified(.app))
       scene.proven("payer", by: "payer", names: true)
     },
-    Case("among those without a name the token excludes others, however near", "far") { scene in
+    Case("without stated IDs the token excludes others, at any distance", "far") { scene in
       scene.proven("near", by: "stranger", names: false)
       scene.time = scene.time - .hours(20)
       scene.proven("far", by: "payer", names: false, token: "a-1")
     },
-    Case("among those without a name another token comes last, however near", "far") { scene in
+    Case("without stated IDs another token comes last, at any distance", "far") { scene in
       scene.proven("near", by: "stranger", names: false, token: "b2")
       scene.time = scene.time - .hours(20)
       scene.proven("far", by: "payer", names: false)
     },
   ]
 
-  @Test("Who claims with a false proof is told of the proof and not of the owner")
+  @Test("An order with a forged proof is reported for its proof, not as a duplicate")
   func forger() {
     var scene = ShopFixture()
     scene.named("forger", by: "thief", hours: -1, proof: .rejected(.signatureInvalid))
@@ -109,7 +109,7 @@ import Testing
     #expect(world.audited().judgements["payer"]?.payment == "paid")
   }
 
-  @Test("An order with junk and the ID of another order's payment is not confirmed")
+  @Test("An order with junk and the ID of another order's payment is unconfirmed")
   func junk() {
     var scene = ShopFixture()
     scene.named("junk", by: "thief", hours: -1, proof: .rejected(.malformed))
@@ -125,11 +125,11 @@ import Testing
     let restored = scene.transaction("T2") { $0.originalTransactionId = "T1" }
     scene.signedProof(for: scene.order("again") { $0.transactionId = "T2" }, of: restored)
     let judgements = scene.world.audited().judgements
-    #expect(judgements["again"]?.payment == "paid", "it has a genuine proof")
+    #expect(judgements["again"]?.payment == "paid", "it has a verified proof")
     #expect(judgements["order"]?.payment == "unpaid duplicate")
   }
 
-  @Test("People are who is paired, in whatever order")
+  @Test("Aliases form persons in any order")
   func people() {
     let people = People(aliases: [("c", "b"), ("d", "e"), ("b", "a")])
     #expect(people.isSame("a", "c") && people.isSame("e", "d") && people.isSame("z", "z"))
@@ -142,7 +142,7 @@ import Testing
 }
 
 extension ShopFixture {
-  /// T1 carries the token A1.
+  /// T1, with the account token A1.
   fileprivate var record: TransactionRecord {
     mutating get {
       if let known = world.transactions.first(where: { $0.transactionId == "T1" }) { return known }
@@ -150,7 +150,7 @@ extension ShopFixture {
     }
   }
 
-  /// An order that names T1.
+  /// An order that states T1.
   @discardableResult
   fileprivate mutating func named(
     _ text: String, by user: String, hours: Int64, token: String? = nil, proof: ProofState? = nil
@@ -170,7 +170,7 @@ extension ShopFixture {
     return record
   }
 
-  /// An order whose own receipt brings T1.
+  /// An order whose own receipt contains T1.
   @discardableResult
   fileprivate mutating func proven(_ text: String, by user: String, names: Bool, token: String? = nil) -> Order {
     let record = self.record

@@ -3,7 +3,8 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Ordinary lives and attacks around one purchase. A row lists all findings of its story; an empty row expects none.
+/// Ordinary purchases and attacks around one purchase. A row lists all findings of its scenario; an empty row expects
+/// none.
 @Suite struct PurchaseStoryTests {
   @Test(arguments: stories + shapes)
   func findings(row: Case<[String]>) { #expect(row.scene.world.findingNames == row.expected) }
@@ -105,7 +106,7 @@ import Testing
       scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true)
       scene.stated("better", by: "ann", "T1", isServed: true) { $0.productId = "gold" }
     },
-    Case("an unbooked renewal that another account names", ["wrong_user on other"]) { scene in
+    Case("an unbooked renewal that another account states", ["wrong_user on other"]) { scene in
       _ = scene.periods(2) { $0.appAccountToken = .says("a1") }
       scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true) { $0.appAccountToken = "a1" }
       scene.stated("other", by: "bob", "T2", isServed: true)
@@ -202,7 +203,7 @@ import Testing
       let parts = ["T1", "T2"].map { scene.part($0) }
       scene.posted("order", by: "ann", parts[1]) { $0.transactionId = "B1" }
     },
-    Case("a bundle that nobody ordered is one payment", ["orphan_payment on T1"]) { scene in
+    Case("a bundle without an order is one payment", ["orphan_payment on T1"]) { scene in
       scene.product = "bundle"
       for id in ["T1", "T2"] { scene.part(id) }
     },
@@ -223,7 +224,7 @@ import Testing
     },
   ]
 
-  @Test("The refund of a past period of an active subscription is booked, and the access is left")
+  @Test("A refund of a past period is booked, and an active subscription keeps its access")
   func pastPeriod() {
     for (status, action) in [(OrderStatus.verified, FindingAction.bookRefund), (.refunded, .look)] {
       for isActive in [true, false, nil] as [Bool?] {
@@ -276,7 +277,7 @@ import Testing
     }
   }
 
-  @Test("A free trial beside two charges puts the second charge at stake")
+  @Test("A free trial beside two charges puts the second charge at risk")
   func trialBesideCharges() {
     var scene = ShopFixture()
     let time = scene.time
@@ -323,7 +324,7 @@ import Testing
     #expect(found.allSatisfy { !$0.isAmountAtRiskUnknown })
   }
 
-  @Test("An order with an old purchase's proof is dated by itself, beside the payment that would pay it")
+  @Test("An order with a copied proof shares one amount at risk with the payment that would pay it")
   func sharedStakeOfACopiedProof() {
     var scene = ShopFixture()
     let time = scene.time

@@ -1,8 +1,8 @@
 import Reconciliation
 import TestSupport
 
-/// A shop of few users and products in which everybody claims everything: names are shared, receipts bring what others
-/// bought, proofs are forged, open or missing.
+/// A shop with few users and products and many claim conflicts: orders state shared transaction IDs, receipts contain
+/// other users' purchases, proofs are forged, unanswered or missing.
 struct CrowdedShop: Sendable {
   static let asOf = ShopFixture.asOf
   static let bundle = ShopFixture.bundle
@@ -10,9 +10,9 @@ struct CrowdedShop: Sendable {
   static let second = "com.example.second"
 
   let orderIds: [String]
-  /// Receipts in the state that asking about them comes to.
+  /// Receipts, each in the final state of its check.
   private(set) var world = World(rules: ShopFixture().world.rules)
-  /// What Apple says of what each receipt brings, by receipt id.
+  /// Apple's facts about the transactions in each receipt, by receipt ID.
   private(set) var facts: [Identifier: [TransactionFact]] = [:]
   private let prefix: String
   let isWide: Bool
@@ -20,9 +20,9 @@ struct CrowdedShop: Sendable {
   private var random: SeededGenerator
 
   /// - Parameters:
-  ///   - prefix: of all ids.
-  ///   - isWide: whether there are two apps, rows without one, restores, unreadable payloads, and ids that orders, receipts
-  ///     and deliveries have in common.
+  ///   - prefix: The prefix of all IDs.
+  ///   - isWide: True for a shop with two apps, rows without an app, restores, unreadable payloads, and IDs that
+  ///     orders, receipts and deliveries share.
   init(seed: UInt64, prefix: String = "", isWide: Bool = false) {
     self.seed = seed
     self.prefix = prefix
@@ -43,7 +43,7 @@ struct CrowdedShop: Sendable {
     let amount: Money? = random.pick(.of(990), .of(990), .of(99), nil)
     let status: OrderStatus = random.pick(.pending, .verified, .verified, .failed, .cancelled, .refunded)
     let (token, created) = (random.pick(nil, nil, "aaaa-1", "bbbb-2"), Self.time(&random))
-    // With two apps NULL is no app.
+    // With two configured apps, a row without a bundle ID belongs to no app.
     let bundle: String? = isWide && !random.oneIn(10) ? random.oneIn(9) ? Self.second : Self.bundle : nil
     guard let amount else {
       var bad = BadOrder.broken(Identifier(id))
@@ -94,12 +94,12 @@ struct CrowdedShop: Sendable {
     facts[receipt.receiptId] = brought
   }
 
-  /// One that nobody else has, or one that many want.
+  /// A transaction ID of this receipt alone, or one that many receipts share.
   private mutating func transaction(of number: Int) -> String {
     prefix + (random.oneIn(2) ? "t\(1_000 + number)" : "t\(random.number(0...69))")
   }
 
-  /// What Apple says about a transaction is the same whoever asks.
+  /// The fact depends on the seed and the ID only, so that every receipt gets the same answer.
   private func fact(_ id: String) -> TransactionFact {
     let number = UInt64(id.dropFirst(prefix.count + 1)) ?? 0
     var own = SeededGenerator(seed: number &+ seed &* (isWide ? 10_007 : 0))
@@ -114,7 +114,7 @@ struct CrowdedShop: Sendable {
     fact.ownership = own.oneIn(15) ? .familyShared : .purchased
     fact.appAccountToken = own.pick(.silent, .silent, .says("AAAA1"), .says("bbbb-2"))
     fact.revocation = .says(own.oneIn(5) ? Revocation(date: Self.time(&own)) : nil)
-    // A restore: another id for what was bought before.
+    // A restore: a new transaction ID for an earlier purchase.
     if isWide, own.oneIn(8) {
       fact.isRenewal = nil
       fact.originalTransactionId = prefix + "t\(own.number(0...11))"
@@ -123,7 +123,7 @@ struct CrowdedShop: Sendable {
     return fact
   }
 
-  /// So many that some of them have no open receipt, or nothing would be compared.
+  /// A user of 25: enough users that some have no open receipt, because a comparison needs final results.
   private mutating func user() -> Identifier { id("user-\(random.number(0...24))") }
 
   private static func product(_ random: inout SeededGenerator) -> Identifier { random.pick("gems", "gems", "coins") }

@@ -1,13 +1,13 @@
 import Reconciliation
 
 extension Finding {
-  /// As a story expects it.
+  /// The finding in the form in which a scenario expects it.
   var expected: ScenarioFixture.Expected { ScenarioFixture.Expected(kind: kind, subject: subject.id) }
 }
 
 extension FindingKind {
-  /// Whether it says of a customer that they have what they did not pay for, or of an order that it is not what was paid.
-  /// What Apple told of a refund is told, whatever else is open.
+  /// True if the kind accuses a customer of an unpaid benefit, or an order of differing from its payment. Kinds about
+  /// refunds accuse nobody, because Apple has stated the refund.
   var accuses: Bool {
     switch self {
     case .deliveredNotPaid, .duplicateClaim, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid,

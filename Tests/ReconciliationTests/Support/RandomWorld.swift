@@ -1,11 +1,11 @@
 import Reconciliation
 import TestSupport
 
-/// A world of few ids and much trouble: everybody claims everything, proofs are forged, silent or missing, and times lie
-/// close to every limit. What Apple says about one transaction agrees with itself.
+/// A world with few IDs and many faults: claim conflicts, forged proofs, missing answers, and times close to every
+/// limit. Apple's statements about one transaction never contradict each other.
 struct RandomWorld: Sendable {
   var world: World
-  /// What is known without any receipt or look-up of an order, from the app-wide feed.
+  /// Transactions known from notifications, without any receipt or look-up.
   private var swept: Set<TransactionKey> = []
 
   var claimants: [Claimant] { world.claimants }
@@ -32,7 +32,7 @@ struct RandomWorld: Sendable {
         row(Identifier(prefix + "o\(number)"), named: named.map { Identifier($0.text) }, apps, using: &random))
     }
     for number in 0..<random.number(0...8) {
-      // Ids coincide between the tables.
+      // Tables share IDs.
       made.addReceipt(Identifier(prefix + random.pick("o", "r") + "\(number)"), of: transactions, using: &random)
     }
     for number in 0..<random.number(0...6) {
@@ -51,7 +51,7 @@ struct RandomWorld: Sendable {
     return made
   }
 
-  /// The same world had some of Apple's answers not come, and the receipts and orders whose own answers those were.
+  /// The world without some of Apple's answers, and the orders whose own answers are missing.
   func withholding(using random: inout SeededGenerator) -> (world: World, silenced: Set<Identifier>) {
     var copy = self
     var silenced: Set<Identifier> = []
@@ -71,7 +71,7 @@ struct RandomWorld: Sendable {
     return (copy.world, silenced)
   }
 
-  /// The same world with one question unanswered, or a part of one answer missing, for each question that was answered.
+  /// One world for each answer, without that answer or without a part of it.
   func withholdingOne(using random: inout SeededGenerator) -> [WorldWithoutAnswer] {
     var worlds: [WorldWithoutAnswer] = []
     func add(_ what: String, of users: [Identifier?], _ change: (inout RandomWorld) -> Void) {
@@ -113,14 +113,14 @@ struct RandomWorld: Sendable {
   /// A world that lacks an answer.
   struct WorldWithoutAnswer {
     var what: String
-    /// Whose answer it was.
+    /// The users whose answer is missing.
     var users: Set<Identifier>
     var world: World
   }
 
   private init(world: World) { self.world = world }
 
-  /// Drops the transactions that no evidence brings.
+  /// Removes the transactions without evidence.
   private mutating func forgetUnknown() {
     var known = swept.union(world.brings.values.joined())
     for case .valid(let order) in world.orders where world.lookups[order.orderId]?.outcome == .verified {
@@ -129,8 +129,8 @@ struct RandomWorld: Sendable {
     world.transactions.removeAll { !known.contains($0.key) }
   }
 
-  /// The same world with one receipt of an order made unreadable, or all that nobody has proven false, for each order that
-  /// names a transaction of which nothing is known without them.
+  /// For each order whose stated transaction is known from its receipts alone: worlds with one of its receipts
+  /// unreadable, and one with all of its unrejected receipts unreadable.
   func damagingOne() -> [(orderId: Identifier, world: World)] {
     world.orders.flatMap { row -> [(orderId: Identifier, world: World)] in
       guard case .valid(let order) = row, order.transactionId != nil else { return [] }
@@ -157,7 +157,7 @@ struct RandomWorld: Sendable {
     random.oneIn(10) ? random.pick(nil, "missing") : world.orders.randomElement(using: &random)?.orderId
   }
 
-  /// A time around the order's, often exactly at the edge of a grace.
+  /// A time at the edge of a limit, give or take a microsecond.
   private static func time(using random: inout SeededGenerator) -> Instant {
     let edges: [Span] = [.hours(1), .hours(24), .hours(48), .hours(72), .days(2), .days(16), .days(130), .minutes(-10)]
     let edge = edges.randomElement(using: &random) ?? .hours(1)
@@ -231,7 +231,7 @@ struct RandomWorld: Sendable {
     let one = transactions.randomElement(using: &random)
     switch random.number(0...9) {
     case 0, 1, 2:
-      // One app and one environment sign an app receipt.
+      // An app receipt has one app and one environment.
       brought = transactions.filter { $0.environment == one?.environment && $0.bundleId == one?.bundleId }
       if let one { brought = brought.filter { _ in !random.oneIn(3) } + [one] }
       receipt.state = .verified(.app)
@@ -260,8 +260,8 @@ struct RandomWorld: Sendable {
     world.brings[id] = Set(brought.map(\.key))
   }
 
-  /// A sale to somebody of whom nothing else is known, with one thing about it that is as it should not be: what is wrong
-  /// with a sale among much trouble is rarely told, because nothing about it is final.
+  /// Adds a sale with exactly one fault, to a user without other records. Findings about such a sale are final, while
+  /// most faults elsewhere in the world are hidden by open questions.
   private mutating func addSale(
     _ number: Int, _ prefix: String, using random: inout SeededGenerator
   ) -> TransactionRecord {
@@ -312,7 +312,7 @@ struct RandomWorld: Sendable {
       world.brings[order.orderId] = [transaction.key]
     }
     world.orders.append(.valid(order))
-    // Somebody else who wants the same payment, or the same person once more.
+    // A claim on the same payment, by the same person or by another.
     if random.oneIn(4) {
       order.orderId = Identifier("\(prefix)again\(number)")
       order.userId = random.pick(user, Identifier("\(prefix)other\(number)"))
@@ -325,7 +325,7 @@ struct RandomWorld: Sendable {
     return transaction
   }
 
-  /// Look-ups of ids that orders name and that their receipts may not settle; Apple knows what it knows.
+  /// Adds look-ups of stated IDs. Apple knows exactly the given transactions.
   private mutating func addLookups(knowing transactions: [TransactionRecord], using random: inout SeededGenerator) {
     let withReceipt = Set(
       world.receipts.filter { $0.defect == nil && $0.state.outcome != .rejected }.compactMap(\.orderId))

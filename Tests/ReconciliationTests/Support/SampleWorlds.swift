@@ -1,2 +1,2 @@
-// Who draws random worlds, or judges worlds, tells scenes and stories, too.
+// Tests of random worlds need fixtures and scenarios, too.
 @_exported import SampleShops

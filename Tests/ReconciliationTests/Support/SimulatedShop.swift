@@ -1,16 +1,16 @@
 import Reconciliation
 import TestSupport
 
-/// A shop and its Apple as they were at any time before the last night, made of one that is known as it was in the end.
+/// A shop and Apple's records at several nights, derived from the known state at the last night.
 struct SimulatedShop {
   let known: KnownShop
-  /// The nights, in their order; in the last one everything is as it is known.
+  /// The nights in ascending order. In the last one, the shop is in its known state.
   let nights: [Instant]
-  /// Rows that came later than they say.
+  /// Receipts that arrived later than their date, with the time of arrival.
   private var arrivals: [Identifier: Instant] = [:]
-  /// Purchases of which Apple itself knows only some time later.
+  /// Transactions that Apple knows only some time after the purchase.
   private var learnt: [TransactionKey: Instant] = [:]
-  /// What was written down wrong of orders, until it was put right.
+  /// Faults in order rows, each with the time of its correction.
   private var mistakes: [Identifier: (mistake: Mistake, end: Instant)] = [:]
 
   private enum Mistake: CaseIterable {
@@ -26,14 +26,14 @@ struct SimulatedShop {
     }
   }
 
-  /// - Parameter scenarios: what its stories are drawn from.
+  /// - Parameter scenarios: The scenarios to draw from.
   init(seed: UInt64, telling scenarios: [Scenario] = Scenario.all, stories: ClosedRange<Int> = 2...10) {
     var random = SeededGenerator(seed: seed)
     let told = (0..<random.number(stories)).compactMap { _ in scenarios.randomElement(using: &random) }
     known = KnownShop(telling: told, seed: random.next())
-    // What failed the night before is due in the last one.
+    // A check that failed the night before is due in the last night.
     let latest = ShopFixture.asOf - .hours(21)
-    // Soon after something happened, and a night later; or at any time.
+    // Two nights soon after an order, or one at any time.
     let times = known.world.orders.map(\.createdAt)
     let earlier = (1..<random.number(2...8)).flatMap { _ -> [Instant] in
       guard random.oneIn(2), let time = times.randomElement(using: &random) else {
@@ -42,13 +42,13 @@ struct SimulatedShop {
       let soon = time + .minutes(Int64(random.number(10...1_500)))
       return [soon, soon + .minutes(Int64(random.number(1_200...2_000)))]
     }.filter { $0 <= latest }
-    // Somebody runs it once more by hand.
+    // Some nights are repeated by hand.
     let again = earlier.filter { _ in random.oneIn(3) }.map { $0 + .minutes(Int64(random.number(1...300))) }
     nights = Set(earlier + again.filter { $0 <= latest }).sorted() + [ShopFixture.asOf]
     for receipt in known.world.receipts where random.oneIn(4) {
       arrivals[receipt.receiptId] = receipt.receivedAt + .minutes(Int64(random.number(1...3_000)))
     }
-    // What Apple has signed it knows.
+    // Apple knows every transaction that it has signed.
     let signed = Set(known.world.brings.values.joined())
     for record in known.world.transactions where !signed.contains(record.key) && random.oneIn(3) {
       learnt[record.key] = record.purchaseDate.map { $0 + .minutes(Int64(random.number(30...1_200))) }
@@ -59,24 +59,25 @@ struct SimulatedShop {
     }
   }
 
-  /// Orders whose proofs came late: until then they have none.
+  /// Orders whose proofs arrived late.
   private var waitingForProofs: Set<Identifier> {
     Set(known.world.receipts.filter { arrivals[$0.receiptId] != nil }.compactMap(\.orderId))
   }
 
-  /// Whether the truth has something against what a finding stands on, or had as long as its proofs were missing or its row was wrong.
+  /// True if the known truth accuses the subject, or its row was wrong at the night, or its proofs came late.
   func isAccusable(_ subject: Identifier, at night: Instant) -> Bool {
     if let mistake = mistakes[subject], night < mistake.end { return true }
     return waitingForProofs.contains(subject) || known.findings.contains { $0.kind.accuses && $0.subject == subject }
   }
 
-  /// The sale that a transaction is, or restores; nil where its id stands for several.
+  /// The purchase of a transaction; nil if its ID belongs to several purchases.
   func sale(behind id: Identifier) -> PurchaseKey? {
     let sales = Set(known.world.transactions.filter { $0.transactionId == id }.map(\.purchaseKey))
     return sales.count == 1 ? sales.first : nil
   }
 
-  /// What the shop's tables held at a night. What bears a date behind the last one has a wrong date, and was always there.
+  /// The shop's tables at a night. A row dated after the last night has a wrong date, and is in the tables of every
+  /// night.
   func tables(at night: Instant) -> World {
     func isThere(_ date: Instant) -> Bool { date <= night || date > ShopFixture.asOf }
     var world = World(rules: known.world.rules)
@@ -84,7 +85,7 @@ struct SimulatedShop {
     world.rules.lookbackStart = night - .days(120)
     world.products = known.world.products
     world.customers = known.world.customers
-    // On the way there it is no more than any other row that is not there yet.
+    // Before the last night, such a row does not exist yet, like any other.
     if night == ShopFixture.asOf { world.later = known.world.later }
     world.orders = known.world.orders.compactMap { row in
       guard isThere(row.createdAt) else { return nil }
@@ -109,7 +110,7 @@ struct SimulatedShop {
     return world
   }
 
-  /// What Apple says about a purchase when it is asked at a night; nil before it was made.
+  /// Apple's facts about a transaction at a night; none before Apple knows it.
   func facts(about key: TransactionKey, at night: Instant) -> [TransactionFact] {
     guard let record = known.world.transactions.first(where: { $0.key == key }) else { return [] }
     if let purchased = record.purchaseDate, purchased > night { return [] }
@@ -130,7 +131,7 @@ struct SimulatedShop {
     fact.isRenewal = record.isRenewal
     fact.hasOffer = record.hasOffer
     fact.isUpgraded = record.isUpgraded
-    // A period that Apple has signed keeps the subscription from having ended.
+    // A subscription with a current period is active.
     let isServed = known.world.transactions.contains { other in
       (other.originalTransactionId ?? other.transactionId) == (record.originalTransactionId ?? record.transactionId)
         && other.purchaseDate.map { $0 <= night } ?? false && other.expiresDate.map { $0 > night } ?? false
@@ -139,7 +140,7 @@ struct SimulatedShop {
     fact.revocation = .says(nil)
     if let revocation = record.revocation, revocation.date <= night { fact.revocation = .says(revocation) }
     guard let withdrawn = record.revocationWithdrawnDate else { return [fact] }
-    // It was taken back some hours before that was withdrawn.
+    // The refund was made three hours before it was withdrawn.
     var refunded = fact
     refunded.signedDate = withdrawn - .hours(3)
     refunded.revocation = .says(Revocation(date: withdrawn - .hours(3)))
@@ -148,7 +149,7 @@ struct SimulatedShop {
       fact.revocation = refunded.revocation
       return [fact]
     }
-    // Said at the time that the notice of it bears.
+    // The fact has the date of its notification.
     fact.signedDate = withdrawn
     return [refunded, fact]
   }

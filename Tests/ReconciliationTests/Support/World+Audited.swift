@@ -1,11 +1,11 @@
 import Reconciliation
 
-/// What the audit must conclude from a world.
+/// The reference audit of a world, to compare faster ways with.
 ///
-/// This is the reference that any faster way of evaluating is compared with: group by order, match all claims at once,
-/// judge every order, then look at what no order stands behind.
+/// It groups the records by order, matches all claims at once, judges every order, and then derives the findings
+/// without an order.
 extension World {
-  /// What the audit says about a world.
+  /// The results of the audit.
   struct Outcome: Sendable {
     /// By order id.
     var judgements: [Identifier: Judgement] = [:]
@@ -105,7 +105,7 @@ extension World {
         record.isPurchase(of: order.productId), (sold - order.createdAt).magnitude <= rules.matchWindow
       else { return false }
       if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
-        // Another order of the account that references it has a better link.
+        // Another order of the account that references the transaction has a better link.
         return order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
           && !mentioning(record).contains { $0.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false }
       }
@@ -148,7 +148,7 @@ extension World {
     return orders.compactMap { facts[$0.orderId]?.claimant(rules) }
   }
 
-  /// By person, the orders with a receipt that is not answered and could bring a payment.
+  /// Orders by person, with a receipt whose missing answer may reveal a payment.
   private func unansweredOrders() -> [Identifier: [UnansweredOrder]] {
     let valid = Dictionary(
       orders.compactMap { row -> (Identifier, Order)? in
@@ -193,7 +193,7 @@ extension World {
     return users
   }
 
-  /// What only lists have brought about which Apple has not answered.
+  /// Transactions that are known from unanswered receipts only, so that Apple has stated no details.
   func awaitingDetails() -> Set<TransactionKey> {
     var awaiting: Set<TransactionKey> = []
     var answered: Set<TransactionKey> = []
@@ -211,7 +211,7 @@ extension World {
     let valid = Set(orders.compactMap { row in if case .valid(let order) = row { order.orderId } else { nil } })
     let known = Set(orders.map(\.orderId))
     var found: [Finding] = []
-    // A large world has many of both: who brought what is looked up, not searched for.
+    // Senders are indexed by transaction, because a large world has many of both.
     var senders: [TransactionKey: Receipt] = [:]
     for receipt in receipts where receipt.defect == nil {
       for key in brings[receipt.receiptId] ?? [] where senders[key].map({ receipt.receiptId < $0.receiptId }) ?? true {
@@ -228,7 +228,7 @@ extension World {
       if let finding { found.append(finding) }
     }
     for delivery in deliveries where delivery.orderId.map({ !valid.contains($0) }) ?? true {
-      // Of an order row that breaks the contract nothing is said but that; a broken row of its own is still one.
+      // A delivery of an order row that breaks the contract is no orphan. Its own defect is still reported.
       let isOrphan = delivery.orderId.map { !known.contains($0) } ?? true
       if isOrphan || delivery.defect != nil, let finding = OrphanFindings.finding(on: delivery, rules: rules) {
         found.append(finding)
@@ -243,6 +243,6 @@ extension World {
 }
 
 extension Receipt {
-  /// Whether what it brings is proven: its row is sound, and it is not false.
+  /// True if the receipt's row is valid and its proof is neither rejected nor unproven.
   fileprivate var isGenuine: Bool { defect == nil && state.isProof }
 }

@@ -3,7 +3,7 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// What late facts change about days that were reported.
+/// Adjustments of days that were already reported.
 @Suite struct DayTotalsTests {
   private static let start = Instant(seconds: 1_763_424_000)
   private static let days = (0..<3).map { index in
@@ -76,7 +76,7 @@ import Testing
     let now: [String: DayTotals.Sums] = [
       "2026-11-17": [settled: one, refunded: one], "2026-11-18": [settled: one], "2026-11-19": [settled: two],
     ]
-    // The 18th is as it was, the 19th was not reported, the 1st is not looked at any more.
+    // The 18th is unchanged, the 19th was not reported, and the 1st is outside the period now.
     #expect(
       Adjustment.between(reported, now) == [
         Adjustment(day: "2026-11-17", bucket: settled, reported: two, now: one),

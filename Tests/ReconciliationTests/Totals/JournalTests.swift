@@ -4,11 +4,11 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// The journal: entries of nights, for facts that come in any order.
+/// The journal's entries for facts that become known in any order.
 @Suite struct JournalTests {
   private static func day(_ number: Int) -> String { "2026-11-\(number < 10 ? "0" : "")\(number)" }
 
-  /// What is posted, by event: the newest entry counts.
+  /// The posted entries. The newest entry of an event is the current one.
   private struct Ledger {
     var entries: [JournalEntry] = []
     private var newest: [JournalEvent: JournalEntry] = [:]
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test("A sale, its late change and its refund: new lines, reversals and adjustments")
+  @Test("A late change posts a reversal and an adjustment, a refund posts its own entry")
   func oneOrder() {
     var ledger = Ledger()
     let (sale, refund) = (JournalEvent(.sale, "o"), JournalEvent(.refund, "o"))
@@ -57,7 +57,7 @@ import Testing
       ])
   }
 
-  @Test("Nothing is posted of days to come, of days before the journal, and of nothing")
+  @Test("Future days, days before the journal and zero amounts are not posted")
   func unposted() {
     let event = JournalEvent(.sale, "o")
     for (units, day) in [(Int64(500), 4), (500, 1), (0, 3)] {
@@ -92,13 +92,13 @@ import Testing
     #expect(entries(same).isEmpty)
   }
 
-  /// For any order of late facts: debits equal credits per day and currency, no line's name comes twice, every span of nights
-  /// adds up to the change of the facts over it, and neither the order of arrival nor that of rows changes what is posted.
+  /// For late facts in any order: debits equal credits per day and currency, line names are unique, the entries up to a
+  /// night add up to the facts of that night, and the order of events does not change the entries.
   @Test(arguments: 1...1_000 as ClosedRange<UInt64>)
   func nightsAddUpToTheMonth(_ seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let nights = 30
-    // The facts of each order as each night knows them. A sale and a refund become known late, change and go.
+    // The facts about each event, by night. A sale and a refund become known late, change, and disappear.
     var facts: [JournalEvent: [JournalPosting?]] = [:]
     for order in 0..<6 {
       let currency = ["USD", "EUR", "JPY"][order % 3]

@@ -3,9 +3,9 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// The short way of judging plain orders says what the rules say, or nothing.
+/// `SettledSale`, the short way for plain orders, equals the rules or declines to judge.
 @Suite struct SettledSaleTests {
-  /// All that a plain order is judged by.
+  /// The records and settings that decide one plain order.
   private struct Sale {
     var order: Order
     var proof: Receipt
@@ -23,7 +23,7 @@ import Testing
       order.verifiedAt = order.createdAt
     }
 
-    /// The short way's verdict on the sale, where it has one: whether the rules come to the same.
+    /// True if the rules confirm the short way's result; nil if the short way declines to judge.
     var isConfirmed: Bool? { isConfirmed(by: full) }
 
     func isConfirmed(by judgement: Judgement) -> Bool? {
@@ -34,7 +34,7 @@ import Testing
       }?.isConfirmed(by: judgement)
     }
 
-    /// As the rules judge it, one after the other.
+    /// The judgement by the rules.
     var full: Judgement {
       let isProven = proof.defect == nil && proof.state.outcome != .rejected
       var facts = OrderFacts(
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  /// It counts in every sum as its judgement does.
+  /// A settled sale changes every total like its judgement.
   @Test func aSettledSaleCountsLikeItsJudgement() throws {
     let (sale, texts) = (Sale(), Texts())
     let delivery = try #require(texts.delivery(sale.delivery))
@@ -67,7 +67,7 @@ import Testing
     withExtendedLifetime(texts) {}
   }
 
-  /// Bytes that the facts of one sale lie in.
+  /// Owns the bytes that the borrowed values refer to.
   private final class Texts {
     private var kept: [UnsafeMutableRawBufferPointer] = []
 
@@ -88,7 +88,7 @@ import Testing
         appAccountToken: order.appAccountToken.map(borrowed), createdAt: order.createdAt, verifiedAt: order.verifiedAt)
     }
 
-    /// nil for one that breaks the contract.
+    /// nil if the delivery breaks the contract.
     func delivery(_ delivery: Delivery) -> BorrowedDelivery? {
       if delivery.defect != nil { return nil }
       return BorrowedDelivery(
@@ -132,22 +132,22 @@ import Testing
 
   private typealias Change = (name: String, apply: @Sendable (inout Sale) -> Void)
 
-  /// Instants right at, right before and right after a bound.
+  /// Three instants: just before a bound, at the bound, and just after it.
   private static func around(_ name: String, _ apply: @escaping @Sendable (inout Sale, Span) -> Void) -> [Change] {
     [-1, 0, 1].map { offset in ("\(name) \(offset)", { apply(&$0, Span(microseconds: offset)) }) }
   }
 
-  /// Of which an order remains plain.
+  /// Changes that leave an order plain.
   private static let harmless: [Change] = [
     ("nothing", { _ in }),
     ("no environment claimed", { $0.proof.claimedEnvironment = nil }),
     ("the right environment claimed", { $0.proof.claimedEnvironment = "Production" }),
-    ("no quantity told", { $0.payment.quantity = nil }),
-    ("no price told", { $0.payment.priceMilliunits = nil }),
-    ("no currency told", { $0.payment.currency = nil }),
+    ("Apple states no quantity", { $0.payment.quantity = nil }),
+    ("Apple states no price", { $0.payment.priceMilliunits = nil }),
+    ("Apple states no currency", { $0.payment.currency = nil }),
     ("an offer at the price", { $0.payment.hasOffer = true }),
     ("the same token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("A-b", .says("aB")) }),
-    ("a token that Apple is silent about", { $0.order.appAccountToken = "ab" }),
+    ("a token in the order only, none stated by Apple", { $0.order.appAccountToken = "ab" }),
     ("never verified", { $0.order.verifiedAt = nil }),
     ("asked lately", { $0.payment.checkedAt = ShopFixture.asOf }),
     (
@@ -158,9 +158,9 @@ import Testing
     ("another app in the proof", { $0.proof.state.bundleId = "com.example.other" }),
     ("an app receipt", { ($0.proof.state.kind, $0.proof.state.signedTransactionId) = (.app, nil) }),
     ("another id in the payload", { $0.proof.state.signedTransactionId = "T2" }),
-    ("the app named", { $0.order.bundleId = ShopFixture.bundle }),
+    ("the order states the app", { $0.order.bundleId = ShopFixture.bundle }),
     ("a refund withdrawn", { $0.payment.revocationWithdrawnDate = ShopFixture.asOf }),
-    ("said to be a purchase", { $0.payment.isRenewal = false }),
+    ("Apple states that it is no renewal", { $0.payment.isRenewal = false }),
     ("another product delivered", { $0.delivery.productId = "gems.550" }),
     ("on sale", { $0.rules.catalogue = Catalogue([.init(productId: "gems.100", type: .consumable)]) }),
   ]
@@ -180,12 +180,12 @@ import Testing
       "delivered to an alias",
       { ($0.delivery.userId, $0.rules.people) = ("other", People(aliases: [("other", "user")])) }
     ),
-    ("no transaction named", { $0.order.transactionId = nil }),
-    ("another transaction named", { $0.order.transactionId = "T2" }),
-    ("the original named", { ($0.order.transactionId, $0.payment.originalTransactionId) = ("T0", "T0") }),
+    ("no transaction ID stated", { $0.order.transactionId = nil }),
+    ("another transaction ID stated", { $0.order.transactionId = "T2" }),
+    ("the original ID stated", { ($0.order.transactionId, $0.payment.originalTransactionId) = ("T0", "T0") }),
     ("another product paid", { $0.payment.productId = "gems.550" }),
     ("another app paid", { $0.payment.bundleId = "com.example.other" }),
-    ("no app told", { $0.payment.bundleId = nil }),
+    ("Apple states no app", { $0.payment.bundleId = nil }),
     ("another app ordered", { $0.order.bundleId = "com.example.other" }),
     ("contradictory", { $0.payment.isContradictory = true }),
     ("refunded", { $0.payment.revocation = Revocation(date: ShopFixture.asOf) }),
@@ -259,7 +259,7 @@ import Testing
     return changes
   }
 
-  @Test("A plain order is judged the short way, whatever plays no part")
+  @Test("A plain order is judged the short way, and irrelevant fields do not matter")
   func plain() {
     for change in Self.harmless {
       var sale = Sale()
@@ -268,7 +268,7 @@ import Testing
     }
   }
 
-  @Test("An order of which the rules say that it is not paid is not what the short way says")
+  @Test("The short way's result is not confirmed for an order that is unpaid by the rules")
   func unpaid() {
     var sale = Sale()
     let plain = sale
@@ -279,7 +279,7 @@ import Testing
     #expect(plain.isConfirmed(by: sale.full) == false)
   }
 
-  @Test("Any two changes to a plain order are judged as the rules judge them, or not the short way")
+  @Test("With any two changes, the short way equals the rules or declines to judge")
   func changed() {
     for first in Self.changes {
       for second in Self.changes {

@@ -3,7 +3,7 @@ import Testing
 @testable import Reconciliation
 
 @Suite struct BorrowedTextTests {
-  @Test("Texts are the same where all their bytes are, whatever their length and whichever byte differs")
+  @Test("Texts are equal exactly if all their bytes are, at any length")
   func sameness() {
     for length in 0...40 {
       let bytes = (0..<length).map { UInt8(97 + $0 % 26) }
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test("Texts sort as ids of the same bytes do, those that begin others first")
+  @Test("Texts sort like identifiers with the same bytes, a prefix before the longer text")
   func order() {
     var texts: [[UInt8]] = []
     for length in 0...18 {
@@ -49,12 +49,12 @@ import Testing
     }
   }
 
-  @Test("The empty id is that of no bytes")
+  @Test("The default identifier is empty")
   func empty() {
     #expect(Identifier() == Identifier("") && Identifier().text.isEmpty)
   }
 
-  @Test("Spellings that look alike are told apart by their bytes")
+  @Test("Canonically equivalent spellings are different texts")
   func spellings() {
     "\u{E9}".utf8CString.withUnsafeBytes { composed in
       let borrowed = BorrowedText(UnsafeRawBufferPointer(rebasing: composed.dropLast()))

@@ -4,7 +4,7 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// Amounts, currencies, times and ids.
+/// Amounts and currencies.
 @Suite struct MoneyTests {
   @Test(
     "Milliunits are thousandths of the major unit in every currency",
@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(
-    "What is no whole number of minor units is none, never rounded",
+    "An amount that is no whole number of minor units is nil, never rounded",
     arguments: [
       ("JPY", 300_500), ("JPY", 1), ("USD", 1_995), ("USD", -5), ("CLF", Int64.max), ("CLF", .min),
     ] as [(String, Int64)])
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(
-    "What is no code of three capital letters is none, however near it comes to one",
+    "A text that is not three capital letters is no currency",
     arguments: [
       "A[M", "MF[", "[AA", "UR_", "@SD", "U@D", "US@", "usd", "US", "USDX", "", "DOL",
     ])
@@ -71,7 +71,7 @@ import Testing
     #expect(Currency(code: code) == nil)
   }
 
-  @Test("Every currency of the table is the one of its code")
+  @Test("Every currency of the table is found by its code")
   func everyCode() {
     #expect(Currency.all.allSatisfy { Currency(code: $0.code) == $0 })
     #expect(Currency.all.contains(Money.of(0).currency))
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test("Of all words of three capital letters, those of the table are currencies")
+  @Test("Among all words of three capital letters, exactly the codes of the table are currencies")
   func everyWord() {
     let letters = (65...90).map { String(UnicodeScalar(UInt8($0))) }
     let words = letters.flatMap { one in letters.flatMap { two in letters.map { one + two + $0 } } }
@@ -92,7 +92,7 @@ import Testing
     for seconds: Int64 in [0, 1_795_132_800, -1] { #expect(Instant(seconds: seconds).seconds == seconds) }
   }
 
-  @Test("Every number of digits has its power of ten")
+  @Test("Powers of ten match the number of digits")
   func powers() {
     var power: Int64 = 1
     for digits in 0...9 {
@@ -105,14 +105,14 @@ import Testing
     #expect(Money.powersOfTen.count == 10)
   }
 
-  @Test("Sums do not overflow")
+  @Test("Sums exceed 64 bits without overflow, and compare equal whatever the order of addition")
   func sums() {
     var sum = MoneyByCurrency()
     for _ in 0..<3 { sum.add(.of(.max)) }
     sum.add(.of(7, "EUR"))
     #expect(sum.sorted.map(\.currency.code) == ["EUR", "USD"])
     #expect(sum.sorted.map(\.minorUnits) == [7, 3 * Int128(Int64.max)])
-    // In which order it was added up plays no part.
+    // Equality does not depend on the order of addition.
     #expect(sum == MoneyByCurrency(sum.minorUnits))
     var other = MoneyByCurrency()
     other.add(.of(7, "EUR"))
@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test(
-    "Digits are those of ISO 4217",
+    "Currencies have the number of digits of ISO 4217",
     arguments: [
       ("JPY", 0), ("KRW", 0), ("VND", 0), ("USD", 2), ("LBP", 2), ("MGA", 2), ("IQD", 3), ("KWD", 3), ("TND", 3),
       ("CLF", 4),
@@ -133,10 +133,10 @@ import Testing
   }
 
   // XXX is ISO 4217's own code for a transaction without a currency.
-  @Test("What is not in the table is no currency", arguments: ["", "US", "USDX", "usd", "XXX", "ÜSD", "U\0D", "🪙"])
+  @Test("A code outside the table is no currency", arguments: ["", "US", "USDX", "usd", "XXX", "ÜSD", "U\0D", "🪙"])
   func unknown(code: String) { #expect(Currency(code: code) == nil) }
 
-  @Test("Every code of the table is read back, in alphabetical order")
+  @Test("The table is in alphabetical order, without duplicates, and every code is found")
   func table() {
     let codes = Currency.all.map(\.code)
     #expect(codes == codes.sorted())
@@ -147,7 +147,7 @@ import Testing
 
 @Suite struct InstantTests {
   @Test(
-    "Apple's milliseconds are clamped, never trapped on",
+    "Apple's milliseconds are clamped to the range of an instant",
     arguments: [
       (0, 0), (1, 1_000), (-1, -1_000), (-62_135_769_600_000, -62_135_769_600_000_000), (.max, .max), (.min, .min),
     ] as [(Int64, Int64)])
@@ -172,7 +172,7 @@ import Testing
     #expect(Span.hours(1) == .minutes(60) && Span.days(1) == .hours(24))
   }
 
-  @Test("No pair of extremes traps")
+  @Test("Arithmetic with extreme values clamps and does not trap")
   func extremes() {
     let ends = [Int64.min, .min + 1, -1, 0, 1, .max - 1, .max]
     for left in ends {
@@ -192,7 +192,7 @@ import Testing
 }
 
 @Suite struct IdentifierTests {
-  @Test("Ids of every length are their bytes, and sort as these do")
+  @Test("Identifiers of every length equal their bytes, and sort like them")
   func everyLength() {
     var random = SeededGenerator(seed: 3)
     var ids: [[UInt8]] = []
@@ -213,17 +213,17 @@ import Testing
       }
       #expect(isConsistent, "\(bytes)")
     }
-    // Ids that differ anywhere fall into different places of a table.
+    // Hash values are well distributed.
     #expect(Set(made.map(\.hashValue)).count > Set(ids).count * 9 / 10)
   }
 
-  @Test("Ids sort by their bytes")
+  @Test("Identifiers sort by their bytes")
   func order() {
     let ids: [Identifier] = ["b", "a", "Z", "é", "aa", "10", "9", "", "\u{1F600}", "\u{FFFD}"]
     #expect(ids.sorted().map(\.text) == ["", "10", "9", "Z", "a", "aa", "b", "é", "\u{FFFD}", "\u{1F600}"])
   }
 
-  @Test("Canonically equivalent spellings are different ids")
+  @Test("Canonically equivalent spellings are different identifiers")
   func spelling() {
     let (composed, decomposed) = (Identifier("\u{E9}"), Identifier("e\u{301}"))
     #expect(composed.text == decomposed.text)
@@ -232,7 +232,7 @@ import Testing
     #expect((composed < decomposed) != (decomposed < composed))
   }
 
-  @Test("Equal bytes are equal ids, however the text is stored")
+  @Test("Identifiers with equal bytes are equal, however the string is stored")
   func storage() {
     let long = String(repeating: "7", count: 40)
     let bridged = Identifier(String(long.reversed().reversed()))

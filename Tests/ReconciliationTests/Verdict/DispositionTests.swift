@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Section by section: payment times goods, the graces, and what is told apart from money.
+/// Dispositions by payment and goods, the delivery grace, sandbox purchases, family access and bad rows.
 @Suite struct DispositionTests {
   enum Payment: CaseIterable { case paid, reversed, unpaid, unconfirmed }
   enum Held: CaseIterable { case inFull, partly, takenBack, nothing }
@@ -55,31 +55,31 @@ import Testing
   }
 
   static let rows: [Case<Disposition>] = [
-    Case("paid as long ago as the delivery grace", .inFlight) { scene in
+    Case("paid exactly as long ago as the delivery grace", .inFlight) { scene in
       scene.paidOrder(transaction: { $0.purchaseDate = ShopFixture.asOf - .hours(1) })
     },
-    Case("one microsecond longer ago", .paidNotDelivered) { scene in
+    Case("paid one microsecond longer ago", .paidNotDelivered) { scene in
       scene.paidOrder(transaction: { $0.purchaseDate = ShopFixture.asOf - .hours(1) - .microsecond })
     },
-    Case("without a purchase date the grace runs from the verification", .inFlight) { scene in
+    Case("without a purchase date, the grace starts at the verification", .inFlight) { scene in
       scene.paidOrder({ $0.verifiedAt = ShopFixture.asOf - .hours(1) }, transaction: { $0.purchaseDate = nil })
     },
-    Case("a late verification does not stretch it", .paidNotDelivered) { scene in
+    Case("a late verification does not extend the grace", .paidNotDelivered) { scene in
       scene.paidOrder({ $0.verifiedAt = ShopFixture.asOf })
     },
-    Case("with neither it runs from the creation", .inFlight) { scene in
+    Case("without purchase date and verification, the grace starts at the creation", .inFlight) { scene in
       scene.time = ShopFixture.asOf - .minutes(30)
       scene.paidOrder(transaction: { $0.purchaseDate = nil })
     },
-    Case("with neither, and long ago", .paidNotDelivered) { scene in
+    Case("without purchase date and verification, created long ago", .paidNotDelivered) { scene in
       scene.paidOrder(transaction: { $0.purchaseDate = nil })
     },
-    Case("partly delivered has no grace", .partlyDelivered) { scene in
+    Case("a partly delivered order has no grace", .partlyDelivered) { scene in
       scene.time = ShopFixture.asOf - .minutes(30)
       let order = scene.paidOrder({ $0.quantity = 2 })
       scene.delivery(of: order) { $0.quantity = 1 }
     },
-    Case("goods count whoever got them", .settled) { scene in
+    Case("goods that another user received count", .settled) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.userId = "stranger" }
     },
     Case("goods of another order do not count", .paidNotDelivered) { scene in
@@ -90,11 +90,11 @@ import Testing
     Case("a delivery row that breaks the contract does not count", .paidNotDelivered) { scene in
       scene.delivery(of: scene.paidOrder()) { $0.defect = "quantity below 1" }
     },
-    Case("sandbox by a test user", .sandbox) { scene in
+    Case("a sandbox purchase by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
       scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
     },
-    Case("sandbox by a test user, nothing delivered", .sandbox) { scene in
+    Case("a sandbox purchase by a test user, nothing delivered", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
       scene.paidOrder(transaction: { $0.environment = .sandbox })
     },
@@ -102,7 +102,7 @@ import Testing
       scene.world.rules.testUsers = ["user"]
       scene.delivery(of: scene.paidOrder(transaction: sharedInSandbox))
     },
-    Case("family access in the sandbox by anybody else", .void) { scene in
+    Case("family access in the sandbox by another user", .void) { scene in
       scene.world.rules.testUsers = ["somebody"]
       scene.delivery(of: scene.paidOrder(transaction: sharedInSandbox))
     },
@@ -127,7 +127,7 @@ import Testing
       })
       scene.delivery(of: order)
     },
-    Case("what another order owns in the sandbox, by a test user", .sandbox) { scene in
+    Case("a sandbox purchase that another order owns, by a test user", .sandbox) { scene in
       scene.world.rules.testUsers = ["user"]
       let record = scene.transaction { $0.environment = .sandbox }
       let owner = scene.order("owner")
@@ -136,29 +136,29 @@ import Testing
       scene.signedProof("r2", for: order, of: record)
       scene.delivery(of: order)
     },
-    Case("production by a test user", .settled) { scene in
+    Case("a production purchase by a test user", .settled) { scene in
       scene.world.rules.testUsers = ["user"]
       scene.delivery(of: scene.paidOrder())
     },
-    Case("unpaid for another reason by a test user", .deliveredNotPaid) { scene in
+    Case("an order without a proof by a test user", .deliveredNotPaid) { scene in
       scene.world.rules.testUsers = ["user"]
       scene.delivery(of: scene.order())
     },
-    Case("sandbox by anybody else, delivered", .deliveredNotPaid) { scene in
+    Case("a sandbox purchase by another user, delivered", .deliveredNotPaid) { scene in
       scene.world.rules.testUsers = ["somebody"]
       scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .sandbox }))
     },
-    Case("sandbox by anybody else, nothing delivered", .void) { scene in
+    Case("a sandbox purchase by another user, nothing delivered", .void) { scene in
       scene.paidOrder(transaction: { $0.environment = .sandbox })
     },
-    Case("Xcode is never sandbox", .deliveredNotPaid) { scene in
+    Case("a purchase in Xcode is never sandbox", .deliveredNotPaid) { scene in
       scene.world.rules.testUsers = ["user"]
       scene.delivery(of: scene.paidOrder(transaction: { $0.environment = .xcode }))
     },
-    Case("family access is void, whatever was delivered", .void) { scene in
+    Case("family access is void although goods were delivered", .void) { scene in
       scene.delivery(of: scene.paidOrder(transaction: { $0.ownership = .familyShared }))
     },
-    Case("an order of nothing has its disposition too", .void) { $0.order() },
+    Case("an order without proofs and goods", .void) { $0.order() },
   ]
 
   private static func sharedInSandbox(_ record: inout TransactionRecord) {

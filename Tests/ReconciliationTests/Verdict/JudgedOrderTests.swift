@@ -3,7 +3,7 @@ import Testing
 @testable import Reconciliation
 @testable import SampleWorlds
 
-/// What an order says to the tie-out: a question without an answer may be what Apple has counted, and no other.
+/// Orders as the tie-out counts them. An order with a missing answer may be one that Apple's reports count.
 @Suite struct JudgedOrderTests {
   @Test(arguments: rows)
   func order(row: Case<String>) throws {
@@ -22,35 +22,35 @@ import Testing
     Case("reversed", "booked") { scene in
       scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf - .days(1)) })
     },
-    Case("a receipt that is not answered", "booked, awaited") { scene in
+    Case("an unanswered receipt", "booked, awaited") { scene in
       scene.receipt(for: scene.order(), .unanswered(.unreachable))
     },
-    Case("the same, of an order that the shop calls failed", "awaited") { scene in
+    Case("an unanswered receipt of an order with status failed", "awaited") { scene in
       scene.receipt(for: scene.order { $0.status = .failed }, .unanswered(.unreachable))
     },
-    Case("the same, of one that it calls cancelled", "awaited") { scene in
+    Case("an unanswered receipt of an order with status cancelled", "awaited") { scene in
       scene.receipt(for: scene.order { $0.status = .cancelled }, .unanswered(.unreachable))
     },
-    Case("a receipt that is not answered beside one that was refused", "booked, awaited") { scene in
+    Case("an unanswered receipt beside a rejected one", "booked, awaited") { scene in
       let order = scene.order()
       scene.receipt("forged", for: order, .rejected(.signatureInvalid))
       scene.receipt("silent", for: order, .unanswered(.unreachable))
     },
-    Case("a receipt that verified and does not list it", "booked, awaited") { scene in
+    Case("a verified receipt without the stated transaction", "booked, awaited") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
     },
-    Case("a look-up that nobody made", "booked, awaited") { scene in
+    Case("a look-up that was never made", "booked, awaited") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.world.lookups[order.orderId] = .neverChecked
     },
-    Case("a receipt that was refused", "booked") { scene in
+    Case("a rejected receipt", "booked") { scene in
       scene.receipt(for: scene.order(), .rejected(.signatureInvalid))
     },
-    Case("no proof at all", "") { scene in scene.order { $0.status = .pending } },
+    Case("no proof", "") { scene in scene.order { $0.status = .pending } },
     Case("bought in the sandbox", "") { $0.paidOrder(transaction: { $0.environment = .sandbox }) },
     Case("made in Xcode", "") { $0.paidOrder(transaction: { $0.environment = .xcode }) },
-    Case("a renewal that it names", "booked, owns T1") { scene in
+    Case("a renewal that the order states", "booked, owns T1") { scene in
       scene.paidOrder(transaction: { record in
         record.isRenewal = true
         record.expiresDate = ShopFixture.asOf + .days(28)

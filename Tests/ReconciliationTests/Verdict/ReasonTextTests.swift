@@ -3,33 +3,33 @@ import Testing
 
 @testable import SampleWorlds
 
-/// What is told of a rule that does not hold is what was the case, and what orders things never puts one before itself.
+/// Reasons why rules do not apply, and strict orderings.
 @Suite struct ReasonTextTests {
   private static let declined: [(kind: FindingKind, expected: Case<String>)] = [
-    (.quantityMismatch, Case("as many", "Ordered and charged 1.") { $0.paidOrder() }),
+    (.quantityMismatch, Case("the same quantity", "Ordered and charged 1.") { $0.paidOrder() }),
     (
       .quantityMismatch,
-      Case("no quantity", "Apple stated no quantity.") { $0.paidOrder(transaction: { $0.quantity = nil }) }
+      Case("no quantity stated", "Apple stated no quantity.") { $0.paidOrder(transaction: { $0.quantity = nil }) }
     ),
     (.accountTokenMissing, Case("no token", "The order has no account token.") { $0.paidOrder() }),
     (
       .accountTokenMissing,
-      Case("nothing said of one", "Apple did not say that the transaction has none.") {
+      Case("no statement about it", "Apple did not say that the transaction has none.") {
         $0.paidOrder({ $0.appAccountToken = "A1" }, transaction: { $0.appAccountToken = .silent })
       }
     ),
     (
       .amountMismatch,
-      Case("no price", "Apple stated no price.") { $0.paidOrder(transaction: { $0.priceMilliunits = nil }) }
+      Case("no price stated", "Apple stated no price.") { $0.paidOrder(transaction: { $0.priceMilliunits = nil }) }
     ),
     (
       .lapsedStillServed,
-      Case("access", "Apple says that the subscription gives access.") { lapsed(&$0, .active) }
+      Case("active", "Apple says that the subscription gives access.") { lapsed(&$0, .active) }
     ),
     (
       .lapsedStillServed,
       Case(
-        "not asked",
+        "no answer",
         "Apple was not asked about the subscription since its newest period ended, or has not answered."
       ) {
         lapsed(&$0, nil)
@@ -84,7 +84,7 @@ import Testing
     #expect(!(Severity.major < .major) && Severity.critical < .major && Severity.major < .minor)
     let kinds: [Subject.Kind] = [.order, .delivery, .receipt, .transaction, .productWeek]
     for (first, second) in zip(kinds, kinds.dropFirst()) {
-      // Of two with the same id.
+      // Subjects with the same ID.
       #expect(Subject(first, "1") < Subject(second, "1") && !(Subject(second, "1") < Subject(first, "1")))
     }
   }

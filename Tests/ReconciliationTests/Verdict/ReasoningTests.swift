@@ -4,9 +4,9 @@ import Testing
 
 @testable import SampleWorlds
 
-/// The reasons are told by the rules that decide: they can neither leave a kind out nor say anything else than the audit.
+/// Reasons come from the rules that decide. They therefore cover every kind and agree with the audit.
 @Suite struct ReasoningTests {
-  @Test("Every kind is found or has a reason against it, and never both", arguments: Effort.blocks)
+  @Test("Every finding kind is either found or declined with a reason", arguments: Effort.blocks)
   func complete(block: UInt64) {
     forEachOrder(block) { facts, rules in
       let (judgement, reasoning) = Judgement.explained(facts, rules: rules)
@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test("Telling the reasons changes nothing", arguments: Effort.blocks)
+  @Test("An explained judgement equals the judgement", arguments: Effort.blocks)
   func same(block: UInt64) {
     forEachOrder(block) { facts, rules in
       let (judgement, _) = Judgement.explained(facts, rules: rules)
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test("The rules are told in their order, up to the one that holds", arguments: Effort.blocks)
+  @Test("Reasons list the rules in order, up to the first that applies", arguments: Effort.blocks)
   func steps(block: UInt64) {
     forEachOrder(block) { facts, rules in
       let (judgement, reasoning) = Judgement.explained(facts, rules: rules)
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("Random worlds hold every rule of the verdict, and decline every one but the last")
+  @Test("Random worlds reach every rule of the verdict, and decline every rule but the last")
   func everyRule() {
     var held: Set<VerdictRule> = []
     var declined: Set<VerdictRule> = []
@@ -54,13 +54,13 @@ import Testing
         }
       }
     }
-    // What Apple says in these worlds agrees with itself.
+    // Random worlds contain no contradictory records.
     #expect(held == Set(VerdictRule.allCases).subtracting([.recordsContradict]))
     #expect(declined == Set(VerdictRule.allCases.dropLast()))
   }
 
   @Test(
-    "A span in words",
+    "Spans are written in words",
     arguments: [
       (Span.seconds(1), "1 second"), (.seconds(119), "119 seconds"), (.minutes(2), "2 minutes"),
       (.hours(1), "60 minutes"), (.hours(2), "2 hours"), (.hours(24), "24 hours"), (.hours(72), "3 days"),
@@ -68,7 +68,7 @@ import Testing
     ])
   func words(span: Span, words: String) { #expect(span.words == words) }
 
-  @Test("An order that owns nothing is told how much is known for it")
+  @Test("The reason for an order that owns nothing counts the known transactions")
   func known() throws {
     var scene = ShopFixture()
     let other = scene.transaction("T1") { $0.productId = "coins" }
@@ -80,7 +80,7 @@ import Testing
     #expect(reasoning.steps.first?.because == "It owns none of the 2 transactions that are known for it.")
   }
 
-  @Test("Why a refund that Apple took back is not found")
+  @Test("A reversed refund without a finding has a reason")
   func withdrawnRefund() throws {
     for (isWithdrawn, expected) in [
       (false, "Apple reversed no refund."),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// What proves nothing, and what pays.
+/// Orders that stay unconfirmed, beside orders that are paid or reversed.
 @Suite struct UnconfirmedTests {
   static let silent: [PaymentReason] = [.unreachable, .rateLimited, .appleError, .noRoots, .contradiction]
 
@@ -22,7 +22,7 @@ import Testing
     #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed \(reason.rawValue)")
   }
 
-  /// Of a proof that was refused with too many others of its night, what it has brought is believed, and held against nobody.
+  /// A proof under a systemic refusal leaves its order unconfirmed, and its transactions accuse nobody.
   @Test(arguments: ["other app", "other product", "nobody's"])
   func refusedWithTooManyOthers(_ what: String) {
     var scene = ShopFixture()
@@ -41,7 +41,7 @@ import Testing
     #expect(said?.findings.allSatisfy { !$0.kind.accuses } == true)
   }
 
-  @Test("Every reason either proves or keeps silent, never both")
+  @Test("Exactly these reasons prove an order unpaid")
   func partition() {
     let proving = PaymentReason.allCases.filter(\.provesUnpaid).map(\.rawValue)
     #expect(
@@ -64,20 +64,20 @@ import Testing
       let order = scene.order { $0.transactionId = "T1" }
       scene.world.lookups[order.orderId] = .review(.accountGone)
     },
-    Case("a look-up that nobody made", "unconfirmed never_checked") { scene in
+    Case("a look-up that was never made", "unconfirmed never_checked") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.world.lookups[order.orderId] = .neverChecked
     },
-    Case("an id that Apple does not know, beside a receipt that is not answered", "unconfirmed unreachable") { scene in
+    Case("an ID that Apple does not know, beside an unanswered receipt", "unconfirmed unreachable") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, .unanswered(.unreachable))
       scene.world.lookups[order.orderId] = .notFound()
     },
-    Case("the named transaction is missing from a receipt that verified", "unconfirmed not_in_receipt") { scene in
+    Case("a verified receipt without the stated transaction", "unconfirmed not_in_receipt") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
     },
-    Case("the same, and it is known from elsewhere", "paid") { scene in
+    Case("a verified receipt without the stated transaction, which is known from elsewhere", "paid") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.transaction("T1")
       scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
@@ -90,26 +90,26 @@ import Testing
       let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) }
       scene.receipt(for: scene.order(), .verified(.app), bringing: [record])
     },
-    Case("a named purchase has no window", "paid") { scene in
+    Case("a stated purchase has no window", "paid") { scene in
       scene.paidOrder(transaction: { $0.purchaseDate = ordered - .days(60) })
     },
-    Case("a renewal that the order does not name", "unconfirmed not_in_receipt") { scene in
+    Case("a renewal that the order does not state", "unconfirmed not_in_receipt") { scene in
       scene.receipt(for: scene.order(), .verified(.app), bringing: [scene.transaction { $0.isRenewal = true }])
     },
-    Case("a renewal that the order names", "paid") { scene in
+    Case("a renewal that the order states", "paid") { scene in
       scene.paidOrder(transaction: { $0.isRenewal = true })
     },
-    Case("records that contradict each other, named", "unconfirmed contradiction") { scene in
+    Case("contradictory records about a stated transaction", "unconfirmed contradiction") { scene in
       scene.paidOrder(transaction: { $0.isContradictory = true })
     },
-    Case("records that contradict each other about the product, not named", "unconfirmed contradiction") { scene in
+    Case("contradictory records about the product of an unstated transaction", "unconfirmed contradiction") { scene in
       let record = scene.transaction {
         $0.productId = "gems.500"
         $0.isContradictory = true
       }
       scene.signedProof(for: scene.order(), of: record)
     },
-    Case("genuine by its signature while Apple is down", "paid") { scene in
+    Case("a verified signature while Apple is down", "paid") { scene in
       let record = scene.transaction { $0.channel = .offline }
       scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record]) {
         $0.state.signedTransactionId = "T1"
@@ -124,7 +124,7 @@ import Testing
     Case("a refund of all but a thousandth of a percent", "paid") { scene in
       scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, percentage: 99_999) })
     },
-    Case("a prorated refund of unnamed extent", "paid") { scene in
+    Case("a prorated refund without a percentage", "paid") { scene in
       scene.paidOrder(transaction: { $0.revocation = Revocation(date: ShopFixture.asOf, type: "REFUND_PRORATED") })
     },
     Case("a full refund by type", "reversed") { scene in
@@ -132,7 +132,7 @@ import Testing
     },
   ]
 
-  @Test("Of several unanswered receipts the most telling reason is given, whatever their order")
+  @Test("The strongest reason of several unanswered receipts counts, in any order")
   func mostTelling() {
     for flip in [false, true] {
       var scene = ShopFixture()
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test("Beside records that contradict each other a payment that another order owns makes nobody a duplicate")
+  @Test("Beside contradictory records, the payment of another order makes no duplicate")
   func contradictionBesideLost() {
     for isContradictory in [true, false] {
       var scene = ShopFixture()

@@ -5,9 +5,9 @@ import Testing
 
 @testable import SampleWorlds
 
-/// Shops of which everything is known beforehand: the audit must find all that is wrong, and nothing else.
+/// Shops with a known truth: the audit finds every discrepancy in them, and nothing else.
 @Suite struct KnownTruthTests {
-  @Test("Each scenario by itself", arguments: Scenario.all.indices)
+  @Test("Each scenario by itself has exactly its expected findings and dispositions", arguments: Scenario.all.indices)
   func alone(index: Int) {
     for seed in 0..<20 as Range<UInt64> {
       let shop = KnownShop(telling: [Scenario.all[index]], seed: seed)
@@ -26,7 +26,7 @@ import Testing
     }
     #expect(kinds.union(FindingKind.foundElsewhere) == Set(FindingKind.allCases))
     #expect(dispositions == Set(Disposition.allCases))
-    #expect(Scenario.all.filter { $0.impossible.count > 1 }.map(\.name).isEmpty, "no night tells it")
+    #expect(Scenario.all.filter { $0.impossible.count > 1 }.map(\.name).isEmpty, "no channel can play the scenario")
   }
 
   @Test("Precision and recall are 1 for every kind over a thousand small shops", arguments: 0..<4)
@@ -40,11 +40,11 @@ import Testing
     score.check()
   }
 
-  @Test("And over a large one", .enabled(if: KnownShop.largeSize != nil))
+  @Test("Precision and recall are 1 over one large shop", .enabled(if: KnownShop.largeSize != nil))
   func large() {
     let size = KnownShop.largeSize ?? 0
     var random = SeededGenerator(seed: 7)
-    // Some stories have no order, some have several: one order each, more or less.
+    // A scenario has any number of orders, so orders are counted until the size is reached.
     var told: [Scenario] = []
     var orders = 0
     while orders < size, let scenario = Scenario.all.randomElement(using: &random) {
@@ -62,7 +62,7 @@ import Testing
 }
 
 extension KnownShop {
-  /// About how many orders the large shop has: `WORLD_ORDERS`.
+  /// The approximate number of orders in the large shop: `WORLD_ORDERS`.
   fileprivate static let largeSize = ProcessInfo.processInfo.environment["WORLD_ORDERS"].flatMap { Int($0) }
 
   fileprivate func check(_ comment: Comment) {
@@ -73,7 +73,7 @@ extension KnownShop {
   }
 }
 
-/// How often each kind was found, missed and imagined.
+/// Counts of found, missed and wrongly reported findings by kind.
 private struct Score: CustomStringConvertible {
   private var found: [FindingKind: Int] = [:]
   private var missed: [FindingKind: [Identifier]] = [:]

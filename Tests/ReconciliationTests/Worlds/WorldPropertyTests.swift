@@ -4,7 +4,7 @@ import Testing
 
 @testable import SampleWorlds
 
-/// What always holds, in worlds that nobody would build on purpose.
+/// Properties that hold in every world, tested with random worlds.
 @Suite struct WorldPropertyTests {
   static let worldsPerBlock = 150
 
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test("The order of input never matters", arguments: Effort.blocks)
+  @Test("Input order changes no result", arguments: Effort.blocks)
   func shuffled(block: UInt64) {
     forEachWorld(block) { random, generator in
       let outcome = random.world.audited()
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "A finding named after a disposition stands on every order that has it, and on no other", arguments: Effort.blocks)
+    "An order has the finding of a disposition exactly if it has the disposition", arguments: Effort.blocks)
   func namedFindings(block: UInt64) {
     let named: [Disposition: FindingKind] = [
       .paidNotDelivered: .paidNotDelivered, .partlyDelivered: .partlyDelivered, .deliveredNotPaid: .deliveredNotPaid,
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test("A finding has an id of its own", arguments: Effort.blocks)
+  @Test("Identities of findings are unique", arguments: Effort.blocks)
   func identities(block: UInt64) {
     forEachWorld(block) { random, _ in
       let identities = random.world.audited().findings.map(\.identity)
@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test(
-    "Money at stake on one order is counted once, a second charge apart; sandbox money never", arguments: Effort.blocks)
+    "Besides charged_twice, at most one finding of an order has an amount at risk", arguments: Effort.blocks)
   func stakes(block: UInt64) {
     forEachWorld(block) { random, _ in
       for judgement in random.world.audited().judgements.values {
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test("A live payment of ours has an owner, a claimant, or a finding", arguments: Effort.blocks)
+  @Test("A live payment of our app is claimed by an order or has a finding, never both", arguments: Effort.blocks)
   func noMoneyIsLost(block: UInt64) {
     forEachWorld(block) { random, _ in
       let world = random.world
@@ -145,7 +145,7 @@ import Testing
       }
       #expect(whole.amountByDisposition == outcome.totals.amountByDisposition)
       #expect(whole.ordered == outcome.totals.ordered && whole.control == outcome.totals.control)
-      // What a part has handed over of its users counts as what it has kept does.
+      // Users that a part has handed over count like those that it keeps.
       var handingOver = Totals()
       for place in parts.indices {
         if place > 0 { _ = parts[place].takeUsers() }
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  @Test("A line holds sums beyond 64 bits, whichever way they came")
+  @Test("A totals line keeps exact sums beyond 64 bits when it is added to, stored and joined")
   func wideSums() {
     var random = SeededGenerator(seed: 5)
     let key = Totals.UserKey(userId: "user", currency: Money.of(0).currency)
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test("An order without an app is of the only one, and of none where there are several")
+  @Test("An order without a bundle ID is valid with one configured app and defective with several")
   func bundles() {
     var rules = RandomWorld.rules
     #expect(rules.defect(ofBundleId: nil) == nil && rules.defect(ofBundleId: ShopFixture.bundle) == nil)
@@ -192,7 +192,7 @@ import Testing
     #expect(rules.defect(ofBundleId: "com.example.second") == nil)
   }
 
-  @Test("Totals by hand")
+  @Test("Totals and control totals equal figures computed by hand")
   func totals() {
     var scene = ShopFixture()
     scene.delivery("d1", of: scene.order("a", by: "ann") { $0.amount = .of(100) })
@@ -217,7 +217,7 @@ import Testing
     #expect(totals.amountByDisposition[Disposition.deliveredNotPaid.index].sorted.map(\.minorUnits) == [100])
   }
 
-  @Test("A sum of more than 64 bits leaves the others of its line as they are")
+  @Test("A sum beyond 64 bits does not change the other sums of its line")
   func longSums() {
     var sums: [Int128] = Array(repeating: 0, count: Totals.Line().sums.count)
     sums[6] = 4 * Int128(Int64.max)
@@ -249,6 +249,6 @@ extension World.Outcome {
 }
 
 extension Totals.Line {
-  /// Everything that it says.
+  /// The count, the ordered sum and the sums by disposition.
   fileprivate var figures: [Int128] { [Int128(orders), ordered] + byDisposition }
 }
