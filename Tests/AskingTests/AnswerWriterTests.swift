@@ -44,7 +44,7 @@ import Testing
       connectSales: connect)
   }
 
-  /// Ends a worker as its process does. The server takes a moment to notice that a session is gone.
+  /// Ends a worker like the end of its process. The server takes a moment to notice that a session is gone.
   private func die(_ worker: CheckQueue, leaving other: CheckQueue) async throws {
     await worker.close()
     let isAlive = "SELECT EXISTS (SELECT FROM (\(Worker.living)) AS living (number) WHERE number = $1::int)"
@@ -69,7 +69,7 @@ import Testing
     return fact
   }
 
-  /// What a question about a receipt came to, from what is stored about it.
+  /// The result of a question about a receipt, based on its stored check.
   private func result(
     _ receipt: String, _ facts: [TransactionFact], outcome: CheckOutcome = .verified, reason: PaymentReason? = nil,
     on session: PostgresSession
@@ -124,13 +124,13 @@ import Testing
       ).single()
       let days = try [0, 1, 2].map { (asOf.microseconds - (try row.timestamp($0))) / Span.days(1).microseconds }
       #expect(days == [50, 41, 43])
-      // A fold reads no less than it takes, and what is derived from all the evidence is the same.
+      // The fold skips repeated facts, and a rebuild from all evidence gives the same record.
       let derived = try await session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }
       #expect(derived.agrees, "\(derived)")
     }
   }
 
-  /// What Apple told besides is evidence, and nobody's proof; nor is it after a rebuild.
+  /// Apple's further facts are evidence, but no content of the proof, also after a rebuild.
   @Test func furtherFactsAreNotLinkedToAProof() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
@@ -147,7 +147,7 @@ import Testing
       #expect(try await session.execute("SELECT count(*) FROM night_audit.transactions").single().int64(0) == 2)
       #expect(try await session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }.agrees)
 
-      // As programs before stored it, of a signed transaction.
+      // Earlier programs stored such a link for a signed transaction.
       try await session.execute(
         "UPDATE night_audit.receipt_checks SET payload_kind = 'signed', signed_transaction_id = 't1'")
       var earlier = try await result("r1", [fact("t2", signed: asOf + .seconds(1))], on: session)
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  /// An earlier round of the same run has asked the same: its answer is not this one.
+  /// The answer of an earlier round of the same run is another answer.
   @Test func aBatchWhoseConnectionIsLostIsStoredBesideAnEarlierAnswer() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(1, session)
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  /// However many answers and transactions: what is stored about them is read once, and then all is written.
+  /// For any number of answers and transactions, one round trip reads the stored state, and one writes.
   @Test(arguments: [1, 60]) func aBatchTakesTwoRoundTrips(_ count: Int) async throws {
     try await withDatabase { session, settings in
       try await addReceipts(count, session)
@@ -235,7 +235,7 @@ import Testing
     }
   }
 
-  @Test func failuresFollowTheScheduleAndWhatWasVerifiedStaysVerified() async throws {
+  @Test func failuresFollowTheScheduleAndVerifiedChecksStayVerified() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(2, session)
       let waits: [Reconciliation.Span] = [.minutes(5), .hours(1), .hours(6), .hours(20), .hours(20)]
@@ -276,7 +276,7 @@ import Testing
       for worker in [first, second, first, second] { claimed += try await worker.claim().map(\.subject.id.text) }
       #expect(claimed.count == 100 && Set(claimed).count == 100)
       #expect(try await first.claim().isEmpty)
-      // The second worker dies. What it held is the first one's, and nobody waits for a clock.
+      // The second worker dies. Its checks are available at once, without waiting for its lease.
       try await die(second, leaving: first)
       settings.batchSize = 100
       let third = try await queue(session, settings)
@@ -288,7 +288,7 @@ import Testing
     }
   }
 
-  /// Who comes first leaves something for who comes next, and alone it takes as much as it may.
+  /// The first worker leaves checks for the next one. A worker alone takes as many as it may.
   @Test func fewDueChecksAreSharedAmongWorkers() async throws {
     try await withDatabase { session, settings in
       var settings = settings
@@ -305,8 +305,8 @@ import Testing
     }
   }
 
-  /// Kept short whatever else there is: the plan goes through the index of what is due.
-  @Test func aClaimReadsTheIndexOfWhatIsDue() async throws {
+  /// The plan uses the index of due checks, however many checks there are.
+  @Test func aClaimReadsTheIndexOfDueChecks() async throws {
     try await withDatabase { session, settings in
       try await addReceipts(20_000, session)
       let queue = try await queue(session, settings)

@@ -7,9 +7,9 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// One app's trouble, or one side's, stops nobody else.
+/// A failure of one app, or of one side, stops no other.
 @Suite struct AskingGateTests {
-  /// A clock that moves when it is told to.
+  /// A clock that a test advances.
   private final class Clock: Sendable {
     private let now = Mutex(Duration.zero)
     func advance(_ span: Duration) { now.withLock { $0 += span } }
@@ -33,7 +33,7 @@ import Testing
 
   private let failure = ChannelAnswer.Meaning.silent(Silence(reason: .unreachable, detail: "timeout"))
 
-  /// Puts questions for as long as they are let through, and gives how many were.
+  /// Asks failing questions while the gate admits them, and returns their number.
   private func fail(_ lane: AskingGate.Lane, at gate: AskingGate, asked: [AppleHost]? = nil, times: Int = 50) -> Int {
     var count = 0
     for _ in 0..<times {
@@ -58,7 +58,7 @@ import Testing
     #expect(word(gate.admit(game)) == "refused" && word(gate.admit(other)) == "granted")
     #expect(word(gate.admit(gameSandbox)) == "granted")
     #expect(gate.silent == ["game"] && gate.end == nil)
-    // Probes that fail do not end the outage, however long it lasts; they come at growing intervals.
+    // Failed probes do not end the outage. Their intervals grow.
     var probes = 0
     for _ in 0..<3_600 {
       clock.advance(.seconds(1))
@@ -85,7 +85,7 @@ import Testing
     #expect(gate.faults == ["game": AppleFault.accessRefused.message] && gate.end == nil)
   }
 
-  /// One receipt of another developer's app, or an id that a client made up, ends nothing.
+  /// A receipt of another developer's app, or an ID that a client made up, ends no app.
   @Test func oneAcceptedQuestionClearsTheCredential() {
     let gate = gate()
     guard case .granted(let permit) = gate.admit(game) else {
@@ -100,7 +100,7 @@ import Testing
     #expect(gate.faults.isEmpty)
   }
 
-  /// Production answers "not found", and the sandbox does not answer at all.
+  /// Production answers "not found", and the sandbox does not answer.
   @Test func aSandboxOutageDoesNotAffectProduction() {
     let gate = gate()
     #expect(fail(game, at: gate, asked: [.production, .sandbox]) == 50)
@@ -108,8 +108,8 @@ import Testing
     #expect(gate.end == nil)
   }
 
-  /// Apple's 21002 is an outage where nothing else explains it.
-  @Test func aDamagedReceiptSaysNothingAboutApplesHealth() {
+  /// Status 21002 counts as an outage unless the receipt was refused offline.
+  @Test func aDamagedReceiptDoesNotCountAsAnOutage() {
     var unread = answer(.silent(Silence(reason: .appleError, detail: "status")), asked: [.production])
     for (isRefusedHere, status, wanted) in [(true, 21_002, 50), (false, 21_002, 20), (true, 21_009, 20)] {
       let gate = gate()

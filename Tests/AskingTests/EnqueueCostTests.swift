@@ -6,11 +6,11 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Enqueueing costs what is new, not what there is.
+/// Enqueueing reads the new rows, not all rows.
 @Suite struct EnqueueCostTests {
   private static let known = 3_000
 
-  /// Rows that the server read since its counters were reset, whatever for.
+  /// The number of rows that the server has read since its counters were reset.
   private func rowsRead(_ shop: RecheckFixture) async throws -> Int64 {
     try await shop.session.execute(
       """
@@ -25,7 +25,7 @@ import Testing
       .single().int64(0)
   }
 
-  /// A session that was closed tells the server what it read before it goes, which it does when the server gets round to it.
+  /// The server counts the rows of a session some time after the session was closed.
   private func waitForTheClosed(_ shop: RecheckFixture, leaving count: Int64) async throws {
     while try await sessions(shop) > count { try await shop.session.execute("SELECT pg_sleep(0.01)") }
   }

@@ -9,11 +9,11 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Failures cost what they are about, and no more.
+/// Each failure affects its subject only.
 @Suite struct FailureTests {
   private static let asOf = RecheckFixture.asOf
 
-  /// Judges every payload as damaged, but for those that say that they are genuine.
+  /// Judges payloads with the prefix `genuine` as genuine, and all others as malformed.
   private static let damaged = OfflineJudge(hasRoots: true) { payload in
     payload.hasPrefix("genuine")
       ? (
@@ -47,7 +47,7 @@ import Testing
       Dictionary(uniqueKeysWithValues: (0..<count).map { ("\(id)\($0)", [.found("\(id)\($0)")]) }))
   }
 
-  // MARK: - Refusals that are too many
+  // MARK: - Systemic refusals
 
   @Test func tooManyRefusalsOfOneKindCreateNoFindings() async throws {
     try await RecheckFixture.run { shop in
@@ -56,10 +56,10 @@ import Testing
       #expect(summary.exitStatus == .configuration)
       #expect(summary.faults["com.example.game"]?.contains("30 of the 40 customers") == true, "\(summary.faults)")
       #expect(try await states(shop) == ["review systemic 30", "verified 10"])
-      // The same night again asks nothing and says the same.
+      // A second run in the same night asks nothing and reports the same fault.
       let again = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
       #expect(again.outcomes.isEmpty && again.faults == summary.faults)
-      // The mapping is mended: what it brings anew is judged at once, on the next night without any accusation.
+      // After the payloads are corrected, the next night judges the receipts again, without a fault.
       try await shop.session.execute("UPDATE sales.receipts SET payload = 'genuine ' || receipt_id")
       let next = Self.asOf + .days(1)
       let mended = try await shop.recheck([ScriptedChannel(found(40), asOf: next)], asOf: next, judge: Self.damaged)
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  /// Who met them first may have been a re-check, which reports nothing, or a night that died.
+  /// Every run reports them, because the first one may be a re-check, which writes no report, or may be killed.
   @Test func pendingRefusalsAreReportedUntilTheNextAnswer() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 30, genuine: 10)
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  /// A night's first answers come in as many pieces as there are re-checks before it.
+  /// Re-checks before a night receive a part of its first answers.
   @Test func tooManyRefusalsOverSeveralRunsCreateNoFindings() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 12, genuine: 1)
@@ -96,7 +96,7 @@ import Testing
       #expect(second.faults["com.example.game"]?.contains("24 of the 25 customers") == true, "\(second.faults)")
       let decided = ["rejected malformed 12", "review systemic 12", "verified 1"]
       #expect(try await states(shop) == decided)
-      // Whoever decides later decides the same, until they are asked about again.
+      // Later runs decide the same, until the receipts are asked about again.
       let third = Self.asOf + .hours(20) + .minutes(29)
       let told = try await shop.recheck([ScriptedChannel(found(13), asOf: third)], asOf: third, judge: Self.damaged)
       #expect(told.outcomes.isEmpty && told.faults == second.faults)
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  /// Whoever ends first knows a part of the night.
+  /// The worker that ends first knows a part of the night's answers only.
   @Test func pendingRefusalsWaitForActiveWorkers() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 15, genuine: 1)
@@ -115,7 +115,7 @@ import Testing
         #expect(first.faults.isEmpty, "\(first.faults)")
         #expect(try await states(shop) == ["review systemic 15", "verified 1"])
       }
-      // The other has come to its end, too: it is no worker any more although its session lives.
+      // The other worker retires. It is no longer a worker, although its session is open.
       let worker = other.worker
       try await other.store.withConnection { try worker.retire($0) }
       let last = try await shop.recheck([ScriptedChannel(found(16))], judge: Self.damaged)
@@ -125,7 +125,8 @@ import Testing
     }
   }
 
-  /// One customer with many receipts is one customer, by whichever of his ids: his own order is decided, and the others' too.
+  /// A person with many receipts counts once, under any alias. The share is therefore small, and all refusals are
+  /// decided.
   @Test(arguments: [false, true]) func refusalsOfOnePersonCountOnce(hasAliases: Bool) async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 25, genuine: 40)
@@ -146,7 +147,7 @@ import Testing
     }
   }
 
-  /// Receipts without an order and without a sender accuse nobody, and are in no share.
+  /// A receipt without an order and a sender accuses no customer, and is in no share.
   @Test func receiptsWithoutAUserAreInNoShare() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 0, genuine: 10)
@@ -157,7 +158,7 @@ import Testing
     }
   }
 
-  /// Healthy receipts do not hide a wrong column of transaction IDs, and the other way round.
+  /// Verified receipts do not hide a wrong column of transaction IDs, and the other way round.
   @Test func receiptsAndLookUpsHaveTheirOwnShares() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 5, genuine: 100)
@@ -169,8 +170,8 @@ import Testing
     }
   }
 
-  /// Signed proofs and look-ups of other products than the orders': a column of renamed products accuses nobody, however often
-  /// the answers repeat.
+  /// Signed proofs and look-ups of other products than the orders' are systemic if a product was renamed in the shop,
+  /// and remain so on later nights.
   @Test(arguments: [true, false]) func tooManyProductMismatchesCreateNoFindings(isSigned: Bool) async throws {
     let judge = OfflineJudge(hasRoots: true) { payload in
       let fact = TransactionFact.test("g\(payload)", .offline, signed: Self.asOf - .days(1))
@@ -213,14 +214,15 @@ import Testing
     }
   }
 
-  /// The share stands for a night that was killed before it decided: its refusals are held, and what was counted is stored.
+  /// The share stands for a night that was killed before its decision: its refusals are pending, and its counts are
+  /// stored.
   @Test func pendingRefusalsOfAKilledNightAreDecidedByTheNext() async throws {
     try await RecheckFixture.run { shop in
       var shop = shop
       try await fill(shop, damaged: 30, genuine: 10)
       _ = try await shop.recheck([ScriptedChannel(found(40))], judge: Self.damaged)
       shop.settings.systemicShare = .whole
-      // While somebody else asks, it may be his night, and not all of it counted.
+      // While another worker asks, the counts may be incomplete.
       let other = try await shop.queue(asOf: Self.asOf)
       #expect(try await other.claim().isEmpty)
       var now = Self.asOf + .hours(1)
@@ -234,7 +236,7 @@ import Testing
     }
   }
 
-  /// A foul night costs nights, and nobody's word: in the end all is as if Apple had been well from the beginning.
+  /// Refusals of a night with an outage are pending. Once Apple is well, the result is as if there had been no outage.
   @Test func pendingRefusalsAreJudgedByTheirOwnNight() async throws {
     try await RecheckFixture.run { shop in
       for number in 1...132 { try await shop.order("o\(number)", transaction: "\(number)") }
@@ -242,11 +244,11 @@ import Testing
         let answers = Dictionary(uniqueKeysWithValues: (1...count).map { ("\($0)", [ChannelAnswer.found("\($0)")]) })
         return ScriptedChannel(.init(answers), asOf: Self.asOf + .days(night))
       }
-      // Of the 110 that it has sold Apple knows 80, for one night.
+      // In one night, Apple knows 80 of its 110 transactions.
       let foul = try await shop.recheck([apple(knows: 80, 0)])
       #expect(foul.faults["com.example.game"]?.contains("52 of the 132 customers") == true, "\(foul.faults)")
       #expect(try await states(shop) == ["review systemic 52", "verified 80"])
-      // One alone, which is found now, and one that is not: neither decides anything about the others.
+      // A run about one order, found now or still unknown, decides nothing about the others.
       for (id, after) in [
         ("o110", ["review systemic 51", "verified 81"]), ("o132", ["review systemic 51", "verified 81"]),
       ] {
@@ -256,7 +258,7 @@ import Testing
           [apple(knows: 110, 1)], asOf: Self.asOf + .days(1), selection: selection)
         #expect(try await states(shop) == after, "\(id)")
       }
-      // Silence is no answer to what is held either.
+      // A missing answer decides nothing about pending refusals either.
       var selection = Selection()
       selection.orderId = "o131"
       let silent = ScriptedChannel(.init(["131": [.silent]]), asOf: Self.asOf + .days(1))
@@ -267,7 +269,7 @@ import Testing
     }
   }
 
-  /// The shop mends a column: what was refused is judged anew, and is among its like alone.
+  /// After a change in a column of the shop, refused receipts are judged again. Their share counts first answers only.
   @Test func aRepeatedRefusalIsNoFirstAnswer() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 22, genuine: 80)
@@ -285,8 +287,7 @@ import Testing
     }
   }
 
-  /// Another payload, refused otherwise, is as new as one that nobody has ever refused: whether few were refused before, or
-  /// too many.
+  /// A different refusal of another payload is a first answer, whether the earlier refusals were few or systemic.
   @Test(arguments: [80, 10]) func aDifferentRefusalIsAFirstAnswer(genuine: Int) async throws {
     let judge = OfflineJudge(hasRoots: true) { payload in
       payload.hasPrefix("forged") ? (.signed, .refused(.signatureInvalid)) : Self.damaged.judge(payload)
@@ -307,7 +308,7 @@ import Testing
           next.faults["com.example.game"]?.contains("22 of the 22 customers") == true, "\(night), \(next.faults)")
         #expect(try await states(shop) == ["review systemic 22", "verified \(genuine)"])
       }
-      // And who is refused alike once more is no news.
+      // Once the payloads are genuine, there is no fault.
       try await shop.session.execute("UPDATE sales.receipts SET payload = 'genuine ' || receipt_id")
       let mended = Self.asOf + .days(3)
       let last = try await shop.recheck([ScriptedChannel(script, asOf: mended)], asOf: mended, judge: judge)
@@ -316,14 +317,14 @@ import Testing
     }
   }
 
-  /// What is false by itself waits for nobody, and neither does what is genuine by itself, as far as that goes.
+  /// A malformed proof is rejected without an answer of Apple's. A genuine proof waits for its answer.
   @Test func anOutageDoesNotMakeForgedProofsSystemic() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 22, genuine: 80)
       let silent = try await shop.recheck([ScriptedChannel(found(102))], judge: Self.damaged, isOffline: true)
       #expect(silent.faults.isEmpty, "\(silent.faults)")
       #expect(try await states(shop) == ["pending never_checked 80", "rejected malformed 22"])
-      // Apple's word about the genuine ones is no news about the others.
+      // Apple's answers about the genuine proofs change nothing about the others.
       let next = Self.asOf + .days(1)
       let spoken = try await shop.recheck([ScriptedChannel(found(102), asOf: next)], asOf: next, judge: Self.damaged)
       #expect(spoken.faults.isEmpty, "\(spoken.faults)")
@@ -331,7 +332,7 @@ import Testing
     }
   }
 
-  /// What only a person could take further was never accepted or refused.
+  /// A proof under review was neither accepted nor refused.
   @Test func refusalsAfterIndecisiveAnswersAreFirstAnswers() async throws {
     try await RecheckFixture.run { shop in
       for number in 1...25 { try await shop.order("o\(number)", transaction: "\(number)") }
@@ -351,7 +352,7 @@ import Testing
       let summary = try await shop.recheck([ScriptedChannel(found(20))], judge: Self.damaged)
       #expect(summary.faults.isEmpty)
       #expect(try await states(shop) == ["rejected malformed 19", "verified 1"])
-      // One of them comes whole after all: it is asked about at once, however final the refusal was.
+      // One payload is corrected. It is asked about at once, although its refusal was final.
       try await shop.session.execute("UPDATE sales.receipts SET payload = 'genuine r3' WHERE receipt_id = 'r3'")
       let later = Self.asOf + .hours(1)
       let mended = try await shop.recheck([ScriptedChannel(found(20), asOf: later)], asOf: later, judge: Self.damaged)
@@ -375,9 +376,9 @@ import Testing
 
   private let outOfOrder = ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503")))
 
-  /// A gate that some questions were answered at, and then so many have failed.
+  /// A gate after some answered questions, followed by some failures.
   ///
-  /// - Parameter step: how far each look moves its clock.
+  /// - Parameter step: The time that each reading adds to the clock.
   private func gate(answers: Int = 0, failures: Int, step: Duration = .zero) -> AskingGate {
     let uptime = Mutex(Duration.zero)
     return gate(answers: answers, failures: failures) {
@@ -404,7 +405,7 @@ import Testing
     return gate
   }
 
-  /// What waits for another try when the night ends would be as good as never asked.
+  /// A question that awaits its retry at the deadline is stored, because it would look as if it had never been asked.
   @Test func anAnswerAwaitingItsRetryIsStoredAtTheDeadline() async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
@@ -415,7 +416,7 @@ import Testing
     }
   }
 
-  /// However many probes fail, a question has its own tries left when Apple is back; a timeout is no other trouble then.
+  /// Failed probes consume no retry of a question, whether they end in an error or a timeout.
   @Test(arguments: [ChannelAnswer(.silent(Silence(reason: .appleError, detail: "HTTP 503"))), .silent])
   func anOutageConsumesNoRetry(trouble: ChannelAnswer) async throws {
     try await RecheckFixture.run { shop in
@@ -426,7 +427,7 @@ import Testing
     }
   }
 
-  /// Apple has trouble with some purchases for ever. With nothing else left to ask, that is no outage to be waited for.
+  /// Apple never answers about some purchases. With nothing else left to ask, they are not taken for an outage.
   @Test func fewUnansweredChecksDoNotDelayTheNight() async throws {
     try await RecheckFixture.run { shop in
       let ids = (1...8).map { "\($0)" }
@@ -438,7 +439,7 @@ import Testing
     }
   }
 
-  /// Each of many in one receipt is asked about, and it is one proof that has no answer.
+  /// Every purchase on a receipt is asked about, but it is one proof without an answer.
   @Test func aReceiptWithManyPurchasesDoesNotDelayTheNight() async throws {
     let ids = (1...30).map { "\($0)" }
     let proof = GenuineProof(
@@ -452,13 +453,13 @@ import Testing
         let summary = try await shop.recheck(
           [ScriptedChannel(script)], judge: judge, limit: .seconds(hasTime ? 30 : 2), gate: gate(failures: failures))
         #expect((summary.endedEarly == nil) == hasTime && script.asked.count == asked, "\(script.asked)")
-        // What was asked in vain is noted as such, or no night would ever know that it is stuck.
+        // The failed attempt is stored, so that a later night can tell that the question is stuck.
         #expect(try await states(shop) == ["unanswered apple_error 1"])
       }
     }
   }
 
-  /// Nor on the first night, where others are answered meanwhile: those whose turn comes again at the end are asked alone.
+  /// The first night is not delayed either, where other questions are answered and the retries at the end fail alone.
   @Test func failuresBesideAnswersDoNotDelayTheNight() async throws {
     try await RecheckFixture.run { shop in
       var answers: [String: [ChannelAnswer]] = [:]
@@ -475,7 +476,8 @@ import Testing
     }
   }
 
-  /// In an outage, what failed on an earlier night waits like all others; where somebody was answered tonight it has its tries.
+  /// In an outage, a question that failed on an earlier night waits like all others. If another question was answered
+  /// tonight, it uses its retries.
   @Test(arguments: [0, 1]) func aQuestionThatFailedBeforeWaitsForTheEndOfAnOutage(answers: Int) async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
@@ -506,7 +508,7 @@ import Testing
     }
   }
 
-  /// A right to ask that was given before Apple became silent is none any more when the turn comes.
+  /// A permit from before an outage is invalid when its question is next.
   @Test func permitsFromBeforeAnOutageAreInvalid() async throws {
     try await RecheckFixture.run { shop in
       for number in 1...4 { try await shop.order("o\(number)", transaction: "\(number)") }
@@ -520,7 +522,7 @@ import Testing
           defer { first = false }
           return first
         }
-        // The others hold their turn until the first answer has silenced the app: nobody is told when that is.
+        // The other questions wait until the first answer has made the app silent.
         while !isFirst, gate.silent.isEmpty, (try? await Task.sleep(for: .milliseconds(5))) != nil {}
       }
       let summary = try await shop.recheck([channel], limit: .seconds(2), gate: gate)
@@ -530,9 +532,9 @@ import Testing
     }
   }
 
-  // MARK: - Another process's share
+  // MARK: - Leases of other workers
 
-  /// Three questions, all of them held by another process that asks.
+  /// Three questions, all of them leased to another worker.
   private func heldByAnother(
     _ body: (RecheckFixture, _ other: CheckQueue, _ found: [String: [ChannelAnswer]]) async throws -> Void
   ) async throws {
@@ -546,7 +548,7 @@ import Testing
     }
   }
 
-  /// Runs a re-check of all, and something else once it says that it waits.
+  /// Runs a re-check of all checks, and an action once it logs that it waits.
   private func whileItWaits(
     _ shop: RecheckFixture, _ channels: [ScriptedChannel], _ selection: Selection = Selection(),
     _ meanwhile: () async throws -> Void
@@ -563,7 +565,7 @@ import Testing
     return try await asking
   }
 
-  /// Whoever has nothing left waits for the others: what one of them leaves that dies is asked about in the same run.
+  /// A worker without checks waits for the others. The checks of a worker that dies are asked about in the same run.
   @Test func checksOfADeadWorkerAreTakenOver() async throws {
     try await heldByAnother { shop, other, found in
       let script = ScriptedChannel.Script(found)
@@ -575,7 +577,7 @@ import Testing
     }
   }
 
-  /// Refusals are decided by the last who asks: somebody who waits for them must not keep them open.
+  /// The last worker that asks decides refusals. A worker that only waits does not delay the decision.
   @Test func aPausedWorkerDoesNotCountAsAsking() async throws {
     try await heldByAnother { shop, other, found in
       _ = try await whileItWaits(shop, [ScriptedChannel(.init(found))]) {
@@ -586,7 +588,7 @@ import Testing
     }
   }
 
-  /// What nobody holds, and what another session has locked, is no more settled than what somebody holds.
+  /// A check without a lease that another session has locked is not settled.
   @Test func lockedChecksAreAskedAboutAfterTheLock() async throws {
     try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
@@ -604,7 +606,7 @@ import Testing
     }
   }
 
-  /// Two that both hold what they do not ask about any more would wait for each other.
+  /// Otherwise, two workers that hold checks of an ended app would wait for each other.
   @Test func aWorkerWithAnEndedAppDoesNotWaitForOthers() async throws {
     try await twoApps { shop, found in
       let other = try await shop.queue()
@@ -630,7 +632,7 @@ import Testing
     }
   }
 
-  /// A person waits for a run that was narrowed; a night has its deadline.
+  /// A person waits for a filtered run; a night has its deadline.
   @Test func onlyUnfilteredRunsWaitWithoutALimit() {
     for isWhole in [true, false] {
       let wait = (1...100).reduce(IdleWait(isWhole: isWhole)) { wait, _ in wait.further }
@@ -638,7 +640,7 @@ import Testing
     }
   }
 
-  /// What the other's answer has made due is in no list that was read before it.
+  /// A check that another worker has made due is in no list that was read before.
   @Test func aFilteredRunTakesChecksThatOtherWorkersMadeDue() async throws {
     try await heldByAnother { shop, other, found in
       var selection = Selection()
@@ -654,11 +656,11 @@ import Testing
     }
   }
 
-  // MARK: - One app's trouble
+  // MARK: - Failures of one app
 
   private let apps = ["com.example.game", "com.example.quiz"]
 
-  /// Forty purchases of one app and then twenty of another, whose answers are written down.
+  /// Forty purchases of one app and twenty of another, with Apple's answers.
   private func twoApps(
     _ body: (RecheckFixture, _ found: [String: [ChannelAnswer]]) async throws -> Void
   ) async throws {
@@ -676,8 +678,8 @@ import Testing
     }
   }
 
-  /// However many of a silent app are due first, and however few places there are, the others are asked; and it is when it
-  /// answers again.
+  /// Checks of other apps are asked about, however many checks of a silent app are due first, and however few run at a
+  /// time. The silent app is asked once it answers again.
   @Test(arguments: [true, false]) func anOutageOfOneAppDoesNotBlockOthers(comesBack: Bool) async throws {
     try await twoApps { shop, found in
       let uptime = Mutex(Duration.zero)
@@ -695,7 +697,7 @@ import Testing
     }
   }
 
-  /// Those that were under way when it fell silent wait like all others, and are noted at the end.
+  /// Questions that were sent before the outage wait like all others, and are stored at the end.
   @Test func anOutageDuringARunDoesNotBlockOthers() async throws {
     try await twoApps { shop, found in
       let game = ScriptedChannel.Script(found.mapValues { _ in [outOfOrder] })
@@ -710,7 +712,7 @@ import Testing
     }
   }
 
-  /// Nor does an app whose bucket Apple has shut.
+  /// An app whose rate Apple has limited does not block others either.
   @Test func aRateLimitedAppDoesNotBlockOthers() async throws {
     try await twoApps { shop, found in
       let scripts = apps.map { _ in ScriptedChannel.Script(found) }
@@ -725,7 +727,7 @@ import Testing
     }
   }
 
-  /// Nor do questions that go on to a side which is shut.
+  /// Questions that continue on a rate-limited side do not block others either.
   @Test func aRateLimitedSandboxDoesNotBlockOthers() async throws {
     try await twoApps { shop, found in
       let game = ScriptedChannel.Script(found.mapValues { _ in [ChannelAnswer(.silent(.deferredByRateLimit))] })
@@ -736,12 +738,12 @@ import Testing
         [channel, ScriptedChannel(quiz, of: apps[1])], limit: .seconds(6),
         gate: gate(failures: 0, apps: apps) { .zero })
       #expect(game.asked.count == 40 && Set(game.asked).count == 40 && quiz.asked.count == 20)
-      // What it came to is noted at the end.
+      // Their results are stored at the end.
       #expect(summary.outcomes == [.unanswered: 40, .verified: 20] && summary.endedEarly != nil)
     }
   }
 
-  /// Who waits for an app that is refused meanwhile waits for nobody.
+  /// The wait for a rate-limited app ends when Apple refuses the app's credentials.
   @Test func appsWithRejectedCredentialsAreNotAwaited() async throws {
     try await twoApps { shop, found in
       let scripts = apps.map { _ in ScriptedChannel.Script(found) }
@@ -758,14 +760,14 @@ import Testing
     }
   }
 
-  /// What another worker leaves is asked about although all that is known here waits for a silent app.
+  /// Checks that another worker releases are asked about, although all known checks wait for a silent app.
   @Test(.timeLimit(.minutes(5))) func releasedChecksAreTakenOverDuringAnOutage() async throws {
     try await twoApps { shop, found in
       let scripts = apps.map { _ in ScriptedChannel.Script(found) }
       let other = try await shop.queue()
       try await other.enqueue()
       while try await other.claim().count == shop.settings.batchSize {}
-      // The silent app's are anybody's again.
+      // The leases on the silent app's checks are released.
       try await shop.session.execute(
         "UPDATE night_audit.receipt_checks SET worker = NULL WHERE subject_id LIKE '\(apps[0])/%'")
       let channels = zip(scripts, apps).map { ScriptedChannel($0, of: $1) }
@@ -789,7 +791,7 @@ import Testing
       let session = shop.session
       channel.beforeAnswer = { number in
         guard number % 60 == 0 else { return }
-        // Everybody's but the one that ends them.
+        // All sessions except the one that ends them.
         _ = try? await session.execute(
           """
           SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -805,7 +807,7 @@ import Testing
     }
   }
 
-  /// Nobody knows whether what a lost session did last was done.
+  /// After a session is lost, the result of its last statement is unknown.
   @Test(arguments: ["SET worker = $4", "COMMIT"]) func aLostReplyToALeaseStrandsNoChecks(lost: String) async throws {
     try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.receipt("r\(number)", for: "o\(number)") }
@@ -818,7 +820,7 @@ import Testing
       let opened = Counter()
       let connect: @Sendable () async throws -> PostgresSession = {
         opened.add(1)
-        // The first one takes a number, the second one claims.
+        // The first session registers the worker, the second one claims.
         let conninfo = opened.value == 2 ? direct.replacing(server, with: relay.directory) : direct
         return try await PostgresSession.connect(conninfo, applicationName: "night-audit tests")
       }
@@ -845,7 +847,7 @@ import Testing
     #expect(said.withLock { $0.count } == 1 && said.withLock { $0.first }?.contains("too many connections") == true)
   }
 
-  /// A process that was stopped keeps its session, and renews nothing.
+  /// A stopped process keeps its session, but does not renew its lease.
   @Test func aWorkerWhoseLeaseHasRunOutLosesItsChecks() async throws {
     try await RecheckFixture.run { shop in
       for number in 1...10 { try await shop.order("o\(number)", transaction: "\(number)") }
@@ -857,7 +859,7 @@ import Testing
       let runOut =
         "UPDATE night_audit.workers SET leased_until = clock_timestamp() - interval '1 second' WHERE number = $1"
       try await shop.session.execute(runOut, [.int(stopped.worker.number)])
-      // It goes on, and nobody has asked in its place yet.
+      // It continues, and no other worker has taken its checks yet.
       try await stopped.renew()
       #expect(try await other.claim().isEmpty)
       try await shop.session.execute(runOut, [.int(stopped.worker.number)])
@@ -895,7 +897,7 @@ import Testing
   @Test func twoRowsOfOneReceiptAreAskedAboutOnce() async throws {
     try await RecheckFixture.run { shop in
       try await fill(shop, damaged: 0, genuine: 3)
-      // A view that fans out.
+      // A view that returns each row twice.
       try await shop.session.executeScript(
         """
         ALTER TABLE sales.receipts RENAME TO receipts_once;
@@ -906,9 +908,9 @@ import Testing
     }
   }
 
-  // MARK: - What all workers share
+  // MARK: - Limits that all workers share
 
-  /// No waiting: what counts is when the turns are.
+  /// The test does not wait; it compares the times of the turns.
   @Test func workersTakeTurnsFromOneRate() async throws {
     try await RecheckFixture.run { shop in
       let connect = shop.connect
@@ -928,14 +930,14 @@ import Testing
         return try await group.reduce(into: []) { $0 += $1 }
       }
       let elapsed = ContinuousClock.now - begin
-      // Sixty requests of three workers at twenty a second: the last of them starts when three seconds are over, whenever
-      // it asked for its turn.
+      // Sixty requests of three workers at twenty a second: the last one starts after three seconds, whenever it asked
+      // for its turn.
       let last = try #require(waits.max())
       #expect(last <= .milliseconds(2_951) && last + elapsed >= .milliseconds(2_949), "\(last) after \(elapsed)")
     }
   }
 
-  /// Apple shuts a side as a whole, also what nobody has asked it yet.
+  /// Apple limits a side as a whole, including interfaces without any request so far.
   @Test func aSharedPauseAppliesToUnusedInterfaces() async throws {
     try await RecheckFixture.run { shop in
       let rates = SharedRates(connect: shop.connect)
@@ -953,7 +955,7 @@ import Testing
     }
   }
 
-  /// A night with the server's clock a year ahead leaves turns that no night of this year would wait for.
+  /// A night with the server's clock a year ahead leaves turns that no later night could wait for.
   @Test func turnsOfAClockAheadAreDiscarded() async throws {
     try await RecheckFixture.run { shop in
       let rates = SharedRates(connect: shop.connect)
@@ -969,7 +971,7 @@ import Testing
         let wait = try await turns.take(1)
         #expect((wait > .seconds(60)) == isBelieved, "\(ahead): \(wait)")
       }
-      // Nobody waits for a side to be shut; that the row is another one says that it is.
+      // `shut` returns before its statement is done. A new row version shows that it is.
       try await store("300 days")
       func row() async throws -> (mayAskImmediately: Bool, version: String) {
         let row = try await shop.session.execute(
@@ -996,7 +998,7 @@ import Testing
     budget.releaseBytes(40)
     #expect(budget.take([60, 1]) == 1)
     budget.releaseBytes(100)
-    // One that is larger than all of it comes alone.
+    // A payload larger than the limit is admitted alone.
     #expect(budget.take([1_000, 1]) == 1 && !budget.hasRoom)
     budget.releaseBytes(1_000)
     #expect(budget.hasRoom && budget.take([0, 0, 100, 0]) == 4)

@@ -10,11 +10,11 @@ import Testing
 @testable import Run
 @testable import SalesStore
 
-/// What the queue takes in of the shop's relations, in a real database.
+/// The rows of the shop that the queue takes in, in a real database.
 @Suite struct IntakeTests {
   private static let asOf = RecheckFixture.asOf
 
-  /// An order that names an id, and one with a receipt.
+  /// An order that states an ID, and an order with a receipt.
   private func fill(_ shop: RecheckFixture, age: Reconciliation.Span) async throws {
     try await shop.order("naming", transaction: "1", age: age)
     try await shop.order("proven", transaction: nil, age: age)
@@ -28,7 +28,7 @@ import Testing
     try await RecheckFixture.run { shop in
       var shop = shop
       try await fill(shop, age: .days(150))
-      // The receipt says whose a payment is, however old it is.
+      // A receipt of any age is queued, because it proves the owner of a payment.
       #expect(try await shop.queue().enqueue() == 1)
       if isLookback { shop.settings.lookback = .days(200) } else { shop.settings.refundWindow = .days(200) }
       #expect(try await shop.queue(asOf: Self.asOf + .hours(1)).enqueue() == 2)
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// What was only to say whose a payment is has come to matter: Apple is asked. What was recent when it became known is not.
+  /// A signed proof beyond the horizon was judged offline only. Within a longer lookback, Apple is asked about it.
   @Test(arguments: [true, false])
   func oldSignedProofsAreAskedAboutAfterALongerLookback(isOld: Bool) async throws {
     try await RecheckFixture.run { shop in
@@ -56,12 +56,12 @@ import Testing
     }
   }
 
-  /// What an audit has met is read from there, at once.
+  /// The queue reads from the date of a late row that an audit has found.
   @Test func lateRowsAreAddedFromTheirDate() async throws {
     try await RecheckFixture.run { shop in
       #expect(try await shop.queue().enqueue() == 0)
       try await fill(shop, age: .days(20))
-      // The shop's job has changed nothing lately.
+      // No row was changed lately.
       try await shop.session.executeScript("UPDATE sales.orders SET updated_at = created_at - INTERVAL '40 days'")
       let next = try await shop.queue(asOf: Self.asOf + .hours(1))
       #expect(try await next.enqueue() == 0)
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  /// By what the run was when it began, not by the clock when it comes to this.
+  /// The as-of is compared with the clock at the beginning of the run, not at this step.
   @Test(arguments: [true, false])
   func futureRowsAreAddedUnlessTheAsOfIsPast(isPastAudit: Bool) async throws {
     try await RecheckFixture.run { shop in
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  /// What Apple accepted it accepted whatever the order says afterwards.
+  /// Apple's acceptance of a payload does not depend on the order.
   @Test func payloadAndOrderFingerprintsDiffer() async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
@@ -111,14 +111,14 @@ import Testing
     }
   }
 
-  /// While something else becomes of the order, too: only another payload, and a refusal, are news. Silence is not.
+  /// An acceptance is kept while the order changes or an answer is missing. Another payload or a refusal ends it.
   @Test(arguments: [true, false])
   func acceptanceIsKeptUntilThePayloadChanges(isSilent: Bool) async throws {
     try await RecheckFixture.run { shop in
       let states = [
         "gone": ("account_gone", nil, nil), "contradicted": ("contradiction", "Production", nil),
         "replaced": ("account_gone", "Production", nil), "odd": ("apple_error", nil, nil),
-        // What was refused was another payload than the one that brought what is known.
+        // The refused payload is not the one that Apple accepted.
         "held": ("systemic", "Production", "rejected"), "refused": ("apple_error", "Production", "review"),
       ]
       for id in states.keys {
@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  /// The row that counts in the audit is the one that is judged, with its own order.
+  /// The row that counts in the audit is judged, with its own order.
   @Test func theCountedReceiptOfADuplicateIDIsJudged() async throws {
     try await RecheckFixture.run { shop in
       try await shop.session.executeScript("ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey")
@@ -198,13 +198,13 @@ import Testing
       let payloads = try await source.payloads(described.mapValues(\.fingerprint))
       #expect(payloads.count == 4)
       for (id, payload) in payloads where id != "alike" { #expect(payload == "b", "\(id)") }
-      // Of a payload that was changed meanwhile nothing follows.
+      // A payload that was changed in the meantime is not returned.
       try await shop.session.executeScript("UPDATE sales.receipts SET payload = 'changed'")
       #expect(try await source.payloads(described.mapValues(\.fingerprint)).isEmpty)
     }
   }
 
-  /// Bytes that are no UTF-8, which a server without an encoding takes.
+  /// A server without an encoding accepts bytes that are no UTF-8.
   @Test func rowsWithInvalidTextStopNothing() async throws {
     let cluster = try await PrivatePostgres.start(encoding: "SQL_ASCII")
     let conninfo = try await cluster.createDatabase()
@@ -232,7 +232,7 @@ import Testing
     try await source.orders(changedFrom: from, createdFrom: from, until: until, onlyBundleId: "app") { found in
       taken.withLock { $0 += found.map(\.id) }
     }
-    // An ID that is no text is no ID.
+    // An ID that is no text is ignored.
     #expect(taken.withLock { $0.sorted() } == ["name", "sound"])
     let described = try await source.describe(["bytes", "order", "sound"])
     #expect(described.mapValues(\.statedTransactionId) == ["bytes": nil, "sound": "1"])
@@ -245,7 +245,7 @@ import Testing
     await session.close()
   }
 
-  /// A relation that is loaded anew, or a replica that is behind, lacks what was there a moment ago.
+  /// A relation during a reload, or a delayed replica, may lack a row for a while.
   @Test func aReceiptThatReappearsIsQueuedAgain() async throws {
     try await RecheckFixture.run { shop in
       for id in ["soon", "late"] {
@@ -260,7 +260,7 @@ import Testing
       let judge = OfflineJudge(hasRoots: true) { _ in (.signed, .refused(.signatureInvalid)) }
       let nights: [(day: Int64, back: String, wanted: [String])] = [
         (0, "none", []), (1, "soon", ["soon"]),
-        // When everything is read again.
+        // All rows are read again.
         (10, "late", ["late", "soon"]),
       ]
       for (day, back, wanted) in nights {
@@ -275,7 +275,7 @@ import Testing
     }
   }
 
-  /// Ids are what their bytes are, whatever the shop's columns take for one.
+  /// IDs are compared by their bytes, whatever the collation of the shop's columns.
   @Test func idsThatACollationEquatesStayDistinct() async throws {
     try await RecheckFixture.run { shop in
       try await shop.session.executeScript(

@@ -6,7 +6,7 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Which orders wait for a look-up, in a real database.
+/// The orders that wait for a look-up, in a real database.
 @Suite struct LookupQueueTests {
   private static let asOf = RecheckFixture.asOf
   private static let lookups = "'lookup'] FROM night_audit.lookups"
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  /// Apple's ids have none at their ends, and no request can carry it.
+  /// Apple's IDs have no white space at their ends, and no request can contain it.
   @Test func whiteSpaceAroundIDsIsIgnored() async throws {
     try await RecheckFixture.run { shop in
       for (order, id) in [("a", "1 "), ("b", "\t2\r\n"), ("c", "2"), ("d", " \r ")] {
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  /// A view that gives an order twice, with a transaction each, is no reason to ask anew each night.
+  /// A view that returns an order twice, with two transaction IDs, causes no new question each night.
   @Test func duplicateOrdersKeepTheirLookup() async throws {
     try await RecheckFixture.run { shop in
       try await shop.session.execute("ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey")
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  /// What was answered before stays evidence while the order names it.
+  /// Earlier answers remain evidence while the order states the ID.
   @Test func anAppWithoutAChannelKeepsItsAnswers() async throws {
     try await RecheckFixture.run(apps: ["com.example.game", "com.example.other"]) { shop in
       var shop = shop
@@ -145,7 +145,7 @@ import Testing
       try await queue.enqueue()
       #expect(try await queue.dueCount() == 0)
       #expect(try await queue.claim().isEmpty)
-      // The key comes back, and with it the question.
+      // With the key, the question returns.
       shop.settings.channel = .serverApi
       let again = try await shop.queue()
       try await again.enqueue()
@@ -153,7 +153,7 @@ import Testing
     }
   }
 
-  /// A younger order may name what Apple did not know for an older one.
+  /// A newer order may state an ID that Apple did not know for an older one.
   @Test func anotherOrderReopensAFinalAnswer() async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("a", transaction: "1")
@@ -163,7 +163,7 @@ import Testing
         let summary = try await shop.recheck([ScriptedChannel(script, asOf: asOf)], asOf: asOf)
         #expect(summary.outcomes == [.notFound: 1] && script.asked == ["1"])
       }
-      // An answer that accuses is asked for again the next night.
+      // An answer that accuses is asked for again on the next night.
       let later = Self.asOf + .days(1) + .hours(1)
       #expect(try await shop.queue(asOf: later).dueCount() == 0)
       try await shop.order("b", transaction: "1", age: .days(-1))
@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  /// What `status` calls due.
+  /// The number of due questions in the command `status`.
   @Test func offlineAndExpiredChecksAreNoQuestions() async throws {
     try await RecheckFixture.run { shop in
       for id in ["1", "2", "3"] { try await shop.order("order \(id)", transaction: id) }
@@ -193,7 +193,7 @@ import Testing
       for id in ["1", "2", "3", "4"] { try await shop.order("order \(id)", transaction: id) }
       let facts: [TransactionFact] = [
         .test("1", .notification, signed: Self.asOf - .days(2)),
-        // Too long ago, said by somebody else, and about another app.
+        // Too old, from another channel, and about another app.
         .test("2", .notification, signed: Self.asOf - .days(8)), .test("3", .offline),
         .test("4", .notification, bundleId: "com.example.other"),
       ]
@@ -205,7 +205,7 @@ import Testing
       let summary = try await shop.recheck([ScriptedChannel(script)])
       #expect(summary.outcomes == [.verified: 4])
       #expect(script.asked.sorted() == ["2", "3", "4"])
-      // Its age counts from when Apple said it.
+      // The age counts from Apple's signed date.
       let stale = Self.asOf + .days(5)
       #expect(try await shop.queue(asOf: stale).claim().map(\.subject.id.text) == ["com.example.game/1"])
     }

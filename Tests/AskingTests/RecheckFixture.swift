@@ -10,7 +10,7 @@ import TestSupport
 @testable import Run
 @testable import SalesStore
 
-/// A database with a shop in it, and a re-check whose Apple answers what a test writes for it.
+/// A database with a shop, and a re-check with scripted answers of Apple's.
 struct RecheckFixture {
   static let asOf = Instant(seconds: 1_795_143_600)
 
@@ -18,7 +18,7 @@ struct RecheckFixture {
   var settings: Settings
   let writing: PostgresSession
 
-  /// - Parameter apps: bundle ids; all of them are asked through the App Store Server API.
+  /// - Parameter apps: Bundle IDs; all of them use the App Store Server API.
   static func run(
     apps: [String] = ["com.example.game"], _ body: (RecheckFixture) async throws -> Void
   ) async throws {
@@ -61,7 +61,7 @@ struct RecheckFixture {
       ])
   }
 
-  /// A queue of a worker of its own.
+  /// A queue with a worker of its own.
   func queue(
     asOf: Instant = asOf, isPastAudit: Bool = false, selection: Selection = Selection(),
     logger: Logger? = nil
@@ -84,7 +84,6 @@ struct RecheckFixture {
       session: OpenSession(open: connect), asOf: asOf, runId: RecheckFixture.runId, settings: settings)
   }
 
-  /// Runs the stage.
   func recheck(
     _ channels: [ScriptedChannel], asOf: Instant = asOf, judge: OfflineJudge = .none, isOffline: Bool = false,
     limit: Duration = .seconds(60), selection: Selection = Selection(), critical: Set<CheckSubject> = [],
@@ -111,24 +110,24 @@ extension OfflineJudge {
   static let none = OfflineJudge(hasRoots: false) { _ in (.app, .noRoots(nil)) }
 }
 
-/// The App Store Server API of one app, with a script in Apple's place.
+/// The App Store Server API of one app, with scripted answers.
 struct ScriptedChannel: AppleChannel {
   let app: Settings.App
   let policy: ServerAPIChannel.Policy
   let script: Script
-  /// Where each question waits for its turn.
+  /// The rate gate of production.
   var turns = RateGate(rate: nil)
-  /// Where it would on the other side.
+  /// The rate gate of the sandbox.
   var sandboxTurns = RateGate(rate: nil)
-  /// Runs before it does.
+  /// Runs before a question takes its turn.
   var beforeTurn: (@Sendable () async -> Void)?
-  /// Runs before an answer is given, with the number of the question from 1.
+  /// Runs before an answer is returned, with the number of the question from 1.
   var beforeAnswer: (@Sendable (Int) async -> Void)?
 
   final class Script: Sendable {
     private let state = Mutex<(answers: [String: [ChannelAnswer]], asked: [String])>(([:], []))
 
-    /// Answers by id, in order; the last one is repeated. What has none is unknown to Apple.
+    /// Answers by ID, in order; the last one is repeated. Apple does not know an ID without answers.
     init(_ answers: [String: [ChannelAnswer]]) { state.withLock { $0.answers = answers } }
 
     var asked: [String] { state.withLock { $0.asked } }
@@ -184,7 +183,7 @@ struct ScriptedChannel: AppleChannel {
 }
 
 extension ChannelAnswer {
-  /// Apple's record of a transaction.
+  /// An answer with Apple's record of a transaction.
   static func found(_ id: String, bundleId: String = "com.example.game") -> ChannelAnswer {
     ChannelAnswer(
       .genuine(environment: .production, bundleId: bundleId, facts: [.test(id, .serverApi, bundleId: bundleId)]))

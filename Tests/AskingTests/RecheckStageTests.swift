@@ -7,7 +7,7 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// A re-check with Apple's answers written down: what is stored, and what is asked.
+/// Re-checks with scripted answers: the questions and the stored results.
 @Suite struct RecheckStageTests {
   private static let asOf = RecheckFixture.asOf
 
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  /// Judges every payload as a receipt whose signature nobody here can judge, with these purchases.
+  /// Judges every payload as a receipt with these purchases, whose signature cannot be verified.
   private static func claim(_ ids: [String]) -> OfflineJudge {
     let claim = UnprovenClaim(
       why: "unknown", transactionIds: ids,
@@ -60,7 +60,7 @@ import Testing
       "subject_id, transaction_id] ) FROM night_audit.receipt_transactions ORDER BY 1")
   }
 
-  /// One id that is right beside others that are not is anybody's: whoever knows it can write it into a receipt.
+  /// A confirmed ID beside unconfirmed ones proves nothing, because anybody who knows it can write it into a receipt.
   @Test(arguments: [ChannelAnswer(.unknown), .silent]) func unsignedReceiptsContainAllConfirmedIDsOrNone(
     other: ChannelAnswer
   ) async throws {
@@ -72,7 +72,7 @@ import Testing
       let outcome: CheckOutcome = other.silence == nil ? .notFound : .unanswered
       #expect(try await shop.recheck([ScriptedChannel(script)], judge: judge).outcomes == [outcome: 1])
       #expect(try await brought(shop) == [])
-      // What Apple says is evidence all the same.
+      // Apple's answer is evidence nevertheless.
       #expect(try await shop.rows("transaction_id] ) FROM night_audit.evidence WHERE subject_id IS NULL") == ["1"])
       let later = Self.asOf + .days(1)
       let right = ScriptedChannel.Script(["1": [.found("1")], "2": [.found("2")]])
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  /// Though Apple has told of the transaction before, as of another order or in the customer's history.
+  /// Apple may have confirmed the transaction for another order, or in the customer history.
   @Test func unsignedReceiptsContainIDsThatAppleConfirmedEarlier() async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  /// A payload that nobody has seen proves nothing.
+  /// A payload that was not read proves nothing.
   @Test func aReceiptDeletedBeforeItIsReadIsNotJudged() async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
@@ -130,7 +130,7 @@ import Testing
     }
   }
 
-  /// Who lost the lease with a session may be answered after the one who took over, and of an earlier as-of or the same.
+  /// A worker that lost its lease may store an answer after the new leaseholder, with the same as-of or an earlier one.
   @Test(arguments: [0, 5] as [Int64]) func theAnswerOfTheNewLeaseholderCounts(seconds: Int64) async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: "1")
@@ -148,13 +148,13 @@ import Testing
       late.app = "com.example.game"
       try await shop.writer().write([late])
       #expect(try await checks(shop) == decided && decided == ["com.example.game/1 verified 1 serverApi"])
-      // It was said all the same.
+      // The late answer is stored nevertheless.
       let said = try await shop.rows("outcome] ) FROM night_audit.answers ORDER BY answer_id")
       #expect(said == ["verified", "not_found"])
     }
   }
 
-  /// The drainPeriod is for answers that are on their way: behind a bucket that Apple has shut there are none.
+  /// The drain period is for answers on their way. A rate-limited question has none.
   @Test func rateLimitedQuestionsAreNotAwaitedAtTheDeadline() async throws {
     try await RecheckFixture.run { shop in
       for number in 1...3 { try await shop.order("o\(number)", transaction: "\(number)") }
@@ -185,7 +185,7 @@ import Testing
       #expect(
         summary.faults == ["com.example.other": AppleFault.accessRefused.message]
           && summary.exitStatus == .configuration)
-      // Those that proved it are asked about again the next night; nothing follows about any other.
+      // The checks that proved the fault are asked about again on the next night. All others are unchanged.
       #expect(summary.outcomes == [.verified: 50, .review: 2] && summary.endedEarly == nil)
       #expect(refused.asked.count <= 3 * shop.settings.concurrency)
       let untouched = try await shop.rows(
@@ -217,7 +217,7 @@ import Testing
     }
   }
 
-  /// That Apple notified of a purchase says nothing about a refund since.
+  /// A notification about a purchase does not exclude a later refund.
   @Test func aNotificationDoesNotAnswerForAReceipt() async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
@@ -240,7 +240,7 @@ import Testing
       let script = ScriptedChannel.Script([:])
       let judge = OfflineJudge(hasRoots: true) { _ in (.signed, .refused(.signatureInvalid)) }
       let summary = try await shop.recheck([ScriptedChannel(script)], judge: judge)
-      // What the order names Apple can be asked about all the same.
+      // The stated ID can be looked up nevertheless.
       #expect(summary.outcomes == [.rejected: 1, .notFound: 1] && script.asked == ["1"])
       #expect(
         try await checks(shop) == [
@@ -249,7 +249,7 @@ import Testing
     }
   }
 
-  /// Where nobody is asked, as about the sandbox, the payload alone says what it brings.
+  /// Without a question, as about the sandbox, the payload alone decides which purchases it contains.
   @Test func aReplacedPayloadContainsItsOwnPurchase() async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: nil)
@@ -267,7 +267,7 @@ import Testing
       ]
       for (night, expected) in nights.enumerated() {
         let asOf = Self.asOf + .days(Int64(night))
-        // The row is the same one; so is its date, or it is the one of the payload.
+        // The row keeps its ID. Its date changes on the last night only.
         try await shop.session.execute(
           "UPDATE sales.receipts SET payload = $1, received_at = $2",
           [.text(expected.payload), .timestamp((Self.asOf + .days(night < 4 ? -1 : 3)).microseconds)])
@@ -281,7 +281,7 @@ import Testing
     }
   }
 
-  /// Finished consumables are in no receipt, and a renewal's proof says nothing of the first purchase.
+  /// A receipt lists no finished consumables, and a proof of a renewal does not prove the first purchase.
   @Test(arguments: [("9", nil), ("8", "8"), ("1", nil)] as [(String, String?)])
   func anIdThatAGenuineReceiptDoesNotListIsAskedAbout(named: String, original: String?) async throws {
     try await RecheckFixture.run { shop in
@@ -294,13 +294,13 @@ import Testing
         (.app, .genuine(GenuineProof(environment: .production, bundleId: "com.example.game", facts: [listed])))
       }
       let summary = try await shop.recheck([ScriptedChannel(script)], judge: judge)
-      // The receipt's own purchase, and the id that the order names where that is another one.
+      // The receipt's own purchase, and the stated ID if it is another one.
       #expect(script.asked == (named == "1" ? ["1"] : ["1", named]))
       #expect(summary.outcomes == [.verified: named == "1" ? 1 : 2])
     }
   }
 
-  /// What Apple does not say of one purchase of a list keeps nobody waiting for another that is not in it.
+  /// A missing answer about one purchase of a receipt does not delay the look-up of an ID outside the receipt.
   @Test(arguments: ["9", "1"]) func anUnansweredReceiptDoesNotDelayIDsOutsideIt(named: String) async throws {
     try await RecheckFixture.run { shop in
       try await shop.order("o", transaction: named)
@@ -338,7 +338,7 @@ import Testing
     }
   }
 
-  /// What a receipt says of an app whose signature nobody here can judge.
+  /// Judges every payload as a receipt of an app, whose signature cannot be verified.
   private func claim(_ id: String, of app: String) -> OfflineJudge {
     let content = WrittenContent(environment: .production, bundleId: app)
     let claim = UnprovenClaim(why: "unknown", transactionIds: [id], content: content)

@@ -6,7 +6,7 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// What is asked about a check through the App Store Server API, and what the answers come to.
+/// Questions about a check through the App Store Server API, and the results of their answers.
 @Suite struct ServerAPIChannelTests {
   private static let asOf = Instant(seconds: 1_795_143_600)
   private static let policy = ServerAPIChannel.Policy(
@@ -64,10 +64,10 @@ import Testing
     (
       "a signed transaction of long ago", receipt(.signed, genuine([fact("1", daysAgo: 300)], isSigned: true)), ["1"]
     ),
-    ("another app's", receipt(.signed, genuine([fact("1")], bundleId: "com.example.other", isSigned: true)), []),
-    ("the sandbox's", receipt(.signed, genuine([fact("1", environment: .sandbox)], isSigned: true)), []),
-    ("a forgery", receipt(.signed, .refused(.signatureInvalid)), []),
-    ("nothing that can be judged", receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: []))), []),
+    ("of another app", receipt(.signed, genuine([fact("1")], bundleId: "com.example.other", isSigned: true)), []),
+    ("in the sandbox", receipt(.signed, genuine([fact("1", environment: .sandbox)], isSigned: true)), []),
+    ("a forged proof", receipt(.signed, .refused(.signatureInvalid)), []),
+    ("a claim without IDs", receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: []))), []),
     ("an old receipt", receipt(.transaction, .claim(UnprovenClaim(why: "old", transactionIds: ["7"]))), ["7"]),
     (
       "an old receipt of the sandbox",
@@ -79,7 +79,7 @@ import Testing
       receipt(.app, genuine([fact("1", daysAgo: 3), fact("2", daysAgo: 121), fact("3", daysAgo: 2)])), ["3", "1"]
     ),
     (
-      "the named one before all, whatever its age",
+      "the stated purchase first, whatever its age",
       receipt(.app, genuine([fact("1"), fact("2", daysAgo: 121)])) { $0.statedTransactionId = "2" }, ["2", "1"]
     ),
     (
@@ -118,52 +118,52 @@ import Testing
   private static let results: [(String, JudgedCheck, [ChannelAnswer], String)] = [
     ("an answer", signed, [found("1")], "verified, 2 facts"),
     ("offline facts are stored once", stored(signed), [found("1")], "verified, 1 facts"),
-    ("silence leaves what Apple signed", signed, [silent], "unanswered rate_limited, 1 facts"),
+    ("no answer, with signed facts", signed, [silent], "unanswered rate_limited, 1 facts"),
     ("all of several", device, [found("1"), found("2")], "verified, 4 facts"),
     (
-      "one of several is silent", device, [found("1"), silent], "unanswered rate_limited, 3 facts"
+      "no answer to one of several questions", device, [found("1"), silent], "unanswered rate_limited, 3 facts"
     ),
     (
-      "silence outweighs an account that is gone", device, [gone, silent],
+      "a missing answer outweighs a deleted account", device, [gone, silent],
       "unanswered rate_limited, 2 facts"
     ),
-    ("an account that is gone", signed, [gone], "review account_gone, 1 facts"),
+    ("a deleted account", signed, [gone], "review account_gone, 1 facts"),
     (
-      "Apple signed it and does not know it", signed, [unknown], "review contradiction, 1 facts"
+      "a signed transaction that Apple does not know", signed, [unknown], "review contradiction, 1 facts"
     ),
     (
-      "the same a second time", asked(signed, .review), [unknown], "review contradiction, 1 facts"
+      "still unknown to Apple", asked(signed, .review), [unknown], "review contradiction, 1 facts"
     ),
     (
-      "nobody need be asked", receipt(.signed, genuine([fact("1")], bundleId: "x", isSigned: true)), [],
+      "no question needed", receipt(.signed, genuine([fact("1")], bundleId: "x", isSigned: true)), [],
       "verified, 1 facts"
     ),
-    ("a forgery", receipt(.app, .refused(.signatureInvalid)), [], "rejected signature_invalid, 0 facts"),
+    ("a forged proof", receipt(.app, .refused(.signatureInvalid)), [], "rejected signature_invalid, 0 facts"),
     (
       "undecided", receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: []))), [],
       "review apple_error, 0 facts"
     ),
     ("an old receipt that Apple confirms", claim, [found("7")], "verified, 1 facts"),
-    ("an old receipt of nothing", claim, [unknown], "not_found not_found, 0 facts"),
+    ("an old receipt with an unknown ID", claim, [unknown], "not_found not_found, 0 facts"),
     (
-      "some of what nobody signed",
+      "an answer to some of the unsigned IDs",
       receipt(.app, .claim(UnprovenClaim(why: "unknown", transactionIds: ["7", "8"]))), [found("7"), silent],
       "unanswered rate_limited, 0 facts"
     ),
     (
-      "an old receipt of nothing, of an order that was written later", ordered(claim, at: asOf - .hours(1)), [unknown],
+      "an old receipt with an unknown ID, of a later order", ordered(claim, at: asOf - .hours(1)), [unknown],
       "not_found not_found_yet, 0 facts"
     ),
     ("a look-up", lookup("5"), [found("5")], "verified, 1 facts"),
-    ("a look-up in vain", lookup("5"), [silent], "unanswered rate_limited, 0 facts"),
+    ("a look-up without an answer", lookup("5"), [silent], "unanswered rate_limited, 0 facts"),
     (
-      "an id that a client made up", lookup("5"), [refused(.requestRefused(code: 4_000_000))],
+      "an ID that Apple refuses", lookup("5"), [refused(.requestRefused(code: 4_000_000))],
       "review apple_error, 0 facts"
     ),
-    ("an old receipt of such an id", claim, [refused(.requestRefused(code: 4_000_000))], "review apple_error, 0 facts"),
-    ("a token that one question could not use", lookup("5"), [refused(.accessRefused)], "review apple_error, 0 facts"),
+    ("an old receipt of such an ID", claim, [refused(.requestRefused(code: 4_000_000))], "review apple_error, 0 facts"),
+    ("a credential refused for one question", lookup("5"), [refused(.accessRefused)], "review apple_error, 0 facts"),
     (
-      "a refusal says nothing of what Apple signed", signed, [refused(.accessRefused)],
+      "a refused credential leaves signed facts", signed, [refused(.accessRefused)],
       "unanswered apple_error, 1 facts"
     ),
     ("not found", lookup("5"), [unknown], "not_found not_found, 0 facts"),
@@ -203,7 +203,7 @@ import Testing
     #expect(result.signedTransactionId == (check.kind == .signed && check.genuine != nil ? "1" : nil), "\(name)")
   }
 
-  /// The latest transaction of each of a customer's subscriptions, as Apple tells them beside a lapsed one.
+  /// The latest transaction of each of a customer's subscriptions, as in Apple's answer about a lapsed one.
   private static func statuses(of ids: [String]) throws -> SubscriptionAnswer.Outcome {
     .found(
       try ids.map { id in
@@ -216,7 +216,7 @@ import Testing
       })
   }
 
-  /// Only what was asked about is part of its answer; and what was learnt before a refusal is kept.
+  /// Only the requested subscription is content of the answer. Facts from before a refusal are kept.
   @Test func onlyTheRequestedSubscriptionIsContained() throws {
     var answer = Self.found("1")
     answer.add(SubscriptionAnswer(outcome: try Self.statuses(of: ["1", "9"]), trail: ServerAPITrail()))
@@ -227,7 +227,7 @@ import Testing
     #expect(refused.isFault && refused.told.map(\.transactionId) == ["1"])
   }
 
-  /// Apple tells of all subscriptions of a customer, but the proof of one brings no other, and names none.
+  /// Apple's answer has all subscriptions of a customer, but a proof of one contains and states no other.
   @Test func furtherFactsAreNotContainedInTheProof() {
     var answer = Self.found("1")
     answer.told = [Self.fact("9", channel: .serverApi)]
@@ -235,7 +235,7 @@ import Testing
     #expect(result.outcome == .verified && result.told.map(\.transactionId) == ["9"])
     #expect(result.containedIds == ["1"] && result.containedCount == 1)
     #expect(result.facts.allSatisfy { $0.transactionId == "1" })
-    // What was learnt before the rest was refused is kept.
+    // Facts from before a refusal are kept.
     answer.meaning = .fault(.requestRefused(code: 4_000_000))
     #expect(ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy).told.count == 1)
   }

@@ -6,7 +6,7 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Apple's answers about receipts against what the receipts say by themselves.
+/// Apple's answers about receipts, compared with the contents of the receipts.
 @Suite struct VerifyReceiptChannelTests {
   private static let asOf = Instant(seconds: 1_795_143_600)
 
@@ -20,7 +20,7 @@ import Testing
       sharedSecret: nil)
   }
 
-  /// Never used for a request; for as long as the tests run, for it must not be let go of before it is shut down.
+  /// Sends no request. It lives as long as the tests, because a transport must not be released before it is shut down.
   private static let transport = HTTPTransport()
 
   private func check(
@@ -61,15 +61,15 @@ import Testing
     #expect(try result(Self.genuine, ChannelAnswer(.forged)) == "review contradiction with its facts")
   }
 
-  /// What Apple has accepted before it contradicts itself about; another payload, or one that is forged by its signature,
-  /// it never accepted.
+  /// Apple contradicts itself about a payload that it accepted before. It never accepted another payload, or one with a
+  /// false signature.
   @Test func acceptedPayloadsAreNotRejectedAsForged() throws {
     let claim = OfflineJudgement.claim(UnprovenClaim(why: "unknown", transactionIds: []))
     for (judgement, containedCount, now, wanted) in [
       (OfflineJudgement.noRoots(nil), 1, "whole payload", "review contradiction"),
       (claim, 2, "whole payload", "review contradiction"),
       (.noRoots(nil), 0, "whole payload", "rejected signature_invalid"),
-      // The shop has filled in what its order names: the payload is the one that Apple accepted.
+      // The shop has filled in the order's transaction ID. The payload is the accepted one.
       (.noRoots(nil), 1, "otherwise payload", "review contradiction"),
       (.noRoots(nil), 1, "otherwise another", "rejected signature_invalid"),
       (.refused(.signatureInvalid), 1, "whole payload", "rejected signature_invalid"),
@@ -78,7 +78,7 @@ import Testing
       let result = try channel().result(of: check, answers: [ChannelAnswer(.forged)])
       #expect("\(result.outcome.rawValue) \(result.reason?.rawValue ?? "")" == wanted)
     }
-    // One that lists nothing was accepted, too.
+    // An empty receipt can be an accepted one, too.
     for (reason, environment, isKnown) in [
       (PaymentReason?.none, AppleEnvironment?.some(.production), true), (nil, nil, false), (.accountGone, nil, true),
       (.contradiction, nil, true), (.systemic, .production, false), (.appleError, nil, false),
@@ -91,7 +91,8 @@ import Testing
     }
   }
 
-  /// A secret that Apple refuses is our trouble, and says nothing of what was proven; a stranger's receipt brings the same.
+  /// A refused secret is our fault, and does not change verified facts. A receipt of another developer has the same
+  /// answer.
   @Test func aRejectedSecretKeepsVerifiedTransactions() throws {
     #expect(
       try result(Self.genuine, ChannelAnswer(.fault(.sharedSecretRefused))) == "unanswered apple_error with its facts")
@@ -101,7 +102,7 @@ import Testing
       try channel().result(of: accepted, answers: [ChannelAnswer(.fault(.sharedSecretRefused))]).outcome == .unanswered)
   }
 
-  /// Earlier programs did not store of what payload an answer was.
+  /// Earlier programs stored no fingerprint of the payload.
   @Test func payloadsAreEqualUnlessTheirFingerprintsDiffer() throws {
     let check = check(.noRoots(nil), containedCount: 1, before: "whole", now: "otherwise payload")
     #expect(try channel().result(of: check, answers: [ChannelAnswer(.forged)]).reason == .contradiction)
@@ -113,7 +114,7 @@ import Testing
     }
   }
 
-  /// Our secret is not another developer's, and Xcode's signatures are none of Apple's.
+  /// Our secret is not valid for another developer's app, and Apple does not accept Xcode's signatures.
   @Test func receiptsOfOtherAppsAndXcodeAreNotSentToApple() throws {
     let stranger = GenuineProof(environment: .production, bundleId: "com.example.stranger", facts: [Self.fact])
     #expect(try channel().questions(about: check(Self.genuine)).count == 1)
@@ -144,8 +145,8 @@ import Testing
       try result(.noRoots(nil), ChannelAnswer(ReceiptAnswer(outcome: .verified(receipt)))) == "review contradiction")
   }
 
-  /// Neither the content of a receipt nor what Apple once said of it needs a root certificate, to tell that an answer is
-  /// another receipt's.
+  /// The content of a receipt, or Apple's earlier answer about it, shows without a root certificate that an answer is
+  /// about another receipt.
   @Test func withoutRootsAnswersToOtherReceiptsAreRejected() throws {
     var written = WrittenContent(environment: .production, bundleId: "com.example.game")
     written.ownTransactionId = "1"
@@ -155,7 +156,7 @@ import Testing
       (.noRoots(written), .sandbox, "com.example.game", "1", false, true),
       (.noRoots(written), .production, "com.example.stranger", "1", false, true),
       (claim, .production, "com.example.game", "2", false, true),
-      // Nothing of it can be read.
+      // The content cannot be read.
       (.noRoots(nil), .sandbox, "com.example.stranger", "2", false, false),
       (.noRoots(nil), .production, "com.example.game", "2", true, false),
       (.noRoots(nil), .sandbox, "com.example.game", "1", true, true),
@@ -181,9 +182,9 @@ import Testing
       #expect(told == "unanswered apple_error with its facts")
     }
     #expect(try result(Self.genuine, silence(status: 21_002), attempts: 4) == "review apple_error with its facts")
-    // Where nothing vouches for the receipt, or Apple says something else, it goes on.
+    // Without a verified receipt, or with another status, retries go on.
     #expect(try result(.noRoots(nil), silence(status: 21_002), attempts: 40) == "unanswered apple_error")
-    // Its signature has failed here, too: nobody need be asked for ever.
+    // The offline check refused the signature, too, so that retries end.
     #expect(
       try result(.refused(.signatureInvalid), silence(status: 21_002), attempts: 3) == "unanswered apple_error")
     #expect(

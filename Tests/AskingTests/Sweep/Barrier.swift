@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Where so many have to come before anybody goes on.
+/// Suspends tasks until the given number of them has arrived.
 final class Barrier: Sendable {
   private let state: Mutex<(missing: Int, waiting: [CheckedContinuation<Void, Never>])>
 

@@ -12,7 +12,7 @@ import Testing
 @testable import Run
 @testable import SalesStore
 
-/// Reads customers' purchases into a real database, from an App Store that tells what a test wants it to tell.
+/// Customer histories in a real database, read from a scripted Apple.
 @Suite struct HistoryStageTests {
   private static let bundleId = "com.example.game"
   private let asOf = Instant(seconds: 1_795_143_600)
@@ -37,7 +37,7 @@ import Testing
         """, [.textArray(ids), .text(original), .timestamp(HistoryStageTests.start.microseconds)])
     }
 
-    /// Reads the histories of some customers in the night of an as-of; of nil those that the evidence names.
+    /// Reads the histories of customers in the night of an as-of; nil: of the customers that the evidence selects.
     @discardableResult
     func read(_ customers: [String]?, _ asOf: Instant, apps: [SweptApp]? = nil) async throws -> SweepSummary {
       let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -59,7 +59,7 @@ import Testing
       ).run()
     }
 
-    /// How many customers make the night of an as-of incomplete.
+    /// The number of customers that make the night of an as-of incomplete.
     func shortCount(_ asOf: Instant) async throws -> Int {
       try await session.withConnection {
         try CustomerHistories(bundleId: HistoryStageTests.bundleId).shortCount(
@@ -95,7 +95,7 @@ import Testing
 
   private static let silence = HistoryAnswer.End.unanswered(Silence(reason: .appleError, detail: "HTTP 500"))
 
-  // MARK: - Who is read
+  // MARK: - Selected customers
 
   @Test func aHistoryIsReadToItsEndAndAgainWhenItIsStale() async throws {
     try await withSetting { setting in
@@ -109,7 +109,7 @@ import Testing
       #expect(try await setting.value("SELECT count(*) FROM night_audit.transactions") == "2")
       for night in [0, 1] as [Int64] { try await setting.read(["t1"], asOf + .days(night)) }
       #expect(setting.apple.historyRequests.count == 2)
-      // Then only what has changed.
+      // After that, changes only.
       try await setting.read(["t1"], asOf + .days(7))
       #expect(setting.apple.historyRequests.dropFirst(2) == ["t1 r2"])
     }
@@ -129,7 +129,7 @@ import Testing
       try await setting.read(["t1"], asOf)
       #expect(try await wanted(asOf) == ["t9"])
       #expect(try await wanted(asOf + .days(7)) == ["t1", "t9"])
-      // Of a night of the past everything that was read later is known.
+      // For a night of the past, later histories are known.
       #expect(try await wanted(asOf - .days(1)) == ["t9"])
     }
   }
@@ -164,7 +164,7 @@ import Testing
     #expect(first.count > 1 && first.count < 30)
     #expect(try await sample(asOf) == first)
     #expect(try await sample(asOf + .days(1)) != first)
-    // What an earlier night has read is read again by the sample only when it is stale, and nothing else has an influence.
+    // A history from an earlier night is sampled again only when it is stale. Nothing else changes the sample.
     #expect(try await sample(asOf, after: [asOf - .days(20)]) == first)
   }
 
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  // MARK: - What Apple does not answer
+  // MARK: - Missing answers
 
   @Test func anUnansweredHistoryDoesNotDelayOthers() async throws {
     try await withSetting { setting in
@@ -191,7 +191,7 @@ import Testing
       #expect(Set(setting.apple.historyRequests) == ["t1 -", "t2 -"])
       #expect(
         try await setting.value("SELECT string_agg(reason, ',') FROM night_audit.histories") == "apple_error")
-      // Asked for once more in the same night it is read.
+      // A second request in the same night is answered.
       setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
       #expect(!(try await setting.read([], asOf).isShort))
       #expect(try await setting.value("SELECT count(*) FROM night_audit.histories WHERE reason IS NULL") == "2")
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  /// The finding that asks is listed and counted; for ever incomplete no night would be told from the one that Apple is down.
+  /// The finding remains listed. If every night were incomplete, a night without Apple would look like any other.
   @Test func anUnansweredHistoryMakesNightsIncompleteUntilItIsStuck() async throws {
     try await withSetting { setting in
       setting.apple.tell(try history([], revision: nil, Self.silence), about: "t1", after: nil)
@@ -219,16 +219,16 @@ import Testing
       setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
       try await setting.read(["t1"], asOf + .days(5))
       #expect(try await setting.shortCount(asOf + .days(5)) == 0)
-      // Silence that begins anew is news.
+      // A new missing answer makes the night incomplete again.
       setting.apple.tell(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
       try await setting.read(["t1"], asOf + .days(13))
       #expect(try await setting.shortCount(asOf + .days(13)) == 1)
     }
   }
 
-  // MARK: - What is not believed
+  // MARK: - Unverifiable entries
 
-  /// It makes the night incomplete, and holds back neither what comes after it nor other customers.
+  /// The night is incomplete. Later entries and other customers are read nevertheless.
   @Test func anUnverifiableHistoryEntryIsSkipped() async throws {
     try await withSetting { setting in
       var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)

@@ -7,7 +7,7 @@ import Synchronization
 @testable import AuditStore
 @testable import Run
 
-/// Apple's feed of one app in memory: pages of twenty, tokens that fit one window only, troubles on request.
+/// Apple's notification history of one app in memory: pages of twenty, tokens for one window, faults on request.
 final class ScriptedApple: Sendable {
   struct Request: Hashable {
     var type: String
@@ -45,7 +45,7 @@ final class ScriptedApple: Sendable {
     state.withLock { $0.notifications.append(notification) }
   }
 
-  /// A notification whose own signature holds, and whose transaction's does not.
+  /// A notification with a valid signature, whose transaction has an invalid one.
   func notifyForged(_ type: SweptType, at date: Instant) {
     let notification = AppleNotification(
       uuid: UUID().uuidString, type: type.rawValue, subtype: nil, signedDate: date,
@@ -64,7 +64,7 @@ final class ScriptedApple: Sendable {
     }
   }
 
-  /// What requests of a type end in from now on; nil for the truth.
+  /// Sets the end of requests from now on; nil: the regular end.
   func trouble(_ trouble: @escaping @Sendable (Request) -> NotificationAnswer.End?) {
     state.withLock { $0.troubles = [trouble] }
   }
@@ -121,7 +121,7 @@ final class ScriptedApple: Sendable {
 }
 
 extension TransactionFact {
-  /// A sale of the app `com.example.game` as Apple signs it.
+  /// A sale in the app `com.example.game`, as Apple signs it.
   static func sale(
     _ id: String, signed: Instant, revoked: Instant? = nil, original: String? = nil, isRenewal: Bool = false
   ) -> TransactionFact {
@@ -137,7 +137,7 @@ extension TransactionFact {
 
   struct Unreadable: Error {}
 
-  /// The same as a payload whose signature holds.
+  /// The fact as a payload with a valid signature.
   var signed: SignedTransaction {
     get throws {
       var fields: [String: Any] = [
@@ -150,7 +150,7 @@ extension TransactionFact {
       if case .says(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
       guard let json = JSONFields(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
       var signed = try SignedTransaction(json, channel: channel)
-      // What the notification around it says.
+      // The field comes from the notification around the transaction.
       signed.fact.reversesRefund = reversesRefund
       return signed
     }

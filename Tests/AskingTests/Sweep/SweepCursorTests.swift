@@ -6,7 +6,7 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Cursors as transcripts: what comes in, what is asked next.
+/// Answers to a cursor, and its next requests.
 @Suite struct SweepCursorTests {
   private let asOf = Instant(seconds: 1_795_143_600)
   private let refundWindow = Span.days(120)
@@ -84,7 +84,7 @@ import Testing
     let start = asOf - .days(120)
     #expect(cursor.told(answer(.pageLimit, token: "a"), now: asOf) == ask(start, asOf, token: "a"))
     #expect(cursor.told(answer(.pageLimit, token: "b"), now: asOf) == ask(start, asOf, token: "b"))
-    // Round in circles.
+    // A repeated token.
     #expect(cursor.told(answer(.pageLimit, token: "a"), now: asOf) == .finish)
     #expect(cursor.shortfall == .appleError && cursor.sweptUntil == nil && cursor.window == nil)
   }
@@ -128,11 +128,11 @@ import Testing
     #expect(cursor.told(answer(.complete, unverifiable: 20), now: asOf) == .unverifiable)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf, isOfRun: false))
-    // The same night again asks again.
+    // A second run in the same night asks again.
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(8), asOf))
   }
 
-  /// What Apple no longer tells about is gone, and that is noted before anything is asked.
+  /// Notifications older than Apple's history are noted as a gap before the first request.
   @Test func gapsBeforeTheWindowAreRecorded() {
     var cursor = swept(asOf - .days(300))
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
@@ -146,7 +146,7 @@ import Testing
     #expect(first.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
     #expect(first.told(answer(.complete), now: asOf) == .finish)
     #expect(first.shortfall == nil && first.gaps == [])
-    // What the overlap does not reach any more is known.
+    // Older notifications than the overlap's are known, so that there is no gap.
     var late = swept(asOf - .days(179))
     #expect(late.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
     #expect(late.gaps == [])
@@ -186,22 +186,22 @@ import Testing
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
   }
 
-  @Test func whatMakesANightIncomplete() {
+  @Test func aNightIsIncompleteIfTheCursorIsBehind() {
     #expect(SweepCursor(type: .refund).isShort(of: asOf, isOfRun: false))
     #expect(!swept(asOf).isShort(of: asOf, isOfRun: false))
-    // In the morning after a night nobody has missed anything yet; a night later somebody has.
+    // Half a day after a night nothing is missing yet; a day later, notifications are missing.
     #expect(!swept(asOf - .hours(12)).isShort(of: asOf, isOfRun: false))
-    // A run has to sweep by itself: what another one has swept hours before does not reach its as-of.
+    // A run sweeps by itself, because an earlier sweep does not reach its as-of.
     #expect(swept(asOf - .minutes(10)).isShort(of: asOf, isOfRun: true))
     #expect(!swept(asOf).isShort(of: asOf, isOfRun: true))
     #expect(swept(asOf - .days(1)).isShort(of: asOf, isOfRun: false))
-    // A later failure says nothing about an earlier night.
+    // A later failure does not concern an earlier night.
     var cursor = swept(asOf)
     cursor.lastAttempt = asOf + .days(1)
     cursor.shortfall = .unreachable
     #expect(!cursor.isShort(of: asOf, isOfRun: false))
     #expect(cursor.isShort(of: asOf + .days(1), isOfRun: false))
-    // Nor does a later beginning: what the night itself did not get is still not there.
+    // A later sweep that was begun does not complete an earlier night.
     var begun = swept(asOf - .minutes(40))
     begun.lastAttempt = asOf + .hours(1)
     begun.shortfall = .unfinished
@@ -210,7 +210,7 @@ import Testing
 }
 
 extension SweepCursor {
-  /// What a cursor that reads one slice wants next.
+  /// The next action of a cursor with one slice.
   fileprivate enum Next: Hashable {
     case ask(NotificationQuery, paginationToken: String?)
     case retry(Silence)

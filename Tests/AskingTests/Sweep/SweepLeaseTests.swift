@@ -31,7 +31,7 @@ import Testing
     #expect(try await !stopped.take())
     try await waiting.renew()
 
-    // The second process ends, and with it its session.
+    // The second process ends, and its session ends with it.
     #expect(try await !last.take())
     await second.close()
     // The server takes a moment to end a session.

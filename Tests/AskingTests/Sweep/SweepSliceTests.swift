@@ -8,7 +8,7 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Windows with many notifications are cut into slices; what is known in the end depends on neither cuts nor order.
+/// Windows with many notifications are cut into slices. The result depends neither on the cuts nor on the order.
 @Suite struct SweepSliceTests {
   private let asOf = Instant(seconds: 1_795_143_600)
 
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  /// A page of Apple's history, which is in the order of the dates.
+  /// A page of Apple's history, sorted by date.
   private func page(_ dates: [Instant], _ query: NotificationQuery, _ token: String?) -> NotificationAnswer {
     func place(of date: Instant) -> Int {
       var (low, high) = (0, dates.count)
@@ -46,8 +46,8 @@ import Testing
     return answer
   }
 
-  /// Reads everything, one page at a time of any slice that is left; with one in so many, the run is killed and goes on
-  /// from what was stored.
+  /// Reads a window, one page of a random slice at a time. With `kills`, the run is killed once in so many pages, and
+  /// continues from the stored state.
   private func sweep(
     _ cursor: inout SweepCursor, _ dates: [Instant], killedOnceIn kills: Int?, _ random: inout SeededGenerator
   ) -> (seen: Set<String>, pages: Int, mostSlices: Int) {
@@ -82,7 +82,7 @@ import Testing
       #expect(cursor.window == nil && cursor.slices.isEmpty)
       let needed = (count + 19) / 20
       if count == 100 { #expect(pages == needed && mostSlices == 1) }
-      // What is guessed wrong costs pages, and not so many.
+      // A wrong estimate costs a limited number of pages.
       if kills == nil { #expect(pages <= 5 * needed + 600, "\(pages) pages for \(needed)") }
       if density == .even, kills == nil, count == 3_000 { #expect(mostSlices > 2 && pages < needed + 60, "\(pages)") }
     }
@@ -109,7 +109,7 @@ import Testing
       #expect(parts.first?.start == start && parts.last?.end == asOf)
       #expect(zip(parts, parts.dropFirst()).allSatisfy { $0.end == $1.start })
       #expect(parts.allSatisfy { $0.start < $0.end && $0.paginationToken == nil })
-      // Apple counts in milliseconds: a cut between two of them would be in another place for it.
+      // Apple counts in milliseconds, so that a cut between two of them would be moved.
       #expect(parts.dropFirst().allSatisfy { $0.start.microseconds % 1_000 == 0 })
     }
   }
@@ -128,7 +128,7 @@ import Testing
     let afterFirst = cursor.received(last, about: window.start, now: asOf)
     #expect(afterFirst == .ask)
     #expect(cursor.slices.count == 1 && cursor.sweptUntil == asOf - .days(1))
-    // Of a slice that is done nothing is heard any more.
+    // A late answer about a finished slice is ignored.
     let afterLate = cursor.received(last, about: window.start, now: asOf)
     #expect(afterLate == .ask && cursor.slices.count == 1)
     let afterAll = cursor.received(last, about: asOf - .hours(2), now: asOf)

@@ -12,7 +12,7 @@ import Testing
 @testable import Run
 @testable import SalesStore
 
-/// Sweeps into a real database, of an App Store that tells what a test wants it to tell.
+/// Sweeps into a real database, from a scripted Apple.
 @Suite struct SweepStageTests {
   private let asOf = Instant(seconds: 1_795_143_600)
 
@@ -44,7 +44,7 @@ import Testing
       ).run()
     }
 
-    /// The state of a type's cursor.
+    /// The stored cursor of a type.
     func cursor(_ type: SweptType) async throws -> SweepCursor? {
       let table = SweepTable(bundleId: "com.example.game")
       return try await session.withConnection { try table.cursors($0) }.first { $0.type == type }
@@ -96,7 +96,7 @@ import Testing
     try await withSetting { setting in
       try setting.apple.notify(.refund, .sale("t1", signed: asOf - .days(3), revoked: asOf - .days(3)))
       #expect(try await setting.sweep(asOf).facts == 1)
-      // One comes to light late, another is new.
+      // One notification appears late, another is new.
       try setting.apple.notify(.refund, .sale("t2", signed: asOf - .days(2), revoked: asOf - .days(2)))
       try setting.apple.notify(.refund, .sale("t3", signed: asOf + .hours(3), revoked: asOf + .hours(3)))
       let summary = try await setting.sweep(asOf + .days(1))
@@ -139,8 +139,8 @@ import Testing
     }
   }
 
-  /// Of a refund from before the first sweep nobody has told but its reversal.
-  @Test func aReversalSaysThatThereWasARefund() async throws {
+  /// A reversal is the only evidence of a refund from before the first sweep.
+  @Test func aReversalProvesARefund() async throws {
     try await withSetting { setting in
       var reversal = TransactionFact.sale("t1", signed: asOf - .days(1))
       reversal.reversesRefund = true
@@ -154,12 +154,12 @@ import Testing
           FROM night_audit.transactions
           """))
       #expect(withdrawn.hasPrefix("t1 20") && withdrawn.hasSuffix(", t2 -"), "\(withdrawn)")
-      // What was learnt later about both leaves it so, and so does deriving all of it anew.
+      // Neither later facts nor a rebuild change this.
       for id in ["t1", "t2"] { try setting.apple.notify(.oneTimeCharge, .sale(id, signed: asOf - .hours(1))) }
       try await setting.sweep(asOf + .hours(1))
       #expect(try await setting.value("SELECT count(revocation_withdrawn_at) FROM night_audit.transactions") == "1")
       let derived = try await setting.session.withConnection { try Rebuild.run(isRepairing: false, on: $0) }
-      // No run has recorded this sweep.
+      // The sweep belongs to no recorded run.
       #expect(
         derived.transactions == 2 && derived.missingTransactions + derived.differentTransactions == 0, "\(derived)")
     }
@@ -194,7 +194,7 @@ import Testing
     }
   }
 
-  /// Every slice waits until all of them are asked about: one after the other that would never be.
+  /// Each slice waits until all of them are requested, which would never happen one after the other.
   @Test(.timeLimit(.minutes(2))) func slicesAreReadSideBySideAndGoOnAfterAnEnd() async throws {
     try await withSetting { setting in
       let count = 3_000
@@ -239,7 +239,7 @@ import Testing
       try setting.apple.notify(.refund, .sale("t1", signed: asOf + .hours(1), revoked: asOf))
       setting.apple.notifyForged(.refund, at: asOf + .hours(2))
       let summary = try await setting.sweep(asOf + .days(1))
-      // What is believed is evidence all the same.
+      // The verified notification is evidence nevertheless.
       #expect(summary.isShort && summary.facts == 1)
       let cursor = try await setting.cursor(.refund)
       #expect(cursor?.sweptUntil == asOf + .days(1) && cursor?.shortfall == nil)
@@ -250,10 +250,10 @@ import Testing
         """
       let told = "1 forged \((asOf + .days(1)).seconds)"
       #expect(try await setting.value(kept) == told)
-      // It is still there the next night, and that night is complete.
+      // The next night reads it again, and is complete.
       #expect(try await !setting.sweep(asOf + .days(2)).isShort)
       #expect(try await setting.value(kept) == told)
-      // Should it come well signed, it is evidence while the overlap lasts.
+      // A corrected notification is evidence within the overlap.
       setting.apple.mendForgeries()
       try setting.apple.notify(.refund, .sale("t2", signed: asOf + .hours(2), revoked: asOf))
       let mended = try await setting.sweep(asOf + .days(3))
@@ -271,7 +271,7 @@ import Testing
       let skippedNotifications =
         "SELECT count(*) || ' ' || count(passed_over_at) FROM night_audit.disbelieved_notifications"
       #expect(try await setting.value(skippedNotifications) == "3 0")
-      // With one that is believed beside them they are moved on past, by the run that does.
+      // Beside a verified notification, the run moves past the unverifiable ones.
       try setting.apple.notify(.refund, .sale("t1", signed: asOf + .hours(4), revoked: asOf))
       #expect(try await setting.sweep(asOf + .days(2)).isShort)
       #expect(try await setting.value(skippedNotifications) == "3 3")
@@ -308,8 +308,8 @@ import Testing
     }
   }
 
-  /// One page that never comes is left to the next night, and keeps nobody else from being read; where nobody is answered, it is
-  /// waited for.
+  /// One page without an answer is left to the next night, and does not delay others. If nothing is answered, the sweep
+  /// waits.
   @Test(arguments: [true, false]) func oneUnansweredPageDoesNotDelayOthers(isAlone: Bool) async throws {
     try await withSetting { setting in
       try setting.apple.notify(.oneTimeCharge, .sale("bought", signed: asOf - .days(2)))
@@ -331,7 +331,7 @@ import Testing
     }
   }
 
-  /// An outage that comes in the middle, and goes, is waited for: many types are silent at once.
+  /// An outage in the middle of a sweep, with several silent types, is waited for.
   @Test func anOutageDuringASweepIsAwaited() async throws {
     try await withSetting { setting in
       let silent: Set<String> = ["REFUND", "DID_RENEW"]
@@ -346,7 +346,7 @@ import Testing
     }
   }
 
-  /// A page is waited for as long as Apple asks for, and left to the next night where that is too long.
+  /// The sweep waits as long as Apple asks for, and leaves the page to the next night if that is too long.
   @Test(arguments: [(Span.seconds(3), 2), (.minutes(10), 1)])
   func retryAfterSchedulesTheNextPageRequest(hold: Span, requests: Int) async throws {
     try await withSetting { setting in
@@ -386,7 +386,7 @@ import Testing
     }
   }
 
-  /// A token that has run out is refused with every page that is under way.
+  /// An expired token is refused for every page on its way.
   @Test func everyPageThatIsRefusedOnceIsAskedForAgain() async throws {
     try await withSetting { setting in
       for number in 0..<45 {
@@ -403,7 +403,7 @@ import Testing
     }
   }
 
-  /// Another process that sweeps an app until the test ends it.
+  /// Runs an action while another process sweeps the app.
   private func whileAnotherSweeps(_ setting: Setting, _ body: () async throws -> Void) async throws {
     let conninfo = setting.conninfo
     let session = OpenSession { try await PostgresSession.connect(conninfo, applicationName: "night-audit tests") }
