@@ -121,7 +121,7 @@ struct RateGateTests {
     #expect(mostInOneSecond(times) <= 5)
   }
 
-  /// A bucket that another process has shut counts as held up; shared or rare turns do not.
+  /// A pause by another process counts as rate-limited; shared or rare turns do not.
   @Test(arguments: [(5, 3_600, true), (5, 5, false), (0.05, 100, false), (0.05, 3_600, true)] as [(Double, Int, Bool)])
   func aSharedPauseCountsAsRateLimited(rate: Double, ahead: Int, isRateLimited: Bool) async throws {
     let clock = StoppedClock()
@@ -176,7 +176,7 @@ struct RateGateTests {
     #expect((.seconds(9)...(.seconds(10))).contains(clock.slept))
   }
 
-  /// 429 concerns every request; after a server error the hold is a tenth of the remaining time.
+  /// Status 429 concerns every request. After a server error, the pause is a tenth of the remaining time.
   @Test(arguments: [(429, 3_600), (503, 120), (500, 120), (nil, 120)] as [(Int?, Int64)])
   func aServerInTroubleDoesNotEndTheNight(httpStatus: Int?, seconds: Int64) async throws {
     let clock = StoppedClock()

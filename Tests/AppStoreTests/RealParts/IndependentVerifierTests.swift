@@ -85,14 +85,14 @@ struct IndependentVerifierTests {
 
   /// The explanation of each difference, by the verdicts. Ours accepts nothing that another one rejects.
   private static let explained: [String: String] = {
-    let callers = "The public verifier vouches for bytes; what a transaction must have is for its caller to look at."
+    let callers = "The public verifier checks bytes; its caller checks the required fields."
     let optional =
-      "Every field is optional in Apple's library; a fact needs its ids and its date, in a form that tables take."
-    let bits = "Key usage is not looked at by them. Apple's leaves may sign, and ours must."
-    let strays = "Bytes behind a certificate are not looked at by OpenSSL; they are no part of what was issued."
+      "Every field is optional in Apple's library; a fact needs its IDs and its date, in a form that tables accept."
+    let bits = "They do not check key usage. Apple's leaves may sign, and ours must."
+    let strays = "OpenSSL ignores bytes behind a certificate, which are not part of it."
     let roots = "They trust each root for everything; ours trusts each for what Apple signs under it."
     let digests =
-      "It goes by the certificates' dates alone; no certificate of Apple's signed with SHA-1 after 2025-01-24."
+      "It checks the certificates' dates only; Apple signed no certificate with SHA-1 after 2025-01-24."
     return [
       "public accepts: receipt: SHA-1 after Apple's last such certificate": digests,
       "public accepts: receipt: leaf signed with SHA-1 after Apple's last such certificate": digests,
@@ -101,9 +101,9 @@ struct IndependentVerifierTests {
       "public accepts: receipt: unknown environment": callers,
       "public accepts: receipt: no creation date": "It judges undated receipts at the present time.",
       "public accepts: receipt: purchase that is no set":
-        "It passes over what it cannot read; here nothing is believed then.",
+        "It skips unreadable parts; ours refuses the receipt.",
       "public accepts: receipt: two signers":
-        "One of them suffices for it; Apple's have one, so Apple is asked about others.",
+        "One of them is enough for it; Apple's receipts have one, so Apple is asked about others.",
       "apple accepts: leaf larger than any of Apple's": strays, "apple accepts: leaf with bytes behind it": strays,
       "apple accepts: leaf that may not sign": bits, "public accepts: leaf that may not sign": bits,
       "public accepts: receipt: leaf that may not sign": bits,
@@ -112,12 +112,12 @@ struct IndependentVerifierTests {
       "public accepts: receipt: leaf of the transactions' authority, which the verifier trusts for transactions": roots,
       "apple accepts: no productId": optional, "apple accepts: no transactionId": optional,
       "apple accepts: no signedDate":
-        "It judges undated data at the present time, of which a judge of old data knows nothing.",
+        "It judges undated data at the present time, which says nothing about old data.",
       "apple accepts: transactionId with a NUL": optional,
       "apple accepts: padded signature":
-        "Python ignores padding that does not belong; one signature has one spelling here.",
+        "Python ignores superfluous padding; ours accepts one spelling of a signature.",
       "public accepts: critical extension in the header":
-        "RFC 7515 (4.1.11) wants what is critical refused where it is unknown.",
+        "RFC 7515 (4.1.11) requires the refusal of unknown critical extensions.",
       "public accepts: Xcode under Apple's chain": callers, "public accepts: no environment": callers,
       "public accepts: unknown environment": callers, "public accepts: no productId": callers,
       "public accepts: no transactionId": callers, "public accepts: transactionId with a NUL": callers,

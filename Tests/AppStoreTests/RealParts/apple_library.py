@@ -1,8 +1,8 @@
-"""Asks the simulator through Apple's own server library, and prints what came of it.
+"""Asks the simulator through Apple's own server library, and prints the results.
 
 Standard input: {"base", "root" (PEM), "key" (PEM), "keyId", "issuerId", "bundleId", "appAppleId", "ids", "orders",
-"notifications": [[type, subtype]], "since", "until"}. Standard output: the same shape as AppleLibraryTests makes of our own
-client's answers.
+"notifications": [[type, subtype]], "since", "until"}. Standard output: the shape in which
+AppleLibraryTests describes the answers of our own client.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Judges a corpus of signed data with programs that know nothing of ours.
+"""Judges a corpus of signed data with programs that are independent of ours.
 
 Standard input: {"roots": [PEM], "entries": [{"name", "kind": "signed" or "app", "payload"}]}. Standard output: for each name
-what each judge says: {"accepted", "reason", "content"}.
+the result of each judge: {"accepted", "reason", "content"}.
 """
 
 import json
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 asked = json.load(sys.stdin)
 roots = [x509.load_pem_x509_certificate(text.encode()).public_bytes(Encoding.DER) for text in asked["roots"]]
 verifier = Verifier(Config(roots=roots))
-# One per environment, because Apple's library must be told which to expect.
+# One per environment, because Apple's library expects a given one.
 libraries = [
     SignedDataVerifier(roots, False, environment, "com.example.game", 1234567890)
     for environment in (Environment.PRODUCTION, Environment.SANDBOX)

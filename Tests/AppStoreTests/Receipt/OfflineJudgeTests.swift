@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("Without asking anybody")
+@Suite("Offline judgements")
 struct OfflineJudgeTests {
   private func judgement(_ payload: String, roots: TrustedRoots? = nil) throws -> OfflineJudgement {
     OfflineJudge(roots: try roots ?? TestCertificateAuthority.bothRoots).judge(payload).judgement
@@ -17,18 +17,18 @@ struct OfflineJudgeTests {
     return proof
   }
 
-  @Test("a signed transaction is genuine")
+  @Test("A signed transaction is genuine")
   func signedTransaction() throws {
     let proof = try proof(try TestJWS().text)
     #expect(proof.signedTransactionId == "2000000123456789" && proof.environment == .production)
     #expect(proof.bundleId == "com.example.game" && proof.facts.map(\.channel) == [.offline])
   }
 
-  @Test("a signed transaction of no app is none, but Apple signed it: it is asked about by its id")
+  @Test("A signed transaction without an app is a claim with its ID")
   func withoutBundle() throws {
     let payload = try TestJWS(payload: TestJWS.transaction { $0["bundleId"] = nil }).text
     guard case .claim(let claim) = try judgement(payload) else {
-      Issue.record("it is judged")
+      Issue.record("not a claim")
       return
     }
     #expect(claim.transactionIds == ["2000000123456789"])
@@ -36,14 +36,14 @@ struct OfflineJudgeTests {
     #expect(verifier.verifyTransaction(payload, channel: .offline) == .failure(.payloadIncomplete("bundleId")))
   }
 
-  @Test("a notification counts as the transaction inside it")
+  @Test("A notification counts as the transaction in it")
   func notification() throws {
     let payload = try ServerAPIScript.notification("u1")
     #expect(try proof(payload) == proof(try TestJWS().text))
     #expect(try proof(#"{"signedPayload":"\#(payload)"}"#).signedTransactionId == "2000000123456789")
   }
 
-  @Test("a notification around a forged transaction is forged")
+  @Test("A notification with a forged transaction is forged")
   func notificationAroundAForgery() throws {
     let inner = ServerAPIScript.spoilt(try TestJWS().text)
     let payload = try TestJWS(payload: [
@@ -55,7 +55,7 @@ struct OfflineJudgeTests {
   }
 
   @Test(
-    "anything else that Apple signed is a receipt without purchases",
+    "Any other signed document is a receipt without purchases",
     arguments: [
       TestJWS.renewalInfo,
       [
@@ -74,13 +74,13 @@ struct OfflineJudgeTests {
     if payload["receiptType"] != nil { #expect(proof.environment == .production) }
   }
 
-  @Test("and forged it is forged")
+  @Test("Any other document with a false signature is forged")
   func otherThingsForged() throws {
     let payload = ServerAPIScript.spoilt(try TestJWS(payload: TestJWS.renewalInfo).text)
     #expect(try judgement(payload).refusal == .signatureInvalid)
   }
 
-  @Test("what Xcode made is Xcode's, whatever it is")
+  @Test("Documents of Xcode are refused as Xcode's")
   func xcode() throws {
     for payload in [
       TestJWS.transaction { $0["environment"] = "Xcode" },
@@ -88,7 +88,7 @@ struct OfflineJudgeTests {
     ] { #expect(try judgement(try TestJWS(payload: payload).text) == .refused(.xcode)) }
   }
 
-  @Test("what cannot be judged names what Apple can be asked about")
+  @Test("A payload that cannot be judged is a claim with its transaction IDs")
   func claims() throws {
     let unknown = try TestJWS(payload: TestJWS.transaction { $0["environment"] = "Moon" }).text
     guard case .claim(let claim) = try judgement(unknown) else {
@@ -118,7 +118,7 @@ struct OfflineJudgeTests {
     }
   }
 
-  @Test("an old transaction receipt is a claim, with and without roots", arguments: [true, false])
+  @Test("An old transaction receipt is a claim, with and without roots", arguments: [true, false])
   func oldReceipts(hasRoots: Bool) throws {
     let judge = OfflineJudge(roots: hasRoots ? try TestCertificateAuthority.bothRoots : nil)
     guard case .claim(let claim) = judge.judge(TestOldReceipt.base64).judgement else {
@@ -130,7 +130,7 @@ struct OfflineJudgeTests {
     #expect(claim.content?.environment == nil, "an old transaction receipt does not prove its environment")
   }
 
-  @Test("without roots signed data is not judged, and junk is junk")
+  @Test("Without roots, signed data is not judged, and junk is malformed")
   func withoutRoots() throws {
     let judge = OfflineJudge(roots: nil)
     #expect(!judge.hasRoots)
@@ -138,7 +138,7 @@ struct OfflineJudgeTests {
     #expect(judge.judge("junk").judgement.refusal == .malformed)
   }
 
-  @Test("what a receipt says in itself is the same whether or not its signature can be judged")
+  @Test("The written content is the same with and without roots")
   func writtenContent() throws {
     var receipt = try TestAppReceipt()
     receipt.purchases = [TestAppReceipt.purchase(id: "7"), TestAppReceipt.purchase(id: "8")]

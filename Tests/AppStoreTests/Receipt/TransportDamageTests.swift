@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-/// The transport damage of a payload. The simulator applies the same.
+/// The transport damage of a payload. The simulator applies the same damage.
 enum TransportDamage: String, CaseIterable, CustomTestStringConvertible {
   case none, spaceForPlus, otherAlphabet, lostPadding, addedPadding, linesOf64, linesOf76, linesOf64AndSpaces, quotes
   case singleQuotes, escapedSlashes, escapedLineBreaks, jsonReceiptData, jsonPayload, jsonOtherName, jsonNested,
@@ -59,7 +59,7 @@ enum TransportDamage: String, CaseIterable, CustomTestStringConvertible {
   }
 }
 
-@Suite("What transport did to a payload is undone")
+@Suite("Transport damage")
 struct TransportDamageTests {
   private static func judge() throws -> OfflineJudge { OfflineJudge(roots: try TestCertificateAuthority.bothRoots) }
 
@@ -72,7 +72,7 @@ struct TransportDamageTests {
     } catch { preconditionFailure("\(error)") }
   }()
 
-  @Test("the kind is recognised and the signature holds", arguments: TransportDamage.allCases)
+  @Test("The kind is recognised, and the signature is valid", arguments: TransportDamage.allCases)
   func undone(damage: TransportDamage) throws {
     for payload in Self.payloads {
       guard let damaged = damage.applied(to: payload) else { continue }
@@ -86,13 +86,12 @@ struct TransportDamageTests {
     }
   }
 
-  @Test("also where a plus sign was the last character", arguments: ["", " ", "\n", "\"", " \r\n"])
+  @Test("A lost plus sign at the end is restored", arguments: ["", " ", "\n", "\"", " \r\n"])
   func lastPlus(after: String) throws {
     var receipt = try TestAppReceipt()
     let attributes = receipt.attributes
     var payload = ""
-    // One in 64 signatures ends with a plus sign if the length is a multiple of three, as a third of these lengths is
-    // for any keys.
+    // One in 64 signatures ends with a plus sign if the length is a multiple of three, as a third of these lengths are.
     for salt in 0..<4_000 where !payload.hasSuffix("+") {
       let filler = [UInt8](repeating: UInt8(ascii: "-"), count: salt % 3)
       receipt.attributes = attributes + [TestASN1.attribute(77, Array("\(salt + 10_000)".utf8) + filler)]
@@ -108,7 +107,7 @@ struct TransportDamageTests {
     #expect(ReceivedPayload(String(payload.dropLast())).unreadable == .truncated)
   }
 
-  @Test("and two of them at once", arguments: TransportDamage.allCases)
+  @Test("Two kinds of damage at once are undone", arguments: TransportDamage.allCases)
   func twice(damage: TransportDamage) throws {
     for payload in Self.payloads {
       for second in [TransportDamage.quotes, .bytea, .linesOf76, .jsonList, .blanksAround] {
@@ -127,7 +126,7 @@ struct TransportDamageTests {
     }
   }
 
-  @Test("but what was cut off is unreadable, and never forged")
+  @Test("A truncated payload is malformed, never forged")
   func truncated() throws {
     let judge = try Self.judge()
     for payload in Self.payloads {
@@ -138,14 +137,14 @@ struct TransportDamageTests {
     }
   }
 
-  @Test("the receipt is sent on as Apple wants it", arguments: TransportDamage.allCases)
+  @Test("A receipt is sent to Apple in its original form", arguments: TransportDamage.allCases)
   func sentOn(damage: TransportDamage) throws {
     let payload = Self.payloads[1]
     guard let damaged = damage.applied(to: payload) else { return }
     #expect(ReceivedPayload(damaged).base64 == payload)
   }
 
-  @Test("Ten megabytes are read")
+  @Test("A payload of ten megabytes is read")
   func tenMegabytes() throws {
     var receipt = try TestAppReceipt()
     let count = 24_000

@@ -140,10 +140,10 @@ struct ServerAPIPagingTests {
     #expect(try await subscriptions([]).silence == nil)
   }
 
-  // MARK: Answers without their content
+  // MARK: Answers without content
 
   @Test(
-    "an answer without the field that carries its content is no answer",
+    "An answer without the field of its content is no answer",
     arguments: [
       "{}", #"{"status":0}"#, #"{"hasMore":false,"revision":"r"}"#, #"{"data":null}"#, #"{"data":"x"}"#,
       #"{"signedTransactions":null,"notificationHistory":7,"hasMore":false}"#, #"{"errorMessage":"maintenance"}"#,

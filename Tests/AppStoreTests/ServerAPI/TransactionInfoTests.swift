@@ -39,7 +39,7 @@ struct TransactionInfoTests {
     #expect(answer.trail.warnings.isEmpty && answer.health == .success)
   }
 
-  // MARK: Which side is asked
+  // MARK: Environments
 
   @Test(arguments: [4_040_010, 4_040_005])
   func theSandboxIsAskedWhenProductionDoesNotKnowIt(code: Int) async throws {
@@ -51,7 +51,7 @@ struct TransactionInfoTests {
     #expect(answer.trail.asked == [.production, .sandbox] && answer.trail.errorCode == code)
   }
 
-  /// A gate that is shut for an hour is not waited for. "Not found" in the first environment is no answer by itself.
+  /// A rate-limited environment is not waited for. "Not found" in the first environment alone is no answer.
   @Test func aRateLimitedEnvironmentIsNotAwaited() async throws {
     let tooMany = Script.error(4_290_000, headers: ["Retry-After": "3600"])
     let (answers, server) = try await Script.ask([
@@ -87,7 +87,7 @@ struct TransactionInfoTests {
     #expect(answer.health == .failure)
   }
 
-  // MARK: Every outcome
+  // MARK: Outcomes
 
   @Test(arguments: [
     (Script.error(4_000_006), TransactionAnswer.Outcome.malformedId), (Script.error(4_000_048), .malformedId),
@@ -109,7 +109,7 @@ struct TransactionInfoTests {
   func malformedAnswersAreRejected(reply: ScriptedServer.Reply, outcome: TransactionAnswer.Outcome) async throws {
     let (answer, server) = try await ask([Script.production: [reply], Script.sandbox: [try Script.info()]])
     #expect(answer.outcome == outcome)
-    // Most of all a refused token: the sandbox would answer "not found" to everything.
+    // The sandbox is not asked, because with a refused token it would answer "not found" to everything.
     #expect(server.requests.count == 1)
   }
 
@@ -122,7 +122,7 @@ struct TransactionInfoTests {
     #expect(answer.outcome == .malformedId && server.requests.isEmpty)
   }
 
-  // MARK: What is believed
+  // MARK: Verification
 
   @Test(
     arguments: [
@@ -172,7 +172,7 @@ struct TransactionInfoTests {
     #expect(!String(reflecting: first).contains(token))
   }
 
-  // MARK: Manners
+  // MARK: Rate limits and connections
 
   @Test(arguments: [
     ("1795212120000", 120), ("1795212120", 120), ("120", 120), ("Fri, 20 Nov 2026 22:02:00 GMT", 120),
@@ -226,7 +226,7 @@ struct TransactionInfoTests {
     }
     #expect(server.requests.count == 72)
     #expect(most(in: times.info) <= 20 && most(in: times.refunds) <= 4)
-    // As fast as allowed, too: three seconds each, less the bursts at the start.
+    // Requests are not slower than allowed: three seconds for each interface, less the bursts at the start.
     #expect((.milliseconds(5_400)...(.milliseconds(5_950))).contains(clock.slept))
   }
 

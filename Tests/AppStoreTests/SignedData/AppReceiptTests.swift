@@ -11,9 +11,9 @@ private typealias Authority = TestCertificateAuthority
 
 private func verifier() throws -> AppReceiptVerifier { AppReceiptVerifier(roots: try Authority.bothRoots) }
 
-@Suite("A genuine app receipt")
+@Suite("Genuine app receipts")
 struct AppReceiptTests {
-  @Test("brings every purchase as evidence")
+  @Test("Every purchase in a receipt is a fact")
   func readsPurchases() throws {
     var built = try TestAppReceipt()
     built.purchases = [
@@ -51,7 +51,7 @@ struct AppReceiptTests {
     #expect(ReceivedPayload("rubbish").listedTransactions == nil)
   }
 
-  @Test("with empty dates is silent about them")
+  @Test("Empty dates are no statement")
   func emptyDatesAreSilent() throws {
     let fact = try verifier().verify(base64: TestAppReceipt().base64).get().transactions[0]
     #expect(fact.revocation == .silent)
@@ -60,14 +60,14 @@ struct AppReceiptTests {
     #expect(fact.priceMilliunits == nil)
   }
 
-  @Test("without purchases is authentic")
+  @Test("A receipt without purchases is genuine")
   func acceptsNoPurchases() throws {
     var built = try TestAppReceipt()
     built.purchases = []
     #expect(try verifier().verify(base64: built.base64).get().transactions.isEmpty)
   }
 
-  @Test("names a trial or an offer, and never says that there was none: not every offer has a field")
+  @Test("A trial or an offer is stated, but never its absence, because not every offer has a field")
   func readsOffers() throws {
     var built = try TestAppReceipt()
     let plain = TestAppReceipt.purchase().filter { $0 != TestASN1.attribute(1713, TestASN1.integer(0)) }
@@ -80,7 +80,7 @@ struct AppReceiptTests {
     #expect(try verifier().verify(base64: built.base64).get().transactions.map(\.hasOffer) == [nil, nil, true, true])
   }
 
-  @Test("counts purchases without their ids instead of inventing facts")
+  @Test("Purchases without IDs are counted, and are no facts")
   func countsIncompletePurchases() throws {
     var built = try TestAppReceipt()
     built.purchases.append([TestASN1.attribute(1702, TestASN1.utf8("gems.100"))])
@@ -90,7 +90,7 @@ struct AppReceiptTests {
   }
 
   @Test(
-    "names its environment",
+    "The receipt type gives the environment",
     arguments: [
       ("Production", AppleEnvironment.production), ("ProductionVPP", .production), ("ProductionSandbox", .sandbox),
       ("ProductionVPPSandbox", .sandbox),
@@ -101,7 +101,7 @@ struct AppReceiptTests {
     #expect(try verifier().verify(base64: built.base64).get().environment == environment)
   }
 
-  @Test("may have indefinite lengths")
+  @Test("A receipt with indefinite lengths is read")
   func readsIndefiniteLengths() throws {
     var built = try TestAppReceipt()
     let definite = try verifier().verify(base64: built.base64)
@@ -110,7 +110,7 @@ struct AppReceiptTests {
     #expect(throws: Never.self) { try definite.get() }
   }
 
-  @Test("may be wrapped into lines and lack its padding")
+  @Test("A receipt in lines and without padding is read")
   func readsWrappedBase64() throws {
     var built = try TestAppReceipt()
     // Lengthened until padding is needed.
@@ -126,7 +126,7 @@ struct AppReceiptTests {
     #expect(throws: Never.self) { try verifier().verify(base64: wrapped).get() }
   }
 
-  @Test("may name the digest together with RSA, and bring its certificates in any order")
+  @Test("A digest that is named together with RSA, and certificates in any order, are accepted")
   func toleratesSpellings() throws {
     var built = try TestAppReceipt()
     built.signatureAlgorithm[8] = 11
@@ -135,7 +135,7 @@ struct AppReceiptTests {
   }
 
   @Test(
-    "may be signed by a leaf with any serial number",
+    "A leaf with any serial number may sign a receipt",
     arguments: [[0x00, 0x80], [0x00, 0xFF, 0x01], [0x7F], [0x01, 0x00], [UInt8](repeating: 0xFF, count: 20)])
   func acceptsSerialNumbers(serialNumber: [UInt8]) throws {
     var built = try TestAppReceipt()
@@ -145,14 +145,14 @@ struct AppReceiptTests {
     #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
   }
 
-  @Test("may come with a certificate that nobody needs and nobody can read")
+  @Test("An unreadable certificate outside the path is ignored")
   func ignoresOtherCertificates() throws {
     var built = try TestAppReceipt()
     built.certificates.insert([0x30, 0x00], at: 0)
     #expect(throws: Never.self) { try verifier().verify(base64: built.base64).get() }
   }
 
-  @Test("may be signed with SHA-1 while Apple did", arguments: ["2015-06-01T00:00:00Z", "2024-12-31T23:59:59Z"])
+  @Test("SHA-1 is accepted as long as Apple used it", arguments: ["2015-06-01T00:00:00Z", "2024-12-31T23:59:59Z"])
   func acceptsOldSHA1(created: String) throws {
     var built = try TestAppReceipt()
     built.digest = .sha1WithRSAEncryption
@@ -179,21 +179,21 @@ extension ReceiptRefusalCase {
 
 private typealias Case = ReceiptRefusalCase
 
-@Suite("An app receipt is refused")
+@Suite("Refused app receipts")
 struct AppReceiptRefusalTests {
-  @Test("for its own reason", arguments: receiptCases)
+  @Test("Each defect has its own refusal", arguments: receiptCases)
   func refuses(_ broken: ReceiptRefusalCase) throws {
     #expect(try verifier().verify(base64: broken.receipt()) == .failure(broken.refusal))
   }
 
-  @Test("as long as there are no roots for receipts")
+  @Test("Without roots for receipts, no receipt is judged")
   func refusesWithoutRoots() throws {
     for roots in [.none, try Authority.transactions.roots] {
       #expect(try AppReceiptVerifier(roots: roots).verify(base64: TestAppReceipt().base64) == .failure(.noRoots))
     }
   }
 
-  @Test("when it is cut, wherever that is")
+  @Test("A receipt that is truncated anywhere is unreadable")
   func refusesEveryCut() throws {
     let bytes = try TestAppReceipt().bytes
     let verifier = try verifier()

@@ -28,16 +28,16 @@ extension JWSRefusalCase {
 private typealias Authority = TestCertificateAuthority
 private typealias Case = JWSRefusalCase
 
-@Suite("A signed transaction is refused")
+@Suite("Refused signed transactions")
 struct JWSRefusalTests {
-  @Test("for its own reason", arguments: headerCases + chainCases + dateCases)
+  @Test("Each defect of header, chain or date has its own refusal", arguments: headerCases + chainCases + dateCases)
   func refusesChain(_ broken: JWSRefusalCase) throws { try expectRefusal(broken) }
 
-  @Test("when it is not exactly what was signed", arguments: signatureCases + formCases + payloadCases)
+  @Test("Each change of signature or content has its own refusal", arguments: signatureCases + formCases + payloadCases)
   func refusesContent(_ broken: JWSRefusalCase) throws { try expectRefusal(broken) }
 
   @Test(
-    "in the same way by a verifier that already knows the genuine chain",
+    "A verifier that remembers the genuine chain refuses in the same way",
     arguments: headerCases + chainCases + dateCases + signatureCases)
   func refusesWithWarmCache(_ broken: JWSRefusalCase) throws {
     let verifier = JWSVerifier(roots: try Authority.bothRoots)

@@ -9,7 +9,7 @@ import X509
 
 private typealias Authority = TestCertificateAuthority
 
-@Suite("A genuine JWS")
+@Suite("Signed transactions and renewal information")
 struct JWSVerifierTests {
   private func verifier() throws -> JWSVerifier { JWSVerifier(roots: try Authority.transactions.roots) }
 
@@ -18,7 +18,7 @@ struct JWSVerifierTests {
     return try verifier().verifyTransaction(jws.text, channel: .serverApi).get()
   }
 
-  @Test("becomes evidence with everything that it says")
+  @Test("A signed transaction is mapped to a fact with all its fields")
   func mapsEveryField() throws {
     let transaction = try transaction { $0["expiresDate"] = milliseconds(2026, 7) }
     var expected = TransactionFact(
@@ -77,7 +77,7 @@ struct JWSVerifierTests {
   }
 
   @Test(
-    "has no percentage outside of 0 to 100,000, and a revocation date of zero is none",
+    "A percentage outside of 0 to 100,000 is nil, and a revocation date of zero is no revocation",
     arguments: [(-1, nil), (0, 0), (100_000, 100_000), (100_001, nil)] as [(Int, Int32?)])
   func oddRevocations(percentage: Int, expected: Int32?) throws {
     let transaction = try transaction {
@@ -91,7 +91,7 @@ struct JWSVerifierTests {
     #expect(try self.transaction { $0["revocationDate"] = 0 }.fact.revocation == .says(nil))
   }
 
-  @Test("without a reason is no purchase: a restore has none either", arguments: [true, false])
+  @Test("A transaction without a reason is a restore, or a later period if it expires", arguments: [true, false])
   func noReason(expires: Bool) throws {
     let transaction = try transaction {
       $0["transactionReason"] = nil
@@ -102,12 +102,12 @@ struct JWSVerifierTests {
     #expect(record.isRestore == !expires && record.isLaterPeriod == expires)
   }
 
-  @Test("with an unreadable revocation date says nothing about revocation")
+  @Test("An unreadable revocation date is no statement about a revocation")
   func unreadableRevocationIsSilent() throws {
     #expect(try transaction { $0["revocationDate"] = "soon" }.fact.revocation == .silent)
   }
 
-  @Test("of an unknown kind keeps Apple's words")
+  @Test("Unknown values keep Apple's text")
   func keepsUnknownWords() throws {
     let transaction = try transaction {
       $0["type"] = "Rental"
@@ -126,7 +126,7 @@ struct JWSVerifierTests {
     #expect(transaction.fact.details.offerType == 9)
   }
 
-  @Test("may leave out all but the ids, the app, the environment and the date")
+  @Test("A payload needs no fields but the IDs, the app, the environment and the date")
   func readsSparsePayload() throws {
     let wanted: Set = ["transactionId", "productId", "environment", "signedDate", "bundleId"]
     let fact = try transaction { $0 = $0.filter { wanted.contains($0.key) } }.fact
@@ -140,7 +140,7 @@ struct JWSVerifierTests {
     #expect(fact == expected)
   }
 
-  @Test("is read with tolerance for its numbers and texts")
+  @Test("Numbers and texts are read in several spellings")
   func toleratesForms() throws {
     let authority = Authority.transactions
     let payload = """
@@ -162,7 +162,7 @@ struct JWSVerifierTests {
     #expect(fact.channel == .notification)
   }
 
-  @Test("does not depend on the root that it brings along")
+  @Test("The root in the chain does not matter")
   func ignoresRootOfChain() throws {
     var jws = try TestJWS()
     for stranger in [try Authority().root.der, [0x30, 0x00], []] {
@@ -171,7 +171,7 @@ struct JWSVerifierTests {
     }
   }
 
-  @Test("may escape the slashes of its certificates")
+  @Test("Escaped slashes in certificates are accepted")
   func acceptsEscapedSlashes() throws {
     let jws = try TestJWS()
     let header = try jws.headerText.replacing("/", with: #"\/"#)
@@ -180,13 +180,13 @@ struct JWSVerifierTests {
   }
 
   @Test(
-    "is judged at its own date, both ends of validity included",
+    "A signature is judged at its own date, including both ends of validity",
     arguments: [milliseconds(2025, 9), milliseconds(2027, 10), milliseconds(2027, 10) + 999])
   func acceptsEdgesOfValidity(signedDate: Int64) throws {
     #expect(throws: Never.self) { try transaction { $0["signedDate"] = signedDate } }
   }
 
-  @Test("does not outlive its root, nor the depth that the root allows")
+  @Test("A transaction is refused beyond its root's validity or path length")
   func obeysRoot() throws {
     let expired = try Authority(root: .root.with { $0.notAfter = date(2026, 5) })
     let shallow = try Authority(root: .root.with { $0.pathLength = 0 })
@@ -197,7 +197,7 @@ struct JWSVerifierTests {
     #expect(try answer(shallow) == .failure(.intermediateNotAuthority))
   }
 
-  @Test("is trusted under any of several roots of one name")
+  @Test("A transaction is trusted under any of several roots with one name")
   func triesEveryRoot() throws {
     let other = try Authority()
     let roots = try TrustedRoots(certificates: [other.root.der, Authority.transactions.root.der], pinned: false)
@@ -207,7 +207,7 @@ struct JWSVerifierTests {
     }
   }
 
-  @Test("is verified for each signature though its chain is remembered")
+  @Test("A transaction with a remembered chain is still verified")
   func remembersChain() throws {
     let verifier = try verifier()
     let genuine = try TestJWS().text
@@ -217,7 +217,7 @@ struct JWSVerifierTests {
     #expect(try verifier.verifyTransaction(late.text, channel: .offline) == .failure(.notValidAtSignedDate))
   }
 
-  @Test("alone makes a chain remembered: forgeries under a genuine chain cannot drive others out")
+  @Test("Only a genuine transaction makes its chain remembered")
   func forgetsForgeries() throws {
     let verifier = try verifier()
     let jws = try TestJWS()
@@ -232,7 +232,7 @@ struct JWSVerifierTests {
     #expect(verifier.remembered.withLock { $0.count } == 1)
   }
 
-  @Test("of more leaves than are remembered is verified all the same")
+  @Test("Transactions of more leaves than are remembered are verified")
   func forgetsOldChains() throws {
     let verifier = try verifier()
     var texts: [String] = []
@@ -248,7 +248,7 @@ struct JWSVerifierTests {
     }
   }
 
-  @Test("without roots cannot be judged, but Xcode's and broken ones can")
+  @Test("Without roots, no transaction is judged, except Xcode's and malformed ones")
   func judgesWithoutRoots() throws {
     let verifier = JWSVerifier(roots: .none)
     #expect(try verifier.verifyTransaction(TestJWS().text, channel: .offline) == .failure(.noRoots))
@@ -258,7 +258,7 @@ struct JWSVerifierTests {
     #expect(verifier.verifyTransaction(xcode, channel: .offline) == .failure(.notSignedByApple(.xcode, claim)))
   }
 
-  @Test("of renewal information is read")
+  @Test("Renewal information is read")
   func readsRenewalInfo() throws {
     let jws = try TestJWS(payload: TestJWS.renewalInfo)
     let info = try verifier().verifyRenewalInfo(jws.text).get()
@@ -271,7 +271,7 @@ struct JWSVerifierTests {
     #expect(info.renewalPriceMilliunits == 4_990 && info.currency == "EUR")
   }
 
-  @Test("of renewal information is no transaction")
+  @Test("Renewal information is no transaction")
   func renewalInfoIsNoTransaction() throws {
     let jws = try TestJWS(payload: TestJWS.renewalInfo)
     let refusal = SignedDataRefusal.payloadIncomplete("transactionId")
@@ -280,7 +280,7 @@ struct JWSVerifierTests {
   }
 }
 
-@Suite("A notification")
+@Suite("Signed notifications")
 struct SignedNotificationTests {
   private func verify(_ payload: [String: any Sendable]) throws -> Result<SignedNotification, SignedDataRefusal> {
     try JWSVerifier(roots: Authority.transactions.roots).verifyNotification(TestJWS(payload: payload).text)
@@ -294,7 +294,7 @@ struct SignedNotificationTests {
     ]
   }
 
-  @Test("brings its transaction and renewal information, each verified")
+  @Test("A notification contains its transaction and renewal information, each verified")
   func readsNestedDocuments() throws {
     let notification = try verify(
       payload([
@@ -319,7 +319,7 @@ struct SignedNotificationTests {
     #expect(fact.priceMilliunits == 1_990 && fact.currency == "USD")
   }
 
-  @Test("does not vouch for a forged transaction within")
+  @Test("A genuine notification does not make a forged transaction in it genuine")
   func refusesForgedTransaction() throws {
     let forged = try TestJWS(Authority()).text
     let data: [String: any Sendable] = ["environment": "Sandbox", "signedTransactionInfo": forged]
@@ -328,7 +328,7 @@ struct SignedNotificationTests {
     #expect(notification.renewalInfo == nil)
   }
 
-  @Test("of another shape has no data")
+  @Test("A notification of another shape has no data")
   func readsSummary() throws {
     var summary = payload([:])
     summary["data"] = nil
@@ -338,14 +338,14 @@ struct SignedNotificationTests {
     #expect(notification.transaction == nil)
   }
 
-  @Test("from Xcode is refused by the environment within its data")
+  @Test("A notification from Xcode is refused by the environment in its data")
   func refusesXcode() throws {
     let answer = try verify(payload(["environment": "Xcode"]))
     #expect(answer == .failure(.notSignedByApple(.xcode, UnverifiedClaim())))
   }
 
   @Test(
-    "without its type, its id or its environment is incomplete",
+    "A notification without its type, ID or environment is incomplete",
     arguments: ["notificationType", "notificationUUID"])
   func refusesIncomplete(field: String) throws {
     var broken = payload(["environment": "Production"])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("An old transaction receipt")
+@Suite("Old transaction receipts")
 struct OldTransactionReceiptTests {
   private static let purchaseInfo = """
     {
@@ -35,7 +35,7 @@ struct OldTransactionReceiptTests {
     return Data(text.utf8).base64EncodedString()
   }
 
-  @Test("names its transaction, product and app")
+  @Test("The transaction, the product and the app are read")
   func readsClaim() throws {
     let claim = try OldTransactionReceipt.parse(base64: receipt()).get()
     #expect(claim.transactionId == "1000000046178817")
@@ -43,14 +43,14 @@ struct OldTransactionReceiptTests {
     #expect(claim.bundleId == "com.example.game")
   }
 
-  @Test("resolves escapes")
+  @Test("Escapes are resolved")
   func readsEscapes() throws {
     let info = #"{ "transaction-id" = "1"; "product-id" = "a\"b\\c"; }"#
     #expect(try OldTransactionReceipt.parse(base64: receipt(info: info)).get().productId == #"a"b\c"#)
   }
 
   @Test(
-    "that is none is refused",
+    "Text in another format is unreadable",
     arguments: [
       "", "%%%", "{\"a\":1}", "{ \"a\" = \"b", "{ a = b }", "{ a = b; } }", "{ a = ; }", "{ = b; }", "a = b;",
       "{ \"a\\",
@@ -61,7 +61,7 @@ struct OldTransactionReceiptTests {
     #expect(OldTransactionReceipt.parse(base64: "%%%") == .failure(.payloadUnreadable))
   }
 
-  @Test("with more entries than Apple's ever have is refused")
+  @Test("A list with more entries than Apple's ever have is unreadable")
   func refusesLongList() {
     let entries = { (count: Int) in (0..<count).map { "k\($0)=1;" }.joined() }
     let text = { (count: Int) in
@@ -72,19 +72,19 @@ struct OldTransactionReceiptTests {
     #expect(OldTransactionReceipt.parse(base64: text(256)) == .failure(.payloadUnreadable))
   }
 
-  @Test("without its inner list is incomplete")
+  @Test("A receipt without its inner list is unreadable")
   func refusesEmpty() {
     let encoded = Data("{ }".utf8).base64EncodedString()
     #expect(OldTransactionReceipt.parse(base64: encoded) == .failure(.payloadUnreadable))
   }
 
-  @Test("without its ids is incomplete", arguments: ["transaction-id", "product-id"])
+  @Test("A receipt without its IDs is unreadable", arguments: ["transaction-id", "product-id"])
   func refusesIncomplete(field: String) {
     let info = Self.purchaseInfo.replacing("\"\(field)\"", with: "\"x\"")
     #expect(OldTransactionReceipt.parse(base64: receipt(info: info)) == .failure(.payloadUnreadable))
   }
 
-  @Test("whose inner list is broken is refused")
+  @Test("A receipt with a broken inner list is unreadable")
   func refusesBrokenInner() {
     let cut = receipt { "\"purchase-info\" = \"\($0.dropLast(8))\";" }
     #expect(OldTransactionReceipt.parse(base64: cut) == .failure(.payloadUnreadable))

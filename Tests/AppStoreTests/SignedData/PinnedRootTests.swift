@@ -15,9 +15,9 @@ private func pin(_ certificate: [UInt8], address: String = "https://example.com/
   TrustedRoots.PinnedRoot(name: "Test Root", fingerprint: TrustedRoots.fingerprint(certificate), address: address)
 }
 
-@Suite("A pinned root certificate")
+@Suite("Pinned root certificates")
 struct PinnedRootTests {
-  @Test("is accepted as DER and as PEM, and always given as DER")
+  @Test("A pinned root is accepted as DER and PEM, and returned as DER")
   func acceptsBothForms() throws {
     let root = Authority.transactions.root
     let pin = try pin(root.der)
@@ -27,7 +27,7 @@ struct PinnedRootTests {
     #expect(try pin.certificate(in: Array("subject=Test\n\(pem)\n".utf8)) == root.der)
   }
 
-  @Test("is not mistaken for anything else")
+  @Test("Other content is refused")
   func refusesOthers() throws {
     let root = try Authority.transactions.root.der
     let other = try Authority().root
@@ -48,7 +48,7 @@ struct PinnedRootTests {
     #expect(throws: Mismatch.tooLong) { try pin.certificate(in: [UInt8](repeating: 0x30, count: 100_000)) }
   }
 
-  @Test("of Apple's refuses every other root")
+  @Test("Apple's pins refuse every other root")
   func refusesOursAsApples() throws {
     for pin in TrustedRoots.applePins {
       #expect(pin.fingerprint.count == 64 && pin.address.hasPrefix("https://www.apple.com/"))
@@ -60,7 +60,7 @@ struct PinnedRootTests {
   }
 }
 
-@Suite("The download of a root certificate", .timeLimit(.minutes(10)))
+@Suite("Download of root certificates", .timeLimit(.minutes(10)))
 struct RootCertificateDownloadTests {
   private let pin = TrustedRoots.PinnedRoot(
     name: "Test Root", fingerprint: "00", address: "https://example.com/certificates/Root.cer")
@@ -78,14 +78,14 @@ struct RootCertificateDownloadTests {
     }
   }
 
-  @Test("asks for the file by Apple's name, and gives what it gets")
+  @Test("The request has Apple's file name, and the content is returned")
   func fetches() async throws {
     let (content, requests) = try await content(.http(200, [1, 2, 3]))
     #expect(content == .success([1, 2, 3]))
     #expect(requests.map(\.method) == ["GET"] && requests[0].headers["User-Agent"] == ["night-audit/9.9"])
   }
 
-  @Test("of another certificate, or of far too much, is refused by the pin")
+  @Test("Another certificate or a large file is refused by the pin")
   func refusesOthers() async throws {
     let root = try Authority.transactions.root.der
     let other = try await content(.http(200, root)).0.get()
@@ -97,7 +97,7 @@ struct RootCertificateDownloadTests {
   }
 
   @Test(
-    "that fails says why",
+    "A failed download states its reason",
     arguments: [
       (ScriptedServer.Reply.http(404, []), "HTTP 404"), (.http(503, []), "HTTP 503"),
       (.http(302, [], headers: ["Location": "http://127.0.0.1/elsewhere"]), "HTTP 302"),
@@ -110,7 +110,7 @@ struct RootCertificateDownloadTests {
     #expect(try await content(reply).0 == .failure(.init(description: reason)))
   }
 
-  @Test("from Apple goes to Apple's addresses")
+  @Test("Without a mirror, Apple's addresses are used")
   func asksApple() async {
     let transport = HTTPTransport()
     let download = RootCertificateDownload(transport: transport, mirror: nil, version: "9.9")

@@ -14,7 +14,7 @@ import Testing
 
   enum Kind: CaseIterable { case signedTransaction, appReceipt }
 
-  @Test("What Apple may sign is genuine, in all encodings that DER allows", arguments: Kind.allCases)
+  @Test("Payloads in all encodings that DER allows are genuine", arguments: Kind.allCases)
   func allowed(kind: Kind) throws {
     try forEachPayload(kind, isForbidden: false) { judgement in
       if case .genuine = judgement { true } else { false }
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(
-    "What is genuine and in a form that nobody reads here is asked about, and never refused", arguments: Kind.allCases)
+    "Genuine payloads in unsupported encodings are genuine or claims, never refused", arguments: Kind.allCases)
   func forbidden(kind: Kind) throws {
     try forEachPayload(kind, isForbidden: true) { judgement in
       switch judgement {

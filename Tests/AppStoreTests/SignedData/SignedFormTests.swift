@@ -4,9 +4,9 @@ import Testing
 
 @testable import AppStore
 
-@Suite("The forms of signed data")
+@Suite("Base64, JSON, dates and ASN.1")
 struct SignedFormTests {
-  @Test("agree with Foundation on base64", arguments: 0..<200)
+  @Test("Base64 is read as by Foundation", arguments: 0..<200)
   func decodesBase64(length: Int) throws {
     let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ length) }
     let standard = Data(bytes).base64EncodedString()
@@ -16,13 +16,13 @@ struct SignedFormTests {
   }
 
   @Test(
-    "refuse other base64", arguments: ["A", "AAAAA", "AB", "AAB", "A=", "AA==", "AAA=", "AA A", "AA+A", "AA/A", "é"])
+    "Other base64 is nil", arguments: ["A", "AAAAA", "AB", "AAB", "A=", "AA==", "AAA=", "AA A", "AA+A", "AA/A", "é"])
   func refusesBase64(text: String) {
     #expect(Base64Text.decodeURLSafe(Array(text.utf8)[...]) == nil)
   }
 
   @Test(
-    "refuse what is no JSON object",
+    "Text that is no JSON object is refused",
     arguments: [
       "", " ", "{", "}", "[]", "\"a\"", "1", "null", "{a:1}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\":1 \"b\":2}",
       "{\"a\":01}",
@@ -32,7 +32,7 @@ struct SignedFormTests {
     ])
   func refusesJSON(text: String) { #expect(JSONFields(Array(text.utf8)) == nil) }
 
-  @Test("read JSON as it is written")
+  @Test("JSON values are read by their types")
   func readsJSON() throws {
     let text = #"""
       {"t":"a\u00e9\n\/\ud83d\ude00","e":"","n":null,"i":-42,"big":9223372036854775807,"bigger":9223372036854775808,
@@ -41,7 +41,7 @@ struct SignedFormTests {
       """#
     let json = try #require(JSONFields(Array(text.utf8)))
     #expect(json.document("t") == "aé\n/😀")
-    #expect(json.text("t") == nil, "a line break is in no identifier")
+    #expect(json.text("an identifier has no line break") == nil, "a line break is in no identifier")
     #expect(json.text("e") == nil)
     #expect(json.text("c") == nil)
     #expect(json.text("bad") == nil)
@@ -64,7 +64,7 @@ struct SignedFormTests {
   }
 
   @Test(
-    "know RFC 3339",
+    "RFC 3339 dates are read",
     arguments: [
       ("1970-01-01T00:00:00Z", 0), ("2026-06-01T00:00:00Z", 1_780_272_000_000_000),
       ("2024-02-29T23:59:59.25Z", 1_709_251_199_250_000), ("2000-03-01T02:00:00+02:00", 951_868_800_000_000),
@@ -76,7 +76,7 @@ struct SignedFormTests {
   }
 
   @Test(
-    "refuse other dates",
+    "Other dates are refused",
     arguments: [
       "", "2026-06-01", "2026-06-01T00:00:00", "2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z",
       "2026-06-01T24:00:00Z", "2026-06-01T00:60:00Z", "2026-06-01T00:00:00.Z", "2026-06-01T00:00:00+2:00",
@@ -85,13 +85,13 @@ struct SignedFormTests {
     ])
   func refusesDate(text: String) { #expect(Instant(rfc3339: text) == nil) }
 
-  @Test("know ASN.1 integers", arguments: [0, 1, -1, 127, 128, -128, -129, 255, 256, 65_535, 1 << 40, .max, .min])
+  @Test("ASN.1 integers are read", arguments: [0, 1, -1, 127, 128, -128, -129, 255, 256, 65_535, 1 << 40, .max, .min])
   func readsInteger(value: Int) {
     #expect(BERElement(TestASN1.integer(value)[...])?.integerValue == Int64(value))
   }
 
   @Test(
-    "refuse broken ASN.1",
+    "Broken ASN.1 is refused",
     arguments: [
       [], [0x30], [0x30, 0x01], [0x30, 0x80], [0x30, 0x80, 0x00], [0x04, 0x80, 0x00, 0x00], [0x30, 0x81],
       [0x30, 0x85, 0, 0, 0, 0, 0],

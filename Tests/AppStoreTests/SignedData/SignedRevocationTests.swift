@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("What Advanced Commerce gives back")
+@Suite("Refunds of Advanced Commerce items")
 struct SignedRevocationTests {
   private static let date = milliseconds(2026, 7)
 
@@ -24,7 +24,7 @@ struct SignedRevocationTests {
     #"{"refundAmount":\#(amount),"refundDate":\#(Self.date),"refundReason":"OTHER","refundType":"\#(type)"}"#
   }
 
-  @Test("one item of several is a part, never none and never all")
+  @Test("A refund of one item of several is a partial refund")
   func oneOfSeveral() throws {
     let part = Statement.says(
       Revocation?.some(
@@ -38,39 +38,39 @@ struct SignedRevocationTests {
         == part)
   }
 
-  @Test("a date of zero is none")
+  @Test("A revocation date of zero is no revocation")
   func zero() throws {
     #expect(try revocation(items(#"{"SKU":"a","price":1000,"revocationDate":0}"#, item(3_000))) == .says(nil))
   }
 
-  @Test("one item of several is a part even where nobody tells how large")
+  @Test("A refund of one item without an amount is a partial refund of unknown share")
   func unknownShare() throws {
     let json = items(#"{"revocationDate":\#(Self.date)}"#, #"{"SKU":"b"}"#)
     guard case .says(.some(let told)) = try revocation(json) else {
-      Issue.record("nothing told")
+      Issue.record("no revocation stated")
       return
     }
     #expect(!told.isFull && told.percentage == nil && told.coversSomeItemsOnly)
-    // Impossible amounts give no share.
+    // Impossible amounts make no full refund.
     guard case .says(.some(let odd)) = try revocation(items(item(.max, refund(.max, "CUSTOM")), item(.max))) else {
-      Issue.record("nothing told")
+      Issue.record("no revocation stated")
       return
     }
     #expect(!odd.isFull)
   }
 
-  @Test("every item is all of it")
+  @Test("A refund of every item is a full refund")
   func everyItem() throws {
     let all = items(
       item(1_000, refund(1_000, "FULL")), item(3_000, refund(1_000, "CUSTOM") + "," + refund(2_000, "CUSTOM")))
     guard case .says(.some(let told)) = try revocation(all) else {
-      Issue.record("nothing told")
+      Issue.record("no revocation stated")
       return
     }
     #expect(told.isFull && !told.coversSomeItemsOnly)
   }
 
-  @Test("no item is nothing, and a purchase without items is as Apple says")
+  @Test("Without a refunded item, Apple's revocation of the transaction counts")
   func noItem() throws {
     #expect(try revocation(items(item(1_000), item(3_000))) == .says(nil))
     #expect(try revocation(items()) == .says(nil))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AppStore
 
-/// The product of parts of bundles and of Advanced Commerce items, whose `productId` is another.
+/// The product of bundle parts and Advanced Commerce items, which differs from their `productId`.
 @Suite struct SoldProductTests {
   private func fact(_ change: (inout [String: any Sendable]) -> Void) throws -> TransactionFact {
     let json = try TestJWS.json(TestJWS.transaction(change))

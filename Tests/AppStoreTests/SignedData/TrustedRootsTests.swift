@@ -22,7 +22,7 @@ struct TrustedRootsTests {
     Array(try identities.map { try $0.certificate.serializeAsPEM().pemString }.joined(separator: "\n").utf8)
   }
 
-  @Test("are read as DER and as PEM, several in one file")
+  @Test("Roots are read as DER and PEM, several in one file")
   func readsBothForms() throws {
     let other = try Authority().root
     let files = [
@@ -37,7 +37,7 @@ struct TrustedRootsTests {
     }
   }
 
-  @Test("that are missing altogether are a case of their own")
+  @Test("Missing roots have an error of their own")
   func reportsNone() throws {
     try withDirectory([:]) { directory in
       #expect(throws: TrustedRootsError.noRoots(directory: directory)) {
@@ -50,7 +50,7 @@ struct TrustedRootsTests {
     #expect(TrustedRoots.none.isEmpty)
   }
 
-  @Test("other than Apple's are refused when pinned")
+  @Test("With pins, roots other than Apple's are refused")
   func refusesOthers() throws {
     try withDirectory(["root.cer": Authority.transactions.root.der]) { directory in
       let error = #expect(throws: TrustedRootsError.self) { try TrustedRoots(directory: directory, pinned: true) }
@@ -67,7 +67,7 @@ struct TrustedRootsTests {
   }
 
   @Test(
-    "that are none are named",
+    "A file without a root is reported with the reason",
     arguments: [
       ([], "it is neither DER nor PEM"), (Array("hello".utf8), "it is neither DER nor PEM"),
       ([0x30, 0x03, 0x02, 0x01, 0x00], "it is not an X.509 certificate"),
@@ -81,7 +81,7 @@ struct TrustedRootsTests {
     }
   }
 
-  @Test("may not be leaves")
+  @Test("A leaf is no root")
   func refusesLeaf() throws {
     #expect(throws: TrustedRootsError.notAuthority(file: "certificate 1")) {
       try TrustedRoots(certificates: [Authority.transactions.leaf.der], pinned: false)
@@ -89,10 +89,10 @@ struct TrustedRootsTests {
   }
 }
 
-@Suite("A refusal")
+@Suite("Refusals of signed data")
 struct SignedDataRefusalTests {
   @Test(
-    "proves no more than it can",
+    "Each refusal has its meaning",
     arguments: [
       (.signatureMismatch, .signatureInvalid), (.algorithm("none"), .signatureInvalid),
       (.chainNotTrusted, .signatureInvalid),
@@ -106,7 +106,7 @@ struct SignedDataRefusalTests {
     #expect(refusal.meaning == meaning)
   }
 
-  @Test("cuts words that come from the data")
+  @Test("Long texts from the data are shortened")
   func cutsWords() {
     let long = String(repeating: "x", count: 500)
     #expect(SignedDataRefusal.algorithm(long).description.count < 100)

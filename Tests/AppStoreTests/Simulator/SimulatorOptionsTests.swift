@@ -157,7 +157,7 @@ struct SimulatorOptionsTests {
         return
       }
       #expect(receipt.contradictions(with: WrittenContent(proof)).contains(.missing(transactionId: "2")))
-      #expect(receipt.contradictions(with: WrittenContent(proof)).count == 2, "and it was made at another time")
+      #expect(receipt.contradictions(with: WrittenContent(proof)).count == 2, "the creation date differs, too")
     }
   }
 
@@ -276,7 +276,7 @@ struct SimulatorOptionsTests {
       ("DID_CHANGE_RENEWAL_PREF", "UPGRADE", "4"), ("OFFER_REDEEMED", "INITIAL_BUY", "5"), ("SUBSCRIBED", nil, "3"),
       ("CONSUMPTION_REQUEST", nil, "1"), ("REFUND_DECLINED", nil, "1"),
     ] as [(String, String?, String)])
-  func salesAreAnnouncedInEveryWay(type: String, subtype: String?, id: String) async throws {
+  func eachNotificationTypeIsSent(type: String, subtype: String?, id: String) async throws {
     try await Self.run(Self.world()) { setting in
       let now = Instant(milliseconds: Self.start)
       // The simulated clock stays at the creation of the world, so the window must lie within Apple's retention.
@@ -309,10 +309,10 @@ struct SimulatorOptionsTests {
     }
   }
 
-  @Test func oneItemOfSeveralIsAPart() async throws {
+  @Test func oneRefundedItemIsAPartialRefund() async throws {
     try await Self.run(Self.world()) { setting in
       guard case .says(.some(let revocation)) = try await setting.client.transactionInfo("6").fact?.revocation else {
-        Issue.record("nothing told")
+        Issue.record("no revocation stated")
         return
       }
       #expect(revocation.percentage == 25_000 && !revocation.isFull && revocation.coversSomeItemsOnly)

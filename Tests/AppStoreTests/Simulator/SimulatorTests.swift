@@ -7,7 +7,7 @@ import Testing
 struct SimulatorTests {
   private static let token = Statement<String?>.says("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11")
 
-  @Test func anAppReceiptShowsWhatAppleSShows() async throws {
+  @Test func aSimulatedAppReceiptHasApplesFields() async throws {
     let receipt = try await RunningSimulator.run(world: SimulatedWorld.json(refundDate: "1795100000000")) {
       try verified(await $0.verify(SimulatedWorld.game))
     }
@@ -172,7 +172,7 @@ struct SimulatorTests {
     }
   }
 
-  // MARK: Accounts of what was asked
+  // MARK: Counts and logs
 
   @Test func requestsAreCountedAndLoggedWithoutSecrets() async throws {
     let log = FileManager.default.temporaryDirectory.appendingPathComponent("log-\(UUID().uuidString)")
@@ -192,7 +192,7 @@ struct SimulatorTests {
     #expect(!text.contains("sesame") && !text.contains(SimulatedWorld.withSecret))
   }
 
-  @Test func itStopsCleanlyEvenWithAnswersUnderWay() async throws {
+  @Test func theSimulatorStopsWithAnswersOnTheirWay() async throws {
     try await RunningSimulator.run(world: SimulatedWorld.json(), "--latency", "1000s") { simulator in
       async let answer = simulator.verify(SimulatedWorld.game)
       while try await simulator.control("requests")["inFlight"] as? Int == 0 { await Task.yield() }

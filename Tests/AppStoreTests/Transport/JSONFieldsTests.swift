@@ -14,7 +14,7 @@ struct JSONFieldsTests {
     #expect(try fields(json).text("a") == expected)
   }
 
-  @Test func longTextsAreNone() throws {
+  @Test func longTextsAreNil() throws {
     #expect(try fields("\"\(String(repeating: "x", count: 1_024))\"").text("a") != nil)
     #expect(try fields("\"\(String(repeating: "x", count: 1_025))\"").text("a") == nil)
   }
@@ -52,7 +52,7 @@ struct JSONFieldsTests {
     String(repeating: "{\"a\":", count: 100_000),
     String(repeating: "{\"a\":", count: 600) + "1" + String(repeating: "}", count: 600),
   ])
-  func whatIsNoObject(json: String) {
+  func textThatIsNoObjectIsNil(json: String) {
     #expect(JSONFields(json.utf8) == nil)
   }
 
@@ -61,7 +61,7 @@ struct JSONFieldsTests {
   }
 
   @Test(
-    "no number leads astray",
+    "Extreme numbers give no wrong value",
     arguments: ["1e999", "-1e999", "1e-999", "9223372036854775808", "-9223372036854775809", "0.1", "NaN", "1e18"])
   func oddNumbers(json: String) throws {
     guard let fields = JSONFields(Array(#"{"a":\#(json)}"#.utf8)) else { return }

@@ -7,7 +7,7 @@ import Testing
 @testable import AppStore
 
 @Suite struct ReplyBudgetTests {
-  @Test("Two hundred large answers that drip in at once are all read, within the limit and one answer")
+  @Test("Two hundred large, slow answers at once are all read, within the limit plus one answer")
   func manyAtOnce() async throws {
     let (size, limit) = (1 << 20, 8 << 20)
     let body = [UInt8](repeating: 0x20, count: size)
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("One answer may be larger than all the room there is")
+  @Test("One answer may be larger than the budget")
   func largerThanTheLimit() async throws {
     let budget = ReplyBudget(limit: 1 << 10)
     let body = [UInt8](repeating: 0x20, count: 300_000)
@@ -31,7 +31,7 @@ import Testing
     #expect(budget.most <= 1 << 10 + 1 << 19)
   }
 
-  @Test("Answers that hang keep no others from being read, once the time for them is over")
+  @Test("Hanging answers do not block others after their timeout")
   func hanging() async throws {
     let budget = ReplyBudget(limit: 64 << 10)
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n"
@@ -43,7 +43,7 @@ import Testing
     #expect(lengths == Array(repeating: 200_000, count: 10))
   }
 
-  @Test("A bomb is refused before it has filled the memory")
+  @Test("A compressed bomb is refused before it fills the memory")
   func bomb() async throws {
     let bomb = try #require(Gunzip.compressed([UInt8](repeating: 0x20, count: 64 << 20), level: 9))
     let budget = ReplyBudget(limit: 4 << 20)
@@ -52,13 +52,13 @@ import Testing
     #expect(budget.most <= 4 << 20 + HTTPTransport.maximumBodyBytes)
   }
 
-  @Test("Room is given back with the last reply that takes it; who is cancelled takes none")
+  @Test("A share is released with its last reply, and a cancelled request takes none")
   func turns() async throws {
     let budget = ReplyBudget(limit: 100)
     var first: ReplyBudget.Share? = ReplyBudget.Share(of: budget)
     let ahead = ReplyBudget.Share(of: budget)
     try await first?.grow(by: 90)
-    // No other share is beyond the limit, so this one may be.
+    // No other share is beyond the limit, so that this one may be.
     try await ahead.grow(by: 40)
     #expect(budget.most == 130)
     let waiting = ReplyBudget.Share(of: budget)

@@ -10,7 +10,7 @@ import Testing
     .success(HTTPReply(status: status, headers: HTTPHeaders(), body: ByteBuffer()))
   }
 
-  @Test("every request is counted once, by its app and what came of it; replies alone take time")
+  @Test("Every request is counted by app and outcome, and only replies add time")
   func outcomes() {
     let statistics = RequestStatistics()
     for status in [200, 202, 301, 400, 401, 403, 404, 429, 500, 503] {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import AppStore
 
-@Suite("An answer to another receipt")
+@Suite("Contradictions of answers")
 struct AnswerContradictionTests {
   private static let created = Instant(seconds: 1_780_272_000)
 
@@ -31,7 +31,7 @@ struct AnswerContradictionTests {
     return receipt
   }
 
-  @Test("is not seen where all agrees")
+  @Test("An answer that agrees with the receipt has no contradiction")
   func agreement() {
     let facts = [fact("1"), fact("2", product: "remove.ads", type: .nonConsumable)]
     #expect(answer(facts).contradictions(with: proof(facts)).isEmpty)
@@ -40,7 +40,7 @@ struct AnswerContradictionTests {
     #expect(answer(facts + [fact("3")], bundleId: nil, created: nil).contradictions(with: proof(facts)).isEmpty)
   }
 
-  @Test("is told by the date of its making, its app, its environment, and what it lacks")
+  @Test("An answer to another receipt differs in date, app, environment, product or a missing transaction")
   func disagreement() {
     let ads = fact("2", product: "remove.ads", type: .nonConsumable)
     let local = proof([fact("1"), ads])
@@ -52,7 +52,7 @@ struct AnswerContradictionTests {
     #expect(answer([fact("2")]).contradictions(with: local) == [.product(transactionId: "2")])
   }
 
-  @Test("about an old receipt is told by its transaction")
+  @Test("An answer to another old receipt lacks the receipt's transaction")
   func oldReceipts() {
     let local = WrittenContent(
       GenuineProof(
@@ -65,12 +65,12 @@ struct AnswerContradictionTests {
     #expect(wrong.contradictions(with: local) == [.missing(transactionId: "1")])
   }
 
-  @Test("or one that contradicts itself is kept as such")
+  @Test("A contradiction within an answer is kept")
   func itself() {
     var odd = answer([])
     odd.contradictions = [.unreadableDate(transactionId: "2", field: "cancellation_date")]
     let local = proof([fact("2", product: "remove.ads", type: .nonConsumable)])
-    #expect(odd.contradictions(with: local) == odd.contradictions, "it is listed, though it is no fact")
+    #expect(odd.contradictions(with: local) == odd.contradictions, "the transaction is listed, although it is no fact")
     #expect(odd.contradictions[0].description.contains("cancellation_date"))
   }
 }

@@ -65,7 +65,7 @@ struct VerifiedReceiptTests {
     }
   }
 
-  @Test func aConsumableSaysNothingAboutRefundsAndTokens() throws {
+  @Test func aConsumableStatesNeitherRefundNorToken() throws {
     let fact = try fact("2000000000000001", in: Self.unified)
     #expect(fact.productId == "gems.100" && fact.quantity == 3 && fact.productType == nil)
     #expect(fact.originalTransactionId == "2000000000000001")
@@ -181,7 +181,7 @@ struct VerifiedReceiptTests {
     #expect(receipt.contradictions == (expected == host.environment ? [] : [.environment(answered: expected)]))
   }
 
-  // MARK: Single fields of one item
+  // MARK: Fields of one item
 
   @Test(arguments: [
     (#""expires_date_ms":"1795200000000""#, Statement<Revocation?>.says(nil)),
@@ -248,7 +248,7 @@ struct VerifiedReceiptTests {
   // MARK: Dates
 
   @Test(
-    "a date is read in every form that Apple writes",
+    "A date is read in every format of Apple's",
     arguments: [
       #""cancellation_date_ms":"1335798355000""#, #""cancellation_date_ms":1335798355000"#,
       #""cancellation_date":"2012-04-30 15:05:55 Etc/GMT""#, #""cancellation_date":"1335798355000""#,
@@ -261,7 +261,7 @@ struct VerifiedReceiptTests {
   }
 
   @Test(
-    "a date that cannot be read makes its transaction no fact, but a contradiction",
+    "A transaction with an unreadable date is a contradiction and no fact",
     arguments: [
       ("cancellation_date", #""cancellation_date":"yesterday""#),
       ("cancellation_date", #""cancellation_date_pst":"2012-04-30 08:05:55 America/Los_Angeles""#),
@@ -281,12 +281,12 @@ struct VerifiedReceiptTests {
   }
 
   @Test(arguments: [#""cancellation_date_ms":"0""#, #""cancellation_date":null"#, #""cancellation_date_ms":"" "#, ""])
-  func noDateIsNone(json: String) throws {
+  func anEmptyDateIsNoCancellation(json: String) throws {
     let fields = [#""web_order_line_item_id":"9""#, json].filter { !$0.isEmpty }.joined(separator: ",")
     #expect(try item(fields).revocation == .says(nil))
   }
 
-  // MARK: How a subscription stands
+  // MARK: State of a subscription
 
   @Test(
     arguments: [
@@ -309,11 +309,11 @@ struct VerifiedReceiptTests {
   }
 
   @Test(
-    "an old receipt's answer tells of its one subscription beside the receipt, or by the status alone",
+    "An old receipt's answer states its subscription's state beside the receipt or by the status",
     arguments: [
       (21_006, "1795211999999", "", .expired),
       (21_006, "1795211999999", #""is_in_billing_retry_period":1,"#, .billingRetry),
-      // Observed right at a renewal.
+      // Observed at a renewal.
       (21_006, "1795212000001", "", .active),
       (0, "1795212000001", #""auto_renew_status":0,"#, .active), (0, "1795211999999", "", nil),
     ] as [(Int, String, String, SubscriptionState?)])

@@ -10,7 +10,7 @@ struct VerifyReceiptClientTests {
   private static let payload = Data([0x30, 0x80, 0xFB, 0xFF]).base64EncodedString()
   private static let genuine = #"{"status":0,"receipt":{"bundle_id":"com.example.game","in_app":[]}}"#
 
-  // MARK: What is sent
+  // MARK: Requests
 
   @Test func theRequestIsAppleS() async throws {
     let (_, server) = try await ask(["/production": [.json(Self.genuine)]], secret: Secret("s3cr3t"))
@@ -33,7 +33,7 @@ struct VerifyReceiptClientTests {
     #expect(server.requests.map(\.body) == [#"{"receipt-data":"a.\"b\u0000"}"#])
   }
 
-  // MARK: Which side is asked
+  // MARK: Environments
 
   @Test func aSandboxReceiptIsAskedAboutInTheSandbox() async throws {
     let (answer, server) = try await ask([
@@ -66,7 +66,7 @@ struct VerifyReceiptClientTests {
     #expect(answer.reason == .appleError)
   }
 
-  /// A gate that is shut for an hour is not waited for, and 21007 is no answer by itself.
+  /// A rate-limited environment is not waited for, and 21007 alone is no answer.
   @Test func aRateLimitedEnvironmentIsNotAwaited() async throws {
     let shut = RateGate(rate: nil)
     shut.shut(for: .hours(1))
@@ -91,13 +91,13 @@ struct VerifyReceiptClientTests {
     #expect(answer.asked == [.production, .sandbox])
   }
 
-  // MARK: Every status
+  // MARK: Statuses
 
   @Test(arguments: [
     (21_003, ReceiptAnswer.Outcome.rejected), (21_010, .accountGone), (21_004, .fault(.sharedSecretRefused)),
     (21_000, .fault(.requestRefused(code: 21_000))), (21_001, .review(status: 21_001)),
   ])
-  func statusesThatSaySomething(status: Int, outcome: ReceiptAnswer.Outcome) async throws {
+  func conclusiveStatusesHaveTheirOutcome(status: Int, outcome: ReceiptAnswer.Outcome) async throws {
     let (answer, server) = try await ask(["/production": [.json(#"{"status":\#(status)}"#)]])
     #expect(answer.outcome == outcome)
     #expect(answer.appleStatus == status && answer.httpStatus == 200 && answer.asked == [.production])
@@ -106,7 +106,7 @@ struct VerifyReceiptClientTests {
   }
 
   @Test(arguments: [77, 21_002, 21_005, 21_008, 21_009, 21_100, 21_199])
-  func statusesThatAreTrouble(status: Int) async throws {
+  func otherStatusesAreUnanswered(status: Int) async throws {
     let (answer, server) = try await ask(["/production": [.json(#"{"status":\#(status)}"#)]])
     #expect(answer.reason == .appleError)
     #expect(answer.appleStatus == status && answer.health == .failure)
@@ -158,7 +158,7 @@ struct VerifyReceiptClientTests {
     #expect(answer.outcome == .rejected)
   }
 
-  // MARK: Silence
+  // MARK: Missing answers
 
   @Test(arguments: [
     "", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"sta",
@@ -192,7 +192,7 @@ struct VerifyReceiptClientTests {
     }
   }
 
-  // MARK: Manners
+  // MARK: Rate limits and connections
 
   @Test(arguments: [
     ("1795212120000", 120), ("1795212120", 120), ("120", 120), ("Fri, 20 Nov 2026 22:02:00 GMT", 120),

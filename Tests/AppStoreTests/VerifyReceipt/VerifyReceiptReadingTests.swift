@@ -66,7 +66,7 @@ struct VerifyReceiptReadingTests {
     (#"{"status":21150,"is-retryable":0}"#, .review(status: 21_150)),
     (#"{"status":21150,"is_retryable":"false"}"#, .review(status: 21_150)),
   ])
-  func saysSomething(body: String, outcome: ReceiptAnswer.Outcome) {
+  func statusesHaveTheirOutcome(body: String, outcome: ReceiptAnswer.Outcome) {
     #expect(read(body).step == .finish(outcome))
   }
 
@@ -83,7 +83,7 @@ struct VerifyReceiptReadingTests {
     #expect(receipt.facts.isEmpty)
   }
 
-  // MARK: The other side
+  // MARK: The other environment
 
   @Test(
     arguments: [
