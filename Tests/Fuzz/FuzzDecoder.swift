@@ -36,7 +36,7 @@ enum FuzzDecoder: Character, CaseIterable {
   case connectAnswer = "E"
   case configuration = "Y"
   case workbook = "x"
-  /// The name of one of its parts, a line feed, and its content.
+  /// The name of a workbook's part, a line feed, and the content of the part.
   case workbookPart = "X"
 
   var letter: UInt8 { rawValue.asciiValue ?? 0 }

@@ -102,7 +102,7 @@ struct FuzzHarness {
     _ result: Result<Document, SignedDataRefusal>, in genuine: Set<Document>
   ) throws(Violation) -> Bool {
     guard case .success(let document) = result else { return false }
-    guard genuine.contains(document) else { throw Violation("accepted, though nobody signed it: \(document)") }
+    guard genuine.contains(document) else { throw Violation("accepted, but not signed: \(document)") }
     return true
   }
 
@@ -126,7 +126,7 @@ struct FuzzHarness {
     guard case .genuine(let proof) = judgement else { return kind != .malformed }
     let genuine = Set(transactions.map(\.fact) + appReceipts.flatMap(\.transactions))
     for fact in proof.facts where !genuine.contains(fact) {
-      throw Violation("accepted, though nobody signed it: \(fact)")
+      throw Violation("accepted, but not signed: \(fact)")
     }
     return true
   }
@@ -196,7 +196,7 @@ struct FuzzHarness {
     guard case .found(let statuses) = answer.outcome else { return false }
     try require(statuses.map(\.transaction.signed))
     for renewal in statuses.compactMap(\.renewalInfo) where !renewals.contains(renewal) {
-      throw Violation("accepted, though nobody signed it: \(renewal)")
+      throw Violation("accepted, but not signed: \(renewal)")
     }
     return !statuses.isEmpty
   }
@@ -209,14 +209,14 @@ struct FuzzHarness {
     try require(found.compactMap { try? $0.transaction?.get() })
     let genuine = Set(notifications.map(\.notificationUUID))
     for notification in found where !genuine.contains(notification.uuid) {
-      throw Violation("accepted, though nobody signed it: \(notification)")
+      throw Violation("accepted, but not signed: \(notification)")
     }
     return !found.isEmpty
   }
 
   private func require(_ found: [SignedTransaction]) throws(Violation) {
     for transaction in found where !transactions.contains(transaction) {
-      throw Violation("accepted, though nobody signed it: \(transaction)")
+      throw Violation("accepted, but not signed: \(transaction)")
     }
   }
 
@@ -224,7 +224,7 @@ struct FuzzHarness {
     for status in [400, 401, 404, 429, 500] {
       let reading = ServerAPIReading.read(reply(bytes, status: status), receivedAt: Self.now)
       guard case .failure = reading.resolved(from: .production, bundleId: Self.bundleId) else {
-        throw Violation("an answer out of HTTP \(status)")
+        throw Violation("an answer read from HTTP \(status)")
       }
     }
     return JSONFields(bytes)?.integer("errorCode") != nil
@@ -274,7 +274,7 @@ struct FuzzHarness {
     return true
   }
 
-  // MARK: What our tables take
+  // MARK: Limits of our tables
 
   private func require(_ fact: TransactionFact) throws(Violation) {
     guard !fact.transactionId.isEmpty, !fact.productId.isEmpty else { throw Violation("a fact without its ids") }
@@ -291,7 +291,7 @@ struct FuzzHarness {
     guard let text else { return }
     guard !text.isEmpty, text.utf8.count <= DecodingLimits.textLength,
       text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
-    else { throw Violation("a text that no table takes: \(text.debugDescription)") }
+    else { throw Violation("a text that no table accepts: \(text.debugDescription)") }
   }
 
   // MARK: Inputs

@@ -83,7 +83,7 @@ struct FuzzReaders {
       let told = try read {
         rows += 1; isRight = isRight && $0
       }
-      guard isRight, told == rows else { throw Violation("\(told) rows told, \(rows) read") }
+      guard isRight, told == rows else { throw Violation("\(told) rows reported, \(rows) read") }
       return true
     } catch let error as Violation {
       throw error

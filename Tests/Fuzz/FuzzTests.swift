@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func anInputCanBeMadeAgain() throws {
+  @Test func equalSeedsGiveEqualInputs() throws {
     let corpus = try FuzzCorpus()
     let one = FuzzGenerator(corpus: corpus, seed: 7)
     let other = FuzzGenerator(corpus: corpus, seed: 8)

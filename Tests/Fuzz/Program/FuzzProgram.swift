@@ -12,10 +12,10 @@
           fuzz --seed 3 --first 120000 --inputs 50000 --verbose
         """)
 
-    @Option(help: "How many inputs.")
+    @Option(help: "The number of inputs.")
     var inputs = 1_000_000
 
-    @Option(help: "What the inputs are drawn from.")
+    @Option(help: "The seed of the inputs.")
     var seed: UInt64 = 1
 
     @Option(help: "The number of the first input.")
