@@ -4,7 +4,7 @@ import Testing
 @testable import Streams
 
 @Suite struct InParallelTests {
-  @Test("All numbers are at work at once, even if they are more than the processors")
+  @Test("All numbers run at once, even if there are more of them than processors")
   func allAtOnce() throws {
     let count = 3 * ProcessInfo.processInfo.activeProcessorCount + 1
     let arrived = DispatchSemaphore(value: 0)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Streams
 
-/// Sorting that spills to disk gives what sorting in memory gives.
+/// Sorting with spill files gives the same order as sorting in memory.
 @Suite struct SpillSorterTests {
-  /// A generator of its own: the standard one cannot be seeded.
+  /// A seeded generator, because the standard one cannot be seeded.
   private struct Generator: RandomNumberGenerator {
     var state: UInt64
     mutating func next() -> UInt64 {
@@ -22,7 +22,7 @@ import Testing
     return found
   }
 
-  /// What a volume has lost of a file, at the end of a record or within one, is missed.
+  /// A file that its volume has truncated, at the end of a record or within one, is detected.
   @Test(arguments: [0, 3, 104, 107, 150])
   func aTruncatedSpillFileIsDetected(_ size: Int) throws {
     let directory = NSTemporaryDirectory() + "night-audit-spills-" + UUID().uuidString
@@ -63,7 +63,7 @@ import Testing
     let inMemory = try sorted(records, budget: 1 << 30)
     records.shuffle(using: &generator)
     #expect(inMemory.count == count)
-    // The smaller budget is one record: so many runs that merged ones are merged again.
+    // The smaller budget is one record: there are so many runs that merged runs are merged again.
     for budget in [1_000, 20] { #expect(try sorted(records, budget: budget) == inMemory) }
     let keys = inMemory.map { Array($0.prefix { $0 != 0xFF }) }
     for (earlier, later) in zip(keys, keys.dropFirst()) { #expect(!later.lexicographicallyPrecedes(earlier)) }
@@ -73,7 +73,7 @@ import Testing
     let sorter = SpillSorter(directory: "/nonexistent/directory", budget: 0)
     let error = #expect(throws: SpillSorter.Failure.self) { try sorter.add(key: [1], content: [2]) }
     #expect(error?.description.contains("/nonexistent/directory") == true)
-    // TMPDIR moves what lies in it, and nothing else.
+    // TMPDIR moves temporary files only.
     #expect(error?.description.contains("TMPDIR") == false && error?.description.contains("report.directory") == true)
     let temporary = SpillSorter.Failure(directory: NSTemporaryDirectory(), code: ENOSPC).description
     #expect(temporary.contains("set TMPDIR") && !temporary.contains("report.directory"), "\(temporary)")
