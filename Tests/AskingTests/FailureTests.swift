@@ -214,8 +214,8 @@ import Testing
     }
   }
 
-  /// The share stands for a night that was killed before its decision: its refusals are pending, and its counts are
-  /// stored.
+  /// The changed share stands in for a night that was killed before its decision. The refusals are pending, and the
+  /// counts are stored.
   @Test func pendingRefusalsOfAKilledNightAreDecidedByTheNext() async throws {
     try await RecheckFixture.run { shop in
       var shop = shop

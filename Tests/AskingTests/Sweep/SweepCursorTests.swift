@@ -146,7 +146,7 @@ import Testing
     #expect(first.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
     #expect(first.told(answer(.complete), now: asOf) == .finish)
     #expect(first.shortfall == nil && first.gaps == [])
-    // Older notifications than the overlap's are known, so that there is no gap.
+    // The part of the overlap that Apple no longer keeps was read before, so that there is no gap.
     var late = swept(asOf - .days(179))
     #expect(late.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
     #expect(late.gaps == [])
