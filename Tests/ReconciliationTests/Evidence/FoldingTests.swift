@@ -392,7 +392,7 @@ import Testing
 
   /// verifyReceipt shows no refund of a consumable. Its later answers are therefore no statement.
   @Test("A fact that cannot state a refund does not renew an older statement")
-  func saidBefore() throws {
+  func factsWithoutRefundStatement() throws {
     let facts: [TransactionFact] = [
       .told(at: 1, by: .offline, .says(nil)), .told(at: 3, by: .verifyReceipt, .silent),
       .told(at: 4, by: .offline, .silent),

@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test("Findings of one order about one transaction have the same dates")
-  func oneDeal() throws {
+  func datesOfOneTransaction() throws {
     var scene = ShopFixture()
     let bought = Self.ordered - .hours(1)
     scene.delivery("d1", of: scene.paidOrder(transaction: { $0.purchaseDate = bought }))
@@ -359,7 +359,7 @@ import Testing
   @Test(
     "No job delivers an order with status refunded, if its channel cannot state refunds",
     arguments: [true, false])
-  func goodsOfWhatTheShopRefunded(couldTell: Bool) throws {
+  func goodsOfRefundedOrders(couldTell: Bool) throws {
     var scene = ShopFixture()
     scene.paidOrder({ $0.status = .refunded }) { record in
       record.revocationStatedDate = couldTell ? ShopFixture.asOf : nil

@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test("An order with rejected proofs only yields to a verified proof, even of the same person")
-  func falseNamer() {
+  func onlyRejectedProofs() {
     var scene = ShopFixture()
     let record = scene.transaction()
     let forger = scene.order("forger") { $0.transactionId = "T1" }
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test("A contested sandbox purchase pays no order, and leaves a test user's order unconfirmed")
-  func sandboxOfWhom() {
+  func contestedSandboxPurchase() {
     for user in ["bob", "tester"] {
       var scene = ShopFixture()
       scene.world.rules.testUsers = ["tester"]
@@ -227,7 +227,7 @@ import Testing
   }
 
   @Test("An unread receipt may contain another payment, so that a refunded order waits for it")
-  func refundBesideWhatNobodyHasRead() throws {
+  func refundBesideUnreadReceipts() throws {
     for (state, isRefunded) in [
       (.unanswered(.unreachable), false), (.neverChecked, false), (.verified(.app), true),
       (.rejected(.signatureInvalid), true), (.review(.accountGone), true), (.review(.appleError), true),
@@ -293,7 +293,7 @@ import Testing
   }
 
   @Test("A missing answer about another receipt, or a deleted account, hides no second payment")
-  func secondPaymentThatWasTold() {
+  func secondPaymentBesideOtherMissingAnswers() {
     for (state, brings, isTold) in [
       (.unanswered(.unreachable), ["T1"], true), (.review(.accountGone), ["T1", "T2"], true),
       (.review(.contradiction), ["T1", "T2"], true), (.review(.systemic), ["T1", "T2"], true),
@@ -360,7 +360,7 @@ import Testing
     }
   }
 
-  @Test("A purchase on an unanswered receipt is an orphan once Apple has stated that it was not refunded")
+  @Test("A purchase on an unanswered list is an orphan once Apple has stated that it was not refunded")
   func orphansOfLists() {
     for (kind, isAnswered, tells, isTold) in [
       (.app, false, false, false), (.transaction, false, false, false), (.signed, false, false, true),

@@ -31,7 +31,7 @@ import Testing
     #expect(long.named("T17").map(\.environment) == [.production, .sandbox] && long.named("T170").isEmpty)
   }
 
-  @Test("A judgement is dated by the transaction that another order owns")
+  @Test("The judgement of a duplicate is dated by the check of the purchase that it lost")
   func checkedAtOfLost() {
     var scene = ShopFixture()
     scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(5) }
@@ -173,7 +173,7 @@ import Testing
   }
 
   @Test("A payment is final by default")
-  func nothingOpenUnlessSaid() {
+  func paymentsAreFinalByDefault() {
     #expect(Judgement(judging: OrderFacts(order: unnamed("order")), rules: ShopFixture().world.rules).isPaymentFinal)
     #expect(Judgement(reporting: .broken("bad")).isPaymentFinal)
   }

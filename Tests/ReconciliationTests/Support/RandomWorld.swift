@@ -71,7 +71,7 @@ struct RandomWorld: Sendable {
     return (copy.world, silenced)
   }
 
-  /// One world for each answer, without that answer or without a part of it.
+  /// Worlds that each lack one of Apple's answers, or a part of one.
   func withholdingOne(using random: inout SeededGenerator) -> [WorldWithoutAnswer] {
     var worlds: [WorldWithoutAnswer] = []
     func add(_ what: String, of users: [Identifier?], _ change: (inout RandomWorld) -> Void) {
@@ -129,8 +129,8 @@ struct RandomWorld: Sendable {
     world.transactions.removeAll { !known.contains($0.key) }
   }
 
-  /// For each order whose stated transaction is known from its receipts alone: worlds with one of its receipts
-  /// unreadable, and one with all of its unrejected receipts unreadable.
+  /// For each order whose stated transaction is unknown without its receipts: worlds with one of its unrejected
+  /// receipts unreadable, and one with all of them unreadable.
   func damagingOne() -> [(orderId: Identifier, world: World)] {
     world.orders.flatMap { row -> [(orderId: Identifier, world: World)] in
       guard case .valid(let order) = row, order.transactionId != nil else { return [] }
@@ -260,8 +260,8 @@ struct RandomWorld: Sendable {
     world.brings[id] = Set(brought.map(\.key))
   }
 
-  /// Adds a sale with exactly one fault, to a user without other records. Findings about such a sale are final, while
-  /// most faults elsewhere in the world are hidden by open questions.
+  /// Adds a sale with one fault, to a user outside the rest of the world. Findings about such a sale are final; most
+  /// other faults are hidden by open questions.
   private mutating func addSale(
     _ number: Int, _ prefix: String, using random: inout SeededGenerator
   ) -> TransactionRecord {

@@ -339,7 +339,7 @@ import Testing
       scene.receipt("r2", for: nearer, .verified(.app), bringing: [record])
       scene.receipt("r3", for: nearer, .neverChecked)
     },
-    Case("an unanswered signed transaction of the owner is its only purchase", "unpaid duplicate") { scene in
+    Case("the owner's signed transaction is unanswered, and contains this purchase only", "unpaid duplicate") { scene in
       let record = scene.transaction()
       scene.signedProof(for: scene.order { $0.createdAt = ordered - .hours(1) }, of: record)
       let nearer = scene.order("nearer")
