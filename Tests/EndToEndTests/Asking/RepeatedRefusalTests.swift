@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Refusals are repeated when an answer, the root certificates or the shop's row could have changed.
+/// A refused proof is asked about again when Apple's answer, the root certificates or the shop's row may have changed.
 @Suite struct RepeatedRefusalTests {
   private static func night(_ day: Int) -> String { "2026-11-\(day)T03:00:00Z" }
 

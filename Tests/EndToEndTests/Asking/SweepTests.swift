@@ -2,7 +2,7 @@ import Foundation
 import Postgres
 import Testing
 
-/// Events that only Apple knows: nights with the real program, a real database, and notifications.
+/// Nights with Apple's notifications: refunds, renewals and payments that the shop has no row for.
 @Suite struct SweepTests {
   private static let start = NotifiedShop.start
   private static let day = NotifiedShop.day
@@ -172,13 +172,13 @@ import Testing
       requests(try shop.file("refund-requests.csv", night: "2026-11-20")).map { String($0.prefix(11)) } == [
         "1001 o1001 ", "1004  2026-",
       ])
-    // The first night knows as little of the decisions when it is made again.
+    // A repetition of the first night hides Apple's later decisions.
     let again = shop.directory.file("again")
     #expect(try await shop.nightAudit("reconcile", "--as-of", NotifiedShop.asOf(0), "--out", again).status == 0)
     #expect(requests(try Data(contentsOf: URL(fileURLWithPath: again + "/refund-requests.csv"))) == first)
   }
 
-  /// 300 known sales, and five payments that no order knows of.
+  /// 300 sales with orders, and five payments without orders.
   @Test(arguments: [true, false]) func coverageOfTheFeedIsReported(_ sendsNotifications: Bool) async throws {
     let sales = (1...305).map { number -> [String: Any] in
       ["transactionId": "\(10_000 + number)", "purchaseDate": Self.start - Int64(number + 1) * Self.hour]
@@ -234,7 +234,7 @@ import Testing
       #expect(text.replacing("&#39;", with: "'").contains(sentence), "\(text)")
     }
     for text in [sheet.output, page, night.output] { #expect(text.contains("Not checked for game"), "\(text)") }
-    // The night made again says the same.
+    // A repetition of the night gives the same summary.
     let again = shop.directory.file("again")
     #expect(try await shop.nightAudit("reconcile", "--as-of", NotifiedShop.asOf(0), "--out", again).status == 0)
     #expect(
@@ -280,7 +280,8 @@ import Testing
     #expect(try shop.requests("/production/inApps/v2/history") < 4)
   }
 
-  /// A sweeping re-check keeps the app's sweep until it ends. A stopped one keeps its session, but renews no lease.
+  /// A re-check keeps its lease on the sweep of an app until it ends. A stopped process keeps its session, but does not
+  /// renew the lease.
   @Test func aNightThatCouldNotSweepIsIncomplete() async throws {
     let shop = try await NotifiedShop(transactions: [
       ["transactionId": "1001", "purchaseDate": Self.start - 6 * Self.hour]
@@ -319,7 +320,7 @@ import Testing
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1002 "])
   }
 
-  /// A re-check reports nothing, so the next night references what it skipped, once.
+  /// A re-check writes no report, so the next night lists the notifications that the re-check skipped.
   @Test func skippedNotificationsAreReportedByTheNextNight() async throws {
     let shop = try await NotifiedShop(transactions: [
       [
@@ -354,7 +355,7 @@ import Testing
     let third = try await shop.night(2)
     #expect(third.status == 0, "\(third.errors)")
 
-    // State that hides what was skipped is reported, and its windows are read again.
+    // A change that hides skipped notifications is reported, and their windows are read again.
     let sound = try await shop.nightAudit("verify")
     #expect(sound.status == 0, "\(sound)")
     for (change, said) in [
@@ -414,8 +415,8 @@ import Testing
     #expect(try findings(shop, night: "2026-11-19") == ["orphan_payment 1001 ", "orphan_payment 1002 "])
   }
 
-  /// A slice that disappears would never be read: its window is read again.
-  @Test(arguments: [false, true]) func aKilledSweepGoesOnWhereItWas(isSliceRemoved: Bool) async throws {
+  /// A deleted slice would never be read, so the repair reads its window again.
+  @Test(arguments: [false, true]) func aKilledSweepResumes(isSliceRemoved: Bool) async throws {
     let shop = try await NotifiedShop(
       transactions: (0..<200).map { number in
         [

@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(
-    "an unknown command gets a suggestion",
+    "a misspelt command gets a suggestion",
     arguments: [
       ("findngs", "night-audit findings"), ("doctro --quiet", "night-audit doctor"), ("recon", "night-audit reconcile"),
       ("findings lst --csv", "night-audit findings list"),
@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(
-    "the digits of a finding's id, and words that no command is like, get no suggestion",
+    "finding IDs and words unlike any command get no suggestion",
     arguments: ["findings 4f2a", "zzzz"])
   func noSuggestion(_ line: String) async throws {
     let result = try await Program.nightAudit.run(line.split(separator: " ").map(String.init))

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 @Suite struct DoctorOnlineTests {
-  @Test("a secret, a key and a team key that are accepted are told as such, and one of each that is not")
+  @Test("doctor --online reports accepted credentials and a refused shared secret")
   func credentials() async throws {
     let shop = try await Rehearsal.sampleShop()
     let connect = """
@@ -31,7 +31,7 @@ import Testing
     #expect(try shop.requests().count == before)
   }
 
-  @Test("a key that was revoked is found out", arguments: [false, true])
+  @Test("a revoked key is reported", arguments: [false, true])
   func serverAPIKey(_ isRevoked: Bool) async throws {
     var app = SignedShop.game
     app.isKeyRevoked = isRevoked
@@ -42,7 +42,7 @@ import Testing
     #expect(found.output.contains(said), "\(found.output)")
   }
 
-  @Test("a clock that Apple does not share, and an Apple that is not there, are told once")
+  @Test("a wrong clock and an unreachable Apple are each reported once")
   func clock() async throws {
     let shop = try await Rehearsal.sampleShop()
     // Always answers with a date in 1994.

@@ -21,7 +21,7 @@ import TestSupport
     #expect(result.status == 64, "\(result.errors)")
   }
 
-  /// Results of a future as-of would remain the newest for years.
+  /// The results of a run with a future as-of would remain the newest ones until that instant.
   @Test func aFutureAsOfExitsWith64ForWritingCommands() async throws {
     let shop = try await Rehearsal.sampleShop()
     let out = shop.directory.file("out")
@@ -123,7 +123,7 @@ import TestSupport
   }
 
   @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143)), (SIGHUP, Int32(143))])
-  func signalsStoreWhatWasAnsweredAndPublishNothing(_ signal: Int32, _ status: Int32) async throws {
+  func signalsKeepAnswersAndPublishNothing(_ signal: Int32, _ status: Int32) async throws {
     let shop = try await Rehearsal.sampleShop(simulator: ["--latency", "20ms"])
     // Signals ignored by the parent, as by nohup, would be ignored here too.
     let running = try Program(path: "/usr/bin/env").start(
@@ -189,7 +189,7 @@ import TestSupport
     let again = try await Program.nightAudit.run(["init", "--config", file], environment: environment)
     #expect(again.status == 0)
     #expect(again.output.contains("up to date"))
-    // With `database.salesUrl`, nothing is created in the shop's store, and a schema here would not be found.
+    // With `database.salesUrl`, init creates nothing in the shop's store, and no command reads a sales schema here.
     let elsewhere = try await Program.nightAudit.run(
       ["init", "--with-sales-schema", "--config", file],
       environment: environment.merging(["NIGHT_AUDIT_DATABASE_SALES_URL": conninfo]) { $1 })

@@ -114,7 +114,7 @@ import Testing
     let document = try #require(try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any])
     #expect(
       (document["transactions"] as? [[String: Any]])?.compactMap { $0["transaction_id"] as? String } == ["201", "202"])
-    // Nothing is stored, because this answers no question of the night.
+    // The answer is not stored, because it belongs to no check.
     #expect(try await shop.value("SELECT count(*) FROM night_audit.evidence") == known)
 
     let unknown = try await shop.nightAudit("explain", "MK5TYVX1Q0")

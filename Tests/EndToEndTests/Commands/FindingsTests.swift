@@ -90,7 +90,7 @@ import Testing
       #expect(row["because"]?.isEmpty == false, "\(row)")
     }
 
-    // A longer period starts with the findings open before its first day.
+    // The report of a longer period opens with the findings that were open before its first day.
     try await night(
       shop, Self.nights[2], "--since", "2026-11-18", "--until", "2026-11-19", "--out", shop.directory.file("period"))
     let files = try shop.files(shop.directory.file("period"))
@@ -102,7 +102,7 @@ import Testing
     let after = try #require(try summary(shop, "2026-11-19")["findings"] as? [String: Any])
     #expect(numbers["opening"] as? Int == before["closing"] as? Int)
     #expect(numbers["closing"] as? Int == after["closing"] as? Int)
-    // Closed and reopened within the period is no change.
+    // A finding that was closed and reopened within the period shows only its change of status.
     let changed = rows(files["changes.csv"] ?? Data())
     #expect(!changed.isEmpty)
     #expect(changed.allSatisfy { $0["finding_id"] != mended || $0["change"] == "status" })
@@ -116,7 +116,7 @@ import Testing
       "\(mine)".contains("delivered: delivery late") && "\(mine)".contains("taken back: delivery late"), "\(mine)")
   }
 
-  /// The list suggests what the report suggests, and calls kinds by the report's names.
+  /// `findings list` has the report's suggested actions, and accepts the report's names of kinds.
   private func expectTheReportsActions(_ shop: Rehearsal, _ day: String) async throws {
     let told = rows(try shop.files(shop.reports + "/" + day)["findings.csv"] ?? Data())
     let listed = try await list(shop)
@@ -125,7 +125,7 @@ import Testing
       let row = told.first { $0["finding_id"] == finding["finding_id"] as? String }
       #expect(finding["suggested_action"] as? String == row?["suggested_action"], "\(finding)")
     }
-    // Some of them differ from the suggestion for their kind.
+    // Some suggested actions differ from the general one for their kind.
     #expect(told.contains { $0["suggested_action"]?.hasPrefix("Read the reason") == true })
     let table = try await shop.nightAudit("findings", "list", "--kind", "paid, not delivered")
     #expect(table.status == 0 && table.output.contains("Paid, not delivered"), "\(table)")
@@ -134,7 +134,7 @@ import Testing
     #expect(byCode.output == table.output)
   }
 
-  /// A wrong delivery closes a finding, and the night is made again without it.
+  /// A wrong delivery closes a finding; the night is then repeated without the delivery.
   @Test func aDifferenceOmitsUndoneRuns() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
@@ -184,7 +184,7 @@ import Testing
     #expect(verified.status == 0, "\(verified.output)\(verified.errors)")
   }
 
-  @Test func newFindingsHaveOwnersAndDifferencesStateTheirExtent() async throws {
+  @Test func newFindingsGetOwnersAndDifferencesStateTheirScope() async throws {
     let shop = try await Rehearsal.sampleShop()
     let yaml =
       try shop.configuration() + """
@@ -274,7 +274,7 @@ import Testing
     #expect(runs.first?["directory"] as? String == shop.reports + "/2026-11-19")
   }
 
-  @Test func anAcceptedFindingComesBackAfterItsDayOrAboveItsAmount() async throws {
+  @Test func anAcceptedFindingReopensAfterItsDateOrAboveItsAmount() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[0])
     let found = try await list(shop, "--kind", "paid_not_delivered").filter { finding in
@@ -336,7 +336,7 @@ import Testing
     let shop = try await Rehearsal.sampleShop()
     try await night(shop, Self.nights[1])
     #expect(try (summary(shop, "2026-11-18")["adjustments"] as? [Any])?.isEmpty == true)
-    // After the report, goods are taken back and an unrecorded order of that day appears.
+    // After the report, the shop takes goods back, and a missing order of that day appears.
     let order = try await shop.value(
       """
       SELECT min(order_id) FROM sales.orders o JOIN sales.deliveries d USING (order_id)
@@ -370,7 +370,7 @@ import Testing
     #expect(change("void") == 1, "\(adjustments)")
     #expect(adjustments.allSatisfy { $0["day"] as? String == "2026-11-18" })
 
-    // The same night again has the same bytes, and the previous night is unchanged.
+    // A repetition of the night has the same bytes, and the previous night is unchanged.
     let once = try shop.files(shop.reports + "/2026-11-19")
     try await night(shop, Self.nights[2])
     for (name, content) in try shop.files(shop.reports + "/2026-11-19") where name != "run.json" {

@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 @Suite struct ImportTests {
-  /// The first Python with openpyxl. Debian installs it only for its own, which need not come first in `PATH`.
+  /// Runs the first Python with openpyxl. Debian installs openpyxl for its own Python only, which may not be the first
+  /// in `PATH`.
   private func python(_ program: String, _ arguments: String...) throws {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }
@@ -24,7 +25,7 @@ import Testing
         kinds = {"int": int, "none": lambda _: None}
         kind, _, rest = value.partition(":")
         rows[int(row)][head.index(column)] = kinds[kind](rest) if kind in kinds else value
-    # As people do: sorted another way, a column of their own in front, rows hidden by a filter.
+    # Usual edits by people: another sort order, an additional first column, rows hidden by a filter.
     table = [["My notes"] + head] + [["x"] + row for row in sorted(rows[1:], key=lambda r: str(r[3]))]
     copy = openpyxl.Workbook()
     copy.properties.created = book.properties.created
@@ -34,7 +35,7 @@ import Testing
         for column, value in enumerate(row, 1):
             cell = out.cell(index, column)
             cell.value = value
-            # A text that begins with "=" is a formula only where somebody typed it.
+            # A text that begins with "=" is a formula only where a person typed it.
             if isinstance(value, str) and value.startswith("=") and value != "=1+1":
                 cell.data_type = "s"
         out.row_dimensions[index].hidden = index % 3 == 0
@@ -121,23 +122,23 @@ import Testing
     #expect(
       try await shop.value("SELECT count(*) FROM night_audit.findings WHERE owner = 'ops'") == String(ids.count))
 
-    // A workbook of an unknown run clears nothing.
+    // Empty cells in a workbook of an unknown run clear no decision.
     try python(
       "import sys, openpyxl; b = openpyxl.load_workbook(sys.argv[1]); "
         + "b.properties.created = __import__('datetime').datetime(2001, 1, 1); b.save(sys.argv[2])", source, target)
     let (strangers, other) = try await importing(shop, target)
     #expect(strangers == 0 && other["as_of"] == nil)
-    // Its status cells equal the database, and its empty cells are ignored.
+    // The status cells equal the database, and empty cells are ignored.
     #expect((other["changes"] as? [Any])?.isEmpty == true, "\(other)")
   }
 
-  /// The second import sees the changes of the first, although both began before.
-  @Test func twoAtOnceDoNotOverwriteEachOther() async throws {
+  /// The second import sees the changes of the first one, although both began at the same time.
+  @Test func concurrentImportsDoNotOverwriteEachOther() async throws {
     let shop = try await Rehearsal.sampleShop()
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let target = shop.directory.file("returned.xlsx")
     try python(Self.edit, shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx", target, "1|Owner|bob")
-    // Like a night that is being recorded, for which both wait.
+    // Holds the lock of a night that is being recorded, so that both imports wait.
     let first = try await PostgresSession.connect(
       DatabaseRole.superuser.conninfo(shop.conninfo), applicationName: "night-audit tests")
     try await first.executeScript("BEGIN; SELECT pg_advisory_xact_lock(1852401512, 5)")
@@ -162,8 +163,8 @@ import Testing
     await first.close()
   }
 
-  /// Fills in lines such as `Prepared by|Dana`, as Excel saves them. Digits are the number of a day. Results of formulas
-  /// stay in the file.
+  /// Fills in lines such as `Prepared by|Dana`, as Excel does. An entry of digits is a date, as a serial number. The
+  /// cached results of formulas stay in the file.
   private func sign(_ source: String, as target: String, _ lines: [String], isBalanced: Bool = true) throws {
     try python(
       #"""

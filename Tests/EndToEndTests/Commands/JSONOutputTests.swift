@@ -7,7 +7,7 @@ import Testing
   private static let schemas =
     Repository.root.appending(path: "Sources/night-audit/Documentation.docc/Schemas").path
 
-  /// Strict: a field that the schema lacks is an error too.
+  /// Validates strictly: a field that the schema lacks is an error, too.
   private static let judge = #"""
     import json, pathlib, sys
     from jsonschema import Draft202012Validator

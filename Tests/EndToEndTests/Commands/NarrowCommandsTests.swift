@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite struct NarrowCommandsTests {
-  /// The rows that sequential scans have read, of each table that grows with the shop.
+  /// The number of rows that sequential scans have read, by table.
   private static let scanned = """
     SELECT string_agg(schemaname || '.' || relname || ' ' || seq_tup_read, ', ' ORDER BY schemaname, relname)
     FROM pg_stat_user_tables WHERE schemaname = 'sales' OR schemaname = 'night_audit'
@@ -13,7 +13,8 @@ import Testing
       AND application_name LIKE 'night-audit%' AND application_name NOT LIKE '%tests%'
     """
 
-  /// Sequential scans are discouraged, so that the server makes one only where no index fits. A large shop needs no hint.
+  /// The server is told to avoid sequential scans, so it uses one only without a usable index. In a large shop it
+  /// avoids them by itself.
   @Test func commandsAboutOneOrderOrUserReadNoTableWhole() async throws {
     let shop = try await Rehearsal.sampleShop()
     let night = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)

@@ -13,7 +13,7 @@ import Testing
   private static let usable = "NIGHT_AUDIT_APP_APP_BUNDLE_ID=com.example.game $0 config show"
 
   @Test(
-    "output that is lost is an error, and never a crash",
+    "lost output is an error, never a crash",
     arguments: [
       ("$0 --version > /dev/full", 73), ("$0 --help > /dev/full", 73), ("$0 --version >&-", 73),
       ("\(usable) > /dev/full", 73), ("\(usable) --json >&-", 73), ("\(usable) > /dev/null", 0),
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "a reader that has gone away ends a command silently, with the status that it came to",
+    "a closed pipe ends a command without a message and with its usual status",
     arguments: [("--version", 0), ("--help", 0), ("config show", 0), ("nonsense", 64)])
   func closedPipe(_ command: String, status: Int) async throws {
     // The reading end is closed before the program starts.
@@ -49,7 +49,7 @@ import Testing
     #expect(both == "status=\(status)\n", "\(both)")
   }
 
-  @Test("control characters are printed as escapes, also into a file", arguments: ["", " --json"])
+  @Test("control characters are escaped in all output", arguments: ["", " --json"])
   func controlCharacters(_ option: String) async throws {
     let said = try await shell(
       "NIGHT_AUDIT_REPORT_DIRECTORY=\"$(printf 'a\\033[31m\\302\\205b')\" \(Self.usable)\(option)")
@@ -68,7 +68,7 @@ import Testing
     return result.errors + result.output
   }
 
-  @Test("a night goes its way when nobody can read its log, and what cannot be printed is no success")
+  @Test("a night with an unwritable log publishes its report, and a command with unwritable output fails")
   func nights() async throws {
     let shop = try await Rehearsal.sampleShop()
     for (command, status) in [
@@ -88,7 +88,7 @@ import Testing
     #expect(try await shell("$0 findings list --csv --config $CONFIG | head -n 1", shop).hasSuffix("status=0\n"))
   }
 
-  @Test("doctor answers in JSON when there is no configuration to examine")
+  @Test("doctor --json reports a missing configuration in JSON")
   func doctorWithoutConfiguration() async throws {
     let said = try await shell("$0 doctor --json \(Self.config)")
     #expect(said.hasSuffix("status=78\n"))
@@ -98,10 +98,10 @@ import Testing
     #expect(list.first?["ok"] as? Bool == false)
   }
 
-  @Test("nothing of the process lands in a core file")
+  @Test("the process disables core files")
   func coreFiles() async throws {
-    // The kernel shows the limit of a running process, so no night is needed: it waits for a configuration from a FIFO,
-    // both ends of which the shell keeps open.
+    // The kernel shows the limit of a running process. The program waits for its configuration from a FIFO, and the
+    // shell keeps both ends of it open.
     let said = try await shell(
       "ulimit -c unlimited; mkfifo /tmp/core-$$; exec 3<>/tmp/core-$$; $0 config show --config /tmp/core-$$ 3>&- & p=$!; "
         + "while ! grep 'core file size *0 *0' /proc/$p/limits; do kill -0 $p || break; done; "

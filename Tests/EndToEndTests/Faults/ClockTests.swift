@@ -75,7 +75,7 @@ import Testing
     #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
   }
 
-  /// Tokens of a wrong time are rejected, and the newest orders are missing. The report therefore names the clocks.
+  /// Apple rejects tokens with a wrong time, and the newest orders are missing. The night therefore reports the clocks.
   @Test func aHostClockBehindIsReported() async throws {
     let stage = try await Stage()
     for (offset, asOf) in [("-7200", []), ("-34560000", []), ("-7200", ["--as-of", Rehearsal.asOf])] {
@@ -107,7 +107,7 @@ import Testing
     #expect(try String(contentsOfFile: metrics, encoding: .utf8).contains("night_audit_exit_status 64\n"))
   }
 
-  @Test func aNightOverMidnightIsOfOneDay() async throws {
+  @Test func aNightOverMidnightReportsOneDay() async throws {
     let stage = try await Stage()
     // The last full hour is midnight in some zone, and no host is more than an hour behind.
     let hour = Int64(Date.now.timeIntervalSince1970) / 3_600
@@ -136,7 +136,7 @@ import Testing
       #expect(
         file.key.hasPrefix(day(before: asOf < midnight ? midnight.addingTimeInterval(-3_600) : midnight) + "/"),
         "\(file.key) \(text)")
-      // With the same clock, because the rules for future dates differ between tonight and an audit of the past.
+      // The repetition has the same clock, because the rules for future dates differ in an audit of the past.
       let again = try await stage.night(
         "again-\(number)", ["--as-of", text], clock.merging(["CLOCK_OFFSET": offset()]) { $1 })
       #expect([0, 3].contains(again.status), "\(again)")
@@ -148,9 +148,9 @@ import Testing
     ("2026-03-28T23:00:00Z", 46), ("2026-03-29T22:00:00Z", 48), ("2026-10-24T22:00:00Z", 50),
     ("2026-10-25T23:00:00Z", 48),
   ])
-  func aDayHasTheHoursThatItHas(_ start: String, _ halves: Int) async throws {
+  func aDayHas23To25Hours(_ start: String, _ halves: Int) async throws {
     let shop = try await SignedShop(transactions: [])
-    // One each half hour, from half an hour before the day to half an hour after it, and one at its last instant.
+    // One order each half hour, from half an hour before the day to half an hour after it, and one at its last instant.
     try await shop.execute(
       """
       INSERT INTO sales.orders (order_id, user_id, bundle_id, product_id, quantity, amount, currency, status, created_at,

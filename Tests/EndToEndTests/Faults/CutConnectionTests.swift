@@ -5,7 +5,7 @@ import Testing
 
 /// A night whose connections break in each phase of the protocol, between and within messages.
 ///
-/// `TEST_EFFORT=n` cuts n times as often, from 30 on everywhere; `TEST_SEED=s` repeats a failure.
+/// `TEST_EFFORT=n` cuts n times as often, and from 30 on at every message; `TEST_SEED=s` repeats a failure.
 @Suite(.serialized) struct CutConnectionTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let seed =
@@ -26,7 +26,7 @@ import Testing
         (try night.start(
           through: night.conninfo.replacing("host=\(server)", with: "host=\(relay.directory)"))).finish()
       let what: Comment = "TEST_SEED=\(Self.seed), each connection cut after \(limit) bytes: \(cut)"
-      // 69: the database was unreachable. 3 as undisturbed: nothing relevant was cut.
+      // 69: the database was unreachable. 3, as without a cut: nothing relevant was cut.
       #expect([3, 69].contains(cut.status), what)
       disturbed += cut.status == 69 ? 1 : 0
       try night.isWholeOrSaid(cut, of: repeated.wanted, what)

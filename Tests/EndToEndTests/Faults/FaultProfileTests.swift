@@ -60,7 +60,7 @@ import Testing
       let imagined = bad.accusations.subtracting(known.union(fair.accusations))
       if let finding = bad.findings.first(where: { imagined.contains($0["finding_id"] ?? "") }) {
         let why = try await shop.explain(finding["order_id"] ?? "", in: database, shop.first)
-        Issue.record("\(comment): \(imagined.count) are accused, \(finding): \(why)")
+        Issue.record("\(comment): \(imagined.count) false findings, such as \(finding): \(why)")
       }
 
       let good = try await shop.night(.fair, in: database, shop.second)
@@ -69,7 +69,7 @@ import Testing
       if let other = others.min(by: { $0.key < $1.key }) {
         let why = try await shop.explain(other.key, in: database, shop.second)
         let was = wanted.dispositions[other.key] ?? "nothing"
-        Issue.record("after \(comment): \(others.count) are judged otherwise, \(other), which was \(was): \(why)")
+        Issue.record("after \(comment): \(others.count) other dispositions, such as \(other) instead of \(was): \(why)")
       }
       #expect(good.dispositions.count == wanted.dispositions.count, "after \(comment)")
       let (missed, more) = (wanted.lasting.subtracting(good.lasting), good.lasting.subtracting(wanted.lasting))
@@ -81,7 +81,7 @@ import Testing
 struct FaultProfile: Sendable {
   enum Channel: String, CaseIterable, Sendable {
     case serverApi
-    /// Signed receipts, sent to verifyReceipt unchanged.
+    /// Signed receipts, sent unchanged to verifyReceipt.
     case signedReceipts
     /// Receipts that cannot be checked locally without root certificates.
     case verifyReceipt

@@ -189,7 +189,7 @@ import Testing
     #expect(read == orders.count, "\(read ?? 0) \(orders.count)")
     let bad = Set(try table("findings.csv").filter { $0["kind"] == "bad_row" }.compactMap { $0["order_id"] })
     let sound = (1...limits).filter { !bad.contains("L\($0)") }
-    // Zero; the largest that fits; zero; many; long ago.
+    // Amounts 0, the largest that fits, and -0.00; the largest quantity; the year 1970.
     #expect(sound == [5, 8, 13, 16, 26])
     for arguments in [["verify", place], ["explain", "A0:\u{1}x"], ["explain", "A31:"], ["rebuild"]] {
       let said = try await shop.nightAudit(arguments)
@@ -201,7 +201,7 @@ import Testing
         ["explain", "--config", shop.directory.file("night-audit.yaml"), "--", string])
       #expect(said.status == 0, "\(string.debugDescription): \(said)")
     }
-    // The next night finds the same, and the returned workbook contains no change.
+    // The next night has the same findings, and the import of the unchanged workbook makes no change.
     let next = shop.directory.file("next")
     try await night("2026-11-20T04:00:00Z", next)
     func ids(_ findings: [[String: String]]) -> Set<String> { Set(findings.compactMap { $0["finding_id"] }) }
@@ -288,7 +288,7 @@ import Testing
     print("HostileDataTests: \(peak >> 20) MiB and \(ContinuousClock.now - began) for \(count) rows of a workbook")
   }
 
-  @Test func manyClaimOnePayment() async throws {
+  @Test func manyOrdersClaimOnePayment() async throws {
     let claims = Self.effort > 1 ? 10_000 : 500
     let shop = try await SignedShop(transactions: [SignedShop.gems("101")])
     try await shop.order("first", transaction: "101", created: "2026-11-18T11:59:59Z")

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A night may be killed or terminated at any instant: one more run completes it with the same bytes. It asks no stored
-/// question again. A run minutes later, as started by cron, differs only in times, and in actions that rest on answers
-/// of the killed run.
+/// A night may be killed or terminated at any instant: one more run completes it with the same bytes, and repeats no
+/// question with a stored answer. A run minutes later, as cron starts it, differs only in times, and in actions that
+/// rest on answers of the killed run.
 ///
 /// Instants are counted in writes to the database, so no clock is needed. `TEST_EFFORT=17` draws a hundred; `TEST_SEED`
 /// repeats.
@@ -13,8 +13,8 @@ import Testing
   private static let seed =
     ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0..<1_000_000)
 
-  /// The files without instants, for a comparison with a night of another as-of. Nor actions: those on answers that the
-  /// killed run stored are left to people, because they are older than the later as-of.
+  /// The files without instants and actions, for a comparison with a night of another as-of. Actions on answers of the
+  /// killed run differ, because these answers are older than the later as-of, and are left to people.
   private func truth(_ files: [String: Data]) throws -> [String: [[String: String]]] {
     let ignored: Set = [
       "first_seen", "checked_at", "due", "age_days", "days_since", "occurred_at", "suggested_action",
@@ -66,7 +66,7 @@ import Testing
       // A signal during the last steps lets them finish.
       #expect(first.status == 128 + signal || first.status == 3, what)
       killed += first.status == 3 ? 0 : 1
-      // It may still keep connections of the dead run open.
+      // The proxy may still keep connections of the killed run open.
       passage.stop()
       try attempt.isWholeOrSaid(first, of: repeated.wanted, what)
       if number % 2 == 0 {
@@ -99,7 +99,7 @@ import Testing
       let told = ContinuousClock.now
       if running.process.isRunning { kill(running.process.processIdentifier, SIGTERM) }
       let result = await running.finish()
-      // The number of writes varies, and this night finished before the instant.
+      // The number of writes varies. This night finished before the instant.
       if result.status == 3, instant > 1 {
         instant = instant * 9 / 10
         continue

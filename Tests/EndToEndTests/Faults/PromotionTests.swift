@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct PromotionTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
 
-  @Test func aStandbyThatIsPromotedChangesNothing() async throws {
+  @Test func aPromotedStandbyDoesNotChangeTheReport() async throws {
     let shop = try await Rehearsal.sampleShop()
     let primary = try await PrivatePostgres.start()
     let database = try await primary.createDatabase()

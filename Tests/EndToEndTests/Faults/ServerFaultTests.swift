@@ -16,7 +16,7 @@ import Testing
     case volumeGone, volumeDeleted, volumeUnmounted
     case full
 
-    /// The possible exit statuses; 3, as undisturbed, if nothing relevant was hit or it was retried.
+    /// The possible exit statuses; 3, as without a fault, if the fault hit nothing relevant or was retried.
     var statuses: Set<Int32> {
       switch self {
       case .terminated, .cancelled, .restarted, .full: [3, 69]
@@ -37,7 +37,7 @@ import Testing
     static let ofServers = [terminated, cancelled, restarted, conflicting]
     static let ofVolumes = [volumeGone, volumeDeleted, volumeUnmounted]
 
-    /// True if it interrupted something. `volume` has the database; nil: the default place.
+    /// Makes the fault; returns true if it interrupted something. `volume` has the database; nil: the default place.
     func make(
       for night: Process, in database: String, of cluster: PrivatePostgres, reports: String, volume: SmallVolume?
     ) async throws -> Bool {
@@ -96,7 +96,7 @@ import Testing
       }
     }
 
-    /// Ends the fault. Returns true if only now it shows that the night was hit.
+    /// Ends the fault. Returns true if only its end shows that the night was hit.
     func end(
       in database: String, of cluster: PrivatePostgres, reports: String, volume: SmallVolume?
     ) async throws -> Bool {

@@ -3,8 +3,8 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Conflicts of the shop's store during a night. A single one is retried; a lasting one ends the night. Nothing is
-/// published then, and the next night is whole. Our own store is covered by `ServerFaultTests`.
+/// Conflicts in the shop's store during a night. A single conflict is retried; a lasting one ends the night without a
+/// report, and the next night is whole. `ServerFaultTests` cover our own store.
 @Suite(.serialized) struct StoreConflictTests {
   private enum Relation: String {
     case orders, receipts, deliveries
@@ -29,7 +29,7 @@ import Testing
     init(_ relation: Relation, _ code: String, isAudited: Bool, isOnce: Bool, in shop: Rehearsal) async throws {
       database = try await PrivatePostgres.shared().copyDatabase(shop.conninfo)
       let key = relation.key
-      // The first reader waits for the test and fails; no later one does.
+      // The first reader waits for the test and fails; later readers do not.
       let first = """
         IF NOT pg_catalog.pg_try_advisory_lock(\(Self.met)) THEN RETURN true; END IF;
         WHILE NOT EXISTS (\(Self.held(Self.over))) LOOP PERFORM pg_catalog.pg_sleep(0.001); END LOOP;

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Each file system call of a night fails, or the night is killed before it. The report is whole or absent. The night
-/// reports the problem, and the next run leaves no trace.
+/// Each file system call of a night fails, or the night is killed before it. The report is whole or absent, the night
+/// reports the problem, and the next run removes all traces.
 ///
 /// Some calls are drawn; `TEST_EFFORT` draws more, `TEST_SEED` repeats, `TEST_CALLS=169-180` selects calls.
 @Suite(.serialized) struct SystemCallTests {
@@ -152,7 +152,7 @@ import Testing
       return try await stage.shop.value("SELECT run_id::text FROM night_audit.runs WHERE as_of = '\(asOf)'")
     }
     var calls: [String] = []
-    // The second time, reports delivered before are not delivered again, which saves calls.
+    // The calls of the second night count, because it repeats no delivery of the first one.
     for number in 0...1 {
       try? FileManager.default.removeItem(atPath: stage.shop.directory.file("night"))
       _ = try await leaveOldReport(number)
@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  /// Expects the whole report or none, and after one more run nothing else.
+  /// Expects the whole report or none, and only the whole report after one more run.
   @discardableResult private func endures(
     _ trouble: Trouble, at call: Int, endingWith statuses: [Int32], _ stage: Stage,
     in name: String = UUID().uuidString, environment: [String: String] = [:], leaving others: [String] = []

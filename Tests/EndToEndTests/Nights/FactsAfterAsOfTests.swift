@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Facts that become known later: a day made again shows the current state under its own as-of.
+/// Facts that become known after their day. A repeated audit of a day shows the state at its new as-of.
 @Suite struct FactsAfterAsOfTests {
   @Test func aRepeatedPastDayShowsTheUpdatedState() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
@@ -44,7 +44,7 @@ import Testing
     #expect(night.dispositions == ["known": "settled", "late": "settled"])
   }
 
-  /// A corrected payload is checked in the next night, not when the answer is stale.
+  /// A corrected payload is checked in the next night, before its answer is stale.
   @Test func aCorrectedPayloadIsCheckedTheNextNight() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("201"), SignedShop.gems("202")])
     try await shop.order("o")
@@ -61,7 +61,7 @@ import Testing
     #expect(explained.status == 0 && !explained.output.contains("201"), "\(explained)")
   }
 
-  /// An order that only states an ID. With `--offline` the night says that nothing was asked.
+  /// The order has no proof and states a transaction ID. A night with `--offline` reports that it asked nothing.
   @Test func aLateOrderIsLookedUpTheSameNight() async throws {
     let sold = "2026-11-10T12:00:00Z"
     let shop = try await SignedShop(transactions: [SignedShop.gems("201", purchased: sold)])
@@ -185,7 +185,7 @@ import Testing
     try await shop.order("first", created: "2026-11-10T12:00:00Z")
     try await shop.receipt(proof, for: "first")
     #expect(try await shop.night(asOf: "2026-11-19T03:00:00Z").result.status == 0)
-    // Dated so long before that night that its time is not read again.
+    // The dates are so long before that night that the night does not read them again.
     try await shop.order("second", created: "2026-11-10T12:00:30Z")
     try await shop.receipt(proof, for: "second", received: "2026-11-10T12:00:31Z")
     try shop.forgetRequests()

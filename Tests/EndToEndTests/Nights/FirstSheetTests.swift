@@ -60,7 +60,7 @@ import Testing
     let found = try #require(
       try JSONSerialization.jsonObject(with: Data(read.output.utf8)) as? [String: Any], "\(read.output)")
     #expect(found["wrong"] as? [String] == [])
-    #expect(found["unread"] as? [String] == [], "numbers that nothing was compared with")
+    #expect(found["unread"] as? [String] == [], "numbers without a comparison")
     #expect(found["controls"] as? Int ?? 0 >= 12)
     #expect(found["compared"] as? Int ?? 0 > 200)
     #expect(found["adjustments"] as? Int ?? 0 > 0)

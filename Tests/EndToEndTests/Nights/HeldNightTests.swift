@@ -89,7 +89,7 @@ import Testing
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: shop.reports + "/latest") == "2026-11-19")
   }
 
-  @Test("status names the day whose only report was taken back, and not the held run before it")
+  @Test("status names the day whose only report was forgotten, but not the held run before it")
   func statusAfterForgetting() async throws {
     let shop = try await completeShop()
     try await shop.execute("TRUNCATE sales.deliveries")
@@ -129,7 +129,7 @@ import Testing
   @Test func narrowedRunsAreNotHeldAndNarrowNothing() async throws {
     let shop = try await completeShop()
     try await shop.execute("TRUNCATE sales.deliveries")
-    // More rows than libpq buffers, none about this user: they must be read to the end.
+    // More rows than libpq buffers, none of them about this user. The run must read them to the end.
     try await shop.execute(
       """
       INSERT INTO night_audit.order_nights (order_id, as_of, run_id, created_at, disposition)
@@ -173,7 +173,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: shop.reports + "/held") == [])
   }
 
-  /// Mapping errors that used to be published as complete nights; the message names the mapping.
+  /// Errors in the mapping of the shop's tables. The message names the mapping.
   @Test(arguments: [
     ("UPDATE sales.deliveries SET user_id = 'U' || user_id", "user_id of deliveries and of orders"),
     ("UPDATE sales.deliveries SET quantity = quantity * 80", "quantity counts the same unit"),

@@ -98,7 +98,7 @@ import Testing
       (due, remark) = (row["due"] ?? "", row["remark"] ?? "")
     }
 
-    /// Makes one more decision and returns its arguments.
+    /// Records one more decision and returns the arguments of its command.
     mutating func change(of id: String, _ random: inout SeededGenerator) -> [String] {
       switch random.number(0...4) {
       case 0:
@@ -126,7 +126,7 @@ import Testing
     Date(timeIntervalSince1970: Double(instant.seconds)).ISO8601Format()
   }
 
-  /// Older than the lookback; forged receipts are made of it.
+  /// A purchase older than the lookback, for forged receipts.
   private static var another: [String: Any] { SignedShop.gems("1", purchased: "2026-01-01T12:00:00Z") }
 
   static func shop(_ told: SimulatedKnownShop) async throws -> SignedShop {
@@ -166,7 +166,7 @@ import Testing
       })
   }
 
-  /// The ID that the finding's stable ID is derived from.
+  /// The record ID from which the finding ID is derived.
   private static func subject(of row: [String: String]) -> String? {
     for kind in ["order", "delivery", "receipt", "transaction"] {
       guard var id = row[kind + "_id"], !id.isEmpty else { continue }

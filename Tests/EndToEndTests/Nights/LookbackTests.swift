@@ -5,7 +5,7 @@ import Testing
 @Suite struct LookbackTests {
   private static let longAgo = "2026-05-01T12:00:00Z"
 
-  /// Known only from notifications; no night has read its order.
+  /// The refund is known from notifications only; no night has read its order.
   @Test func aRefundOfAnOldOrderIsListedOnItsOwnDay() async throws {
     let shop = try await SignedShop(
       transactions: [
@@ -22,7 +22,7 @@ import Testing
     #expect(night.dispositions == ["new": "settled"])
   }
 
-  /// No night would ask about them or meet their findings again.
+  /// Later nights do not audit the old order, so its check and its finding would stay open.
   @Test func aReportOfAnOldPeriodLeavesNoOpenFindingsOrChecks() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("102")])
     try await shop.order("old", transaction: "101", created: Self.longAgo)
@@ -43,7 +43,7 @@ import Testing
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings") == "0")
   }
 
-  @Test func anOldOrdersPaymentPaysNoSecondOrder() async throws {
+  @Test func thePaymentOfAnOldOrderPaysNoSecondOrder() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("101", purchased: Self.longAgo)])
     try await shop.order("owner", transaction: "101", created: Self.longAgo)
     try await shop.order("replay", transaction: "101")
@@ -54,7 +54,7 @@ import Testing
   }
 
   /// Old receipts decide ownership. They are not asked about and do not delay later orders of the customer.
-  @Test func anOldReceiptPaysNoSecondOrder() async throws {
+  @Test func anOldReceiptPaysOnlyItsOwnOrder() async throws {
     let shop = try await SignedShop(
       transactions: [
         SignedShop.gems("101", purchased: Self.longAgo), SignedShop.gems("102", purchased: Self.longAgo),

@@ -32,7 +32,7 @@ import Testing
     #expect(found["closed"] as? Int ?? 0 > 0)
   }
 
-  /// A refund and an order that comes to light late: new lines and adjustments, never edited ones.
+  /// A refund and a late order make new lines and adjustments; no line is edited.
   @Test func theJournalsOfNightsAddUpToTheJournalOfTheMonth() async throws {
     let (start, hour) = (NotifiedShop.start, Int64(3_600_000))
     let shop = try await NotifiedShop(transactions: [
@@ -87,7 +87,7 @@ import Testing
     }
     #expect(try file("journal.csv") == sorted(nights.flatMap { $0 }))
 
-    // The general import: dates of the calendar, decimal amounts, a service period of its own for a subscription.
+    // The file for Stripe has calendar dates and decimal amounts, and a service period for a subscription.
     let imported = try file("stripe-import.csv")
     for row in imported {
       #expect(row["source"] == "App Store" && row["currency"] == "USD")
@@ -104,7 +104,7 @@ import Testing
     #expect(proven.status == 0, "\(proven.output) \(proven.errors)")
   }
 
-  /// A refund that Apple states after the night of its day.
+  /// Apple reports the refund after the night of its day.
   @Test func aRefundKeepsThePeriodThatReportedItFirst() async throws {
     let (start, hour) = (NotifiedShop.start, Int64(3_600_000))
     let shop = try await NotifiedShop(
@@ -119,7 +119,7 @@ import Testing
     for night: Int64 in [2, 3] { #expect([0, 3].contains(try await shop.night(night).status)) }
     let days = ["2026-11-19", "2026-11-20", "2026-11-21", "2026-11-22"]
     #expect(try days.map(refunds) == [[], [], ["1001"], []])
-    // Neither the day made again nor the report of both days lists it twice.
+    // Neither a repeated day nor a report of both days lists the refund twice.
     for (since, until, expected) in [
       (days[1], days[1], []), (days[1], days[2], ["1001"]), (days[0], days[3], ["1001"]),
     ] {
@@ -155,7 +155,7 @@ import Testing
     if [summary.cell(find(text), 2).value for text in ("First day", "Last day")] != ["2026-11-18", "2026-11-19"]:
         wrong.append("the days of the period")
 
-    # From what was open before the first day to what is open after the last one.
+    # The roll-forward of open findings, from before the first day to after the last one.
     findings, changes = rows(month, "findings"), rows(month, "changes")
     before = rows(f"{reports}/2026-11-17", "findings")
     new = [c for c in changes if c["change"] in ("new", "reopened")]
@@ -177,14 +177,14 @@ import Testing
             compare(summary.cell(row, c).value, stake(expected, code), f"{code} {c}")
         row += 1
 
-    # The findings about the period's own deals.
+    # The findings about the period's own transactions.
     sheet = book["Period findings"]
     head = {c.value: c.column - 1 for c in sheet[1]}
     listed = {line[head["Finding id"]] for line in sheet.iter_rows(min_row=2, values_only=True)}
     if listed != {f["finding_id"] for f in own}:
         wrong.append("findings of the period")
 
-    # Its days, as they are known now and as the night of each has reported them.
+    # The days of the period: their current figures, and those that the night of each day reported.
     OUT = ("sandbox", "bad_row")
     def by_day(where, day):
         sums = defaultdict(lambda: [0, Decimal(0)])

@@ -31,7 +31,7 @@ import Testing
         try content.write(to: expected)
       }
       let wanted = try Data(contentsOf: expected)
-      #expect(content == wanted, "\(name) is not what Expected/\(name) holds")
+      #expect(content == wanted, "\(name) differs from Expected/\(name)")
     }
 
     if TestTools.areInstalled {
@@ -173,7 +173,7 @@ import Testing
     #expect((try? shop.requests().count) ?? 0 == 0)
   }
 
-  /// A run on one order before the nightly run must not make the night old.
+  /// The run on one order has a later as-of, but the night still counts as the newest one.
   @Test func aFilteredRunDoesNotSupersedeANight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let order = try await shop.value("SELECT min(order_id) FROM sales.orders")

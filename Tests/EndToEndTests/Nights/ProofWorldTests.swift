@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Every kind of payload in any order of arrival, for two apps. No paid order is accused on the way.
+/// Every kind of payload in any order of arrival, for two apps. No night accuses a paid order.
 @Suite struct ProofWorldTests {
   private struct Entry {
     var order: String
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  /// Restores posted like purchases: StoreKit 1 gives them new IDs, or the date of the restore.
+  /// Restores that clients send like purchases. In StoreKit 1 they have new IDs, or the date of the restore.
   @Test func restoresAreNoSales() async throws {
     func bought(_ id: String, original: String? = nil, first: String) -> [String: Any] {
       var transaction = SignedShop.gems(id, purchased: Self.sold)

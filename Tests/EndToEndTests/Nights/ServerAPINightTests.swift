@@ -45,7 +45,8 @@ import Testing
     #expect(night.dispositions["refunded since"] == "refunded_still_delivered")
     #expect(night.dispositions["endless id"] == "bad_row")
     #expect(night.summary["complete"] as? Bool == true)
-    // One question for two orders, both environments for unknown IDs, none for invalid IDs and notified ones.
+    // Two orders with one ID are one question. Unknown IDs are asked about in both environments. There is no question
+    // about invalid IDs and notified transactions.
     #expect(try shop.timesAsked() == ["101": 1, "102": 1, "103": 1, "104": 2, "105": 1, "998": 2, "999": 2])
     let channels = night.receipts.map { "\($0["order_id"] ?? "") \($0["channel"] ?? "") \($0["outcome"] ?? "")" }
     #expect(
@@ -68,7 +69,7 @@ import Testing
     #expect(third.payments == next.payments)
   }
 
-  @Test func aGracePeriodThatAppleGivesKeepsAccessInOrder() async throws {
+  @Test func accessDuringApplesGracePeriodIsNoFinding() async throws {
     // Expired 19 days before the night, longer ago than audit.subscriptionGrace; Apple's billing retry takes 28 days.
     func month(_ id: String) -> [String: Any] {
       var month = SignedShop.gems(id, purchased: "2026-10-01T12:00:00Z")

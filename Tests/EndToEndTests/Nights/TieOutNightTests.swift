@@ -63,7 +63,7 @@ struct TieOutNightTests {
     let block = try block(shop)
     #expect(block["complete"] as? Bool == false)
     #expect("\(block["incomplete_reasons"] ?? "")".contains("P-256"))
-    // The command alone reports the problem.
+    // The command `tie-out` itself fails with the problem.
     let alone = try await shop.nightAudit("tie-out", "--as-of", Rehearsal.asOf)
     #expect(alone.status == 78 && alone.errors.contains("appStoreConnect.privateKeyFile"))
   }

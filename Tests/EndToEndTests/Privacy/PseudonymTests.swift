@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Reports with pseudonyms name no user: every file of two nights, including each part of the workbook.
+/// Searches every file of two nights, and each part of the workbook, for user IDs.
 @Suite struct PseudonymTests {
   @Test func noFileOfAReportNamesAUser() async throws {
     let shop = try await Rehearsal.sampleShop()

@@ -59,7 +59,7 @@ import Testing
     for word in words where output.contains(word) { Issue.record("a log or an error has \(word)") }
   }
 
-  /// Neither keys nor tokens are sent to anyone but Apple.
+  /// Keys and tokens are sent to Apple only.
   @Test func noKeyAndNoTokenLeavesTheProgram() async throws {
     let shop = try await SignedShop(transactions: [SignedShop.gems("1")])
     try await shop.order("one", transaction: "1")

@@ -61,7 +61,7 @@ import Testing
     }
     try await night(20)
     try await night(21)
-    #expect(try posted(hook).isEmpty, "nothing has happened")
+    #expect(try posted(hook).isEmpty, "a night without changes posts nothing")
     try await shop.execute(
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)

@@ -102,7 +102,7 @@ import TestSupport
     #expect(try FileManager.default.contentsOfDirectory(atPath: mail.got).filter { $0.hasSuffix(".eml") } == ["0.eml"])
     #expect(try await shop.value("SELECT count(*) FROM night_audit.bi_dispatches WHERE state = 'withdrawn'") == "4")
 
-    // A state that no run recorded is not believed, whatever reason it has.
+    // `verify` rejects a state that no run recorded, whatever its reason.
     #expect(try await shop.nightAudit("verify").status == 0)
     try await shop.execute(
       """
@@ -118,7 +118,7 @@ import TestSupport
     #expect(try await shop.nightAudit("verify").status == 0)
   }
 
-  /// Recipients of mail also learn that a night is held or has failed.
+  /// A held night and a failed night also send a mail.
   @Test(.enabled(if: TestTools.areInstalled)) func aNightWithoutAReportSendsMail() async throws {
     let shop = try await Rehearsal.sampleShop()
     let password = shop.directory.file("password")
@@ -158,7 +158,7 @@ import TestSupport
     #expect(try told(1).contains("Subject: Night audit 2026-11-19: FAILED"))
     #expect(try told(1).contains("status 78"))
     #expect(!(try told(1)).contains(Self.secret))
-    // An unreachable mail server only costs a line of output.
+    // An unreachable mail server only adds a line of output.
     mail.stop()
     let untold = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(untold.status == 78, "\(untold.errors)")
@@ -254,7 +254,7 @@ import TestSupport
     try write(
       "#!/bin/sh\n[ -e '\(gate)' ] || { echo 'the archive is shut' >&2; exit 4; }\nbasename \"$1\" >> '\(log)'\n",
       to: script, mode: 0o755)
-    // Nothing listens on port 1. A refused connection would be retried, but not here.
+    // Nothing listens on port 1. `attempts: 1` prevents retries of the refused connection.
     try configure(
       shop, "archive, nowhere",
       """

@@ -66,7 +66,7 @@ import Testing
         "night_audit_apple_latency_seconds_count ",
       ] { #expect(text.contains("\n" + name), "\(name)") }
 
-      // Alerts and dashboard only use metrics that are written, except for a complete night's.
+      // Alerts and dashboard use only metrics that this night writes, and the time of the last complete night.
       let written = Set(text.matches(of: /night_audit_[a-z_]+/).map { String($0.0) })
       for file in ["night-audit-alerts.yaml", "night-audit-dashboard.json"] {
         let read = try String(contentsOf: Repository.root.appending(path: "cron/\(file)"), encoding: .utf8)
@@ -159,7 +159,7 @@ import Testing
 
   /// An empty shop, so that its nights are complete and equal.
   @Test(arguments: [("change", "1"), ("always", "3")])
-  func aNightWithoutNewsIsMailedToThoseWhoAskedForEveryNight(_ word: String, mails: String) async throws {
+  func anUnchangedNightIsMailedOnlyToSubscribersOfEveryNight(_ word: String, mails: String) async throws {
     let shop = try await Rehearsal.sampleShop()
     try await shop.execute("TRUNCATE sales.orders, sales.receipts, sales.deliveries")
     let yaml =
@@ -206,7 +206,7 @@ import Testing
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
     let status = try await shop.nightAudit("status", "--json")
     let document = try #require(try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any])
-    // An old night made just now does not mean that tonight's is done.
+    // A report of an old night, made just now, does not replace tonight's.
     let asOf = try Date(Rehearsal.asOf, strategy: .iso8601)
     #expect(document["overdue"] as? Bool == (Date.now > asOf.addingTimeInterval(30 * 3_600)))
     let patient = try await shop.nightAudit(
@@ -227,7 +227,7 @@ import Testing
     #expect(try await shop.nightAudit("verify", shop.directory.url.path).status == 1)
     #expect(try await shop.nightAudit("verify", "x", "--run", "y").status == 64)
 
-    // Runs keep their dates in any time zone of the server.
+    // `status` shows the day of a run in another report time zone.
     let elsewhere = try await shop.nightAudit(
       "run", more: ["--offline", "--as-of", "2026-11-21T03:00:00Z"],
       environment: ["NIGHT_AUDIT_REPORT_TIME_ZONE": "GMT+0200"])

@@ -35,7 +35,7 @@ import Testing
     #expect(try shop.files(folder) == files)
   }
 
-  /// It would remain the newest night until that day.
+  /// A night of a future day would remain the newest night until that day.
   @Test func aFutureDayIsNoNight() async throws {
     let shop = try await Rehearsal.sampleShop()
     let result = try await shop.nightAudit(

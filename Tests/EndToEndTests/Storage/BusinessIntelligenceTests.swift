@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  /// Each query gives the values of the file or sheet that the page Business intelligence names.
+  /// Each sample query returns the values of the file or sheet that the page Business intelligence names for it.
   @Test func theSampleQueriesTieToTheReport() async throws {
     let shop = try await Rehearsal.sampleShop()
     let environment = ["NIGHT_AUDIT_REPORT_TIME_ZONE": "Asia/Tokyo"]
@@ -200,7 +200,7 @@ import Testing
         """, as: .reader)
       #expect(sum == String(group.count), "\(disposition)")
     }
-    // So do the columns by which both are grouped.
+    // The columns by which both are grouped agree, too.
     for order in orders where order["disposition"] != "bad_row" {
       let told = try await shop.value(
         """

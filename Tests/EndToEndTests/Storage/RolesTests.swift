@@ -3,7 +3,7 @@ import Testing
 
 /// The roles of the page on the audit trail, created by its statements.
 @Suite struct RolesTests {
-  @Test func nightsAreRunByARoleThatCannotChangeWhatItAppended() async throws {
+  @Test func theRoleThatRunsNightsCannotChangeAppendedRows() async throws {
     let shop = try await Rehearsal.sampleShop()
     func run(_ arguments: String...) async throws -> Program.Result {
       try await shop.nightAudit(arguments[0], more: Array(arguments.dropFirst()))
@@ -22,7 +22,7 @@ import Testing
     let verified = try await run("verify")
     #expect(verified.status == 0, "\(verified)")
 
-    // The role lacks the rights, so no trigger is needed.
+    // The role lacks these rights.
     for change in ["evidence", "answers", "runs", "finding_events", "run_events", "trail"].flatMap({ table in
       [
         "DELETE FROM night_audit.\(table)", "TRUNCATE night_audit.\(table)",
@@ -137,7 +137,7 @@ import Testing
     #expect(try await shop.value(transactions) == before)
   }
 
-  /// A fact from before the first answer of Apple has no answer either.
+  /// A fact dated before Apple's first answer has no answer, either.
   @Test func aFactFromBeforeTheFirstNightIsReportedAndIgnored() async throws {
     let shop = try await Rehearsal.sampleShop()
     try await shop.execute(
@@ -156,7 +156,7 @@ import Testing
       try await shop.value("SELECT count(*) FROM night_audit.transactions WHERE transaction_id = '4711'") == "0")
   }
 
-  /// A cursor counts as read up to the instant that a run recorded, and no later one, whether or not it has passed.
+  /// A cursor after the instant that a run recorded is a difference, in the past as in the future.
   @Test func rebuildComparesAndRepairsCursors() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)
@@ -201,7 +201,7 @@ import Testing
     #expect(
       try await shop.value("SELECT outcome FROM night_audit.receipt_checks WHERE subject_id = 'forged'") == "pending")
 
-    // Only a new night restores an earlier disposition.
+    // `rebuild` cannot restore an earlier disposition; only a repeated night does.
     try await shop.execute("UPDATE night_audit.order_nights SET disposition = 'in_flight'", as: .writer)
     let left = try await shop.nightAudit("rebuild", "--write")
     #expect(left.status == 70 && left.output.contains("make that night again"), "\(left)")
@@ -231,7 +231,7 @@ import Testing
     #expect(missing.errors.contains("is missing, and the role night_audit may not create it"), "\(missing)")
   }
 
-  @Test func thePageAboutBusinessIntelligenceGrantsEveryView() async throws {
+  @Test func theBusinessIntelligencePageGrantsEveryView() async throws {
     let shop = try await Rehearsal.sampleShop()
     let role = "finance_\(UUID().uuidString.lowercased().prefix(8))"
     let page = try DatabaseRole.pageStatements("BusinessIntelligence.md")[0].replacing("finance_read", with: role)
@@ -242,7 +242,7 @@ import Testing
       WHERE relnamespace = 'night_audit'::regnamespace AND relkind IN ('v', 'r', 'p')
         AND starts_with(relname, 'bi_') <> has_table_privilege('\(role)', oid, 'SELECT')
       """)
-    #expect(withheld == "", "every view, and nothing else")
+    #expect(withheld == "", "views without a grant, or grants beyond the views")
   }
 
   @Test func aMemberOfTheOwnerMaintainsTheSchemaWithoutSuperuserRights() async throws {

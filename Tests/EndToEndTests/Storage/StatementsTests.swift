@@ -2,9 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The server's log shows as many statements for many orders as for few, and none with IDs in its text.
+/// A night runs as many statements for many orders as for few, and no statement has IDs in its text.
 @Suite struct StatementsTests {
-  /// Orders state a subscription by its first period, as old clients do. The server logs every statement.
+  /// Orders state the transaction ID of a subscription's first period, as old clients do. The server logs every
+  /// statement.
   private func shop(orders: Int) async throws -> (shop: SignedShop, log: ServerLog) {
     let day: Int64 = 86_400_000
     let transactions = (0..<orders).flatMap { number in
@@ -58,7 +59,7 @@ import Testing
   }
 }
 
-/// The statements in a server's log, which only contains databases that ask for it.
+/// The statements in the log of a server. It logs only the databases that enable logging.
 private struct ServerLog {
   private let file: URL
   private var read: Int

@@ -269,7 +269,7 @@ import Testing
     }
   }
 
-  /// Removed folders, forgotten runs and released months.
+  /// The removals are removed folders, forgotten runs and released months.
   @Test func removalsKeepTheTrailVerifiable() async throws {
     let shop = try await Rehearsal.sampleShop()
     #expect(try await shop.nightAudit("run", "--as-of", Rehearsal.asOf).status == 3)

@@ -132,7 +132,7 @@ final class DatabaseProxy {
                 writer.write(data)
                 await writer.drain()
         finally:
-            # A server that dies in the middle of a word: the program must hear of it.
+            # The server may die within a message. Closing the connection tells the program.
             writer.close()
 
     async def handle(reader, writer):

@@ -5,7 +5,7 @@ import TestSupport
 
 /// The roles in a shop's database, created as on the page about the audit trail.
 enum DatabaseRole: String {
-  /// Runs nights and everything else but `init`.
+  /// Runs every command except `init`.
   case writer = "night_audit"
   /// Reads the views.
   case reader = "finance"
@@ -54,7 +54,7 @@ enum DatabaseRole: String {
     let grants = try pageStatements()[0].components(separatedBy: "\n")
       .filter { $0.hasPrefix("GRANT ") && $0.contains(" ON ") }
       .map { $0.replacing("DATABASE shop", with: "DATABASE \(database)") }
-    // Later relations of the shop are granted too.
+    // Grants later relations of the shop, too.
     let further = "ALTER DEFAULT PRIVILEGES IN SCHEMA sales GRANT SELECT ON TABLES TO \(writer.rawValue)"
     try await execute((grants + [further]).joined(separator: "\n"), in: conninfo)
   }

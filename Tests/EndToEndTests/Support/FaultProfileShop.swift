@@ -42,7 +42,7 @@ struct FaultProfileShop {
     (directory, environment, control, owner) = (shop.directory, shop.environment, shop.control, shop.owner)
   }
 
-  /// The shop after an undisturbed night so long ago that all answers are stale.
+  /// The shop after an undisturbed night long ago, so that all answers are stale.
   func knowing() async throws -> FaultProfileShop {
     let database = try await copy()
     _ = try await night(.fair, in: database, first)
@@ -90,7 +90,7 @@ struct FaultProfileShop {
     ]
     switch mood.outcome {
     case .fair: break
-    // The night ends by itself, long before.
+    // The night ends long before this limit.
     case .refused: arguments += ["--max-duration", "1m"]
     case .silence, .parts:
       environment["NIGHT_AUDIT_APPSTORE_TIMEOUT"] = "1s"

@@ -185,8 +185,8 @@ final class FaultyApple {
             elif way == "echo":
                 writer.write(whole + whole)
             elif way == "another" and reply_head.startswith(b"HTTP/1.1 200"):
-                # Questions of a kind differ by what follows the last slash, or by their bodies. That there is nothing may
-                # be true of each.
+                # Questions of a kind differ after the last slash of the path, or in their bodies. An empty notification
+                # history may be a correct answer to each of them.
                 kind = path.split(b"?")[0].rsplit(b"/", 1)[0]
                 writer.write(whole if b'"notificationHistory":[]' in reply else first.setdefault(kind, whole))
             elif way in ("duplicates", "reversed"):

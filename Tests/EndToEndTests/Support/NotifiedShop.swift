@@ -135,7 +135,7 @@ final class NotifiedShop {
     guard (response as? HTTPURLResponse)?.statusCode == 200 else { throw Rehearsal.Failure("\(path) was refused") }
   }
 
-  /// The number of requests under a path. `id` counts only those about it.
+  /// The number of requests under a path; with `id`, only those about this transaction.
   func requests(_ path: String = "/", about id: String? = nil) throws -> Int {
     guard let log = try? String(contentsOfFile: directory.file("requests"), encoding: .utf8) else { return 0 }
     return log.split(separator: "\n").count { line in

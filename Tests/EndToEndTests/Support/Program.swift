@@ -54,7 +54,7 @@ struct Program {
       .merging(Program.waitLimit(arguments)) { $1 }.merging(environment) { $1 }
     process.standardInput = FileHandle.nullDevice
     let handles = try [output, errors].map { try FileHandle(forWritingTo: URL(fileURLWithPath: $0)) }
-    // Closed because Foundation would keep them, and a server with a thousand inherited descriptors does not start.
+    // Foundation would keep the files open, and a server with a thousand inherited descriptors does not start.
     defer { for handle in handles { try? handle.close() } }
     process.standardOutput = handles[0]
     process.standardError = handles[1]
@@ -67,7 +67,7 @@ struct Program {
     return Running(process: process, ended: ended, directory: directory, output: output, errors: errors)
   }
 
-  /// Nights of tests may be ahead of this machine's clock, which a run rejects beyond the skew.
+  /// Test nights may be ahead of this machine's clock, and a run rejects an as-of beyond the clock skew.
   private static func waitLimit(_ arguments: [String]) -> [String: String] {
     guard let option = arguments.firstIndex(of: "--as-of"), arguments.indices.contains(option + 1),
       let asOf = try? Date(arguments[option + 1], strategy: .iso8601), asOf > .now

@@ -7,7 +7,7 @@ final class Receiver {
   let port: Int
   private let running: Program.Running
 
-  /// - Parameter arguments: follow the output directory and the port file.
+  /// - Parameter arguments: further arguments, after the output directory and the port file.
   init(_ program: String, _ arguments: [String] = [], python: String = TestTools.python) async throws {
     directory = try TemporaryDirectory()
     try program.write(toFile: directory.file("receiver.py"), atomically: true, encoding: .utf8)
@@ -155,7 +155,7 @@ enum ReceiverProgram {
               body = self.rfile.read(int(self.headers["Content-Length"]))
               path = os.path.normpath(got + self.path)
               if self.path.startswith("/moved/"):
-                  # S3 says so in another region, without saying where to.
+                  # S3 answers like this in another region, without a new address.
                   status = 301
               elif exposed(secret) or not is_genuine(self, body) or not path.startswith(got + "/"):
                   status = 403

@@ -12,7 +12,7 @@ final class Rehearsal {
   private let appStore: Program.Running
   let port: Int
 
-  /// A loaded sample shop of 500 orders, before the first question.
+  /// A sample shop of 500 loaded orders, before the first question to Apple.
   static func sampleShop(
     simulator arguments: [String] = [], shop options: [String] = [], in cluster: PrivatePostgres? = nil
   ) async throws -> Rehearsal {
@@ -49,7 +49,7 @@ final class Rehearsal {
 
   deinit { appStore.kill() }
 
-  /// The file is complete once the simulator listens.
+  /// Returns the port that the program writes into the file as soon as it listens.
   static func port(in file: String, of program: Program.Running) async throws -> Int {
     while program.process.isRunning {
       if let text = try? String(contentsOfFile: file, encoding: .utf8),
@@ -104,7 +104,7 @@ final class Rehearsal {
 
   private func load(_ shop: String) async throws {
     for (table, key) in [("orders", "order_id"), ("receipts", "receipt_id"), ("deliveries", "delivery_id")] {
-      // By psql's CSV reader, as a shop would load them.
+      // psql's CSV reader loads the rows, as in a real shop.
       let result = try await Program(path: "/usr/bin/env").run([
         "psql", "--no-psqlrc", "--quiet", "--dbname", DatabaseRole.superuser.conninfo(conninfo), "--command",
         "\\copy sales.\(table) FROM '\(shop)/\(table).csv' CSV HEADER",

@@ -67,7 +67,7 @@ struct RepeatedNight {
       return Set(try await value(sql).split(separator: ","))
     }
 
-    /// After a disturbed night, the whole report exists, or none and a message.
+    /// Expects that a disturbed night left the whole report, or no report and a message.
     func isWholeOrSaid(_ night: Program.Result, of wanted: [String: Data], _ what: Comment) throws {
       if isPublished {
         #expect(try files() == wanted, what)
@@ -77,8 +77,8 @@ struct RepeatedNight {
       if night.status != 3, night.status < 128 { #expect(night.errors.contains("night-audit: "), what) }
     }
 
-    /// One more run completes the night. It asks no stored question again but `mayBeAsked`, a query for IDs separated
-    /// by commas.
+    /// Expects that one more run completes the night, and repeats no question with a stored answer except about
+    /// `mayBeAsked`, a query for IDs separated by commas.
     func isMadeWhole(
       asOf: String = Rehearsal.asOf, mayBeAsked: String? = nil, _ what: Comment
     ) async throws {

@@ -86,7 +86,7 @@ final class SignedShop {
         url: "\(conninfo)"
       app:
       \(sections.joined(separator: "\n"))
-      # A handful of orders, most of them odd on purpose: no first night would be plausible.
+      # Few orders, most of them wrong on purpose, so that every first night would be held.
       audit:
         holdShare: 1
         \(auditLine)
@@ -104,7 +104,7 @@ final class SignedShop {
       """
   }
 
-  // MARK: The shop's books
+  // MARK: The shop's rows
 
   /// Adds an order of `gems.100` for 9.90 USD.
   func order(
@@ -186,7 +186,7 @@ final class SignedShop {
     return transaction.jws
   }
 
-  /// A client's payload about these transactions, signed at that time, optionally damaged.
+  /// A client's payload with these transactions, signed at `time`, with optional damage.
   func payload(
     _ form: String, _ ids: [String], at time: String, damage: String? = nil, environment: String? = nil,
     bundleId: String? = nil

@@ -19,7 +19,7 @@ struct SimulatedKnownShop {
 
   func appleId(_ id: Identifier) -> String { ids[id] ?? "0" }
 
-  /// The IDs in a subject, such as a transaction and a user, as the scenario names them.
+  /// Replaces Apple's IDs in a subject, such as a transaction and a user, by the IDs of the scenario.
   func storyId(_ text: String) -> Identifier {
     let words = text.split(separator: " ").map { word in ids.first { $0.value == word }.map(\.key.text) ?? String(word)
     }
