@@ -12,9 +12,9 @@ import Testing
 
 /// No command scans a relation once for each row of another, however little memory the server has.
 @Suite(.timeLimit(.minutes(10))) struct CommandPlanTests {
-  /// The IDs of so many rows exceed every hash table of `work_mem`.
+  /// The IDs of this many rows exceed every hash table of `work_mem`.
   private static let rows = 6_000
-  /// Accepted visits of a row by one step of a plan: hash joins in batches, index look-ups.
+  /// The accepted number of visits to one row by one step of a plan, such as a hash join in batches.
   private static let most = 20
 
   private static let settings = """
@@ -74,20 +74,20 @@ import Testing
     }
     var seen = try log(server).endIndex
 
-    /// The steps of statements since the last call that looked at too many rows, however often each statement was run.
+    /// The plan steps since the last call that visited too many rows, summed over all executions of a statement.
     func steps() throws -> [String] {
       let text = try log(server)
       defer { seen = text.endIndex }
       return Self.repeating(in: try Self.plans(in: text[seen...]))
     }
 
-    // A known fault: an IN inside an expression, which is scanned for each row.
+    // A deliberately bad statement: an IN inside an expression is scanned for each row.
     try await session.execute(
       """
       SELECT count(*) FILTER (WHERE o.order_id IN (SELECT q.id FROM (SELECT d.order_id AS id FROM sales.deliveries d OFFSET 0) q))
       FROM sales.orders o
       """)
-    // Without statistics Postgres assumes that any relation is small enough.
+    // Without statistics Postgres assumes that the relation is small enough for a hash table.
     #expect(try !steps().isEmpty || statistics.isEmpty)
 
     let doctor = await Doctor(settings: settings).databases()
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  /// The steps that look at rows too often, over all plans of a statement, each with its statement.
+  /// The steps that visit rows too often, summed over all plans of a statement, each with its statement.
   private static func repeating(in plans: [[String: Any]]) -> [String] {
     var looked: [String: Double] = [:]
     func walk(_ node: [String: Any], _ statement: String, _ place: String) {

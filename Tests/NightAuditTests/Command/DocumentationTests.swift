@@ -90,7 +90,7 @@ import Testing
     return ([head] + lines).joined(separator: "\n")
   }
 
-  @Test("the page about operations has every exit status, and the README is short")
+  @Test("the page Operations lists exactly the existing exit statuses, and the README is short")
   func exitStatuses() throws {
     let page = try text("Sources/night-audit/Documentation.docc/Operations.md")
     let told = page.split(separator: "\n").filter { $0.firstMatch(of: /^\| [0-9]/) != nil }

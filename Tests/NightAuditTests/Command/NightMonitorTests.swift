@@ -5,7 +5,7 @@ import Testing
 @testable import Reconciliation
 
 @Suite struct NightMonitorTests {
-  @Test func aKindIsUnusualInTheMetricsAsOneAndAllOthersAsZero() {
+  @Test func theUnusualMetricIsOneForUnusualKindsAndZeroForOthers() {
     let unusual = UnusualShare(
       subject: .kind(.chargedTwice), count: 14, orders: 100, countBefore: 9, ordersBefore: 1_000, nights: 28)
     let text = MetricsFile([NightMonitor.metrics([unusual])]).text

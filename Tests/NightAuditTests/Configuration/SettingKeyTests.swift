@@ -14,14 +14,14 @@ import Testing
       file: try ConfigurationFile(yaml: yaml, name: "test.yaml"), name: "test.yaml", environment: environment)
   }
 
-  @Test("a default that is written out changes nothing", arguments: SettingKey.all.filter { !$0.standard.isEmpty })
+  @Test("an explicit default changes nothing", arguments: SettingKey.all.filter { !$0.standard.isEmpty })
   func defaults(_ key: SettingKey) throws {
     let written = try load(app + "\(key.name): \(key.standard.contains(",") ? "[\(key.standard)]" : key.standard)\n")
     // Sets print their elements in any order.
     #expect(String(describing: written).sorted() == String(describing: try load(app)).sorted())
   }
 
-  @Test("every further key arrives with its type")
+  @Test("values other than the defaults are read with their types")
   func further() throws {
     let settings = try load(
       """
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(
-    "what cannot be meant is refused by its key",
+    "an invalid value is rejected with its key, without showing secrets",
     arguments: [
       ("database.url: host=h password=s3cret sslmod=x", "database.url"),
       ("database.salesUrl: 'postgresql://u:s3cret@h/db?sslmod=x'", "database.salesUrl"),
@@ -97,7 +97,7 @@ import Testing
     #expect(error.map { !"\($0)".contains("s3cret") } == true)
   }
 
-  @Test("what systemd hands over as a credential is the value of its key, or the file that the key names")
+  @Test("a systemd credential is the value of its key, or the file for a key that expects a path")
   func credentials() throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(
-    "an error in the file shows no line of it",
+    "an error in the configuration file shows no line of the file",
     arguments: [
       "database:\n  url: postgresql://u:s3cret@h/db\n bad: [", "database: {url: 's3cret}", "url: *s3cret",
       "a: b: s3cret", "\tdatabase: s3cret", "postgresql://u:s3cret@h/db: 1", "? [s3cret]\n: x", "s3cret s3cret: 1",
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test("a section that occurs twice is named with its line")
+  @Test("a section that occurs twice is reported with its line")
   func twice() {
     let error = #expect(throws: ConfigurationError.self) {
       try load(app + "audit:\n  lookback: 30d\nreport:\n  timeZone: UTC\naudit:\n  holdShare: 1\n")
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test(
-    "a window of half its days is told what it lacks",
+    "a review window without both days is rejected with the keys that it needs",
     arguments: ["{since: 2026-11-01}", "{until: 2026-11-01}", "{since: 2026-11-01, until: 2026-11-03, by: x}"])
   func halfAWindow(_ window: String) {
     let error = #expect(throws: ConfigurationError.self) { try load(app + "audit.reviewWindows: [\(window)]\n") }
@@ -164,7 +164,7 @@ import Testing
   }
 
   @Test(
-    "a secret where the name of a file belongs is not shown",
+    "a secret in place of a file name is not shown",
     arguments: [
       "s3cret", "-----BEGIN PRIVATE KEY-----\ns3cret", "s3/cret+s3cret==", String(repeating: "s3cret", count: 99),
     ])
@@ -174,7 +174,7 @@ import Testing
     #expect(SecretFile.shown("/etc/night-audit/key.p8") == "/etc/night-audit/key.p8")
   }
 
-  @Test("the listing names every key once, where it comes from, and no secret")
+  @Test("the listing shows every key once, with its origin, and no secret")
   func listing() throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
@@ -220,7 +220,7 @@ import Testing
   }
 
   @Test(
-    "of a URL nothing is shown that may be a secret",
+    "a shown URL has no part that may be a secret",
     arguments: [
       ("https://api.example.com/a/b", "https://api.example.com/a/b"),
       ("https://user:s3cret@example.com/x", "https://…@example.com/x"),
@@ -244,7 +244,7 @@ import Testing
     }
   }
 
-  @Test("the arguments of a command, and the path of an address of http, are not shown")
+  @Test("the arguments of a delivery command and the path of an HTTP target are not shown")
   func shownDelivery() throws {
     let loader = try SettingsLoader(
       path: nil,
@@ -259,7 +259,7 @@ import Testing
   }
 
   @Test(
-    "a configuration of the working directory is read only if no other user can write it",
+    "a configuration file in the working directory is read only if no other user can write it",
     arguments: [(0o600, true), (0o644, true), (0o664, false), (0o646, false)])
   func trustOfTheConfiguration(_ mode: Int, isRead: Bool) throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
@@ -275,7 +275,7 @@ import Testing
     }
   }
 
-  @Test("a configuration of another user's is not read", .enabled(if: getuid() == 0))
+  @Test("a configuration file of another user is not read", .enabled(if: getuid() == 0))
   func configurationOfAnotherUser() throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -285,7 +285,7 @@ import Testing
     #expect(error?.problem.contains("another user") == true)
   }
 
-  @Test("a pipe in the place of the configuration is refused without waiting")
+  @Test("a pipe in place of the configuration file is rejected without waiting")
   func configurationIsAPipe() throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).yaml").path
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -295,7 +295,7 @@ import Testing
   }
 
   @Test(
-    "the variable that is told of a key is the one that sets it",
+    "the variable shown for a key sets this key",
     arguments: [
       ("deliver.finance-mail.command", "NIGHT_AUDIT_DELIVER_FINANCE_MAIL_COMMAND"),
       ("app.My-Game.bundleId", "NIGHT_AUDIT_APP_MY_GAME_BUNDLE_ID"),
@@ -310,7 +310,7 @@ import Testing
     #expect(loader.origin(of: key) == "environment \(variable)")
   }
 
-  @Test("a file of variables is read as a shell and systemd read it")
+  @Test("an environment file is read as a shell and systemd read it")
   func environmentFile() throws {
     let found = try EnvironmentFile.assignments(
       in: """
@@ -339,7 +339,7 @@ import Testing
   }
 
   @Test(
-    "nothing that a terminal obeys reaches one",
+    "control characters for a terminal are escaped",
     arguments: [
       ("plain ünïcödé 日本 👩‍👩‍👧", "plain ünïcödé 日本 👩‍👩‍👧"), ("a\tb\nc", "a\tb\nc"),
       ("\u{1B}[2Jgone", "\\u001B[2Jgone"), ("a\u{202E}b", "a\\u202Eb"), ("a\u{2066}b\u{200F}", "a\\u2066b\\u200F"),

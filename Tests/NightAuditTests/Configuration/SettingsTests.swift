@@ -24,7 +24,7 @@ import Testing
   }
 
   /// YAML 1.1 ignores underscores in numbers: 1_3 would be 13.
-  @Test func aReportVersionIsItsTextWithAndWithoutQuotes() throws {
+  @Test func aReportVersionIsReadAsTextWithAndWithoutQuotes() throws {
     for version in ["1_3", "'1_3'", "\"1_3\""] {
       let settings = try load(app + "appStoreConnect: {salesVersion: \(version)}\n")
       #expect(settings.appStoreConnect.salesVersion == "1_3")
@@ -32,7 +32,7 @@ import Testing
     #expect(throws: ConfigurationError.self) { try load(app + "appStoreConnect: {salesVersion: 13}\n") }
   }
 
-  @Test func theEnvironmentComesBeforeTheFile() throws {
+  @Test func theEnvironmentOverridesTheFile() throws {
     let settings = try load(
       app + "database: {salesSchema: shop}\nrecheck: {staleAfter: 2d}\n",
       ["NIGHT_AUDIT_DATABASE_SALES_SCHEMA": "ventes", "NIGHT_AUDIT_APP_GAME_SHARED_SECRET_FILE": "/run/secret"])
@@ -180,7 +180,7 @@ import Testing
   }
 
   @Test(
-    "a variable that nothing reads is told, that of a section as well",
+    "an unknown environment variable is reported, also inside a section",
     arguments: [
       ("NIGHT_AUDIT_REPORT_TIMEZONE", true), ("NIGHT_AUDIT_APP_GAME_SHARED_SECRET", true),
       ("NIGHT_AUDIT_APP_GAEM_KEY_ID", true), ("NIGHT_AUDIT_DELIVER_POST_URL", true),

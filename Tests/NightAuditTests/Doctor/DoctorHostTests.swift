@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test("a machine that is as it should be has nothing to mend")
+  @Test("a correctly installed machine has no problem and no warning")
   func sound() async throws {
     let found = try await Machine().examine()
     #expect(found.filter { !$0.isFine }.map { "\($0)" } == [])
@@ -132,12 +132,12 @@ import Testing
   }
 
   static let breakages = [
-    Breakage("a mail host without an address", "deliver.finance", "the host mial.example.com has no address") {
+    Breakage("a mail host without an IP address", "deliver.finance", "the host mial.example.com has no address") {
       mail($0)
       $0.lookup = .unknown
     },
     Breakage(
-      "a name server that is silent", "deliver.finance", "gave no answer for mial.example.com", isProblem: false
+      "an unresponsive name server", "deliver.finance", "gave no answer for mial.example.com", isProblem: false
     ) {
       mail($0)
       $0.lookup = .unanswered
@@ -145,36 +145,36 @@ import Testing
     Breakage("an issuer that is no UUID", "app.game.issuerId", "Issuer ID", isProblem: false) {
       $0.settings.apps[0].issuerId = "our company"
     },
-    Breakage("a key id that is none", "app.game.keyId", "10 capital letters", isProblem: false) {
+    Breakage("an invalid key ID", "app.game.keyId", "10 capital letters", isProblem: false) {
       $0.settings.apps[0].keyId = "my key"
     },
     Breakage("a rate above Apple's limit", "appstore.requestsPerSecond", "set it to 25", isProblem: false) {
       $0.settings.requestsPerSecond = 80
     },
-    Breakage("a pipe in the place of a key", "app.game.privateKeyFile", "is a pipe") {
+    Breakage("a pipe in place of a key", "app.game.privateKeyFile", "is a pipe") {
       try $0.remove("game.p8")
       mkfifo($0.root + "/game.p8", 0o600)
     },
     Breakage("no key", "app.game.privateKeyFile", "create it") { try $0.remove("game.p8") },
     Breakage("an empty key", "app.game.privateKeyFile", "put the key into it") { try $0.write("", "game.p8", 0o600) },
-    Breakage("a secret that is a line break", "app.game.sharedSecretFile", "put the key into it") {
+    Breakage("a secret that consists of a line break", "app.game.sharedSecretFile", "put the key into it") {
       try $0.write("\n", "secret", 0o600)
     },
     Breakage("a secret that is a folder", "app.game.sharedSecretFile", "create it") {
       $0.settings.apps[0].sharedSecretFile = $0.root + "/roots"
     },
-    Breakage("a secret that is no text", "app.game.sharedSecretFile", "is not text") {
+    Breakage("a secret that is not text", "app.game.sharedSecretFile", "is not text") {
       try Data([0xFF, 0xFE, 0x00]).write(to: URL(fileURLWithPath: $0.root + "/secret"))
     },
-    Breakage("somebody's folder in the place of the next report", "report.directory", "move them away") {
+    Breakage("a foreign folder in place of the next report", "report.directory", "move them away") {
       let folder = "reports/" + Period.dayBefore(.now, in: $0.settings.timeZone).until
       try FileManager.default.createDirectory(atPath: "\($0.root)/\(folder)", withIntermediateDirectories: true)
       try $0.write("mine", folder + "/notes.txt", 0o644)
     },
-    Breakage("a key that all can read", "app.game.privateKeyFile", "chmod 600", isProblem: false) {
+    Breakage("a world-readable key", "app.game.privateKeyFile", "chmod 600", isProblem: false) {
       try $0.write(P256.Signing.PrivateKey().pemRepresentation, "game.p8", 0o644)
     },
-    Breakage("a key that is none", "app.game.privateKeyFile", "P-256") { try $0.write("key", "game.p8", 0o600) },
+    Breakage("an invalid key", "app.game.privateKeyFile", "P-256") { try $0.write("key", "game.p8", 0o600) },
     Breakage("a key without its id", "app.game.keyId", "App Store Connect") { $0.settings.apps[0].keyId = nil },
     Breakage("a key without its issuer", "app.game.issuerId", "App Store Connect") {
       $0.settings.apps[0].issuerId = nil
@@ -182,30 +182,30 @@ import Testing
     Breakage("no credential at all", "app.game.sharedSecretFile", "set it, or issuerId", isProblem: false) {
       $0.settings.apps = [Settings.App(name: "game", bundleId: "com.example.game")]
     },
-    Breakage("a secret that is not there", "app.game.sharedSecretFile", "create it") { try $0.remove("secret") },
-    Breakage("a URL that shows secrets", "appstore.productionUrl", "use https") {
+    Breakage("a missing secret", "app.game.sharedSecretFile", "create it") { try $0.remove("secret") },
+    Breakage("a URL with unencrypted secrets", "appstore.productionUrl", "use https") {
       $0.settings.productionURL = "http://api.storekit.apple.com"
     },
     Breakage("no root certificates", "appstore.rootCertificates", "night-audit trust") {
       try $0.remove("roots/root.pem")
     },
-    Breakage("another's root certificate", "appstore.rootCertificates", "its SHA-256 is") {
+    Breakage("a foreign root certificate", "appstore.rootCertificates", "its SHA-256 is") {
       $0.settings.pinRoots = true
     },
-    Breakage("something that is no certificate", "appstore.rootCertificates", "run `night-audit trust`") {
+    Breakage("a file that is no certificate", "appstore.rootCertificates", "run `night-audit trust`") {
       try $0.write("hello", "roots/x.pem", 0o644)
     },
-    Breakage("a root that has ended", "root certificate Test Root", "has expired") {
+    Breakage("an expired root", "root certificate Test Root", "has expired") {
       try $0.write(ended, "roots/root.pem", 0o644)
     },
-    Breakage("a root that ends soon", "root certificate Test Root", "expires soon", isProblem: false) {
+    Breakage("a root that expires soon", "root certificate Test Root", "expires soon", isProblem: false) {
       try $0.certificate("roots/root.pem", days: 30)
     },
-    Breakage("a file where reports go", "report.directory", "check the path") {
+    Breakage("a file in place of the report directory", "report.directory", "check the path") {
       try $0.remove("reports")
       try $0.write("x", "reports", 0o644)
     },
-    Breakage("a disk that is too small for the next report", "disk of report.directory", "make room") {
+    Breakage("a disk too small for the next report", "disk of report.directory", "make room") {
       let file = try FileHandle(
         forWritingTo: {
           _ = FileManager.default.createFile(atPath: $0, contents: nil)
@@ -214,23 +214,23 @@ import Testing
       try file.truncate(atOffset: 1 << 42)
       try file.close()
     },
-    Breakage("nobody starts nights", "schedule", "see cron/", isProblem: false) {
+    Breakage("no schedule", "schedule", "see cron/", isProblem: false) {
       try $0.write("#0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
     },
-    Breakage("a crontab that cron passes over", "schedule", "because of its name", isProblem: false) {
+    Breakage("a crontab that cron ignores", "schedule", "because of its name", isProblem: false) {
       try $0.remove("etc/cron.d/night-audit")
       try $0.write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit.crontab", 0o644)
     },
-    Breakage("a crontab that others may write", "schedule", "chmod go-w", isProblem: false) {
+    Breakage("a crontab that other users may write", "schedule", "chmod go-w", isProblem: false) {
       try $0.write("0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o666)
     },
-    Breakage("crontabs of users that cannot be seen", "schedule", "cannot be seen by this user", isProblem: false) {
+    Breakage("unreadable crontabs of users", "schedule", "cannot be seen by this user", isProblem: false) {
       try $0.remove("etc/cron.d/night-audit")
       try FileManager.default.createDirectory(atPath: $0.root + "/var/spool/cron", withIntermediateDirectories: true)
       // A file in place of the folder, because root can list any folder.
       try $0.write("", "var/spool/cron/crontabs", 0o600)
     },
-    Breakage("a timer that is not enabled", "schedule", "systemctl enable --now night-audit.timer", isProblem: false) {
+    Breakage("a disabled timer", "schedule", "systemctl enable --now night-audit.timer", isProblem: false) {
       try $0.remove("etc/cron.d/night-audit")
       try $0.write("", "lib/systemd/system/night-audit.timer", 0o644)
     },
@@ -242,22 +242,22 @@ import Testing
     Breakage("cron and a timer", "schedule (cron)", "keep one of the two", isProblem: false) {
       try $0.write("", "etc/systemd/system/timers.target.wants/night-audit.timer", 0o644)
     },
-    Breakage("nobody whom cron would mail", "schedule (cron)", "set an address", isProblem: false) {
+    Breakage("no recipient of cron's mail", "schedule (cron)", "set an address", isProblem: false) {
       try $0.write("MAILTO=\"\"\n0 3 * * * root night-audit run\n", "etc/cron.d/night-audit", 0o644)
     },
-    Breakage("nobody can send cron's mail", "schedule (cron)", "install an MTA", isProblem: false) {
+    Breakage("no program to send cron's mail", "schedule (cron)", "install an MTA", isProblem: false) {
       try $0.remove("usr/sbin/sendmail")
     },
-    Breakage("a program of report.deliver that is not there", "deliver.archive", "cannot be run") {
+    Breakage("a missing program of report.deliver", "deliver.archive", "cannot be run") {
       $0.settings.deliver = [DispatchTarget(name: "archive", means: .command(["/nonexistent/send"]))]
     },
-    Breakage("a way that curl does not know", "deliver.finance", "install one that does") {
+    Breakage("a protocol that curl does not support", "deliver.finance", "install one that does") {
       let account = DispatchTarget.Account(url: "pigeon://example.com")
       $0.settings.deliver = [
         DispatchTarget(name: "finance", means: .upload(DispatchTarget.Upload(account: account, kind: .https)))
       ]
     },
-    Breakage("a password of report.deliver that is not there", "deliver.finance.passwordFile", "create it") {
+    Breakage("a missing password of report.deliver", "deliver.finance.passwordFile", "create it") {
       let account = DispatchTarget.Account(
         url: "smtps://example.com", user: "x", passwordFile: $0.root + "/nothing")
       $0.settings.deliver = [
@@ -265,15 +265,15 @@ import Testing
           name: "finance", means: .mail(DispatchTarget.Mail(account: account, from: "a@example.com", to: ["b@c.de"])))
       ]
     },
-    Breakage("no place for metrics", "metrics.textfile", "create it", isProblem: false) { try $0.remove("metrics") },
-    Breakage("metrics under a name that nobody reads", "metrics.textfile", ".prom", isProblem: false) {
+    Breakage("no metrics folder", "metrics.textfile", "create it", isProblem: false) { try $0.remove("metrics") },
+    Breakage("a metrics file without the suffix .prom", "metrics.textfile", ".prom", isProblem: false) {
       $0.settings.metricsTextfile = $0.root + "/metrics/night_audit.txt"
     },
     Breakage("no folder of the tie-out", "tieOut.folder", "create it", isProblem: false) { try $0.remove("apple") },
     Breakage("no App Store Connect key", "appStoreConnect.privateKeyFile", "create it") {
       try $0.remove("AuthKey_CONNECT.p8")
     },
-    Breakage("a key of the other kind", "appStoreConnect.privateKeyFile", "make a team key") {
+    Breakage("an individual key instead of a team key", "appStoreConnect.privateKeyFile", "make a team key") {
       try $0.write(P256.Signing.PrivateKey().pemRepresentation, "SubscriptionKey_X.p8", 0o600)
       $0.settings.appStoreConnect.privateKeyFile = $0.root + "/SubscriptionKey_X.p8"
     },
@@ -282,7 +282,7 @@ import Testing
     },
   ]
 
-  @Test("what is broken is found and comes with its remedy, and costs no other line", arguments: breakages)
+  @Test("each fault is reported once, with its remedy", arguments: breakages)
   func broken(_ breakage: Breakage) async throws {
     let machine = try Machine()
     try breakage.make(on: machine)
@@ -293,12 +293,12 @@ import Testing
         diagnosis.subject.hasPrefix(breakage.subject)
           && (breakage.isProblem ? diagnosis.problem : diagnosis.warning)?.contains(breakage.remedy) == true
       }, "\(texts)")
-    // Once: a consequence of another fault is not reported beside it.
+    // The consequences of a fault are not reported beside it.
     #expect(odd.count == 1, "\(texts)")
   }
 
   @Test(
-    "a configuration is warned about when other users can change it, or read a password in it",
+    "a configuration file that other users can change, or that has a password they can read, is a warning",
     arguments: [
       (0o666, false, "chmod o-rw"), (0o644, true, "chmod o-r "), (0o644, false, nil), (0o640, true, nil),
     ] as [(Int, Bool, String?)])
@@ -311,7 +311,7 @@ import Testing
     if let remedy { #expect(odd.first?.warning?.contains(remedy) == true, "\(odd)") }
   }
 
-  @Test("a secret where the name of its file belongs is not shown")
+  @Test("a secret in place of its file name is not shown")
   func secretForAPath() async throws {
     let machine = try Machine()
     machine.settings.apps[0].sharedSecretFile = "s3cret"
@@ -328,7 +328,7 @@ import Testing
     #expect(texts.filter { $0.contains("(a value that is not a path") }.count == 5, "\(texts)")
   }
 
-  @Test("a crontab of somebody else's is passed over by cron", .enabled(if: getuid() == 0))
+  @Test("a crontab that root does not own is a warning, because cron ignores it", .enabled(if: getuid() == 0))
   func crontabOfAnother() async throws {
     let machine = try Machine()
     #expect(chown(machine.root + "/etc/cron.d/night-audit", 1, 1) == 0)
@@ -336,7 +336,7 @@ import Testing
     #expect(odd.map(\.subject) == ["schedule"] && odd.first?.warning?.contains("chown root") == true, "\(odd)")
   }
 
-  @Test("who is pinged needs no mail of cron's", arguments: ["", "MAILTO=\"\"\n"])
+  @Test("missing cron mail is no warning if a monitor is pinged", arguments: ["", "MAILTO=\"\"\n"])
   func pings(_ mailTo: String) async throws {
     let machine = try Machine()
     machine.settings.pingURL = "https://hc.example/x"
@@ -346,7 +346,7 @@ import Testing
     #expect(odd.map { "\($0)" } == [])
   }
 
-  @Test("a timer is as good as a cron entry")
+  @Test("a systemd timer is accepted in place of a cron entry")
   func timer() throws {
     let machine = try Machine()
     try machine.remove("etc/cron.d/night-audit")

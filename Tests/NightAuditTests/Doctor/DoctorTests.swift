@@ -34,7 +34,7 @@ struct DoctorTests {
     REVOKE INSERT, UPDATE, DELETE ON night_audit.trail, night_audit.retention, night_audit.schema_migrations FROM auditor;
     """
 
-  /// Diagnoses after `change`, in which `{database}` stands for the database's name.
+  /// Examines the databases after `change`, in which `{database}` is a placeholder for the database's name.
   private func diagnoses(_ change: String) async throws -> [Diagnosis] {
     let conninfo = try await PrivatePostgres.shared().createDatabase()
     try await withBlockingThread { scope in
@@ -51,7 +51,7 @@ struct DoctorTests {
     return await Doctor(settings: settings).databases()
   }
 
-  @Test("a shop that a night would work with has no problem, and is shown as it is understood")
+  @Test("a correct shop has no problem, and doctor shows how it reads a row of each relation")
   func sound() async throws {
     let found = try await diagnoses("SELECT 1")
     #expect(found.compactMap(\.problem) == [])
@@ -226,7 +226,7 @@ struct DoctorTests {
     Breakage(
       change: "UPDATE sales.receipts SET status = 'odd'", subject: "sales.receipts", remedy: "status",
       isProblem: false),
-    // More bad rows than hold a first night, and fewer than hold a later one.
+    // Enough bad rows to hold a first night, but too few to hold a later one.
     Breakage(
       change: """
         INSERT INTO night_audit.runs (run_id, command, as_of, period_since, period_until, time_zone, configuration,
@@ -278,7 +278,7 @@ struct DoctorTests {
     SELECT 'r' || order_id, order_id, user_id, '\(signed)', 'verified', verified_at FROM sales.orders;
     """
 
-  /// A signed transaction of the sandbox, which is compared with no order, and makes gems a consumable.
+  /// A signed sandbox transaction. It is compared with no order, but shows that gems are a consumable.
   private static let signed =
     "eyJhbGciOiJFUzI1NiJ9."
     + Data(
@@ -420,7 +420,7 @@ struct DoctorTests {
       subject: "sales.orders.user_id", remedy: "is the same in all orders; select the column of the buyer"),
   ]
 
-  @Test("a mistake in many rows is found with examples, and is a problem if it would hold a night", arguments: mistakes)
+  @Test("a mistake in many rows is reported with examples, and is a problem if it holds a night", arguments: mistakes)
   func comparisons(_ mistake: Breakage) async throws {
     let found = try await diagnoses(Self.hundred + mistake.change)
     expect(mistake, in: found)
@@ -430,7 +430,7 @@ struct DoctorTests {
     #expect(found.contains { $0.problem != nil } == mistake.isProblem, "\(found)")
   }
 
-  @Test("a sound shop, aliases of a person, and orders in several deliveries have no remark")
+  @Test("a correct shop with aliases and orders with several deliveries has no warning")
   func soundComparisons() async throws {
     let found = try await diagnoses(
       Self.hundred + """
@@ -447,7 +447,7 @@ struct DoctorTests {
     #expect(odd.isEmpty, "\(odd)")
   }
 
-  @Test("what is broken is found and comes with its remedy", arguments: breakages)
+  @Test("each fault is reported with its remedy", arguments: breakages)
   func broken(_ breakage: Breakage) async throws {
     let found = try await diagnoses(breakage.change)
     try await sharedReset()
@@ -455,7 +455,7 @@ struct DoctorTests {
   }
 
   @Test(
-    "what a role's settings do to others they do not do to a night",
+    "settings of the role do not affect a night",
     arguments: ["statement_timeout TO '1ms'", "idle_in_transaction_session_timeout TO '1ms'", "search_path TO public"])
   func settings(_ setting: String) async throws {
     let found = try await diagnoses("ALTER ROLE auditor SET \(setting)")
@@ -463,7 +463,7 @@ struct DoctorTests {
     #expect(found.compactMap(\.problem) == [])
   }
 
-  @Test("a standby will do for sales, and for nothing else")
+  @Test("a standby as our own store is a problem, because it cannot be written")
   func standby() async throws {
     let primary = try await PrivatePostgres.start()
     let standby = try await primary.startStandby()
@@ -474,7 +474,7 @@ struct DoctorTests {
     #expect(found.contains { $0.problem?.contains("is a standby, which cannot be written") == true })
   }
 
-  @Test("every index that the migrations leave is known, and no other")
+  @Test("the list of indexes is exactly that of the migrated schema")
   func indexes() async throws {
     let conninfo = try await PrivatePostgres.shared().createDatabase()
     let present = try await withBlockingThread { scope in
@@ -491,7 +491,7 @@ struct DoctorTests {
     #expect(SchemaIndex.all.map(\.name).sorted() == present.sorted())
   }
 
-  @Test("a server that nobody checks is told as such", arguments: [("require", true), ("verify-full", false)])
+  @Test("a connection to an unverified server is a warning", arguments: [("require", true), ("verify-full", false)])
   func encryption(_ mode: String, isOdd: Bool) async throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -506,7 +506,7 @@ struct DoctorTests {
       found.contains { $0.warning?.contains("set sslmode=verify-full and sslrootcert") == true } == isOdd, "\(found)")
   }
 
-  @Test("a pool that takes sessions away is found out", .enabled(if: PrivatePooler.isInstalled))
+  @Test("a pooler in transaction mode is a problem", .enabled(if: PrivatePooler.isInstalled))
   func pooler() async throws {
     let pooler = try await PrivatePooler.start(before: try await PrivatePostgres.shared(), mode: "transaction")
     var settings = Settings()
@@ -516,7 +516,7 @@ struct DoctorTests {
     #expect(found.compactMap(\.problem).count == 1, "\(found)")
   }
 
-  /// Roles belong to the cluster, so that other tests would see the change.
+  /// Roles belong to the cluster, so other tests would see the change.
   private func sharedReset() async throws {
     let conninfo = try await PrivatePostgres.shared().conninfo(database: "postgres")
     try await withBlockingThread { scope in

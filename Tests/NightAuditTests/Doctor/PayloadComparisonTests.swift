@@ -84,17 +84,17 @@ import Testing
       testDescription: "another currency", subject: "sales.orders.currency", words: "each would be currency_mismatch",
       changeFact: { $0.currency = "KWD" }),
     Mistake(
-      testDescription: "a price of an offer that was booked in full", subject: "sales.orders.amount",
+      testDescription: "the full price in place of an offer's price", subject: "sales.orders.amount",
       words: "order o1: 4.99 USD, Apple 0.000 USD",
       changeFact: { ($0.priceMilliunits, $0.hasOffer) = (0, true) }),
     Mistake(
-      testDescription: "paid orders as cancelled", subject: "sales.orders.status",
+      testDescription: "cancelled orders that are paid", subject: "sales.orders.status",
       words: "each would be cancelled_but_paid", changeOrder: { $0.status = .cancelled }),
     Mistake(
-      testDescription: "the day of an import", subject: "sales.orders.created_at",
+      testDescription: "the day of an import in place of the order's", subject: "sales.orders.created_at",
       words: "each would be purchase_predates_order", changeOrder: { $0.createdAt = $0.createdAt + .days(31) }),
     Mistake(
-      testDescription: "the day of a registration", subject: "sales.orders.created_at",
+      testDescription: "the day of a registration in place of the order's", subject: "sales.orders.created_at",
       words: "are more than three days later than their order", changeOrder: { $0.createdAt = $0.createdAt - .days(4) }),
     Mistake(
       testDescription: "another product", subject: "sales.orders.product_id", words: "each would be product_mismatch",
@@ -108,7 +108,7 @@ import Testing
       changeOrder: { $0.createdAt = $0.createdAt + .hours(1) }),
   ]
 
-  @Test("a mistake in all rows is found with three examples", arguments: mistakes)
+  @Test("a mistake in all rows is reported with three examples", arguments: mistakes)
   func found(_ mistake: Mistake) throws {
     let found = try diagnoses(mistake)
     let only = try #require(found.first)
@@ -126,7 +126,7 @@ import Testing
   }
 
   @Test(
-    "a mistake in all rows is found with app receipts, which list other purchases too", arguments: shownByAppReceipts)
+    "a mistake in all rows is reported from app receipts with other purchases, too", arguments: shownByAppReceipts)
   func foundInAppReceipts(_ mistake: Mistake) throws {
     let found = try diagnoses(mistake, listed: true)
     let only = try #require(found.first)
@@ -134,7 +134,7 @@ import Testing
     #expect((only.problem ?? only.warning)?.contains("40 of 40 transactions in receipts") == true, "\(found)")
   }
 
-  @Test("the goods of consumables and non-consumables last, those of subscriptions end")
+  @Test("the goods of consumables and non-consumables do not expire, those of subscriptions do")
   func lastingProducts() {
     var comparison = PayloadComparison(settings: Settings())
     let types: [ProductType?] = [.consumable, .nonConsumable, .autoRenewable, .nonRenewing, nil]
@@ -148,7 +148,7 @@ import Testing
     #expect(comparison.lastingProducts == ["p0", "p1"])
   }
 
-  @Test("sound orders, a handful of mistakes and sandbox transactions have no remark")
+  @Test("correct orders, mistakes in few rows and sandbox transactions are not reported")
   func sound() throws {
     #expect(try diagnoses(nil).isEmpty)
     #expect(try diagnoses(nil, listed: true).isEmpty)

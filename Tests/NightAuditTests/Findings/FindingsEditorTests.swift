@@ -13,7 +13,7 @@ import Testing
 @Suite struct FindingsEditorTests {
   private let now = Instant(seconds: 1_763_607_600)
 
-  /// Ten findings `a0…` to `a9…`, first seen that many days ago.
+  /// Runs `body` with ten findings, `a0…` to `a9…`, first seen 0 to 9 days ago.
   private func withFindings(_ body: (PostgresSession, FindingsEditor) async throws -> Void) async throws {
     var settings = Settings()
     settings.databaseURL = try await PrivatePostgres.shared().createDatabase()
@@ -47,7 +47,7 @@ import Testing
 
   @Test(arguments: [
     Filter(testDescription: "open ones by default", change: { _ in }, expected: Array(0...8)),
-    Filter(testDescription: "closed by itself", change: { $0.state = .closed }, expected: [9]),
+    Filter(testDescription: "closed because the facts changed", change: { $0.state = .closed }, expected: [9]),
     Filter(testDescription: "any", change: { $0.state = .any }, expected: Array(0...9)),
     Filter(testDescription: "kind", change: { $0.kinds = [.paidNotDelivered] }, expected: [0, 2, 4, 6, 8]),
     Filter(testDescription: "severity", change: { $0.severities = [.minor, .major] }, expected: [1, 3, 5, 7]),
@@ -55,7 +55,7 @@ import Testing
     Filter(testDescription: "order", change: { $0.orderId = "o3" }, expected: [3]),
     Filter(testDescription: "status", change: { $0.statuses = [.acknowledged] }, expected: [7]),
     Filter(testDescription: "owner", change: { $0.owner = "anna" }, expected: [8]),
-    Filter(testDescription: "nobody's", change: { $0.isUnassigned = true }, expected: Array(0...7)),
+    Filter(testDescription: "without an owner", change: { $0.isUnassigned = true }, expected: Array(0...7)),
     Filter(testDescription: "currency", change: { $0.currency = Currency(code: "JPY") }, expected: [0, 5]),
     Filter(testDescription: "amount", change: { $0.amount = "4.00" }, expected: [4]),
     Filter(
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  /// A change of which nothing is left is skipped.
+  /// Undo skips a change whose decisions are all undone.
   @Test func undoRevertsTheLastRemainingChange() async throws {
     try await withFindings { _, editor in
       let first = try await editor.change(.ids([id(1), id(2)]), to: [.owner("bob")], by: "anna")

@@ -70,7 +70,7 @@ import Testing
       try Self.decide(.owner("dana"), on: connection)
       #expect(try Self.merge(owner: "bob", [report], on: connection) == [])
       #expect(try Self.merge(owner: nil, [report], on: connection) == nil)
-      // For a run of an earlier version only its start is known.
+      // Of a run of an earlier version only the start is known.
       var early = report
       early.newestEvent = nil
       #expect(try Self.merge(owner: nil, [early], on: connection) == [])
@@ -88,7 +88,7 @@ import Testing
 
   /// A column sorted by itself would move decisions to other orders.
   @Test(arguments: [("o", true), (" o ", true), ("other", false), (nil, true)])
-  func aRowThatShowsAnotherOrderIsRefused(shown: String?, isTaken: Bool) async throws {
+  func aRowWithAnotherOrderIsRejected(shown: String?, isTaken: Bool) async throws {
     try await withFinding { connection in
       try connection.execute("UPDATE night_audit.findings SET order_id = 'o'")
       var merge = RowMerge(written: [try Self.report(on: connection)])

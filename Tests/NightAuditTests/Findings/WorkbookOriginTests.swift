@@ -31,7 +31,7 @@ import Testing
     ] {
       #expect(told(WorkbookOrigin.Traits(digits: digits, day: "2026-11-19"), among: runs) == expected)
     }
-    // Without its first sheet a workbook has only its as-of, which identifies no report to sign.
+    // A workbook without its first sheet has only an as-of, which identifies no report to sign.
     #expect(told(WorkbookOrigin.Traits(), among: runs) == "night user month again old signed: nobody's")
     #expect(told(WorkbookOrigin.Traits(digits: "dddd", day: "2026-11-18"), among: runs) == "signed: nobody's")
   }

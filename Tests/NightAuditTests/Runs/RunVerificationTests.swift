@@ -31,7 +31,7 @@ import Testing
     #expect(isSound(.held, made: nil) && isSound(.found, made: nil))
     #expect(!isSound(.began, made: nil) && !isSound(.ended, made: nil))
     #expect(RunVerification.problem(ofContent: "x", recorded: nil, []) != nil)
-    // The first digest counts, the row must agree, and a forgotten run stays forgotten.
+    // The first recorded digest counts, the row must agree with it, and a forgotten run has no valid report.
     func isSound(_ entries: [TrailEntry.Content], recorded: String) -> Bool {
       RunVerification.problem(ofContent: "x", recorded: recorded, entries) == nil
     }
@@ -110,10 +110,10 @@ import Testing
     #expect(tables([night("a", at: 1, digests, found: digests)]) == [])
     #expect(tables([night("a", at: 1, digests, found: [:])]).count == 3)
     #expect(tables([night("a", at: 1, [:], found: ["findings_met": "x"])]) == ["a findings_met"])
-    // The first day of a later night's lookback lost a part, earlier days all of it.
+    // A later night removes the rows of days before its lookback and some of its first day; they are not compared.
     let later = night("b", at: 25, ["findings_met": "w"], from: "2026-11-18", found: ["findings_met": "w"])
     #expect(tables([night("a", at: 1, digests, found: ["findings_met": "x"]), later]) == ["a order_nights 2026-11-19"])
-    // The same night made again replaces the rows of the first one.
+    // A repetition of the night replaces the rows of the first run.
     let again = night("b", at: 1, digests, found: digests)
     #expect(tables([night("a", at: 1, digests, found: ["findings_met": "x"]), again]) == [])
     #expect(tables([night("a", at: 1, digests, found: [:]), again]) == ["a findings_met"])
