@@ -39,7 +39,7 @@ import Testing
   @Test func mailPartsAreEscaped() {
     let text = CurlConfiguration.mail(
       mail, message("one\ntwo; \"three\u{301}\"\u{301}\r\nurl = \"http://evil\"\n"), password: Secret("p\"w\\"))
-    // Every line is an option of ours, so that no text started another one.
+    // Every line is one of our options, so no text became an option of its own.
     for line in text.split(separator: "\n") {
       #expect(line.wholeMatch(of: /[a-z0-9-]+( = ".*")?/) != nil, "\(line)")
     }
@@ -54,7 +54,7 @@ import Testing
     #expect(values(text, of: "proto") == ["=smtp"])
   }
 
-  @Test func encryptionIsDemandedButOnLoopback() {
+  @Test func encryptionIsRequiredExceptOnLoopback() {
     var here = mail
     here.account.url = "smtp://127.0.0.1:2525"
     #expect(!CurlConfiguration.mail(here, message(""), password: nil).contains("ssl-reqd"))
@@ -82,7 +82,7 @@ import Testing
     #expect(text.hasPrefix("fail-early\n"))
   }
 
-  @Test func storageIsSignedAndOthersGetAPasswordOrAToken() {
+  @Test func storageRequestsAreSignedAndOthersHaveAPasswordOrToken() {
     var upload = DispatchTarget.Upload(
       account: .init(url: "https://s3.example.com/b/", user: "AKID", passwordFile: "/x"), kind: .s3(region: "eu-1"))
     let signed = CurlConfiguration.upload(upload, report, password: Secret("s"))

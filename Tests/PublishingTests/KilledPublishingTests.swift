@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  /// A concurrent reader of the volume, such as `doctor`, removes nothing.
+  /// A concurrent reader of the volume, such as `doctor`, removes no file.
   @Test(arguments: [true, false], [true, false])
   func aKilledPublicationIsCompleted(_ exchanges: Bool, _ isFirst: Bool) throws {
     for last in 0... {
@@ -155,7 +155,7 @@ import Testing
       #expect(isAbandoned("b", "2") == isOld)
     case .unknown:
       #expect(isAbandoned("a", "1", false) && !isAbandoned("a", "1", true) && isAbandoned("a", "2", true))
-      // A process ID of another container means nothing here.
+      // A process ID of another container identifies no process here.
       #expect(isAbandoned("b", "1", false) == isOld && isAbandoned("b", "2", true) == isOld)
     }
     #expect(

@@ -25,7 +25,7 @@ import Testing
         """#)
   }
 
-  @Test func theFileIsReplacedWholeAndReadableByOthers() throws {
+  @Test func theFileIsReplacedAtomicallyAndWorldReadable() throws {
     let reports = try ReportsDirectory()
     let path = reports.path + "/night_audit.prom"
     try reports.write("night_audit_orders 1\n", "night_audit.prom")
@@ -47,7 +47,7 @@ import Testing
     #expect(throws: PublishingFailure.self) { try Self.file.write(to: reports.path + "/none/x.prom") }
   }
 
-  @Test func countersAreTheSumOfAllNightsAndStartAgainWhereTheFileIsCorrupt() throws {
+  @Test func countersAreTheSumOfAllNightsAndRestartIfTheFileIsCorrupt() throws {
     let reports = try ReportsDirectory()
     let path = reports.path + "/night_audit.prom"
     func requests(_ counts: [(String, Int)]) -> MetricsFile.Metric {
@@ -116,7 +116,7 @@ import Testing
     #expect(try reports.entries() == ["night_audit.prom"])
   }
 
-  @Test func ofTwoThatWriteAtOnceEachWritesWhole() async throws {
+  @Test func concurrentWritersLeaveWholeFiles() async throws {
     let reports = try ReportsDirectory()
     let path = reports.path + "/night_audit.prom"
     let texts = (0..<4).map { String(repeating: "\($0)", count: 100_000 + $0) }

@@ -63,7 +63,7 @@ import Testing
     #expect(causes(night).first?.description.hasSuffix("For example order 7; order 8") == true)
   }
 
-  @Test func aFindingThatTheLastCompleteNightHadHoldsNothing() {
+  @Test func findingsOfTheLastCompleteNightHoldNoNight() {
     let night = Self.night { for order in 0..<900 { $0.add(Self.finding(.wrongUser, order), wasOpen: true) } }
     #expect(causes(night) == [])
   }
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test func fewerThanTwentyAreNoShare() {
+  @Test func sharesOfFewerThanTwentyHoldNoNight() {
     for count in [19, 20] {
       let night = Self.night(orders: 20, deliveries: 20) {
         for order in 0..<count { $0.add(Self.finding(.paidNotDelivered, order), wasOpen: false) }
@@ -148,7 +148,7 @@ import Testing
           $0.add(Self.finding(.wrongUser, order), wasOpen: true)
         }
       }
-      // Corrections in Apple's reports, and answers after an outage, do not count.
+      // Findings that close through corrections in Apple's reports, or answers after an outage, do not count.
       for order in 400..<2_000 {
         $0.add(closing: Self.finding(order % 2 == 0 ? .unreportedByShop : .stuckUnconfirmed, order))
       }

@@ -107,7 +107,7 @@ struct ReportsDirectory: ~Copyable {
     #expect(throws: PublishingFailure.self) { try folder.names() }
   }
 
-  /// A mark protects files of people; its content must not decide where they are moved.
+  /// A mark protects files of people. Its content must not decide where the files are moved to.
   @Test(arguments: [["a", "b"], [".."], ["."], [".night-audit-x.partial"]])
   func aMarkWithoutAFolderNameMovesNothing(_ marked: [String]) throws {
     let reports = try ReportsDirectory()
@@ -210,7 +210,7 @@ struct ReportsDirectory: ~Copyable {
     try reports.publish("older again", reports.night(), hour: 1)
     #expect(reports.text("latest/orders.csv") == "next")
     #expect(try reports.entries() == ["2026-11-19", "2026-11-20", "latest"])
-    // Not even to an existing night, after the newest one was deleted.
+    // `latest` does not point back even after the newest folder was deleted.
     try FileManager.default.removeItem(atPath: reports.path + "/2026-11-20")
     try reports.publish("once more", reports.night(), hour: 2)
     #expect(try FileManager.default.destinationOfSymbolicLink(atPath: reports.path + "/latest") == "2026-11-20")

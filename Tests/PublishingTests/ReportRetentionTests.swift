@@ -28,7 +28,7 @@ import Testing
     #expect(later.expired(folders).map(\.path) == ["2026-11-15", "2026-11-17", "2026-11-18", adHoc.path])
   }
 
-  /// In every place and by every name; other runs and files of people stay.
+  /// The folders of the run are removed in every place; those of other runs, and files of people, stay.
   @Test func foldersOfAForgottenRunAreRemoved() throws {
     let reports = try ReportsDirectory()
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
