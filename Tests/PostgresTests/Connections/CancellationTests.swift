@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct CancellationTests {
-  @Test("cancelling a task interrupts its statement, and the session goes on")
+  @Test("cancelling a task interrupts its statement, and the session stays usable")
   func runningStatement() async throws {
     let session = try await openSession()
     let observer = try await openSession()
@@ -17,12 +17,12 @@ struct CancellationTests {
     #expect(try await session.processId() == processId)
   }
 
-  @Test("a cancellation at any moment ends the statement, and only that one")
+  @Test("a cancellation at any moment ends only the statement of the cancelled task")
   func anyMoment() async throws {
     let session = try await openSession()
     for round in 0..<100 {
       let cancelled = Task { try await session.execute("SELECT pg_sleep(3600)") }
-      // Some run long enough for repeated cancel requests of the statement before to hit them.
+      // Some statements run long enough to be hit by repeated cancel requests for the previous statement.
       async let other = session.execute(
         "SELECT pg_sleep_for($1 * interval '1 ms'), 7", [.int(round % 10 == 0 ? 100 : 0)])
       for _ in 0..<round { await Task.yield() }
@@ -33,7 +33,7 @@ struct CancellationTests {
     }
   }
 
-  @Test("cancelling a task that waits for its turn leaves the running statement alone")
+  @Test("cancelling a waiting task does not interrupt the running statement")
   func waitingStatement() async throws {
     let session = try await openSession()
     let holder = try await openSession()
@@ -67,7 +67,7 @@ struct CancellationTests {
     #expect(try await session.withConnection { !$0.isInTransaction })
   }
 
-  @Test("all connections of a blocking thread are interrupted, also between their statements")
+  @Test("a cancellation interrupts all connections of a blocking thread, running and idle")
   func blockingThread() async throws {
     let conninfo = try await sharedConninfo()
     let (signal, started) = AsyncStream<Void>.makeStream()
@@ -87,7 +87,7 @@ struct CancellationTests {
     #expect(error.kind == .cancelled)
   }
 
-  @Test("after the cancellation no statement and no connection starts")
+  @Test("a cancelled task starts no statement and no connection")
   func afterwards() async throws {
     let conninfo = try await sharedConninfo()
     let (signal, started) = AsyncStream<Void>.makeStream()
@@ -133,7 +133,7 @@ struct CancellationTests {
     #expect(try await session.execute("SELECT count(*) FROM t").single().int64(0) == 0)
   }
 
-  @Test("many waiting sessions and threads leave the pool of threads free")
+  @Test("waiting sessions and blocking threads do not block the cooperative thread pool")
   func poolIsFree() async throws {
     let conninfo = try await sharedConninfo() + " application_name=pool"
     let holder = try await openSession()

@@ -5,7 +5,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct ConnectionSecretTests {
   @Test(
-    "a string that nobody can understand is refused without a word of it",
+    "an ambiguous connection string is rejected, and the error shows no part of it",
     arguments: [
       "postgresql://x:s3cret@[::1/db", "host=/tmp password='s3cret", "host s3cret=", "postgresql://u:s3@cret@host/db",
       "postgresql://u:s3@cret@/db", "postgresql://u:s3/cret@host/db", "postgresql://u:s3?cret@host/db",
@@ -21,7 +21,7 @@ struct ConnectionSecretTests {
   }
 
   @Test(
-    "a connection that fails says nothing of the password, whatever libpq took it for",
+    "the error of a failed connection shows no password, even if libpq read it as another parameter",
     arguments: [
       "host=/nonexistent user=x password=s3cret", "postgresql://u:s3cret@%2Fnonexistent/db",
       "postgresql://u:s3cret@%2Ftmp%2Fs3cret/db", "host=/nonexistent/s3cret password=s3cret dbname=s3cret",
@@ -35,7 +35,7 @@ struct ConnectionSecretTests {
   }
 
   @Test(
-    "what is clear is not refused",
+    "an unambiguous connection string is accepted",
     arguments: [
       "", "mydb", "postgresql://", "postgresql:///db", "postgresql://h1:1,h2:2/db", "postgresql://u@h/db",
       "postgresql://u:p%40w@h:5432/db?sslmode=disable", "postgresql://[::1]:5432/db", "postgresql://u:pw@[::1]/db",

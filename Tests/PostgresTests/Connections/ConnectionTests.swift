@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct ConnectionTests {
-  @Test("a URI and a keyword string mean the same")
+  @Test("a URI and a keyword string make the same connection")
   func forms() async throws {
     let keywords = try await PrivatePostgres.shared().createDatabase()
     let parts = Dictionary(
@@ -24,7 +24,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test("the connection's own name gives way to one in the string")
+  @Test("an application name in the connection string takes precedence")
   func applicationName() async throws {
     let conninfo = try await sharedConninfo()
     for (suffix, name) in [("", "night-audit/1"), (" application_name=mine", "mine")] {
@@ -34,7 +34,7 @@ struct ConnectionTests {
   }
 
   @Test(
-    "a dead network is noticed within bounds, unless the caller has set others",
+    "a connection attempt ends after 15 seconds, unless the string or its service sets a timeout",
     arguments: [
       ("", "15"), ("dbname=x", "15"), ("x", "15"), ("host=a connect_timeout=3", nil),
       ("postgresql://a/b?connect_timeout=3", nil),
@@ -49,15 +49,15 @@ struct ConnectionTests {
     #expect(parameters.keywords.last == "client_encoding")
   }
 
-  // Set if the tests run against several servers in turn.
+  // Set if the tests run against one server version after another.
   private static let meant = ProcessInfo.processInfo.environment["POSTGRES_VERSION"]
 
-  @Test("the server is the one that was meant", .enabled(if: meant != nil))
+  @Test("the server has the requested version", .enabled(if: meant != nil))
   func version() async throws {
     try await onConnection { #expect(String($0.serverVersion / 10_000) == ConnectionTests.meant) }
   }
 
-  @Test("what the server tells about itself")
+  @Test("a connection knows the server's version and the backend's process ID")
   func facts() async throws {
     try await onConnection { connection in
       let row = try connection.execute("SELECT pg_backend_pid(), current_setting('server_version_num')").single()
@@ -67,7 +67,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test("an unknown database is a failed connection")
+  @Test("a connection to an unknown database fails with the server's message")
   func unknownDatabase() async throws {
     let conninfo = try await PrivatePostgres.shared().conninfo(database: "absent")
     let error = try await postgresError { _ = try await PostgresSession.connect(conninfo, applicationName: "x") }
@@ -76,7 +76,7 @@ struct ConnectionTests {
   }
 
   @Test(
-    "a user or a database that there is not is the configuration's fault",
+    "a missing user or database is reported with the parameter to check",
     arguments: [("dbname=absent", "3D000", "check dbname"), ("user=absent", "28000", "check the user")])
   func refused(_ option: String, _ sqlState: String, _ remedy: String) async throws {
     let conninfo = try await PrivatePostgres.shared().conninfo(database: "postgres")
@@ -87,7 +87,7 @@ struct ConnectionTests {
     #expect("\(error)".contains(remedy) && "\(error)".contains("FATAL:  ") && !"\(error)".contains("LOCATION"))
   }
 
-  @Test("an address where no server is can be right")
+  @Test("a failed connection without a server has no SQLSTATE")
   func nobodyThere() async throws {
     let error = try await postgresError {
       _ = try await PostgresSession.connect("host=/nonexistent", applicationName: "x")
@@ -95,7 +95,7 @@ struct ConnectionTests {
     #expect(error.kind == .connectionFailed && error.sqlState == nil, "\(error)")
   }
 
-  @Test("notices reach their handler")
+  @Test("notices are passed to their handler")
   func notices() async throws {
     let conninfo = try await sharedConninfo()
     let notices = Mutex<[PostgresNotice]>([])
@@ -112,11 +112,11 @@ struct ConnectionTests {
       ])
   }
 
-  @Test("a warning that comes while connecting reaches its handler too")
+  @Test("a warning while connecting is passed to the handler, too")
   func noticeWhileConnecting() async throws {
     let conninfo = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(conninfo, applicationName: "x")
-    // As after a library upgrade: the server warns at each connection to such a database.
+    // The state after a library upgrade: the server warns at each connection to the database.
     try await session.execute("UPDATE pg_database SET datcollversion = 'old' WHERE datname = current_database()")
     let notices = Mutex<[PostgresNotice]>([])
     _ = try await PostgresSession.connect(conninfo, applicationName: "x") { notice in
@@ -125,7 +125,7 @@ struct ConnectionTests {
     #expect(notices.withLock { $0.map(\.severity) } == ["WARNING"])
   }
 
-  @Test("binary data of a type made by the user is no text")
+  @Test("binary data of a user-defined type cannot be read as text")
   func composite() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TYPE pg_temp.pair AS (a int, b bytea)")

@@ -12,7 +12,7 @@ struct EncodingTests {
     return try await withBlockingThread { scope in try body(try scope.connect(conninfo, applicationName: "x")) }
   }
 
-  @Test("a server in LATIN1 delivers Unicode, and takes what it can hold")
+  @Test("a LATIN1 server returns Unicode, stores the characters of LATIN1, and rejects others")
   func latin1() async throws {
     try await inDatabase("LATIN1") { connection in
       try connection.executeScript("CREATE TABLE public.t (v text)")
@@ -31,7 +31,7 @@ struct EncodingTests {
     }
   }
 
-  @Test("a server in SQL_ASCII takes and delivers Unicode; a text that is none is found out, and the stream goes on")
+  @Test("a SQL_ASCII server stores and returns Unicode; invalid UTF-8 is an error, and the stream continues")
   func noEncoding() async throws {
     try await inDatabase("SQL_ASCII") { connection in
       try connection.executeScript(
@@ -45,7 +45,7 @@ struct EncodingTests {
       #expect(try !rows.isText(1))
       do throws(PostgresError) {
         _ = try rows.text(1)
-        Issue.record("bytes that are no UTF-8 were taken for a text")
+        Issue.record("invalid UTF-8 was read as text")
       } catch {
         #expect(error.kind == .unexpectedData)
         #expect(error.column == "v")

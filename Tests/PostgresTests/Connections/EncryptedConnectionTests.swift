@@ -6,7 +6,7 @@ import Testing
 /// TLS to a server with a certificate made for this test.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct EncryptedConnectionTests {
-  @Test("verify-full accepts the server that it was told of, and nobody who only seems to be it")
+  @Test("verify-full accepts only the server with the trusted certificate and the right name")
   func verified() async throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
     let another = folder + "/another"
@@ -24,7 +24,7 @@ struct EncryptedConnectionTests {
       return isEncrypted
     }
     #expect(try await connect("localhost", root: certificate.path))
-    // The same server by a name that is not in its certificate.
+    // The same server under a name that its certificate lacks.
     for host in ["db.example.com", "127.0.0.1"] {
       let error = try await postgresError { _ = try await connect(host, root: certificate.path) }
       #expect(error.kind == .connectionFailed)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct LostConnectionTests {
-  @Test("a terminated backend is a lost connection, then and later")
+  @Test("a terminated backend is a lost connection, for the running statement and later ones")
   func terminated() async throws {
     let session = try await openSession()
     let observer = try await openSession()
@@ -25,7 +25,7 @@ struct LostConnectionTests {
     await session.close()
   }
 
-  @Test("an idle connection that was terminated is noticed by the next statement")
+  @Test("the next statement reports the termination of an idle connection")
   func terminatedWhileIdle() async throws {
     let session = try await openSession()
     let observer = try await openSession()
@@ -68,11 +68,11 @@ struct LostConnectionTests {
     #expect(incoming.isConnectionLost)
   }
 
-  @Test("a connection that is cut anywhere ends what is read from it, in the middle of a message too")
+  @Test("reading from a cut connection ends with an error, also within a message")
   func cutAnywhere() async throws {
     let cluster = try await PrivatePostgres.shared()
     let parameters = "port=5432 user=postgres dbname=postgres"
-    // Reads all rows, and must not hang on a cut stream.
+    // Reads all rows. A cut stream must not make it hang.
     func rows(through directory: String) async throws -> Int {
       try await withBlockingThread { scope in
         let connection = try scope.connect("host=\(directory) \(parameters)", applicationName: "cut")
@@ -88,7 +88,7 @@ struct LostConnectionTests {
       let relay = try DisconnectingRelay(before: cluster.directory, limit: limit)
       do {
         let count = try await rows(through: relay.directory)
-        #expect(count == 50, "what ended without an error is whole; cut after \(limit) bytes")
+        #expect(count == 50, "a stream that ends without an error is complete; cut after \(limit) bytes")
         break
       } catch let error as PostgresError {
         #expect(error.isConnectionLost || error.kind == .connectionFailed, "cut after \(limit) bytes: \(error)")
@@ -98,7 +98,7 @@ struct LostConnectionTests {
     #expect(cuts > 100)
   }
 
-  @Test("a crashed server is a lost connection, a stopped one a failed connection, a restarted one serves again")
+  @Test("a crash is a lost connection, a stopped server a failed connection, and a restarted server is usable")
   func crash() async throws {
     let cluster = try await PrivatePostgres.start()
     let conninfo = try await cluster.createDatabase()
@@ -114,7 +114,7 @@ struct LostConnectionTests {
     #expect(try await next.execute("SELECT n FROM public.t").single().int64(0) == 7)
   }
 
-  @Test("a closed session says so")
+  @Test("a statement on a closed session is a usage error")
   func closed() async throws {
     let session = try await openSession()
     await session.close()

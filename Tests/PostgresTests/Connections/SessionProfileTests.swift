@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SessionProfileTests {
-  // Every setting of a role that could change results.
+  // All settings of a role that could change results.
   private static let hostileRole = """
     DROP ROLE IF EXISTS hostile; CREATE ROLE hostile LOGIN SUPERUSER;
     ALTER ROLE hostile SET search_path TO public, pg_catalog;
@@ -37,7 +37,7 @@ struct SessionProfileTests {
   }
 
   @Test(
-    "no setting of the role reaches a session",
+    "a session overrides the settings of its role",
     arguments: [
       ("search_path", "pg_catalog, pg_temp"), ("DateStyle", "ISO, YMD"), ("IntervalStyle", "postgres"),
       ("TimeZone", "UTC"), ("bytea_output", "hex"), ("extra_float_digits", "1"), ("standard_conforming_strings", "on"),
@@ -54,10 +54,10 @@ struct SessionProfileTests {
         == value)
   }
 
-  @Test("a function of somebody else is never called for one of the server's")
+  @Test("a user's function is never called in place of the server's")
   func searchPath() async throws {
     let isServers = try await connectAsHostile(.store) { connection in
-      // Takes bigint, so that it would be preferred to the server's function, which takes integer.
+      // The parameter is bigint, so the server would prefer it to its own function with integer.
       try connection.executeScript(
         """
         CREATE OR REPLACE FUNCTION public.make_interval(bigint) RETURNS interval LANGUAGE plpgsql AS
@@ -69,7 +69,7 @@ struct SessionProfileTests {
     #expect(isServers)
   }
 
-  @Test("whoever reads sales writes nothing, and fails where row-level security would hide rows")
+  @Test("a session for sales is read-only, and fails where row-level security would hide rows")
   func reader() async throws {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in

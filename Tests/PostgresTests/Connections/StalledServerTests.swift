@@ -12,7 +12,7 @@ struct StalledServerTests {
     return try await body()
   }
 
-  @Test("a statement that nobody answers ends with the cancellation of its task", arguments: [false, true])
+  @Test("cancelling its task ends a statement without an answer", arguments: [false, true])
   func cancellation(isWholeServerStalled: Bool) async throws {
     let cluster = try await PrivatePostgres.start()
     let session = try await PostgresSession.connect(try await cluster.createDatabase(), applicationName: "x")
@@ -31,7 +31,7 @@ struct StalledServerTests {
     }
   }
 
-  @Test("streams that nobody feeds end with the cancellation of their task, and so does what is dropped with them")
+  @Test("cancelling their task ends stalled streams and their connections")
   func streams() async throws {
     let cluster = try await PrivatePostgres.start()
     let conninfo = try await cluster.createDatabase()
@@ -57,7 +57,7 @@ struct StalledServerTests {
     }
   }
 
-  @Test("silence has a limit, and what comes after it finds no connection")
+  @Test("a statement without an answer fails after the response timeout, and the connection is lost")
   func silence() async throws {
     let cluster = try await PrivatePostgres.start()
     let conninfo = try await cluster.createDatabase()
@@ -76,7 +76,7 @@ struct StalledServerTests {
     }
   }
 
-  @Test("connecting to a server that does not answer ends with the cancellation of the task")
+  @Test("cancelling its task ends a connection attempt without an answer")
   func connecting() async throws {
     let cluster = try await PrivatePostgres.start()
     let conninfo = try await cluster.createDatabase()

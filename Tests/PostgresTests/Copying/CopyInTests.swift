@@ -10,7 +10,7 @@ struct CopyInTests {
     """
   static let columns = ["t", "i2", "i4", "i8", "b", "z", "n"]
 
-  @Test("every type, and NULL of every type")
+  @Test("values and NULL of every type are stored")
   func types() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
@@ -47,7 +47,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("rows beyond one buffer, and none at all", arguments: [0, 1, 200_000])
+  @Test("no rows, one row, and more rows than a buffer holds are stored", arguments: [0, 1, 200_000])
   func counts(_ count: Int) async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
@@ -69,7 +69,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("a broken constraint is reported with its name, and nothing is kept")
+  @Test("a violated constraint is reported with its name, and no row is stored")
   func constraint() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
@@ -89,7 +89,7 @@ struct CopyInTests {
 
   struct Refusal: Error {}
 
-  @Test("a body that throws writes nothing, and its error is the one that is thrown")
+  @Test("a body that throws stores no row, and its error is rethrown")
   func bodyThrows() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
@@ -103,7 +103,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("a row that is refused is left out; the rows around it are not harmed")
+  @Test("a rejected row is left out, and the other rows are stored")
   func refusedRow() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
@@ -121,7 +121,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("values that do not match the columns are refused, naming the column")
+  @Test("a value that does not match its column is rejected with the column's name")
   func mismatches() async throws {
     try await onConnection { connection in
       try connection.executeScript(Self.table)
@@ -154,7 +154,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("names are quoted, and unknown ones are the server's error")
+  @Test("names are quoted, and unknown names are the server's error")
   func names() async throws {
     try await onConnection { connection in
       try connection.executeScript(#"CREATE TEMPORARY TABLE "Odd ""name" ("a;b" int)"#)
@@ -168,7 +168,7 @@ struct CopyInTests {
     }
   }
 
-  @Test("a role that may write but not read can use it")
+  @Test("a role with INSERT but not SELECT can copy rows in")
   func writeOnlyRole() async throws {
     try await onConnection { connection in
       try connection.executeScript(

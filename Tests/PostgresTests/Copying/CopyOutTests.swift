@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct CopyOutTests {
-  @Test("rows arrive in order, whatever their number", arguments: [0, 1, 2, 100_000] as [Int64])
+  @Test("any number of rows is read in order", arguments: [0, 1, 2, 100_000] as [Int64])
   func counts(_ count: Int64) async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut("SELECT n, n::text AS t FROM generate_series(1, \(count)) AS n ORDER BY n")
@@ -22,7 +22,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("every type, and NULL of every type")
+  @Test("values and NULL of every type are read")
   func types() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut(
@@ -51,7 +51,7 @@ struct CopyOutTests {
       #expect(try rows.optionalNumeric(6) == nil)
       do throws(PostgresError) {
         _ = try rows.text(0)
-        Issue.record("NULL was taken for a text")
+        Issue.record("NULL was read as text")
       } catch {
         #expect(error.kind == .unexpectedData)
         #expect(error.column == "t")
@@ -60,7 +60,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("infinities are told apart from NULL and from instants")
+  @Test("infinite timestamps differ from NULL and from instants")
   func infinity() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut(
@@ -75,7 +75,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("another type than declared is an error that names the column")
+  @Test("reading another type than the column's is an error that names the column")
   func mismatches() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut(
@@ -109,7 +109,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("a reader that is dropped ends its query and frees the connection")
+  @Test("dropping a reader ends its query and frees the connection")
   func dropped() async throws {
     try await onConnection { connection in
       for rowsToRead in [0, 1, 5_000] {
@@ -134,7 +134,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("an error of the server in the middle of a stream arrives where it happens")
+  @Test("a server error within a stream is thrown after the rows before it")
   func errorInTheMiddle() async throws {
     try await onConnection { connection in
       var rows = try connection.copyOut("SELECT 1/(5000 - n) FROM generate_series(1, 10000) AS n")
@@ -151,7 +151,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("a query that cannot run throws before the first row")
+  @Test("an invalid query throws before the first row")
   func refusedQuery() async throws {
     try await onConnection { connection throws in
       #expect(try postgresError { _ = try connection.copyOut("SELECT * FROM absent") }.sqlState == "42P01")
@@ -160,7 +160,7 @@ struct CopyOutTests {
     }
   }
 
-  @Test("several streams are pulled in turn by one thread")
+  @Test("one thread can read several streams in turn")
   func merge() async throws {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in

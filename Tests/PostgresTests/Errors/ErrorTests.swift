@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct ErrorTests {
-  @Test("a broken constraint is named, values are not")
+  @Test("an error names the violated constraint, but no values")
   func constraint() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
@@ -30,7 +30,7 @@ struct ErrorTests {
   }
 
   @Test(
-    "the server's states arrive",
+    "an error has the server's SQLSTATE",
     arguments: [
       ("SELEC 1", "42601"), ("SELECT * FROM absent", "42P01"), ("SELECT absent FROM pg_class", "42703"),
       ("SELECT 1/0", "22012"),
@@ -77,7 +77,7 @@ struct ErrorTests {
     }
   }
 
-  @Test("one row is one row", arguments: [0, 2])
+  @Test("expecting a single row fails for none and for several", arguments: [0, 2])
   func single(_ count: Int64) async throws {
     let error = try await postgresError {
       _ = try await onConnection { try $0.execute("SELECT generate_series(1, $1)", [.int(count)]).single() }
@@ -85,7 +85,7 @@ struct ErrorTests {
     #expect(error.kind == .unexpectedData)
   }
 
-  @Test("what belongs elsewhere is refused")
+  @Test("COPY and NUL in a statement are usage errors")
   func usage() async throws {
     try await onConnection { connection throws in
       #expect(try postgresError { try connection.execute("COPY (SELECT 1) TO STDOUT") }.kind == .usage)

@@ -10,7 +10,7 @@ struct PipelinedTransactionTests {
     try connection.execute("SELECT n FROM t ORDER BY n").map { try $0.int64(0) }
   }
 
-  @Test("what is postponed travels with what is waited for")
+  @Test("postponed statements are sent with the next statement that waits")
   func twoWaits() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int PRIMARY KEY)")
@@ -30,7 +30,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("outside of such a transaction a statement is run at once")
+  @Test("outside a pipelined transaction a postponed statement runs at once")
   func atOnce() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int)")
@@ -44,7 +44,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("the first failure is what is thrown, and nothing is kept", arguments: [true, false])
+  @Test("the first failure is thrown, and the transaction is rolled back", arguments: [true, false])
   func failure(isFoundAtTheEnd: Bool) async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int PRIMARY KEY)")
@@ -64,7 +64,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("what the body refuses is not sent, or forgotten", arguments: [true, false])
+  @Test("a body that throws rolls back its statements, sent or not", arguments: [true, false])
   func refusal(isSent: Bool) async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int PRIMARY KEY)")
@@ -80,7 +80,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("a stream and a script come after what was postponed before them")
+  @Test("a stream and a script run after statements postponed before them")
   func streams() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int PRIMARY KEY)")
@@ -98,7 +98,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("megabytes go both ways without waiting for each other")
+  @Test("large parameters and results do not block each other")
   func large() async throws {
     try await onConnection { connection in
       let text = String(repeating: "x", count: 4 << 20)
@@ -110,7 +110,7 @@ struct PipelinedTransactionTests {
     }
   }
 
-  @Test("a backend that ends in the middle of them is a lost connection")
+  @Test("a backend that ends within the pipeline is a lost connection")
   func lost() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
@@ -123,7 +123,7 @@ struct PipelinedTransactionTests {
     #expect(error.isConnectionLost && error.sqlState == "57P01")
   }
 
-  @Test("a cancelled task ends the statement that runs, and the connection goes on")
+  @Test("cancelling a task ends its running statement, and the connection stays usable")
   func cancelled() async throws {
     let session = try await openSession()
     let observer = try await openSession()

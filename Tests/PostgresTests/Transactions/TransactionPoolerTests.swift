@@ -6,7 +6,7 @@ import Testing
   .serialized, .timeLimit(.minutes(10)), .enabled(if: PrivatePooler.isInstalled, "PgBouncer is not installed"))
 struct TransactionPoolerTests {
   @Test(
-    "a pool that takes sessions away is refused before anything is set",
+    "a pooler without session mode is rejected before any setting",
     arguments: [("transaction", 1), ("transaction", 20), ("statement", 20)])
   func refused(_ mode: String, size: Int) async throws {
     let cluster = try await PrivatePostgres.shared()
@@ -19,7 +19,7 @@ struct TransactionPoolerTests {
     #expect(error.message.contains("pool_mode = session"))
   }
 
-  @Test("a pool that keeps sessions works, also when it has just one", arguments: [1, 20])
+  @Test("a pooler in session mode is accepted, also with a single connection", arguments: [1, 20])
   func accepted(size: Int) async throws {
     let cluster = try await PrivatePostgres.shared()
     let pooler = try await PrivatePooler.start(before: cluster, mode: "session", size: size)

@@ -5,7 +5,7 @@ import Testing
 struct TransactionTests {
   struct Refusal: Error {}
 
-  @Test("what the body writes is kept when it returns and forgotten when it throws")
+  @Test("a transaction commits when its body returns and rolls back when it throws")
   func commitAndRollback() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int)")
@@ -22,7 +22,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("a body that swallows an error does not commit half of its work")
+  @Test("a body that ignores an error commits nothing")
   func swallowedError() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TEMPORARY TABLE t (n int)")
@@ -47,7 +47,7 @@ struct TransactionTests {
     }
   }
 
-  @Test("a snapshot only reads")
+  @Test("a snapshot is read-only")
   func readOnly() async throws {
     let error = try await postgresError {
       try await onConnection { connection in
@@ -57,7 +57,7 @@ struct TransactionTests {
     #expect(error.sqlState == "25006")
   }
 
-  @Test("connections that share a snapshot see the same moment")
+  @Test("connections with a shared snapshot see the same state")
   func sharedSnapshot() async throws {
     let conninfo = try await sharedConninfo()
     try await withBlockingThread { scope in

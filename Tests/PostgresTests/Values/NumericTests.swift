@@ -11,7 +11,7 @@ struct NumericTests {
     "0.00000000000000000000000000000000000000000000000000001", "NaN", "Infinity", "-Infinity",
   ]
 
-  @Test("text is what the server prints, and a bound value comes back the same", arguments: literals)
+  @Test("a numeric has the server's text, and a parameter is returned unchanged", arguments: literals)
   func roundTrip(_ literal: String) async throws {
     try await onConnection { connection in
       let sent = try connection.execute("SELECT '\(literal)'::numeric AS n").single().numeric("n")
@@ -24,7 +24,7 @@ struct NumericTests {
     }
   }
 
-  @Test("huge powers of ten keep weight and scale")
+  @Test("huge and tiny powers of ten keep all digits")
   func hugeExponents() async throws {
     try await onConnection { connection in
       let row = try connection.execute("SELECT 1e1000::numeric, 1e-1000::numeric").single()
@@ -36,7 +36,7 @@ struct NumericTests {
   typealias Conversion = Result<Int64, PostgresNumeric.ConversionError>
 
   @Test(
-    "minor units are exact or refused",
+    "a conversion to minor units is exact or fails",
     arguments: [
       ("12.30", 2, .success(1230)), ("12.30", 1, .success(123)), ("12.30", 0, .failure(.tooManyDecimals)),
       ("12.345", 2, .failure(.tooManyDecimals)), ("-0.05", 2, .success(-5)), ("-0.05", 3, .success(-50)),
@@ -61,14 +61,14 @@ struct NumericTests {
     if case .success(let units) = expected { #expect(try value.scaledInt128(decimals: decimals) == Int128(units)) }
   }
 
-  @Test("Int128 holds what Int64 cannot")
+  @Test("Int128 holds amounts beyond Int64")
   func scaledInt128() async throws {
     let value = try await onConnection { try $0.execute("SELECT -92233720368547758.09::numeric").single().numeric(0) }
     #expect(try value.scaledInt128(decimals: 2) == -9_223_372_036_854_775_809)
   }
 
   @Test(
-    "made of minor units",
+    "minor units make an exact numeric",
     arguments: [
       (1230, 2, "12.30"), (-5, 2, "-0.05"), (500, 0, "500"), (0, 3, "0.000"), (1, 4, "0.0001"),
       (12_345_678, 5, "123.45678"),
@@ -82,7 +82,7 @@ struct NumericTests {
   }
 
   @Test(
-    "made of more than 64 bits, as far as it can be read back",
+    "128-bit minor units make a numeric if it can be read back",
     arguments: [
       ("-9223372036854775808", 6, "-9223372036854.775808"), ("9999999999990000000", 6, "9999999999990.000000"),
       ("-9999999999999999999999999999999999", 6, "-9999999999999999999999999999.999999"), ("0", 6, "0.000000"),

@@ -3,7 +3,7 @@ import Testing
 
 struct QuotingTests {
   @Test(
-    "identifiers",
+    "identifiers are quoted",
     arguments: [
       (["orders"], #""orders""#), (["night_audit", "Evidence"], #""night_audit"."Evidence""#), ([#"a"b"#], #""a""b""#),
       (["x; DROP TABLE y"], #""x; DROP TABLE y""#), (["\"\u{301}"], "\"\"\"\u{301}\""),
@@ -13,19 +13,19 @@ struct QuotingTests {
     #expect(Array(identifier.sql.utf8) == Array(sql.utf8))
   }
 
-  @Test("names that cannot be quoted", arguments: ["", "a\0b"])
+  @Test("an empty name and a name with NUL are rejected", arguments: ["", "a\0b"])
   func refused(_ name: String) throws {
     #expect(try postgresError { _ = try PostgresIdentifier("sales", name) }.kind == .usage)
   }
 
   @Test(
-    "text constants",
+    "text constants are quoted",
     arguments: [("", "''"), ("a", "'a'"), ("it's", "'it''s'"), (#"a\b"#, #" E'a\\b'"#), (#"\'"#, #" E'\\'''"#)])
   func literals(_ text: String, _ sql: String) throws {
     #expect(try PostgresLiteral.text(text) == sql)
   }
 
-  @Test("constants that cannot be written")
+  @Test("a constant with NUL is rejected")
   func refusedConstants() throws {
     #expect(try postgresError { _ = try PostgresLiteral.text("a\0") }.kind == .usage)
     #expect(try postgresError { _ = try PostgresLiteral.timestamp(.max) }.kind == .usage)

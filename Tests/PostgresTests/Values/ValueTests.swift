@@ -11,7 +11,7 @@ struct ValueTests {
     ("9999-12-31 23:59:59.999999+00", 253_402_300_799_999_999),
   ]
 
-  @Test("timestamptz is microseconds since 1970, both ways", arguments: instants)
+  @Test("timestamptz is sent and read as microseconds since 1970", arguments: instants)
   func timestamps(_ literal: String, _ microseconds: Int64) async throws {
     try await onConnection { connection in
       let constant = try PostgresLiteral.timestamp(microseconds)
@@ -26,7 +26,7 @@ struct ValueTests {
     }
   }
 
-  @Test("instants that do not fit are refused", arguments: ["infinity", "-infinity", "294276-12-31 23:59:59+00"])
+  @Test("timestamps that instants cannot hold fail", arguments: ["infinity", "-infinity", "294276-12-31 23:59:59+00"])
   func endsOfTime(_ literal: String) async throws {
     try await onConnection { connection in
       let row = try connection.execute("SELECT '\(literal)'::timestamptz AS t").single()
@@ -37,7 +37,7 @@ struct ValueTests {
   }
 
   @Test(
-    "instants that Postgres cannot hold are refused",
+    "instants beyond the range of Postgres are rejected",
     arguments: [.min, .min + 1, .min + 946_684_800_000_000] as [Int64])
   func unsendable(_ microseconds: Int64) async throws {
     let error = try await postgresError {
@@ -54,7 +54,7 @@ struct ValueTests {
     String(repeating: "é", count: 500_000),
   ]
 
-  @Test("text survives as parameter, array element and literal", arguments: texts)
+  @Test("text is unchanged as parameter, array element and literal", arguments: texts)
   func text(_ text: String) async throws {
     try await onConnection { connection in
       let literal = try PostgresLiteral.text(text)
@@ -70,7 +70,7 @@ struct ValueTests {
   }
 
   @Test(
-    "integers of every width",
+    "integers are sent and read in every width",
     arguments: [0, 1, -1, 32_767, -32_768, 2_147_483_647, -2_147_483_648, .max, .min] as [Int64])
   func integers(_ value: Int64) async throws {
     try await onConnection { connection in
@@ -87,7 +87,7 @@ struct ValueTests {
     }
   }
 
-  @Test("booleans and bytes")
+  @Test("booleans and bytes are sent and read")
   func booleansAndBytes() async throws {
     try await onConnection { connection in
       let bytes: [UInt8] = [0, 39, 92, 255, 0]
@@ -105,7 +105,7 @@ struct ValueTests {
   }
 
   @Test(
-    "arrays arrive as arrays",
+    "array parameters are arrays of their type",
     arguments: [
       (.textArray([]), "{}"),
       (.textArray(["a", nil, "", "NULL", "c,d", "\"", "\\"]), #"{a,NULL,"","NULL","c,d","\"","\\"}"#),
@@ -132,14 +132,14 @@ struct ValueTests {
     }
   }
 
-  @Test("a NULL without a type takes the one that fits")
+  @Test("an untyped NULL gets its type from the statement")
   func untypedNull() async throws {
     try await onConnection { connection throws in
       #expect(try connection.execute("SELECT coalesce($1, 7::int4) AS v", [.null]).single().int32("v") == 7)
     }
   }
 
-  @Test("NULL and the empty value are told apart, and required accessors refuse NULL")
+  @Test("NULL differs from the empty value, and accessors of required values reject it")
   func nullAccess() async throws {
     try await onConnection { connection in
       let row = try connection.execute(
@@ -167,7 +167,7 @@ struct ValueTests {
     }
   }
 
-  @Test("another type than declared is an error that names the column")
+  @Test("reading another type than the column's is an error that names the column")
   func mismatches() async throws {
     try await onConnection { connection in
       let row = try connection.execute("SELECT 1::int4 AS i, 'x'::text AS t, now()::timestamp AS local").single()
@@ -180,7 +180,7 @@ struct ValueTests {
     }
   }
 
-  @Test("text of enums, varchar and name")
+  @Test("enums, varchar and name are read as text")
   func textLikeTypes() async throws {
     try await onConnection { connection in
       try connection.executeScript("CREATE TYPE pg_temp.mood AS ENUM ('fine', 'so-so')")
@@ -191,7 +191,7 @@ struct ValueTests {
   }
 
   @Test(
-    "NUL is refused before anything is sent",
+    "NUL is rejected before the statement is sent",
     arguments: [PostgresValue.text("a\0b"), .textArray(["a", "\0"])])
   func nul(_ value: PostgresValue) async throws {
     let error = try await postgresError { _ = try await onConnection { try $0.execute("SELECT $1", [value]) } }
