@@ -80,7 +80,7 @@ struct ReadBook: Decodable {
     try #require(sheets.first { $0.name == name }, "no sheet \(name)")
   }
 
-  /// Debian installs openpyxl for its own Python, which need not be the first on the path.
+  /// Debian installs openpyxl for its own Python, which may not be the first in `PATH`.
   static func python() throws -> String {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     let candidates = ["/usr/bin/python3"] + path.split(separator: ":").map { "\($0)/python3" }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Reporting
 
-@Suite("A whole report")
+@Suite("Report writer")
 struct ReportWriterTests {
   private func sample() throws -> SampleReport {
     var report = try SampleReport()
@@ -31,7 +31,7 @@ struct ReportWriterTests {
     "report.html", "sandbox.csv", "summary.json", "users.csv",
   ]
 
-  @Test("Returns and lists every file with its size, rows and hash, and `sha256sum -c` agrees")
+  @Test("The writer returns every file with its size and rows, and `sha256sum -c` confirms the hashes")
   func sums() throws {
     try withTemporaryDirectory { directory in
       let files = try sample().write(to: directory)
@@ -41,7 +41,7 @@ struct ReportWriterTests {
       for file in files {
         let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(file.name)")
         #expect(attributes[.size] as? Int == file.bytes)
-        #expect((attributes[.posixPermissions] as? Int ?? 0) & 0o007 == 0, "\(file.name) is no business of others")
+        #expect((attributes[.posixPermissions] as? Int ?? 0) & 0o007 == 0, "\(file.name) is accessible to other users")
       }
       #expect(files.map(\.rows) == [nil, 40, 0, nil, 16, nil, 40, 4, 0, 0, 0, nil, 0, nil, 14])
       let checked = try run("/usr/bin/env", ["-C", directory, "sha256sum", "--strict", "-c", "SHA256SUMS"])
@@ -50,7 +50,7 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("The same facts give the same bytes, whatever the directory is called")
+  @Test("Equal facts give equal bytes in any directory")
   func repeatable() throws {
     let report = try sample()
     try withTemporaryDirectory { first in
@@ -61,7 +61,7 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("Nothing of what is told apart by the formats is written without them", arguments: ReportFormat.allCases)
+  @Test("Only the files of the configured format are written", arguments: ReportFormat.allCases)
   func formats(_ format: ReportFormat) throws {
     var report = try sample()
     report.options.formats = [format]
@@ -81,7 +81,7 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("Totals that do not balance end the report before it is one")
+  @Test("Unbalanced totals end the report before its sums, summary and workbook are written")
   func unbalanced() throws {
     var report = try sample()
     report.totals.read(report.judgements[0].row)
@@ -103,7 +103,7 @@ struct ReportWriterTests {
     }
   }
 
-  @Test("A directory that is not there or has a report already says so")
+  @Test("A missing directory and one with a report are errors that name the file")
   func cannotWrite() throws {
     let report = try sample()
     try withTemporaryDirectory { directory in
@@ -119,7 +119,7 @@ struct ReportWriterTests {
     #expect(full.contains("report.html") && full.contains("free space") && full.contains("report.directory"))
   }
 
-  @Test("A report of nothing is a report")
+  @Test("A report without rows has every file")
   func empty() throws {
     let report = try SampleReport()
     try withTemporaryDirectory { directory in

@@ -8,7 +8,7 @@ import Testing
 struct CSVFileTests {
   private func lines(_ rows: String...) -> String { rows.map { $0 + "\r\n" }.joined() }
 
-  @Test("orders.csv: settled, not delivered, not paid, sandbox, and a row that breaks the contract")
+  @Test("orders.csv lists settled, undelivered, unpaid, sandbox and bad rows")
   func orders() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
@@ -44,7 +44,7 @@ struct CSVFileTests {
           "o6,u6,gems,,USD,1.99,pending,bad_row,,,,,2026-11-19T11:00:00Z,,,,,bad_row,game,,2026-11-19"))
   }
 
-  @Test("Several findings of one order are words in one cell, each once")
+  @Test("The cell findings of an order lists each finding kind once")
   func severalFindings() throws {
     var report = try SampleReport()
     var judgement = try OrderFixture(amount: money(199, "USD"), isDelivered: false).judgement("o1")
@@ -55,7 +55,7 @@ struct CSVFileTests {
     #expect(try report.file("orders.csv").hasSuffix(",paid_not_delivered bad_row,game,DE,2026-11-19\r\n"))
   }
 
-  @Test("findings.csv: all columns, blanks, ages, and text that spreadsheets would run")
+  @Test("findings.csv has all columns, blank cells, ages, and escaped formulas")
   func findings() throws {
     var report = try SampleReport()
     var full = Finding(kind: .wrongUser, subject: .order("o1"), reason: "=HYPERLINK(\"evil\")")
@@ -91,7 +91,7 @@ struct CSVFileTests {
       + "2026-11-19T10:00:01Z,2026-11-19T10:00:21Z,2026-11-17T01:00:00Z,2,acknowledged,'-Dana,"
       + "\"'=HYPERLINK(\"\"evil\"\")\",\"Check which account paid and which account received the goods, and move the goods.\","
       + "2026-11-10T10:00:01Z,9,2026-12-01,\"'+1, really\",game,JP,2026-11-10"
-    // The amount at risk may be in another currency than the order.
+    // The amount at risk may have another currency than the order.
     let abroadRow =
       "\(abroad.findingId),charged_twice,critical,,,,,,,,EUR,,2.10,,,2026-11-20T01:00:00Z,0,open,,Twice.,"
       + FindingKind.chargedTwice.suggestedAction + ",,,,,game,,"
@@ -99,14 +99,14 @@ struct CSVFileTests {
     #expect(text == lines(header, rows[0], rows[1]))
   }
 
-  @Test("The column at_stake says on which kinds it may be empty though money is at stake")
+  @Test("The meaning of at_stake lists the finding kinds whose amount at risk may be unknown")
   func unknownStakes() {
     let meaning = ReportTable.findings.columns.first { $0.name == "at_stake" }?.meaning ?? ""
     let told = FindingKind.allCases.filter { meaning.contains($0.rawValue) }
     #expect(Set(told) == [.orphanPayment, .chargedTwice, .orphanDelivery, .partialRefund, .unreportedByShop])
   }
 
-  @Test("The id of a finding is a hash of kind and subject and nothing else")
+  @Test("A finding ID is a hash of the kind and the subject only")
   func findingId() {
     // printf 'paid_not_delivered\norder\no1' | sha256sum | cut -c 1-32
     var finding = Finding(kind: .paidNotDelivered, subject: .order("o1"), reason: "one")
@@ -118,7 +118,7 @@ struct CSVFileTests {
     #expect(Finding(kind: .badRow, subject: .order("o1"), reason: "one").findingId != id)
   }
 
-  @Test("users.csv and amounts.csv: one row per key, sorted by bytes and by value")
+  @Test("users.csv and amounts.csv have one row per key, sorted by bytes and by value")
   func sums() throws {
     var report = try SampleReport()
     let stories: [(Identifier, Identifier, Money, isDelivered: Bool)] = [
@@ -154,7 +154,7 @@ struct CSVFileTests {
           "USD,10.00,b,1,10.00,10.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,0.00,game"))
   }
 
-  @Test("products.csv has one row per app, product, country and currency, and its sums are those of the orders")
+  @Test("products.csv has one row per app, product, country and currency, with the sums of the orders")
   func products() throws {
     var report = try SampleReport()
     report.options.appNames = ["com.example.game": "game", "com.example.quiz": "quiz"]
@@ -195,7 +195,7 @@ struct CSVFileTests {
     #expect(try report.file("orders.csv").hasSuffix(",game,DE,2026-11-19\r\n"))
   }
 
-  @Test("refunds.csv: negative amounts, full and prorated, with and without an order")
+  @Test("refunds.csv has negative amounts of full and prorated refunds, with and without an order")
   func refunds() throws {
     var report = try SampleReport()
     report.refunds = [
@@ -221,7 +221,7 @@ struct CSVFileTests {
           "T3,,,gems.100,,,,,2026-11-19T11:00:00Z,,,game"))
   }
 
-  @Test("refund-requests.csv: the facts that Apple asks for, 12 hours to answer, with and without an order")
+  @Test("refund-requests.csv has a deadline of 12 hours and the data for Apple, with and without an order")
   func refundRequests() throws {
     var report = try SampleReport()
     let request = RefundRequest(date: try instant("2026-11-19T12:00:00Z"), reason: "FULFILLMENT_ISSUE")
@@ -242,7 +242,7 @@ struct CSVFileTests {
           "T2,,,gems.100,,,2026-11-19T12:00:00Z,2026-11-20T00:00:00Z,,,,,,game"))
   }
 
-  @Test("journal.csv and stripe-import.csv have the columns of the contract")
+  @Test("journal.csv and stripe-import.csv have their documented columns")
   func journal() throws {
     var report = try SampleReport()
     report.options.formats = [.csv, .stripeImport]
@@ -267,7 +267,7 @@ struct CSVFileTests {
           "App Store,o2,refund-1,2026-11-19,2026-11-19,2026-11-19,-0.99,USD,Refund of order o2"))
   }
 
-  @Test("A refund's row by its transaction: part of the order's amount, or of Apple's price")
+  @Test("A refund is a share of the order's amount, or of Apple's price")
   func refundRow() throws {
     var transaction = TransactionRecord(environment: .production, transactionId: "T1", productId: "gems.100")
     #expect(RefundRow(transaction, order: nil, disposition: nil) == nil)
@@ -286,7 +286,7 @@ struct CSVFileTests {
     #expect(full.refunded == (try money(999, "JPY")))
     #expect(full.milliPercent == 100_000)
     #expect(full.reason == nil)
-    // A further charge has Apple's price if it is known.
+    // A second charge has Apple's price if it is known.
     let further = try #require(RefundRow(transaction, order: order, isFurther: true, disposition: .settled))
     #expect(further.refunded == (try money(299, "USD")))
     transaction.priceMilliunits = nil
@@ -299,7 +299,7 @@ struct CSVFileTests {
     #expect(unknown.reason == "7")
   }
 
-  @Test("sandbox.csv says who may")
+  @Test("sandbox.csv marks the users that are allowed to buy in the sandbox")
   func sandbox() throws {
     var report = try SampleReport()
     report.sandbox = [
@@ -317,7 +317,7 @@ struct CSVFileTests {
           "u9,gems.100,JPY,1,300,false"))
   }
 
-  @Test("receipts.csv: no reason for what is verified, blanks for what nobody knows")
+  @Test("receipts.csv has no reason for verified receipts, and blank cells for unknown values")
   func receipts() throws {
     var report = try SampleReport()
     var verified = ProofState()
@@ -354,7 +354,7 @@ struct CSVFileTests {
           "r3,,,,,,pending,,0,,,2026-11-21T00:00:00Z,never_checked"))
   }
 
-  @Test("Twins for Excel: a mark, the locale's separator and decimals, and every digit of an id")
+  @Test("Files for Excel have a byte order mark, the locale's separators, and IDs with every digit")
   func excel() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(userId: "say \"hi\"", amount: money(199, "USD")).judgement("7528972536751605695"))
@@ -371,7 +371,7 @@ struct CSVFileTests {
   }
 
   @Test(
-    "Which locales write a decimal comma",
+    "Locales with a decimal comma separate columns by semicolons",
     arguments: [
       ("en-US", false), ("en-GB", false), ("de-DE", true), ("de_DE", true), ("de-CH", false), ("fr", true),
       ("ja-JP", false), ("es-MX", false), ("es-ES", true), ("pt-BR", true), ("zh-Hans-CN", false),
@@ -380,10 +380,10 @@ struct CSVFileTests {
     #expect(try #require(ExcelLocale(name)).separatesBySemicolon == isComma)
   }
 
-  @Test("What is no locale is refused", arguments: ["", "German", "de-de-de", "de DE", "DE", "xx-QQ", "xx", "de-QQ"])
+  @Test("Invalid locales are rejected", arguments: ["", "German", "de-de-de", "de DE", "DE", "xx-QQ", "xx", "de-QQ"])
   func noLocale(_ name: String) { #expect(ExcelLocale(name) == nil) }
 
-  @Test("Pseudonyms stand for users everywhere, the same for the same user, and nowhere else")
+  @Test("User IDs, and only these, are replaced by their pseudonyms in every file")
   func pseudonyms() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(userId: "dana", amount: money(199, "USD"), isDelivered: false).judgement("dana"))
@@ -420,7 +420,7 @@ struct CSVFileTests {
     #expect(Pseudonyms(key: Array("fifteen bytes.".utf8)) == nil)
   }
 
-  @Test("A table of many blocks has every row")
+  @Test("A table longer than one write buffer has every row")
   func manyRows() throws {
     var report = try SampleReport()
     report.options.formats = [.csv]

@@ -14,7 +14,7 @@ struct CSVTextTests {
   }
 
   @Test(
-    "Text is quoted when it must be, and defused when a spreadsheet would run it",
+    "Text is quoted if necessary, and formulas are escaped",
     arguments: [
       ("", ""), ("plain", "plain"), (" padded ", " padded "), ("a,b", "\"a,b\""), ("say \"hi\"", "\"say \"\"hi\"\"\""),
       ("two\nlines", "\"two\nlines\""), ("two\r\nlines", "\"two\r\nlines\""),
@@ -29,7 +29,7 @@ struct CSVTextTests {
   }
 
   @Test(
-    "Amounts have exactly the digits of their currency and are never defused",
+    "Amounts have exactly the digits of their currency, and no escape before a minus",
     arguments: [
       (300, 0, "300"), (199, 2, "1.99"), (5, 2, "0.05"), (0, 2, "0.00"), (0, 0, "0"), (-199, 2, "-1.99"),
       (-5, 2, "-0.05"), (1_250, 3, "1.250"), (-500, 3, "-0.500"), (12_345, 4, "1.2345"),
@@ -42,7 +42,7 @@ struct CSVTextTests {
   }
 
   @Test(
-    "Numbers of the database stay numbers; what is none leaves its cell blank",
+    "Numeric text of the database stays a number; other text leaves its cell blank",
     arguments: [
       ("1.999", "1.999"), ("-1.999", "-1.999"), ("-0", "-0"), ("NaN", ""), ("Infinity", ""), ("-Infinity", ""),
       ("-1e5", ""), ("=1", ""), ("", ""),
@@ -65,7 +65,7 @@ struct CSVTextTests {
     #expect(cell { $0.instant(Instant(microseconds: microseconds)) } == expected)
   }
 
-  @Test("Every day of the shop's life agrees with Foundation's calendar")
+  @Test("Instants from 1970 to 2100 have the same text as in Foundation")
   func calendar() throws {
     let style = Date.ISO8601FormatStyle()
     // A prime step visits every hour, minute and second of many days from 1970 to 2100.
@@ -75,7 +75,7 @@ struct CSVTextTests {
     }
   }
 
-  @Test("A row ends with CR and LF, blanks are empty")
+  @Test("A row ends with CR and LF, and blank cells are empty")
   func row() {
     var text = CSVText(capacity: 64)
     text.text("a")

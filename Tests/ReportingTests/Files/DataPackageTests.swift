@@ -44,7 +44,7 @@ struct DataPackageTests {
     return report
   }
 
-  @Test("Describes every column of every file, with the file's size and hash")
+  @Test("datapackage.json describes every column of every file, with the file's size and hash")
   func describesAll() throws {
     try withTemporaryDirectory { directory in
       let files = try sample().write(to: directory)
@@ -74,13 +74,13 @@ struct DataPackageTests {
   }
 
   @Test(
-    "Is valid, and so are the files, by the validator of those who made the format",
+    "The package and its files are valid for Frictionless, the format's own validator",
     .enabled(if: TestTools.areInstalled))
   func frictionless() throws {
     try withTemporaryDirectory { directory in
       try sample().write(to: directory)
       #expect(try validate(directory) == "valid")
-      // Proves that the validator checks values: a word in place of a number.
+      // A word in place of a number shows that the validator checks values.
       let path = URL(filePath: "\(directory)/orders.csv")
       let text = try String(contentsOf: path, encoding: .utf8)
       try text.replacing(",1.99,", with: ",much,").write(to: path, atomically: true, encoding: .utf8)
@@ -91,7 +91,7 @@ struct DataPackageTests {
   }
 
   @Test(
-    "Is valid where rows that break the contract have no id, or that of another",
+    "A package with bad rows, without an ID or with a duplicate one, is valid",
     .enabled(if: TestTools.areInstalled))
   func brokenRows() throws {
     try withTemporaryDirectory { directory in

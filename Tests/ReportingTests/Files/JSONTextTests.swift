@@ -4,7 +4,7 @@ import Testing
 @testable import Reporting
 
 @Suite struct JSONTextTests {
-  @Test("Every character is written as Foundation's encoder writes it")
+  @Test("Every character is escaped as by Foundation's encoder")
   func characters() throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

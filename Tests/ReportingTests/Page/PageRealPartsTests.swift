@@ -6,7 +6,7 @@ import Testing
 @Suite("report.html in a real browser", .enabled(if: Browser.isInstalled))
 struct PageRealPartsTests {
   @Test(
-    "Filters and sorting work, nothing is loaded, nothing is wrong, and nobody is shut out")
+    "Filters and sorting work, the page sends no request, has no error, and is accessible")
   func browser() throws {
     try withTemporaryDirectory { directory in
       try ReportPageTests.sample().write(to: directory)
@@ -70,17 +70,17 @@ enum Browser {
                 page.goto(address)
                 page.emulate_media(media=medium, color_scheme=scheme)
                 page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
-                # Tables may be scrolled in their frames, the page itself never sideways.
+                # Tables may scroll in their frames, but the page must not scroll sideways.
                 if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                     violations.add(f"{scheme} {width} {medium}: wider than the screen")
                 # On paper a finding is a row of a table, not a card.
                 if medium == "print" and page.evaluate("getComputedStyle(document.querySelector('#table')).display") != "table":
                     violations.add(f"{scheme} {width} {medium}: cards on paper")
-                # What is inside of a card stays there.
+                # The content of a card must not overflow it.
                 if page.evaluate("""[...document.querySelectorAll('#table td')].some(cell => [...cell.querySelectorAll('*')]
                         .some(part => part.getClientRects().length
                           && part.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1))"""):
-                    violations.add(f"{scheme} {width} {medium}: something hangs out of its cell")
+                    violations.add(f"{scheme} {width} {medium}: content overflows its cell")
                 results = Axe().run(page)
                 for violation in results.response["violations"]:
                     if violation["impact"] in ("serious", "critical"):

@@ -32,7 +32,7 @@ struct ReportPageTests {
     return report
   }
 
-  @Test("Is there unless CSV alone is wanted, and the same facts give the same bytes", arguments: ReportFormat.allCases)
+  @Test("Formats for people include report.html, and equal facts give equal bytes", arguments: ReportFormat.allCases)
   func isThere(_ format: ReportFormat) throws {
     var report = try Self.sample()
     report.options.formats = [format]
@@ -44,7 +44,7 @@ struct ReportPageTests {
     #expect(try Self.sample().file("report.html") == Self.sample().file("report.html"))
   }
 
-  @Test("Every text is escaped, and nothing is allowed but the page's own style and script")
+  @Test("Every text is escaped, and only the page's own style and script may run")
   func escaped() throws {
     let page = try Self.sample().file("report.html")
     #expect(!page.contains("<img"))
@@ -55,7 +55,7 @@ struct ReportPageTests {
     #expect(!page.contains("http://") && !page.contains("https://"))
   }
 
-  @Test("Has the numbers of the first sheet, the findings worst first, and explains the critical ones")
+  @Test("The page has the numbers of the first sheet, findings worst first, and explains critical findings")
   func content() throws {
     let page = try Self.sample().file("report.html")
     #expect(page.contains("1 of the open findings have no known amount"))
@@ -66,7 +66,7 @@ struct ReportPageTests {
     #expect(page.components(separatedBy: "<svg").count == 3)
   }
 
-  @Test("Answers in the order of the first sheet, with what to do first, owners, decisions, debts and refund rates")
+  @Test("The sections of the page have the order of the first sheet")
   func sections() throws {
     var report = try Self.sample()
     report.add(try OrderFixture(userId: "u5", amount: money(500, "USD")).judgement("o5"))
@@ -118,7 +118,7 @@ struct ReportPageTests {
     #expect(page.contains("data-status=\"acknowledged\" data-owner=\"Dana\" data-due=\"2026-11-18\" data-new=\"new\""))
   }
 
-  @Test("Holds the worst 2,000 and counts the rest with the file's name")
+  @Test("The page lists the worst 2,000 findings, counts all, and names the file with the rest")
   func many() throws {
     var report = try SampleReport()
     for number in 0..<(ReportPage.shownFindings + 5) {
@@ -134,7 +134,7 @@ struct ReportPageTests {
     #expect(try report.file("report.html").contains("of 2,005 open findings; all are on the sheet Findings."))
   }
 
-  @Test("actions.json says what a job may do, to whom and on what grounds")
+  @Test("actions.json lists the action of each finding with its subject, facts and evidence")
   func actions() throws {
     let text = try Self.sample().file("actions.json")
     let actions = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]])
@@ -145,7 +145,7 @@ struct ReportPageTests {
     #expect((deliver["facts"] as? [String: Any])?["at_stake"] as? String == "8.01")
     #expect((deliver["evidence"] as? [String: Any])?["transaction_id"] as? String == "T-o4")
     let keys = ["action", "evidence", "facts", "finding_id", "kind", "order_id", "user_id"]
-    #expect(actions.allSatisfy { $0.keys.sorted() == keys }, "whatever is known")
+    #expect(actions.allSatisfy { $0.keys.sorted() == keys }, "an unknown value is null, not absent")
     let orphan = try #require(actions.first { $0["kind"] as? String == "orphan_payment" })
     #expect(orphan["order_id"] is NSNull)
     let unpaid = try #require(actions.first { $0["order_id"] as? String == "o3" })
@@ -170,7 +170,7 @@ struct ReportPageTests {
     #expect(facts["subscription_status"] as? String == "grace_period" && facts["expires_at"] is String)
   }
 
-  @Test("What nobody can ask about is counted by app, and makes nothing incomplete")
+  @Test("Orders without a verifiable proof are counted by app")
   func unasked() throws {
     var report = try Self.sample()
     report.summary.notAsked = ["Game": 1, "Cards": 12]
@@ -179,7 +179,7 @@ struct ReportPageTests {
     #expect(try report.file("report.html").contains("12 orders of Cards cannot be verified"))
   }
 
-  @Test("A job is told who has what is not with the order's user, under the name that the report has for them")
+  @Test("actions.json names the user who has an order's goods, by pseudonym if the report has pseudonyms")
   func holders() throws {
     for key in [nil, "sixteen bytes ok"] {
       var report = try SampleReport()

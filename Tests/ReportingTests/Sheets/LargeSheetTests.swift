@@ -5,9 +5,9 @@ import Testing
 
 @testable import Reporting
 
-@Suite("A sheet of as many rows as Excel takes, and one more")
+@Suite("A table with one row more than an Excel sheet holds")
 struct LargeSheetTests {
-  @Test("goes on on the next sheet, and every row is in the file")
+  @Test("The table continues on a second sheet, and the file has every row")
   func continues() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/large.xlsx"
@@ -17,7 +17,7 @@ struct LargeSheetTests {
         .receipts, in: workbook, formats: CellFormats(workbook), options: try SampleReport().options)
       let rows = CellRange.maximumRows + 1
       for number in 0..<rows {
-        // One cell a row, because only the number of rows matters.
+        // One cell per row, because only the number of rows matters.
         try sheet.add(in: workbook) { $0 == 0 ? .count(Int64(number)) : .blank }
       }
       try sheet.finish()

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Reporting
 
-@Suite("The workbook, calculated anew by LibreOffice", .enabled(if: LibreOffice.isInstalled))
+@Suite("The workbook, recalculated by LibreOffice", .enabled(if: LibreOffice.isInstalled))
 struct RecalculationTests {
-  @Test("comes to the numbers that it was written with, on one sheet and over several, and prints")
+  @Test("The recalculated numbers equal the stored ones over several sheets, and the workbook can be printed")
   func totals() throws {
     var report = try SampleReport()
     let codes = ["USD", "JPY", "KWD"]
@@ -43,7 +43,7 @@ struct RecalculationTests {
     let pages: Int
   }
 
-  /// Removes the stored results from a copy, so that LibreOffice must calculate, and compares both.
+  /// Removes the stored results from a copy, so that LibreOffice must calculate, and compares both files.
   private static let program = #"""
     import json, os, re, subprocess, sys, zipfile
     from openpyxl import load_workbook

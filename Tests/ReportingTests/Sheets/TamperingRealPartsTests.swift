@@ -20,7 +20,7 @@ struct TamperingRealPartsTests {
     return report
   }
 
-  @Test("Sorting rows and filling in entries change no control; a changed amount is found and its column named")
+  @Test("Sorting rows and filling in entries change no control; a changed amount fails the control of its column")
   func tampering() throws {
     var report = try sample()
     report.options.formats = [.xlsx]
@@ -30,7 +30,7 @@ struct TamperingRealPartsTests {
         try ReadBook.python(), ["-", "\(directory)/night-audit-2026-11-19.xlsx", try LibreOffice.path, directory],
         input: TamperingRealPartsTests.program)
       let found = try JSONDecoder().decode([String: Found].self, from: output)
-      // Ordered and the columns of dispositions, of three tables; of orders and findings one column each.
+      // The changed columns: ordered amounts and those by disposition in three tables, one of orders, one of findings.
       #expect(found.count(where: { !$0.key.hasPrefix("harmless") }) == 3 * (Disposition.inMoneyTotals.count + 1) + 2)
       for (name, result) in found.sorted(by: { $0.key < $1.key }) {
         if name.hasPrefix("harmless") {

@@ -24,7 +24,7 @@ struct WorkbookTests {
     return report
   }
 
-  @Test("Sheets are in order, headed by the file's words, filtered, frozen and set up for print")
+  @Test("Sheets are in order, with the file's columns as headers, a filter, a frozen row and a print setup")
   func sheets() throws {
     var report = try sample()
     report.sandbox = [
@@ -67,7 +67,7 @@ struct WorkbookTests {
     #expect(try book.sheet("Refunds").filter == "A1:L1")
   }
 
-  @Test("The first sheet answers in its order: complete, changed, first, by whom, decided, sold and owed")
+  @Test("The first sheet has its sections in their order")
   func firstSheet() throws {
     var report = try sample()
     report.options.hasTieOut = true
@@ -107,7 +107,7 @@ struct WorkbookTests {
     #expect(dollars["F"]?.number == 8.01 && dollars["G"]?.number == 8.01)
   }
 
-  @Test("Debits and credits of each day and currency are a control, and one line alone is not published")
+  @Test("Debits and credits of each day and currency are a control, and a single line fails the report")
   func journalControl() throws {
     func write(_ lines: (JournalEntry) -> [JournalLine]) throws -> [[String: String]] {
       try withTemporaryDirectory { directory in
@@ -155,7 +155,7 @@ struct WorkbookTests {
     #expect(try !self.book(sample()).sheets.map(\.name).contains("Journal"))
   }
 
-  @Test("Refund requests are listed by deadline, passed ones are marked, and the first sheet names the next deadline")
+  @Test("Refund requests are sorted by deadline, late ones are marked, and the first sheet has the next deadline")
   func refundRequests() throws {
     var report = try sample()
     #expect(
@@ -183,7 +183,7 @@ struct WorkbookTests {
     #expect(try book.sheet("Sandbox").cell("Allowed", 2)?.text == "No")
   }
 
-  @Test("Ids are text to the digit, amounts numbers in their currency's format, times civil times of the zone")
+  @Test("IDs are text, amounts are numbers in their currency's format, and times are local times of the time zone")
   func types() throws {
     let orders = try book(sample()).sheet("Orders")
     let first = try orders.row(2)
@@ -204,7 +204,7 @@ struct WorkbookTests {
     #expect(try orders.row(4)["F"]?.format == "#,##0.000;[Red]-#,##0.000")
   }
 
-  @Test("Sums below users and amounts are formulas by currency whose cached values are the control totals")
+  @Test("The sums below users and amounts are formulas by currency, cached with the control totals")
   func sums() throws {
     let report = try sample()
     let book = try book(report)
@@ -224,7 +224,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("Findings are worst first, lead to their orders, and leave room for people")
+  @Test("Findings are sorted worst first, link to their orders, and have cells for people's entries")
   func findings() throws {
     var report = try sample()
     let place = try #require(report.findings.firstIndex { $0.finding.orderId == "o2" })
@@ -251,7 +251,7 @@ struct WorkbookTests {
     #expect(try sheet.cell("Due", 2)?.text == "2026-12-01 00:00:00")
     #expect(try sheet.cell("Due", 2)?.kind == "d")
     #expect(try sheet.cell("Order id", 3)?.link == "'Orders'!A4")
-    // By severity and currency, known amounts before unknown ones.
+    // The order is by severity and currency, with known amounts before unknown ones.
     #expect(
       try sheet.column(sheet.letter("Currency"), 2...6) == ["JPY", "KWD", "USD", "USD", nil])
     #expect(try (2...6).map { try sheet.cell("At stake", $0)?.number } == [300, 1.25, 8.01, 1.99, nil])
@@ -279,7 +279,7 @@ struct WorkbookTests {
     for id in ids { #expect(sheet.ignored?.contains("\(id)2:\(id)6") == true) }
   }
 
-  @Test("Every header says what its column is, and those of amounts what the amounts are not")
+  @Test("Every header has a note with the column's meaning, and amounts a warning that they are not proceeds")
   func notes() throws {
     let book = try book(sample())
     for table in ReportTable.usual {
@@ -294,7 +294,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("No number is longer than its column is wide, sums in bold included", arguments: [1, 100])
+  @Test("Every number fits into its column, also a sum in bold", arguments: [1, 100])
   func widths(_ count: Int) throws {
     var report = try SampleReport()
     for number in 0..<count {
@@ -315,7 +315,7 @@ struct WorkbookTests {
     ])
     for judgement in report.judgements { days.add(judgement) }
     report.summary.dayLines = DayLine.lines(days, reported: [:])
-    // The numbers on About are in hidden columns.
+    // The sheet About has its numbers in hidden columns.
     for sheet in try book(report).sheets where sheet.name != "About" {
       for (number, row) in sheet.rows.enumerated() {
         for (letter, cell) in row where cell.format.hasPrefix("#,##0") {
@@ -330,7 +330,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("Refunds stand as in the file, negative")
+  @Test("Refunds are negative and in the order of the file")
   func refunds() throws {
     var report = try SampleReport()
     report.refunds = try [("T1", 12), ("T2", 11), ("T3", 11)].map { id, hour in
@@ -345,7 +345,7 @@ struct WorkbookTests {
     #expect(try sheet.row(6)["F"]?.formula == "=SUMIF($E$2:$E$4,E6,$F$2:$F$4)")
   }
 
-  @Test("The summary says what is missing, balances before everybody's eyes, and shows charts")
+  @Test("The summary has the reasons for incompleteness, controls as formulas, and charts")
   func summary() throws {
     var report = try sample()
     report.summary.isComplete = false
@@ -386,7 +386,7 @@ struct WorkbookTests {
     for label in SignOff.labels { #expect(sheet.row(named: label) != nil) }
   }
 
-  @Test("Rows are counted by what each of them has: a broken one has no id")
+  @Test("Row counts include bad rows without an ID")
   func rowsWithoutIds() throws {
     var report = try sample()
     report.addRowsWithoutIds()
@@ -404,7 +404,7 @@ struct WorkbookTests {
     #expect(counted["Receipts"] == 1)
   }
 
-  @Test("Every currency that was at stake has a chart of its own, and one night has none")
+  @Test("Each currency with an amount at risk has a chart, but not for a single night")
   func charts() throws {
     var report = try sample()
     for night in 18...19 {
@@ -418,7 +418,7 @@ struct WorkbookTests {
     #expect(try book(report).sheet("Summary").charts == 1)
   }
 
-  @Test("About explains every setting, bucket, kind and reason")
+  @Test("The sheet About explains every setting, disposition, finding kind and reason")
   func about() throws {
     var report = try sample()
     report.summary.settings = [SettingText("Lookback", "120 days")]
@@ -442,7 +442,7 @@ struct WorkbookTests {
     #expect(try self.book(report).sheet("About").row(named: "Refund unknown") != nil)
   }
 
-  @Test("Changes and days are sheets; the summary tells of them and rolls the money forward")
+  @Test("Changes and days have sheets, controls and lines on the summary")
   func changes() throws {
     var report = try sample()
     report.summary.changes.since = SampleReport.asOf - .days(1)
@@ -472,7 +472,7 @@ struct WorkbookTests {
     let book = try book(report)
     let sheet = try book.sheet("Changes")
     let severities = sheet.rows.dropFirst().compactMap { $0["D"]?.text }
-    #expect(severities == severities.sorted(), "critical first: the words are in alphabetical order")
+    #expect(severities == severities.sorted(), "critical first: the severities are in alphabetical order")
     let closed = try #require(sheet.rows.firstIndex { $0["A"]?.text == "closed" }) + 1
     #expect(try sheet.cell("Because", closed)?.text == "it was delivered")
     let adjusted = try #require(sheet.rows.firstIndex { $0["A"]?.text == "adjusted" }) + 1
@@ -497,7 +497,7 @@ struct WorkbookTests {
     try #require(sheet.rows.firstIndex { $0["A"]?.text == name }) + 1
   }
 
-  @Test("Beyond `report.workbookOrders` the sheets hold what needs looking at, and say where the rest is")
+  @Test("Beyond `report.workbookOrders` the sheets list only orders with findings, and name the file with all orders")
   func manyOrders() throws {
     var report = try sample()
     var verified = ProofState()
@@ -531,7 +531,7 @@ struct WorkbookTests {
     }
   }
 
-  @Test("A full sheet goes on on the next, as often as it takes, each with its header, table and sums")
+  @Test("A long table continues on further sheets, each with its header, table and sums")
   func parts() throws {
     var report = try SampleReport()
     for number in 0..<13 {
@@ -564,7 +564,7 @@ struct WorkbookTests {
     #expect(summary.row(named: "USD")?["C"]?.number == 12)
   }
 
-  @Test("Dates that Excel does not have are text; summer and winter have their offsets")
+  @Test("Dates before Excel's first one are text, and times have the offset of summer or winter")
   func dates() throws {
     var report = try SampleReport()
     for (id, text) in [("o1", "2026-10-25T00:59:59Z"), ("o2", "2026-10-25T01:00:00Z"), ("o3", "1600-01-01T00:00:00Z")] {
@@ -579,7 +579,7 @@ struct WorkbookTests {
       ])
   }
 
-  @Test("A longer period has its own name, title and findings, and goes from its opening to its closing")
+  @Test("The workbook of a longer period has its own name, title, findings and roll-forward")
   func range() throws {
     var report = try sample()
     report.options.formats = [.csv, .xlsx]

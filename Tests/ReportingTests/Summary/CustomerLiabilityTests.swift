@@ -16,14 +16,14 @@ import Testing
   @Test func paymentsWithoutGoodsAreOwedOnceAndUnknownAmountsAreCounted() throws {
     let found = [
       finding(.paidNotDelivered, .order("o1"), try money(500, "USD")),
-      // The same order: its goods, and a second charge.
+      // Two liabilities of one order: its goods, and a second charge.
       finding(.chargedTwice, .order("o1"), try money(300, "USD")),
       finding(.cancelledButPaid, .order("o1"), nil),
       finding(.partlyDelivered, .order("o2"), try money(100, "JPY")),
-      // Another finding of the order carries a larger amount.
+      // Another finding of the order has a larger amount.
       finding(.partlyDelivered, .order("o3"), nil),
       finding(.orphanPayment, .transaction("T1"), try money(700, "USD")),
-      // An unpaid order with goods carries the amount: the customer has the goods.
+      // An unpaid order with goods has the amount, because the customer has the goods.
       finding(.orphanPayment, .transaction("T2"), nil),
       finding(.deliveredNotPaid, .order("o4"), try money(999, "USD")),
       finding(.orphanPayment, .transaction("T3"), nil, isUnknown: true),

@@ -34,7 +34,7 @@ import Testing
     #expect(ranked(Array(findings.suffix(3))) == ["kwd", "unknown", "minor"])
   }
 
-  @Test func findingsThatAPersonHasAcceptedOrClosedAreNoWork() throws {
+  @Test func acceptedAndClosedFindingsAreNotListed() throws {
     let usd = try #require(Currency(code: "USD"))
     var findings: [ReportedFinding] = []
     for (place, status) in FindingStatus.allCases.enumerated() {
@@ -51,7 +51,7 @@ import Testing
     #expect(summary.closing == 4 && summary.atStake == MoneyByCurrency([usd: 406]))
   }
 
-  @Test func aMailSaysThatNothingIsOpenOnlyIfThatIsSo() throws {
+  @Test func aMailReportsNoOpenFindingOnlyWithoutAnyFinding() throws {
     var report = try SampleReport()
     func text() -> String {
       let document = SummaryDocument(

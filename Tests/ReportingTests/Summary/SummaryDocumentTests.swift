@@ -11,7 +11,7 @@ struct SummaryDocumentTests {
     return try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
   }
 
-  @Test("Has every key, every disposition, and amounts as text with the currency's digits")
+  @Test("summary.json has every key, every disposition, and amounts as text with the currency's digits")
   func everything() throws {
     var report = try SampleReport()
     report.add(try OrderFixture(amount: money(199, "USD")).judgement("o1"))
@@ -83,7 +83,7 @@ struct SummaryDocumentTests {
     #expect(control.count == 4 + 7 * 2)
   }
 
-  @Test("Keys are sorted and the file ends with a line end")
+  @Test("Keys are sorted, and the file ends with a line break")
   func order() throws {
     let text = try SampleReport().file("summary.json")
     let keys = text.split(separator: "\n").filter { $0.hasPrefix("  \"") }.map { String($0.prefix { $0 != ":" }) }
@@ -93,7 +93,7 @@ struct SummaryDocumentTests {
   }
 
   @Test(
-    "Deals fall into buckets of whole days, whatever the finding's own age",
+    "Ages are whole days since the transaction, whatever the finding's own age",
     arguments: [
       (0, "0-1"), (47, "0-1"), (48, "2-7"), (191, "2-7"), (192, "8-30"), (743, "8-30"), (744, "over 30"), (-5, "0-1"),
     ])
@@ -109,7 +109,7 @@ struct SummaryDocumentTests {
     #expect(ageing.known(.upToOne) == 1)
   }
 
-  @Test("A deal without a date has a line of its own, and nobody else has that line")
+  @Test("Ages have a line for undated transactions only if there is one")
   func undated() {
     var ageing = Ageing()
     #expect(ageing.buckets.count == 4)
@@ -119,7 +119,7 @@ struct SummaryDocumentTests {
     #expect(ageing.buckets.last == .undated)
   }
 
-  @Test("What nobody knows is told beside what is known, and alone where nothing is", arguments: [true, false])
+  @Test("Unknown amounts at risk are counted, with and without known ones", arguments: [true, false])
   func unknown(isUnknown: Bool) throws {
     var finding = Finding(kind: .orphanPayment, subject: .transaction("T1"), reason: "r")
     finding.isAmountAtRiskUnknown = isUnknown

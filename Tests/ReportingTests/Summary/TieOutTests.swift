@@ -137,7 +137,7 @@ struct TieOutReportTests {
     }
   }
 
-  @Test func peopleReadTheWordsOfFinanceForTheSettlement() throws {
+  @Test func theSettlementHasTermsOfFinance() throws {
     try withTemporaryDirectory { directory in
       let (options, facts) = try sample()
       try write(options, facts, to: directory)
@@ -150,7 +150,7 @@ struct TieOutReportTests {
       let figures = ["9.10", "2.10", "0.00", "0.00", "7.00", "0.00", "13.00", "3.90", "0.00"]
         .map { "<td class=\"n\">\($0)</td>" }.joined()
       #expect(page.contains("<th scope=\"row\">2026-02</th><td>USD</td>\(figures)"))
-      // The headings of the sheet are the file's words; their notes begin with the words of finance.
+      // The headers of the sheet are the file's column names; their notes begin with the terms of finance.
       for (column, title) in zip(ReportTable.settlement.columns.dropFirst(2), titles.prefix(4)) {
         #expect(column.meaning.hasPrefix(title), "\(column.name)")
       }
