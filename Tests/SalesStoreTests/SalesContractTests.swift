@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesContractTests {
-  /// What is wrong after `change` to the plain tables.
+  /// The defects of the sales schema after `change` to the plain tables.
   private func defects(_ change: String, conninfo suffix: String = "") async throws -> [String] {
     let shop = try await TestShop.make(change)
     var settings = shop.settings
@@ -20,11 +20,11 @@ struct SalesContractTests {
     }
   }
 
-  @Test("plain tables keep the contract")
+  @Test("the plain tables satisfy the sales contract")
   func plain() async throws { #expect(try await defects("SELECT 1").isEmpty) }
 
   @Test(
-    "what holds the same is accepted",
+    "columns of equivalent types are accepted",
     arguments: [
       "ALTER TABLE sales.orders ALTER user_id TYPE varchar(40)", "ALTER TABLE sales.orders ALTER user_id TYPE char(9)",
       "DROP INDEX sales.orders_token; ALTER TABLE sales.orders ALTER app_account_token TYPE uuid USING app_account_token::uuid",
@@ -42,7 +42,7 @@ struct SalesContractTests {
     "for <zone> write the zone that the column's times are in, such as Europe/Berlin or UTC: ask the team that writes them"
 
   @Test(
-    "a column of another type is named, with the type found and the cast to write",
+    "a column of another type is reported with its type and the cast to write",
     arguments: [
       ("orders", "amount", "money", "money", "amount::numeric AS amount"),
       ("orders", "amount", "double precision", "double precision", "round(amount::numeric, 4) AS amount"),
@@ -72,7 +72,7 @@ struct SalesContractTests {
   }
 
   @Test(
-    "what is missing or forbidden comes with its remedy",
+    "missing relations, columns and rights are reported with their remedy",
     arguments: [
       ("DROP SCHEMA sales CASCADE", "", "schema sales does not exist"),
       ("DROP TABLE sales.deliveries", "", "sales.deliveries does not exist"),
@@ -106,7 +106,7 @@ struct SalesContractTests {
     #expect(found.contains { $0.contains(remedy) }, "\(found)")
   }
 
-  @Test("a schema of another name, spelt as nobody would expect")
+  @Test("the sales schema may have any name, with quotes and spaces")
   func otherSchema() async throws {
     let shop = try await TestShop.make(#"ALTER SCHEMA sales RENAME TO "Shop's ""data""""#)
     var settings = shop.settings
@@ -114,7 +114,7 @@ struct SalesContractTests {
     try await shop.reading(settings) { _ in }
   }
 
-  @Test("a store that cannot be reached is named by its key")
+  @Test("an unreachable store is reported with its setting key")
   func unreachable() async throws {
     let shop = try await TestShop.make()
     var settings = shop.settings

@@ -5,9 +5,9 @@ import SalesStore
 import TestSupport
 import Testing
 
-/// By which collation the server is asked for the byte order of ids.
+/// The collation by which the server sorts IDs by their bytes.
 @Suite struct SalesOrderingTests {
-  /// Enough orders that reading their index is cheaper than sorting them, with ids that sort differently by language.
+  /// Enough orders to make an index scan cheaper than a sort, with IDs whose order depends on the language.
   private static let orders = """
     CREATE COLLATION bytes (provider = libc, locale = 'C.UTF-8');
     INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, created_at, updated_at)
@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(
-    "An index in the order of bytes is read; one of another order is not",
+    "An index in byte order is used; an index in another order is not",
     arguments: [("bytes", "o.order_id::text"), ("\"und-x-icu\"", "o.order_id::text COLLATE \"C\"")])
   func ordering(_ collation: String, _ key: String) async throws {
     let shop = try await shop(collation)
@@ -35,11 +35,11 @@ import Testing
       return (ordered, ids, plan.contains { $0.contains("Sort") })
     }
     #expect(ordered.ordering.key(.orderId) == key)
-    #expect(ids.count == 20_000 && ids == ids.sorted(), "in the order of bytes, whatever the collation")
+    #expect(ids.count == 20_000 && ids == ids.sorted(), "the order of IDs must be that of their bytes")
     #expect(sorts == key.contains("COLLATE"))
   }
 
-  @Test("A few rows are sorted as ever, and a view of another type is no reason to fail")
+  @Test("A view with additional columns is read and sorted")
   func views() async throws {
     let shop = try await TestShop.make(
       insertOrder() + """

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesRowsTests {
-  /// Without the constraints of the plain tables, as a view is.
+  /// Drops the constraints of the plain tables, because views have none.
   private static let lax = """
     ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey; ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
     ALTER TABLE sales.receipts DROP CONSTRAINT receipts_pkey;
@@ -20,7 +20,7 @@ struct SalesRowsTests {
     """
 
   @Test(
-    "what breaks the contract makes a bad row that says what is wrong, and no more",
+    "a value outside the contract makes a bad row with exactly this defect",
     arguments: [
       ("order_id", "NULL", "order_id is missing"), ("order_id", "''", "order_id is empty"),
       ("order_id", "repeat('x', 1001)", "order_id has 1001 bytes; an id has at most 1000 (its beginning is shown)"),
@@ -68,7 +68,7 @@ struct SalesRowsTests {
     #expect(rows.allSatisfy { $0.orderId.bytes.count <= 1_000 && $0.userId.bytes.count <= 1_000 })
   }
 
-  @Test("all that is wrong with a row is said at once")
+  @Test("a bad row lists all its defects")
   func severalDefects() async throws {
     let shop = try await TestShop.make(Self.lax + insertOrder(["quantity": "0", "currency": "'x'", "amount": "NULL"]))
     #expect(
@@ -77,20 +77,20 @@ struct SalesRowsTests {
       ])
   }
 
-  @Test("a quantity that no order can have is told as the shop has it", arguments: [nil, 3_000_000_000, -5, 0])
+  @Test("a bad row keeps an invalid quantity unchanged", arguments: [nil, 3_000_000_000, -5, 0])
   func quantities(_ quantity: Int64?) async throws {
     let value = ["quantity": quantity.map { "\($0)" } ?? "NULL"]
     let wide = ["orders", "deliveries"].map { "ALTER TABLE sales.\($0) ALTER quantity TYPE bigint;" }.joined()
     let shop = try await TestShop.make(Self.lax + wide + insertOrder(value) + insertDelivery(value))
     guard case .bad(let bad)? = try await shop.orders().first else {
-      Issue.record("the row is no bad one")
+      Issue.record("the row is not a bad row")
       return
     }
     #expect(bad.quantity == quantity)
     #expect(try await shop.deliveries().map(\.quantity) == [quantity])
   }
 
-  @Test("white space around a transaction id or an account token is no part of it, however it is read")
+  @Test("every reader trims white space around a transaction ID and an account token")
   func whiteSpace() async throws {
     let texts = [
       "'17'", "' 17'", #"E'17\r\n'"#, #"E'\t17\x0B\f '"#, "'1 7'", "'  '", "''", "'null'", "'(null)'", "'0'",
@@ -127,7 +127,7 @@ struct SalesRowsTests {
   }
 
   @Test(
-    "a bundle id may be missing where there is one app",
+    "a bundle ID may be missing if one app is configured",
     arguments: [(1, nil), (2, "bundle_id is missing, and several apps are configured")] as [(Int, String?)])
   func missingBundle(apps: Int, defect: String?) async throws {
     let shop = try await TestShop.make(insertOrder())
@@ -137,7 +137,7 @@ struct SalesRowsTests {
   }
 
   @Test(
-    "deliveries that break the contract",
+    "a delivery outside the contract has a defect",
     arguments: [
       ("delivery_id", "NULL", "delivery_id is missing"), ("user_id", "''", "user_id is empty"),
       ("product_id", "NULL", "product_id is missing"), ("quantity", "0", "quantity 0 is not from 1 to 2147483647"),
@@ -153,7 +153,7 @@ struct SalesRowsTests {
   }
 
   @Test(
-    "receipts that break the contract",
+    "a receipt outside the contract has a defect",
     arguments: [
       (nil, "'x'", "NULL", "'unverified'", "now()", nil),
       (nil, "NULL", "NULL", "'verified'", "now()", "payload is missing"),
@@ -181,7 +181,7 @@ struct SalesRowsTests {
     #expect(found.defect == defect && found.isUndated == (received != "now()"))
   }
 
-  @Test("a database without an encoding may hold ids that are no text; they are shown, and nothing ends")
+  @Test("an ID that is not UTF-8, in a database without an encoding, makes a bad row with the escaped ID")
   func noEncoding() async throws {
     let cluster = try await PrivatePostgres.start(encoding: "SQL_ASCII")
     let shop = try await TestShop.make(
@@ -195,7 +195,7 @@ struct SalesRowsTests {
   }
 
   @Test(
-    "a zero byte, which no text of a server's has and one of a lake may, is shown, and nothing ends", arguments: 0...9)
+    "a zero byte, which a source other than Postgres may contain, is a defect and is not shown", arguments: 0...9)
   func zeroBytes(_ length: Int) throws {
     for place in 0...length {
       for other in ["a", "é"] {
@@ -214,7 +214,7 @@ struct SalesRowsTests {
     }
   }
 
-  @Test("by when the shop booked a refund is read of orders that it calls refunded, and of no other")
+  @Test("only orders with the status refunded have the instant up to which the refund was booked")
   func bookedRefunds() async throws {
     let shop = try await TestShop.make(
       insertOrder(["order_id": "'a'", "status": "'refunded'", "updated_at": "'2026-11-19T03:00:01Z'"])
@@ -232,7 +232,7 @@ struct SalesRowsTests {
     #expect(booked == [Instant(seconds: 1_795_057_201), nil] && plain == booked)
   }
 
-  @Test("an audit of the past does not know what came later, but what has no usable date it still reports")
+  @Test("an audit of the past hides later rows and changes, but reports rows without a usable date")
   func horizon() async throws {
     let shop = try await TestShop.make(
       Self.lax
@@ -246,11 +246,11 @@ struct SalesRowsTests {
         + insertDelivery(["revoked_at": "'2026-11-20T03:00:01Z'"])
         + insertDelivery(["delivery_id": "'d2'", "delivered_at": "'2026-11-21'"]))
     let past = Horizon(asOf: asOf, clock: asOf + .days(1), isPastAudit: true)
-    // As a source that answers no query is told it: the last microsecond that a report can show.
+    // A source that cannot run queries gets one instant: the last microsecond that a report can show.
     #expect(past.hidesRowsUntil == Instant(microseconds: 253_402_127_999_999_999))
     #expect(Horizon(asOf: asOf, clock: asOf + .days(1)).hidesRowsUntil == asOf + .days(1))
     #expect(try await shop.orders(horizon: past).map(\.orderId) == ["ever", "far", "never", "past"])
-    // A night that is being made: what came while it asked is the next one's, what is dated beyond the clock is reported.
+    // Tonight, rows up to the clock belong to the next night, and rows dated after the clock are reported.
     func tonight(_ seconds: Int64) -> Horizon { Horizon(asOf: asOf, clock: Instant(seconds: asOf.seconds + seconds)) }
     #expect(try await shop.orders(horizon: tonight(1)).map(\.orderId) == ["ever", "far", "never", "past"])
     #expect(try await shop.orders(horizon: tonight(0)).map(\.orderId) == ["ever", "far", "later", "never", "past"])
@@ -263,7 +263,7 @@ struct SalesRowsTests {
     #expect(try await shop.deliveries().compactMap(\.revokedAt).count == 1)
     #expect(try await shop.deliveries(horizon: tonight(60)).map(\.deliveryId) == ["d1", "d2"])
     #expect(try await shop.deliveries(horizon: tonight(60)).allSatisfy { $0.revokedAt == nil })
-    // A verification that came later is none yet tonight; of the past, and beyond the clock, it is read as a wrong date.
+    // A later verification is hidden tonight up to the clock. In the past, and after the clock, it is read as it is.
     let early = Horizon(asOf: asOf, clock: asOf, isPastAudit: true)
     for (horizon, isChanged) in [(past, true), (tonight(1), true), (tonight(0), false)] {
       let changed = try await shop.orders(horizon: horizon).contains { row in
@@ -290,7 +290,7 @@ struct SalesRowsTests {
   }
 
   @Test(
-    "the order of rows is that of their bytes, whatever the collation, the partitions and the role's settings",
+    "rows are in byte order of their IDs, whatever the collation, the partitions and the role's settings",
     arguments: [
       "SELECT 1",
       #"ALTER TABLE sales.orders ALTER order_id TYPE text COLLATE "und-x-icu""#,

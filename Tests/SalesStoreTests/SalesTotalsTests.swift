@@ -7,12 +7,12 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SalesTotalsTests {
-  /// What the server adds up, and what is read.
+  /// The totals by the server, and those of the rows read.
   private func sides(_ shop: TestShop, horizon: Horizon? = nil) async throws -> (SalesTotals, SalesTotals) {
     let sales = try SalesRows(shop.settings, horizon: horizon)
     let left = try await shop.reading { connection in
       let counted = try SalesTotals(sales, on: connection)
-      // As whoever reads the orders elsewhere hands on what the server adds up.
+      // A reader in another process passes the server's totals on as binary records.
       var records = try connection.execute("SELECT record_send(q) FROM (\(SalesTotals.query(sales))) AS q")
         .map { try $0.bytes(0) }.makeIterator()
       var rows = CopyReader { () throws(PostgresError) in records.next() }
@@ -25,7 +25,7 @@ struct SalesTotalsTests {
     return (left, right)
   }
 
-  @Test("both sides agree, whatever the rows hold")
+  @Test("the server's totals equal those of the rows read, also of bad rows")
   func agreement() async throws {
     let amounts = [
       "4.99", "0", "-3", "1e30", "'NaN'", "'Infinity'", "0.1234567", "4.990000000", "1000000000000000", "0.000001",
@@ -48,7 +48,7 @@ struct SalesTotalsTests {
     #expect(known.orders == 77)
   }
 
-  @Test("both sides agree about currencies that are no text")
+  @Test("the totals agree for currencies that are not UTF-8")
   func unreadable() async throws {
     let shop = try await TestShop.make(
       in: try await PrivatePostgres.start(encoding: "SQL_ASCII"),
@@ -59,7 +59,7 @@ struct SalesTotalsTests {
     #expect(left.orders == 2)
   }
 
-  @Test("a view that hides rows from the stream alone is found out")
+  @Test("a view that hides rows from the stream only is reported as a difference")
   func hidingView() async throws {
     let shop = try await TestShop.make(
       insertOrder() + insertOrder(["order_id": "'o2'", "amount": "0.01"])
@@ -71,7 +71,7 @@ struct SalesTotalsTests {
     #expect(left.differences(from: right) == ["USD: the database counts 2 orders of 5, 1 of 4.99 were read"])
   }
 
-  @Test("amounts as whole numbers")
+  @Test("the totals agree for integer amounts")
   func integers() async throws {
     let shop = try await TestShop.make(
       "ALTER TABLE sales.orders ALTER amount TYPE bigint;" + insertOrder(["amount": "499", "currency": "'JPY'"]))

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct StandbyTests {
-  @Test("sales are read from a hot standby, in one snapshot that several connections share, and nothing is written")
+  @Test("sales are read from a hot standby in one snapshot shared by several connections")
   func hotStandby() async throws {
     let primary = try await PrivatePostgres.start()
     let shop = try await TestShop.make(in: primary, insertOrder())
@@ -29,9 +29,9 @@ struct StandbyTests {
     }
   }
 
-  @Test("what a standby cancels is begun anew, once")
+  @Test("reading restarts once after a standby has cancelled its snapshot")
   func cancelledSnapshot() async throws {
-    // A vacuum that nobody asked for would cancel the second snapshot, too.
+    // An automatic vacuum could cancel the second snapshot, too.
     let primary = try await PrivatePostgres.start(settings: "autovacuum = off")
     let shop = try await TestShop.make(in: primary, insertOrder())
     let standby = try await primary.startStandby(
@@ -57,7 +57,7 @@ struct StandbyTests {
         _ = try reader.execute("SELECT count(*) FROM sales.orders")
         try owner.execute("DELETE FROM sales.orders")
         try owner.executeScript("VACUUM sales.orders")
-        // Until the standby has to choose between the snapshot and its primary.
+        // The loop ends when the standby cancels the snapshot, to replay the vacuum of its primary.
         while true { _ = try reader.execute("SELECT count(*) FROM sales.orders") }
       }
       return attempts
@@ -66,7 +66,7 @@ struct StandbyTests {
   }
 
   @Test(
-    "a reading that is stopped from outside is begun anew, once",
+    "reading restarts once after a conflict or a cancellation by another session",
     arguments: [("40001", 2), ("40P01", 2), ("55P03", 2), ("57014", 2)])
   func othersInTheWay(state: String, expected: Int) async throws {
     let shop = try await TestShop.make(insertOrder())
@@ -87,11 +87,11 @@ struct StandbyTests {
     #expect(attempts == expected)
   }
 
-  @Test("a snapshot that is taken anew comes after all that the standby has received")
+  @Test("the snapshot of a restart includes all changes that the standby had received")
   func replayIsAwaited() async throws {
     let primary = try await PrivatePostgres.start(settings: "autovacuum = off")
     let shop = try await TestShop.make(in: primary, insertOrder())
-    // Long enough that it stays behind its primary for as long as a snapshot is in its way.
+    // With this delay, replay waits as long as a snapshot conflicts with it.
     let standby = try await primary.startStandby(
       settings: "max_standby_streaming_delay = -1\nhot_standby_feedback = off")
     try await standby.catchUp(with: primary)
@@ -112,7 +112,7 @@ struct StandbyTests {
           try owner.executeScript("VACUUM sales.orders")
           for order in ["'a'", "'b'"] { try owner.executeScript(insertOrder(["order_id": order])) }
           try awaitReceipt(of: owner, on: reader)
-          // Replay stands before the vacuum, and goes on only now. It looks again after up to a second.
+          // Replay has waited before the vacuum, and continues only now; it retries within a second.
           reader.rollback()
           var error = PostgresError(.server, "canceling statement due to conflict with recovery")
           error.sqlState = SQLState.serializationFailure
@@ -124,7 +124,7 @@ struct StandbyTests {
     #expect(counted == 2)
   }
 
-  @Test("sales in another cluster")
+  @Test("sales are read from another cluster")
   func otherCluster() async throws {
     let other = try await PrivatePostgres.start(settings: "DateStyle = 'German, DMY'\nTimeZone = 'Pacific/Apia'")
     let elsewhere = try await TestShop.make(in: other, insertOrder(["order_id": "'there'"]))

@@ -5,7 +5,7 @@ import SalesStore
 import TestSupport
 import Testing
 
-/// A database with plain sales tables, or with whatever a test makes of them.
+/// A database with the plain sales tables, which a test may change.
 struct TestShop {
   let cluster: PrivatePostgres
   let conninfo: String
@@ -23,7 +23,7 @@ struct TestShop {
     return shop
   }
 
-  /// As the owner of everything.
+  /// Runs `body` on a connection of the database's owner.
   func connected<R: Sendable>(_ body: @Sendable (borrowing BlockingConnection) throws -> R) async throws -> R {
     try await withBlockingThread { scope in try body(try scope.connect(conninfo, applicationName: "tests")) }
   }
@@ -35,7 +35,7 @@ struct TestShop {
     return settings
   }
 
-  /// As a night reads.
+  /// Runs `body` on a connection with the profile of a night.
   func reading<R: Sendable>(
     _ settings: Settings? = nil, _ body: @Sendable (borrowing BlockingConnection) throws -> R
   ) async throws -> R {
@@ -45,7 +45,7 @@ struct TestShop {
     }
   }
 
-  /// All orders as a night reads them.
+  /// All orders, read as in a night.
   func orders(_ settings: Settings? = nil, horizon: Horizon? = nil) async throws -> [OrderRow] {
     let sales = try SalesRows(settings ?? self.settings, horizon: horizon)
     return try await reading(settings) { connection in
@@ -56,7 +56,7 @@ struct TestShop {
     }
   }
 
-  /// All deliveries as a night reads them.
+  /// All deliveries, read as in a night.
   func deliveries(horizon: Horizon? = nil) async throws -> [Delivery] {
     let sales = try SalesRows(settings, horizon: horizon)
     return try await reading { connection in

@@ -5,7 +5,7 @@ import SalesStore
 import TestSupport
 import Testing
 
-/// The page Views, and the comments of the plain tables.
+/// Tests the page Views and the comments of the plain tables.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct ViewsPageTests {
   static let page: String = {
@@ -34,7 +34,7 @@ struct ViewsPageTests {
     return Example(name: section.components(separatedBy: "\n")[0], script: String(parts[1].dropFirst(4)))
   }
 
-  @Test("each example for a shape of shop keeps the contract and yields the rows that it counts", arguments: examples)
+  @Test("each example satisfies the sales contract and has the number of rows that it states", arguments: examples)
   func exampleKeepsContract(_ example: Example) async throws {
     #expect(!example.views.isEmpty && Set(example.views) == Set(example.counts.keys))
     let drops = example.views.map { "DROP TABLE IF EXISTS sales.\($0);" }.joined()
@@ -49,10 +49,10 @@ struct ViewsPageTests {
     }
   }
 
-  @Test("the page has an example for each shape of shop")
+  @Test("the page has eleven examples")
   func shapes() { #expect(Self.examples.count == 11) }
 
-  @Test("the plain tables carry the page's explanation of each column as comments")
+  @Test("the comments of the plain tables are the page's explanations of the columns")
   func comments() async throws {
     let shop = try await TestShop.make()
     let comments = try await shop.connected { connection in
