@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Cells")
 struct CellTests {
-  @Test("every kind comes back as what it is", arguments: [Workbook.Storage.streamed, .inMemory])
+  @Test("cells of every kind are read back unchanged", arguments: [Workbook.Storage.streamed, .inMemory])
   func kinds(storage: Workbook.Storage) throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Kinds", storage: storage)
@@ -39,7 +39,7 @@ struct CellTests {
     #expect(cells["K1"]?.isBold == true)
   }
 
-  @Test("identifiers of 19 digits survive as text")
+  @Test("identifiers of 19 digits are read back as text")
   func longIdentifiers() throws {
     let identifiers = (0..<50).map { "9\(String(repeating: "0", count: 15))\(100 + $0)" }
     let read = try roundTrip { workbook in
@@ -50,7 +50,7 @@ struct CellTests {
     #expect(identifiers.indices.map { sheet.cells["A\($0 + 1)"]?.text } == identifiers)
   }
 
-  @Test("what Excel would change or choke on is refused")
+  @Test("cells that Excel would change or reject are errors")
   func refuses() throws {
     let cases: [(String, SpreadsheetError.Code, (Sheet) throws -> Void)] = [
       ("NaN", .notFinite, { try $0.writeNumber(.nan, row: 1, column: 1) }),
@@ -76,7 +76,7 @@ struct CellTests {
     }
   }
 
-  @Test("the last row and column are there")
+  @Test("the last row and column can be written")
   func lastCell() throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Corner", storage: .streamed)
@@ -86,7 +86,7 @@ struct CellTests {
   }
 
   @Test(
-    "days and times have Excel's numbers",
+    "dates and times have Excel's serial numbers",
     arguments: [
       (-2_208_988_800, 1.0),
       (-2_203_977_600, 59),

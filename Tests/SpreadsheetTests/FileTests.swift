@@ -20,7 +20,7 @@ struct FileTests {
     try workbook.addChart(Chart(.line, series: [series]), to: sheet, row: 0, column: 3)
   }
 
-  @Test("has the same bytes when it is written again elsewhere")
+  @Test("equal workbooks have equal bytes in any directory")
   func reproducible() throws {
     let files = try (0..<2).map { _ in
       try withTemporaryDirectory { directory in
@@ -34,7 +34,7 @@ struct FileTests {
     #expect(files[0].count > 5_000)
   }
 
-  @Test("has the time of creation that it was given, and no other")
+  @Test("the time of creation is the given one")
   func creationTime() throws {
     for created: Int64 in [1, 1_763_510_400, 4_102_444_800] {
       let read = try roundTrip(properties: DocumentProperties(created: created)) { workbook in
@@ -45,7 +45,7 @@ struct FileTests {
     }
   }
 
-  @Test("says what its properties say")
+  @Test("document properties are read back")
   func properties() throws {
     let properties = DocumentProperties(
       title: "Night audit <2026-11-19> & more", subject: "Orders", author: "night-audit", company: "Ünïcode",
@@ -57,7 +57,7 @@ struct FileTests {
     #expect(read.custom == ["run_id": "01J & co", "snapshot": "0000-01"])
   }
 
-  @Test("is refused with properties that no file can hold")
+  @Test("properties beyond the file format are rejected")
   func refusedProperties() throws {
     let cases: [(DocumentProperties, SpreadsheetError.Code)] = [
       (DocumentProperties(created: 0), .parameterNotAllowed),
@@ -74,7 +74,7 @@ struct FileTests {
   }
 
   @Test(
-    "names cells as Excel does",
+    "cell references are Excel's",
     arguments: [
       (0, 0, "A1"), (0, 25, "Z1"), (9, 26, "AA10"), (0, 701, "ZZ1"), (0, 702, "AAA1"),
       (1_048_575, 16_383, "XFD1048576"),
@@ -83,7 +83,7 @@ struct FileTests {
     #expect(CellReference(row: row, column: column).a1 == name)
   }
 
-  @Test("errors tell operation and place, and nothing of the content")
+  @Test("errors state the operation and the cell, but no content")
   func errorDescriptions() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)

@@ -1,9 +1,9 @@
 import Spreadsheet
 import Testing
 
-@Suite("Text that is out to break the file")
+@Suite("Hostile text in cells")
 struct HostileTextTests {
-  /// All of them must be read back unchanged.
+  /// Texts that must be read back unchanged.
   static let texts: [String] = controls + others
 
   private static let controls: [String] = (1...0x1F).flatMap { (value: UInt8) in
@@ -45,7 +45,7 @@ struct HostileTextTests {
       String(repeating: "😀", count: 16_383), String(repeating: "\u{1}", count: 4_681),
     ]
 
-  @Test("comes back exactly, from both kinds of sheets", arguments: [Workbook.Storage.streamed, .inMemory])
+  @Test("text is read back unchanged from both kinds of sheets", arguments: [Workbook.Storage.streamed, .inMemory])
   func roundTrips(storage: Workbook.Storage) throws {
     let texts = Self.texts
     #expect(texts.count >= 100)
@@ -56,7 +56,7 @@ struct HostileTextTests {
     let sheet = try read.sheet("Texts")
     for (row, text) in texts.enumerated() {
       let cell = "A\(row + 1)"
-      let back = try #require(sheet.raw[cell], "\(cell) is not a text: \(text.prefix(40).debugDescription)")
+      let back = try #require(sheet.raw[cell], "\(cell) is not text: \(text.prefix(40).debugDescription)")
       // Compared as bytes, because String's == ignores normalization.
       #expect(Array(back.utf8) == Array(text.utf8), "\(cell): \(text.prefix(40).debugDescription)")
       #expect(sheet.cells[cell]?.formula == nil, "\(cell) became a formula")
@@ -64,7 +64,7 @@ struct HostileTextTests {
   }
 
   @Test(
-    "is refused when no file can hold it",
+    "text beyond the file format is rejected",
     arguments: [
       ("NUL alone", "\0", SpreadsheetError.Code.textNotRepresentable),
       ("NUL inside", "a\0b", .textNotRepresentable),
@@ -92,7 +92,7 @@ struct HostileTextTests {
   }
 
   @Test(
-    "fits once it is cut, and shows the cut",
+    "text that is too long is shortened and marked as cut",
     arguments: [
       String(repeating: "a", count: 40_000), String(repeating: "😀", count: 40_000), "a\0b",
       String(repeating: "\u{1}", count: 40_000), String(repeating: "_x0041_", count: 8_000),
@@ -108,7 +108,7 @@ struct HostileTextTests {
     #expect(try read.sheet("Texts").raw["A1"] == fitting)
   }
 
-  @Test("stays as it is when it fits", arguments: ["", "a", "_x0001_", "😀", String(repeating: "a", count: 32_767)])
+  @Test("text that fits is unchanged", arguments: ["", "a", "_x0001_", "😀", String(repeating: "a", count: 32_767)])
   func leavesAlone(text: String) {
     #expect(CellText.fitting(text) == text)
   }

@@ -3,9 +3,9 @@ import Glibc
 @testable import Spreadsheet
 import Testing
 
-@Suite("The life of a workbook")
+@Suite("Lifecycle of a workbook")
 struct LifecycleTests {
-  @Test("nothing is at the path before it is closed, then a file with the permissions asked for")
+  @Test("the file appears when the workbook is closed, with the given permissions")
   func permissions() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/book.xlsx"
@@ -20,7 +20,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("temporary files are in the given directory, without a name, and are closed with the workbook")
+  @Test("temporary files are unnamed, in the given directory, and closed with the workbook")
   func temporaryFiles() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
@@ -34,7 +34,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("one that is abandoned leaves no file, open or not")
+  @Test("an abandoned workbook leaves no file and no open descriptor")
   func abandoned() throws {
     try withTemporaryDirectory { directory in
       func abandon() throws -> Sheet {
@@ -54,7 +54,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a sheet that outlives its workbook refuses everything")
+  @Test("every operation on a sheet of a closed workbook is rejected")
   func sheetOutlivesWorkbook() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
@@ -89,7 +89,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a format of another workbook is refused")
+  @Test("a format of another workbook is rejected")
   func foreignFormat() throws {
     try withTemporaryDirectory { directory in
       let one = try Workbook(in: directory)
@@ -104,7 +104,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("what is there already is never overwritten")
+  @Test("an existing file is never overwritten")
   func existingFile() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/book.xlsx"
@@ -113,7 +113,7 @@ struct LifecycleTests {
       try Data("precious".utf8).write(to: URL(filePath: path))
       do throws(SpreadsheetError) {
         try workbook.close()
-        Issue.record("overwritten")
+        Issue.record("the existing file was overwritten")
       } catch {
         #expect(error.code == .fileExists)
       }
@@ -122,7 +122,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a directory that is not there is found at once", arguments: ["path", "temporary"])
+  @Test("a missing directory is an error on creation", arguments: ["path", "temporary"])
   func missingDirectory(which: String) throws {
     try withTemporaryDirectory { directory in
       let missing = "\(directory)/missing"
@@ -135,7 +135,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a directory that vanishes is an error, and no file goes anywhere else")
+  @Test("a deleted temporary directory is an error, and no other directory is used")
   func vanishingDirectory() throws {
     try withTemporaryDirectory { directory in
       let temporary = "\(directory)/temporary"
@@ -155,21 +155,21 @@ struct LifecycleTests {
     }
   }
 
-  // In a separate process, because the limit applies to the whole process.
-  @Test("a disk that is full while rows are written is an error, though the library sees none")
+  // The test runs in a separate process, because the limit applies to a whole process.
+  @Test("a full disk while rows are written is an error, though the library reports none")
   func fullDisk() async {
     await #expect(processExitsWith: .success) {
       try withTemporaryDirectory { directory in
         let workbook = try Workbook(in: directory)
         let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
         signal(SIGXFSZ, SIG_IGN)
-        // Compresses so well that the archive itself stays below the limit.
+        // The rows compress so well that the archive itself stays below the limit.
         var limit = rlimit(rlim_cur: 100_000, rlim_max: 100_000)
         setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
         for row in 0..<10_000 { try sheet.writeText("the same", row: row, column: 0) }
         do throws(SpreadsheetError) {
           try workbook.close()
-          Issue.record("a truncated workbook passed")
+          Issue.record("a truncated workbook was accepted")
         } catch {
           #expect((error.code, error.systemError) == (.temporaryFileFailed, EFBIG))
         }
@@ -180,7 +180,7 @@ struct LifecycleTests {
 
   // The library copies a sheet's rows once more for the archive, and does not check those writes either. The truncated
   // part then has a valid checksum, and the return code is 0.
-  @Test("a disk that has room for a sheet's rows but not for their copy makes an error, too")
+  @Test("a full disk while the rows are copied into the archive is an error, too")
   func fullDiskWhilePacking() async {
     await #expect(processExitsWith: .success) {
       try withTemporaryDirectory { directory in
@@ -228,7 +228,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("a finished workbook of which a part is no whole XML is none")
+  @Test("a finished workbook with a part of incomplete XML is an error")
   func brokenPart() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
@@ -253,19 +253,19 @@ struct LifecycleTests {
     }
   }
 
-  @Test("the process uses libc's own rewind, so that no other library's streams behave differently")
+  @Test("rewind is libc's own, so the streams of other libraries behave as usual")
   func ownRewind() throws {
     let libc = try #require(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD))
     #expect(dlsym(nil, "rewind") == dlsym(libc, "rewind"))
   }
 
   // The bytes of a streamed sheet's rows are counted; everything else is parsed.
-  @Test("a streamed sheet that lacks anything is no finished one", arguments: [1, 4_000])
+  @Test("a finished workbook with an incomplete streamed sheet is an error", arguments: [1, 4_000])
   func brokenSheet(rowCount: Int) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
       let sheet = try workbook.addSheet(named: "Orders", storage: .streamed)
-      // Long enough for rows to cross pieces of a quarter of a megabyte.
+      // The text is long enough for rows to cross the boundaries of quarter-megabyte blocks.
       let text = String(repeating: "the same ", count: 20)
       try sheet.setColumns(0...0, width: 20)
       for row in 0..<rowCount { try sheet.writeText(text, row: row, column: 0) }

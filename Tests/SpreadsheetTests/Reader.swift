@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A workbook as openpyxl, an independent reader, reads it.
+/// A workbook as read by openpyxl, an independent library.
 struct ReadWorkbook: Decodable {
   struct Cell: Decodable {
     /// openpyxl's data type: `s`, `n`, `b`, `d`, `f`.
@@ -121,7 +121,7 @@ struct ReadWorkbook: Decodable {
 
     def sheet(index, sheet):
         twin = values[sheet.title]
-        # Only those that the file has: going through the rows would make all others up.
+        # Only the cells of the file, because iterating over rows would create empty ones.
         cells = [c for _, c in sorted(sheet._cells.items())]
         names = ["sheet", "formatCells", "formatColumns", "sort", "autoFilter", "selectLockedCells"]
         return {
@@ -163,7 +163,7 @@ struct ReadWorkbook: Decodable {
 }
 
 enum Python {
-  /// The first Python with openpyxl: Debian installs it for its own Python, which need not be the first in PATH.
+  /// The first Python with openpyxl. Debian installs it for its own Python, which may not be the first in `PATH`.
   static func withOpenpyxl() throws -> String {
     try #require(found, "openpyxl is missing: `apt-get install python3-openpyxl`, or `pip install openpyxl`")
   }

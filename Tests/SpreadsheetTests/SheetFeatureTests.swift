@@ -1,11 +1,11 @@
 import Spreadsheet
 import Testing
 
-@Suite("What a sheet has besides cells")
+@Suite("Features of a sheet besides cells")
 struct SheetFeatureTests {
   private static let all = CellRange(rows: 0...9, columns: 0...2)
 
-  @Test("layout, printing and protection", arguments: [Workbook.Storage.streamed, .inMemory])
+  @Test("layout, print setup and protection are read back", arguments: [Workbook.Storage.streamed, .inMemory])
   func layout(storage: Workbook.Storage) throws {
     let read = try roundTrip { workbook in
       let first = try workbook.addSheet(named: "First", storage: storage)
@@ -57,7 +57,7 @@ struct SheetFeatureTests {
     #expect(try read.sheet("First").gridlines && read.sheet("First").protection["sheet"] == false)
   }
 
-  @Test("choices and conditional formats")
+  @Test("choices and conditional formats are read back")
   func rules() throws {
     let read = try roundTrip { workbook in
       let sheet = try workbook.addSheet(named: "Findings", storage: .inMemory)
@@ -105,7 +105,7 @@ struct SheetFeatureTests {
     }
   }
 
-  @Test("the link after the last that Excel takes is refused, and the file is whole")
+  @Test("a link beyond Excel's limit is rejected, and the file is whole")
   func tooManyLinks() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
@@ -123,7 +123,7 @@ struct SheetFeatureTests {
     }
   }
 
-  @Test("a chart over cells of another sheet, of each kind")
+  @Test("a chart of each kind can show cells of another sheet")
   func charts() throws {
     let read = try roundTrip { workbook in
       let data = try workbook.addSheet(named: "Some data", storage: .inMemory)
@@ -149,7 +149,7 @@ struct SheetFeatureTests {
     #expect(try read.sheet("Summary").charts == ["BarChart", "BarChart", "LineChart", "PieChart"])
   }
 
-  @Test("limits of everything else are refused before the library sees them")
+  @Test("other values beyond the limits are rejected before they reach the library")
   func refusals() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)

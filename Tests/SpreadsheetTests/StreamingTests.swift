@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Streamed sheets")
 struct StreamingTests {
-  @Test("two of them and one in memory can be written in turn")
+  @Test("two streamed sheets and one in memory can be written in turn")
   func interleaved() throws {
     let rows = 2_000
     let read = try roundTrip { workbook in
@@ -31,7 +31,7 @@ struct StreamingTests {
     }
   }
 
-  @Test("a row that is past is refused, whatever is written")
+  @Test("every write to an earlier row is rejected")
   func ascendingRows() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
@@ -57,7 +57,7 @@ struct StreamingTests {
     }
   }
 
-  @Test("a table and an autofilter can be added when all rows are written")
+  @Test("an autofilter can be added after the rows")
   func notesAtTheEnd() throws {
     let read = try roundTrip { workbook in
       let orders = try workbook.addSheet(named: "Orders", storage: .streamed)
@@ -74,7 +74,7 @@ struct StreamingTests {
     #expect(try read.sheet("Users").cells.count == 101)
   }
 
-  @Test("empty sheets of both kinds are sheets")
+  @Test("empty sheets of both kinds are valid")
   func empty() throws {
     let read = try roundTrip { workbook in
       _ = try workbook.addSheet(named: "Streamed", storage: .streamed)

@@ -12,7 +12,7 @@ func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws ->
 }
 
 extension DocumentProperties {
-  // A fixed instant, so that files can be compared.
+  // The fixed instant makes files comparable.
   static let sample = DocumentProperties(title: "Night audit", created: 1_763_510_400)
 }
 

@@ -32,7 +32,7 @@ struct TableTests {
     try sheet.addTable(table, firstRow: 1, firstColumn: 1, rowCount: 3)
   }
 
-  /// Writes two sheets with a table, streamed and in memory, and one between them without.
+  /// Writes a streamed sheet and one in memory, each with a table, and a sheet without a table between them.
   private func write(
     to workbook: borrowing Workbook, totals: (sum: Double, count: Double) = TableTests.totals
   ) throws {
@@ -44,7 +44,7 @@ struct TableTests {
     try writeTable(named: "In_memory", to: inMemory, of: workbook, totals: totals)
   }
 
-  @Test("streamed sheets can have one as those in memory can, in one file", arguments: ["Streamed", "In memory"])
+  @Test("streamed sheets and sheets in memory can have tables in one file", arguments: ["Streamed", "In memory"])
   func tables(name: String) throws {
     let sheet = try roundTrip { try write(to: $0) }.sheet(name)
     let table = try #require(sheet.tables[name.replacing(" ", with: "_")])
@@ -63,7 +63,7 @@ struct TableTests {
     #expect(sheet.cells.count == 15)
   }
 
-  @Test("what Excel repairs is refused", arguments: [Workbook.Storage.streamed, .inMemory])
+  @Test("tables that Excel would repair are rejected", arguments: [Workbook.Storage.streamed, .inMemory])
   func refusals(storage: Workbook.Storage) throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
@@ -93,12 +93,12 @@ struct TableTests {
   }
 
   @Test(
-    "LibreOffice finds the totals of both by calculating them itself",
+    "LibreOffice calculates the totals of both tables",
     .enabled(if: LibreOffice.isInstalled, "LibreOffice is an extra: apt-get install libreoffice-calc"))
   func recalculation() throws {
     try withTemporaryDirectory { directory in
       let workbook = try Workbook(in: directory)
-      // Wrong results, to show that LibreOffice computes its own.
+      // The stored results are wrong, to show that LibreOffice calculates its own.
       try write(to: workbook, totals: (-1, -1))
       try workbook.close()
       let converted = try ReadWorkbook(path: LibreOffice.recalculate("\(directory)/book.xlsx", in: directory))
@@ -132,7 +132,7 @@ enum LibreOffice {
     return "\(output)/\((path as NSString).lastPathComponent)"
   }
 
-  // By default LibreOffice shows the results in the file.
+  // By default LibreOffice shows the stored results.
   private static let settings = """
     <?xml version="1.0" encoding="UTF-8"?>
     <oor:items xmlns:oor="http://openoffice.org/2001/registry">

@@ -60,7 +60,7 @@ import Testing
 
     """#
 
-  @Test("a pipe in the place of a workbook is refused without waiting")
+  @Test("a pipe in place of a workbook is rejected without waiting")
   func pipe() throws {
     try withTemporaryDirectory { directory in
       let path = "\(directory)/book.xlsx"
@@ -118,7 +118,7 @@ import Testing
         ])
       #expect(rows[2].cells["Owner"] == .error("#N/A"))
       guard case .number = rows[2].cells["Remark"] else {
-        Issue.record("a date is a number: \(rows[2])")
+        Issue.record("a date is not read as a number: \(rows[2])")
         return
       }
     }
@@ -206,12 +206,12 @@ import Testing
         save(parts(bomb + inline(['Finding id'], ['&b;'])))
         """, says: "document type"),
     Hostile(
-      testDescription: "an outside entity",
+      testDescription: "an external entity",
       program: """
         save(parts('<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + inline(['Finding id'], ['&a;'])))
         """, says: "document type"),
     Hostile(
-      testDescription: "inflates",
+      testDescription: "a decompression bomb",
       program: "save(parts('', book=f'<workbook {ns}>' + ' ' * (17 << 20) + '</workbook>'))",
       says: "more than 16 MB"),
     Hostile(testDescription: "nested", program: "save(parts('<a>' * 100000))", says: "nested"),
@@ -220,21 +220,21 @@ import Testing
       says: "kinds of elements"),
     Hostile(testDescription: "one endless element", program: "save(parts('<a b=\"' + 'x' * (9 << 20)))", says: "1 MB"),
     Hostile(
-      testDescription: "a text beyond Excel's",
+      testDescription: "a text longer than Excel's limit",
       program: "save(parts(inline(['Finding id'], ['x' * 400000])))", says: "longer than Excel"),
     Hostile(
-      testDescription: "a shared text that is not there",
+      testDescription: "a missing shared text",
       program: "save(parts(f'<worksheet {ns}><row><c t=\"s\"><v>5</v></c></row></worksheet>', f'<sst {ns}/>'))",
       says: "text that is not there"),
     Hostile(
-      testDescription: "a place beyond the sheet",
+      testDescription: "a cell beyond the sheet",
       program: "save(parts(f'<worksheet {ns}><row r=\"1\"><c r=\"ZZZZ1\"/></row></worksheet>'))", says: "place ZZZZ1"),
     Hostile(
       testDescription: "a row beyond the sheet",
       program: "save(parts(f'<worksheet {ns}><row r=\"99999999999999999999\"/></worksheet>'))", says: "the number 9999"),
     Hostile(testDescription: "no header", program: "save(parts(inline(['Status'], ['open'])))", says: "no column"),
     Hostile(
-      testDescription: "two columns of one name",
+      testDescription: "two columns with one name",
       program: "save(parts(inline(['Finding id', 'Status', 'STATUS'])))", says: "two columns"),
     Hostile(
       testDescription: "no such sheet",
