@@ -25,7 +25,7 @@ struct CalendarTests {
     #expect(sunday.advanced(by: 1).monday == sunday.advanced(by: 1))
   }
 
-  @Test("A week is told once every order is known that Apple may count in it, up to three days later")
+  @Test("The first reported week is one with all its sales known, which Apple may count up to three days later")
   func firstWholeWeek() throws {
     let zone = try #require(ReportZone("America/Los_Angeles"))
     for (day, expected) in [("2026-07-23", "2026-07-27"), ("2026-07-24", "2026-08-03"), ("2026-07-27", "2026-08-03")] {

@@ -148,7 +148,7 @@ struct ComparisonPropertyTests {
     #expect(ProductComparison(shuffled, coverage: coverage).rows == ProductComparison(sides, coverage: coverage).rows)
   }
 
-  /// A shop that knows all sales but the lost ones; reports up to three days late; refunds on their day.
+  /// The shop has all sales but the lost ones. Apple reports sales up to three days late, and refunds on their day.
   @Test(arguments: 0..<200)
   func exactlyTheLostOrdersAreUnexplained(seed: Int) {
     var random = Random(state: UInt64(seed))

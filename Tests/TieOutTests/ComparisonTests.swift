@@ -89,7 +89,7 @@ struct ComparisonTests {
     }
   }
 
-  @Test func timingNeverTakesMoreThanThereIs() {
+  @Test func timingExplainsNoMoreUnitsThanExist() {
     let comparison = compare([apple("11-06", 5)], [ours("11-05", 2)])
     #expect(explained(comparison, "11-06", .timing) == Millionths(2))
     #expect(row(comparison, "11-06")?.comparison?.unexplained == Millionths(3))
@@ -105,7 +105,7 @@ struct ComparisonTests {
     #expect(comparison.rows.allSatisfy { $0.comparison?.unexplained == .zero })
   }
 
-  /// Missing reports can only add units.
+  /// The reports of the missing vendors can only add units.
   @Test func partialVendorReportsAreALowerBound() {
     let comparison = compare(
       [apple("11-05", 13), apple("11-10")], [ours("11-05"), ours("11-10", 3)],
@@ -126,14 +126,14 @@ struct ComparisonTests {
     #expect(explained(comparison, "11-19", .notReported) == -.one)
   }
 
-  /// Apple may still count it in a report that is not final.
+  /// Apple may still count the recent unit in a report that is not final.
   @Test func recentUnitsMissingAtAppleAreAwaited() {
     let comparison = compare([], [ours("11-17"), ours("11-12")])
     #expect(explained(comparison, "11-17", .notReported) == -.one)
     #expect(row(comparison, "11-12")?.comparison?.unexplained == -.one)
   }
 
-  @Test func unitsAtPriceZeroAreFreeAndTakeOffersOfUnknownPriceAlong() {
+  @Test func unitsAtPriceZeroAreFreeAndMatchOffersWithoutAPrice() {
     var offer = ours("11-05", price: nil)
     offer.mayBeFree = true
     let comparison = compare([apple("11-05", 2, kind: .free, price: .zero)], [offer])
@@ -179,7 +179,7 @@ struct ComparisonTests {
     #expect(explained(unknown, "11-05", .refundUnknown, .amount, .refund) == number("-1.98"))
   }
 
-  /// Apple's refund on the 5th is our refund without a price, not the one of the 3rd.
+  /// Apple's refund on the 5th matches our refund without a price on that day, not the refund of the 3rd.
   @Test func refundsDoNotMatchDaysWithUnknownRefunds() {
     let comparison = compare(
       [apple("11-05", -1, kind: .refund)],
@@ -213,7 +213,7 @@ struct ComparisonTests {
     #expect(explained(upgrade, "11-15", .upgrade, .units, .refund) == -.one)
   }
 
-  @Test func renewalsThatNoOrderClaimsExplainOnlyWhatWeCountMore() {
+  @Test func unclaimedRenewalsExplainOnlyOurSurplus() {
     var renewal = ours("11-05")
     renewal.isUnclaimedRenewal = true
     let comparison = compare([], [renewal, ours("11-05")])
@@ -235,7 +235,7 @@ struct ComparisonTests {
     #expect(amount?.apple != nil && amount?.ours == nil && amount?.comparison == nil)
   }
 
-  /// One of Apple's two units on the 6th is ours of the 5th without a price. The price of the other is unknown.
+  /// One of Apple's two units on the 6th is our unit without a price on the 5th. The price of the other is unknown.
   @Test func unpricedUnitsOfAnotherDayHaveNoAmount() {
     let comparison = compare([apple("11-06", 2)], [ours("11-05", price: nil)])
     #expect(row(comparison, "11-06")?.comparison?.unexplained == .one)
@@ -352,7 +352,7 @@ struct OurSideTests {
       let sales = sides(records).ours.filter { $0.kind == .sale }
       #expect(sales.map(\.price) == [number("4.99")] && sales.map(\.day) == [day("11-10")])
     }
-    // Of two restores the one with the refund counts, in any order.
+    // Of two restores, the one with the refund counts, whatever the order of the records.
     let refunded = restore("S", of: "P") { $0.revocation = Revocation(date: self.noon("11-15")) }
     for records in [[restore("R", of: "P"), refunded], [refunded, restore("R", of: "P")]] {
       let units = sides(records).ours.filter { $0.kind != .restore }
@@ -366,7 +366,7 @@ struct OurSideTests {
     #expect(units.last?.day == day("11-14"))
   }
 
-  @Test func aPartThatWasReversedNeverWasAUnit() {
+  @Test func aReversedPartialRefundIsNoUnit() {
     for part in [
       Revocation(date: noon("11-03"), percentage: 33_333, type: "REFUND_PRORATED"),
       Revocation(date: noon("11-03"), coversSomeItemsOnly: true),
@@ -379,7 +379,7 @@ struct OurSideTests {
 }
 
 struct TotalsTests {
-  /// Apple may count our sales up to three days later, and on this day ours of the next.
+  /// Apple may count our sales of a day up to three days later, and our sales of the next day on this day.
   @Test func aDayIsInTheWeeksThatItsSalesMayCountIn() {
     #expect(TieOutTotals.weeks(around: [day("11-11")]) == [day("11-09")])
     #expect(TieOutTotals.weeks(around: [day("11-09")]) == [day("11-02"), day("11-09")])
@@ -387,7 +387,7 @@ struct TotalsTests {
     #expect(TieOutTotals.weeks(around: []).isEmpty)
   }
 
-  @Test func aWeekOfAProductIsOneFindingAndPlusAndMinusDoNotCancel() {
+  @Test func aWeekOfAProductIsOneFindingWithoutOffsetting() {
     var sides = ProductSides(app: "game", productId: "gems60", isKnown: true)
     for (date, units) in [("11-02", 3), ("11-04", 1), ("11-14", 1)] {
       sides.apple.append(
@@ -461,7 +461,7 @@ struct ScopeTests {
     #expect(scope.app(named: "game", productId: "hero") == "game")
   }
 
-  /// An app that Apple does not answer about has only orders.
+  /// An app without answers from Apple has orders only.
   @Test(
     arguments: [
       (nil, nil, ["both"], ["both"], []), (nil, nil, ["both"], [], ["both"]), (nil, "CARDS", ["both"], [], ["both"]),

@@ -45,7 +45,7 @@ struct FinanceReportTests {
     #expect(throws: Never.self) { try read(Self.financial.replacing("Total_Amount\t", with: "Total_Amount:")) }
   }
 
-  @Test func sumsByCountryBelowTheRowsMustBeTheirs() throws {
+  @Test func sumsByCountryMustEqualTheRows() throws {
     let block = """
 
       Country Of Sale\tPartner Share Currency\tQuantity\tExtended Partner Share
@@ -60,8 +60,8 @@ struct FinanceReportTests {
     }
   }
 
-  /// A calendar month instead of a fiscal period returns another period's file.
-  @Test func theDatesInsideRefuseAnotherPeriod() throws {
+  /// A request for a calendar month instead of a fiscal period returns the file of another period.
+  @Test func aFileWithDatesOfAnotherPeriodIsRejected() throws {
     #expect(throws: ReportProblem.self) { try read(Self.detail, period: "2026-03") }
     #expect(throws: ReportProblem.self) { try read(Self.financial, period: "2025-11") }
     #expect(try read(Self.detail, period: nil).1.last == ReportDay("2025-11-29"))
@@ -108,7 +108,7 @@ struct PaymentsTests {
     #expect(payments[0].problems(earned: nil).isEmpty)
   }
 
-  /// Calculated in a spreadsheet; with Apple's five digits it would be off by 0.10 EUR.
+  /// The rate is calculated in a spreadsheet. With Apple's five digits the payment would differ by 0.10 EUR.
   @Test func anExchangeRateHasMoreDigitsThanMoney() throws {
     let payments = try Payment.read(
       Array((Self.header + "2026-02,USD,1000000,0,0,1000000,0.919449901768173,EUR,919449.90,\n").utf8))

@@ -7,7 +7,7 @@ struct MillionthsTests {
     ("0.99", 990_000), ("-2", -2_000_000), ("1200", 1_200_000_000), ("0.000001", 1), ("-0.990", -990_000),
     ("84", 84_000_000), ("007.50", 7_500_000),
   ])
-  func whatAppleWrites(text: String, count: Int) {
+  func applesNumbersAreRead(text: String, count: Int) {
     #expect(Millionths(text)?.count == Int128(count))
   }
 
@@ -24,12 +24,12 @@ struct MillionthsTests {
     #expect(sum == Millionths(300_000))
   }
 
-  @Test func productsAreExactOrNothing() throws {
+  @Test func productsAreExactOrNil() throws {
     #expect(Millionths(-2).times(try #require(Millionths("0.99"))) == Millionths("-1.98"))
     #expect(try #require(Millionths("0.001")).times(try #require(Millionths("0.0001"))) == nil)
   }
 
-  @Test func textsHaveTheDigitsAskedForAndMoreOnlyWhereThereAreMore() throws {
+  @Test func textsHaveAtLeastTheRequestedDigits() throws {
     #expect(try #require(Millionths("45.54")).text(digits: 2) == "45.54")
     #expect(try #require(Millionths("0.005")).text(digits: 2) == "0.005")
     #expect(Millionths(120).text(digits: 0) == "120")

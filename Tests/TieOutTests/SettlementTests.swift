@@ -96,9 +96,9 @@ struct SettlementTests {
     #expect(line(Self.second, settlement).openAtEnd == .zero && line(Self.second, settlement).difference == .zero)
   }
 
-  /// A missing report leaves nothing out.
+  /// No sale counts as never collected while a later finance report is missing.
   @Test func salesStayOpenWhileAFinanceReportIsMissing() {
-    // The last day of fiscal 2026-02; 2026-03 ends 28 days later, 2026-04 another 35.
+    // The sale is on the last day of fiscal 2026-02. 2026-03 ends 28 days later, and 2026-04 another 35 days later.
     let sold = sides(sold: [("2025-11-29", 1)], settled: [])
     for (missing, isLeftOut) in [("2026-02", false), ("2026-03", false), ("2026-01", true), ("2026-04", true)] {
       var settlement = ProceedsSettlement(
@@ -119,7 +119,7 @@ struct SettlementTests {
     #expect(settlement.movedUnits == .one && line(Self.second, settlement).difference == .zero)
   }
 
-  /// Subscribers of more than a year have a higher share. The sale with the higher share was settled at once.
+  /// Subscriptions older than a year have a higher share. The sale with the higher share was settled at once.
   @Test func salesAtTheSameShareAreSettledFirst() {
     var settlement = ProceedsSettlement(today: day("2026-03-01"), whole: Self.all)
     var sides = sides(sold: [("2025-10-31", 1)], settled: [(Self.second, "2025-10-31", 1)])
@@ -172,7 +172,7 @@ struct SettlementReportsTests {
   private static let eleventh = FiscalCalendar.period(named: "2026-11") ?? FiscalCalendar.periods[0]
   private static let both = ["80012345": "09-10", "80099999": "09-10"]
 
-  /// FINANCE_DETAIL of fiscal 2026-12, which ends on 2026-09-26. `sold` has a day with proceeds of each vendor.
+  /// FINANCE_DETAIL of fiscal 2026-12, which ends on 2026-09-26. `sold` has one day with proceeds for each vendor.
   private func reports(
     _ states: [String: DownloadState], vendors: [String] = [], sold: [String: String] = [:],
     daily: [String: ClosedRange<ReportDay>] = [:], before: [String: DownloadState] = [:],
@@ -190,7 +190,7 @@ struct SettlementReportsTests {
       sales: .init(reports: dailyReports, days: sold.mapValues { [day($0)] }))
   }
 
-  @Test func aPeriodIsCompleteOnceItsReportsAreHere() {
+  @Test func aPeriodIsCompleteWithAllItsReports() {
     let (period, both) = (Self.twelfth, Self.both)
     #expect(reports(["80012345": .reported]).areComplete(period))
     #expect(reports(["80012345": .reported, "80099999": .zero], sold: both).areComplete(period))
@@ -215,7 +215,7 @@ struct SettlementReportsTests {
       return (reports.areComplete(Self.twelfth), isLate)
     }
     #expect(isTold(since...last) == (true, false))
-    // It may have sold on a missing day, or earlier sales may be settled now.
+    // The vendor may have sold on a missing day, or earlier sales may be settled in this period.
     #expect(isTold(since...last.advanced(by: -1)) == (false, true))
     #expect(isTold(since...last, sold: "08-20") == (false, true))
     #expect(isTold(Self.twelfth.first...last) == (false, true))
@@ -231,7 +231,7 @@ struct SettlementReportsTests {
     #expect(reports(["80012345": .reported], sold: both).reasons([period]) == late)
     let early = period.last.advanced(by: SettlementReports.due - 1)
     #expect(reports(["80012345": .reported], sold: both, today: early).reasons([period]).isEmpty)
-    // Without any finance report none is expected; after the first, the following ones are.
+    // No finance report is expected before the first one; later periods after it are.
     #expect(reports([:], sold: both).reasons([Self.eleventh, period]).isEmpty)
     let begun = reports([:], sold: ["80099999": "09-10"], before: ["80099999": .reported])
     #expect(begun.reasons([Self.eleventh, period]) == late)
@@ -240,7 +240,7 @@ struct SettlementReportsTests {
 }
 
 struct EarnedTests {
-  @Test func aCurrencyThatAReportDoesNotHaveIsPaidNothing() throws {
+  @Test func aCurrencyMissingFromAReportEarnsZero() throws {
     let period = try #require(FiscalCalendar.period(named: "2026-12"))
     var result = SettlementComparison.Result()
     #expect(result.earned(period, "USD") == nil)
@@ -258,7 +258,7 @@ struct FolderFileStateTests {
     let cases: [(newestFile: String?, isNewest: Bool, isKnown: Bool, isNews: Bool)] = [
       ("a.txt", true, true, false), ("b.txt", true, true, false), ("gone.txt", true, true, false),
       ("a.txt", false, false, true), ("b.txt", false, false, true),
-      // Put back in its own place, or the superseding file is gone.
+      // The file was restored under its name, or the superseding file was removed.
       ("a.txt", false, true, true), ("gone.txt", false, true, true),
       ("b.txt", false, true, false),
     ]
@@ -326,7 +326,7 @@ struct DownloadStateTests {
     #expect(DownloadState.noSales(hasRows: true, hasOwnUnits: true, daysSinceFirst: 3) == .doubtfulZero)
   }
 
-  @Test func noNightAsksForMoreThanFortyFiveDaysAndLaterOnesForWhatIsOpen() throws {
+  @Test func aNightRequestsAtMost45DaysAndLaterNightsTheOpenDays() throws {
     let today = day("11-20")
     let first = AskingPlan.days(today: today, trailing: 5, states: [:])
     #expect(first.count == 45 && first.first == day("11-19") && first.last == today.advanced(by: -45))
@@ -354,7 +354,7 @@ struct DownloadStateTests {
         == [first[0], first[2], first[3], first[4], first[20], first[40]])
   }
 
-  @Test func financeReportsAreAskedForUntilTheyAreHere() throws {
+  @Test func financeReportsAreRequestedUntilReceived() throws {
     let today = try #require(ReportDay("2026-11-20"))
     let asked = AskingPlan.periods(today: today, states: [:])
     #expect(asked.map(\.description) == ["2026-10", "2026-11", "2026-12", "2027-01"])
@@ -386,7 +386,7 @@ struct ReportWindowTests {
     #expect(
       gone.reasons(since: Self.today.advanced(by: -150)) { _ in true }.isEmpty
         && gone.printed.allSatisfy(gone.isSettled))
-    // A vendor of dropped files is still awaited beside configured ones, or if none are.
+    // A vendor with files in the folder is still expected, with and without configured vendors.
     let others: [([String], ConnectReport.Source)] = [(["80012345"], .folder), ([], .folder), ([], .api)]
     for (vendors, source) in others {
       let both = window(vendors, ["80012345": (1...53, source), "80099999": (10...53, source)])
@@ -411,7 +411,7 @@ struct ReportWindowTests {
     #expect(
       late.reasons(since: Self.today.advanced(by: -150)) { _ in true }
         == ["no daily report of 2 days (never asked, vendor 80099999): 2026-11-18, 2026-11-19"])
-    // A vendor with missing files on both sides of its own is no successor.
+    // A vendor whose days lie within those of the other is no successor, so its missing days are reported.
     let beside = window([], ["80012345": (1...150, .folder), "80099999": (30...40, .folder)])
     #expect(
       beside.reasons(since: Self.today.advanced(by: -150)) { _ in true }.count == 1
@@ -426,7 +426,7 @@ struct ReportWindowTests {
     }
   }
 
-  @Test func aDayOfSomeVendorsIsNeitherMissingNorFinal() {
+  @Test func aDayWithReportsOfSomeVendorsIsNeitherMissingNorFinal() {
     let window = window(["80012345", "80099999"], ["80012345": (1...20, .api), "80099999": (10...30, .api)])
     let days: [(ago: Int, old: DayCoverage.Coverage, young: DayCoverage.Coverage)] = [
       (5, .partial, .young), (15, .final, .young), (25, .partial, .young), (35, .missing, .missing),

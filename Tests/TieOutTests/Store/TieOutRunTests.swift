@@ -8,7 +8,7 @@ import Testing
 
 @testable import TieOut
 
-/// The tie-out on a database, with files in the folder.
+/// Tie-outs with a database and report files in a folder.
 struct TieOutRunTests {
   /// 2026-11-20T03:00:00Z, an evening in California.
   private static let asOf = Instant(seconds: 1_795_143_600)
@@ -171,7 +171,7 @@ struct TieOutRunTests {
       isBooked: isBooked, isAwaited: isAwaited, renewals: renewals)
   }
 
-  @Test func aPaymentThatOnlyAppleKnowsIsUnexplainedAndAFinding() async throws {
+  @Test func aPaymentKnownToAppleOnlyIsUnexplainedAndAFinding() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "3" : "1"), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
@@ -201,8 +201,8 @@ struct TieOutRunTests {
     #expect(!outcome.record.incompleteReasons.contains { $0.contains("unreadable") })
   }
 
-  /// With a wrong SKU, all sales of the app would count as another app's.
-  @Test func aSKUThatNoReportHasIsAReasonWhereSomethingWasSold() async throws {
+  /// With a wrong SKU, all sales of the app would count as sales of another app.
+  @Test func aSKUMissingFromReportsWithSalesIsAReasonForIncompleteness() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
     func reasons(_ sku: String?) async throws -> [String] {
@@ -220,7 +220,7 @@ struct TieOutRunTests {
     #expect(try await reasons("GAME-01").isEmpty)
   }
 
-  @Test func wholeWeeksAreReportedAsFarBackAsFindings() async throws {
+  @Test func wholeWeeksWithinTheLookbackAreReported() async throws {
     let shop = try await Shop()
     for date in Self.days(130) { try shop.drop(SampleSales(), on: date) }
     // The window of 45 days begins on Saturday, October 3.
@@ -239,8 +239,8 @@ struct TieOutRunTests {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-10" ? "6" : "1"), on: date) }
     for (index, date) in Self.days(53).enumerated() { try await shop.buy("\(index)", on: date) }
-    // Five units more than payments. Two orders are awaited, whatever their status; decided orders and other weeks do
-    // not count.
+    // Apple's report has five units more than our payments. Two orders are awaited, whatever their status; decided
+    // orders and orders of other weeks do not count.
     let outcome = try await shop.run(orders: [
       Self.order(isAwaited: true), Self.order(isBooked: false, isAwaited: true), Self.order(),
       Self.order(isBooked: false), Self.order(on: "2026-11-01", isAwaited: true),
@@ -268,7 +268,7 @@ struct TieOutRunTests {
     #expect(outcome.weeks.isEmpty)
   }
 
-  /// Apple rejects the key of one app: only paid orders show that it sells the product.
+  /// Apple rejects the key of one app, so only its paid orders show that it sells the product.
   @Test(arguments: ["verified", "failed"])
   func ordersIdentifyProductsOfAnUnreportedApp(status: String) async throws {
     let shop = try await Shop()
@@ -338,7 +338,7 @@ struct TieOutRunTests {
     #expect(try await shop.rows().allSatisfy { $0.kind == .sale })
   }
 
-  /// Only evidence holds a refund that was reversed. A fact that no answer recorded is no evidence.
+  /// A reversed refund exists in the evidence only. A fact without a recorded answer does not count as evidence.
   @Test(arguments: [true, false]) func aReversedRefundIsCountedIfItsEvidenceIsRecorded(isRecorded: Bool) async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -434,7 +434,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(stored) == "400")
   }
 
-  /// Facts about days before the window change too, whether or not an earlier night compared them.
+  /// Facts about days before the window may change, whether or not an earlier night compared these days.
   @Test(arguments: [0, 3])
   func oldDaysAreComparedLikeNewOnes(bought: Int) async throws {
     var pictures: [[TieOutRow]] = []
@@ -453,7 +453,7 @@ struct TieOutRunTests {
     #expect(totals.weeks.map(\.units) == (bought == 0 ? [Millionths(3)] : []))
   }
 
-  /// A manual tie-out, or a failed night: the next night reports the day.
+  /// After a manual tie-out or a failed night, the next night still reports the revised day.
   @Test func adjustmentsAreReportedUntilANightPublishesThem() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
@@ -469,7 +469,7 @@ struct TieOutRunTests {
     #expect(try await shop.run(asOf: Self.asOf + .hours(48)).revised == [])
   }
 
-  /// The same rows in another file are no adjustment; another price is one.
+  /// Equal rows in another file are no adjustment; a changed price is one.
   @Test func anEqualReportIsNoAdjustment() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
@@ -494,7 +494,7 @@ struct TieOutRunTests {
     #expect(try await shop.run(asOf: Self.asOf + .hours(24)).revised.count == 1)
   }
 
-  @Test func theNewestOfADayCountsAndNothingIsSummedTwice() async throws {
+  @Test func theNewestReportOfADayReplacesEarlierOnes() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     #expect(try await shop.run().totals.apple == Millionths(45))
@@ -513,7 +513,7 @@ struct TieOutRunTests {
       try await shop.rows().first { $0.day == ReportDay("2026-11-10") && $0.level == .units }?.apple == Millionths(12))
   }
 
-  /// A manual tie-out has a later as-of than the next night, or a clock was ahead.
+  /// A manual tie-out, or a clock ahead of time, may have a later as-of than the next night.
   @Test func theLastStoredReportCountsWhateverItsAsOf() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
@@ -531,7 +531,7 @@ struct TieOutRunTests {
     #expect(next.totals.apple == Millionths(47) && next.revised == [])
   }
 
-  @Test func aReportPutBackCountsAgain() async throws {
+  @Test func aRestoredReportCountsAgain() async throws {
     let shop = try await Shop()
     for date in Self.days(45) { try shop.drop(Self.sales(date), on: date) }
     let stored = "SELECT count(*) FROM night_audit.connect_reports"
@@ -553,7 +553,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(stored) == "49")
   }
 
-  /// A re-run sees its last days as young as they were. Later nights have judged them since and no longer look at them.
+  /// A re-run regards its last days as young, but later nights have judged them and do not compare them again.
   @Test func aRepeatedTieOutKeepsRowsOfLaterNights() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date, units: date == "2026-11-17" ? "3" : "1"), on: date) }
@@ -624,7 +624,7 @@ struct TieOutRunTests {
     }
   }
 
-  /// Otherwise the missing comparison would go unnoticed.
+  /// Without this reason, the missing comparison would go unnoticed.
   @Test func anInvalidPaymentsFileIsAReasonForIncompleteness() async throws {
     let shop = try await Shop()
     let path = shop.folder + "/payments 2026.csv"
@@ -638,7 +638,7 @@ struct TieOutRunTests {
     }
     #expect(try await reasons(columns.joined(separator: ";")).count == 1)
     #expect(try await reasons(columns.joined(separator: ",")).isEmpty)
-    // A spreadsheet that quotes all text.
+    // Some spreadsheets quote all text.
     #expect(try await reasons(columns.map { "\"\($0)\"" }.joined(separator: ",")).isEmpty)
   }
 
@@ -654,7 +654,7 @@ struct TieOutRunTests {
       #expect(reasons.contains { $0.hasPrefix("S_D_80012345_20260919.txt.gz: ") })
       #expect(reasons.contains { $0.contains("(unreadable, vendor 80012345): 2026-09-19") })
     }
-    // A shop that began with newer reports misses no older ones.
+    // A shop whose first report is newer lacks no older reports.
     #expect(try await !shop.run().record.incompleteReasons.contains { $0.contains("never asked") })
   }
 
@@ -760,7 +760,7 @@ struct TieOutRunTests {
     #expect(counted == [["game", "1"], ["game (SKU)", "6"]])
   }
 
-  /// Prices in a subscription report are not sums.
+  /// Prices in a subscription report are no amounts of sales.
   @Test func otherReportKindsAreIgnored() async throws {
     let shop = try await Shop()
     for date in Self.days(53) { try shop.drop(Self.sales(date), on: date) }
@@ -778,7 +778,7 @@ struct TieOutRunTests {
     #expect(with.isComplete, "\(with.record.incompleteReasons)")
   }
 
-  /// Regions replace neither each other nor the report of all.
+  /// Reports of regions replace neither each other nor the consolidated report.
   @Test func regionalFinanceReportsAreNotConsolidatedOnes() async throws {
     let shop = try await Shop()
     let files = "SELECT string_agg(file_name, ' ' ORDER BY report_id) FROM night_audit.connect_reports"
@@ -794,7 +794,7 @@ struct TieOutRunTests {
     #expect(try await shop.value(files) == "80012345_0226_ZZ.txt")
   }
 
-  /// Free trials are settled at nothing; Apple shows the original proceeds for restores.
+  /// Free trials are settled with zero proceeds; for restores Apple shows the original proceeds.
   @Test func freeUnitsAndRestoresHaveNoProceeds() async throws {
     let shop = try await Shop()
     let period = try #require(FiscalCalendar.period(named: "2026-12"))
