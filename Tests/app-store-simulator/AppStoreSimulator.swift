@@ -97,13 +97,13 @@ struct Serve: AsyncParsableCommand {
   @Option(help: "The share by which the latency varies to either side, 0 to 1.")
   var latencyJitter = 0.0
 
-  @Option(help: "The share of requests that meet an error of Apple's, 0 to 1.")
+  @Option(help: "The share of requests that get an error from Apple, 0 to 1.")
   var errorRate = 0.0
 
   @Option(help: "The share of answers that are damaged, 0 to 1.")
   var garbageRate = 0.0
 
-  @Flag(help: "Start with every request refused by HTTP 503.")
+  @Flag(help: "Start with an outage: every request gets HTTP 503.")
   var outage = false
 
   @Option(help: ArgumentHelp("Append one JSON line for each request to this file.", valueName: "file"))
@@ -123,7 +123,7 @@ struct Serve: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Answer 429 beyond so many requests a second and interface.", valueName: "rate"))
   var enforceLimits: Double?
 
-  @Option(help: "What the faults are drawn from: with the same seed the same receipt meets the same faults.")
+  @Option(help: "The seed of the faults: equal seeds give equal faults for a receipt.")
   var seed: UInt64 = 1
 
   func validate() throws {

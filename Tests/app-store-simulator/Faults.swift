@@ -67,7 +67,7 @@ final class Faults: Sendable {
       state.timesAsked[path + subject] = times + 1
       var generator = SampleRandom(seed: seed, text: path + subject, count: times)
       let settings = state.settings
-      // Drawn in a fixed order, so that one setting does not affect the draws of another.
+      // The draws have a fixed order, so that one setting does not affect the draws of another.
       let variation = Double.random(in: -1...1, using: &generator)
       let hasError = Double.random(in: 0..<1, using: &generator) < settings.errorRate
       let isDamaged = Double.random(in: 0..<1, using: &generator) < settings.garbageRate

@@ -22,7 +22,7 @@ struct PayloadFactory: Sendable {
     var damage: TransportDamage?
   }
 
-  /// A payload, and the receipt that verifyReceipt knows it as.
+  /// A payload, and its receipt for verifyReceipt.
   struct Product: Sendable {
     var payload: String
     var receipt: World.Receipt?

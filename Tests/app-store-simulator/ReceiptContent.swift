@@ -1,7 +1,7 @@
 import Foundation
 
-/// The answer for a valid receipt, in Apple's two formats (App Store Receipts, "responseBody"). Like Apple's: no
-/// prices, no finished consumables in app receipts, no refunds of consumables, tokens only in latest info.
+/// The answer for a valid receipt, in Apple's two formats (App Store Receipts, "responseBody"). Like Apple's answer, it
+/// has no prices, no finished consumables in app receipts, no refunds of consumables, and tokens in latest info only.
 struct ReceiptContent {
   var receipt: World.Receipt
   var world: World
@@ -97,7 +97,7 @@ struct ReceiptContent {
     fields["bvrs"] = "1"
     fields["item_id"] = "\(appAppleId)"
     fields["unique_identifier"] = "0000000000000000000000000000000000000000"
-    // In milliseconds here, unlike in the unified format.
+    // This format has milliseconds, unlike the unified format.
     fields["expires_date"] = transaction.expiresDate.map(String.init)
     return fields
   }

@@ -53,8 +53,8 @@ final class Simulator: Sendable {
   func serve(path: String, subject: String, respond: (World, SimulatedClock.Reading) -> Answer) async throws -> Answer {
     log.arrived(path: path)
     let fate = faults.fate(path: path, subject: subject, now: clock.reading.now)
-    // Safe to sleep: the latency is simulated. Skipped at zero, because stress tests need thousands of answers
-    // a second.
+    // Sleeping is safe, because the latency is simulated. Zero is skipped, because stress tests need thousands of
+    // answers a second.
     if fate.latency > .zero { try await Task.sleep(for: fate.latency) }
     var answer = respond(world, clock.reading)
     if let disturbance = fate.disturbance {

@@ -24,7 +24,7 @@ extension Answer {
     }
     fields["receipt"] = receipt
     var answer = replacing(fields)
-    // Replaced in the bytes, because a Swift string cannot hold half of a surrogate pair.
+    // The bytes are changed, because a Swift string cannot hold half of a surrogate pair.
     answer.body = Data(String(decoding: answer.body, as: UTF8.self).replacing(Self.surrogate, with: "\\ud800").utf8)
     return answer
   }

@@ -10,7 +10,7 @@ extension Answer {
     return replacing(object)
   }
 
-  /// Signs everything anew; `changes` replace existing fields within signed payloads.
+  /// Signs every payload again; `changes` replace existing fields within signed payloads.
   func signedAnew(by authority: SigningAuthority, changing changes: [String: JSONValue]) throws -> Answer {
     try mapTexts { try Self.signedAnew($0, by: authority, changing: changes) }
   }

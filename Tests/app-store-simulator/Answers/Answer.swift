@@ -38,7 +38,7 @@ struct Answer: Sendable {
     return Answer(httpStatus: httpStatus, headers: ["Content-Type": "text/html"], body: Data(text.utf8))
   }
 
-  /// Applies a fault. `authority` signs changed payloads anew.
+  /// Applies a fault. `authority` signs changed payloads again.
   func disturbed(by disturbance: Disturbance, authority: SigningAuthority) throws -> Answer {
     var answer = self
     if let connect = disturbance.connect { answer = answer.disturbed(by: connect) }

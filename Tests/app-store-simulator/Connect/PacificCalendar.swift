@@ -1,6 +1,6 @@
 import Foundation
 
-/// Report days and fiscal periods. Independent of the code under test on purpose.
+/// Report days and fiscal periods. The code is independent of the code under test on purpose.
 enum PacificCalendar {
   private static let calendar: Calendar = {
     var calendar = Calendar(identifier: .gregorian)

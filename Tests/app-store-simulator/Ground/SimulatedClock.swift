@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The simulated time: the machine's, or one that only moves on request.
+/// The simulated time: the machine's clock, or a time that only moves on request.
 final class SimulatedClock: Sendable {
   /// A change of the clock; without any value the machine's clock is used again.
   struct Change: Decodable, Sendable {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// Damage of a payload between a client and a column of the shop.
+/// Damage to a payload on its way from a client to the shop's column.
 enum TransportDamage: String, CaseIterable, Decodable, ExpressibleByArgument, Sendable {
   /// Caused by form decoding.
   case spaceForPlus

@@ -2,7 +2,7 @@ import Reconciliation
 import SampleShops
 
 struct Customer {
-  /// The shop's user ID, as awkward as real account names.
+  /// The shop's user ID, with the difficult characters of real account names.
   var userId: String
   /// The UUID given to StoreKit.
   var accountToken: String
@@ -20,7 +20,7 @@ struct Customers {
 
   private static let testerCount = 12
 
-  /// Names that have broken spreadsheets, exports and sort orders. Other scripts, both forms of an accent, formulas,
+  /// Names that break spreadsheets, exports and sort orders: other scripts, both forms of an accent, formulas,
   /// quotes.
   private static let names = [
     "李雷", "韩梅梅", "山田太郎", "김민수", "Зоя", "مريم", "יעל", "นภา", "सीता", "Łukasz", "Ægir", "José Núñez",
@@ -51,7 +51,8 @@ struct Customers {
 
   var testers: [String] { all.filter(\.isTester).map(\.userId) }
 
-  /// A user of that currency who can buy the product and then owns it. Some users buy much more often than others.
+  /// Picks a user of the currency who may buy the product, and records the product as owned. Some users buy much more
+  /// often than others.
   mutating func buyer(of ware: SampleProduct, _ currency: String, _ random: inout SampleRandom) -> Int {
     let isKept = ware.type == .nonConsumable || ware.type == .autoRenewable
     for _ in 0..<2_000 {
@@ -63,7 +64,7 @@ struct Customers {
     return someone(currency, &random)
   }
 
-  /// A user of that currency without a scenario, as long as there are any.
+  /// Picks a user of the currency, without a scenario if possible.
   mutating func someone(_ currency: String, isTester: Bool = false, _ random: inout SampleRandom) -> Int {
     let fitting = all.indices.filter { all[$0].isTester == isTester && (isTester || all[$0].currency == currency) }
     let user = random.pick(among: fitting.filter { !storied.contains($0) || isTester }.nonEmpty ?? fitting)

@@ -31,8 +31,8 @@ enum QuizApp {
 }
 
 extension SampleShop {
-  /// Adds three weeks of regular sales, and one of each difference in prices and storefronts. The first app does not
-  /// change.
+  /// Adds three weeks of regular sales, and one of each difference in prices and storefronts. The data of the first app
+  /// stays unchanged.
   mutating func openQuiz() {
     hasQuiz = true
     let users = customers.all.indices.filter { !customers.all[$0].isTester }
@@ -41,7 +41,7 @@ extension SampleShop {
       let moment = timeline.midnight(number / 2 + 1) + .hours(10) + .minutes(Int64(number))
       sell(QuizApp.pack, to: users[number * 7], at: moment)
     }
-    // A preserved price, and three units whose total is not divisible by three.
+    // A preserved price; an order of three units has a total that is not divisible by three.
     for number in 0..<3 {
       let afternoon = timeline.midnight(6 + number) + .hours(15)
       sell(QuizApp.pack, to: americans[number], at: afternoon, reported: ["reportedPrice": 1_790])
@@ -49,7 +49,7 @@ extension SampleShop {
         (scene.quantity, scene.amount) = (3, .of(499))
       }
     }
-    // An upgrade within a day: Apple returns the whole month, which is not a refund of ours.
+    // An upgrade within a day. Apple returns the money for the whole month, which our records do not show as a refund.
     let upgraded = timeline.midnight(14) + .hours(9)
     sell(QuizApp.month, to: americans[7], at: upgraded, reported: ["isUpgraded": true])
     sell(QuizApp.year, to: americans[7], at: upgraded + .hours(1), reported: ["isUpgrade": true])

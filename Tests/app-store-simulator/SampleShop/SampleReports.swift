@@ -3,7 +3,7 @@ import Foundation
 import Reconciliation
 import SampleShops
 
-/// Apple's sales reports of a sample shop, with a few of each difference from the shop's records.
+/// Apple's sales reports of a sample shop, with a few differences of each kind from the shop's records.
 enum SampleReports {
   static let issuerId = "57246542-96fe-1a63-e053-0824d011072a"
   static let keyId = "SAMPLE"
@@ -33,7 +33,7 @@ enum SampleReports {
 }
 
 extension SampleShop {
-  /// Apple's transactions, in the format of the world file. Not random.
+  /// Apple's transactions, in the format of the world file. Nothing here is random.
   var appleTransactions: [[String: Any]] {
     let unbooked = Set(known.findings.filter { $0.kind == .renewalWithoutOrder }.map(\.subject))
     let records = known.world.transactions + known.world.unseen
@@ -50,8 +50,8 @@ extension SampleShop {
       if let refunded = record.revocation?.date, index.isMultiple(of: 2) {
         transaction["refundReportedDate"] = (refunded + .days(3)).milliseconds
       }
-      // A restore is not a sale, but its original was one and may be known only from it. Unbooked renewals are missing
-      // too.
+      // A restore is not a sale. Its original was a sale, which may be known from the restore only. Unbooked renewals
+      // are missing, too.
       let isRestore = record.isRenewal != true && record.originalPurchaseDate != record.purchaseDate
       let isAlone = record.isRestore && (!record.restoresAnotherID || !purchases.contains(record.purchaseKey))
       if isRestore, isAlone, let first = record.originalPurchaseDate {

@@ -5,7 +5,7 @@ import SampleShops
 struct SampleShop {
   /// The minimum for all scenarios.
   static let fewestOrders = 500
-  /// From the time that a subscription needs to lapse, to the audit's lookback.
+  /// At least the time that a subscription needs to lapse, at most the audit's lookback.
   static let possibleDays = 56...110
 
   let timeline: Timeline
@@ -81,7 +81,7 @@ struct SampleShop {
     tell(.honest, of: ware, quantity: isMany ? Int32(random.number(2...5)) : 1, at: time)
   }
 
-  /// Lists in each app receipt the permanent purchases made until then.
+  /// Adds to each app receipt the permanent purchases made before it.
   private mutating func listPurchases() {
     for (user, receipt) in regular {
       let listed = permanent[user, default: []].filter { $0.purchaseDate.map { $0 <= receipt.receivedAt } ?? false }
@@ -91,9 +91,9 @@ struct SampleShop {
 
   // MARK: - Realistic names
 
-  /// Adds a story with realistic IDs, names and tokens.
+  /// Adds a scenario with realistic IDs, names and tokens.
   ///
-  /// - Parameter users: positions of customers, by scenario ID; other people get no further stories.
+  /// - Parameter users: positions of customers, by scenario ID; other people get no further scenarios.
   mutating func add(_ told: ScenarioFixture, by users: [Identifier: Int]) {
     var (story, users) = (told, users)
     var world: SampleShops.World {
@@ -133,7 +133,7 @@ struct SampleShop {
 
   func name(_ id: Identifier) -> String { names[id] ?? id.text }
 
-  /// Sorted by ID, so that the order of creation does not show.
+  /// The tables, sorted by ID, so that the order of creation is not visible.
   func tables(payloads: [Identifier: String]) -> [ShopTable] {
     var world = known.world
     for index in world.orders.indices where hasQuiz {

@@ -21,7 +21,7 @@ struct SampleShopCommand: ParsableCommand {
   @Option(help: "How many full days before the as-of, 56 to 110.")
   var days = 60
 
-  @Option(help: "What everything is drawn from.")
+  @Option(help: "The seed of all random choices.")
   var seed: UInt64 = 1
 
   @Option(help: ArgumentHelp("The instant of the audit, two hours after midnight UTC or later.", valueName: "time"))
@@ -30,7 +30,7 @@ struct SampleShopCommand: ParsableCommand {
   @Flag(help: "With a second app, which is asked through the App Store Server API with SubscriptionKey_QUIZKEY.p8.")
   var quiz = false
 
-  @Option(help: "The share of payloads that transport has changed on their way, 0 to 1: nothing else follows from it.")
+  @Option(help: "The share of payloads that are damaged in transport, 0 to 1; everything else stays the same.")
   var damagedPayloads = 0.0
 
   func validate() throws {

@@ -21,7 +21,7 @@ struct SampleShopFiles {
     var dispositions: [String: Int]
     var findings: [String: Int]
     var orders: [String: Order]
-    /// Kinds of findings without an order, by transaction, receipt or delivery ID.
+    /// The finding kinds without an order, by transaction, receipt or delivery ID.
     var unowned: [String: String]
   }
 
@@ -77,7 +77,7 @@ extension SampleShopFiles {
       let isOld = receipt.state.kind == .signed
       let payload =
         switch receipt.state.outcome {
-        // The payload of a client that prints a missing receipt.
+        // The payload of a client that sends the text of a missing value.
         case .rejected where receipt.state.reason != .signatureInvalid: "(null)"
         case _ where isOld:
           ReceiptPayload.transaction(

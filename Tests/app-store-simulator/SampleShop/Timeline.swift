@@ -1,7 +1,7 @@
 import Reconciliation
 import SampleShops
 
-/// The days of the sample: full days in UTC, and the hours of the last night until the as-of.
+/// The days of the sample shop: full days in UTC, and the hours from the last midnight to the as-of.
 struct Timeline {
   let asOf: Instant
   let days: Int
@@ -11,7 +11,7 @@ struct Timeline {
 
   func midnight(_ days: Int) -> Instant { lastMidnight - .days(Int64(days)) }
 
-  /// A random instant; later days have more, because the business grows.
+  /// A random instant. Later days get more instants, because sales grow.
   func instant(_ random: inout SampleRandom) -> Instant {
     // The density rises from 0.65 on the first day to 1.45 on the last; this solves its integral.
     let mass = random.fraction() * 1.05

@@ -21,7 +21,7 @@ struct NotificationPages: Sendable {
 
   private struct Cursor: Codable {
     var window: Window
-    /// In the feed of the whole world.
+    /// The position in the feed of the whole world.
     var position: Int
   }
 

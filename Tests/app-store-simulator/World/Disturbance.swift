@@ -69,7 +69,7 @@ struct Disturbance: Decodable, Sendable {
   var headers: [String: String]?
   var body: Damage?
   var status: Int?
-  /// Only with a status from 21100 on.
+  /// Sent only with a status from 21100 on.
   var isRetryable: Bool?
   /// An error of the App Store Server API; the HTTP status follows from it.
   var errorCode: Int?
@@ -78,7 +78,7 @@ struct Disturbance: Decodable, Sendable {
   var compression: Compression?
   /// Replaces the general latency.
   var latency: Latency?
-  /// Sent as an absolute time: this many milliseconds from now.
+  /// Milliseconds from now; sent as an absolute time.
   var retryAfter: Int64?
   var fields: [String: JSONValue]?
   var payload: [String: JSONValue]?

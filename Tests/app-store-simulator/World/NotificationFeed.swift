@@ -37,7 +37,7 @@ struct NotificationFeed: Sendable {
 
   let items: [Item]
 
-  /// Takes the listed notifications, and adds those that follow from transactions and are not listed.
+  /// Creates the feed of the listed notifications and of further ones that follow from transactions.
   init(_ entries: [Entry], transactions: [World.Transaction]) {
     let named = Set(entries.compactMap(\.transactionId))
     let byId = Dictionary(transactions.filter { named.contains($0.transactionId) }.map { ($0.transactionId, [$0]) }) {

@@ -9,9 +9,10 @@ enum ReceiptPayload {
     return Data(DER.sequence(DER.contentType(2), DER.context(0, signedData))).base64EncodedString()
   }
 
-  /// An old transaction receipt: base64 of a text property list whose `purchase-info` is one in turn (as iOS 6 made it).
+  /// An old transaction receipt (iOS 6): base64 of a text property list, whose `purchase-info` is another one.
   ///
-  /// Its signature is a placeholder, because Apple alone judges such receipts. It keeps two receipts of one purchase apart.
+  /// The signature is a placeholder, because only Apple verifies such receipts. It distinguishes two receipts of one
+  /// purchase.
   static func transaction(_ transaction: World.Transaction, signature: [UInt8] = [2]) -> String {
     var entries = [
       ("original-transaction-id", transaction.originalId), ("transaction-id", transaction.transactionId),

@@ -12,7 +12,7 @@ struct World: Sendable {
     /// A P-256 public key in PEM, or a file with one, to verify tokens.
     var publicKey: String?
     var publicKeyFile: String?
-    /// False: App Store Connect has no URL for version-2 notifications, so the history is empty.
+    /// False if App Store Connect has no URL for version-2 notifications; the history is then empty.
     var sendsNotifications: Bool?
     private(set) var keys = ClientToken.Keys()
 
@@ -76,15 +76,15 @@ struct World: Sendable {
     var refundReportedDate: Int64?
     var reportedPrice: Int64?
     var isUnreported: Bool?
-    /// In reports only; unknown to the other APIs.
+    /// True if the transaction is in reports only, and unknown to the other APIs.
     var isReportOnly: Bool?
     /// Finished consumables disappear from receipts.
     var finished: Bool?
     var orderId: String?
-    /// Replaced a running period of the same group: announced as an upgrade.
+    /// True if the transaction replaced a running period of its group. Apple announces it as an upgrade.
     var isUpgrade: Bool?
     var isUpgraded: Bool?
-    /// Announced as a redeemed offer instead of a subscription.
+    /// True if Apple announces the transaction as a redeemed offer instead of a subscription.
     var redeemsOffer: Bool?
     /// Apple's `status`, 1 to 5, overriding the dates.
     var subscriptionStatus: Int?
@@ -101,7 +101,7 @@ struct World: Sendable {
     var billingPlanType: String?
     var previousOriginalTransactionId: String?
     var commitmentInfo: JSONValue?
-    /// In Apple's format: items with prices and refunds.
+    /// Items with prices and refunds, in Apple's format.
     var advancedCommerceInfo: JSONValue?
 
     var originalId: String { originalTransactionId ?? transactionId }
@@ -127,7 +127,7 @@ struct World: Sendable {
     var transactions: [String]
     var status: Int?
     var creationDate: Int64?
-    /// The payload of another receipt whose answer is returned, like a cache would.
+    /// The payload of another receipt, whose answer is returned, as by a faulty cache.
     var answeredAs: String?
     var dates: Dates?
     var omit: [String]?
@@ -218,7 +218,7 @@ struct World: Sendable {
   private let customers: [Buyer: [Transaction]]
   let allTransactions: [Transaction]
   let connect: Connect
-  /// When transactions changed because the world was replaced.
+  /// The instants at which transactions changed because the world was replaced.
   private var changes: [Key: Int64] = [:]
   let feed: NotificationFeed
   let errors: [String: ForcedError]
