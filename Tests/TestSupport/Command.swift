@@ -1,7 +1,7 @@
 import Foundation
 
 /// Runs programs to their end. Foundation's `Process` waits until every descendant has closed an inherited socket, so
-/// `pg_ctl start`, or a program started at the same time, would never end for it.
+/// it would wait forever for `pg_ctl start`, or if another program was started at the same time.
 package enum Command {
   package struct Failure: Error, CustomStringConvertible {
     package let description: String

@@ -7,7 +7,8 @@ package final class DisconnectingRelay: Sendable {
   package let directory: String
   private let listener: Int32
 
-  /// `limit` is the bytes that each client receives. `swallowed` is text of the statement whose answer is dropped.
+  /// `limit` is the number of bytes that each client receives. `swallowed` is text of the statement whose answer is
+  /// dropped.
   package init(before server: String, limit: Int = .max, swallowed: String? = nil) throws {
     directory = "/tmp/relay-\(UInt32.random(in: 0...UInt32.max))"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)

@@ -94,7 +94,7 @@ package final class PrivatePostgres: Sendable {
     get throws {
       let file = try String(contentsOfFile: "\(directory)/data/postmaster.pid", encoding: .utf8)
       guard let line = file.split(separator: "\n").first, let process = Int32(line) else {
-        throw Failure(description: "postmaster.pid holds no process id")
+        throw Failure(description: "postmaster.pid has no process ID")
       }
       return process
     }

@@ -3,7 +3,7 @@ import Postgres
 
 /// A small removable volume for databases, in memory. Requires root.
 package final class SmallVolume: Sendable {
-  /// True if mounting is allowed, which it is not in every container.
+  /// True if mounting is allowed; some containers forbid it.
   package static let isPossible: Bool = {
     let directory = "/tmp/mounted_\(UInt32.random(in: 0...UInt32.max))"
     defer { _ = try? FileManager.default.removeItem(atPath: directory) }
@@ -40,7 +40,7 @@ package final class SmallVolume: Sendable {
     try? FileManager.default.removeItem(atPath: directory)
   }
 
-  /// Moves a database there. It must have no sessions.
+  /// Moves a database to the volume. It must have no sessions.
   package func take(_ database: String) async throws {
     try await execute("ALTER DATABASE \(database) SET TABLESPACE \(name)")
   }

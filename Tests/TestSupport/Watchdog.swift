@@ -1,16 +1,16 @@
 import Foundation
 
-/// Stops a server and removes its directory when this process ends, for whatever reason. A shell waits for the end of
-/// its standard input, a pipe that the kernel closes when this process ends.
+/// Stops a server and removes its directory when this process ends for any reason. A shell waits for the end of its
+/// standard input, a pipe that the kernel closes when this process ends.
 final class Watchdog: Sendable {
   private let input: FileHandle
 
   init(directory: String) throws {
     let pipe = Pipe()
     input = pipe.fileHandleForWriting
-    // Not inherited, because a child with the write end would keep the shell waiting.
+    // Children must not inherit the write end, because the shell would wait for them.
     guard fcntl(input.fileDescriptor, F_SETFD, FD_CLOEXEC) == 0 else {
-      throw PrivatePostgres.Failure(description: "cannot keep the watchdog's pipe to ourselves")
+      throw PrivatePostgres.Failure(description: "cannot set FD_CLOEXEC on the watchdog's pipe")
     }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/bin/sh")
