@@ -27,7 +27,7 @@ import Testing
     #expect(!plan.isOutstanding(.neverChecked, of: order))
   }
 
-  /// An unanswered question is outstanding even if its date lies ahead; nothing else with such a date is.
+  /// An unanswered check is outstanding even if its due date is in the future; other checks with such a date are not.
   @Test func unansweredChecksWithAFutureDateAreOutstanding() throws {
     var asked = ProofState()
     asked.outcome = .unanswered

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Run
 
-/// `--fail-above`.
+/// Thresholds of `--fail-above`.
 @Suite struct FindingsThresholdTests {
   @Test(arguments: ["0", "25", "500USD", "500 USD", "USD 500.00", "usd500", "300JPY", "1.234KWD"])
   func countsAndAmountsAreRead(_ text: String) {

@@ -4,7 +4,7 @@ import Testing
 @testable import Run
 
 @Suite struct WorkProgressTests {
-  @Test("ten seconds without an answer are shown as a wait for Apple, and the next answer ends the wait")
+  @Test("after ten seconds without an answer, a wait for Apple is shown until the next answer")
   func waiting() {
     let began = ContinuousClock.now
     var state = ProgressState(label: "asking Apple", total: 1_380, done: 200, began: began)
