@@ -1,7 +1,7 @@
-"""What must not become disproportionately dear: night-audit alone, over shops unlike others, each with its bound.
+"""Measures night-audit over shops with unusual data, each with a bound of its cost.
 
-Every bound is a ratio of two runs of this one program in the same run of this script, or bytes; none is a time of
-day. CPU is that of client and server together.
+A bound is a ratio of two runs of night-audit in the same call of this script, or bytes, or wall seconds of a command.
+CPU is that of client and server together.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from cluster import Cluster
 from latency import Simulator
 from run import AS_OF, OURS, PERIOD, Benchmark
 
-# The bytes around a receipt's content, as in the sample shop; 76 of its bytes are only understood by Apple.
+# The bytes around a receipt's content, as in the sample shop; the content has 76 bytes that only Apple can read.
 BEGINNING, END = "307306092a864886f70d010702a06630640201013100305b06092a864886f70d010701a04e044c", "3100"
 
 
 class Cliffs(Benchmark):
-    """One scenario after the other, each over a database of its own."""
+    """Runs the scenarios one after the other, each with its own database."""
 
     def __init__(self, cluster, night_audit):
         super().__init__(cluster, night_audit)
@@ -53,8 +53,10 @@ class Cliffs(Benchmark):
         return run
 
     def night(self, number):
-        """A whole night of the as-of so many days later, which asks nobody where nobody answers; also what it wrote to the
-        server's log."""
+        """Runs a whole night with an as-of `number` days later, offline without a simulator.
+
+        Returns CPU, peak memory and the bytes written to the write-ahead log.
+        """
         self.configure("csv")
         before = self.wal()
         as_of = AS_OF.replace(day=AS_OF.day + number)
@@ -68,7 +70,7 @@ class Cliffs(Benchmark):
         return cost.cpu, cost.peak, written
 
     def recheck(self, *further, stopped_after=None):
-        """A run that only asks Apple, and how many checks were answered by it."""
+        """Runs `recheck`; returns its cost and the number of answers."""
         self.configure("csv")
         before = self.answers()
         as_of = AS_OF.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -84,9 +86,9 @@ class Cliffs(Benchmark):
         return int(self.ask("SELECT count(*) FROM night_audit.answers"))
 
     def cost(self, *arguments, stopped_after=None):
-        """What one command costs.
+        """Returns the cost of a command.
 
-        - stopped_after: how many requests of Apple end it early, by the signal that operators send.
+        - stopped_after: the number of requests to Apple after which SIGTERM stops the command.
         """
         limit = stopped_after and self.apple.asked()["total"] + stopped_after
 
@@ -114,7 +116,7 @@ class Cliffs(Benchmark):
         ).stdout.strip()
 
     def commands(self, size):
-        """Each command over a shop and over one ten times as large, before and after VACUUM ANALYZE of everything."""
+        """Each command over a shop and over one ten times as large, before and after VACUUM ANALYZE of the database."""
         self.nothing_known()
         costs = {}
         for orders in (size // 10, size):
@@ -137,7 +139,7 @@ class Cliffs(Benchmark):
                     self.verdict(f"{name}, {statistics}: MB more with ten times the orders", run.peak - few.peak, 20)
 
     def nothing_known(self):
-        """A server as it comes: commands are for people who have not tuned theirs."""
+        """Resets the server's settings, because people run commands on servers that are not tuned."""
         for setting in ("shared_buffers", "effective_cache_size", "random_page_cost"):
             self.cluster.psql("postgres", script=f"ALTER SYSTEM RESET {setting}")
 
@@ -179,7 +181,7 @@ class Cliffs(Benchmark):
         return found
 
     def findings(self, size):
-        """Thirty in a hundred orders have a finding; the second night finds the same."""
+        """30 % of the orders have a finding; the second night has the same findings."""
         self.shop(size // 10, size // 60)
         usual = self.night(0)
         self.shop(size // 10, size // 60, troubled=77)
@@ -191,7 +193,7 @@ class Cliffs(Benchmark):
         self.verdict("30 % findings: the second night's log, of the first's", second[2] / first[2], 0.05)
 
     def quiet(self, size):
-        """A night after a night, with nothing new; and ten times as many orders."""
+        """A second night without new rows, over a shop and over one ten times as large."""
         costs = {}
         for orders in (size // 10, size):
             self.shop(orders, orders // 6)
@@ -201,7 +203,7 @@ class Cliffs(Benchmark):
         self.verdict("quiet night: CPU of ten times the orders", costs[size][0] / costs[size // 10][0], 11)
 
     def vacuumed(self, size):
-        """A first night over tables that were vacuumed while they were empty, as by autovacuum between init and the night."""
+        """A first night over tables that were vacuumed while empty, as by autovacuum between init and the night."""
         self.shop(size, size // 6, troubled=77)
         usual = self.night(0)
         self.shop(size, size // 6, troubled=77, script="VACUUM ANALYZE")
@@ -209,7 +211,7 @@ class Cliffs(Benchmark):
         self.verdict("first night after VACUUM of empty tables: CPU, of one without", first[0] / usual[0], 1.25)
 
     def closed(self, size):
-        """A quiet night over five times as many findings that were closed before, and over none."""
+        """A quiet night with five times as many closed findings, and one without closed findings."""
         self.shop(size, size // 6, troubled=77)
         self.night(0)
         usual = self.night(1)
@@ -242,7 +244,7 @@ class Cliffs(Benchmark):
         self.verdict(f"{orders:,} restored purchases: MB more", restored.peak - usual.peak, 60)
 
     def unusual(self, size):
-        """Audits that differ in one thing from the usual one over the same shop."""
+        """Audits of the same shop, each with one option or one property that differs from the usual audit."""
         self.shop(size, size // 6)
         usual = self.audit()
         past = AS_OF.replace(day=AS_OF.day - 7).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -258,7 +260,7 @@ class Cliffs(Benchmark):
         self.verdict("an audit with a repeated delivery ID: CPU of the usual one", self.audit().cpu / usual.cpu, 1.25)
 
     def offline(self, size):
-        """Receipts that are judged by themselves, in an app whose orders could be looked up by ID."""
+        """Receipts that are judged offline, in an app whose orders could be looked up by ID."""
         costs, key, roots = [], os.path.join(self.work, "key.p8"), os.path.join(self.work, "roots")
         os.mkdir(roots)
         subprocess.run(
@@ -296,7 +298,7 @@ class Cliffs(Benchmark):
         self.verdict(f"{size:,} users: bytes each", (many.peak - few.peak) * (1 << 20) / size, 60)
 
     def names(self, size, named):
-        """An audit of a shop in which many orders, each paid by a transaction of its own, name another one."""
+        """Audits a shop in which many orders state another transaction ID than that of their own purchase."""
         orders = size * 3 // 10
         self.shop(
             orders, orders // 6, troubled=0,
@@ -319,12 +321,12 @@ class Cliffs(Benchmark):
         self.verdict(f"{claimants:,} orders on one transaction: MB more than those", one.peak - many.peak, 10)
 
     def chain(self, size):
-        """Whoever owns one of these transactions can be said only with all the others."""
+        """The owner of each of these transactions depends on the owners of all others."""
         run = self.names(size, "lead(transaction_id) OVER (ORDER BY order_id)")
         self.verdict(f"{size // 10:,} orders that each name the next one's transaction: peak in MB", run.peak, 500)
 
     def lists(self, receipts, purchases):
-        """An audit of one user with so many purchases and an order for each; so many of their receipts list all of them."""
+        """Audits one user with an order for each purchase, and with receipts that each list all purchases."""
         kept = f"(SELECT receipt_id FROM sales.receipts ORDER BY receipt_id LIMIT {receipts})"
         self.shop(
             purchases, 1, troubled=0,
@@ -344,9 +346,9 @@ class Cliffs(Benchmark):
         self.verdict("a receipt with 30,000 purchases: client CPU of one with 3,000", many.client / some.client, 15)
 
     def bot(self, orders, receipts, listed):
-        """An audit of one user with an order of the same product every minute, and how many purchases receipts list.
+        """Audits one user with an order of the same product every minute; prints how many purchases the receipts list.
 
-        One receipt in `orders / receipts` is kept; `listed` says which purchases, by number, receipt number `r.n` lists.
+        One receipt in `orders / receipts` is kept; `listed` is the condition for receipt `r.n` to list purchase `t.n`.
         """
         self.shop(
             orders, 1, troubled=0,
@@ -379,7 +381,7 @@ class Cliffs(Benchmark):
         return run
 
     def bots(self, size):
-        """One receipt for all, an equal one for each order, one for each order that lists what there is so far."""
+        """One receipt of all purchases; the same for each order; for each order a receipt of the purchases so far."""
         for shape, orders, receipts, listed, bound in [
             ("one receipt lists all", size // 200, 1, "TRUE", 6),
             ("each with a receipt that lists all", size // 500, size, "TRUE", 30),
@@ -401,13 +403,13 @@ class Cliffs(Benchmark):
         self.incident(size)
 
     def due_among_settled(self, orders, count):
-        """What it costs to ask about so many receipts when all others were asked about lately."""
+        """The CPU of asking about `count` receipts if all others have recent answers."""
         def digest(text):
             return f"left(encode(sha256(convert_to({text}, getdatabaseencoding())), 'hex'), 32)"
         described = "concat_ws(E'\\x1f', r.payload, o.bundle_id, coalesce(o.transaction_id, ''))"
         self.shop(orders, orders // 6, troubled=0)
         as_of = AS_OF.isoformat()
-        # Receipts of which the last answer is more than a week old.
+        # Receipts whose last answer is more than a week old.
         world = self.make_known(f"""
           SELECT receipt_id FROM (
             SELECT receipt_id, row_number() OVER (ORDER BY length(receipt_id), receipt_id) AS n, count(*) OVER () AS among
@@ -446,7 +448,7 @@ class Cliffs(Benchmark):
         return cost.cpu
 
     def all_due(self, orders, count, ids):
-        """What an answer costs the server where nobody has ever been asked: taking it from the queue, and storing it."""
+        """The server's CPU for an answer in a shop without any answers: taking the check from the queue and storing it."""
         self.shop(orders, orders // 6, troubled=0, ids=ids, script="""
           TRUNCATE night_audit.receipt_checks, night_audit.receipt_transactions, night_audit.transactions;
           VACUUM ANALYZE""")
@@ -467,8 +469,10 @@ class Cliffs(Benchmark):
         return each
 
     def incident(self, size):
-        """A night in which many orders have become critical, half of them by what Apple has said long ago and is asked about
-        once more, half by what it says of receipts that have just come; and the night after it."""
+        """A night with many new critical findings, and the night after it.
+
+        Half of the findings rest on old answers, so Apple is asked again; the others on answers about new receipts.
+        """
         self.shop(size, size // 6, troubled=0)
         half = size // 100
         newest = "SELECT receipt_id FROM sales.receipts ORDER BY received_at DESC, receipt_id"
@@ -507,7 +511,7 @@ class Cliffs(Benchmark):
         self.verdict(f"{critical:,} critical findings: the night after costs at most theirs, CPU", second[0] / first[0], 1.0)
 
     def give_payloads(self, receipts):
-        """Puts payloads that Apple can be asked about in the place of those of some receipts, named by a query."""
+        """Replaces the payloads of the receipts in a query by payloads that Apple can be asked about."""
         table, id, payload = "sales.receipts", "receipt_id", "payload"
         if self.ids == "views":
             table, id, payload = "public.apple_receipts", "id::text", "receipt"
@@ -516,7 +520,7 @@ class Cliffs(Benchmark):
           UPDATE {table} SET {payload} = translate(encode({receipt}, 'base64'), E'\\n', '') WHERE {id} IN ({receipts})""")
 
     def make_known(self, receipts):
-        """A world in which Apple knows those receipts, which `floor.asked` has from now on, and the purchases they bring."""
+        """Writes a world in which Apple knows the receipts and their purchases, and lists the receipts in `floor.asked`."""
         self.cluster.psql(self.database, script=f"CREATE TABLE floor.asked AS {receipts}")
         self.give_payloads("SELECT receipt_id FROM floor.asked")
         milliseconds = "(extract(epoch FROM t.purchased_at) * 1000)::bigint"
@@ -537,7 +541,7 @@ class Cliffs(Benchmark):
 
     @contextlib.contextmanager
     def answering(self, world):
-        """As long as it lasts, nights and runs ask a simulated Apple that answers at once."""
+        """Lets nights and re-checks ask a simulated Apple that answers at once."""
         with Simulator(simulator_beside(self.night_audit), self.work, world) as self.apple:
             try:
                 yield
@@ -545,7 +549,7 @@ class Cliffs(Benchmark):
                 self.apple = None
 
     def require(self, holds, otherwise):
-        """What was measured must be what is spoken of."""
+        """Fails the scenario unless it measured the intended work."""
         if not holds:
             print(f"MISSED  {otherwise}", flush=True)
             self.failures.append(otherwise)
@@ -569,9 +573,9 @@ LINEAR = [
     "verify", "rebuild", "rebuild --write",
 ]
 
-# The run of the evidence below.
+# The run ID of the evidence below.
 RUN = "00000000-0000-4000-8000-000000000000"
-# The evidence that earlier nights would have stored, after their answers.
+# The answers and the evidence that earlier nights would have stored.
 EVIDENCE = f"""
   INSERT INTO night_audit.answers (run_id, as_of, subject_kind, subject_id, channel, outcome, facts, evidence_through)
   SELECT '{RUN}', answered_at, subject_kind, subject_id, 'verifyReceipt', outcome, 1, 1000000000

@@ -1,4 +1,4 @@
-"""A private Postgres cluster that lives as long as the benchmark, and what it costs in CPU."""
+"""A private Postgres cluster for the time of a benchmark, and its CPU time."""
 
 import ctypes
 import glob
@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 def die_with_parent(sent):
-    """For a child about to start: whatever happens to the runner, the child gets this signal when it is gone."""
+    """A function for a child's start: the child gets the signal when this process ends for any reason."""
     libc = ctypes.CDLL(None)
     return lambda: libc.prctl(PR_SET_PDEATHSIG, sent)
 
@@ -50,7 +50,7 @@ def server_programs():
 
 
 class Cluster:
-    """Reached by a socket in its directory, and on loopback where it is given a port."""
+    """A cluster with a socket in its directory, and on loopback if it has a port."""
 
     def __init__(self, port=None):
         self.port = port
@@ -134,14 +134,14 @@ class Cluster:
         self.psql("postgres", script=f"DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name};")
 
     def cpu_seconds(self):
-        """CPU that the server has used so far, once all its backends have ended: only then is theirs counted."""
+        """Waits until all backends have ended, because only then their CPU is counted; returns the server's CPU so far."""
         have_ended = False
         for _ in range(600):
             processes = self.processes()
             had_ended, have_ended = have_ended, not any(
                 mark in name for name, _ in processes for mark in (b"[local]", b"127.0.0.1(", b"parallel worker")
             )
-            # A backend that ended during the reading is in no figure, so the figures are read again.
+            # A backend that ended during the reading may be in no figure, so the figures are read twice.
             if had_ended and have_ended:
                 return sum(ticks for _, ticks in processes) / TICKS
             time.sleep(0.05)

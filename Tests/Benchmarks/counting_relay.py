@@ -1,4 +1,4 @@
-"""Stands between a program and the server, and counts how often the program is told that the server is ready again."""
+"""A relay between a program and the server that counts the server's ReadyForQuery messages."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ READY = ord("Z")
 
 
 class CountingRelay:
-    """Listens in a directory of its own, which takes the server's place as `PGHOST`."""
+    """Listens in its own directory, which replaces the server's as `PGHOST`."""
 
     def __init__(self, directory, server):
         os.mkdir(directory)

@@ -1,14 +1,13 @@
-"""Asks a slow Apple about many receipts, and compares how long that takes with the least that it can take.
+"""Asks a slow Apple about many receipts, and compares the time with the ideal.
 
-The App Store simulator answers each request after --latency seconds; night-audit has --in-flight requests under way at a
-time and no rate limit. The ideal is receipts x latency / in flight: nothing else takes any time, no receipt is asked about
-twice, and the last round is as full as the others. With --rate so many are asked for a second at most, and that bounds the
-ideal as well.
+The App Store simulator answers each request after --latency seconds; night-audit has --in-flight concurrent requests and
+no rate limit. The ideal is receipts x latency / in flight: nothing else takes time, no receipt is asked about twice, and
+the last round is as full as the others. --rate limits the requests per second, and the ideal with them.
 
-Counted on the way is how often the database was waited for, from the first statement to the last.
+The benchmark also counts the waits for the database, from the first statement to the last.
 
-With --workers so many processes, as on as many hosts, share the same work, and are compared with one that does it alone;
-then they do it once more, and one of them is killed in the middle.
+With --workers, several processes, as on several hosts, share the work and are compared with one process. They then repeat
+the work, and one of them is killed in the middle.
 """
 
 import argparse
@@ -26,12 +25,12 @@ from cluster import Cluster, die_with_parent
 from counting_relay import CountingRelay
 
 AT_MOST = 1.15
-# At fifty answers a second (Apple's limit) or more.
+# The limit for fifty answers a second (Apple's limit) or more.
 MOST_WAITS = 100
 AS_OF = "2026-11-20T03:00:00Z"
-# Two workers may take this share of the time of one; more workers are judged by their share.
+# Two workers may take this share of the time of one worker; the limit for more workers is proportional.
 SHARE_OF_TWO = 0.6
-# A rate is measured over so many seconds, because requests and answers are counted at different times.
+# A rate is measured over this many seconds, because requests and answers are counted at different times.
 RATE_WINDOW = 10
 
 
@@ -44,7 +43,7 @@ def wait_for(path, process):
 
 
 class Simulator:
-    """An Apple on loopback, which answers each request after so many seconds."""
+    """A simulated Apple on loopback that answers each request after `latency` seconds."""
 
     def __init__(self, program, directory, world, latency=0):
         self.command = [program, "serve", "--world", world, "--latency", f"{latency}s"]
@@ -73,7 +72,7 @@ class Simulator:
             os.remove(self.port_file)
 
     def asked(self):
-        """What it was asked so far, counted."""
+        """The numbers of requests so far."""
         with urllib.request.urlopen(f"{self.url}/simulator/requests?last=0") as answer:
             return json.load(answer)
 
@@ -104,7 +103,7 @@ def main():
 
 
 class Asking:
-    """One shop's receipts, asked about anew in each database."""
+    """Asks about the receipts of one shop, in a new database each time."""
 
     def __init__(self, options, cluster, shop, night_audit, apple):
         self.options, self.cluster, self.shop, self.night_audit, self.apple = options, cluster, shop, night_audit, apple
@@ -179,7 +178,7 @@ class Asking:
             at_most = SHARE_OF_TWO * 2 / workers
             self.verdict(f"{workers} workers: at most {at_most:g} of the time of one", several.wall / one.wall, at_most)
         self.verdict(f"{workers} workers: at most 1.01 x the requests of one", several.requests / one.requests, 1.01)
-        # The requests under way, and as many whose answers were not stored yet.
+        # The requests in progress, and as many with answers that were not stored yet.
         again = 2 * self.options.in_flight
         self.verdict(f"one of them killed: at most {again} requests more", bereaved.requests - one.requests, again, 0)
         for name, work in [(f"{workers} workers", several), ("one of them killed", bereaved)]:
@@ -190,7 +189,7 @@ class Asking:
         return 0 if self.are_met else 1
 
     def share(self, database, workers, killed_at=None):
-        """So many workers at once over a shop of its own, of which the first is killed after so many requests."""
+        """Runs concurrent workers over a new database; kills the first one after `killed_at` requests."""
         environment = self.fill(database)
         return SharedWork(self, database, environment, workers, killed_at)
 
@@ -202,7 +201,7 @@ class Asking:
 
 
 class SharedWork:
-    """What several workers did together: how long it took, how much they asked, how fast, and what is known by it."""
+    """The joint work of several workers: its time, requests, rate and results."""
 
     def __init__(self, asking, database, environment, workers, killed_at):
         self.apple = asking.apple
@@ -250,7 +249,7 @@ class SharedWork:
 
     @property
     def fastest(self):
-        """The most requests a second, over the rate's window, that one of Apple's sides was asked: each has its own rate."""
+        """The highest rate of requests to one of Apple's environments within the window; each has its own rate limit."""
         most, first = 0, 0
         for at, counts in self.samples:
             while at - self.samples[first][0] > RATE_WINDOW:

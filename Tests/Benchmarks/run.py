@@ -1,4 +1,4 @@
-"""Runs night-audit, the floor in C and the program with pandas in turn over the same orders, and compares their cost.
+"""Runs night-audit, the floor in C and the program with pandas in turns over the same orders, and compares their cost.
 
 CPU is that of client and server together: user and system time of the whole client process and of every Postgres
 process.
@@ -27,7 +27,7 @@ AS_OF = datetime(2026, 11, 20, 2, tzinfo=timezone.utc)
 PERIOD = ("2026-08-22", "2026-11-20")
 CSV_FILES = ["orders", "findings", "users", "amounts", "products", "refunds", "sandbox", "receipts"]
 OURS, FLOOR, PANDAS = "night-audit", "floor (C)", "pandas"
-# Runs once from this size, because pandas' workbook takes as long as everything else.
+# From this size on pandas' workbook is written once, because it takes as long as everything else.
 ONCE_FROM = 500_000
 
 # Smaller runs are not judged, because their fixed cost dominates.
@@ -39,9 +39,9 @@ TO_FLOOR = {
     "views": {"csv": 1.7, "xlsx": 1.35},
 }
 TO_PANDAS = {"csv": 2.5, "xlsx": 4}
-# Limits of the client's CPU relative to the floor's, with CSV alone: the aim, and the bound of a regression.
+# Limits of the client's CPU relative to the floor's, with CSV only: the target, and the bound for regressions.
 CLIENT_AIM, CLIENT_BOUND = 2.5, 9
-# The wall time as a share of CPU with two processors. One thread writes a workbook.
+# The limit of wall time as a share of CPU, with two processors and CSV only, because one thread writes a workbook.
 WALL_SHARE = 0.7
 PEAK_MEGABYTES = 120
 
@@ -62,7 +62,7 @@ class Benchmark:
         return ([OURS] if self.night_audit else []) + self.others
 
     def fill(self, orders, users):
-        """Makes a database of so many orders by so many users."""
+        """Creates a database with this many orders and users."""
         self.orders, self.database = orders, f"orders_{orders}_{users}"
         self.testers = os.path.join(self.work, "testers")
         open(self.testers, "w").close()
@@ -91,14 +91,14 @@ class Benchmark:
         print(f"\n{orders:,} orders by {users:,} users, filled in {time.monotonic() - started:.0f} s", flush=True)
 
     def put_behind_views(self):
-        """A shop as the page Views has it, and its views, which everybody reads."""
+        """Converts the shop to the tables of the page Views, with its views for all contenders."""
         page = open(os.path.join(SOURCES, "night-audit", "Documentation.docc", "Views.md"), encoding="utf-8").read()
         views = page.split("```sql\n")[1].split("```")[0].replace("CREATE SCHEMA sales;", "")
         tables = open(os.path.join(HERE, "integers.sql"), encoding="utf-8").read()
         self.cluster.psql(self.database, script=f"{tables}\n{views}\nVACUUM ANALYZE; CHECKPOINT")
 
     def fails(self, contender, status, text):
-        """The others go on; without the floor there is nothing to compare with."""
+        """Records a failure. The other contenders continue, but not without the floor, the base of all comparisons."""
         print(f"{contender} ended with {status}.\n{text.strip()}", flush=True)
         self.failures.append(f"{contender} ended with {status}")
         if contender == FLOOR:
@@ -111,7 +111,7 @@ class Benchmark:
         with open(self.config, "w") as file, open(self.testers) as testers:
             users = "".join(f'    - "{line.strip()}"\n' for line in testers)
             file.write("app:\n  game:\n    bundleId: com.example.game\nappstore:\n  channel: verifyReceipt\n")
-            # A first night has findings on a tenth of the orders, which must not hold it.
+            # Findings on a tenth of the orders must not hold the first night.
             file.write("audit:\n  holdShare: 1\n")
             if users:
                 file.write("  testUsers:\n" + users)
@@ -141,7 +141,7 @@ class Benchmark:
         return [*program, directory, formats, str(int(AS_OF.timestamp()))]
 
     def run(self, contender, formats, *further):
-        """One run of one contender, with further options, and where it left its files; None when it failed."""
+        """Runs a contender with further options; returns the run, or None if it failed, and the directory of its files."""
         directory = os.path.join(self.work, re.sub(r"\W+", "", contender) + "-" + formats)
         shutil.rmtree(directory, ignore_errors=True)
         run, status, said = self.measure([*self.command(contender, formats, directory), *further])
@@ -152,9 +152,9 @@ class Benchmark:
         return run, directory
 
     def measure(self, command, attend=lambda child: None):
-        """What one command costs, its status, and what it said.
+        """Returns the cost of a command, its status and its output.
 
-        - attend: what is done to the process while it runs.
+        - attend: called with the running process.
         """
         log = os.path.join(self.work, "log")
         server = self.cluster.cpu_seconds()
@@ -183,7 +183,7 @@ class Benchmark:
         return run, child.returncode, open(log).read()
 
     def decide(self):
-        """Gives the others what night-audit has decided about the orders: they do all the rest, and know no rules."""
+        """Loads night-audit's decisions about the orders for the other contenders, which have no rules."""
         if self.decided == self.database:
             return
         run, directory = self.run(OURS, "csv")
@@ -194,7 +194,7 @@ class Benchmark:
         self.decided = self.database
 
     def compare(self, formats, rounds):
-        # Not measured, because caches are cold.
+        # These runs are not measured, because caches are cold.
         self.decide()
         self.run(FLOOR, "csv")
         runs = collections.defaultdict(list)
@@ -235,7 +235,7 @@ class Benchmark:
         print(flush=True)
 
     def check_agreement(self, directories, formats):
-        """The work must be the same: the same bytes in every file of CSV, and as many rows on every sheet."""
+        """Checks that all contenders wrote the same bytes in every CSV file, and as many rows on every sheet."""
         for name, directory in directories.items():
             for file in CSV_FILES:
                 paths = [os.path.join(each, f"{file}.csv") for each in (directory, directories[FLOOR])]
@@ -276,7 +276,7 @@ class Benchmark:
 
 
 def sheet_rows(directory):
-    """Rows of each sheet."""
+    """The number of rows by sheet."""
     counts = collections.Counter()
     [book] = [name for name in os.listdir(directory) if name.endswith(".xlsx")]
     with zipfile.ZipFile(os.path.join(directory, book)) as archive:

@@ -1,8 +1,8 @@
-"""A night over a Spark cluster beside the same night of one process: the same bytes, what each costs, and what it holds.
+"""Compares a night on a Spark cluster with the same night in one process: the bytes, the CPU and the memory.
 
-The cluster is a standalone master and two workers of one core each, on this machine. CPU is that of everything that was
-started for the night, the server included; memory is the most that one process of a kind held, of each. What an executor
-starts is bounded: the run fails where that takes more.
+The cluster is a standalone master and two workers of one core each, on this machine. CPU is that of all processes
+started for the night, including the server. Memory is the peak of one process, by kind. The benchmark fails if a process
+that an executor starts exceeds its bound.
 """
 
 import argparse
@@ -24,10 +24,10 @@ from cluster import HERE, Cluster
 from run import AS_OF, OURS, PERIOD, Benchmark
 
 PR_SET_CHILD_SUBREAPER = 36
-# Searched for anywhere in a command line.
+# The kinds of processes, by a text in their command lines.
 KINDS = {"CoarseGrainedExecutorBackend": "executor", "pyspark.daemon": "Python", "audit-part": "audit-part"}
 MASTER, WORKER = ("org.apache.spark.deploy." + name for name in ("master.Master", "worker.Worker"))
-# audit-part reads from disk, so its memory must not grow with a part: 53 MB at 25,000 orders, 63 MB at 250,000, 73 MB
+# audit-part reads from disk, so its memory must hardly grow with a part: 53 MB at 25,000 orders, 63 MB at 250,000, 73 MB
 # at 312,500.
 AUDIT_PART_MEGABYTES = 90
 # Spark sorts up to 512 MB in memory (spark.python.worker.memory); Python itself takes 75 MB.
@@ -42,19 +42,19 @@ def free_port():
 
 
 def kind_of(process):
-    """What a process is by its command line; None for what nobody asks about."""
+    """The kind of a process by its command line; None for other processes."""
     words = open(f"/proc/{process}/cmdline", "rb").read().decode(errors="replace")
     return next((kind for text, kind in KINDS.items() if text in words), None)
 
 
 def status_of(process, field):
-    """A number that the kernel tells of a process; 0 for one that has just ended."""
+    """A number from the status of a process; 0 if the process has just ended."""
     lines = (line for line in open(f"/proc/{process}/status") if line.startswith(field + ":"))
     return int(next(lines, "none 0").split()[1])
 
 
 class Peaks(threading.Thread):
-    """Watches how much memory executors hold at most, and what they start, by the kind of process."""
+    """Measures the peak memory of executors and the processes that they start, by kind."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -71,8 +71,8 @@ class Peaks(threading.Thread):
 
     @staticmethod
     def _is_executors(process):
-        """Whether an executor of ours has started it, or is it: another cluster may be on this machine, and the driver holds
-        what all parts have left."""
+        """True for an executor of our cluster and its descendants. Another cluster may run on this machine, and the driver's
+        memory has the results of all parts."""
         is_executors = False
         while (process := int(process)) > 1:
             if process == os.getpid():
@@ -87,7 +87,7 @@ class Peaks(threading.Thread):
 
 
 class Spark:
-    """A master and two workers."""
+    """A Spark cluster of a master and two workers."""
 
     def __init__(self, python, directory, server):
         self.python, self.directory, self.server = python, directory, server
@@ -179,7 +179,7 @@ class Nights(Benchmark):
             raise SystemExit(f"night-audit {words[0]} ended with {done.returncode}.\n{done.stderr}")
 
     def spread(self, name, alone, *options):
-        """The night over the cluster; its files are those of one process, byte by byte."""
+        """Runs the night on the cluster, and compares its files byte by byte with those of one process."""
         parts, joined = (os.path.join(self.work, name + end) for end in ("-parts", "-joined"))
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.cluster.cpu_seconds()
         started, peaks = time.monotonic(), Peaks()
@@ -199,13 +199,13 @@ class Nights(Benchmark):
             + ", ".join(f"{kind} {most:.0f} MB" for kind, most in sorted(peaks.megabytes.items())),
             flush=True)
         for kind, most in (("audit-part", AUDIT_PART_MEGABYTES), ("Python", PYTHON_MEGABYTES)):
-            # A kind that was never seen fails the limit.
+            # A kind without any process fails the limit.
             self.verdict(f"{name}: an executor's {kind} in MB, at most {most}", peaks.megabytes.get(kind, math.inf), most)
         self.compare_folders(name, alone, joined)
         return cpu + server
 
     def spread_from_both(self, prefix, alone):
-        """The night over JDBC, and of a copy of the shop in Parquet."""
+        """Runs the night over JDBC, and from a copy of the shop in Parquet."""
         over_jdbc = self.spread(prefix + "jdbc", alone)
         lake = os.path.join(self.work, "lake")
         shutil.rmtree(lake, ignore_errors=True)
@@ -222,7 +222,7 @@ class Nights(Benchmark):
             self.failures.append(f"{name}: other bytes than of one process in {', '.join(different + missing)}")
 
     def night(self, orders):
-        """What orders.sql makes, from one process, from the cluster over JDBC, and from Parquet."""
+        """Audits the shop of orders.sql in one process, on the cluster over JDBC, and from Parquet."""
         self.fill(orders, orders // 6 + 1)
         run, alone = self.run(OURS, "csv")
         print(f"  one process: {run.cpu:.1f} CPU s, {run.wall:.0f} s, {run.peak:.0f} MB", flush=True)
@@ -232,7 +232,7 @@ class Nights(Benchmark):
             f"Parquet: more than so many cores, and it is done earlier", flush=True)
 
     def world(self, simulator, seed):
-        """A sample shop of another seed, asked about, from one process, from the cluster over JDBC, and from Parquet."""
+        """Audits a sample shop with answers in one process, on the cluster over JDBC, and from Parquet."""
         shop, ports = os.path.join(self.work, f"shop-{seed}"), os.path.join(self.work, f"port-{seed}")
         as_of = "2026-11-20T03:00:00Z"
         subprocess.run(

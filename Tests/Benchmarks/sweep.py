@@ -1,7 +1,7 @@
-"""Sweeps a day of many sales of which a slow Apple tells page by page, and compares how long that takes with the least.
+"""Sweeps a day of many sales from a slow notification history, and compares the time with the ideal.
 
-Apple tells of 20 notifications a page, and answers each request after --latency seconds. One page after the other would
-take pages x latency; with --in-flight requests under way, or --rate of them a second, the ideal is what these leave.
+A page has 20 notifications, and each request is answered after --latency seconds. Pages read one after the other would
+take pages x latency. --in-flight concurrent requests and --rate requests per second determine the ideal.
 """
 
 import argparse
@@ -23,7 +23,7 @@ BEFORE, AS_OF, AS_OF_MILLISECONDS = "2026-11-19T03:00:00Z", "2026-11-20T03:00:00
 
 
 def sales(count):
-    """As many consumables, spread over the day before the as-of."""
+    """Yields consumables, spread over the day before the as-of."""
     for number in range(count):
         yield {
             "transactionId": str(2_000_000_000_000 + number), "environment": "Production", "productId": "gems.100",
@@ -89,7 +89,7 @@ def sweep(options, cluster, files, night_audit, port):
             raise SystemExit(f"night-audit ended with {done.returncode}.\n{done.stderr}")
         return time.monotonic() - started, asked(url) - before
 
-    # A first night sweeps weeks; all sales of this benchmark are after BEFORE.
+    # The first night sweeps weeks. All sales of this benchmark are after its as-of.
     night(BEFORE)
     wall, requests = night(AS_OF)
     known = subprocess.run(

@@ -1,8 +1,8 @@
-"""Reads a year of Apple's daily sales reports of a shop with 2,000 products, and compares what that costs with pandas.
+"""Reads a year of Apple's daily sales reports of a shop with 2,000 products, and compares the cost with pandas.
 
-Both read the same 365 compressed files and sum units by product, day, country, currency and price. night-audit, besides,
-stores the sums, compares 45 days of them with transactions and orders, and writes the result to Postgres; the second night
-finds nothing new and only compares.
+Both read the same 365 compressed files and sum units by product, day, country, currency and price. night-audit also
+stores the sums, compares 45 days of them with transactions and orders, and writes the result to Postgres. Its second
+night has no new files and only compares.
 """
 
 import argparse
@@ -34,7 +34,7 @@ frames = []
 for path in sorted(glob.glob(sys.argv[1] + "/S_D_*.txt.gz")):
     frame = pandas.read_csv(path, sep="\\t", dtype=str, usecols=[
         "SKU", "Units", "Begin Date", "Customer Currency", "Country Code", "Customer Price"])
-    # Thousandths, so that sums are exact.
+    # Integers of thousandths make sums exact.
     frame["Units"] = frame["Units"].astype("int64")
     frame["Customer Price"] = (frame["Customer Price"].astype("float64") * 1000).round().astype("int64").abs()
     frames.append(frame.groupby(
@@ -44,7 +44,7 @@ print(len(pandas.concat(frames)))
 
 
 def write_reports(folder, days, products, rows):
-    """One file a day; the same seed writes the same bytes."""
+    """Writes one file per day, always with the same bytes."""
     drawn = random.Random(1)
     for back in range(days):
         date = LAST_DAY - datetime.timedelta(days=back)
@@ -70,7 +70,7 @@ def write_reports(folder, days, products, rows):
 
 
 def measured(command):
-    """Runs a command; its wall time, its CPU time and the most memory that it held, in seconds and MiB."""
+    """Runs a command; returns its wall time and CPU time in seconds, its peak memory in MiB, and its output."""
     began = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     output = process.stdout.read()

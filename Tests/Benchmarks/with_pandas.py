@@ -1,9 +1,9 @@
-"""The same files with psycopg, pandas and XlsxWriter, as one would write it: tables to frames, joins, and to_csv.
+"""Writes the same files with psycopg, pandas and XlsxWriter, in the usual way: tables to frames, joins, and to_csv.
 
     python with_pandas.py DIRECTORY csv|xlsx AS-OF
 
-AS-OF is in seconds since 1970. Like the floor it decides nothing: what an order that is not plain comes to, which findings
-there are and which refunds, it reads ready.
+AS-OF is in seconds since 1970. Like the floor it decides nothing: it reads the dispositions of all but settled orders,
+the findings and the refunds from tables.
 """
 
 import sys
@@ -55,7 +55,7 @@ def money_text(minor, digits):
 
 
 def joined(orders, deliveries, transactions, outcomes):
-    """What each order comes to: by what is joined to it where it is plain, else as it was decided."""
+    """Joins the rows of settled orders, and takes the results of all other orders from `outcomes`."""
     standing = deliveries[deliveries["revoked_at"].isna()]
     delivered = standing.groupby("order_id", as_index=False)["delivered_at"].max()
     paid = transactions.dropna(subset=["order_id"]).drop_duplicates("order_id")
@@ -69,7 +69,7 @@ def joined(orders, deliveries, transactions, outcomes):
         orders[column] = orders[column].astype(object).mask(is_decided, orders[column + "_decided"].astype(object))
     for column in ["paid_at", "delivered_at", "refunded_at", "checked_at"]:
         orders[column] = pd.to_datetime(orders[column], utc=True)
-    # An amount that its currency cannot have is shown as text, and is in no sum.
+    # An amount in an unknown currency, or with too many decimals, is shown as text, and is in no sum.
     digits = orders["currency"].map(DIGITS)
     orders["digits"] = digits.fillna(0).astype(int)
     exact = orders["amount"].astype(float) * 10.0 ** orders["digits"]

@@ -1,5 +1,5 @@
-// The floor of the benchmark: the least work that gives the same files. Merges the orders and Apple's side from ordered
-// binary COPY streams, adds up, and writes CSV or a workbook. Reads all decisions ready from tables.
+// The floor of the benchmark: the least work that gives the same files. Merges orders and transactions from ordered
+// binary COPY streams, sums, and writes CSV or a workbook. Reads all decisions from tables.
 //
 //   floor DIRECTORY csv|xlsx AS-OF      AS-OF in seconds since 1970
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #define NAME 64
 #define LIST 512
 
-// The outcome of an order: joined for plain orders, read ready for the others.
+// The outcome of an order: joined for settled orders, read from a table for the others.
 typedef struct {
   char disposition[NAME], payment[NAME], reason[NAME], transaction_id[ID], environment[16], findings[LIST];
   int64_t paid, delivered, refunded, checked;
@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   char order_id[ID], user_id[ID], bundle_id[NAME], product_id[NAME], currency[8], status[16], amount_text[32];
   int digits;
-  // NONE: not an amount of that currency; the text is read ready.
+  // NONE: not an amount of the currency; the text is read from a table.
   int64_t amount, quantity, created;
 } Order;
 
