@@ -133,7 +133,7 @@ import Testing
   }
 
   /// The second import sees the changes of the first one, although both began at the same time.
-  @Test func concurrentImportsDoNotOverwriteEachOther() async throws {
+  @Test func twoAtOnceDoNotOverwriteEachOther() async throws {
     let shop = try await Rehearsal.sampleShop()
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let target = shop.directory.file("returned.xlsx")
