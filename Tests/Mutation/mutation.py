@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Mutates the pure core and says which mutants no test of it kills.
+"""Mutates the pure core and prints the mutants that no test kills.
 
     mutation.py [--sample N] [--seed S] [--only 17,42] [--again LOG] [--list] [--jobs 2]
 
-All mutants are compiled at once: each place that is mutated asks which mutant is chosen (environment variable MUTANT), so that
-trying one costs a run of the tests and no build. What does not compile so is left as it was. Works on a copy below
-.build/mutation, made of Sources/Reconciliation and Tests/ReconciliationTests alone; the rule of dueness is among them.
+All mutants are compiled together. Each mutated place reads the number of the chosen mutant (environment variable MUTANT), so
+a mutant costs a run of the tests and no build. A mutant that does not compile is left out. The copy below .build/mutation
+has only Sources/Reconciliation, which includes the rule of dueness, and Tests/ReconciliationTests.
 
-Ends with 1 when fewer than 95 of 100 mutants are killed, survivors that SURVIVORS.md explains not counted, and at once when
-that page explains a mutant that there is none of any more.
+Exits with 1 if fewer than 95 % of the mutants are killed, not counting survivors that SURVIVORS.md explains. Exits at once if
+that page explains a mutant that does not exist.
 """
 import argparse
 import concurrent.futures
@@ -33,13 +33,13 @@ SHOPS = ROOT / "Tests" / "SampleShops"
 GENERATOR = ROOT / "Tests" / "TestSupport" / "SeededGenerator.swift"
 EXPLAINED = Path(__file__).with_name("SURVIVORS.md")
 
-# Optimised, the tests take a sixth of the time, and each mutant that survives takes all of it.
+# With optimisation the tests take a sixth of the time, and each surviving mutant takes all of it.
 OPTIMISED = ["--package-path", str(PLACE), "-c", "release", "-Xswiftc", "-enable-testing"]
 
-# What changes nothing that anybody could see: room kept, steps counted, hashes spread, explanations that nobody reads.
+# Lines without a visible effect: reserved capacity, counted steps, hashes, and explanations that are not read.
 UNSEEN = re.compile(r"reserveCapacity|keepingCapacity|\b(steps|visits)\b|hasher\.combine|isWanted: false")
-# How things are ordered: of two that are never equal, or were asked whether they are, "not after" is "before". There the order
-# is turned round.
+# Orderings of elements that are never equal, or were compared for equality before. There <= means <, so the mutant reverses
+# the order.
 ORDERING = re.compile(r"\.(sort|sorted|min|max|lexicographicallyPrecedes)\b *[({]|static func <|if ([\w.]+) != ([\w.]+) \{ return \2 < \3")
 
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
@@ -48,7 +48,7 @@ ARITHMETIC = {"+": "-", "-": "+"}
 
 
 def code_mask(text):
-    """Which characters are code: neither in a comment nor in a literal text."""
+    """A byte for each character: 1 for code, 0 in comments and string literals."""
     mask = bytearray(b"\1" * len(text))
     position = 0
     while position < len(text):
@@ -103,7 +103,7 @@ def mutants_of(file):
         line = source_line(match.start())
         if UNSEEN.search(line):
             return
-        # Patterns and declarations are no expressions.
+        # Patterns and declarations are not expressions.
         if re.match(r"(case |default:|import |@|(public |package |private |static |fileprivate |@inlinable |@usableFromInline |mutating )*(func|enum|struct|init|subscript|extension|operator)\b)", line):
             if not ("{" in line and match.start() > text.rfind("\n", 0, match.start()) + line.find("{")) and not re.match(r"case .*: ", line):
                 return
@@ -122,7 +122,7 @@ def mutants_of(file):
             other = ">"
         add(match, f"{operator} becomes {other}", [(match.start(), match.end(), "{o}")], operator, other)
     for match in re.finditer(r"(?<![\w.$])\d[\d_]*(?![\w.])", text):
-        # Of a comparison's result the sign counts, and a list may be longer than is used.
+        # Only the sign of a comparison's result counts, and a list may be longer than its used part.
         around = text[max(0, match.start() - 40) : match.end() + 6]
         if re.search(r"\? (-?1 : )?-?$", text[max(0, match.start() - 10) : match.start()]) and re.search(r"-1 : 1|1 : -1", around):
             continue
@@ -170,7 +170,7 @@ def mutants_of(file):
             add(match, f"{first} and {second} change places", [
                 (match.start(1), match.end(1), f"mutated({{n}}, {first}, {second})"),
                 (match.start(2), match.end(2), f"mutated({{n}}, {second}, {first})")])
-    # Of what is done to a line several times, the second and the third say so.
+    # Repeated mutations of one line get numbers from the second on.
     counts = {}
     for mutant in sorted(found, key=lambda m: m.edits[0][0]):
         counts[mutant.name] = counts.get(mutant.name, 0) + 1
@@ -215,7 +215,7 @@ def declaration(mutant):
 
 PREAMBLE = """import Glibc
 
-/// Which mutant is chosen; 0: none.
+/// The number of the chosen mutant; 0: none.
 let mutant = getenv("MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 func mutated<T>(_ number: Int, _ value: T, _ other: T) -> T { mutant == number ? other : value }
 func minOf<T: Comparable>(_ first: T, _ second: T) -> T { first < second ? first : second }
@@ -247,7 +247,7 @@ let package = Package(
       exclude: ["Support"], swiftSettings: settings),
   ])
 """)
-    # Of what all tests share, these need the generator alone.
+    # These tests need only the generator of TestSupport.
     (PLACE / "Support").mkdir(exist_ok=True)
     for target, link in ((TESTS, PLACE / "Tests"), (SHOPS, PLACE / "Shops"), (GENERATOR, PLACE / "Support" / GENERATOR.name)):
         if not link.is_symlink():
@@ -266,7 +266,7 @@ def write_core(sources, mutants):
             for start, end, new in mutant.edits:
                 new = new.replace("{n}", str(mutant.number)).replace("{o}", operator_name(mutant.number))
                 edits.append((start, end, new.replace("{{", "{").replace("}}", "}"), mutant.number))
-        # From the back; of two at one place the closing one of the inner comes first.
+        # Edits are applied from the end. Of two edits at one place, the closing one of the inner mutant comes first.
         for start, end, new, _ in sorted(edits, key=lambda e: (e[0], e[1], -e[3]), reverse=True):
             text = text[:start] + new + text[end:]
         (core / file.name).write_text(text)
@@ -274,7 +274,7 @@ def write_core(sources, mutants):
 
 
 def overlapping(mutants):
-    """Leaves out what would edit the inside of another's edit."""
+    """Leaves out mutants whose edits overlap those of an earlier one."""
     kept, taken = [], {}
     for mutant in mutants:
         spans = taken.setdefault(mutant.file, [])
@@ -286,7 +286,7 @@ def overlapping(mutants):
 
 
 def build(swift, sources, mutants):
-    """Compiles them all, leaving out those that cannot be."""
+    """Compiles all mutants, leaving out those that do not compile."""
     while True:
         write_core(sources, mutants)
         began = time.time()
@@ -297,20 +297,20 @@ def build(swift, sources, mutants):
         lines = set(re.findall(r"Core/([\w+]+\.swift):(\d+):\d+: error", done.stdout + done.stderr))
         bad = [m for m in mutants if (m.file.name, str(m.line)) in lines]
         if not bad:
-            # What is set nowhere any more is told at the end of the initializer.
+            # The compiler reports an uninitialized property at the end of its initializer.
             unset = set(re.findall(r"'(?:self\.)?(\w+)' (?:not initialized|used before being)", done.stdout + done.stderr))
             bad = [m for m in mutants if m.what.startswith("a statement is dropped")
                    and re.match(r"(self\.)?(" + "|".join(unset | {"-"}) + r")\b", m.what.split("   in   ")[1].strip())]
         if not bad:
-            # An error in a long statement is told at its first line.
+            # The compiler reports an error in a long statement at its first line.
             near = {(name, str(int(line) + offset)) for name, line in lines for offset in range(-3, 4)}
             bad = [m for m in mutants if (m.file.name, str(m.line)) in near]
         if not bad:
-            # Something is not done on all ways to an end that is told of: what came before it in the function.
+            # The error is at the end of a path without the dropped statement, so the statement is before it in the function.
             bad = [m for m in mutants if m.what.startswith("a statement is dropped")
                    and any(m.file.name == name and 0 <= int(line) - m.line <= 40 for name, line in lines)]
         if not bad:
-            sys.exit(f"the core does not compile, for a reason that is no mutant's:\n{(done.stdout + done.stderr)[-3000:]}")
+            sys.exit(f"the core does not compile, but not because of a mutant:\n{(done.stdout + done.stderr)[-3000:]}")
         with (PLACE / "left-out").open("a") as file:
             file.writelines(f"{m.name}\n" for m in bad)
         print(f"{len(bad)} cannot be compiled and are left out ({time.time() - began:.0f} s)", flush=True)
@@ -318,9 +318,9 @@ def build(swift, sources, mutants):
 
 
 def test(binary, number, limit):
-    """Runs the tests until the first fails: 'killed' or 'survived'.
+    """Runs the tests until the first failure; returns 'killed' or 'survived'.
 
-    What goes on for ever is killed after so many seconds of work, however busy the machine is, or of doing nothing for long.
+    Endless tests are killed after `limit` seconds of processor time, or after 60 times as many seconds.
     """
     environment = dict(os.environ, MUTANT=str(number), SWIFT_BACKTRACE="enable=no", TEST_SEED="1")
     environment.pop("LD_PRELOAD", None)
@@ -350,7 +350,7 @@ def test(binary, number, limit):
 
 
 def explanations():
-    """What SURVIVORS.md explains: (file, line of the list)."""
+    """The explained mutants of SURVIVORS.md: (file, line of the list)."""
     found, file = set(), None
     for line in EXPLAINED.read_text().splitlines():
         if line.startswith("## "):
@@ -368,10 +368,10 @@ def explanation(mutant):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--swift", default="swift")
-    parser.add_argument("--sample", type=int, default=0, help="try only so many, drawn from the seed")
+    parser.add_argument("--sample", type=int, default=0, help="the number of mutants to try, drawn from the seed; 0: all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="numbers, as a run of all prints them")
-    parser.add_argument("--again", type=Path, help="what an earlier run printed: only those that survived it")
+    parser.add_argument("--only", default="", help="numbers of mutants, as printed by a full run")
+    parser.add_argument("--again", type=Path, help="the output of an earlier run: try only its survivors")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     arguments = parser.parse_args()
@@ -385,13 +385,13 @@ def main():
     explained = explanations()
     stale = explained - {explanation(m) for m in mutants}
     if stale:
-        sys.exit("\n".join(f"{EXPLAINED.name} explains what there is none of: {file} {line}" for file, line in sorted(stale)))
+        sys.exit("\n".join(f"{EXPLAINED.name} explains a mutant that does not exist: {file} {line}" for file, line in sorted(stale)))
     if arguments.list:
         for mutant in mutants:
             print(mutant.name)
         return
     write_package(arguments.swift)
-    # What could not be compiled the last time, where its line is as it was.
+    # Mutants that did not compile in the last run, if their lines are unchanged.
     known = PLACE / "left-out"
     left_out = set(known.read_text().splitlines()) if known.exists() else set()
     mutants = [m for m in mutants if m.name not in left_out]
@@ -412,12 +412,12 @@ def main():
         wanted = {int(number) for number in arguments.only.split(",")}
         chosen = [m for m in mutants if m.number in wanted]
     elif arguments.again:
-        # By what is done to which line, wherever the line is now.
+        # Mutants are identified by mutation and text of the line, because line numbers change.
         names = {line.split(": ", 1)[1] for line in arguments.again.read_text().splitlines() if line.startswith("survived ")}
         wanted = {re.sub(r":\d+:", ":", name, count=1) for name in names}
         chosen = [m for m in mutants if re.sub(r":\d+:", ":", m.name, count=1) in wanted]
     elif arguments.sample:
-        # In the order drawn: the first of them are a fair sample as well.
+        # The sample keeps its random order, so its first mutants are a random sample, too.
         chosen = random.Random(arguments.seed).sample(mutants, min(arguments.sample, len(mutants)))
     counts, survivors = {"killed": 0, "survived": 0, "explained": 0}, []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
