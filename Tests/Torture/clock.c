@@ -1,5 +1,5 @@
-/* Moves the clock of the program that FAULT_PROGRAM names: CLOCK_OFFSET seconds from the beginning, CLOCK_JUMP more from its
-   CLOCK_AT-th reading on. At the end the number of readings is in the file CLOCK_READINGS. For tests only. */
+/* Changes the clock of the program FAULT_PROGRAM by CLOCK_OFFSET seconds, and by CLOCK_JUMP more seconds from its
+   CLOCK_AT-th reading on. At the end, the file CLOCK_READINGS has the number of readings. For tests only. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-// Loaded by LD_PRELOAD: counts the program's calls that open, write, sync, rename or remove below a folder, and makes
-// one of them fail.
+// Loaded by LD_PRELOAD. Counts the program's calls that open, write, sync, rename or remove files below a folder, and
+// makes one of them fail.
 //
 //   FAULT_BELOW   the folder; other calls are not counted
 //   FAULT_LOG     a file for one line a call: number and name
@@ -144,7 +144,7 @@ CALL(int, -1, chmod, (const char *p, mode_t m), (p, m), of_path("chmod", AT_FDCW
 CALL(int, -1, mkstemp, (char *p), (p), of_path("mkstemp", AT_FDCWD, p, 0))
 CALL(int, -1, mkostemp, (char *p, int f), (p, f), of_path("mkostemp", AT_FDCWD, p, 0))
 CALL(int, -1, fchmod, (int d, mode_t m), (d, m), of_descriptor("fchmod", d))
-// A stream writes when its buffer is full, flushed or closed; after an error glibc drops the buffer and keeps the
+// A stream writes when its buffer is full, flushed or closed. After an error glibc discards the buffer and keeps the
 // error.
 static int of_stream(const char *name, FILE *stream, size_t more) {
   if (__fpending(stream) + more < (more ? __fbufsize(stream) : 1) || !of_descriptor(name, fileno(stream))) return 0;

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Runs LLVM's libFuzzer over every decoder of Apple's data, with the address sanitizer.
+# Runs LLVM's libFuzzer on every decoder of Apple's data, with the address sanitizer.
 #
 #   libfuzzer.sh SWIFT SECONDS SEED
 #
-# Builds below .build/fuzz and prints the coverage. Fails if an input made a decoder fail; the input is then in
-# .build/fuzz/found.
+# Builds below .build/fuzz and prints the coverage. Fails if a decoder crashed; its input is then in .build/fuzz/found.
 set -euo pipefail
 swift=$1 seconds=$2 seed=$3
 cd "$(dirname "$0")/../.."
@@ -18,7 +17,7 @@ export DEVELOPER_TOOLS=libfuzzer
 options=(-c release --product fuzz --sanitize=fuzzer --sanitize=address -Xswiftc -enable-testing --scratch-path "$place")
 "$swift" build "${options[@]}" > "$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 fuzz="$("$swift" build "${options[@]}" --show-bin-path)/fuzz"
-# Memory that is kept until the process ends is no leak.
+# Memory that is in use until the process ends is no leak.
 status=0
 ASAN_OPTIONS=detect_leaks=0 "$fuzz" "$place/found" Tests/Fuzz/Corpus -seed="$seed" -max_len=65536 -timeout=60 \
   -rss_limit_mb=4096 -max_total_time="$seconds" -artifact_prefix="$place/found/" -print_final_stats=1 > "$place/log" 2>&1 ||

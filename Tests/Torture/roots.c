@@ -1,4 +1,4 @@
-/* Has a program read the file of TRUSTED_ROOTS where it looks for the system's root certificates. For tests only. */
+/* Makes a program read the file TRUSTED_ROOTS in place of the system's root certificates. For tests only. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

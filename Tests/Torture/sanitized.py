@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the tests, and the programs that they start, under a sanitizer of LLVM's.
+"""Runs the tests, and the programs that they start, under one of LLVM's sanitizers.
 
     sanitized.py address|thread [--swift SWIFT] [--filter REGEX]
 
-Builds everything once more, below .build/address or .build/thread. Ends with 1 when a test fails or the sanitizer reports
-anything, wherever: what it says lies beside the build.
+Builds everything again, below .build/address or .build/thread. Exits with 1 if a test fails or the sanitizer reports a
+problem in any process. The reports are beside the build.
 """
 import argparse
 import os
@@ -16,12 +16,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Memory that is kept until the process ends is no leak.
+# Memory that is in use until the process ends is no leak.
 OPTIONS = {
     "address": ("ASAN_OPTIONS", "detect_leaks=0:"),
     "thread": ("TSAN_OPTIONS", f"suppressions={Path(__file__).with_name('thread_sanitizer.txt')}:"),
 }
-# Tests of memory use measure the sanitizer's, too; preloaded test libraries must come before it and cannot.
+# Tests of memory use would measure the sanitizer's memory, too. Preloaded test libraries cannot come before the sanitizer.
 SKIPPED = [
     "HostileDataTests", "LifecycleTests", "ClockTests", "SystemCallTests", "StandardStreamsTests",
 ]

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs random worlds, arrival orders, kills, cut connections, server trouble, failing system calls and hostile bytes for
-# hours.
+# Runs random worlds, orders of arrival, kills, cut connections, server faults, failing system calls and hostile bytes
+# for hours.
 #
-#   torture.sh SWIFT NIGHTS SEED     NIGHTS: the least number of killed and cut nights; other effort grows with it
+#   torture.sh SWIFT NIGHTS SEED     NIGHTS: the minimum of killed and cut nights; the other effort is proportional
 #
-# Deterministic by SEED; a failure prints how to repeat it. Fails if any test failed.
+# SEED determines all inputs; a failure prints how to repeat it. Fails if any test failed.
 set -euo pipefail
 swift=$1 nights=$2 seed=$3
 log=$(mktemp) sanitized=$(mktemp)
 trap 'kill -- -"$sanitizers" 2>/dev/null || true; rm -f "$log" "$sanitized"' EXIT
-# Six kills and six cuts for each unit of effort.
+# A unit of effort is six kills and six cuts.
 effort=$(((nights + 9) / 10))
 
 tried=0 failed=0 faults=0 nights_tried=0 nights_run=0
@@ -40,8 +40,8 @@ stage() {
   tried=$((tried + count)) failed=$((failed + failures))
 }
 
-# In parallel, because each sanitizer takes as long as all the rest. In their own process group, which ends with this
-# script.
+# The sanitizers run in parallel, because each takes as long as everything else. They have their own process group,
+# which ends with this script.
 set -m
 for sanitizer in thread address; do
   if Tests/Torture/sanitized.py "$sanitizer" --swift "$swift"; then echo "== passed"; else echo "== failed"; fi
@@ -50,14 +50,14 @@ sanitizers=$!
 set +m
 
 stage 'random worlds, answers withheld, in any order' 'ReconciliationTests'
-# About 650 nights for each unit.
+# A unit is about 650 nights.
 stage 'sequences of nights without a server' 'DeterministicNightsTests' $((effort * 16 / 10 + 1))
-# About seven nights for each unit.
+# A unit is about seven nights.
 stage 'sequences of nights of the whole program' 'KnownTruthNightTests' $((nights / 7 + 1))
 stage 'nights with real Postgres, in any order of arrival' 'InputOrderTests'
 stage 'killed nights and cut connections' 'KilledNightTests|CutConnectionTests'
-# All of each from 100 nights on.
-stage "nights under each of Apple's moods" 'FaultProfileTests' $((nights < 100 ? 1 : 2))
+# From 100 nights on, all profiles and all payloads.
+stage 'nights under each fault profile of Apple' 'FaultProfileTests' $((nights < 100 ? 1 : 2))
 stage 'hostile rows, huge payloads, ten thousand claims on one payment' 'HostileDataTests' $((nights < 100 ? 1 : 2))
 stage 'clocks that jump, days of 23 and 25 hours, midnight, a standby that is promoted' 'ClockTests|PromotionTests' \
   $((nights < 100 ? 1 : 8))
@@ -79,7 +79,7 @@ else
   echo '== fuzzing: violations: 1 (the input is named above)'
 fi
 
-# Guided by coverage, with the address sanitizer. Swift has no undefined-behaviour sanitizer here; it traps overflows.
+# libFuzzer is guided by coverage. Swift has no sanitizer of undefined behaviour on Linux; it traps overflows.
 seconds=$((nights * 36 / 10))
 echo "== libFuzzer: $seconds seconds, seed $seed"
 Tests/Torture/libfuzzer.sh "$swift" "$seconds" "$seed" || failed=$((failed + 1))
