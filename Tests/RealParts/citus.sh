@@ -10,7 +10,7 @@ binaries=$(cd "${1:?usage: citus.sh BINARIES [ORDERS]}" && pwd)
 orders=${2:-500}
 python=python3
 [ -n "${NIGHT_AUDIT_TEST_CITUS:-}" ] || {
-  echo "citus: passed over, because NIGHT_AUDIT_TEST_CITUS is not set"
+  echo "citus: skipped, because NIGHT_AUDIT_TEST_CITUS is not set"
   exit 0
 }
 name=citus
@@ -69,8 +69,8 @@ SQL
   "$binaries/night-audit" init --config "$1.yaml" >/dev/null
   audit "$1.yaml" "by-$1"
   diff --recursive --brief --exclude=run.json --exclude=SHA256SUMS --exclude='*.xlsx' reports "by-$1" ||
-    fail "by $1: other bytes than of plain Postgres"
-  "$python" - "by-$1" <<'PYTHON' || fail "by $1: another workbook than of plain Postgres, but for what About says"
+    fail "by $1: the files differ from those of plain Postgres"
+  "$python" - "by-$1" <<'PYTHON' || fail "by $1: the workbook differs from that of plain Postgres on a sheet other than About"
 import pathlib, sys, zipfile
 
 for here in pathlib.Path("reports").rglob("*.xlsx"):
@@ -80,14 +80,14 @@ for here in pathlib.Path("reports").rglob("*.xlsx"):
     about = [name for name in changed if name != "xl/sharedStrings.xml"]
     assert len(about) == 1 and any(b"none had changed" in other.read(name) for name in changed), (here, changed)
 PYTHON
-  "$binaries/night-audit" doctor --config "$1.yaml" | grep -q 'workers share no snapshot' || fail "the doctor knows no Citus"
+  "$binaries/night-audit" doctor --config "$1.yaml" | grep -q 'workers share no snapshot' || fail "the doctor does not report Citus"
 }
 
-# over_spark CONFIGURATION REPORTS: no snapshot spans the workers, so critical findings are read again.
+# over_spark CONFIGURATION REPORTS: no snapshot spans the workers, so the rows of critical findings are read again.
 over_spark() {
   local spark=${SPARK_PYTHON:-$repository/.build/spark/bin/python}
   [ -x "$spark" ] || {
-    echo "citus: passed over Spark, because pyspark is not in .build/spark"
+    echo "citus: Spark skipped, because pyspark is not in .build/spark"
     return
   }
   local night=(--config "$1" --as-of "$as_of" --since 2026-09-20 --until 2026-11-20)
@@ -95,9 +95,9 @@ over_spark() {
   PYTHONPATH=$repository/Sources/night-audit-spark PYSPARK_PYTHON=$spark SPARK_LOCAL_IP=127.0.0.1 \
     "$spark" -m night_audit_spark --master 'local[2]' "${night[@]}" --parts "$2-parts" --partitions 3 \
     --binary "$binaries/night-audit" >"$2-parts.log" 2>&1 || fail "over Spark: $(tail -3 "$2-parts.log")"
-  grep -q sumsBefore "$2-parts/manifest.json" || fail "over Spark nothing was read again"
+  grep -q sumsBefore "$2-parts/manifest.json" || fail "over Spark: no rows were read again"
   allowing_incomplete "$binaries/night-audit" run --quiet "${night[@]}" --parts "$2-parts" --out "$2-joined" >/dev/null
-  diff --recursive --brief --exclude=run.json "$2-one" "$2-joined" || fail "over Spark: other bytes than of one process"
+  diff --recursive --brief --exclude=run.json "$2-one" "$2-joined" || fail "over Spark: the files differ from those of one process"
 }
 spread order_id
 spread user_id

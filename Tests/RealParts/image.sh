@@ -5,7 +5,7 @@ set -euo pipefail
 
 package=$(realpath "${1:?usage: image.sh PACKAGE.deb}")
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-[ "$(id -u)" -eq 0 ] || { echo "An image can only be built by root here." >&2; exit 77; }
+[ "$(id -u)" -eq 0 ] || { echo "Building the image requires root." >&2; exit 77; }
 
 work=$(mktemp -d)
 export TMPDIR=$work
@@ -30,15 +30,15 @@ builder build --isolation chroot --pull-never --quiet --file "$repository/cron/D
 say "The program in it"
 container=$(builder from --pull-never localhost/night-audit)
 [ "$(builder inspect --format '{{.OCIv1.Config.User}} {{.OCIv1.Config.Entrypoint}} {{.OCIv1.Config.Cmd}}' "$container")" = \
-  'night-audit [/usr/bin/night-audit] [run]' ] || fail "another user or command than the Dockerfile's"
+  'night-audit [/usr/bin/night-audit] [run]' ] || fail "user or command differ from the Dockerfile's"
 inside() { builder run --isolation chroot "$container" -- "$@"; }
-version=$(inside /usr/bin/night-audit --version) || fail "the program does not run"
-dpkg-deb --field "$package" Version | grep --quiet --fixed-strings "$version" || fail "version $version is not the package's"
-[ "$(inside id --user --name)" = night-audit ] || fail "it runs as somebody else"
-inside sh -c 'touch /var/lib/night-audit/x && rm /var/lib/night-audit/x' || fail "its folder cannot be written"
-inside test -r /etc/night-audit/night-audit.yaml || fail "its configuration cannot be read"
+version=$(inside /usr/bin/night-audit --version) || fail "the program does not start"
+dpkg-deb --field "$package" Version | grep --quiet --fixed-strings "$version" || fail "version $version differs from the package's"
+[ "$(inside id --user --name)" = night-audit ] || fail "the container does not run as night-audit"
+inside sh -c 'touch /var/lib/night-audit/x && rm /var/lib/night-audit/x' || fail "the folder of the user cannot be written"
+inside test -r /etc/night-audit/night-audit.yaml || fail "the configuration cannot be read"
 status=0
 inside /usr/bin/night-audit doctor --json >"$work/doctor" 2>"$work/errors" || status=$?
-[ $status -eq 69 ] || [ $status -eq 78 ] || fail "the doctor ends with $status without a database: $(cat "$work/errors")"
-python3 -m json.tool "$work/doctor" >/dev/null || fail "the doctor's answer is no JSON"
+[ $status -eq 69 ] || [ $status -eq 78 ] || fail "the doctor exits with $status without a database: $(cat "$work/errors")"
+python3 -m json.tool "$work/doctor" >/dev/null || fail "the doctor's output is not JSON"
 say "image: built and run as the user night-audit; violations: 0"

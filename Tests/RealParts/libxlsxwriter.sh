@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests Spreadsheet with the newest libxlsxwriter, plainly linked and as Ubuntu links it (-Bsymbolic-functions).
-# Tests the installed one in release mode, too. The source is LIBXLSXWRITER_SOURCE (a .tar.gz), or Debian's stable
+# Tests Spreadsheet with the newest libxlsxwriter, linked plainly and as in Ubuntu (-Bsymbolic-functions).
+# Tests the installed library in release mode, too. The source is LIBXLSXWRITER_SOURCE (a .tar.gz), or Debian's stable
 # source package, or that of the release before.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -65,7 +65,7 @@ judge() {
   export PKG_CONFIG_PATH=$work/$1/lib/pkgconfig LD_LIBRARY_PATH=$work/$1/lib
   swift build --build-tests --scratch-path "$scratch" --quiet
   ldd "$scratch"/debug/*.xctest | grep "$work/$1/lib/libxlsxwriter" || {
-    echo "the tests were linked with another libxlsxwriter than the one in $work/$1" >&2
+    echo "the tests are not linked with the libxlsxwriter in $work/$1" >&2
     return 1
   }
   swift test --skip-build --no-parallel --scratch-path "$scratch"

@@ -8,7 +8,7 @@ swift=${1:?usage: postgres.sh SWIFT [VERSION ...]}
 shift
 [ $# -gt 0 ] || set -- 13 16 17 18
 
-# Readable by the server's user, whoever owns the checkout.
+# The server's user must be able to read the folder, whichever user owns the checkout.
 work=$(mktemp -d)
 chmod 755 "$work"
 running=()
@@ -18,19 +18,19 @@ trap 'exit 143' TERM
 
 tests='PostgresTests|SalesStoreTests|NightAuditTests.DoctorTests|EndToEndTests.NightTests'
 
-# not_asked VERSION: tests of features that this server lacks.
+# not_asked VERSION: the tests of features that this server lacks.
 not_asked() {
   case $1 in
-    # Infinity as a numeric, idle_session_timeout, pg_terminate_backend that waits, datcollversion.
+    # Infinity as a numeric, idle_session_timeout, pg_terminate_backend with a timeout, datcollversion.
     13) echo 'NumericTests/(roundTrip|scaled\()|SalesRowsTests/badOrder|SalesTotalsTests/agreement|SessionProfileTests/(settings|searchPath)|LostConnectionTests/(terminatedWhileIdle|streams)|ConnectionTests/noticeWhileConnecting' ;;
-    # These wheels are built without OpenSSL and ICU, that of 17 without ICU.
+    # These wheels are built without OpenSSL and ICU, and the one of 17 without ICU.
     16 | 18) echo 'EncryptedConnectionTests|DoctorTests/encryption|SalesRowsTests/order|SalesOrderingTests/ordering' ;;
     17) echo 'SalesRowsTests/order|SalesOrderingTests/ordering' ;;
     *) echo '^$' ;;
   esac
 }
 
-# fetch VERSION: the programs in $work/VERSION/bin.
+# fetch VERSION: puts the programs into $work/VERSION/bin.
 fetch() {
   case $1 in
     13) from_debian 13 bullseye postgresql-client-13 libssl1.1 libicu67 libldap-2.4-2 ;;
@@ -59,7 +59,7 @@ from_debian() {
   apt-get "${options[@]}" update --quiet --quiet || return 1
   (cd "$apt" && apt-get "${options[@]}" download --quiet --quiet "postgresql-$version" "$@") || return 1
   for package in "$apt"/*.deb; do dpkg-deb --extract "$package" "$root" || return 1; done
-  # Removes the JIT, because it needs an LLVM of its own.
+  # Removes the JIT, because it needs another LLVM.
   rm -f "$root/usr/lib/postgresql/$version/lib/llvmjit.so"
   for program in initdb pg_basebackup pg_ctl postgres; do
     install -m 0755 /dev/stdin "$work/$version/bin/$program" <<SH
@@ -73,12 +73,12 @@ SH
 had=()
 for version; do
   if ! fetch "$version" || ! "$work/$version/bin/initdb" --version; then
-    echo "postgres: PostgreSQL $version cannot be had here"
+    echo "postgres: PostgreSQL $version is not available here"
     continue
   fi
   had+=("$version")
 done
-[ ${#had[@]} -gt 0 ] || { echo "postgres: no other server can be had here" >&2; exit 69; }
+[ ${#had[@]} -gt 0 ] || { echo "postgres: no other server is available here" >&2; exit 69; }
 chmod -R a+rX "$work"
 
 # test_on VERSION: runs the test bundle, because two `swift test` commands wait for each other.
@@ -106,7 +106,7 @@ while [ ${#had[@]} -gt 0 ]; do
   for version in "${pair[@]}"; do
     if [ -e "$work/$version.failed" ]; then
       echo "postgres: tests failed on PostgreSQL $version" >&2
-      # Again, because thousands of lines can follow the first failure.
+      # Failures are repeated here, because thousands of lines can follow the first one.
       grep -aE '^(✘|↳)|: error: |Fatal error|unexpected signal| error [0-9A-Z]{5}: ' "$work/$version.log" | cut -c 1-300 | tail -n 14 >&2
       exit 1
     fi

@@ -42,42 +42,42 @@ SQL
 
   say "README, Point it at your own tables"
   block sql 'VIEW sales.orders' README.md >"$root/tmp/orders.sql"
-  [ -s "$root/tmp/orders.sql" ] || fail "the README has no view of orders"
+  [ -s "$root/tmp/orders.sql" ] || fail "the README lacks the view of orders"
   sql --file=/tmp/orders.sql
-  # Receipts and deliveries are on the page about views, which has orders, too.
+  # The page Views has receipts and deliveries, and orders, too.
   block sql 'VIEW sales.orders' $views | sed 's/^CREATE SCHEMA sales;//; s/CREATE VIEW/CREATE OR REPLACE VIEW/' >"$root/tmp/views.sql"
   sql --command='DROP VIEW sales.orders' --file=/tmp/views.sql
 
   say "README, One role"
   block sql 'CREATE ROLE night_audit' README.md >"$root/tmp/role.sql"
-  [ -s "$root/tmp/role.sql" ] || fail "the README has no role"
+  [ -s "$root/tmp/role.sql" ] || fail "the README lacks the role"
   sql --file=/tmp/role.sql
 
   say "README, Configuration"
   block yaml 'sharedSecretFile' README.md |
     sed 's|^  url: .*|  url: host=/tmp user=night_audit dbname=shop|' >"$root/etc/night-audit/night-audit.yaml"
-  grep -q 'host=/tmp' "$root/etc/night-audit/night-audit.yaml" || fail "the README has no configuration"
+  grep -q 'host=/tmp' "$root/etc/night-audit/night-audit.yaml" || fail "the README lacks the configuration"
   inside install -o night-audit -m 0600 /dev/stdin /etc/night-audit/shared-secret <<<0123456789abcdef0123456789abcdef
 
   say "README, First night"
-  # Line by line, as a person types them.
+  # The commands are run line by line, as a person types them.
   while read -r line; do
     command=${line%%#*}
     case $command in
       '') continue ;;
       *'night-audit trust'*)
-        # Without a connection to Apple the message must name the alternative; verifyReceipt works without.
+        # Without a connection to Apple the message must name the alternative. verifyReceipt works without root certificates.
         # shellcheck disable=SC2086
         inside ${command#sudo } >"$scratch/out" 2>&1 || grep -q -- 'https://www.apple.com' "$scratch/out" || fail "$(cat "$scratch/out")"
         continue
         ;;
     esac
     words=${command#sudo -u night-audit }
-    [ "$words" != "$command" ] || fail "the README has a command that this test does not know: $command"
+    [ "$words" != "$command" ] || fail "this test does not know the README's command: $command"
     status=0
     # shellcheck disable=SC2086
     inside setpriv --reuid=night-audit --regid=night-audit --clear-groups sh -c "cd / && exec $words" >"$scratch/out" 2>&1 || status=$?
-    echo "$command ends with $status"
+    echo "$command exits with $status"
     [ $status -eq 0 ] || { cat "$scratch/out" >&2; fail "$command"; }
   done < <(block sh 'night-audit init' README.md)
   [ -L "$root/var/lib/night-audit/reports/latest" ] || fail "there is no report"

@@ -9,7 +9,7 @@ fail() {
 }
 free_port() { "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# listen NAME OPTIONS: starts a server that listens at `port` of loopback, too.
+# listen NAME OPTIONS: starts a server that also listens at `port` of loopback.
 listen() {
   port=$(free_port)
   start_server "$@" -c listen_addresses=127.0.0.1 -c port="$port"
@@ -39,7 +39,7 @@ YAML
 # The sample shop is always incomplete (3).
 allowing_incomplete() { "$@" || [ $? -eq 3 ]; }
 
-say "A shop of $orders orders, and what Apple says about them"
+say "A shop of $orders orders, and a simulated Apple"
 listen shop-server
 shop_port=$port
 ask=(at "$shop_port")

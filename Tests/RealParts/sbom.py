@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds a software bill of materials against the schema of its CycloneDX version: sbom.py FILE"""
+"""Validates a software bill of materials by the schema of its CycloneDX version, and its licences: sbom.py FILE"""
 import json
 import sys
 from pathlib import Path
@@ -11,11 +11,11 @@ text = Path(sys.argv[1]).read_text()
 document = json.loads(text)
 error = JsonStrictValidator(SchemaVersion.from_version(document["specVersion"])).validate_str(text)
 if error:
-    sys.exit(f"{sys.argv[1]} is no CycloneDX: {error}")
+    sys.exit(f"{sys.argv[1]} is not valid CycloneDX: {error}")
 
 
 def stated(checkout):
-    """The licence by the text that lies with a package."""
+    """The licence by the text in the package's checkout."""
     words = " ".join(next(checkout.glob("LICEN*")).read_text().split())
     if words.startswith("Apache License"):
         return "Apache-2.0"
@@ -27,7 +27,7 @@ def stated(checkout):
 components = {component["name"]: component["licenses"][0]["expression"] for component in document["components"]}
 checkouts = Path(__file__).resolve().parent.parent.parent / ".build/checkouts"
 wrong = [
-    f"{name} is said to be {expression}, its text is {text}"
+    f"{name} is listed as {expression}, but its text is {text}"
     for name, expression in components.items()
     if "/" in name
     for text in [stated(checkouts / name.split("/")[1])]

@@ -11,7 +11,7 @@ binaries=$(cd "${1:?usage: spark.sh BINARIES [ORDERS]}" && pwd)
 orders=${2:-500}
 python=${SPARK_PYTHON:-$repository/.build/spark/bin/python}
 [ -x "$python" ] || {
-  echo "spark: passed over, because pyspark is not in .build/spark (Tests/Demo/requirements.sh real-parts)"
+  echo "spark: skipped, because pyspark is not in .build/spark (Tests/Demo/requirements.sh real-parts)"
   exit 0
 }
 unset SPARK_HOME SPARK_CONF_DIR PYTHONPATH
@@ -19,18 +19,18 @@ name=spark
 source "$repository/Tests/RealParts/sample_shop.sh"
 
 say "The package, as pip installs it"
-# A copy, because a build leaves files beside its source.
+# The package is built from a copy, because a build leaves files beside its source.
 cp -r "$repository/Sources/night-audit-spark" package
 "$python" -m venv --without-pip installed
 "$python" -c 'import os, pyspark; print(os.path.dirname(os.path.dirname(pyspark.__file__)))' >pyspark.pth
 mv pyspark.pth installed/lib/python*/site-packages
 "$python" -m pip --python installed/bin/python install --quiet --no-deps ./package >pip.log 2>&1 ||
   fail "the package cannot be installed: $(cat pip.log)"
-"$python" -m pip --python installed/bin/python check >pip.log || fail "the package wants another Spark: $(cat pip.log)"
+"$python" -m pip --python installed/bin/python check >pip.log || fail "the package requires another Spark: $(cat pip.log)"
 installed=$work/installed/bin
 export PYSPARK_PYTHON=$installed/python PYSPARK_DRIVER_PYTHON=$installed/python SPARK_LOCAL_IP=127.0.0.1
 
-say "What is judged across parts"
+say "Findings across parts"
 "${ask[@]}" --command="CREATE VIEW sales.products AS SELECT DISTINCT product_id, 'Non-Consumable'::text AS type,
   NULL::text AS name, NULL::timestamptz AS sold_from, NULL::timestamptz AS sold_until FROM sales.orders"
 # A date that no report can show is a bad row in every part.
@@ -53,14 +53,14 @@ SQL
 audit=(--config night-audit.yaml --as-of "$as_of" --since 2026-09-20 --until 2026-11-20)
 allowing_incomplete "$binaries/night-audit" recheck --quiet --config night-audit.yaml --as-of "$as_of"
 "${ask[@]}" --command='ANALYZE'
-# parts_of ORDER...: the parts of orders, of three.
+# parts_of ORDER...: the numbers of the parts that have these orders, among three parts.
 parts_of() {
   "$binaries/night-audit" audit-part --plan 3 "${audit[@]}" </dev/null | "$python" -c '
 import bisect, json, sys
 cuts = [bytes.fromhex(cut) for cut in json.load(sys.stdin)["cuts"]["orders"]]
 print(*(bisect.bisect_right(cuts, order.encode()) for order in sys.argv[1:]))' "$@"
 }
-[ "$(parts_of 1-chain-3 5-chain-6 9-chain-9)" = "0 1 2" ] || fail "claims that compete do not lie in three parts"
+[ "$(parts_of 1-chain-3 5-chain-6 9-chain-9)" = "0 1 2" ] || fail "the competing claims are not in three parts"
 allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --out one
 # Each order states the next one's transaction ID, and owns its own purchase by proof.
 [ "$(grep -c ',bought_twice,minor,[59]-chain-[69],' one/findings.csv)" = 2 ] && ! grep -q 'duplicate_claim.*chain' one/findings.csv ||
@@ -72,8 +72,8 @@ mapfile -t changing < <("${ask[@]}" --tuples-only --no-align --command="
   FROM (SELECT array_agg(order_id ORDER BY order_id) AS ids FROM sales.orders
         WHERE status = 'verified' AND transaction_id IS NOT NULL AND user_id <> 'chain' AND right(order_id, 1) BETWEEN '5' AND '7'
           AND EXISTS (SELECT FROM sales.deliveries WHERE deliveries.order_id = orders.order_id AND revoked_at IS NULL)) AS sold")
-[ "$(parts_of "${changing[@]}")" = "0 1 2" ] || fail "orders that change do not lie in three parts: ${changing[*]}"
-# One statement, so that no reader sees half of the change.
+[ "$(parts_of "${changing[@]}")" = "0 1 2" ] || fail "the changing orders are not in three parts: ${changing[*]}"
+# A single statement, so that no reader sees half of the change.
 change="WITH goods AS (
     UPDATE sales.deliveries SET revoked_at = CASE WHEN revoked_at IS NULL THEN timestamptz '2026-11-19T00:00Z' END
     WHERE order_id IN ('${changing[0]}', '${changing[1]}', '${changing[2]}'))
@@ -82,7 +82,7 @@ change="WITH goods AS (
 "${ask[@]}" --command="$change" >/dev/null
 allowing_incomplete "$binaries/night-audit" reconcile --quiet "${audit[@]}" --out changed
 "${ask[@]}" --command="$change" >/dev/null
-! cmp --quiet one/orders.csv changed/orders.csv || fail "a report does not tell that orders changed"
+! cmp --quiet one/orders.csv changed/orders.csv || fail "the report does not show the changed orders"
 
 say "A master and two workers"
 spark=$("$python" -c 'import pyspark, os; print(os.path.dirname(pyspark.__file__))')
@@ -121,7 +121,7 @@ publish() {
   for report in "${@:-one}"; do
     ! diff --recursive --brief --exclude=run.json "$report" "report-$parts" >"differences-$report" || return 0
   done
-  fail "$parts: other bytes than of one process: $(cat differences-*; diff "$report/orders.csv" "report-$parts/orders.csv")"
+  fail "$parts: the files differ from those of one process: $(cat differences-*; diff "$report/orders.csv" "report-$parts/orders.csv")"
 }
 # start_changing DATABASE: changes orders back and forth, and records each state.
 start_changing() {
@@ -129,7 +129,7 @@ start_changing() {
   touch is-changing
   while [ -e is-changing ]; do
     echo "$change"
-    # Some hundred changes during a job; the pause leaves the processors to it.
+    # Some hundred changes happen during a job; the pause leaves the processors to it.
     sleep 0.1
   done | "${ask[@]}" --dbname="$1" --tuples-only --no-align >changes &
   writer=$!
@@ -157,17 +157,17 @@ spread disturbed &
 running=$!
 wait_for 120 "$running" test -s disturbed/receipts.frames
 begun=$(wc -l <changes)
-# The executors of the worker end with it.
+# Killing the worker ends its executors.
 kill -KILL "$worker"
 pkill -KILL --parent "$worker" || true
-wait "$running" || fail "the job did not survive the worker"
+wait "$running" || fail "the job failed after the worker was killed"
 end_changing disturbed postgres
 publish disturbed one changed
 job=("$installed/python" -m night_audit_spark)
 
 say "The shop in two databases and a lake, while orders of one of them change"
 pg_dump --host=127.0.0.1 --port="$port" --username=shop --schema=sales postgres >sales.dump
-# The lake is the west. Receipts and deliveries without an order stay in the south.
+# The lake has the western orders. Receipts and deliveries without an order stay in the southern database.
 place="CASE WHEN right(order_id, 1) < '5' THEN 'west' WHEN right(order_id, 1) < '8' THEN 'north' ELSE 'south' END"
 for database in north south; do
   "${ask[@]}" --command="CREATE DATABASE $database"
@@ -185,34 +185,34 @@ for relation in ("orders", "receipts", "deliveries"):
     rows = spark.read.jdbc(sys.argv[1], f"(SELECT * FROM sales.{relation} WHERE right(order_id, 1) < '5') AS west",
                            properties={"user": "shop", "driver": "org.postgresql.Driver"})
     rows.write.parquet(f"west/{relation}")
-# As pandas writes integers with missing values.
+# pandas writes integers with missing values in this way.
 deliveries = spark.read.parquet("west/deliveries")
 for kind in ("double", "decimal(20,2)"):
     deliveries.withColumn("order_id", functions.lit(17).cast(kind)).write.parquet(f"{kind}/deliveries")
 PYTHON
-# Without statistics there is no hint for the cuts between parts.
+# Without statistics, the server gives no cuts between parts.
 "${ask[@]}" --command='DELETE FROM pg_statistic'
 start_changing north
 spread divided --sales north --sales south --sales "$work/west" &
 running=$!
 wait_for 120 "$running" test -s divided/receipts.frames
 begun=$(wc -l <changes)
-wait "$running" || fail "the job did not survive orders that change"
+wait "$running" || fail "the job failed because of changing orders"
 end_changing divided north
-grep -q '^3 parts of orders' divided.log || fail "ids were not cut where a sample says"
+grep -q '^3 parts of orders' divided.log || fail "the parts were not cut by a sample of the IDs"
 publish divided one changed
 echo 'shop:secret@127.0.0.1' >broken-uri
-! spread never-read --sales broken-uri || fail "a source that is none was taken"
-! grep -q secret never-read.log || fail "a password was told"
+! spread never-read --sales broken-uri || fail "an invalid source was accepted"
+! grep -q secret never-read.log || fail "a password was printed"
 : >empty-uri
-! spread never-read-empty --sales empty-uri || fail "an empty file was taken for the configuration's store"
+! spread never-read-empty --sales empty-uri || fail "an empty file was accepted as the configuration's store"
 for kind in double 'decimal(20,2)'; do
   cp -r west/orders west/receipts "$kind"
-  ! spread "never-read-$kind" --sales north --sales "$work/$kind" || fail "ids of type $kind were taken"
+  ! spread "never-read-$kind" --sales north --sales "$work/$kind" || fail "IDs of type $kind were accepted"
   grep -qF "column order_id is of type $kind, but must be text" "never-read-$kind.log" || fail "$kind: $(cat "never-read-$kind.log")"
 done
 rm -r west/receipts/*.parquet
-! spread never-read-either --sales north --sales "$work/west" || fail "a lake without receipts was taken"
+! spread never-read-either --sales north --sales "$work/west" || fail "a lake without receipts was accepted"
 
 say "Numbers are encoded as the server does it"
 "$installed/python" -c '
@@ -231,12 +231,12 @@ for change in 's/"sums":/"sums": [], "rest":/' 's/"receipts.frames"/"nothing.fra
   cp -r calm broken
   sed -i "$change" broken/manifest.json
   ! cmp --quiet calm/manifest.json broken/manifest.json || fail "the manifest was not changed"
-  ! "$binaries/night-audit" run --quiet "${audit[@]}" --parts broken --out never 2>refusal || fail "a broken folder was taken"
-  [ ! -e never ] || fail "something was published of a broken folder"
+  ! "$binaries/night-audit" run --quiet "${audit[@]}" --parts broken --out never 2>refusal || fail "a broken folder was accepted"
+  [ ! -e never ] || fail "a report of a broken folder was published"
   rm -r broken
 done
 status=0
 "$binaries/night-audit" run --quiet --config night-audit.yaml --as-of "$as_of" --date 2026-11-18 --parts calm --out never \
   2>refusal || status=$?
-[ "$status" -eq 64 ] && grep -q 'another as-of' refusal || fail "parts of another period were taken: $(cat refusal)"
+[ "$status" -eq 64 ] && grep -q 'another as-of' refusal || fail "parts of another period were accepted: $(cat refusal)"
 say "The same bytes."
