@@ -14,7 +14,7 @@ import Reporting
 extension CrowdedShop {
   static let files = ["orders", "findings", "users", "amounts", "refunds", "sandbox", "receipts"].map { $0 + ".csv" }
 
-  /// Columns that depend on when a question was asked or a finding first seen.
+  /// The columns that depend on when a question was asked or a finding was first seen.
   private static let history: Set<String> = [
     "checked_at", "first_seen", "age_days", "status", "attempts", "last_attempt", "next_attempt",
   ]
@@ -29,7 +29,7 @@ extension CrowdedShop {
     try files.reduce(into: [:]) { $0[$1] = try withoutHistory(try bytes(folder, $1)) }
   }
 
-  /// - Parameter reach: the assumed reach of a snapshot of the shop's store.
+  /// - Parameter reach: the assumed scope of a snapshot of the shop's store.
   static func outcome(
     _ settings: Settings, _ asOf: Instant, _ folder: String, reach: SnapshotScope? = nil, pieces: String? = nil
   ) async throws -> AuditOutcome {

@@ -18,7 +18,7 @@ extension CrowdedShop {
     var description: String { "order \(seed) over \(nights) nights" }
   }
 
-  /// Fills a database and returns the settings to audit it. `audit` is called after each night but the last.
+  /// Fills a database and returns the settings to audit it. `audit` is called after each night except the last.
   func load(
     reports: String, database: String? = nil, arrival: Arrival? = nil,
     audit: (Settings, Instant) async throws -> Void = { _, _ in }
@@ -26,7 +26,7 @@ extension CrowdedShop {
     try await Self.load([self], reports: reports, database: database, arrival: arrival, audit: audit)
   }
 
-  /// Several wide worlds in one database. The byte order of their IDs differs from the order in any language.
+  /// Fills a database with several wide worlds. The byte order of their IDs differs from that of every language.
   static func load(
     wide seeds: Range<UInt64>, reports: String, database: String? = nil, arrival: Arrival,
     audit: (Settings, Instant) async throws -> Void = { _, _ in }
@@ -71,7 +71,7 @@ extension CrowdedShop {
     if let arrival {
       var chance = SeededGenerator(seed: arrival.seed)
       results.shuffle(using: &chance)
-      // Missing answers last, because their age counts.
+      // Missing answers come last, because their age counts.
       results = results.filter { $0.outcome != .unanswered } + results.filter { $0.outcome == .unanswered }
     }
     let nights = arrival?.nights ?? 1
@@ -81,7 +81,7 @@ extension CrowdedShop {
       let writer = AnswerWriter(session: store, asOf: asOf, runId: Self.runId, settings: settings)
       let share = results.prefix((results.count + nights - night) / (nights - night + 1))
       results.removeFirst(share.count)
-      // In batches, to test that folding is incremental.
+      // The facts are written in batches, to test that folding is incremental.
       for start in stride(from: share.startIndex, to: share.endIndex, by: 20 * shops.count) {
         try await writer.write(Array(share[start..<min(start + 20 * shops.count, share.endIndex)]))
       }
@@ -129,7 +129,7 @@ extension CrowdedShop {
       FROM sales.orders WHERE user_id = 'restorer';
     """
 
-  /// Repeated delivery IDs: of existing orders, of no order, and of an order that does not exist.
+  /// Repeated delivery IDs: on existing orders, without an order, and on an order that does not exist.
   static let repeatedDeliveries = """
     ALTER TABLE sales.deliveries DROP CONSTRAINT deliveries_pkey;
     INSERT INTO sales.deliveries (SELECT delivery_id, 'order-9', user_id, product_id, quantity, delivered_at, NULL

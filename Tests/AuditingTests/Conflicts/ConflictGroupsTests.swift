@@ -51,7 +51,7 @@ import Testing
     #expect(batches.count == 1 && batches.batch(of: "o99999") == 0)
   }
 
-  @Test("Orders contest a purchase by any of its transactions; a purchase of at most one order is not contested")
+  @Test("Orders that claim different transactions of one purchase are in conflict; one order alone is not")
   func transactionsOfOnePurchase() throws {
     func restore(_ id: String, of original: Identifier) -> TransactionRecord {
       var record = Self.sale(id)
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  /// In each round four orders: the owner, two that claim its purchase, and an unrelated one.
+  /// Each round has four orders: the owner, two others that claim its purchase, and an unrelated one.
   private func load() async throws -> String {
     let database = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(database, applicationName: "night-audit tests")

@@ -9,7 +9,7 @@ import Testing
 
 private let asOf = Instant(seconds: 1_795_132_800)
 
-/// Matching two of many equivalent orders gives the result of matching all of them.
+/// Matching two of many equivalent orders has the same result as matching all of them.
 @Suite struct EquivalentClaimantsTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { UInt64($0) } ?? 1
 
@@ -140,7 +140,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
     #expect(shared > 0 && owningMore > 0)
   }
 
-  /// Sorted by content, as the sorter passes them, so that references of one order follow each other.
+  /// The references are sorted by content, as the sorter passes them, so that those of one order follow each other.
   @Test func unprovenClaimantsAreCollectedSeparately() throws {
     for seed in 0..<200 * Self.effort {
       let crowd = try InterchangeableOrders(seed: seed, count: 30)

@@ -12,7 +12,7 @@ import Testing
 @testable import Auditing
 @testable import SampleWorlds
 
-/// A user with a receipt for every order, each listing all purchases, or all up to then, as Apple's do.
+/// A user with a receipt for every order. Each receipt lists all purchases, or all purchases so far like Apple's.
 @Suite struct SharedListTests {
   private static let asOf = Instant(seconds: 1_795_132_800)
 

@@ -21,7 +21,7 @@ import Testing
     let shop = CrowdedShop(seed: seed)
     let settings = try await shop.load(reports: directory.path)
 
-    // All products are non-consumable, so that buying one twice is a finding.
+    // All products are non-consumables, so that a second purchase of one is a finding.
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")
     try await session.execute(
       """
@@ -33,7 +33,7 @@ import Testing
       UPDATE sales.orders SET transaction_id = E'\t' || transaction_id || E' \r', app_account_token = ' ' || app_account_token
       WHERE encode(sha256(convert_to(order_id, 'UTF8')), 'hex') < '8'
       """)
-    // Apple sold in another currency, which then is the currency of the amount at risk.
+    // Apple sold in another currency, which is then the currency of the amount at risk.
     try await session.execute(
       """
       UPDATE night_audit.transactions SET price_milliunits = 8990, currency = 'EUR'
@@ -74,7 +74,7 @@ import Testing
       for transaction in explanation.transactions {
         let isPaidBy = row["transaction_id"] == transaction.transactionId.text && row["payment"] == "paid"
         #expect(!isPaidBy || transaction.isOwned, "\(id)")
-        // The steps end with the owner, which is the same for every order that refers to the payment.
+        // The steps end with the owner, which is the same for every order with a reference to the payment.
         let key = "\(transaction.transactionId) \(transaction.environment)"
         let owner = transaction.matching.last?.left.first
         if transaction.isOwned { #expect(owner == explanation.order.orderId, "\(id)") }
@@ -104,7 +104,7 @@ import Testing
       """)
   }
 
-  /// Such a receipt supports no order, but it does support its sender.
+  /// An orphan receipt supports no order, but it supports its sender.
   @Test(arguments: [1, 3] as [UInt64])
   func explainAgreesWithTheAuditForAnOrphanReceipt(seed: UInt64) async throws {
     try await expectAlike(
@@ -140,7 +140,7 @@ import Testing
     let settings = try await CrowdedShop(seed: 9).load(reports: "/nonexistent")
     let explain = Explain(settings: settings)
     let disposition = try await explain.order("order-17", asOf: CrowdedShop.asOf).disposition
-    // The finding that contradicts the disposition.
+    // The other finding contradicts the disposition.
     let kind: FindingKind = disposition == .deliveredNotPaid ? .paidNotDelivered : .deliveredNotPaid
     let id = Finding(kind: kind, subject: .order("order-17"), reason: "").findingId
     let session = try await PostgresSession.connect(settings.databaseURL, applicationName: "night-audit tests")

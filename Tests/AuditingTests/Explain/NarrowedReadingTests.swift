@@ -35,7 +35,7 @@ import Testing
       var content = try CrowdedShop.bytes(folder, name)
       if name == "summary.json" {
         var summary = try JSONSerialization.jsonObject(with: content) as? [String: Any] ?? [:]
-        // Control totals name the rows that were read.
+        // Control totals contain the numbers of rows read.
         summary["control"] = nil
         content = try JSONSerialization.data(withJSONObject: summary, options: [.sortedKeys, .prettyPrinted])
       }
@@ -73,7 +73,7 @@ import Testing
       listed += (whole.files["findings.csv"] ?? "").split(separator: "\r\n").count - 1
       rows.insert(few.counted)
     }
-    // The comparison must not be empty, nor over the same rows each time.
+    // The comparison must have findings, and different rows in different reports.
     #expect(listed > 50 && rows.count > 2, "\(listed) findings, \(rows)")
   }
 
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(
-    "a report on one order or user says the same from few rows as from all rows",
+    "a report on one order or user from few rows equals that from all rows",
     arguments: 1...(UInt64(ProcessInfo.processInfo.environment["TEST_EFFORT"] ?? "") ?? 1) * 2)
   func crowdedShop(_ seed: UInt64) async throws {
     let settings = try await CrowdedShop(seed: seed).load(reports: "/nonexistent")
@@ -120,14 +120,14 @@ import Testing
     try await expectTheSame(settings, every: 7)
   }
 
-  @Test("a report on one order or user reads no more than its own world")
+  @Test("a report on one order or user is complete in a database of several shops")
   func severalShops() async throws {
     let settings = try await CrowdedShop.load(
       wide: 1..<4, reports: "/nonexistent", arrival: CrowdedShop.Arrival(seed: 4, nights: 2))
     try await expectTheSame(settings, every: 25)
   }
 
-  @Test("a report on one order or user tells the same changes from few rows as from all rows")
+  @Test("a report on one order or user from few rows has the same changes as that from all rows")
   func afterANight() async throws {
     let folder = try TemporaryFolder()
     var settings = try await CrowdedShop(seed: 3).load(reports: folder.path("reports"))

@@ -12,7 +12,7 @@ import Testing
 @testable import SampleWorlds
 
 @Suite struct NarrowedReportTests {
-  /// The counts decide whether a sheet can hold all rows.
+  /// The counts decide whether a sheet has all rows.
   @Test func countsAgreeWithTheListedRows() async throws {
     let folder = try TemporaryFolder()
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")

@@ -115,7 +115,8 @@ import Testing
     }
   }
 
-  /// The second report replaced the first and is gone. With the same as-of, so are the first run's saved rows.
+  /// The second report replaced the first one and is removed. With the same as-of, the saved rows of the first run are
+  /// gone, too.
   @Test(arguments: [24, 30] as [Int64])
   func forgettingARepeatedRunRemovesTheNight(_ hours: Int64) async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
@@ -134,7 +135,7 @@ import Testing
     }
   }
 
-  /// A held run replaces nothing.
+  /// A held run replaces no report.
   @Test func forgettingAHeldRepetitionKeepsTheNight() async throws {
     try await with([("2026-11-19", 0), ("2026-11-20", 24)]) { connection throws in
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
@@ -159,7 +160,7 @@ import Testing
       let (next, day) = (Self.asOf + .hours(48), "2026-11-21")
       let other = try Self.make("2026-11-20", 24, on: connection)
       let forgotten = try connection.transaction { try ForgottenRun.forget(runId: other, on: $0) }
-      #expect(forgotten.uncovered == [], "no report but its own was there")
+      #expect(forgotten.uncovered == [], "the run replaced no other report")
       #expect(try Self.base(next, day, connection)?.asOf == Self.asOf - .hours(24))
       let period = try Period(since: day, until: day, in: .gmt)
       #expect(try UncoveredDays.before(period, asOf: next, in: .gmt, on: connection) == ["2026-11-20"])
@@ -168,7 +169,7 @@ import Testing
 
   @Test func theTrendShowsTheNewestReportOfEachNight() async throws {
     try await with([("2026-11-17", -48), ("2026-11-18", -24)]) { connection throws in
-      // The last night is made again twice, with the same as-of.
+      // The last night is repeated twice with the same as-of.
       for (hours, amount) in [(2, "7.00"), (1, "5.00")] as [(Int64, String)] {
         let report = try connection.execute(
           """
@@ -243,7 +244,7 @@ import Testing
     }
   }
 
-  /// The day in Tokyo ends before the next night's day begins in its zone.
+  /// The reported day in Tokyo ends before the next night's day begins in the other time zone.
   @Test func hoursSkippedByATimeZoneChangeAreReported() throws {
     let tokyo = try #require(TimeZone(identifier: "Asia/Tokyo"))
     let last = try Period(since: "2026-11-18", until: "2026-11-18", in: tokyo)

@@ -13,7 +13,7 @@ import Testing
 @testable import SampleWorlds
 
 @Suite struct ClaimNightsTests {
-  @Test("A name without a proof, and one that is refused, keep no payment from whose receipt brings it")
+  @Test("A stated ID without a proof, or of another product, takes no payment from the order whose receipt contains it")
   func refusedNames() async throws {
     var rows = ShopRows()
     for (number, namer) in ["none", "stranger", "unproven", "other-product"].enumerated() {
@@ -37,7 +37,7 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
 
-  @Test("What nobody signed is worth no more than a name: it takes nothing from anybody, and pays where nobody else is")
+  @Test("An unverified receipt takes no payment from another order, but pays an order without competitors")
   func unprovenReceipts() async throws {
     var rows = ShopRows()
     for id in ["N1", "P1", "B1", "L1", "A1", "X1", "O1"] { rows.transaction(id) }
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test("Who names a subscription and is paid by a later period keeps the first one from nobody")
+  @Test("An order that states a first period and is paid by a later one leaves the first period to another order")
   func namedSubscription() async throws {
     var rows = ShopRows()
     rows.transaction("S1", product: "club", hours: -31 * 24, expires: true, isRenewal: false)
@@ -85,16 +85,16 @@ import Testing
   @Test func anOrderWithoutAReceiptIsLinkedByTokenToListedPurchases() async throws {
     let token = "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     var rows = ShopRows()
-    // A retried order has the goods; the receipt was sent for the first attempt.
+    // The retried order has the goods, but the receipt was sent for the first attempt.
     rows.transaction("R1", token: token)
     rows.order("first", by: "ann", brings: ["R1"], isServed: false, token: token)
     rows.order("retry", by: "ann", hours: 1, token: token)
-    // Both receipts were sent for one of two orders.
+    // The receipts of both orders were sent for one of them.
     let other = "7b2f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     for id in ["B1", "B2"] { rows.transaction(id, product: "coins", token: other) }
     rows.order("both", by: "bob", product: "coins", brings: ["B1", "B2"], kind: "signed", token: other)
     rows.order("none", by: "bob", product: "coins", hours: 1, token: other.uppercased())
-    // Another token, and a purchase that its own order proves.
+    // A purchase with a proof of its own order, and an order with another token.
     let third = "8c3f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     rows.transaction("P1", product: "gold", token: third)
     rows.order("proves", by: "cid", product: "gold", brings: ["P1"], kind: "signed", token: third)
@@ -110,13 +110,13 @@ import Testing
     #expect(accusing.isEmpty, "\(accusing)")
   }
 
-  @Test("An order whose stated ID is unknown has the purchase in its receipt beside a worse order that states it")
+  @Test("An order with an unknown ID owns the purchase in its receipt, despite a worse claimant that states it")
   func unknownID() async throws {
     var rows = ShopRows()
     for id in ["T1", "R1"] { rows.transaction(id) }
     rows.order("thief", by: "bob", names: "T1", hours: -60 * 24, brings: ["T1"])
     rows.order("payer", by: "ann", names: "junk-1", isUnknown: true, brings: ["T1"])
-    // A retry has the goods and an ID that Apple does not know.
+    // The retried order has the goods, and states an ID that Apple does not know.
     rows.order("first", by: "cid", names: "R1", brings: ["R1"], isServed: false)
     rows.order("retry", by: "cid", names: "junk-2", hours: 1, isUnknown: true, brings: ["R1"])
     let night = try await rows.audited()
@@ -124,7 +124,7 @@ import Testing
     #expect(night.payments["retry"] == "paid R1" && night.payments["first"] == "unpaid duplicate R1")
   }
 
-  @Test("A stated original ID links an order to the period near it, whatever else refers to the period")
+  @Test("A stated original ID links an order to the period nearest in time, whatever other references the period has")
   func periodsByOriginalID() async throws {
     let month: Int64 = 31 * 24
     var rows = ShopRows()
@@ -149,7 +149,7 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") || $0.hasPrefix("renewal_without_order") })
   }
 
-  @Test("A renewal that another person booked is of the wrong user, and one of the same person is not")
+  @Test("A renewal booked by another person is a finding, and one booked by the same person is not")
   func renewalOfAnother() async throws {
     var rows = ShopRows()
     let month: Int64 = 31 * 24
@@ -171,7 +171,7 @@ import Testing
     #expect(wrong == ["wrong_user on S2-of-stated", "wrong_user on S2-of-proven"], "\(night.findings)")
   }
 
-  @Test("Goods decide among the orders of one person that state an ID, and not against another person")
+  @Test("Goods decide between orders of one person that state an ID, but not against an order of another person")
   func bestOrderOfEachPerson() async throws {
     var rows = ShopRows()
     rows.transaction("T1")
@@ -184,7 +184,7 @@ import Testing
     for hours in [1, 2, 10] { #expect(night.payments["ann-\(hours)"] == "unpaid duplicate T1") }
   }
 
-  @Test("The purchase behind a restore that an order owns is no orphan")
+  @Test("The original purchase of an owned restore is no orphan")
   func purchaseBehindRestore() async throws {
     var rows = ShopRows()
     for (names, order) in [("R2", "naming"), (nil, "silent")] as [(String?, String)] {
@@ -198,7 +198,7 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
 
-  @Test("Another app's purchase beside a receipt of ours says the same whoever else's receipt lists what ours does")
+  @Test("An order with a proof of another app is unconfirmed, whether or not another receipt lists its purchase")
   func otherApp() async throws {
     var rows = ShopRows()
     for id in ["alone", "beside"] {
@@ -215,7 +215,7 @@ import Testing
     #expect(night.payments["buyer"] == "paid own1-beside")
   }
 
-  @Test("What nobody knows of a purchase is told to whose receipt lists it, whoever else's does")
+  @Test("An order whose receipt lists a contradictory purchase is unconfirmed, whatever other receipts list it")
   func contradiction() async throws {
     var rows = ShopRows()
     for id in ["alone", "both"] {
@@ -233,7 +233,7 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("duplicate_claim") })
   }
 
-  @Test("A purchase and what restores it pay one order, by whichever of the ids others claim it")
+  @Test("A purchase and its restore pay one order, whichever of the two IDs other orders claim")
   func purchaseAndRestore() async throws {
     var rows = ShopRows()
     for id in ["named", "silent", "refunded", "supported"] {
@@ -253,7 +253,7 @@ import Testing
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
   }
 
-  @Test("A refunded renewal without an order is found while goods of its subscription are not taken back")
+  @Test("A refunded renewal without an order is a finding while goods of its subscription are not taken back")
   func refundedRenewals() async throws {
     var rows = ShopRows()
     for (id, isServed) in [("served", true), ("ended", false)] {
@@ -269,7 +269,7 @@ import Testing
     #expect(renewals == ["renewal_without_order on S2-served"])
   }
 
-  @Test("An accused order and the payment that would pay it put one amount at risk")
+  @Test("An unpaid order and the orphan payment that could pay it count one amount at risk")
   func sharedStakes() async throws {
     var rows = ShopRows()
     rows.transaction("T1", price: 9_900)
@@ -281,7 +281,7 @@ import Testing
     #expect(night.atStake == ["delivered_not_paid": ["9.90"], "orphan_payment": ["", "9.90"]])
   }
 
-  @Test("A purchase that nobody references is no orphan where an order owns its restore, and is one where nobody does")
+  @Test("A purchase without references is an orphan, unless an order owns its restore")
   func unmentionedPurchase() async throws {
     var rows = ShopRows()
     for id in ["owned", "lost"] {
@@ -303,11 +303,11 @@ struct ShopRows {
   private var transactionIds: [String] = []
 
   struct Night {
-    /// By order: payment, reason and transaction.
+    /// Payment, reason and transaction, by order.
     var payments: [String: String] = [:]
-    /// As `kind on subject`.
+    /// The findings, each as `kind on subject`.
     var findings: Set<String> = []
-    /// By kind, sorted.
+    /// The sorted amounts at risk, by kind.
     var atStake: [String: [String]] = [:]
   }
 
@@ -317,8 +317,8 @@ struct ShopRows {
     "timestamptz 'epoch' + \((day + .hours(hours)).microseconds) * interval '1 microsecond'"
   }
 
-  /// Adds a delivered order. `isUnknown` and `isKnown`: Apple's answer about the stated ID. `isUnproven`: the receipt's
-  /// signer cannot be verified. `brings`: transactions in a receipt of the user.
+  /// Adds a delivered order. `isUnknown` and `isKnown` are Apple's answer about the stated ID. `isUnproven`: the
+  /// receipt's signature cannot be verified. `brings`: the transactions in a receipt of the user.
   mutating func order(
     _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
     isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil, kind: String = "app",

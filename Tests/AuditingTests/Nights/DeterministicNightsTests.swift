@@ -9,14 +9,14 @@ import Testing
 @testable import Auditing
 @testable import SampleWorlds
 
-/// Simulated sequences of nights without a server, each from one seed. Outages, killed and repeated nights included.
-/// Invariants are checked after each night, the truth after the last one.
+/// Simulated sequences of nights without a server, each from one seed, with outages, killed nights and repeated nights.
+/// Invariants are checked after each night, and the truth after the last one.
 ///
 /// `TEST_EFFORT` multiplies the number; `TEST_SEED` selects others; `TEST_SHOP` repeats the seed that a failure names.
 @Suite struct DeterministicNightsTests {
   private static let shopsPerBlock: UInt64 = 25
 
-  @Test("whatever nights bring, what always holds does", arguments: Effort.blocks)
+  @Test("every sequence of nights satisfies the invariants and ends with the truth", arguments: Effort.blocks)
   func nights(block: UInt64) throws {
     let folder = try TemporaryFolder()
     var counts = Nights.Counts()
@@ -29,7 +29,7 @@ import Testing
     print("DeterministicNightsTests: \(counts)")
   }
 
-  /// Canonically equivalent IDs are different IDs.
+  /// Canonically equivalent texts are different IDs.
   @Test func aCriticalFindingIsNewDespiteAnOpenOneOnItsTwin() throws {
     let folder = try TemporaryFolder()
     func audit(_ orderId: String, open: Set<Identifier> = []) throws -> SimulatedAudit {
@@ -167,17 +167,17 @@ private struct Nights {
     for order in orders where order.payment == "paid" {
       guard let sale = order.transactionId.flatMap({ shop.sale(behind: $0) }) else { continue }
       if let other = paid.updateValue(order.orderId, forKey: sale) {
-        violate("one sale paid \(other) and \(order.orderId) at \(night)")
+        violate("one purchase paid \(other) and \(order.orderId) at \(night)")
       }
     }
     for order in orders where order.environment == .sandbox && order.payment == "paid" {
-      violate("sandbox money paid \(order.orderId) at \(night)")
+      violate("a sandbox transaction paid \(order.orderId) at \(night)")
     }
     for finding in findings
     where finding.kind.accuses && !shop.isAccusable(finding.subject.id, at: night)
       && !(finding.orderId.map { shop.isAccusable($0, at: night) } ?? false)
     {
-      violate("\(finding.kind) on \(finding.subject.id) at \(night), which is innocent: \(finding.reason)")
+      violate("false \(finding.kind) on \(finding.subject.id) at \(night): \(finding.reason)")
     }
     try compare(orders, findings, night)
     guard weather == .outage, let before else { return }
@@ -185,13 +185,13 @@ private struct Nights {
     let reasons = Dictionary(orders.map { ($0.orderId, $0.paymentReason) }) { first, _ in first }
     for finding in findings where finding.kind == .deliveredNotPaid && !before.findings.contains(finding.identity) {
       guard let orderId = finding.orderId, delivered.contains(orderId) else { continue }
-      // Proven by the shop's rows and signatures, without Apple.
+      // These reasons rest on the shop's rows and signatures only.
       switch reasons[orderId] {
       case .noEvidence, .neverPaid, .signatureInvalid, .malformed, .xcode, .duplicate, .idMismatch, .wrongBundle,
         .sandbox, .productMismatch, .restored, .familyShared:
         continue
       default:
-        violate("with Apple silent at \(night) \(orderId) became delivered_not_paid: \(finding.reason)")
+        violate("\(orderId) became delivered_not_paid without answers at \(night): \(finding.reason)")
       }
     }
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Auditing
 
-/// A question that one audit of a night has asked is not asked by the next one, answered or not.
+/// A question of one audit is not repeated by the next audit of the same night, whether or not it was answered.
 @Suite struct OpenQuestionsTests {
   @Test func onlyNewOpenQuestionsAreAskedAgain() {
     let (first, second) = (CheckSubject(kind: .receipt, id: "1"), CheckSubject(kind: .lookup, id: "1"))

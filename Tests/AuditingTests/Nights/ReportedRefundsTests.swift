@@ -17,7 +17,7 @@ import Testing
     start + .days(first)..<start + .days(last + 1)
   }
 
-  /// The night of a day, made three hours after it.
+  /// The night of a day, three hours after the day.
   private static func night(_ day: Int64, hoursLater: Int64 = 3) -> ReportedRefunds.Night {
     ReportedRefunds.Night(span: days(day, day), asOf: hours(24 * (day + 1) + hoursLater))
   }
@@ -61,7 +61,7 @@ import Testing
         ("a2", 2, "status", "acknowledged", "anna"), ("a2", 3, "status", "accepted", "anna"),
         ("a2", 4, "status", "accepted", "bob"), ("a3", 5, "status", "open", "bob"),
         ("a3", 5, "due", "2026-12-01", "bob"),
-        // Before the base night, after the as-of, and by a night.
+        // Events before the base night, after the as-of, and by a night do not count.
         ("a3", -1, "remark", "r", "bob"), ("a3", 25, "remark", "r", "bob"), ("a3", 5, "opened", nil, nil),
       ]
       for (id, hours, event, detail, actor) in events {

@@ -114,7 +114,7 @@ extension RowBytes {
     put(key.transactionId)
   }
 
-  /// In the order of `SalesRows.orderColumns`. `changedLater` dates rows changed since the as-of.
+  /// The fields have the order of `SalesRows.orderColumns`. `changedLater` dates rows that changed after the as-of.
   fileprivate init(_ row: OrderRow, changedLater: Instant) {
     self.init()
     put(row.orderId)
@@ -145,7 +145,7 @@ extension RowBytes {
     }
   }
 
-  /// In the order of `SalesRows.deliveryColumns`.
+  /// The fields have the order of `SalesRows.deliveryColumns`.
   fileprivate init(_ delivery: Delivery) {
     self.init()
     put(delivery.orderId)
@@ -157,7 +157,7 @@ extension RowBytes {
     put(delivery.revokedAt)
   }
 
-  /// In the order of `SalesRows.receiptColumns`, then whether it is listed.
+  /// The fields have the order of `SalesRows.receiptColumns`, followed by whether the receipt is listed.
   fileprivate init(_ receipt: Receipt) {
     self.init()
     put(receipt.receiptId)
@@ -171,7 +171,7 @@ extension RowBytes {
     put(true)
   }
 
-  /// In the order of `TransactionTable.byId(hiding:where:)`.
+  /// The fields have the order of `TransactionTable.byId(hiding:where:)`.
   fileprivate init(_ record: TransactionRecord) {
     self.init()
     put(record.transactionId)
@@ -220,7 +220,7 @@ extension RowBytes {
     put(String?.none)
   }
 
-  /// In the order of `ProofState.columns`.
+  /// Appends the fields in the order of `ProofState.columns`.
   fileprivate mutating func put(_ state: ProofState) {
     put(state.kind?.rawValue)
     put(state.outcome.rawValue)

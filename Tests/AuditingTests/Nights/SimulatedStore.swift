@@ -33,7 +33,7 @@ struct SimulatedStore {
   private(set) var checks: [CheckSubject: Check] = [:]
   private(set) var evidence: [TransactionKey: [TransactionFact]] = [:]
   private(set) var links: [CheckSubject: Set<TransactionKey>] = [:]
-  /// By check, the night of its stored answer: answered questions are not asked again.
+  /// The night of the stored answer, by check. An answered check must not be asked about again.
   private(set) var answered: [CheckSubject: Instant] = [:]
   private var waiting: Set<Identifier> = []
   var openCriticals: Set<Identifier> = []
@@ -51,7 +51,7 @@ struct SimulatedStore {
       guard let subject = shop.lookup(of: order), waiting.insert(order.orderId).inserted else { continue }
       var check = checks[subject] ?? Check(history: CheckHistory(dated: order.createdAt, knownSince: night))
       check.history.dated = max(check.history.dated, order.createdAt)
-      // A younger order may state an ID that Apple did not know for an older one.
+      // A later order may state an ID that Apple did not know when an earlier order stated it.
       if check.history.outcome == .notFound { check.history.renew(asOf: night) }
       checks[subject] = check
     }
@@ -107,7 +107,7 @@ struct SimulatedStore {
     return isRepeated
   }
 
-  /// Renews questions behind new critical findings that Apple can be asked again.
+  /// Makes the checks behind new critical findings due if Apple can be asked again. Returns true if any is due.
   mutating func renew(_ subjects: Set<CheckSubject>, at night: Instant) -> Bool {
     var isAny = false
     for subject in subjects {

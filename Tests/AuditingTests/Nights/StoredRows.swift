@@ -40,7 +40,7 @@ struct StoredRows {
   }
 }
 
-/// A row in the format of `record_send` (PostgreSQL's `rowtypes.c`). Field count, then type, length and bytes of each.
+/// A row in the format of `record_send` (PostgreSQL's `rowtypes.c`): field count, then type, length and bytes by field.
 struct RowBytes {
   private var count: Int32 = 0
   private var fields: [UInt8] = []

@@ -10,7 +10,7 @@ import Testing
 @testable import Auditing
 @testable import Run
 
-/// A night with unchanged findings writes nothing about them, and loses nothing by that.
+/// A night writes no rows for unchanged findings, and their history stays complete.
 @Suite struct UnchangedNightTests {
   private static let asOf = Instant(seconds: 1_795_132_800)
   private static let runs = ["a", "b", "c", "d"].map { "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1\($0)" }
@@ -34,7 +34,7 @@ import Testing
 
   private static func asOf(_ night: Int) -> Instant { asOf + .days(Int64(night)) }
 
-  /// Pages of the findings' tables that the session has fetched. The server resets some statistics between
+  /// The pages of the tables of findings that the session has fetched. The server resets some statistics between
   /// transactions.
   private static func pages(_ connection: borrowing BlockingConnection) throws -> Int64 {
     try connection.execute(
@@ -89,7 +89,7 @@ import Testing
       """)
     {
       let lastSeen = Instant(microseconds: try row.timestamp(2))
-      #expect(try row.timestamp(4) == lastSeen.microseconds, "people and programs are told the same")
+      #expect(try row.timestamp(4) == lastSeen.microseconds, "the list and the view must agree")
       found[try row.text(0)] = (try row.text(1), lastSeen, try row.bool(3))
     }
     return found
@@ -101,7 +101,7 @@ import Testing
       let first = try stored(connection)
       try apply(1, ["same": "x", "changes": "x", "goes": "x"], on: connection)
       let second = try stored(connection)
-      #expect(first.mapValues(\.place) == second.mapValues(\.place), "no row was written anew")
+      #expect(first.mapValues(\.place) == second.mapValues(\.place), "no row was rewritten")
       #expect(second.values.allSatisfy { $0.lastSeen == Self.asOf(1) && $0.isOpen })
       try apply(2, ["same": "x", "changes": "y"], on: connection)
       let third = try stored(connection)
@@ -152,7 +152,7 @@ import Testing
     ).map { try $0.text(0) }
   }
 
-  /// A finding closed by the first run and met by the second was never closed.
+  /// A finding that the first run closed and the repetition found again was never closed.
   @Test func aRepeatedNightKeepsDecisionsAboutFindings() async throws {
     try await withDatabase { connection in
       try apply(0, ["stays": "x", "slips": "x"], on: connection)
@@ -253,12 +253,13 @@ import Testing
         WHERE r.publication = 'forgotten'
         """
       ).single()
-      #expect(try row.bool(0), "what Apple and the shop have dated is as it was")
-      #expect(try row.bool(1), "what the run has dated is when it ran")
+      #expect(try row.bool(0), "dates by Apple and the shop are unchanged")
+      #expect(try row.bool(1), "dates by the run are replaced by its start")
     }
   }
 
-  /// A run with both clocks ahead starts after its as-of like any other. It is dated by when it was forgotten.
+  /// A run with both clocks ahead starts after its as-of like any other run. Its dates are replaced by the instant at
+  /// which it is forgotten.
   @Test func forgettingARunWithAClockAheadCorrectsItsDates() async throws {
     try await withDatabase { connection in
       let (ahead, run) = (Instant(seconds: 4_922_910_000), "6f0e7a52-6f0d-4a3b-9c50-0e2a5b1c7d1f")
@@ -294,15 +295,15 @@ import Testing
         FROM night_audit.transactions t, night_audit.receipt_checks c
         """
       ).single()
-      #expect(try row.bool(0), "Apple has answered by now")
-      #expect(try row.bool(1), "and is asked again a week later")
-      #expect(try row.text(2) == "definition receipts", "all is read once more")
+      #expect(try row.bool(0), "the answer is dated in the past")
+      #expect(try row.bool(1), "the check is due a week after the answer")
+      #expect(try row.text(2) == "definition receipts", "all rows are read again")
       let rebuilt = try Rebuild.run(isRepairing: false, on: connection)
       #expect(rebuilt.agrees && rebuilt.transactions == 1, "\(rebuilt)")
     }
   }
 
-  @Test("A first night costs a few pages for each finding, also after a vacuum of the empty tables")
+  @Test("A first night reads few pages for each finding, also after a vacuum of the empty tables")
   func firstNightAfterVacuum() async throws {
     try await withDatabase { connection in
       try connection.execute("VACUUM ANALYZE night_audit.findings")
@@ -314,7 +315,7 @@ import Testing
     }
   }
 
-  @Test("A night reads nothing of the history of findings that were closed before")
+  @Test("A night does not read the history of earlier closed findings")
   func closedFindings() async throws {
     try await withDatabase { connection in
       let found = Dictionary(uniqueKeysWithValues: (0..<2_000).map { ("finding \($0)", "x") })
@@ -328,7 +329,7 @@ import Testing
     }
   }
 
-  @Test("A finding that a late night meets again is closed as of the later run, and the night after compares with it")
+  @Test("A finding of a late night closes at the as-of of the later run")
   func aFindingMetByALateNightClosesAtTheLaterRun() async throws {
     try await withDatabase { connection in
       try apply(0, ["back": "x"], isSaved: true, on: connection)
@@ -359,7 +360,7 @@ import Testing
       #expect(nights == ["0 goes opens", "0 stays opens", "1 comes opens", "1 goes closes", "1 passes opens"])
       let left = try stored(connection)
       #expect(left["stays"]?.lastSeen == Self.asOf(2))
-      // The manual report closed findings that only this night met, so they are recorded as closed.
+      // The later manual report did not find the findings of this night only, so they are recorded as closed by it.
       #expect(left["passes"]?.isOpen == false && left["passes"]?.lastSeen == Self.asOf(1))
       let events = try connection.execute(
         """
@@ -369,14 +370,14 @@ import Testing
       ).map { try $0.text(0) }
       #expect(events == ["opened 1 b", "closed 2 c"])
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[2], on: $0) }
-      #expect(try stored(connection)["passes"]?.isOpen == true, "nobody says any more that it is gone")
-      #expect(try stored(connection)["comes"]?.isOpen == true, "the night has told of it")
+      #expect(try stored(connection)["passes"]?.isOpen == true, "the run that closed the finding is forgotten")
+      #expect(try stored(connection)["comes"]?.isOpen == true, "the night reported the finding")
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
       #expect(try stored(connection).keys.sorted() == ["goes", "stays"])
     }
   }
 
-  /// A missed night is made after later ones. Its findings can be decided about, and later results do not change.
+  /// A missed night is made after later nights. People can decide about its findings, and later results do not change.
   @Test func findingsOfAMissedNightAreStored() async throws {
     try await withDatabase { connection in
       try apply(0, [:], isSaved: true, on: connection)
@@ -394,7 +395,7 @@ import Testing
       let nights = try connection.execute("SELECT DISTINCT as_of FROM night_audit.finding_nights").map {
         try $0.timestamp(0)
       }
-      #expect(nights == [Self.asOf(3).microseconds], "nothing is compared with a late night")
+      #expect(nights == [Self.asOf(3).microseconds], "a late night is no base night")
       #expect(try ForgottenRun.newest(after: Self.runs[1], on: connection) == nil)
       try connection.transaction { _ = try ForgottenRun.forget(runId: Self.runs[1], on: $0) }
       let left = try connection.execute(
@@ -407,7 +408,7 @@ import Testing
     }
   }
 
-  /// A manual run met one finding first, with the as-of of the last night. Another one was closed by then.
+  /// A manual run with the as-of of the last night found one finding first. Another finding was closed at that time.
   @Test func onlyReportedFindingsReopen() async throws {
     try await withDatabase { connection in
       let findings = ["told", "met", "back"].map { order in
@@ -503,7 +504,7 @@ import Testing
     }
   }
 
-  /// The tie-out reads the orders first and may fail half-way; the comparison must still see all of them.
+  /// The tie-out reads the orders first and may fail half-way; the comparison must still read all of them.
   @Test func ordersAreEmittedBeforeTheComparison() async throws {
     struct Failure: Error {}
     try await withDatabase { connection in
@@ -564,7 +565,7 @@ import Testing
       ]
       _ = try keep(0, orders, testUsers: ["tester"], on: connection)
       #expect(try allowed(connection) == ["customer gems 1 f", "tester coins 1 t", "tester gems 2 t"])
-      // Only the list of test users changes; one order is gone.
+      // Only the list of test users changes, and one order is missing.
       _ = try keep(1, Array(orders.dropFirst()), testUsers: ["customer"], on: connection)
       #expect(try allowed(connection) == ["customer gems 1 t", "tester coins 1 f", "tester gems 2 f"])
     }

@@ -34,7 +34,7 @@ import Testing
     try await shop.executeScript(
       "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-3' AS same_as")
     let later = try await PartsTests.report(settings, folder.path("later"), pieces: folder.path("pieces 4"))
-    PartsTests.expectEqual(later, whole, "an alias came while it was audited")
+    PartsTests.expectEqual(later, whole, "an alias arrived during the audit")
     try await shop.executeScript(
       "CREATE OR REPLACE VIEW sales.user_aliases AS SELECT 'user-1' AS user_id, 'user-2' AS same_as")
     await shop.close()
@@ -60,8 +60,8 @@ import Testing
     }
   }
 
-  /// Deliveries arrive while a store without a spanning snapshot is read: no finding about their orders.
-  /// `current_query` distinguishes the second reading from the first.
+  /// Deliveries that arrive while a store without a spanning snapshot is read cause no findings about their orders.
+  /// `current_query` distinguishes the second reading from the first one.
   @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
     let folder = try TemporaryFolder()
     let settings = try await Self.shop(CrowdedShop(seed: 1))
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  /// Stands in for Spark and its job.
+  /// A replacement for Spark and its job.
   private final class Cluster {
     private let plan: Plan
     private let questions: AuditQuestions
@@ -288,7 +288,7 @@ import Testing
       let answers = try stage(
         .tokens, of(transactions, .tokenQuestion) + of(orders, .tokenHolder).filter { tokens.contains($0.key) },
         cuts: nil)
-      #expect(!of(answers, .told).isEmpty, "a token is asked for")
+      #expect(!of(answers, .told).isEmpty, "the answers must contain references by account token")
       try keep("tokens", answers)
       var groups = of(orders, .group) + of(transactions, .told) + of(answers, .told)
       let contestedOrders = Set(of(transactions + answers, .contestedOrder).map(\.key))

@@ -14,7 +14,7 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// A night is a map over parts and a merge: no byte depends on the number of parts or their cuts.
+/// No byte of a report depends on the number of parts or on their cuts.
 @Suite struct PartsTests {
   static let quiet = WorkProgress(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, isQuiet: true)
 
@@ -122,7 +122,7 @@ import Testing
       let parts = try await Self.report(settings, folder.path("\(number)"), partition: partition)
       Self.expectEqual(parts, whole, "\(partition)")
     }
-    // With CSV alone, parts format their rows as text; the files are the same.
+    // With CSV as the only format, parts format their rows as text, and the files are equal.
     var plain = settings
     plain.formats = [.csv]
     for number in 1...2 {
@@ -139,8 +139,7 @@ import Testing
     }
   }
 
-  /// A view that joins receipts with order lines repeats receipts. The row that counts must not depend on cuts or
-  /// readers.
+  /// A view that joins receipts with order lines repeats receipts. Cuts and readers must not decide which row counts.
   @Test func duplicateReceiptRowsCountForOneOrderInAnyPart() async throws {
     let folder = try TemporaryFolder()
     var settings = try await CrowdedShop(seed: 2).load(reports: "/nonexistent")
@@ -177,7 +176,7 @@ import Testing
     #expect(findings.contains("receipt_id is not unique"))
   }
 
-  /// Such a row is a bad row and repeats no other.
+  /// A delivery without an ID is a bad row, but no repetition.
   @Test func aDeliveryWithoutAnIDIsNoRepetition() async throws {
     let settings = try await CrowdedShop(seed: 1).load(reports: "/nonexistent")
     try await withSession(settings) { session in

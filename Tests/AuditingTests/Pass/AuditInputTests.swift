@@ -38,17 +38,17 @@ import Testing
     let report = try await CrowdedShop.audit(settings, Self.asOf, directory + "/report")
     let findings = try said(report["findings.csv"] ?? [])
 
-    // An unanswered receipt withholds no finding about another purchase.
+    // An unanswered receipt does not prevent a finding about another purchase.
     #expect(findings["closed-person"]?["quantity_mismatch"] != nil)
     #expect(findings["open-person"]?["quantity_mismatch"] != nil)
-    // Of two orders at one instant, a receipt that lists the purchase beats a stated ID.
+    // Between two orders of one instant, a receipt that lists the purchase has precedence over a stated ID.
     #expect(findings["supported"]?["duplicate_claim"] != nil && findings["beside-supported"]?["duplicate_claim"] == nil)
     #expect(findings["alone"]?["duplicate_claim"] != nil && findings["beside-alone"]?["duplicate_claim"] == nil)
     #expect(findings["own-token"] == nil)
     #expect(findings["alias-token"]?["wrong_user"] == nil)
     #expect(findings["strange-token"]?["wrong_user"] != nil)
     #expect(findings["no-token"]?["wrong_user"] != nil)
-    // A repeated row is invalid and holds no token.
+    // A repeated row is a bad row, so its token does not count.
     #expect(findings["repeated"]?["bad_row"] != nil && findings["repeated"]?["wrong_user"] == nil)
     // Goods for an alias of the person, and for another person.
     #expect(findings["to-alias"]?["wrong_user"] == nil && findings["to-other"]?["wrong_user"] != nil)
@@ -120,7 +120,7 @@ import Testing
       try await reportingTransaction.order(order, by: user, names: "T1-\(order)", token: own)
       try await reportingTransaction.transaction("T1-\(order)", token: apple)
       try await reportingTransaction.receipt("r-\(order)", for: order, by: user, brings: ["T1-\(order)"])
-      // Of another product, so that its token links it to nothing.
+      // The order has another product, so its token links it to no transaction.
       if let holder {
         try await reportingTransaction.order(
           "holder-\(order)", by: holder, product: "sword", token: apple, delivered: nil)

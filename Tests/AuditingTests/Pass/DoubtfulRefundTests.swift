@@ -24,7 +24,7 @@ import Testing
       try SalesSchema.create("sales", connection)
       _ = try Migrator.migrate(connection)
     }
-    // Goods taken back, goods lost, and an order marked `refunded` whose goods were not taken back.
+    // An order with its goods, one whose goods were taken back, and one marked `refunded` with its goods.
     try await session.executeScript(
       """
       INSERT INTO sales.orders (order_id, user_id, product_id, quantity, amount, currency, status, transaction_id, created_at,

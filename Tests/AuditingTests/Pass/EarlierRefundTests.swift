@@ -10,11 +10,11 @@ import Testing
 @Suite struct EarlierRefundTests {
   private enum Word: CaseIterable {
     case none, part, whole, someItems, reversal
-    /// As in verifyReceipt: the previous refund or a new one, without a percentage.
+    /// The previous refund or a new one, without a percentage, as in verifyReceipt.
     case dated
-    /// The same, dated ten seconds after the other channel's date.
+    /// Like `dated`, but ten seconds after the date of the other channel.
     case datedLater
-    /// As in verifyReceipt for an upgraded subscription.
+    /// A cancellation of an upgraded subscription, as in verifyReceipt.
     case upgraded
     case silent
   }
@@ -72,7 +72,7 @@ import Testing
     return TransactionRecord.folding(Array(facts))?.revocation?.date ?? refund.date
   }
 
-  /// The fold of all facts up to then. Only the date of a refund that was reversed next is unknown.
+  /// The fold of all facts up to the as-of, with the later date of withdrawal if the refund was withdrawn next.
   private static func told(_ facts: [TransactionFact], by asOf: Instant) -> Told {
     let place = facts.firstIndex { $0.signedDate > asOf } ?? facts.endIndex
     let known = facts.indices.filter { date(ofLast: facts[...$0]) <= asOf }
@@ -90,7 +90,7 @@ import Testing
     return told
   }
 
-  @Test("A refund that was replaced or withdrawn later is read as it stood at the as-of")
+  @Test("A refund that was replaced or withdrawn later is read in its state at the as-of")
   func laterRefundStatementsAreHidden() async throws {
     let url = try await PrivatePostgres.shared().createDatabase()
     let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
@@ -103,7 +103,7 @@ import Testing
         lives.joined().map { (subject: nil, fact: $0) }, runId: UUID().uuidString, asOf: Self.start, on: connection)
       let records = lives.compactMap { TransactionRecord.folding($0) }
       try TransactionTable.upsert(records, checkedAt: Self.start, on: connection)
-      // The index gives the order of a part; a sort of all transactions would cost more than the report.
+      // An index scan gives the order of a part, because sorting all transactions would cost more than the report.
       try connection.executeScript("ANALYZE; SET enable_seqscan = off; SET enable_bitmapscan = off")
       let plan = try connection.execute(
         "EXPLAIN " + TransactionTable.byId(hiding: { "\($0) > now()" }, where: "t.transaction_id < 'T9'"))

@@ -6,7 +6,7 @@ import Testing
 @testable import AuditStore
 @testable import Run
 
-/// Which stored transactions are sales, and which of them notifications reported.
+/// Counts the stored transactions that are sales, and those that notifications reported.
 @Suite struct FeedMeasurementTests {
   private static let asOf = Instant(seconds: 1_795_143_600)
   private static let bundle = "com.example.game"
@@ -23,7 +23,7 @@ import Testing
     var notified: Span? = .days(3)
   }
 
-  /// Sales, and how many of how many a notification reported.
+  /// `expected` is the number of sales with a notification, and the number of all sales.
   @Test(
     arguments: [
       ("reported and not", [Sale(id: "1"), Sale(id: "2", notified: nil)], [1, 2]),

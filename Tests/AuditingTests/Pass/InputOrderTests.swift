@@ -12,7 +12,7 @@ import Testing
 @testable import Run
 @testable import SampleWorlds
 
-/// A report depends only on the facts, not on their order of arrival or on decisions of earlier nights.
+/// A report depends on the facts only, not on their order of arrival or on decisions of earlier nights.
 @Suite struct InputOrderTests {
   private static let effort = ProcessInfo.processInfo.environment["TEST_EFFORT"].flatMap { Int($0) } ?? 1
   private static let first = (ProcessInfo.processInfo.environment["TEST_SEED"].flatMap { UInt64($0) } ?? 0) &* 1_000
@@ -36,7 +36,7 @@ import Testing
       let folder = directory + "/\(arrival.seed)-\(arrival.nights)"
       let first = try await CrowdedShop.audit(settings, CrowdedShop.asOf, folder)
       if expected.isEmpty { expected = first }
-      // Ages of answers and questions are facts too, so findings may differ after several nights.
+      // The ages of answers and questions are facts, too, so findings may differ after several nights.
       for (name, rows) in first where arrival.nights == 1 || name != "findings.csv" {
         let (one, other) = (Self.ageless(rows, name, arrival), Self.ageless(expected[name] ?? [], name, arrival))
         #expect(one == other, "\(name), \(arrival), block \(block)")

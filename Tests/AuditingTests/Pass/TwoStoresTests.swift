@@ -11,7 +11,7 @@ import Testing
 @testable import SalesStore
 @testable import SampleWorlds
 
-/// The shop's store and ours may be two servers, one of them a hot standby: no query joins them.
+/// The shop's store and our own may be two servers, one of them a hot standby, so no query joins them.
 @Suite(.serialized) struct TwoStoresTests {
   private func execute(_ url: String, _ sql: String) async throws {
     let session = try await PostgresSession.connect(url, applicationName: "night-audit tests")
@@ -113,7 +113,7 @@ import Testing
       """)
     do {
       try await CrowdedShop.audit(settings, CrowdedShop.asOf, directory + "/hidden")
-      Issue.record("an order was hidden and nobody noticed")
+      Issue.record("the audit did not detect the hidden order")
     } catch let error as ReportError {
       #expect(ExitStatus(for: error) == .internalError)
       #expect("\(error)".contains("60") && "\(error)".contains("59"), "\(error)")
@@ -121,8 +121,8 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: directory + "/hidden"))
   }
 
-  /// An order changes while a store without a spanning snapshot is read: old deliveries, new total. No critical
-  /// finding.
+  /// An order changes while a store without a spanning snapshot is read, so old deliveries meet a new total. The audit
+  /// has no critical finding.
   @Test func criticalOrdersAreRereadWithoutASpanningSnapshot() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("torn-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -192,7 +192,7 @@ import Testing
     #expect(try await reach() == .oneConnection)
   }
 
-  /// Rows repeated by a view, and repeated IDs: each is reported, none is counted twice.
+  /// Repeated rows of a view and repeated IDs are each reported, and no row is counted twice.
   @Test func aDuplicateIDIsABadRowInAnyOrder() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("twice-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  /// Guards the test above: a new field without a value there would not be compared.
+  /// Ensures that the test above compares new fields: a field without a value there would not be compared.
   @Test func recordsKeepEveryField() {
     let bare = Mirror(
       reflecting: TransactionRecord.Contents(environment: .production, transactionId: "T", productId: "gems.100"))
@@ -97,7 +97,7 @@ import Testing
     #expect(read == finding && read.reason.users == ["u2"])
   }
 
-  /// Earlier versions stored other transactions of the answer as contained in the look-up.
+  /// Earlier versions stored further transactions of the answer as contained in the look-up.
   @Test func aLookupContainsTheRequestedTransaction() throws {
     let receipt = Receipt(
       receiptId: "r", orderId: "o", userId: nil, claimedEnvironment: nil, receivedAt: Instant(seconds: 9),
@@ -163,7 +163,7 @@ import Testing
     }
   }
 
-  @Test("What lies there is read as what it would become, and written as that would be")
+  @Test("Borrowed records are read and written like the decoded values")
   func plainRecords() throws {
     var order = Order(
       orderId: "an order with an id that is longer than most", userId: "u", productId: "p", quantity: 3,
@@ -221,7 +221,7 @@ import Testing
     }
   }
 
-  @Test("Rows that break the contract are read as they were written, and passed over to their end")
+  @Test("Bad rows are read back unchanged, and the reader continues after them")
   func brokenRecords() throws {
     for isUndated in [true, false] {
       var receipt = Receipt(
@@ -296,7 +296,7 @@ import Testing
     line.bundleId = "com.example.game"
     line.country = Country(storefront: "DEU")
     #expect(try back({ line.write(to: &$0) }, { try OrderLine(from: &$0) }) == line)
-    // Set by the report, not by parts.
+    // The report sets these fields, not the parts.
     let written = ["app", "businessDay"]
     for child in Mirror(reflecting: line).children where !written.contains(child.label ?? "") {
       #expect("\(child.value)" != "nil", "\(child.label ?? "")")

@@ -28,7 +28,7 @@ import Testing
     #expect(otherwise.isEmpty)
   }
 
-  /// Fails if a query leaves the order or comparison of IDs to the database's collation.
+  /// Fails if a query uses the database's collation for the order or comparison of IDs.
   @Test func reportsAreEqualUnderALanguageCollation() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("collation-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -51,7 +51,7 @@ import Testing
     #expect(expected["findings.csv"].map { $0.count > 10_000 } ?? false)
   }
 
-  /// The shop's columns have a case-insensitive collation, by which the server refuses to search in text.
+  /// The shop's columns have a case-insensitive collation, with which the server rejects searches in text.
   @Test func columnCollationsChangeNeitherAuditNorExplain() async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent("columns-\(UUID().uuidString)").path
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

@@ -104,7 +104,7 @@ import Testing
       }
       let isReadable = "SELECT has_table_privilege('night_audit_reader', 'night_audit.bi_runs', 'SELECT')"
       #expect(try connection.execute(isReadable).single().bool(0))
-      // Objects that are not night-audit's are reported and left for a person.
+      // Foreign objects are reported, and left for a person to remove.
       try connection.executeScript(
         """
         CREATE FUNCTION public.twist() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';

@@ -34,9 +34,9 @@ import Testing
     // The first fact dates the transaction.
     let first = statement(0, "r", fact(signed: 0), isOld: true)
     #expect(EvidenceRetention.kept([first, statement(1, "r", fact(signed: 1), isOld: true), newer]) == [0])
-    // The only fact of another proof, which would lose its link.
+    // Another proof has only this fact, and would lose its link.
     #expect(EvidenceRetention.kept([statement(1, "s", fact(signed: 1), isOld: true), newer]) == [1])
-    // A field that only the old fact has, and a revocation reversed since.
+    // Only the old fact has a field, a revocation that was reversed later, or the later date.
     #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1, token: "a"), isOld: true), newer]) == [1])
     #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 1, revoked: true), isOld: true), newer]) == [1])
     #expect(EvidenceRetention.kept([statement(1, "r", fact(signed: 10), isOld: true), newer]) == [1])
@@ -84,7 +84,7 @@ import Testing
       let cutoff = try connection.execute(
         "SELECT date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
       ).single().timestamp(0)
-      // A caller cannot release a month that is not over, or facts that must be kept.
+      // A caller cannot release a month that has not ended, or facts that must be kept.
       try Partitions.record(retention: .seconds(1), on: connection)
       for (table, problem) in [
         ("to_char(now() AT TIME ZONE 'UTC', '\"evidence_\"YYYY_MM')", "not over"), ("'evidence_first'", "have to stay"),
@@ -94,7 +94,7 @@ import Testing
         }
         #expect("\(error.map { "\($0)" } ?? "")".contains(problem), "\(table): \(String(describing: error))")
       }
-      // Nor a month within the retention that the owner of the schema recorded.
+      // A caller cannot release a month within the retention that the schema's owner recorded, either.
       try Partitions.record(retention: .days(400), on: connection)
       #expect(throws: (any Error).self) {
         try Partitions.release(before: Instant(microseconds: cutoff), on: connection)
