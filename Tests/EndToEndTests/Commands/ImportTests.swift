@@ -199,7 +199,7 @@ import Testing
     _ = try await shop.nightAudit("run", "--quiet", "--as-of", Rehearsal.asOf)
     let source = shop.reports + "/2026-11-19/night-audit-2026-11-19.xlsx"
     let target = shop.directory.file("signed.xlsx")
-    // openpyxl writes no results of formulas, so that nothing says that the controls agree.
+    // openpyxl writes no results of formulas, so no cell states that the controls agree.
     try python(
       """
       import sys, openpyxl

@@ -13,7 +13,7 @@ import Testing
       AND application_name LIKE 'night-audit%' AND application_name NOT LIKE '%tests%'
     """
 
-  /// The server is told to avoid sequential scans, so it uses one only without a usable index. In a large shop it
+  /// A setting makes the server avoid sequential scans, so it uses one only without a usable index. In a large shop it
   /// avoids them by itself.
   @Test func commandsAboutOneOrderOrUserReadNoTableWhole() async throws {
     let shop = try await Rehearsal.sampleShop()

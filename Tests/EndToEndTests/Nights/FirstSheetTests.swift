@@ -102,7 +102,7 @@ import Testing
     for line in range(2, listed.max_row + 1):
         kind = kind_of.get(listed.cell(line, place["Finding id"]).value)
         if kind and codes.setdefault(listed.cell(line, place["Kind"]).value, kind) != kind:
-            wrong.append(f"two kinds are called {listed.cell(line, place['Kind']).value}")
+            wrong.append(f"two kinds have the name {listed.cell(line, place['Kind']).value}")
 
     def words(text):
         return codes.get(text, text.replace(" ", "_").lower())
@@ -156,7 +156,7 @@ import Testing
             for c, disposition in heads.items():
                 compare(sheet.cell(row, c), money[name, disposition], f"{name} {disposition}")
 
-    # Sales, what Apple took back, and what is owed to customers.
+    # Sales, refunds by Apple, and the liability to customers.
     line = find("Sales, proceeds") + 2
     heads = {c: words(sheet.cell(line, c).value) for c in range(7, 12) if sheet.cell(line, c).value}
     refunds = rows(folder, "refunds")
@@ -205,7 +205,7 @@ import Testing
     if set(stake(findings)) - {sheet.cell(r, 1).value for r in line_after(line)}:
         wrong.append("a currency is missing")
 
-    # What to do first, and who has what.
+    # The first findings, and the owners of findings.
     line = find("What to do first") + 2
     urgent = list(line_after(line))
     if len(urgent) != min(5, len(work)):
@@ -251,7 +251,7 @@ import Testing
         elif kind != "of_these":
             unknown += sheet.cell(row, 4).value
         if sheet.cell(row, 4).value > sum(not f["amount"] and not f["at_stake"] for f in mine):
-            wrong.append(f"{kind}: more are of unknown amount than have no amount")
+            wrong.append(f"{kind}: more unknown amounts than findings without an amount")
         seen.add(sheet.cell(row, 4).coordinate)
         for c, code in currencies.items():
             compare(sheet.cell(row, c), stake(mine)[code], f"{kind} {code}")
@@ -277,7 +277,7 @@ import Testing
     if unknown != summary["findings"]["at_stake_unknown"]:
         wrong.append("unknown amounts by age")
 
-    # Adjustments: what the night before reported about its day, and what that day is now.
+    # Adjustments: the reported figures of the previous night's day, and its current figures.
     def of_day(where):
         sums = defaultdict(lambda: [0, Decimal(0)])
         for order in rows(where, "orders"):
@@ -318,7 +318,7 @@ import Testing
         if name != "Days":
             compare(sheet.cell(row, 2), len(rows(folder, name.lower().replace(" ", "-"))), f"rows of {name}")
         seen.add(sheet.cell(row, 2).coordinate)
-    # What the charts are drawn from.
+    # The data of the charts.
     row = find("Night", find("Amount at risk at the end of each night"))
     codes = {c: sheet.cell(row, c).value for c in range(2, 12) if sheet.cell(row, c).value}
     for where, row in ((before, row + 1), (folder, row + 2)):

@@ -148,7 +148,7 @@ import Testing
       Issue.record("missed \(missed.kind) on \(missed.subject) \(comment)")
     }
     for imagined in said.subtracting(told.known.findings) {
-      Issue.record("imagined \(imagined.kind) on \(imagined.subject) \(comment)")
+      Issue.record("false \(imagined.kind) on \(imagined.subject) \(comment)")
     }
     for (orderId, disposition) in told.known.dispositions {
       let found = night.dispositions[orderId.text]

@@ -153,7 +153,7 @@ import Testing
     if summary["A1"].value != "App Store night audit 2026-11-18 to 2026-11-19":
         wrong.append(summary["A1"].value)
     if [summary.cell(find(text), 2).value for text in ("First day", "Last day")] != ["2026-11-18", "2026-11-19"]:
-        wrong.append("the days of the period")
+        wrong.append("first or last day of the period")
 
     # The roll-forward of open findings, from before the first day to after the last one.
     findings, changes = rows(month, "findings"), rows(month, "changes")
@@ -165,9 +165,9 @@ import Testing
     own = [f for f in findings if "2026-11-18" <= f["occurred_at"][:10] <= "2026-11-19"]
     row = find("End of the period: exposure roll-forward") + 2
     if [summary.cell(row, c).value for c in range(2, 7)] != ["Opening", "+ New", "− Closed", "± Changed", "= Closing"]:
-        wrong.append("the heads of the roll-forward")
+        wrong.append("headers of the roll-forward")
     if not own or summary.cell(row, 7).value != "of which: this period's transactions":
-        wrong.append("the period's own deals")
+        wrong.append("the period's own transactions")
     for c, expected in ((2, before), (3, new), (4, closed), (6, findings), (7, own)):
         compare(summary.cell(row + 1, c).value, len(expected), f"findings {c}")
     row += 2
