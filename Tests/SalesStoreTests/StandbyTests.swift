@@ -135,12 +135,12 @@ struct StandbyTests {
     #expect(try await shop.orders().map(\.orderId) == ["here"])
   }
 
-  /// Waits until a standby has replayed what its primary has written.
+  /// Waits until a standby has replayed all changes that its primary has written.
   private func awaitReplay(of primary: borrowing BlockingConnection, on standby: borrowing BlockingConnection) throws {
     try waitUntil(primary, "pg_last_wal_replay_lsn()", standby)
   }
 
-  /// Waits until a standby has received what its primary has written.
+  /// Waits until a standby has received all changes that its primary has written.
   private func awaitReceipt(of primary: borrowing BlockingConnection, on standby: borrowing BlockingConnection) throws {
     try waitUntil(primary, "pg_last_wal_receive_lsn()", standby)
   }
