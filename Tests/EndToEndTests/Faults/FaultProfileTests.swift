@@ -113,8 +113,8 @@ struct FaultProfile: Sendable {
 
   /// Faults of the transport.
   private static let exchanges: [FaultProfile] = [
-    FaultProfile(name: "sockets that hang", outcome: .silence, way: .hang, isAlwaysTried: true),
-    FaultProfile(name: "a byte now and then", outcome: .silence, way: .drip),
+    FaultProfile(name: "hanging sockets", outcome: .silence, way: .hang, isAlwaysTried: true),
+    FaultProfile(name: "single bytes with pauses", outcome: .silence, way: .drip),
     FaultProfile(name: "resets", outcome: .silence, way: .reset),
     FaultProfile(name: "resets within answers", outcome: .silence, way: .cut),
     FaultProfile(name: "a bomb", outcome: .silence, way: .bomb),
@@ -128,11 +128,11 @@ struct FaultProfile: Sendable {
       name: "answers to another question", outcome: .parts, way: .another, channels: [.serverApi, .signedReceipts],
       isAlwaysTried: true),
     FaultProfile(name: "lists with duplicates", outcome: .fair, way: .duplicates),
-    FaultProfile(name: "lists the other way round", outcome: .fair, way: .reversed),
+    FaultProfile(name: "lists in reverse order", outcome: .fair, way: .reversed),
     FaultProfile(name: "a certificate that is trusted", outcome: .fair, certificate: .trusted),
     FaultProfile(name: "an expired certificate", outcome: .silence, certificate: .expired, isAlwaysTried: true),
     FaultProfile(name: "another host's certificate", outcome: .silence, certificate: .otherHost),
-    FaultProfile(name: "a certificate of nobody knows whom", outcome: .silence, certificate: .foreign),
+    FaultProfile(name: "a certificate of an unknown authority", outcome: .silence, certificate: .foreign),
   ]
 
   private static func force(_ fault: String) -> String { #"{"force":[{\#(fault)}]}"# }
@@ -145,32 +145,32 @@ struct FaultProfile: Sendable {
     FaultProfile(name: "brown-out", outcome: .parts, knobs: #"{"errorRate":0.5,"latency":"30ms","latencyJitter":1}"#),
     FaultProfile(name: "every second answer damaged", outcome: .parts, knobs: #"{"garbageRate":0.5}"#),
     FaultProfile(
-      name: "out of order for the first questions", outcome: .parts, knobs: force(#""next":40,"httpStatus":503"#)),
+      name: "an outage for the first questions", outcome: .parts, knobs: force(#""next":40,"httpStatus":503"#)),
     FaultProfile(
-      name: "nothing of transactions", outcome: .parts,
+      name: "no answers about transactions", outcome: .parts,
       knobs: force(#""path":"/production/inApps/v1/transactions","httpStatus":503"#), channels: [.serverApi]),
     FaultProfile(
-      name: "nothing of histories", outcome: .parts,
+      name: "no answers about histories", outcome: .parts,
       knobs: force(#""path":"/production/inApps/v2","httpStatus":500"#), channels: [.serverApi]),
     FaultProfile(
-      name: "nothing of subscriptions", outcome: .parts,
+      name: "no answers about subscriptions", outcome: .parts,
       knobs: force(#""path":"/production/inApps/v1/subscriptions","httpStatus":500"#), channels: [.serverApi]),
     FaultProfile(
-      name: "nothing of notifications", outcome: .parts,
+      name: "no answers about notifications", outcome: .parts,
       knobs: force(#""path":"/production/inApps/v1/notifications","httpStatus":503"#), channels: [.serverApi]),
     FaultProfile(name: "no sandbox", outcome: .parts, knobs: force(#""path":"/sandbox","httpStatus":503"#)),
     FaultProfile(name: "a page of HTML for every answer", outcome: .silence, knobs: force(#""body":"html""#)),
     FaultProfile(name: "other JSON for every answer", outcome: .silence, knobs: force(#""body":"wrongType""#)),
     FaultProfile(name: "17 MiB for every answer", outcome: .silence, knobs: force(#""body":"huge""#)),
-    FaultProfile(name: "nothing in every answer", outcome: .silence, knobs: force(#""body":"empty""#)),
+    FaultProfile(name: "an empty body in every answer", outcome: .silence, knobs: force(#""body":"empty""#)),
     FaultProfile(
-      name: "a key that is refused", outcome: .refused(says: "key"), knobs: force(#""httpStatus":401"#),
+      name: "a refused key", outcome: .refused(says: "key"), knobs: force(#""httpStatus":401"#),
       channels: [.serverApi]),
     FaultProfile(
-      name: "a key that is refused now and then", outcome: .parts, knobs: force(#""share":0.3,"httpStatus":401"#),
+      name: "a key refused for some requests", outcome: .parts, knobs: force(#""share":0.3,"httpStatus":401"#),
       channels: [.serverApi], isAlwaysTried: true),
     FaultProfile(
-      name: "a secret that is refused", outcome: .refused(says: "shared secret"), knobs: force(#""status":21004"#),
+      name: "a refused shared secret", outcome: .refused(says: "shared secret"), knobs: force(#""status":21004"#),
       channels: [.signedReceipts, .verifyReceipt]),
     FaultProfile(
       name: "everything 21002", outcome: .silence, knobs: force(#""status":21002"#),

@@ -61,39 +61,39 @@ import Testing
         AND o.evidence_id <> e.evidence_id
       """),
     Tampering(
-      "a fact was recorded in another year", "evidence: rows",
+      "a fact gets another recording date", "evidence: rows",
       "UPDATE night_audit.evidence SET recorded_at = recorded_at - interval '1 year' WHERE evidence_id = \(middle)"),
     Tampering(
-      "an answer says something else", "answers: rows",
+      "an answer gets another outcome", "answers: rows",
       "UPDATE night_audit.answers SET outcome = 'verified' WHERE answer_id = (SELECT min(answer_id) FROM night_audit.answers WHERE outcome <> 'verified')"
     ),
     Tampering(
       "an answer is removed", "answers: of rows",
       "DELETE FROM night_audit.answers WHERE answer_id = (SELECT max(answer_id) FROM night_audit.answers)"),
     Tampering(
-      "somebody else acknowledged", "finding_events: rows",
+      "a decision gets another person", "finding_events: rows",
       "UPDATE night_audit.finding_events SET actor = 'Mallory' WHERE actor IS NOT NULL"),
     Tampering(
-      "a finding was never opened", "finding_events: of rows",
+      "the opening of a finding is removed", "finding_events: of rows",
       "DELETE FROM night_audit.finding_events WHERE event_id = (SELECT min(event_id) FROM night_audit.finding_events)"),
     Tampering(
-      "a finding was closed in between", "finding_events: row",
+      "a closing of a finding is inserted", "finding_events: row",
       "INSERT INTO night_audit.finding_events (event_id, finding_id, as_of, event) OVERRIDING SYSTEM VALUE SELECT -1, finding_id, as_of, 'closed' FROM night_audit.finding_events LIMIT 1"
     ),
     Tampering(
-      "a finding is closed, and nobody has decided it", "findings: finding",
+      "a finding is closed without a decision", "findings: finding",
       "UPDATE night_audit.findings SET status = 'closed' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
     ),
     Tampering(
-      "a finding is closed as nights do", "findings: finding",
+      "a finding gets a closing date", "findings: finding",
       "UPDATE night_audit.findings SET closed_at = now() WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
     ),
     Tampering(
       "a finding is removed", "findings: finding",
       "DELETE FROM night_audit.findings WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"),
-    Tampering("what was acknowledged is open", "findings: finding", "UPDATE night_audit.findings SET status = 'open'"),
+    Tampering("the status becomes open", "findings: finding", "UPDATE night_audit.findings SET status = 'open'"),
     Tampering(
-      "somebody is made the owner", "findings: finding",
+      "a finding gets another owner", "findings: finding",
       "UPDATE night_audit.findings SET owner = 'cfo' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
     ),
     Tampering(
@@ -101,26 +101,26 @@ import Testing
       "UPDATE night_audit.findings SET first_seen = first_seen - interval '20 days' WHERE finding_id = (SELECT max(finding_id) FROM night_audit.findings)"
     ),
     Tampering(
-      "a finding is harmless", "findings: finding",
+      "a finding gets the lowest severity", "findings: finding",
       "UPDATE night_audit.findings SET severity = 'minor' WHERE finding_id = (SELECT min(finding_id) FROM night_audit.findings WHERE severity <> 'minor')"
     ),
-    Tampering("nothing is at risk", "findings: finding", "UPDATE night_audit.findings SET at_stake = 0"),
-    Tampering("a finding has another reason", "findings: finding", "UPDATE night_audit.findings SET reason = 'x'"),
+    Tampering("amounts at risk become zero", "findings: finding", "UPDATE night_audit.findings SET at_stake = 0"),
+    Tampering("a finding gets another reason", "findings: finding", "UPDATE night_audit.findings SET reason = 'x'"),
     Tampering(
-      "a proof was never asked about", "an outcome that no answer gives",
+      "a check is inserted without an answer", "an outcome that no answer gives",
       "INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, received_at, outcome, answered_at, last_attempt, attempts) VALUES ('receipt', 'forged', now(), 'verified', '2026-11-19Z', '2026-11-19Z', 1)"
     ),
     Tampering(
-      "an answer is fresher than it was", "an outcome that no answer gives",
+      "a check gets a later answer date", "an outcome that no answer gives",
       "UPDATE night_audit.receipt_checks SET answered_at = answered_at + interval '1 hour' WHERE outcome NOT IN ('pending', 'unanswered')"
     ),
-    Tampering("a sign-off names another", "run_events: rows", "UPDATE night_audit.run_events SET detail = 'Mallory'"),
+    Tampering("a sign-off is forged", "run_events: rows", "UPDATE night_audit.run_events SET detail = 'Mallory'"),
     Tampering("a sign-off is removed", "run_events: of rows", "DELETE FROM night_audit.run_events"),
     Tampering(
-      "an incomplete night is complete", "runs: run",
+      "an incomplete night becomes complete", "runs: run",
       "UPDATE night_audit.runs SET complete = true, incomplete_reasons = '{}'"),
-    Tampering("a run made another report", "runs: run", "UPDATE night_audit.runs SET content = repeat('0', 64)"),
-    Tampering("a run ended well", "runs: run", "UPDATE night_audit.runs SET exit_status = 0"),
+    Tampering("a run gets another report digest", "runs: run", "UPDATE night_audit.runs SET content = repeat('0', 64)"),
+    Tampering("a run gets exit status 0", "runs: run", "UPDATE night_audit.runs SET exit_status = 0"),
     Tampering("a run is removed", "runs: run", "DELETE FROM night_audit.runs"),
     Tampering(
       "a run is made up", "runs: run",
@@ -132,29 +132,29 @@ import Testing
     Tampering("an entry is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 2"),
     Tampering("the last entries are removed", "runs: run", "DELETE FROM \(lastRow)"),
     Tampering("the beginning is removed", "is missing", "DELETE FROM night_audit.trail WHERE entry_id = 1"),
-    Tampering("all of the trail is removed", "its beginning is missing", "TRUNCATE night_audit.trail"),
+    Tampering("the whole trail is removed", "its beginning is missing", "TRUNCATE night_audit.trail"),
     Tampering(
       "entries change places", "is not as it was written",
       "UPDATE night_audit.trail SET content = (SELECT content FROM night_audit.trail WHERE entry_id = 3) WHERE entry_id = 2"
     ),
     Tampering(
-      "all facts were let go, says an entry that was made up", "deletes rows that the entry before it does not cover",
+      "all facts are removed, with a forged entry", "deletes rows that the entry before it does not cover",
       """
       TRUNCATE night_audit.evidence;
       SELECT night_audit.append_trail('released', NULL, '{}', '{"table": "evidence", "before": "2999-01-01"}')
       """),
     Tampering(
-      "what runs met is emptied", "findings_met of run", "DELETE FROM night_audit.findings_met"),
+      "the findings met by runs are removed", "findings_met of run", "DELETE FROM night_audit.findings_met"),
     Tampering(
-      "an order had another disposition", "of run", "UPDATE night_audit.order_nights SET disposition = 'in_flight'"),
+      "an order gets another disposition", "of run", "UPDATE night_audit.order_nights SET disposition = 'in_flight'"),
     Tampering(
       "an order of the night is removed", "of run",
       "DELETE FROM night_audit.order_nights WHERE order_id = (SELECT order_id FROM night_audit.order_nights ORDER BY created_at DESC LIMIT 1)"
     ),
     Tampering("the trend is changed", "run_totals of run", "UPDATE night_audit.run_totals SET amount = 0"),
-    Tampering("no day was reported", "reported_days of run", "DELETE FROM night_audit.reported_days"),
+    Tampering("the reported days are removed", "reported_days of run", "DELETE FROM night_audit.reported_days"),
     Tampering(
-      "a report was owed to nobody", "dispatches of run",
+      "a dispatch to an unknown target is inserted", "dispatches of run",
       "INSERT INTO night_audit.dispatches (run_id, target, directory, state) SELECT run_id, 'x', '/x', 'withdrawn' FROM night_audit.runs"
     ),
     Tampering(
@@ -162,7 +162,7 @@ import Testing
       "INSERT INTO night_audit.sweeps (bundle_id, environment, notification_type, swept_until, last_attempt) VALUES ('game', 'Production', 'REFUND', '2026-11-19Z', '2026-11-20Z')"
     ),
     Tampering(
-      "a history is put off", "the history of transaction 1 of game is put off to a time later than all runs",
+      "a history is postponed", "the history of transaction 1 of game is put off to a time later than all runs",
       "INSERT INTO night_audit.histories (bundle_id, environment, transaction_id, last_attempt) VALUES ('game', 'Production', '1', '2999-01-01Z')"
     ),
     Tampering(
@@ -173,14 +173,14 @@ import Testing
       "a trigger is dropped", "trigger append_only of night_audit.evidence: is missing",
       "DROP TRIGGER append_only ON night_audit.evidence"),
     Tampering(
-      "everybody may write", "night_audit.findings: everybody may use it (PUBLIC)",
+      "every role may write", "night_audit.findings: everybody may use it (PUBLIC)",
       "GRANT ALL ON night_audit.findings TO PUBLIC"),
     Tampering(
       "an entry names another report of a run", "names another report of run",
       "SELECT night_audit.append_trail('found', run_id) FROM night_audit.runs; UPDATE night_audit.trail SET content = (content::jsonb || '{\"report\": \"x\"}')::text WHERE content LIKE '%\"found\"%'; \(rehash)"
     ),
     Tampering(
-      "an entry says less and all hashes fit", "evidence: row",
+      "an entry is shortened and all hashes are recomputed", "evidence: row",
       "UPDATE night_audit.trail SET content = jsonb_set(content::jsonb, '{appended}', '[]')::text WHERE content LIKE '%evidence%'; \(rehash)"
     ),
   ]
