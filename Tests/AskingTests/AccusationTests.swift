@@ -40,7 +40,7 @@ import Testing
   private func accused(_ shop: RecheckFixture) async throws -> [String] {
     try await shop.rows(
       """
-      subject_id, due_rank::text, (extract(epoch FROM due_from - '\(Self.asOf.text)') / 3600)::int::text])
+      subject_id, due_rank::text, (extract(epoch FROM due_from - answered_at) / 3600)::int::text])
       FROM night_audit.receipt_checks WHERE accused_since IS NOT NULL ORDER BY subject_id
       """)
   }
