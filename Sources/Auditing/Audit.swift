@@ -303,7 +303,7 @@ package struct Audit {
     let (findings, first) = try reportFindings(collector, changes, &figures, rows.own, recording)
     try collector.nights.compare(
       with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,
-      createdBefore: plan.period.start, in: dimensions, on: rows.own, each: changes.meet
+      createdBefore: plan.period.start, in: dimensions, on: rows.own, figures: &figures, each: changes.meet
     ) { try changes.add($0) }
     try changes.explainClosed(on: rows.own)
     let journal = try journal(collector, record, supplement, rows.own)

@@ -32,6 +32,12 @@ package struct NightFigures: Sendable {
   private var largest: [Currency: [LargestCount]] = [:]
   package private(set) var badRows = Sample()
   package var paymentTimes = PaymentTimes()
+  /// Orders that the last complete night had too, and those of them with another amount tonight.
+  package private(set) var ordersBefore = 0
+  package private(set) var otherAmounts = Sample()
+  /// Orders with a purchase in the last complete night, and those of them without one tonight.
+  package private(set) var purchasesBefore = 0
+  package private(set) var lostPurchases = Sample()
   /// Findings of the last complete night, and those of them that close.
   package private(set) var openBefore = 0
   package private(set) var closing = Sample()
@@ -89,6 +95,22 @@ package struct NightFigures: Sendable {
     largest[atStake.currency] = Array(known.prefix(3))
   }
 
+  /// Counts an order that the last complete night had too, with its state of that night and of tonight.
+  package mutating func add(
+    _ orderId: Identifier, from before: (disposition: Disposition, amount: Money?),
+    to now: (disposition: Disposition, amount: Money?)
+  ) {
+    ordersBefore += 1
+    if let amount = before.amount, let other = now.amount, amount != other {
+      otherAmounts.add("order \(orderId.text): \(amount.text), now \(other.text)")
+    }
+    guard before.disposition.hasPurchase else { return }
+    purchasesBefore += 1
+    if !now.disposition.hasPurchase {
+      lostPurchases.add("order \(orderId.text): \(before.disposition.title), now \(now.disposition.title)")
+    }
+  }
+
   /// Findings that Apple's answers and corrected reports close do not count.
   package mutating func add(closing finding: Finding) {
     guard !finding.kind.closesWithoutTheShop else { return }
@@ -122,6 +144,8 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
   case findings(FindingKind, NightFigures.Sample, of: Int)
   case badRows(NightFigures.Sample, of: Int)
   case closings(NightFigures.Sample, of: Int)
+  case lostPurchases(NightFigures.Sample, of: Int)
+  case otherAmounts(NightFigures.Sample, of: Int)
   case atStake(Currency, new: Int128, ordered: Int128, examples: [String])
   case paidLate(PaymentTimes)
 
@@ -142,6 +166,14 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
     case .closings(let sample, let total):
       "\(sample.count) of \(total) open findings would close at once. A corrected view has this effect: if a view was "
         + "corrected, release the night with --accept; else check whether orders, receipts and deliveries are still there."
+        + Self.words(sample.examples)
+    case .lostPurchases(let sample, let total):
+      "\(sample.count) of \(total) orders had a confirmed purchase in the last complete night, and would have none: check "
+        + "whether receipts name the same orders as before, and whether payload and transaction_id are still shown."
+        + Self.words(sample.examples)
+    case .otherAmounts(let sample, let total):
+      "\(sample.count) of \(total) orders have another amount than in the last complete night: check whether amount is "
+        + "still the total of each order; if the view was corrected, release the night with --accept."
         + Self.words(sample.examples)
     case .atStake(let currency, let new, let ordered, let examples):
       "\(currency.text(new)) \(currency) would newly be at stake, and all orders of the "
@@ -263,6 +295,12 @@ package struct Plausibility: Hashable, Sendable {
     }
     if exceedsHoldShare(night.closing.count, of: night.openBefore) {
       causes.append(.closings(night.closing, of: night.openBefore))
+    }
+    if exceedsHoldShare(night.lostPurchases.count, of: night.purchasesBefore) {
+      causes.append(.lostPurchases(night.lostPurchases, of: night.purchasesBefore))
+    }
+    if exceedsHoldShare(night.otherAmounts.count, of: night.ordersBefore) {
+      causes.append(.otherAmounts(night.otherAmounts, of: night.ordersBefore))
     }
     let ordered = night.ordered.minorUnits
     for (currency, new) in night.newAmountAtRisk.sorted where new > ordered[currency, default: 0] {

@@ -63,6 +63,42 @@ import Testing
     #expect(causes(night).first?.description.hasSuffix("For example order 7; order 8") == true)
   }
 
+  @Test func ordersThatLoseTheirPurchaseHoldANight() throws {
+    for lost in [200, 201] {
+      let night = Self.night {
+        for order in 0..<1_000 {
+          $0.add(Identifier("\(order)"), from: (.settled, nil), to: (order < lost ? .unconfirmed : .refunded, nil))
+        }
+        // An order that was unpaid before loses nothing.
+        $0.add("unpaid", from: (.unconfirmed, nil), to: (.void, nil))
+      }
+      #expect(causes(night).count == (lost > 200 ? 1 : 0))
+      #expect(causes(night, share: .whole) == [])
+      if lost == 200 { continue }
+      let words = try #require(causes(night).first).description
+      #expect(words.hasPrefix("201 of 1000 orders had a confirmed purchase in the last complete night"))
+      #expect(words.contains("order 0: Settled, now Unconfirmed; order 1: "))
+    }
+  }
+
+  @Test func ordersWithAnotherAmountThanInTheNightBeforeHoldANight() throws {
+    let (one, two) = (Money(minorUnits: 99, currency: Self.euro), Money(minorUnits: 499, currency: Self.euro))
+    for changed in [200, 201] {
+      let night = Self.night {
+        for order in 0..<1_000 {
+          $0.add(Identifier("\(order)"), from: (.settled, one), to: (.settled, order < changed ? two : one))
+        }
+        // A row that breaks the contract has no amount.
+        $0.add("bad", from: (.badRow, nil), to: (.settled, one))
+      }
+      #expect(causes(night).count == (changed > 200 ? 1 : 0))
+      if changed == 200 { continue }
+      let words = try #require(causes(night).first).description
+      #expect(words.hasPrefix("201 of 1001 orders have another amount than in the last complete night"))
+      #expect(words.contains("--accept") && words.contains("order 0: 0.99 EUR, now 4.99 EUR"))
+    }
+  }
+
   @Test func findingsOfTheLastCompleteNightHoldNoNight() {
     let night = Self.night { for order in 0..<900 { $0.add(Self.finding(.wrongUser, order), wasOpen: true) } }
     #expect(causes(night) == [])
@@ -203,14 +239,15 @@ import Testing
     let causes: [HoldCause] =
       [
         .fewerOrders(now: 1, before: 2), .fewerDeliveries(now: 1, before: 2), .badRows(sample, of: 4),
-        .closings(sample, of: 4), .atStake(Self.euro, new: 2, ordered: 1, examples: sample.examples),
+        .closings(sample, of: 4), .lostPurchases(sample, of: 4), .otherAmounts(sample, of: 4),
+        .atStake(Self.euro, new: 2, ordered: 1, examples: sample.examples),
       ] + FindingKind.allCases.map { .findings($0, sample, of: 4) }
     #expect(Set(causes.map(\.description)).count == causes.count)
     for cause in causes {
       #expect(cause.description.contains(" check "), "\(cause)")
       switch cause {
       case .fewerOrders, .fewerDeliveries, .paidLate: break
-      case .badRows, .closings, .atStake, .findings:
+      case .badRows, .closings, .lostPurchases, .otherAmounts, .atStake, .findings:
         #expect(cause.description.hasSuffix(" For example order 1: A.; order 2: B."), "\(cause)")
       }
     }

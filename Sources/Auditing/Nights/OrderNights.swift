@@ -1,6 +1,7 @@
 import AuditStore
 import Foundation
 import Postgres
+import Publishing
 import Reconciliation
 import Reporting
 import Run
@@ -142,10 +143,10 @@ final class OrderNights {
   }
 
   /// Compares with the last complete night, both sorted by order ID. `adjusted` receives changed orders from before
-  /// `period`.
+  /// `period`, and `figures` counts what changed.
   func compare(
     with base: BaseNight?, isKept: Bool, isOfFew: Bool, asOf: Instant, createdBefore period: Instant,
-    in dimensions: ReportDimensions, on connection: borrowing BlockingConnection,
+    in dimensions: ReportDimensions, on connection: borrowing BlockingConnection, figures: inout NightFigures,
     each: (Identifier, DecidedOrder) throws -> Void, adjusted: (ChangeRow) throws -> Void
   ) throws {
     if base == nil, !isKept { return }
@@ -184,12 +185,12 @@ final class OrderNights {
       if known?.last != Kept(now, testUsers: testUsers, in: &dimensions) {
         try differing.add(key: found.key, content: found.content)
       }
-      guard let before = known?.base.flatMap({ Disposition(rawValue: $0) }), before != now.disposition,
-        now.createdAt < period
-      else { continue }
+      guard let known, let before = known.base.flatMap({ Disposition(rawValue: $0) }) else { continue }
+      figures.add(orderId, from: (before, known.last.amount), to: (now.disposition, now.amount))
+      guard before != now.disposition, now.createdAt < period else { continue }
       try adjusted(
         ChangeRow(
-          adjusted: orderId, userId: now.userId, amount: now.amount ?? known?.last.amount,
+          adjusted: orderId, userId: now.userId, amount: now.amount ?? known.last.amount,
           createdAt: now.createdAt, before: before, after: now.disposition,
           because: now.standing.words))
     }

@@ -104,6 +104,14 @@ public enum Disposition: String, Hashable, CaseIterable, Sendable {
 
   public func hash(into hasher: inout Hasher) { hasher.combine(index) }
 
+  /// True if the order owns a purchase, paid or reversed, or needs none.
+  public var hasPurchase: Bool {
+    switch self {
+    case .settled, .paidNotDelivered, .partlyDelivered, .refunded, .refundedStillDelivered, .inFlight: true
+    case .deliveredNotPaid, .unconfirmed, .void, .sandbox, .badRow: false
+    }
+  }
+
   public var index: Int {
     switch self {
     case .settled: 0

@@ -464,6 +464,14 @@ import Testing
     _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [],
     on connection: borrowing BlockingConnection
   ) throws -> [ChangeRow] {
+    var figures = NightFigures()
+    return try keep(night, judgements, testUsers: testUsers, figures: &figures, on: connection)
+  }
+
+  private func keep(
+    _ night: Int, _ judgements: [Judgement], testUsers: Set<Identifier> = [], figures: inout NightFigures,
+    on connection: borrowing BlockingConnection
+  ) throws -> [ChangeRow] {
     let orders = OrderNights(isWanted: true, testUsers: testUsers, temporaryDirectory: NSTemporaryDirectory())
     for judgement in judgements { try orders.add(judgement) }
     let asOf = Self.asOf(night)
@@ -473,7 +481,7 @@ import Testing
     try connection.transaction { connection in
       try orders.compare(
         with: base, isKept: true, isOfFew: false, asOf: asOf, createdBefore: asOf,
-        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection,
+        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection, figures: &figures,
         each: { _, _ in }
       ) { adjusted.append($0) }
       try orders.save(
@@ -517,12 +525,35 @@ import Testing
       #expect(told == [said, said])
       #expect(throws: Failure.self) { try orders.forEachOrder { _ in throw Failure() } }
       var compared: [Identifier] = []
+      var figures = NightFigures()
       try orders.compare(
         with: nil, isKept: true, isOfFew: false, asOf: Self.asOf, createdBefore: Self.asOf,
-        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection,
+        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection, figures: &figures,
         each: { id, _ in compared.append(id) }
       ) { _ in }
       #expect(compared == ["order"])
+    }
+  }
+
+  @Test func ordersThatLostTheirPurchaseOrChangedTheirAmountAreCounted() async throws {
+    try await withDatabase { connection in
+      var free = try Self.order()
+      free.amount = Money(minorUnits: 0, currency: free.amount.currency)
+      let delivery = Delivery(
+        deliveryId: "d", orderId: free.orderId, userId: free.userId, productId: free.productId, quantity: 1,
+        deliveredAt: free.createdAt)
+      func settled(_ order: Order) -> Judgement {
+        Judgement(
+          judging: OrderFacts(order: order, deliveries: [delivery]),
+          rules: Rules(asOf: Self.asOf, bundleIds: ["com.example.game"], lookbackStart: Self.asOf - .days(120)))
+      }
+      var figures = [NightFigures(), NightFigures(), NightFigures()]
+      _ = try keep(0, [settled(free)], figures: &figures[0], on: connection)
+      _ = try keep(1, [settled(free)], figures: &figures[1], on: connection)
+      _ = try keep(2, [settled(try Self.order())], figures: &figures[2], on: connection)
+      #expect(figures.map(\.ordersBefore) == [0, 1, 1] && figures.map(\.purchasesBefore) == [0, 1, 1])
+      #expect(figures.map(\.otherAmounts.examples) == [[], [], ["order order: 0.00 USD, now 9.90 USD"]])
+      #expect(figures.map(\.lostPurchases.examples) == [[], [], ["order order: Settled, now Delivered, not paid"]])
     }
   }
 
