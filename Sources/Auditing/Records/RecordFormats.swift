@@ -397,7 +397,7 @@ extension OrderClaims {
     record.put(contradictory != nil)
     contradictory?.write(to: &record)
     record.put(isFinal)
-    record.put(ownsAnotherThanStated)
+    record.put(statesAnotherThanProven)
     record.put(named?.environment.rawValue)
     record.put(named?.transactionId)
   }
@@ -415,7 +415,7 @@ extension OrderClaims {
     }
     if try record.flag() { contradictory = try TransactionRecord(from: &record) }
     isFinal = try record.flag()
-    ownsAnotherThanStated = try record.flag()
+    statesAnotherThanProven = try record.flag()
     let environment = try record.optionalText().flatMap(AppleEnvironment.init)
     if let id = try record.optionalId() {
       named = environment.map { TransactionKey(environment: $0, transactionId: id) }

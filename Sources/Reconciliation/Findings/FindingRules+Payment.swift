@@ -265,14 +265,16 @@ extension FindingRules {
         "The delivery row breaks the contract: \(defect).")
     }
     if comparable != nil, openOwnershipReason == nil, let stated = order.transactionId,
-      facts.claims.ownsAnotherThanStated
+      facts.claims.statesAnotherThanProven
     {
       let owned = facts.claims.owned[0]
       add(
         .transactionIdMismatch, on: owned,
-        "The order states transaction \(stated). Its own proof contains \(owned.smallestId), which pays it.")
+        facts.claims.owned.contains { $0.isReferred(by: stated) }
+          ? "The order states transaction \(stated), which pays it. Its own proof is of another purchase."
+          : "The order states transaction \(stated). Its own proof contains \(owned.smallestId), which pays it.")
     } else {
-      decline([.transactionIdMismatch], "The order states no ID that differs from the purchase that it owns.")
+      decline([.transactionIdMismatch], "The order states no ID that differs from its own proofs.")
     }
     declineOthers([.signatureInvalid], "No proof of it was rejected for its signature.")
     declineOthers([.environmentMislabelled], "The client stated no other environment than Apple for a receipt of it.")

@@ -84,11 +84,15 @@ public struct Claimant: Sendable {
     self.hasGoods = hasGoods
   }
 
-  /// True if its own proofs contain a purchase that it owns, and neither they nor its purchases have the ID that it states.
+  /// True if it owns purchases, and none of its proofs contains the ID that it states. A proof of one purchase that is
+  /// attached to a wrong order shows this way too, although the order owns the purchase of its ID.
   func statesAnotherID(than owned: [TransactionRecord]) -> Bool {
-    guard let stated = order.transactionId, let first = owned.first else { return false }
+    guard let stated = order.transactionId, let first = owned.first, !proven.contains(where: { $0.isOf(stated) })
+    else { return false }
+    if owned.contains(where: { $0.isReferred(by: stated) }) {
+      return !proofIds.isEmpty && !proofIds.contains(stated) && !proven.contains { $0.isReferred(by: stated) }
+    }
     return first.keys.contains(where: list.contains)
-      && owned.allSatisfy { !$0.isReferred(by: stated) } && !proven.contains { $0.isOf(stated) }
   }
 
   /// True if its claims may change: a receipt is unanswered, or the stated ID is not known yet.

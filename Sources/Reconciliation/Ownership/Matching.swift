@@ -266,7 +266,7 @@ public struct Matching {
     let mayChange = own.owned.first.map { provisional.contains($0.purchaseKey) } ?? false
     let mayGain = waiting.contains(index) && !(own.owned.first?.isLive ?? false)
     own.isFinal = !claimant.isOpen && !mayChange && !mayGain
-    own.ownsAnotherThanStated = claimant.statesAnotherID(than: own.owned)
+    own.statesAnotherThanProven = claimant.statesAnotherID(than: own.owned)
     claims[claimant.order.orderId] = own
   }
 
@@ -293,7 +293,7 @@ public struct Matching {
       own.owned = [sandbox.transaction]
     }
     own.moveLivePaymentsFirst()
-    own.ownsAnotherThanStated = claimant.statesAnotherID(than: own.owned)
+    own.statesAnotherThanProven = claimant.statesAnotherID(than: own.owned)
     return own
   }
 }

@@ -6,7 +6,7 @@ public struct OrderClaims: Hashable, Sendable {
   /// True if no missing answer could give an owned transaction to another order.
   public var isFinal = true
   /// True if the order states another transaction ID than its own proofs contain.
-  public var ownsAnotherThanStated = false
+  public var statesAnotherThanProven = false
   /// The stated transaction if it is known and the statement counts. It is no orphan then.
   public var named: TransactionKey?
   private var obstacle: ClaimObstacle?

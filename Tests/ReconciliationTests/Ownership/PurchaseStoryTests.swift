@@ -38,6 +38,22 @@ import Testing
       scene.posted("first", by: "ann", one) { $0.transactionId = "T2" }
       scene.posted("second", by: "ann", two) { $0.transactionId = "T1" }
     },
+    Case(
+      "proofs that are attached to each other's orders",
+      ["transaction_id_mismatch on first", "transaction_id_mismatch on second"]
+    ) { scene in
+      let (one, two) = (scene.transaction("T1"), scene.transaction("T2") { $0.productId = "gold" })
+      let first = scene.stated("first", by: "ann", "T1", isServed: true)
+      let second = scene.stated("second", by: "bob", "T2", isServed: true) { $0.productId = "gold" }
+      scene.signedProof("proof of two", for: first, of: two)
+      scene.signedProof("proof of one", for: second, of: one)
+    },
+    Case("a further proof of another purchase beside the own one", []) { scene in
+      let other = scene.transaction("T2") { $0.productId = "gold" }
+      let own = scene.posted("own", by: "ann", scene.transaction("T1"))
+      scene.posted("other", by: "ann", other) { $0.productId = "gold" }
+      scene.signedProof("further proof", for: own, of: other)
+    },
     Case("a junk ID beside a genuine proof", ["transaction_id_mismatch on order"]) { scene in
       scene.posted("order", by: "ann", scene.transaction()) { $0.transactionId = "7000" }
       scene.world.lookups["order"] = .notFound()
