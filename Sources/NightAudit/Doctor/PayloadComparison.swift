@@ -89,6 +89,9 @@ struct PayloadComparison {
   /// Consumables and products that are bought once.
   private(set) var lastingProducts: Set<String> = []
 
+  /// True if Apple states the prices of enough orders to compare amounts with them.
+  var hasPrices: Bool { (tallies[.currency]?.all ?? 0) >= Tally.fewest }
+
   /// Tolerance of time differences. Wrong time zones differ by 30 minutes or more.
   private static let late = Span.minutes(29)
 

@@ -32,9 +32,18 @@ struct SalesHealth {
     guard tallies.count == 3 else { return found }
     let rows = Dictionary(uniqueKeysWithValues: tallies.map { ($0.noun, $0.rows) })
     found += try SalesIndexes(settings: settings, rows: rows).examine(connection)
-    let (payloads, lastingProducts) = try payloads(connection, sales, of: rows["receipts"] ?? 0)
-    let links = SalesLinks(settings: settings, schema: sales.schema, lastingProducts: lastingProducts)
+    let (payloads, comparison) = try payloads(connection, sales, of: rows["receipts"] ?? 0)
+    let links = SalesLinks(settings: settings, schema: sales.schema, lastingProducts: comparison.lastingProducts)
     found += try payloads + links.examine(connection)
+    if !comparison.hasPrices, let tally = tallies[0].prices.misplaced, tally.holdsNight(settings.holdShare) {
+      found.append(
+        Diagnosis(
+          subject: name("orders.amount"), held: true,
+          because: """
+            \(tally.odd) of \(tally.all) amounts are far from the usual amount of their product, as if they were of other orders
+            """, kind: nil,
+          remedy: "select the total of the order itself in the view; check its joins", examples: tally.examples))
+    }
     found += try samples(connection, sales)
     return found
   }
@@ -111,7 +120,10 @@ struct SalesHealth {
           othersCount += 1
           if ofOtherStores.count < 3 { ofOtherStores.append(order.orderId) }
         }
-        if since <= createdAt { refunded.count(order.status == .refunded, "order \(order.orderId)") }
+        if since <= createdAt {
+          refunded.count(order.status == .refunded, "order \(order.orderId)")
+          tally.prices.add(order)
+        }
         future.count(createdAt > now + settings.clockSkew, "order \(order.orderId) created \(createdAt.text)")
         let amount = order.amount
         if Self.currenciesWithCents.contains(amount.currency.code), amount.minorUnits > 0 {
@@ -200,7 +212,7 @@ struct SalesHealth {
 
   private func payloads(
     _ connection: borrowing BlockingConnection, _ sales: SalesRows, of rows: Int
-  ) throws -> (found: [Diagnosis], lastingProducts: Set<String>) {
+  ) throws -> (found: [Diagnosis], comparison: PayloadComparison) {
     let step = (rows + Self.comparedReceipts - 1) / Self.comparedReceipts
     let isChosen = step > 1 ? "AND hashtext(r.receipt_id::text) % \(step) = 0" : ""
     var reader = try connection.copyOut(
@@ -231,7 +243,7 @@ struct SalesHealth {
         comparison.add(listed, order)
       }
     }
-    if count == 0 { return ([], []) }
+    if count == 0 { return ([], comparison) }
     let shares = ReceiptKind.allCases.compactMap { kind in kinds[kind].map { "\($0) \(kind.rawValue)" } }
     let sample = step > 1 ? "a sample of \(count)" : "\(count)"
     var diagnosis = Diagnosis(subject: "\(name("receipts.payload")) (\(sample): \(shares.joined(separator: ", ")))")
@@ -241,7 +253,7 @@ struct SalesHealth {
         because: "most payloads are no receipts", kind: nil,
         remedy: "the column must hold the text that the client sent", examples: malformed.examples)
     }
-    return ([diagnosis] + comparison.diagnoses, comparison.lastingProducts)
+    return ([diagnosis] + comparison.diagnoses, comparison)
   }
 
   // MARK: - Samples
@@ -323,6 +335,8 @@ private struct RowTally {
   private(set) var badOrders: Set<Identifier> = []
   /// Remarks about single columns.
   var further: [Diagnosis] = []
+  /// The prices of orders of the lookback.
+  var prices = UnitPrices()
   private var last: Identifier?
 
   init(name: String, noun: String) {
