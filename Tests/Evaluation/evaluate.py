@@ -36,7 +36,7 @@ NEXT = "2026-11-21T03:00:00Z"
 ORDERS = 600
 HELD, INCOMPLETE, REFUSED = 4, 3, 78
 
-Measured = collections.namedtuple("Measured", "shape circumstance seed done found truth")
+Measured = collections.namedtuple("Measured", "shape circumstance seed doctor done found truth")
 
 
 class Shop:
@@ -76,11 +76,13 @@ class Shop:
 
     def __enter__(self):
         directory = self.directory
-        port = os.path.join(directory, "port")
+        port, roots = os.path.join(directory, "port"), os.path.join(directory, "roots")
+        os.mkdir(roots)
         self.log = open(os.path.join(directory, "simulator.log"), "wb")
         self.simulator = subprocess.Popen(
             [self.evaluation.program("app-store-simulator"), "--world", os.path.join(directory, "world.json")]
-            + ["--port-file", port, "--root-certificate", os.path.join(directory, "root.pem")],
+            + ["--port-file", port, "--root-certificate", os.path.join(roots, "signed.pem")]
+            + ["--receipt-root-certificate", os.path.join(roots, "receipts.pem")],
             stdout=self.log, stderr=self.log, preexec_fn=postgres.die_with_parent(9))  # fmt: skip
         while not (os.path.exists(port) and os.path.getsize(port)):
             if self.simulator.poll() is not None:
@@ -96,9 +98,8 @@ class Shop:
     def fill(self):
         self.psql("".join(
             f"\\copy sales.{name} from '{self.directory}/{name}.csv' (format csv, header)\n"
-            for name in ("orders", "receipts", "deliveries")) + "ANALYZE;")  # fmt: skip
-        if self.credentials:
-            self.sign_receipts()
+            for name in ("orders", "receipts", "deliveries")))  # fmt: skip
+        self.make_receipts_genuine()
 
     def post(self, path, content):
         """An answer of the simulator's control interface."""
@@ -110,22 +111,32 @@ class Shop:
             raise SystemExit(f"The simulator of {self.name} refuses {path}: {text}")
         return json.loads(text)
 
-    def sign_receipts(self):
-        """Replaces each app receipt by the signed transaction that a client of today sends."""
+    def make_receipts_genuine(self):
+        """Replaces each app receipt by one that the simulator signs, or by a signed transaction if there is a key."""
         with open(os.path.join(self.directory, "world.json"), encoding="utf-8") as file:
             known = {one["payload"]: one for one in json.load(file)["receipts"]}
-        changes = []
         with open(os.path.join(self.directory, "orders.csv"), encoding="utf-8", newline="") as file:
             stated = {row["order_id"]: row["transaction_id"] for row in csv.DictReader(file)}
+        genuine, changes = {}, []
         with open(os.path.join(self.directory, "receipts.csv"), encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 one = known.get(row["payload"])
-                if one is None or one["kind"] != "app" or not one["transactions"]:
+                # Apple's forced answers belong to the payload of the world file.
+                if one is None or one["kind"] != "app" or not one["transactions"] or "status" in one and not self.credentials:
                     continue
-                chosen = stated.get(row["order_id"])
-                transaction = chosen if chosen in one["transactions"] else one["transactions"][0]
-                wanted = {"form": "signed", "transactions": [transaction], "environment": one["environment"]}
-                changes.append(f"('{row['receipt_id']}', '{self.post('payload', wanted)['payload']}')")
+                if self.credentials:
+                    chosen = stated.get(row["order_id"])
+                    chosen = chosen if chosen in one["transactions"] else one["transactions"][0]
+                    wanted = {"form": "signed", "transactions": [chosen], "environment": one["environment"]}
+                else:
+                    received = datetime.datetime.fromisoformat(row["received_at"]).timestamp() * 1000
+                    wanted = {"form": "app", "signedDate": int(received)}
+                    wanted |= {name: one[name] for name in ("transactions", "environment", "bundleId")}
+                # A copied receipt has the bytes of the original.
+                key = row["payload"], *wanted["transactions"]
+                if key not in genuine:
+                    genuine[key] = self.post("payload", wanted)["payload"]
+                changes.append(f"('{row['receipt_id']}', '{genuine[key]}')")
         self.psql(f"UPDATE sales.receipts r SET payload = v.payload FROM (VALUES {', '.join(changes)}) AS v (id, payload) "
                   "WHERE v.id = r.receipt_id;\nANALYZE;")  # fmt: skip
 
@@ -135,10 +146,6 @@ class Shop:
         self.log.close()
 
     def configure(self, database):
-        os.makedirs(os.path.join(self.directory, "roots"), exist_ok=True)
-        root = os.path.join(self.directory, "root.pem")
-        if os.path.exists(root):
-            os.replace(root, os.path.join(self.directory, "roots", "root.pem"))
         with open(os.path.join(self.directory, "test-users.txt"), encoding="utf-8") as file:
             users = json.dumps(file.read().split())
         self.database = database
@@ -362,18 +369,20 @@ def healthy(evaluation, seed):
         if circumstance is refund_wave:
             refund_sample(shop)
     with shop:
+        doctor = shop.night_audit("doctor")
         done = circumstance(shop)
     found = None if done.returncode not in (0, INCOMPLETE) else shop.findings()
     evaluation.psql("postgres", f'DROP DATABASE "{shop.name}"')
     shutil.rmtree(shop.directory)
-    print(f"{name}: {done.returncode}", file=sys.stderr, flush=True)
-    return Measured(shape.__name__ if shape else "sample_shop", circumstance.__name__, seed, done, found, shop.truth())
+    print(f"{name}: {doctor.returncode}, {done.returncode}", file=sys.stderr, flush=True)
+    return Measured(
+        shape.__name__ if shape else "sample_shop", circumstance.__name__, seed, doctor, done, found, shop.truth())
 
 
 def slipped(base, index):
-    """The exit statuses of doctor, of a first night and of a later night with this slip, and orders falsely accused."""
+    """The exit statuses of doctor, of a first night and of a later night with this slip, and the orders each accuses."""
     evaluation, (name, script) = base.evaluation, SLIPS[index]
-    statuses, accused = [], 0
+    statuses, accused = [], []
     for template, as_of, day in ((base.name, AS_OF, "2026-11-19"), (f"{base.name}-audited", NEXT, "2026-11-20")):
         database = f"{template}-{index}"
         evaluation.psql("postgres", f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
@@ -382,8 +391,8 @@ def slipped(base, index):
         if template == base.name:
             statuses.append(shop.night_audit("doctor").returncode)
         statuses.append(shop.night_audit("run", "--as-of", as_of).returncode)
-        if statuses[-1] in (0, INCOMPLETE):
-            accused = max(accused, len({one for one, _ in shop.accusations(day) - base.ordinary}))
+        is_published = statuses[-1] in (0, INCOMPLETE)
+        accused.append(len({one for one, _ in shop.accusations(day) - base.ordinary}) if is_published else 0)
         evaluation.psql("postgres", f'DROP DATABASE "{database}"')
     print(f"{name}: {statuses}, {accused} falsely accused", file=sys.stderr, flush=True)
     return name, statuses, accused
@@ -392,6 +401,9 @@ def slipped(base, index):
 def slips(evaluation, pool, with_key):
     base = Shop(evaluation, "key" if with_key else "secret", 1, with_key)
     with base:
+        doctor = base.night_audit("doctor")
+        if doctor.returncode:
+            raise SystemExit(f"doctor over the healthy shop ended with {doctor.returncode}.\n{doctor.stdout}")
         evaluation.psql("postgres", f'CREATE DATABASE "{base.name}-audited" TEMPLATE "{base.name}"')
         audited = base.over(f"{base.name}-audited")
         done = audited.night_audit("run", "--as-of", AS_OF)
@@ -408,10 +420,16 @@ def slips(evaluation, pool, with_key):
         return list(pool.map(lambda index: slipped(base, index), range(len(SLIPS))))
 
 
-def is_caught(one):
-    """Held, refused by the night or by doctor before the first one, or published without a false accusation."""
-    _, (doctor, first, later), accused = one
-    return accused == 0 or (REFUSED in (doctor, first) or first == HELD) and later in (HELD, REFUSED)
+def is_stopped_first(one):
+    """True if doctor refuses the slip before the first night, or the first night is held or refuses it."""
+    _, (doctor, first, _), _ = one
+    return REFUSED in (doctor, first) or first == HELD
+
+
+def is_harmless_later(one):
+    """True if a night after a healthy one is held, refuses the slip, or accuses nobody falsely."""
+    _, (_, _, later), (_, accused) = one
+    return later in (HELD, REFUSED) or accused == 0
 
 
 def percent(part, whole):
@@ -431,9 +449,10 @@ def report(shops, slipped):
     for one in shops:
         line = by_shape[one.shape]
         line[0] += 1
-        if one.found is None:
-            held.append((one.shape, one.circumstance, one.seed, one.done.returncode))
+        if one.found is None or one.doctor.returncode:
+            held.append(one)
             line[1] += 1
+        if one.found is None:
             continue
         for pair in one.found | one.truth:
             counts[pair[1]][0 if pair in one.found and pair in one.truth else 1 if pair in one.found else 2] += 1
@@ -450,13 +469,14 @@ def report(shops, slipped):
         [[f"`{kind}`", hit + missed, hit + wrong, wrong, missed, percent(hit, hit + wrong), percent(hit, hit + missed)]
          for kind, (hit, wrong, missed) in sorted(counts.items())])  # fmt: skip
     for channel, ones in slipped.items():
-        stopped = sum(HELD in statuses or REFUSED in statuses for _, statuses, _ in ones)
-        caught = sum(map(is_caught, ones))
-        text += f"\n## Slips, {channel}\n\n{stopped} of {len(ones)} are held or refused. {caught} of {len(ones)} accuse nobody.\n\n"
+        first, later = sum(map(is_stopped_first, ones)), sum(map(is_harmless_later, ones))
+        text += f"\n## Slips, {channel}\n\n{first} of {len(ones)} are held or refused before the first report. After a healthy "
+        text += f"night, {later} of {len(ones)} are held or refused, or accuse nobody.\n\n"
         text += table(
-            ["wrong column", "`doctor`", "first night", "later night", "falsely accused"],
-            [[name, *statuses, accused] for name, statuses, accused in ones])  # fmt: skip
-    is_met = not held and all(is_caught(one) for ones in slipped.values() for one in ones)
+            ["wrong column", "`doctor`", "first night", "later night", "accused by the first", "by the later"],
+            [[name, *statuses, *accused] for name, statuses, accused in ones])  # fmt: skip
+    is_met = not held and all(
+        is_stopped_first(one) and is_harmless_later(one) for ones in slipped.values() for one in ones)
     is_met = is_met and not any(wrong or missed for _, wrong, missed in counts.values())
     return text, is_met
 
@@ -484,6 +504,9 @@ def main():
     text, is_met = report(shops, slipped)
     print(text)
     for one in shops:
+        if one.doctor.returncode:
+            print(f"seed {one.seed} ({one.shape}, {one.circumstance}): doctor ended with {one.doctor.returncode}\n"
+                  f"{one.doctor.stdout}")  # fmt: skip
         if one.found is None:
             print(f"seed {one.seed} ({one.shape}, {one.circumstance}) ended with {one.done.returncode}\n{one.done.stdout}")
             continue
