@@ -420,8 +420,8 @@ def slips(evaluation, pool, with_key):
         return list(pool.map(lambda index: slipped(base, index), range(len(SLIPS))))
 
 
-def is_stopped_first(one):
-    """True if doctor refuses the slip before the first night, or the first night is held or refuses it."""
+def is_stopped(one):
+    """True if doctor refuses the slip, or the first night is held or refuses it."""
     _, (doctor, first, _), _ = one
     return REFUSED in (doctor, first) or first == HELD
 
@@ -469,14 +469,13 @@ def report(shops, slipped):
         [[f"`{kind}`", hit + missed, hit + wrong, wrong, missed, percent(hit, hit + wrong), percent(hit, hit + missed)]
          for kind, (hit, wrong, missed) in sorted(counts.items())])  # fmt: skip
     for channel, ones in slipped.items():
-        first, later = sum(map(is_stopped_first, ones)), sum(map(is_harmless_later, ones))
-        text += f"\n## Slips, {channel}\n\n{first} of {len(ones)} are held or refused before the first report. After a healthy "
-        text += f"night, {later} of {len(ones)} are held or refused, or accuse nobody.\n\n"
+        stopped, harmless = sum(map(is_stopped, ones)), sum(map(is_harmless_later, ones))
+        text += f"\n## Slips, {channel}\n\n{stopped} of {len(ones)} are held or refused. After a healthy night, without doctor, "
+        text += f"the night holds or refuses {harmless} of {len(ones)}, or accuses nobody.\n\n"
         text += table(
             ["wrong column", "`doctor`", "first night", "later night", "accused by the first", "by the later"],
             [[name, *statuses, *accused] for name, statuses, accused in ones])  # fmt: skip
-    is_met = not held and all(
-        is_stopped_first(one) and is_harmless_later(one) for ones in slipped.values() for one in ones)
+    is_met = not held and all(is_stopped(one) for ones in slipped.values() for one in ones)
     is_met = is_met and not any(wrong or missed for _, wrong, missed in counts.values())
     return text, is_met
 
