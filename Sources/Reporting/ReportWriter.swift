@@ -13,7 +13,6 @@ package struct ReportWriter: ~Copyable {
   private var page: ReportPage?
   private var book: ReportBook?
   private var written = WrittenRows()
-  private var clock: LocalClock
   /// The open refund requests, for the sheet in the order of their deadlines.
   private var refundRequests: [RefundRequestRow] = []
 
@@ -29,7 +28,6 @@ package struct ReportWriter: ~Copyable {
       ? try inWorkbook { () throws(SpreadsheetError) in try ReportBook(options, rowsPerSheet: rowsPerSheet) } : nil
     self.options = options
     dimensions = options.dimensions
-    clock = LocalClock(timeZone: options.timeZone)
     csv = files
     self.actions = consume actions
     page = options.hasPage ? ReportPage(options) : nil
@@ -101,7 +99,6 @@ package struct ReportWriter: ~Copyable {
     var change = change
     change.place(in: &dimensions)
     try csv?.changes.add(change)
-    if book != nil { change.showLocalTimes(&clock) }
     try book?.write(change)
   }
 
@@ -194,6 +191,13 @@ package struct ReportWriter: ~Copyable {
     }
     let options = options
     var files: [ReportFile] = []
+    let document = try ReportWriter.write(
+      SummaryDocument(totals: totals, summary: summary, control: control, asOf: options.asOf).encoded(),
+      as: SummaryDocument.fileName, in: options.directory)
+    files.append(document)
+    // The times of page and sheets are local; those of other files are in UTC.
+    var clock = LocalClock(timeZone: options.timeZone)
+    summary.showLocalTimes(&clock)
     if let actions = actions.take() { files.append(try actions.finish()) }
     if let page {
       files.append(
@@ -208,13 +212,7 @@ package struct ReportWriter: ~Copyable {
           DataPackage(options, summary: summary, files: files).encoded(), as: DataPackage.fileName,
           in: options.directory))
     }
-    let document = try ReportWriter.write(
-      SummaryDocument(totals: totals, summary: summary, control: control, asOf: options.asOf).encoded(),
-      as: SummaryDocument.fileName, in: options.directory)
-    files.append(document)
     if let book = book.take() {
-      // The times of sheets are local; those of other files are in UTC.
-      summary.changes.showLocalTimes(&clock)
       try book.finish(totals: totals, summary: summary, summaryDigest: document.sha256)
       files.append(try OutputFile.describe(directory: options.directory, name: ReportBook.fileName(options)))
     }

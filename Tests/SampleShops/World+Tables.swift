@@ -42,13 +42,14 @@ extension World {
         [
           name(order.orderId), name(order.userId), order.bundleId, order.productId.text, "\(order.quantity)",
           order.amount.decimalText, order.amount.currency.code, order.status.rawValue, order.transactionId.map(name),
-          order.appAccountToken, order.createdAt.text, order.verifiedAt?.text,
-          (order.isChangedAfterAsOf ? rules.asOf + Self.moment : order.verifiedAt ?? order.createdAt).text,
+          order.appAccountToken, order.createdAt.preciseText, order.verifiedAt?.preciseText,
+          (order.isChangedAfterAsOf ? rules.asOf + Self.moment : order.verifiedAt ?? order.createdAt).preciseText,
         ]
       case .bad(let bad):
         [
           name(bad.orderId), name(bad.userId), bad.bundleId, bad.productId.text, bad.quantity.map { "\($0)" },
-          bad.amountText, bad.currencyText, bad.statusText, nil, nil, bad.createdAt.text, nil, bad.createdAt.text,
+          bad.amountText, bad.currencyText, bad.statusText, nil, nil, bad.createdAt.preciseText, nil,
+          bad.createdAt.preciseText,
         ]
       }
     }
@@ -62,15 +63,15 @@ extension World {
       return [
         name(receipt.receiptId), receipt.orderId.map(name), receipt.userId.map(name),
         payloads.map { $0[receipt.receiptId] } ?? "payload", receipt.claimedEnvironment,
-        receipt.defect == nil ? status : "broken", isChecked ? (receipt.receivedAt + .seconds(2)).text : nil,
-        receipt.receivedAt.text,
+        receipt.defect == nil ? status : "broken", isChecked ? (receipt.receivedAt + .seconds(2)).preciseText : nil,
+        receipt.receivedAt.preciseText,
       ]
     }
     let deliveries = (self.deliveries + later.deliveries).map { delivery -> [String?] in
       [
         name(delivery.deliveryId), delivery.orderId.map(name), name(delivery.userId), delivery.productId.text,
-        delivery.defect == nil ? delivery.quantity.map { "\($0)" } : "0", delivery.deliveredAt.text,
-        (delivery.revokedAt ?? later.revocations[delivery.deliveryId])?.text,
+        delivery.defect == nil ? delivery.quantity.map { "\($0)" } : "0", delivery.deliveredAt.preciseText,
+        (delivery.revokedAt ?? later.revocations[delivery.deliveryId])?.preciseText,
       ]
     }
     return [
@@ -103,8 +104,8 @@ extension World {
     let columns = ["product_id", "type", "name", "sold_from", "sold_until"]
     let rows = Set(products ?? []).map { product in
       [
-        product.productId.text, (product.type ?? .consumable).rawValue, nil, product.soldFrom?.text,
-        product.soldUntil?.text,
+        product.productId.text, (product.type ?? .consumable).rawValue, nil, product.soldFrom?.preciseText,
+        product.soldUntil?.preciseText,
       ]
     }
     return """
@@ -116,7 +117,7 @@ extension World {
 
 extension Instant {
   /// For example `2026-11-19T22:14:03.250000Z`.
-  package var text: String {
+  package var preciseText: String {
     let fraction = String(microseconds - seconds * 1_000_000)
     let second = Date(timeIntervalSince1970: Double(seconds)).ISO8601Format().dropLast()
     return "\(second).\(String(repeating: "0", count: 6 - fraction.count))\(fraction)Z"

@@ -1,6 +1,7 @@
 import AuditStore
 import Foundation
 import Postgres
+import Reconciliation
 import Reporting
 import Spreadsheet
 

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Postgres
 import Publishing
+import Reconciliation
 import Reporting
 import Run
 

@@ -57,15 +57,16 @@ public struct Money: Hashable, Sendable {
   /// The amount for people, with grouped thousands and the currency: `21,900 JPY`.
   public var text: String { "\(currency.text(Int128(minorUnits))) \(currency)" }
 
-  /// Groups the thousands of a decimal number: `-1234.50` becomes `-1,234.50`. Other text stays as it is.
+  /// A decimal number for people: `-1234.50` becomes `−1,234.50`. Other text stays as it is.
   public static func grouped(_ decimalText: String) -> String {
-    let whole = decimalText.drop { $0 == "-" }.prefix { $0 != "." }
-    guard whole.utf8.count > 3, whole.utf8.allSatisfy({ (48...57).contains($0) }) else { return decimalText }
-    var text = decimalText
-    for offset in stride(from: whole.utf8.count - 3, to: 0, by: -3) {
-      text.insert(",", at: text.index(whole.startIndex, offsetBy: offset))
+    let isNegative = decimalText.utf8.first == UInt8(ascii: "-")
+    var text = isNegative ? String(decimalText.dropFirst()) : decimalText
+    let whole = text.prefix { $0 != "." }.utf8
+    guard !whole.isEmpty, whole.allSatisfy({ (48...57).contains($0) }) else { return decimalText }
+    for offset in stride(from: whole.count - 3, to: 0, by: -3) {
+      text.insert(",", at: text.index(text.startIndex, offsetBy: offset))
     }
-    return text
+    return isNegative ? "−" + text : text
   }
 
   /// Apple's price in thousandths for people, with the digits of its currency where that is exact: `1.99 USD`.

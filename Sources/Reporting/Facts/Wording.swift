@@ -42,45 +42,6 @@ extension Currency {
   func shown(_ minorUnits: Int128) -> String { minorUnits == 0 ? "–" : text(minorUnits) }
 }
 
-extension Instant {
-  /// RFC 3339 in UTC, rounded down to seconds: `2026-11-19T22:14:03Z`.
-  package var text: String {
-    let time = CivilTime(seconds: seconds)
-    let date = CivilDate(daysSince1970: time.day)
-    // The fast path, because a report contains hundreds of thousands of instants.
-    if (0...9_999).contains(date.year) {
-      return Instant.text(Int(date.year), date.month, date.day, time.hour, time.minute, time.second)
-    }
-    func padded(_ number: some BinaryInteger, _ places: Int = 2) -> String {
-      let digits = String(number)
-      return String(repeating: "0", count: max(0, places - digits.count)) + digits
-    }
-    return "\(date.year < 0 ? "-" : "")\(padded(date.year.magnitude, 4))-\(padded(date.month))-\(padded(date.day))"
-      + "T\(padded(time.hour)):\(padded(time.minute)):\(padded(time.second))Z"
-  }
-}
-
-extension Instant {
-  private static func text(
-    _ year: Int, _ month: UInt8, _ day: UInt8, _ hour: UInt8, _ minute: UInt8, _ second: UInt8
-  ) -> String {
-    String(unsafeUninitializedCapacity: 20) { text in
-      func put(_ number: UInt8, at place: Int, behind mark: UInt8) {
-        (text[place - 1], text[place], text[place + 1]) = (mark, 48 + number / 10, 48 + number % 10)
-      }
-      (text[0], text[1]) = (48 + UInt8(year / 1_000), 48 + UInt8(year / 100 % 10))
-      (text[2], text[3]) = (48 + UInt8(year / 10 % 10), 48 + UInt8(year % 10))
-      put(month, at: 5, behind: UInt8(ascii: "-"))
-      put(day, at: 8, behind: UInt8(ascii: "-"))
-      put(hour, at: 11, behind: UInt8(ascii: "T"))
-      put(minute, at: 14, behind: UInt8(ascii: ":"))
-      put(second, at: 17, behind: UInt8(ascii: ":"))
-      text[19] = UInt8(ascii: "Z")
-      return 20
-    }
-  }
-}
-
 func openFindings(_ count: Int) -> String { "\(grouped(count)) open finding\(count == 1 ? "" : "s")" }
 
 package func grouped(_ number: Int) -> String { Money.grouped(String(number)) }

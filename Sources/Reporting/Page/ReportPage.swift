@@ -14,12 +14,16 @@ struct ReportPage {
 
   private var rows: [Row] = []
   private let options: ReportOptions
+  private var clock: LocalClock
 
-  init(_ options: ReportOptions) { self.options = options }
+  init(_ options: ReportOptions) {
+    self.options = options
+    clock = LocalClock(timeZone: options.timeZone)
+  }
 
   mutating func add(_ finding: FindingLine) {
     guard rows.count < ReportPage.shownFindings else { return }
-    rows.append(Row(finding, pseudonyms: options.pseudonyms))
+    rows.append(Row(finding, pseudonyms: options.pseudonyms, &clock))
   }
 
   func encoded(totals: Totals, summary: SummaryFacts, control: [ControlTotal]) throws(ReportError) -> [UInt8] {
@@ -209,7 +213,7 @@ struct ReportPage {
 
     func child(named name: String) -> Any? { Row.values[name]?(self) }
 
-    init(_ line: FindingLine, pseudonyms: Pseudonyms?) {
+    init(_ line: FindingLine, pseudonyms: Pseudonyms?, _ clock: inout LocalClock) {
       let (reported, finding) = (line.reported, line.reported.finding)
       severity = finding.severity.rawValue
       severityRank = Severity.allCases.firstIndex(of: finding.severity) ?? 0
@@ -223,17 +227,18 @@ struct ReportPage {
       days = finding.occurredAt.map { String(max(0, (line.asOf - $0).wholeDays)) } ?? ""
       (status, owner, due) = (reported.status, reported.owner ?? "", reported.due ?? "")
       isNew = reported.firstSeen >= line.asOf
-      reason = finding.reason.text
+      reason = clock.localTimes(in: finding.reason.text)
       action = finding.suggestedAction
-      explanation = reported.explanation
+      explanation = reported.explanation.map { clock.localTimes(in: $0) }
       hasExplanation = !explanation.isEmpty
+      func local(_ instant: Instant?) -> String? { instant.map { clock.text($0) } }
       let all: [(String, String?)] = [
         ("Meaning", Glossary.meaning(finding.kind)), ("Product", finding.productId?.text),
         ("Transaction", finding.transactionId?.text), ("Receipt", finding.receiptId?.text),
         ("Delivery", finding.deliveryId?.text), ("Environment", finding.environment?.rawValue),
         ("Amount", finding.amount?.text),
-        ("Date", finding.occurredAt?.text), ("Paid", finding.paidAt?.text),
-        ("Delivered", finding.deliveredAt?.text), ("First seen", reported.firstSeen.text),
+        ("Date", local(finding.occurredAt)), ("Paid", local(finding.paidAt)),
+        ("Delivered", local(finding.deliveredAt)), ("First seen", local(reported.firstSeen)),
         ("Remark", reported.remark),
         ("Finding", reported.findingId),
       ]
@@ -320,7 +325,8 @@ struct ReportPage {
       scriptHash = Page.hash(PackageResources.page_js)
       apps = options.apps.joined(separator: " · ")
       timeZone = summary.timeZone
-      asOf = options.asOf.text
+      var clock = page.clock
+      asOf = clock.text(options.asOf)
       bannerClass = summary.state.isFinal ? "complete" : "incomplete"
       state = summary.state.heading
       stateText = "All control totals balance. \(summary.state.text)"
@@ -369,7 +375,7 @@ struct ReportPage {
       productRates = summary.refundRates.products.map { Rate($0) }
       userRates = summary.refundRates.users.map { Rate($0) }
       hasRates = !productRates.isEmpty
-      movement = RollForwardTitles(summary)
+      movement = RollForwardTitles(summary, options)
       roll = Page.roll(open)
       unknown = open.open.unknown
       hasUnknown = unknown > 0

@@ -1,3 +1,4 @@
+import Foundation
 import Reconciliation
 
 /// The summary of a report as a mail.
@@ -11,6 +12,10 @@ package struct SummaryMail {
   ///   - attachment: the workbook's name; nil if it is not attached.
   ///   - link: the URL of the report's folder (`report.link`).
   package init(_ summary: SummaryDocument, folder: String, attachment: String?, link: String? = nil) {
+    // The document has its times in UTC; people read those of the report's time zone.
+    var (summary, clock) = (summary, LocalClock(timeZone: TimeZone(identifier: summary.period.timeZone) ?? .gmt))
+    summary.incompleteReasons = summary.incompleteReasons.map { clock.localTimes(in: $0) }
+    summary.changes.first = summary.changes.first.map { clock.localTimes(in: $0) }
     self.link = link
     self.summary = summary
     self.folder = folder

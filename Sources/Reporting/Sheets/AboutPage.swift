@@ -48,7 +48,8 @@ struct AboutPage {
   private mutating func writeSettings(_ facts: SummaryFacts) throws(SpreadsheetError) {
     try heading("What was audited, and how")
     try entry("Period", "\(facts.days), days of \(facts.timeZone)")
-    try entry("As of", "\(options.asOf.text): every rule counts from this instant, never from a clock")
+    var clock = LocalClock(timeZone: options.timeZone)
+    try entry("As of", "\(clock.text(options.asOf)): every rule counts from this instant, never from a clock")
     try entry("Times", "in \(facts.timeZone) on the sheets, as their headers say; in UTC in the CSV files")
     try entry(
       "Amounts",

@@ -45,7 +45,7 @@ struct CellFormats {
         $0.indent = 1
       })
     dayEntry = try workbook.addFormat(.entry("yyyy-mm-dd") { $0.horizontal = .centre })
-    count = try workbook.addFormat(.cell("#,##0"))
+    count = try workbook.addFormat(.cell(CellStyle.countFormat))
     code = try workbook.addFormat(.cell("0"))
     instant = try workbook.addFormat(.cell("yyyy-mm-dd hh:mm:ss") { $0.horizontal = .centre })
     day = try workbook.addFormat(.cell("yyyy-mm-dd") { $0.horizontal = .centre })
@@ -58,7 +58,7 @@ struct CellFormats {
         $0.fontColour = Palette.red
       })
     totalLabel = try workbook.addFormat(.total("@"))
-    totalCount = try workbook.addFormat(.total("#,##0"))
+    totalCount = try workbook.addFormat(.total(CellStyle.countFormat))
     var amounts: [CellFormat] = []
     var shares: [CellFormat] = []
     var totals: [CellFormat] = []
@@ -83,9 +83,11 @@ struct CellFormats {
 }
 
 extension CellStyle {
+  static let countFormat = "#,##0;\"−\"#,##0"
+
   static func amountFormat(digits: Int) -> String {
     let number = digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)
-    return "\(number);[Red]-\(number)"
+    return "\(number);[Red]\"−\"\(number)"
   }
 
   /// A dash for zero, because most amounts of such a row are zero.

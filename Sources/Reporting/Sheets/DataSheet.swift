@@ -199,6 +199,7 @@ struct DataSheet {
     case .people, .status, .due:
       try write(text, position, isOpen(type) ? formats.entry(type) : formats.prose)
     case .prose:
+      let text = clock.localTimes(in: text)
       // Excel does not fit row heights of streamed sheets.
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)

@@ -7,7 +7,7 @@ struct RollForwardTitles {
   let opening: String
   let closing: String
 
-  init(_ facts: SummaryFacts) {
+  init(_ facts: SummaryFacts, _ options: ReportOptions) {
     if facts.isRange {
       title = "\(RollForwardTitles.isMonth(facts) ? "Month-end" : "End of the period"): exposure roll-forward"
       (opening, closing) = ("Opening", "= Closing")
@@ -29,7 +29,8 @@ struct RollForwardTitles {
         " \(grouped(count)) findings were opened and closed in between and are in no column: \(passing.words)."
       }
     let doubt = facts.changes.isSinceCompleteNight ? "" : ", which was not complete; no night before it was"
-    compared = "Compared with the night made for \(since.text)\(doubt).\(between)"
+    var clock = LocalClock(timeZone: options.timeZone)
+    compared = "Compared with the night made for \(clock.text(since)) (\(options.zoneName))\(doubt).\(between)"
   }
 
   private static func isMonth(_ facts: SummaryFacts) -> Bool {

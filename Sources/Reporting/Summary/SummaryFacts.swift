@@ -74,6 +74,12 @@ package struct SummaryFacts: Sendable {
     }
   }
 
+  /// Shows the times in sentences as local ones.
+  mutating func showLocalTimes(_ clock: inout LocalClock) {
+    incompleteReasons = incompleteReasons.map { clock.localTimes(in: $0) }
+    changes.showLocalTimes(&clock)
+  }
+
   var isRange: Bool { since != until }
 
   var days: String { isRange ? "\(since) to \(until)" : until }

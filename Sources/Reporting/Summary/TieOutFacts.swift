@@ -93,7 +93,5 @@ package struct TieOutFacts: Sendable {
       "Apple counted \(text(own)) units, we know \(ourUnits.text()). The difference: \(text(difference)) = \(sum.joined())."
   }
 
-  func text(_ number: Decimal) -> String {
-    (number < 0 ? "−" : "") + Money.grouped(NSDecimalNumber(decimal: abs(number)).stringValue)
-  }
+  func text(_ number: Decimal) -> String { Money.grouped(NSDecimalNumber(decimal: number).stringValue) }
 }

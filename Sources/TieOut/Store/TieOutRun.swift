@@ -276,9 +276,7 @@ package struct TieOutRun: Sendable {
 }
 
 /// A number for people.
-private func shown(_ number: some CustomStringConvertible) -> String {
-  Money.grouped(number.description).replacing("-", with: "−")
-}
+private func shown(_ number: some CustomStringConvertible) -> String { Money.grouped(number.description) }
 
 /// Product names from the optional relation `products`.
 package enum ProductNames {

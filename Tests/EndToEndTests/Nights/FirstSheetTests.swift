@@ -222,11 +222,11 @@ import Testing
         if sheet.cell(row, 3).value == listed.cell(own, place["Order id"]).value:
             if listed.cell(own, place["Status"]).value in DECIDED:
                 wrong.append(f"row {row} is a decided finding")
-        for c, column in ((2, "Severity"), (4, "Currency")):
+        for c, column in ((2, "Severity"), (5, "Currency")):
             if (sheet.cell(row, c).value or "") != (listed.cell(own, place[column]).value or ""):
                 wrong.append(f"{sheet.cell(row, c).coordinate} is not {column} of the sheet Findings")
-        if isinstance(sheet.cell(row, 5).value, (int, float)):
-            compare(sheet.cell(row, 5), listed.cell(own, place["At stake"]).value, "first findings")
+        if isinstance(sheet.cell(row, 6).value, (int, float)):
+            compare(sheet.cell(row, 6), listed.cell(own, place["At stake"]).value, "first findings")
     line = find("Open findings by owner") + 2
     for row in line_after(line):
         name = sheet.cell(row, 1).value

@@ -51,8 +51,8 @@ import Testing
   func amountsForPeople() {
     let cases: [(Int64, String, String)] = [
       (0, "USD", "0.00 USD"), (99_999, "USD", "999.99 USD"), (100_000, "USD", "1,000.00 USD"),
-      (-123_456_789, "USD", "-1,234,567.89 USD"), (21_900, "JPY", "21,900 JPY"), (999, "JPY", "999 JPY"),
-      (-50, "USD", "-0.50 USD"), (1_250_000, "KWD", "1,250.000 KWD"),
+      (-123_456_789, "USD", "−1,234,567.89 USD"), (21_900, "JPY", "21,900 JPY"), (999, "JPY", "999 JPY"),
+      (-50, "USD", "−0.50 USD"), (1_250_000, "KWD", "1,250.000 KWD"),
     ]
     for (minorUnits, code, expected) in cases { #expect(Money.of(minorUnits, code).text == expected) }
     for text in ["", "-", "n/a", "12ab5", "2026-11-19"] { #expect(Money.grouped(text) == text) }

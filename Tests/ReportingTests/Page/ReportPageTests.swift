@@ -103,7 +103,7 @@ struct ReportPageTests {
     #expect(page.contains("<h2 id=\"h-rates\">Refund rates: of the period&#39;s orders, refunded so far</h2>"))
     #expect(
       page.contains(
-        "<th scope=\"row\">Refunded</th><td>2026-11-18</td><td>USD</td><td class=\"n\">0 · –</td>"
+        "<th scope=\"row\">Refunded</th><td class=\"whole\">2026-11-18</td><td>USD</td><td class=\"n\">0 · –</td>"
           + "<td class=\"n\">1 · 4.00</td></tr>"))
     #expect(page.contains("Not checked for Game (not available through its channel): Partial refund."))
     #expect(
@@ -114,8 +114,33 @@ struct ReportPageTests {
       page.contains(
         "<th scope=\"row\">Dana</th><td class=\"n\">1</td><td class=\"n\">1</td><td class=\"n\">1</td></tr>"))
     #expect(page.contains("<p class=\"lead\">2 accepted · 1 assigned</p>"))
-    #expect(page.contains("<td class=\"n\">-1,234.56</td>"))
+    #expect(page.contains("<td class=\"n\">−1,234.56</td>"))
     #expect(page.contains("data-status=\"acknowledged\" data-owner=\"Dana\" data-due=\"2026-11-18\" data-new=\"new\""))
+  }
+
+  @Test("Times on the page and in the mail are in the report's time zone")
+  func localTimes() throws {
+    var report = try Self.sample()
+    report.changes = [
+      ChangeRow(
+        adjusted: "o8", userId: "u8", amount: try money(300, "USD"), createdAt: try instant("2026-11-10T23:30:00Z"),
+        before: .settled, after: .refunded, because: "Apple refunded it 2026-11-19T23:30:00Z")
+    ]
+    report.summary.changes = ChangesSummary(since: SampleReport.asOf - .days(1))
+    try withTemporaryDirectory { directory in
+      try report.write(to: directory)
+      let page = try contents("report.html", in: directory)
+      #expect(page.contains("as of 2026-11-20 01:00:00 (Europe/Berlin)"))
+      #expect(page.contains("Compared with the night made for 2026-11-19 01:00:00 (Europe/Berlin)"))
+      #expect(page.contains("(Apple refunded it 2026-11-20 00:30:00)") && page.contains("Times are in Europe/Berlin."))
+      #expect(page.contains("<dt>Paid</dt><dd>2026-11-19 11:00:01</dd>"))
+      #expect(page.firstMatch(of: /\d\d:\d\d:\d\dZ/) == nil)
+      let json = try contents("summary.json", in: directory)
+      #expect(json.contains("(Apple refunded it 2026-11-19T23:30:00Z)"))
+      let document = try #require(SummaryDocument(json: Array(json.utf8)))
+      let mail = SummaryMail(document, folder: "reports", attachment: nil).body.text
+      #expect(mail.contains("(Apple refunded it 2026-11-20 00:30:00)") && !mail.contains("00Z"))
+    }
   }
 
   @Test("The page lists the worst 2,000 findings, counts all, and names the file with the rest")

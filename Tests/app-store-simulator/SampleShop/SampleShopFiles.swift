@@ -131,7 +131,7 @@ extension SampleShopFiles {
       orders[owner]?.findings.sort()
     }
     return Expected(
-      asOf: shop.timeline.asOf.text, businessDay: shop.timeline.businessDay, since: shop.timeline.firstDay,
+      asOf: shop.timeline.asOf.preciseText, businessDay: shop.timeline.businessDay, since: shop.timeline.firstDay,
       until: shop.timeline.lastDay,
       dispositions: Dictionary(known.dispositions.values.map { ($0.rawValue, 1) }, uniquingKeysWith: +),
       findings: Dictionary(known.findings.map { ($0.kind.rawValue, 1) }, uniquingKeysWith: +),

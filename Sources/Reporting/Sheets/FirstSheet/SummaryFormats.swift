@@ -66,6 +66,7 @@ struct SummaryFormats {
         $0.fontColour = Palette.grey
         $0.vertical = .centre
         $0.indent = 1
+        $0.wraps = true
       })
     value = try workbook.addFormat(
       CellStyle {
@@ -99,9 +100,9 @@ struct SummaryFormats {
         $0.indent = 1
         $0.shrinks = true
       })
-    tableCount = try workbook.addFormat(.line("#,##0") { _ in })
+    tableCount = try workbook.addFormat(.line(CellStyle.countFormat) { _ in })
     sumText = try workbook.addFormat(.sum("@") { $0.indent = 1 })
-    sumCount = try workbook.addFormat(.sum("#,##0") { _ in })
+    sumCount = try workbook.addFormat(.sum(CellStyle.countFormat) { _ in })
     figure = try workbook.addFormat(
       CellStyle {
         $0.numberFormat = "#,##0"

@@ -138,7 +138,7 @@ extension SummaryPage {
   mutating func writeRollForward(_ facts: SummaryFacts, _ sheets: TableFormulas) throws(SpreadsheetError) {
     let findings = facts.findings
     let roll = findings.rollForward
-    let words = RollForwardTitles(facts)
+    let words = RollForwardTitles(facts, options)
     try heading(words.title)
     try line(words.compared, formats.label, height: nil)
     let own = sheets[.periodFindings]

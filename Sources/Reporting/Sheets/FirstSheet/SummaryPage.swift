@@ -126,11 +126,17 @@ extension SummaryPage {
     }
   }
 
+  /// - Parameter height: the height of the row in points; nil: that of the text.
   mutating func line(_ text: String, _ format: CellFormat, height: Double?) throws(SpreadsheetError) {
-    if let height { try sheet.setRow(row, height: height) }
+    try sheet.setRow(row, height: height ?? Self.height(of: text, charactersPerLine: 190))
     try sheet.mergeCells(
       CellRange(rows: row...row, columns: 0...SummaryPage.lastColumn), text: CellText.fitting(text), format: format)
     row += 1
+  }
+
+  /// The height of a row in points, because Excel does not fit heights to merged cells.
+  static func height(of text: String, charactersPerLine: Int) -> Double {
+    15 * Double(max(1, (text.count + charactersPerLine - 1) / charactersPerLine))
   }
 
   mutating func gap() throws(SpreadsheetError) {

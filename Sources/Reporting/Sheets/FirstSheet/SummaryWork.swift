@@ -5,40 +5,42 @@ extension SummaryPage {
   mutating func writeFirst(_ findings: [ReportedFinding]) throws(SpreadsheetError) {
     if findings.isEmpty { return }
     try heading("What to do first")
-    try header(["Kind", "Severity", "Order", "Currency", "At stake"], texts: 4)
-    try sheet.writeText("Owner", row: row - 1, column: 5, format: formats.tableHeader)
-    try sheet.writeText("Due", row: row - 1, column: 6, format: formats.tableHeader)
-    try sheet.mergeCells(
-      CellRange(rows: row - 1...row - 1, columns: 7...SummaryPage.lastColumn), text: "Suggested action",
-      format: formats.tableHeader)
+    // IDs of orders need two columns.
+    let (order, action) = (2...3, 8...SummaryPage.lastColumn)
+    try header(["Kind", "Severity", "Order", "", "Currency", "At stake", "Owner", "Due"], texts: 5)
+    for (column, title) in [(6, "Owner"), (7, "Due")] {
+      try sheet.writeText(title, row: row - 1, column: column, format: formats.tableHeader)
+    }
+    try merge("Suggested action", action, row - 1, formats.tableHeader)
     for reported in findings {
       let finding = reported.finding
-      // Two lines for the suggested action.
-      try sheet.setRow(row, height: 30)
+      try sheet.setRow(row, height: Self.height(of: finding.suggestedAction, charactersPerLine: 46))
+      try merge((finding.orderId ?? finding.subject.id).text, order, row, formats.shrinkingText)
       for (column, text) in [
-        finding.kind.title, finding.severity.rawValue, (finding.orderId ?? finding.subject.id).text,
-        finding.currency?.code ?? "",
-      ].enumerated() {
-        // IDs of orders are longer than the column.
-        let format = column == 2 ? formats.shrinkingText : formats.tableText
-        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: format)
+        (0, finding.kind.title), (1, finding.severity.rawValue), (4, finding.currency?.code ?? ""),
+        (6, reported.owner ?? ""), (7, reported.due ?? ""),
+      ] {
+        try sheet.writeText(CellText.fitting(text), row: row, column: column, format: formats.tableText)
       }
       if let atStake = finding.atStake {
         try sheet.writeNumber(
-          Money.number(Int128(atStake.minorUnits), digits: atStake.currency.digits), row: row, column: 4,
+          Money.number(Int128(atStake.minorUnits), digits: atStake.currency.digits), row: row, column: 5,
           format: formats.share(digits: atStake.currency.digits))
       } else {
         try sheet.writeText(
-          finding.isAmountAtRiskUnknown ? "unknown" : "", row: row, column: 4, format: formats.tableText)
+          finding.isAmountAtRiskUnknown ? "unknown" : "", row: row, column: 5, format: formats.tableTextRight)
       }
-      try sheet.writeText(CellText.fitting(reported.owner ?? ""), row: row, column: 5, format: formats.tableText)
-      try sheet.writeText(reported.due ?? "", row: row, column: 6, format: formats.tableText)
-      try sheet.mergeCells(
-        CellRange(rows: row...row, columns: 7...SummaryPage.lastColumn), text: finding.suggestedAction,
-        format: formats.tableProse)
+      try merge(finding.suggestedAction, action, row, formats.tableProse)
       row += 1
     }
     row += 1
+  }
+
+  private func merge(
+    _ text: String, _ columns: ClosedRange<Int>, _ row: Int, _ format: CellFormat
+  ) throws(SpreadsheetError) {
+    try sheet.mergeCells(
+      CellRange(rows: row...row, columns: columns), text: CellText.fitting(text), format: format)
   }
 
   mutating func writeRefundRequests(_ facts: SummaryFacts) throws(SpreadsheetError) {

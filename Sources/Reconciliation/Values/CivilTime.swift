@@ -1,11 +1,11 @@
 /// A day and a time of day, computed without a calendar library.
-struct CivilTime: Hashable {
-  let day: Int64
-  let hour: UInt8
-  let minute: UInt8
-  let second: UInt8
+public struct CivilTime: Hashable {
+  public let day: Int64
+  public let hour: UInt8
+  public let minute: UInt8
+  public let second: UInt8
 
-  init(seconds: Int64) {
+  public init(seconds: Int64) {
     let (days, rest) = seconds.quotientAndRemainder(dividingBy: 86_400)
     day = rest < 0 ? days - 1 : days
     let secondOfDay = rest < 0 ? rest + 86_400 : rest
@@ -16,13 +16,13 @@ struct CivilTime: Hashable {
 }
 
 /// A day of the proleptic Gregorian calendar.
-struct CivilDate: Hashable {
+public struct CivilDate: Hashable {
   /// Astronomical year: 0 is 1 BC.
-  let year: Int64
-  let month: UInt8
-  let day: UInt8
+  public let year: Int64
+  public let month: UInt8
+  public let day: UInt8
 
-  init(daysSince1970 days: Int64) {
+  public init(daysSince1970 days: Int64) {
     // Days since 0000-03-01. A year that starts in March has its leap day at the end, so the months before follow one
     // rule: 153 days in five months.
     let (wholeEras, rest) = (days + 719_468).quotientAndRemainder(dividingBy: 146_097)
@@ -39,7 +39,7 @@ struct CivilDate: Hashable {
 
 extension CivilDate {
   /// A day such as `2026-11-19`; nil for other text and for days that do not exist.
-  init?(_ text: String) {
+  public init?(_ text: String) {
     let bytes = Array(text.utf8)
     func number(_ places: Range<Int>) -> Int64? {
       bytes[places].reduce(0) { sum, byte in sum.flatMap { (48...57).contains(byte) ? $0 * 10 + Int64(byte - 48) : nil }
@@ -55,7 +55,7 @@ extension CivilDate {
     self = date
   }
 
-  var text: String {
+  public var text: String {
     func padded(_ part: Int64, _ places: Int) -> String {
       let digits = String(part.magnitude)
       return (part < 0 ? "-" : "") + String(repeating: "0", count: max(0, places - digits.count)) + digits
@@ -63,7 +63,7 @@ extension CivilDate {
     return "\(padded(year, 4))-\(padded(Int64(month), 2))-\(padded(Int64(day), 2))"
   }
 
-  var daysSince1970: Int64 { CivilDate.days(year: year, month: month, day: day) }
+  public var daysSince1970: Int64 { CivilDate.days(year: year, month: month, day: day) }
 
   /// 400 years are added so that no negative number is divided.
   private static func days(year: Int64, month: UInt8, day: UInt8) -> Int64 {
@@ -76,13 +76,52 @@ extension CivilDate {
 }
 
 /// Days of the calendar as text and as spreadsheet numbers.
-package enum CalendarDay {
-  package static func isDay(_ text: String) -> Bool { CivilDate(text) != nil }
+public enum CalendarDay {
+  public static func isDay(_ text: String) -> Bool { CivilDate(text) != nil }
 
   /// The day of a spreadsheet's serial number, `2026-11-19`; nil outside of 2000 to 2199.
-  package static func text(serial: String) -> String? {
+  public static func text(serial: String) -> String? {
     // 25,569 is 1970-01-01; the fraction is a time of day.
     guard let number = Double(serial), (36_526...109_574).contains(number) else { return nil }
     return CivilDate(daysSince1970: Int64(number.rounded(.down)) - 25_569).text
+  }
+}
+
+extension Instant {
+  /// RFC 3339 in UTC, rounded down to seconds: `2026-11-19T22:14:03Z`.
+  public var text: String {
+    let time = CivilTime(seconds: seconds)
+    let date = CivilDate(daysSince1970: time.day)
+    // The fast path, because a report contains hundreds of thousands of instants.
+    if (0...9_999).contains(date.year) {
+      return Instant.text(Int(date.year), date.month, date.day, time.hour, time.minute, time.second)
+    }
+    func padded(_ number: some BinaryInteger, _ places: Int = 2) -> String {
+      let digits = String(number)
+      return String(repeating: "0", count: max(0, places - digits.count)) + digits
+    }
+    return "\(date.year < 0 ? "-" : "")\(padded(date.year.magnitude, 4))-\(padded(date.month))-\(padded(date.day))"
+      + "T\(padded(time.hour)):\(padded(time.minute)):\(padded(time.second))Z"
+  }
+}
+
+extension Instant {
+  private static func text(
+    _ year: Int, _ month: UInt8, _ day: UInt8, _ hour: UInt8, _ minute: UInt8, _ second: UInt8
+  ) -> String {
+    String(unsafeUninitializedCapacity: 20) { text in
+      func put(_ number: UInt8, at place: Int, behind mark: UInt8) {
+        (text[place - 1], text[place], text[place + 1]) = (mark, 48 + number / 10, 48 + number % 10)
+      }
+      (text[0], text[1]) = (48 + UInt8(year / 1_000), 48 + UInt8(year / 100 % 10))
+      (text[2], text[3]) = (48 + UInt8(year / 10 % 10), 48 + UInt8(year % 10))
+      put(month, at: 5, behind: UInt8(ascii: "-"))
+      put(day, at: 8, behind: UInt8(ascii: "-"))
+      put(hour, at: 11, behind: UInt8(ascii: "T"))
+      put(minute, at: 14, behind: UInt8(ascii: ":"))
+      put(second, at: 17, behind: UInt8(ascii: ":"))
+      text[19] = UInt8(ascii: "Z")
+      return 20
+    }
   }
 }

@@ -32,6 +32,8 @@ struct LocalClock {
 
   /// Replaces each time in UTC, `2026-11-19T22:14:03Z`, by the local one.
   mutating func localTimes(in text: String) -> String {
+    // Most texts have no time, and a search costs more than a look at the bytes.
+    guard text.utf8.contains(UInt8(ascii: "Z")) else { return text }
     var local = text
     for match in text.matches(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/).reversed() {
       guard let date = try? Date(String(match.output), strategy: .iso8601) else { continue }
