@@ -106,7 +106,7 @@ extension FindingRules {
     add(
       .lapsedStillServed, atStake: order.amount, on: transaction,
       subject: transaction.expiresDate == nil ? nil : subject,
-      "\(ended) \((rules.asOf - end).wholeDays) days ago and access was not taken back.")
+      "\(ended) on \(end.text), and access was not taken back.")
   }
 
   private func reasonAccessContinues(_ transaction: TransactionRecord, since end: Instant) -> String? {

@@ -101,12 +101,11 @@ extension FindingRules {
   }
 
   func considerStuck() {
-    let age = rules.asOf - order.createdAt
     guard disposition == .unconfirmed, let reason = verdict?.reason else {
       decline([.stuckUnconfirmed], "The outcome is “\(disposition.title)”.")
       return
     }
-    guard age > rules.stuckAfter else {
+    guard rules.asOf - order.createdAt > rules.stuckAfter else {
       decline([.stuckUnconfirmed], "Unconfirmed, but not yet for longer than \(rules.stuckAfter.words).")
       return
     }
@@ -115,7 +114,7 @@ extension FindingRules {
       reason == .neverChecked && facts.isLookupImpossible(rules: rules)
       ? "the app's channel cannot look up a transaction ID; have the client send the receipt, or configure a Server API key"
       : reason.explanation
-    add(.stuckUnconfirmed, atStake: order.amount, .unconfirmed(for: age, attempts: attempts, why))
+    add(.stuckUnconfirmed, atStake: order.amount, .unconfirmed(since: order.createdAt, attempts: attempts, why))
   }
 
   func considerUnits() {

@@ -107,12 +107,12 @@ public enum OrphanFindings {
       add(.signatureInvalid, .unsigned(receipt))
     }
     // The age counts from the receipt, as for an order, whichever runs have asked.
-    let age = rules.asOf - receipt.receivedAt
-    if receipt.state.isUnanswered, age > rules.stuckAfter {
+    if receipt.state.isUnanswered, rules.asOf - receipt.receivedAt > rules.stuckAfter {
       // A reason that proves something does not fit an unanswered proof.
       let reason = receipt.state.reason.flatMap { $0.provesUnpaid ? nil : $0 } ?? .appleError
       add(
-        .stuckUnconfirmed, .unconfirmed(for: age, attempts: Int64(receipt.state.attempts), reason.explanation))
+        .stuckUnconfirmed,
+        .unconfirmed(since: receipt.receivedAt, attempts: Int64(receipt.state.attempts), reason.explanation))
     }
     if let claimed = receipt.claimedEnvironment, let signed = receipt.state.environment, claimed != signed.rawValue {
       add(

@@ -74,8 +74,10 @@ extension Reason: ExpressibleByStringInterpolation {
 }
 
 extension Reason {
-  static func unconfirmed(for age: Span, attempts: Int64, _ why: String) -> Reason {
-    let asked = attempts == 0 ? ", never asked" : " after \(attempts) \(attempts == 1 ? "attempt" : "attempts")"
-    return "Unconfirmed for \(age.words)\(asked): \(why)."
+  /// The count of attempts ends at three, because a sentence that changes every night is a nightly event of the finding.
+  static func unconfirmed(since date: Instant, attempts: Int64, _ why: String) -> Reason {
+    let count = attempts < 3 ? String(attempts) : "3 or more"
+    let asked = attempts == 0 ? ", never asked" : " after \(count) \(attempts == 1 ? "attempt" : "attempts")"
+    return "Unconfirmed since \(date.text)\(asked): \(why)."
   }
 }

@@ -412,18 +412,28 @@ import Testing
     let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(4) }
     scene.receipt("r1", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 3 }
     scene.receipt("r2", for: order, .unanswered(.rateLimited)) { $0.state.attempts = 2 }
-    let reason: Reason = "Unconfirmed for 4 days after 5 attempts: Apple limited our requests."
+    let reason = Reason(Self.unconfirmed(4, " after 3 or more attempts: Apple limited our requests."))
     #expect(try found(.stuckUnconfirmed, in: scene).reason == reason)
+    // A reason that counted days would be a nightly event of the finding.
+    scene.world.rules.asOf = ShopFixture.asOf + .days(1)
+    #expect(try found(.stuckUnconfirmed, in: scene).reason == reason)
+  }
+
+  private static func unconfirmed(_ days: Int64, _ words: String) -> String {
+    "Unconfirmed since \((ShopFixture.asOf - .days(days)).text)\(words)"
   }
 
   @Test(
     "The number of attempts is written in words",
-    arguments: [(0, "Unconfirmed for 4 days, never asked: "), (1, "Unconfirmed for 4 days after 1 attempt: ")])
+    arguments: [
+      (0, ", never asked: "), (1, " after 1 attempt: "), (2, " after 2 attempts: "), (9, " after 3 or more attempts: "),
+    ])
   func attempts(count: Int32, words: String) throws {
     var scene = ShopFixture()
     let order = scene.order { $0.createdAt = ShopFixture.asOf - .days(4) }
     scene.receipt(for: order, .unanswered(.unreachable)) { $0.state.attempts = count }
-    #expect(try found(.stuckUnconfirmed, in: scene).reason.text == words + "Apple could not be reached.")
+    #expect(
+      try found(.stuckUnconfirmed, in: scene).reason.text == Self.unconfirmed(4, words) + "Apple could not be reached.")
   }
 
   @Test("The reason for an order that cannot be looked up names the channel, not a missing answer")
@@ -438,7 +448,7 @@ import Testing
       if hasReceipt { scene.receipt(for: order, .neverChecked) }
       let isBeyond = !canAsk && !hasReceipt
       let reason = try found(.stuckUnconfirmed, in: scene).reason.text
-      #expect(reason.hasPrefix("Unconfirmed for 4 days, never asked: "), "\(reason)")
+      #expect(reason.hasPrefix(Self.unconfirmed(4, ", never asked: ")), "\(reason)")
       #expect(reason.contains(channel) == isBeyond, "\(reason)")
       #expect(reason.contains("has not been asked yet") != isBeyond, "\(reason)")
       let facts = try #require(scene.world.matchedFacts().orders["order"])
@@ -462,7 +472,7 @@ import Testing
       }
       var expected = Finding(
         kind: .stuckUnconfirmed, subject: .receipt("r1"),
-        reason: "Unconfirmed for 3 days after 7 attempts: \(clause).")
+        reason: Reason(Self.unconfirmed(3, " after 3 or more attempts: \(clause).")))
       (expected.userId, expected.receiptId) = ("user", "r1")
       (expected.occurredAt, expected.evidenceCheckedAt) = (ShopFixture.asOf - .days(3), ShopFixture.asOf)
       #expect(try found(.stuckUnconfirmed, in: scene) == expected)
