@@ -123,6 +123,7 @@ extension ChangeRow {
   fileprivate func write(to record: inout RecordBytes) {
     record.put(change.rawValue)
     record.put(findingId)
+    record.put(isRefund)
     record.put(kind?.rawValue)
     record.put(severity?.rawValue)
     record.put(orderId)
@@ -138,12 +139,14 @@ extension ChangeRow {
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard let change = Change(rawValue: try record.text()) else { throw RecordReader.Mismatch() }
+    let (findingId, isRefund) = (try record.optionalText(), try record.flag())
     self.init(
-      change, findingId: try record.optionalText(), kind: try record.optionalText().flatMap(FindingKind.init),
+      change, findingId: findingId, kind: try record.optionalText().flatMap(FindingKind.init),
       severity: try record.optionalText().flatMap(Severity.init), orderId: try record.optionalId(),
       userId: try record.optionalId(), atStake: try record.optionalMoney(), amount: nil,
       currency: try record.optionalText().flatMap { Currency(code: $0) }, before: try record.optionalText(),
       after: try record.optionalText(), because: try record.optionalText(), occurredAt: nil)
+    self.isRefund = isRefund
     amount = try record.optionalMoney()
     occurredAt = try record.optionalInstant()
   }

@@ -571,6 +571,33 @@ import Testing
     }
   }
 
+  /// An order with a partial refund; nil: without a refund.
+  private static func refunded(_ milliPercent: Int32?) throws -> Judgement {
+    var record = TransactionRecord(environment: .production, transactionId: "T", productId: "gems")
+    record.revocation = milliPercent.map { Revocation(date: asOf - .days(1), percentage: $0, type: "REFUND_PRORATED") }
+    var judgement = judged(try order())
+    (judgement.verdict, judgement.disposition, judgement.refundedAt) = (
+      .paid(record), .settled, record.revocation?.date
+    )
+    return judgement
+  }
+
+  @Test func aRefundThatWasReportedWithAnotherAmountIsAnAdjustment() async throws {
+    try await withDatabase { connection in
+      let currency = try Self.order().amount.currency
+      func money(_ minorUnits: Int64) -> Money { Money(minorUnits: minorUnits, currency: currency) }
+      #expect(try keep(0, [Self.refunded(nil)], on: connection) == [])
+      #expect(try keep(1, [Self.refunded(40_000)], on: connection) == [])
+      let adjusted = ChangeRow(
+        adjustedRefundOf: "order", userId: "user", before: money(396), after: money(594),
+        refundedAt: Self.asOf - .days(1))
+      #expect(try keep(2, [Self.refunded(60_000)], on: connection) == [adjusted])
+      #expect(adjusted.amount == money(-198) && adjusted.kindText == "refund")
+      let withdrawn = try keep(3, [Self.refunded(nil)], on: connection)
+      #expect(withdrawn.map(\.after) == ["0.00"] && withdrawn.map(\.amount) == [money(594)])
+    }
+  }
+
   private static func tested(
     _ id: Identifier, by user: Identifier, _ product: Identifier, _ disposition: Disposition
   ) throws -> Judgement {

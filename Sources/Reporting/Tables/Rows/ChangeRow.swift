@@ -12,21 +12,24 @@ package struct ChangeRow: Hashable, Sendable {
     case reopened
     /// A finding that stayed open and whose status people changed.
     case status
-    /// An order of an earlier day with another disposition.
+    /// An order of an earlier day with another disposition, or a refund of an earlier day with another amount.
     case adjusted
 
     var title: String { self == .status ? "with another status" : rawValue }
   }
 
   package var change: Change
-  /// nil for an order.
+  /// nil for an order or a refund.
   package var findingId: String?
+  /// True for an adjusted refund.
+  package var isRefund = false
   package var kind: FindingKind?
   package var severity: Severity?
   package var orderId: Identifier?
   package var userId: Identifier?
   package var atStake: Money?
-  /// Amount of the order, or of the payment without an order.
+  /// Amount of the order, or of the payment without an order. Of an adjusted refund the difference, negative if more is
+  /// refunded now.
   package var amount: Money?
   package var currency: Currency?
   package var before: String?
@@ -85,13 +88,24 @@ package struct ChangeRow: Hashable, Sendable {
       occurredAt: createdAt)
   }
 
+  package init(
+    adjustedRefundOf orderId: Identifier, userId: Identifier, before: Money, after: Money, refundedAt: Instant
+  ) {
+    self.init(
+      .adjusted, findingId: nil, kind: nil, severity: nil, orderId: orderId, userId: userId, atStake: nil,
+      amount: Money(minorUnits: before.minorUnits - after.minorUnits, currency: before.currency),
+      currency: before.currency, before: before.decimalText, after: after.decimalText,
+      because: after.minorUnits == 0
+        ? "Apple has withdrawn the refund of \(before.text)"
+        : "Apple has refunded \(after.text) instead of \(before.text)", occurredAt: refundedAt)
+    isRefund = true
+  }
+
   mutating func place(in dimensions: inout ReportDimensions) {
     day = occurredAt.map { dimensions.businessDay(of: $0) }
   }
 
-  mutating func showLocalTimes(_ clock: inout LocalClock) { because = because.map { clock.localTimes(in: $0) } }
-
-  package var kindText: String { kind?.rawValue ?? "order" }
+  package var kindText: String { kind?.rawValue ?? (isRefund ? "refund" : "order") }
 
   /// Sorts by severity, with orders after major findings, then by currency, largest amount first.
   package var sortingKey: [UInt8] {
@@ -110,7 +124,7 @@ package struct ChangeRow: Hashable, Sendable {
 
   /// One line such as `closed: Paid, not delivered, order o1, 4.99 USD (the goods were delivered)`.
   package var line: String {
-    var words = [kind?.title ?? "order of an earlier day"]
+    var words = [kind?.title ?? "\(kindText) of an earlier day"]
     if let orderId { words.append("order \(orderId)") }
     if let money = atStake ?? amount { words.append(money.text) }
     if let before, let after { words.append("\(before.title) → \(after.title)") }
@@ -127,8 +141,10 @@ extension ChangeRow: TableRow {
     title: "Changes", formulaName: "ChangesTable", fileName: "changes.csv",
     meaning: "Differences from the last complete night, or from the last one before a longer period. "
       + "Empty on the first night.",
-    sheetNote:
-      "Differences from the base night, with reasons: findings, people's decisions, orders with another outcome.",
+    sheetNote: """
+      Differences from the base night, with reasons: findings, people's decisions, orders with another outcome, \
+      refunds with another amount.
+      """,
     primaryKey: ["change", "finding_id", "order_id"], keysMayFail: true,
     frozenColumns: 1, printedColumns: 13, tabColour: Palette.red)
 
@@ -136,8 +152,10 @@ extension ChangeRow: TableRow {
     Column("change", .word(Change.allCases.map(\.rawValue)), 11, "What happened since the last complete night.") {
       .text($0.change.rawValue)
     },
-    Column("finding_id", .digest, 34, "The finding's stable id; empty for an order.") { Cell($0.findingId) },
-    Column("kind", .spelt(), 24, "The kind of the finding; order: an order that has another outcome now.") {
+    Column("finding_id", .digest, 34, "The finding's stable id; empty for an order or a refund.") {
+      Cell($0.findingId)
+    },
+    Column("kind", .spelt(), 24, "The kind of the finding; order: another outcome now; refund: another amount now.") {
       .text($0.kindText)
     },
     Column("severity", .severity, 10, "critical: now; major: this week; minor: data quality.") {
@@ -147,12 +165,15 @@ extension ChangeRow: TableRow {
     Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.userId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.currency?.code) },
     Column("at_stake", .amount, 14, "Money at stake, or formerly at stake in a closed finding.") { Cell($0.atStake) },
-    Column("before", .spelt(), 22, "The status or outcome then.") { Cell($0.before) },
-    Column("after", .spelt(), 22, "The status or outcome now.") { Cell($0.after) },
+    Column("before", .spelt(), 22, "The status, outcome or refunded amount then.") { Cell($0.before) },
+    Column("after", .spelt(), 22, "The status, outcome or refunded amount now.") { Cell($0.after) },
     Column("because", .prose, 64, "The reason. Always present for closed and adjusted.") { Cell($0.because) },
     Column(
       "amount", .amount, 14,
-      "Amount of the order, or of the payment where there is no order. Add it up within one kind only: an order can have several."
+      """
+      Amount of the order, or of the payment where there is no order; of an adjusted refund the difference, negative if more is \
+      refunded now. Add it up within one kind only: an order can have several.
+      """
     ) {
       Cell($0.amount)
     },
@@ -200,7 +221,9 @@ package struct ChangesSummary: Sendable {
 
   /// Shows the times of the reasons as local ones.
   mutating func showLocalTimes(_ clock: inout LocalClock) {
-    for place in firstRows.indices { firstRows[place].showLocalTimes(&clock) }
+    for place in firstRows.indices {
+      firstRows[place].because = firstRows[place].because.map { clock.localTimes(in: $0) }
+    }
   }
 
   package var total: Int { counts.values.reduce(0, +) }
