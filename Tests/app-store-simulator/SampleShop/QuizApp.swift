@@ -31,15 +31,30 @@ enum QuizApp {
 }
 
 extension SampleShop {
-  /// Adds three weeks of regular sales, and one of each difference in prices and storefronts. The data of the first app
-  /// stays unchanged.
+  /// Customers' refund requests by number of the sale: one that is open, and one that Apple has declined.
+  private var refundRequests: [Int: [String: Any]] {
+    let declined = timeline.midnight(3) + .hours(9)
+    return [
+      5: [
+        "consumptionRequestDate": (timeline.asOf - .hours(2)).milliseconds,
+        "consumptionRequestReason": "UNINTENDED_PURCHASE",
+      ],
+      12: [
+        "consumptionRequestDate": (declined - .hours(8)).milliseconds, "refundDeclinedDate": declined.milliseconds,
+        "consumptionRequestReason": "UNSATISFIED_WITH_PURCHASE",
+      ],
+    ]
+  }
+
+  /// Adds three weeks of regular sales, and one of each difference in prices and storefronts. The first app does not
+  /// change.
   mutating func openQuiz() {
     hasQuiz = true
     let users = customers.all.indices.filter { !customers.all[$0].isTester }
     let americans = users.filter { customers.all[$0].currency == "USD" }
     for number in 0..<42 {
       let moment = timeline.midnight(number / 2 + 1) + .hours(10) + .minutes(Int64(number))
-      sell(QuizApp.pack, to: users[number * 7], at: moment)
+      sell(QuizApp.pack, to: users[number * 7], at: moment, reported: refundRequests[number] ?? [:])
     }
     // A preserved price; an order of three units has a total that is not divisible by three.
     for number in 0..<3 {

@@ -27,7 +27,11 @@ struct SampleShopCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The instant of the audit, two hours after midnight UTC or later.", valueName: "time"))
   var asOf = "2026-11-20T03:00:00Z"
 
-  @Flag(help: "With a second app, which is asked through the App Store Server API with SubscriptionKey_QUIZKEY.p8.")
+  @Flag(
+    help: """
+      With a second app, which is asked through the App Store Server API with SubscriptionKey_QUIZKEY.p8, and with \
+      world-answered.json, in which Apple answers about every receipt.
+      """)
   var quiz = false
 
   @Option(help: "The share of payloads that are damaged in transport, 0 to 1; everything else stays the same.")

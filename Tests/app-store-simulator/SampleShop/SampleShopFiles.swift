@@ -46,13 +46,18 @@ struct SampleShopFiles {
       "bundleId": ShopFixture.bundle, "appAppleId": 1_234_567_890, "sku": SampleReports.sku, "sharedSecret": secret,
     ]
     let other: [String: Any] = ["bundleId": ShopFixture.otherBundle, "appAppleId": 1_234_567_891]
-    let world: [String: Any] = [
+    var world: [String: Any] = [
       "apps": [game, other] + (shop.hasQuiz ? [QuizApp.app(key: quizKey)] : []),
       "transactions": transactions, "receipts": receipts,
       "connect": SampleReports.connect(key: key, rows: shop.reportRows),
     ]
     let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
     try write(JSONSerialization.data(withJSONObject: world, options: options), "world.json")
+    if shop.hasQuiz {
+      let (late, answered) = lateAnswers(receipts, payloads: payloads)
+      (world["transactions"], world["receipts"]) = (transactions + late, answered)
+      try write(JSONSerialization.data(withJSONObject: world, options: options), "world-answered.json")
+    }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     try write(encoder.encode(expected), "expected.json")
@@ -64,6 +69,35 @@ struct SampleShopFiles {
 }
 
 extension SampleShopFiles {
+  /// Apple's answers after its outage: each receipt that had no answer contains the purchase of its order.
+  private func lateAnswers(
+    _ receipts: [[String: Any]], payloads: [Identifier: String]
+  ) -> (transactions: [[String: Any]], receipts: [[String: Any]]) {
+    var orders: [Identifier: Order] = [:]
+    for case .valid(let order) in shop.known.world.orders { orders[order.orderId] = order }
+    var purchases: [String: String] = [:]
+    var transactions: [[String: Any]] = []
+    for receipt in shop.known.world.receipts where receipt.state.outcome == .unanswered {
+      guard let payload = payloads[receipt.receiptId], let order = receipt.orderId.flatMap({ orders[$0] }) else {
+        continue
+      }
+      let id = String(2_000_000_600_000_000 + transactions.count * 7_919)
+      let type = SampleProduct.all.first { $0.productId == order.productId }?.type ?? .consumable
+      purchases[payload] = id
+      transactions.append([
+        "transactionId": id, "environment": AppleEnvironment.production.rawValue, "bundleId": ShopFixture.bundle,
+        "productId": order.productId.text, "type": type.rawValue, "finished": false, "quantity": Int(order.quantity),
+        "purchaseDate": (order.createdAt + .seconds(20)).milliseconds, "price": order.amount.milliunits,
+        "currency": order.amount.currency.code,
+      ])
+    }
+    let answered = receipts.map { receipt in
+      guard let id = (receipt["payload"] as? String).flatMap({ purchases[$0] }) else { return receipt }
+      return receipt.merging(["status": 0, "transactions": [id]]) { $1 }
+    }
+    return (transactions, answered)
+  }
+
   /// Client payloads by receipt ID, and Apple's answers in the format of the world file.
   private func receipts(
     of transactions: [[String: Any]], _ random: inout SampleRandom
