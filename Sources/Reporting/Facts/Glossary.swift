@@ -81,7 +81,7 @@ enum Glossary {
       [
         ("new", "A finding that no earlier report has."), ("closed", "The facts agree now; because gives the reason."),
         ("reopened", "A closed finding applies again."), ("status", "A person changed its status."),
-        ("adjusted", "An order of an earlier day has another outcome now."),
+        ("adjusted", "An order of an earlier day has another outcome now, or a refund another amount."),
       ]
     ),
     (
