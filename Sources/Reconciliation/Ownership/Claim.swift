@@ -90,7 +90,11 @@ public struct Claimant: Sendable {
     guard let stated = order.transactionId, let first = owned.first, !proven.contains(where: { $0.isOf(stated) })
     else { return false }
     if owned.contains(where: { $0.isReferred(by: stated) }) {
-      return !proofIds.isEmpty && !proofIds.contains(stated) && !proven.contains { $0.isReferred(by: stated) }
+      // A proof of a purchase that the order owns too is a second charge.
+      return !proofIds.isEmpty && !proofIds.contains(stated)
+        && !proven.contains { proven in
+          proven.isReferred(by: stated) || owned.contains { $0.purchaseKey == proven.purchaseKey }
+        }
     }
     return first.keys.contains(where: list.contains)
   }
