@@ -129,6 +129,8 @@ private struct DocumentSchema {
       "explain/payment": ["enum": ["paid", "reversed", "unpaid", "unconfirmed"]],
       "findings-list/status": values(FindingStatus.self),
       "run/changes/since": instant,
+      // A disposition, or the money at stake.
+      "runs-diff/totals/disposition": [:],
       "runs-diff/totals/from": decimal,
       "runs-diff/totals/to": decimal,
       "status/last_night/state": [
