@@ -113,7 +113,7 @@ import Testing
     // After two days without an answer it is a finding, and the night is complete.
     for (asOf, attempts, status) in [
       ("2026-11-20T03:00:00Z", "1 attempt", Int32(3)), ("2026-11-21T03:00:00Z", "2 attempts", 3),
-      ("2026-11-22T03:00:00Z", "3 attempts", 0),
+      ("2026-11-22T03:00:00Z", "3 or more attempts", 0),
     ] {
       let night = try await shop.night(asOf: asOf)
       #expect(night.result.status == status, "\(night.result.errors)")
