@@ -15,7 +15,8 @@ struct SalesLinks {
     let orders = counts.values.reduce(0) { $0 + $1.all }
     let rows = try deliveryRows(connection)
     let deliveries = try deliveries(rows, connection)
-    var found = try oneUser(connection) + undelivered(deliveries, counts, orders, rows, connection)
+    var found = try oneUser(connection) + oneToken(connection)
+    found += try undelivered(deliveries, counts, orders, rows, connection)
     for (position, link) in deliveryLinks.enumerated() where position > 0 {
       let products = link.counting == .lastingOrders ? deliveries.filter { isLasting($0.product) } : deliveries
       var tally = products.reduce(into: Tally()) { $0.add($1.tallies[position]) }
@@ -94,6 +95,32 @@ struct SalesLinks {
         subject: "\(settings.salesSchema).orders.user_id", held: true, because: "is the same in all orders", kind: nil,
         remedy: "select the column of the buyer in the view: purchases and deliveries are matched by user",
         examples: try row.textArray(2).compactMap(\.self))
+    ]
+  }
+
+  /// An account token belongs to one user. As a constant it would link each purchase to the orders of all users.
+  private func oneToken(_ connection: borrowing BlockingConnection) throws -> [Diagnosis] {
+    let tokens = """
+      (SELECT order_id::text AS order_id, user_id::text COLLATE "C" AS user_id,
+          app_account_token::text COLLATE "C" AS token
+        FROM \(schema).orders WHERE app_account_token::text COLLATE "C" <> '')
+      """
+    let row = try connection.execute(
+      """
+      WITH first AS MATERIALIZED (SELECT * FROM \(tokens) f LIMIT 1)
+      SELECT (SELECT count(*) FROM (SELECT FROM \(tokens) o LIMIT \(Tally.fewest)) AS few),
+        EXISTS (SELECT FROM \(tokens) o WHERE o.token <> (SELECT token FROM first)),
+        EXISTS (SELECT FROM \(tokens) o WHERE o.user_id <> (SELECT user_id FROM first)),
+        ARRAY(SELECT 'order ' || order_id || ' of user ' || user_id || ': ' || token FROM \(tokens) o LIMIT 3)
+      """
+    ).single()
+    guard try row.int64(0) >= Tally.fewest, try !row.bool(1), try row.bool(2) else { return [] }
+    return [
+      Diagnosis(
+        subject: "\(settings.salesSchema).orders.app_account_token", held: true,
+        because: "is the same in the orders of different users", kind: nil,
+        remedy: "select the UUID that the app gives to StoreKit for this user, or NULL",
+        examples: try row.textArray(3).compactMap(\.self))
     ]
   }
 

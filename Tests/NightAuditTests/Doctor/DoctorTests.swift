@@ -418,6 +418,10 @@ struct DoctorTests {
     Breakage(
       change: "UPDATE sales.orders SET user_id = 'u1'; UPDATE sales.deliveries SET user_id = 'u1'",
       subject: "sales.orders.user_id", remedy: "is the same in all orders; select the column of the buyer"),
+    Breakage(
+      change: "UPDATE sales.orders SET app_account_token = '00000000-0000-4000-8000-000000000001'",
+      subject: "sales.orders.app_account_token",
+      remedy: "is the same in the orders of different users; select the UUID that the app gives to StoreKit"),
   ]
 
   @Test("a mistake in many rows is reported with examples, and is a problem if it holds a night", arguments: mistakes)
