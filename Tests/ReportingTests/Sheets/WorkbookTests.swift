@@ -609,8 +609,8 @@ struct WorkbookTests {
       #expect(lines.contains("Month-end: exposure roll-forward"))
       #expect(
         lines.contains(
-          "Compared with the night made for 2026-11-01T03:00:00Z. 1 finding was opened and closed in between and is in no "
-            + "column: 2.50 USD."))
+          "Compared with the night made for 2026-11-01 04:00:00 (Europe/Berlin). 1 finding was opened and closed in between and "
+            + "is in no column: 2.50 USD."))
       let head = try #require(summary.rows.first { $0["F"]?.text == "= Closing" })
       #expect(["B", "C", "D", "E"].map { head[$0]?.text } == ["Opening", "+ New", "− Closed", "± Changed"])
       let page = try contents("report.html", in: directory)
