@@ -156,7 +156,7 @@ struct PayloadComparison {
       .verified, reason: nil, provenProductId: fact.productId, orderedProductId: order.productId.text)
     count(.product, refusal != nil, "\(name): \(order.productId), \(transaction) \(fact.productId)")
     if let token = order.appAccountToken, case .says(.some(let other)) = fact.appAccountToken {
-      // A token that is no UUID cannot be compared, and the rules accuse nobody by it.
+      // Tokens that are no UUID are skipped because the rules do not compare them.
       if let isSame = AccountToken.isSame(token, other) {
         count(.token, !isSame, "\(name): \(token), \(transaction) \(other)")
       }

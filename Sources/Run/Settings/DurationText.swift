@@ -15,7 +15,7 @@ package struct DurationText {
     return span <= .days(365_000) ? span : nil
   }
 
-  /// The span in the largest unit of which it is a multiple; in days from a week on.
+  /// The span in the largest unit that divides it; in days from a week on.
   static func text(_ span: Span) -> String {
     let seconds = span.wholeSeconds
     if span >= .days(7), seconds % 86_400 == 0 { return "\(seconds / 86_400)d" }

@@ -7,7 +7,7 @@ extension Finding {
 
 extension FindingKind {
   /// True if the kind accuses a customer of an unpaid benefit, or an order of differing from its payment. Kinds about
-  /// refunds accuse nobody, because Apple has stated the refund.
+  /// refunds are no accusations, because Apple has stated the refund.
   var accuses: Bool {
     switch self {
     case .deliveredNotPaid, .duplicateClaim, .wrongUser, .productMismatch, .wrongBundle, .signatureInvalid,

@@ -22,7 +22,7 @@ import Testing
     #expect(scene.world.audited().judgements["order"]?.payment == "unconfirmed \(reason.rawValue)")
   }
 
-  /// A proof under a systemic refusal leaves its order unconfirmed, and its transactions accuse nobody.
+  /// A proof under a systemic refusal leaves its order unconfirmed. Its transactions support no accusation.
   @Test(arguments: ["other app", "other product", "nobody's"])
   func refusedWithTooManyOthers(_ what: String) {
     var scene = ShopFixture()
