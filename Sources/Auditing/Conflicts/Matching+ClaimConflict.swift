@@ -164,6 +164,12 @@ struct ClaimConflict {
   }
 
   private let mixedPeople: Set<Identifier>
+  /// By shared purchase, the nearest order among those that own another purchase whatever the result is.
+  private var nearest: [PurchaseKey: (rank: LinkRank, orderId: Identifier)] = [:]
+  /// These nearest orders, with the number of such purchases.
+  private var nearestOrders: [Identifier: (claimant: Claimant, claims: OrderClaims, purchases: Int)] = [:]
+  /// Transactions that orders left out of the matching state or are linked to.
+  private var claimed: Set<TransactionKey> = []
 
   init(rules: Rules, mixedPeople: Set<Identifier>, timelines: [[Identifier]] = []) {
     (self.rules, self.mixedPeople) = (rules, mixedPeople)
@@ -177,7 +183,8 @@ struct ClaimConflict {
     transactions.append(transaction)
   }
 
-  mutating func add(_ contestedOrder: ContestedOrder) {
+  /// - Parameter decided: gets an order whose claims the matching cannot change. The result does not contain it.
+  mutating func add(_ contestedOrder: ContestedOrder, decided: (Identifier, OrderClaims) throws -> Void) rethrows {
     guard case .valid(let order) = contestedOrder.group.row else { return }
     var facts = OrderFacts(
       order, contestedOrder.group, claimable: contestedOrder.claimable,
@@ -190,10 +197,36 @@ struct ClaimConflict {
       facts.knownList = known.isEmpty ? linked : VerifiedTransactions(known + linked.records)
     }
     let claimant = facts.claimant(rules)
+    let own = Set(contestedOrder.claimable.map(\.purchaseKey))
+    if let secure = SecureOwner(claimant, own: own, rules: rules) { return try add(claimant, secure, decided) }
     guard let kind = EquivalentClaimants(claimant, mixedPeople: mixedPeople, rules: rules) else {
       return claimants.append(claimant)
     }
     add(claimant, of: kind)
+  }
+
+  /// Keeps the order only if it is the nearest to a purchase that may be left over.
+  private mutating func add(
+    _ claimant: Claimant, _ secure: SecureOwner, _ decided: (Identifier, OrderClaims) throws -> Void
+  ) rethrows {
+    claimed.formUnion(secure.claimed)
+    let orderId = claimant.order.orderId
+    var (purchases, displaced) = (0, [Identifier]())
+    for (purchase, rank) in secure.furtherCharges {
+      let known = nearest[purchase]
+      if let known, !rank.isNearer(than: known.rank) { continue }
+      nearest[purchase] = (rank, orderId)
+      purchases += 1
+      if let known { displaced.append(known.orderId) }
+    }
+    if purchases == 0 { return try decided(orderId, secure.claims) }
+    nearestOrders[orderId] = (claimant, secure.claims, purchases)
+    for orderId in displaced {
+      nearestOrders[orderId]?.purchases -= 1
+      guard let known = nearestOrders[orderId], known.purchases == 0 else { continue }
+      nearestOrders[orderId] = nil
+      try decided(orderId, known.claims)
+    }
   }
 
   private mutating func shared(_ list: VerifiedTransactions) -> VerifiedTransactions {
@@ -256,14 +289,18 @@ struct ClaimConflict {
   }
 
   consuming func matched() -> Outcome {
+    claimants += nearestOrders.values.map(\.claimant)
     for kind in best { claimants += [kind.first] + [kind.second].compactMap(\.self) }
     let matching = Matching(of: claimants, rules: rules)
+    let claimed = claimed
     var owned: Set<PurchaseKey> = []
     for claims in matching.claims.values { owned.formUnion(claims.owned.map(\.purchaseKey)) }
     return Outcome(
       claims: matching.claims, alike: alike, seconds: best.map(\.second?.order.orderId), contested: contested,
       newestProofs: transactions.reduce(into: [:]) { $0[$1.record.key] = $1.newestProof },
-      unclaimed: transactions.filter { !matching.isClaimed($0.record) },
+      unclaimed: transactions.filter { transaction in
+        !matching.isClaimed(transaction.record) && !transaction.record.keys.contains(where: claimed.contains)
+      },
       unowned: transactions.filter { !owned.contains($0.record.purchaseKey) })
   }
 }

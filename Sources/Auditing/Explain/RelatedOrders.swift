@@ -389,18 +389,26 @@ struct RelatedOrders {
         result.transactions.take(.subscriber(subscription: subscription, userId: subscriber))
       }
     }
+    var decided: OrderClaims?
+    func note(_ owner: Identifier, _ claims: OrderClaims) {
+      for record in claims.owned { result.owners[record.key] = owner }
+    }
     for contestedOrder in isContestant {
       guard let group = groups[contestedOrder] else { continue }
+      let hasGoods = ordersWithGoods.contains(contestedOrder)
       contest.add(
-        ContestedOrder(
-          group: group, claimable: claimable[contestedOrder] ?? [], hasGoods: ordersWithGoods.contains(contestedOrder)))
+        ContestedOrder(group: group, claimable: claimable[contestedOrder] ?? [], hasGoods: hasGoods)
+      ) { owner, claims in
+        note(owner, claims)
+        if owner == orderId { decided = claims }
+      }
     }
     let outcome = contest.matched()
-    outcome.forEach { owner, claims in for record in claims.owned { result.owners[record.key] = owner } }
+    outcome.forEach(note)
     for transaction in outcome.unclaimed where !transaction.awaitsDetails {
       result.unclaimed[transaction.record.key] = .some(transaction.userId)
     }
-    if let claims = outcome.claims(of: orderId) {
+    if let claims = decided ?? outcome.claims(of: orderId) {
       result.matched = outcome.matched(orderId, claims)
     }
     return result

@@ -78,7 +78,11 @@ extension AuditPass {
         var reader = RecordReader(head.content)
         // Transactions come before contestedOrders because their records begin with the lower byte.
         if try reader.flag() {
-          contest.add(try ContestedOrder(from: &reader))
+          try contest.add(try ContestedOrder(from: &reader)) { orderId, claims in
+            record.clear()
+            Matched(orderId: orderId, contested: [], claims: claims, newestProofs: [:]).write(to: &record)
+            try matched.add(orderId, record)
+          }
         } else {
           contest.add(try ContestedTransaction(from: &reader))
         }

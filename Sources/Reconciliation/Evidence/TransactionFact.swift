@@ -183,7 +183,8 @@ public struct TransactionDetails: Hashable, Sendable {
   }
 
   mutating func take(_ newer: TransactionDetails) {
-    storefront = newer.storefront ?? storefront
+    // Some storefront IDs are of an unknown country.
+    if storefront == nil || Country(storefront: newer.storefront) != nil { storefront = newer.storefront ?? storefront }
     appTransactionId = newer.appTransactionId ?? appTransactionId
     offerType = newer.offerType ?? offerType
     offerIdentifier = newer.offerIdentifier ?? offerIdentifier

@@ -134,6 +134,15 @@ public struct Claimant: Sendable {
     return known.filter { $0.transactionId == id }.map(\.key).min()
   }
 
+  /// The transactions that the order states. Of an original ID that a later period stands for, the first one too.
+  ///
+  /// - Parameter named: the transaction that the stated ID claims.
+  func stated(as named: TransactionKey?) -> [TransactionKey] {
+    guard let named else { return [] }
+    return [named]
+      + known.lazy.filter { $0.environment == named.environment && $0.isOf(order.transactionId) }.map(\.key)
+  }
+
   /// True if its signed payloads contain neither the stated ID nor a transaction of that original ID.
   public var contradictsOwnPayload: Bool {
     guard let id = order.transactionId, !signedIds.isEmpty, !signedIds.contains(id) else { return false }

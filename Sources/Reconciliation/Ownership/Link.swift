@@ -41,7 +41,8 @@ extension Link {
   }
 }
 
-struct LinkRank: Sendable {
+/// The properties that decide which of several orders a purchase pays.
+public struct LinkRank: Sendable {
   var token: AccountToken.Relation
   var isInWindow: Bool
   var isProof: Bool
@@ -72,7 +73,7 @@ struct LinkRank: Sendable {
     return isNearer(than: other)
   }
 
-  func isNearer(than other: LinkRank) -> Bool {
+  public func isNearer(than other: LinkRank) -> Bool {
     (distance, createdAt, orderId) < (other.distance, other.createdAt, other.orderId)
   }
 }

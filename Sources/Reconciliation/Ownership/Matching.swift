@@ -67,13 +67,7 @@ public struct Matching {
       } else if let open = claimant.pendingStatedTransaction {
         claims[orderId]?.named = open
       }
-      if let named = claims[orderId]?.named {
-        claimed.insert(named)
-        for record in claimant.known where record.environment == named.environment {
-          // Of an original ID that a later period stands for, the first period is no orphan either.
-          if record.isOf(claimant.order.transactionId) { claimed.insert(record.key) }
-        }
-      }
+      claimed.formUnion(claimant.stated(as: claims[orderId]?.named))
       links[index] = claimant.links(index, stated: stated, rules: rules)
       for link in links[index] { claimed.insert(link.transaction.key) }
     }
@@ -272,6 +266,13 @@ public struct Matching {
 
   /// The claims of an order that shares no purchase: the result of matching it alone, at less cost.
   public static func uncontested(_ claimant: Claimant, rules: Rules) -> OrderClaims {
+    alone(claimant, rules: rules) { _ in true }.claims
+  }
+
+  /// The claims of an order to the purchases that it may own, and all its links, the preferred one first.
+  static func alone(
+    _ claimant: Claimant, rules: Rules, mayOwn: (Link) -> Bool
+  ) -> (claims: OrderClaims, links: [Link]) {
     var own = OrderClaims()
     own.isFinal = !claimant.isOpen
     var stated: TransactionRecord?
@@ -282,18 +283,19 @@ public struct Matching {
       own.named = claimant.pendingStatedTransaction
     }
     let links = claimant.links(stated: stated, rules: rules)
-    if let first = links.first(where: { $0.transaction.environment == .production }) {
+    let owned = links.filter(mayOwn)
+    if let first = owned.first(where: { $0.transaction.environment == .production }) {
       own.owned.append(first.transaction)
     }
-    let further = links.filter {
+    let further = owned.filter {
       $0.isFurtherCharge && $0.transaction.purchaseKey != own.owned.first?.purchaseKey
     }
     own.owned += further.map(\.transaction).sorted { $0.key < $1.key }
-    if own.owned.isEmpty, let sandbox = links.first(where: { $0.transaction.environment == .sandbox }) {
+    if own.owned.isEmpty, let sandbox = owned.first(where: { $0.transaction.environment == .sandbox }) {
       own.owned = [sandbox.transaction]
     }
     own.moveLivePaymentsFirst()
     own.statesAnotherThanProven = claimant.statesAnotherID(than: own.owned)
-    return own
+    return (own, links)
   }
 }

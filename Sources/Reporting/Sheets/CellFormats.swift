@@ -11,6 +11,7 @@ struct CellFormats {
   /// For text that would touch the number to its left.
   let indented: CellFormat
   let prose: CellFormat
+  let indentedProse: CellFormat
   let link: CellFormat
   private let entry: CellFormat
   private let dayEntry: CellFormat
@@ -38,6 +39,11 @@ struct CellFormats {
     text = try workbook.addFormat(.cell("@"))
     indented = try workbook.addFormat(.cell("@") { $0.indent = 1 })
     prose = try workbook.addFormat(.cell("@") { $0.wraps = true })
+    indentedProse = try workbook.addFormat(
+      .cell("@") {
+        $0.wraps = true
+        $0.indent = 1
+      })
     link = try workbook.addFormat(.cell("@") { $0.isHyperlink = true })
     entry = try workbook.addFormat(
       .entry("@") {
@@ -87,7 +93,8 @@ extension CellStyle {
 
   static func amountFormat(digits: Int) -> String {
     let number = digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)
-    return "\(number);[Red]\"−\"\(number)"
+    // Colour 9 of Excel's palette is a dark red. The contrast of `[Red]` with white is 4:1.
+    return "\(number);[Color9]\"−\"\(number)"
   }
 
   /// A dash for zero, because most amounts of such a row are zero.

@@ -203,7 +203,7 @@ struct DataSheet {
       // Excel does not fit row heights of streamed sheets.
       let lines = (Double(text.characterCount) / (1.1 * columns[position].width)).rounded(.up)
       height = max(height, min(lines, 10) * DataSheet.lineHeight)
-      try write(text, position, formats.prose)
+      try write(text, position, followsNumberColumn(position) ? formats.indentedProse : formats.prose)
     case .flag:
       try write(
         text == "true" ? "Yes" : "No", position, followsNumberColumn(position) ? formats.indented : formats.text)

@@ -91,7 +91,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
   }
 
   @Test func equivalentOrdersShareOneMatchingResult() throws {
-    var (shared, owningMore) = (0, 0)
+    var (shared, owningMore, secure, chargedTwice) = (0, 0, 0, 0)
     for seed in 0..<200 * Self.effort {
       let crowd = try InterchangeableOrders(seed: seed, count: 40)
       let contested = crowd.records.map { record in
@@ -106,11 +106,17 @@ private let asOf = Instant(seconds: 1_795_132_800)
         .intersection(crowd.groups.filter { !goods.contains($0.row.orderId) }.map(\.row.userId))
       var contest = ClaimConflict(rules: rules, mixedPeople: mixedPeople)
       for transaction in contested.shuffled(using: &random) { contest.add(transaction) }
+      let contestedKeys = Set(crowd.records.map(\.key))
+      var seen: [Identifier: OrderClaims] = [:]
       for group in crowd.groups.shuffled(using: &random) {
         contest.add(
           ContestedOrder(
-            group: group, claimable: crowd.own[group.row.orderId] ?? [], hasGoods: goods.contains(group.row.orderId)))
+            group: group, claimable: crowd.own[group.row.orderId] ?? [], hasGoods: goods.contains(group.row.orderId))
+        ) { orderId, claims in
+          #expect(seen.updateValue(claims, forKey: orderId) == nil)
+        }
       }
+      secure += seen.count
       let outcome = contest.matched()
 
       let claimants = crowd.groups.compactMap { group -> Claimant? in
@@ -122,7 +128,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
         return facts.claimant(rules)
       }
       let matching = Matching(of: claimants, rules: rules)
-      var seen: [Identifier: OrderClaims] = [:]
+      for (orderId, claims) in seen { #expect(claims == matching.claims[orderId], "seed \(seed), order \(orderId)") }
       outcome.forEach { orderId, claims in
         #expect(seen.updateValue(claims, forKey: orderId) == nil)
         #expect(claims == matching.claims[orderId], "seed \(seed), order \(orderId)")
@@ -131,13 +137,16 @@ private let asOf = Instant(seconds: 1_795_132_800)
       #expect(seen.count == crowd.groups.count)
       let ofKinds = claimants.compactMap { EquivalentClaimants($0, mixedPeople: mixedPeople, rules: rules) }
       shared += ofKinds.count - Set(ofKinds).count
+      chargedTwice += matching.claims.values.count { claims in
+        claims.owned.count > 1 && claims.owned.contains { contestedKeys.contains($0.key) }
+      }
       owningMore += matching.claims.values.count { claims in claims.owned.contains { $0.key != claims.named } }
       let owned = Set(matching.claims.values.flatMap { $0.owned.map(\.key) })
       #expect(Set(outcome.unowned.map(\.record.key)) == Set(crowd.records.map(\.key)).subtracting(owned))
       let unclaimed = crowd.records.filter { !matching.isClaimed($0) }
       #expect(Set(outcome.unclaimed.map(\.record.key)) == Set(unclaimed.map(\.key)))
     }
-    #expect(shared > 0 && owningMore > 0)
+    #expect(shared > 0 && owningMore > 0 && secure > 100 && chargedTwice > 0, "\(secure), \(chargedTwice)")
   }
 
   /// The references are sorted by content, as the sorter passes them, so that those of one order follow each other.

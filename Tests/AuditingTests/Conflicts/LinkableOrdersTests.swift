@@ -59,7 +59,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
     var conflict = ClaimConflict(rules: Self.rules, mixedPeople: [], timelines: batches.timelines)
     for transaction in transactions { conflict.add(transaction) }
     for order in orders {
-      conflict.add(ContestedOrder(group: OrderGroup(row: .valid(order)), claimable: [], hasGoods: true))
+      conflict.add(ContestedOrder(group: OrderGroup(row: .valid(order)), claimable: [], hasGoods: true)) { _, _ in }
     }
     let outcome = conflict.matched()
     var owners: Set<Identifier> = []
@@ -184,7 +184,8 @@ private let asOf = Instant(seconds: 1_795_132_800)
         for group in members {
           let orderId = group.row.orderId
           conflict.add(
-            ContestedOrder(group: group, claimable: claimable[orderId] ?? [], hasGoods: goods.contains(orderId)))
+            ContestedOrder(group: group, claimable: claimable[orderId] ?? [], hasGoods: goods.contains(orderId))
+          ) { found.claims[$0] = $1 }
         }
         found.groups.insert(Set(members.map(\.row.orderId)))
         let outcome = conflict.matched()
