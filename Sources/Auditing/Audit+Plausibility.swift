@@ -35,7 +35,8 @@ extension Audit {
     }
     if record?.isAccepted == true { return [] }
     let precedent = try Plausibility.EarlierNights(before: plan.asOf, on: rows.own)
-    return Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
+    let problems = precedent == nil ? plan.mappingProblems.map { HoldCause.mapping($0) } : []
+    return problems + Plausibility(share: settings.holdShare, precedent: precedent).causes(figures)
   }
 
   /// True unless the run is narrowed or an earlier run has a later as-of: only then are findings updated.

@@ -7,6 +7,7 @@ import Postgres
 import Publishing
 import Reconciliation
 import Run
+import SalesStore
 
 extension NightRun {
   /// True if the as-of was past when the run began, so that later rows are not read.
@@ -59,6 +60,20 @@ extension NightRun {
     // Tables outgrow their memory several times in an audit; without this call the process keeps most of that memory.
     _ = memory_return_blocks_from(1 << 18)
     return try await withBlockingThread { scope in try body(complete, scope) }
+  }
+
+  /// The problems that doctor finds in the shop's rows. Only for a first night, because later ones are compared with it.
+  func mappingProblems(_ plan: AuditPlan, isAccepted: Bool) async throws -> [String] {
+    guard !isAccepted, !plan.selection.isNarrowing, settings.holdShare != .whole else { return [] }
+    let settings = settings
+    return try await withBlockingThread { scope in
+      let own = try scope.connect(settings.databaseURL, applicationName: "night-audit")
+      guard try Plausibility.EarlierNights(before: plan.asOf, on: own) == nil else { return [] }
+      let sales = try SalesStore.open(settings, scope, applicationName: "night-audit")
+      return try SalesHealth(settings: settings).examine(sales).compactMap { diagnosis in
+        diagnosis.problem.map { "\(diagnosis.subject) \($0)" }
+      }
+    }
   }
 
   /// Audits a night, or returns the questions that Apple must answer first. `asked` are earlier ones.

@@ -98,6 +98,8 @@ package struct NightRun: Sendable {
       let supplement = await tieOutOfNight(request)
       if let reason = stop.stopped { throw StopSignal.Stopped(reason: reason) }
       stages.end("recheck")
+      var plan = plan
+      plan.mappingProblems = try await mappingProblems(plan, isAccepted: record.isAccepted)
       let audited = try await audited(
         plan, request, channels, &recheck, supplement, saving: record, known: known, since: began, deadline: deadline,
         isLate: late != nil)
@@ -252,7 +254,8 @@ package struct NightRun: Sendable {
   /// Audits from what is stored. Writes nothing to the database, and files only to `--out`.
   package func reconcile(_ request: NightRequest) async throws -> NightOutcome {
     try await requireSales()
-    let plan = try plan(request)
+    var plan = try plan(request)
+    if request.isRehearsal { plan.mappingProblems = try await mappingProblems(plan, isAccepted: request.isAccepted) }
     let late = try await requireNotFuture(request.asOf)
     if let late { logger.error("\(late)") }
     var known = KnownRuns()

@@ -139,6 +139,8 @@ extension Finding {
 
 /// The reason to hold a night: an implausible count, its likely cause, and examples.
 package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
+  /// A problem that doctor finds in the shop's rows.
+  case mapping(String)
   case fewerOrders(now: Int, before: Int)
   case fewerDeliveries(now: Int, before: Int)
   case findings(FindingKind, NightFigures.Sample, of: Int)
@@ -151,6 +153,7 @@ package enum HoldCause: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String {
     switch self {
+    case .mapping(let problem): "The mapping looks wrong before a first night is published: \(problem)."
     case .fewerOrders(let now, let before):
       "The lookback has \(now) orders, and had \(before) in the last complete night: check whether the view or table "
         + "orders still shows them all."

@@ -20,6 +20,9 @@ package struct AuditPlan: Sendable {
 
   package var threshold: FindingsThreshold?
 
+  /// Faults of the shop's mapping that hold the night, with their remedies; only of a first night.
+  package var mappingProblems: [String] = []
+
   package init(rules: Rules, period: Period, selection: Selection, staleAfter: Span, refundWindow: Span) {
     self.rules = rules
     self.period = period

@@ -127,9 +127,11 @@ struct SalesHealth {
         future.count(createdAt > now + settings.clockSkew, "order \(order.orderId) created \(createdAt.text)")
         let amount = order.amount
         if Self.currenciesWithCents.contains(amount.currency.code), amount.minorUnits > 0 {
-          // 499.00 in place of 4.99.
+          // 499.00 or 4990.00 in place of 4.99.
           let whole = amount.minorUnits.quotientAndRemainder(dividingBy: 100)
-          let isOdd = whole.remainder == 0 && (whole.quotient % 100 == 99 || whole.quotient % 100 == 49)
+          let isOdd =
+            whole.remainder == 0
+            && ([99, 49].contains(whole.quotient % 100) || [990, 490].contains(whole.quotient % 1_000))
           cents.count(isOdd, "order \(order.orderId): \(amount.decimalText) \(amount.currency)")
         }
       }
@@ -140,8 +142,10 @@ struct SalesHealth {
       tally.further.append(
         Diagnosis(
           subject: name("orders.amount"), held: true,
-          because: "looks like cents: \(cents.odd) of \(cents.all) amounts are whole numbers such as 499",
-          kind: .amountMismatch, remedy: "write amount / 100.0 in the view", examples: cents.examples))
+          because: """
+            looks like cents or thousandths: \(cents.odd) of \(cents.all) amounts are whole numbers such as 499 or 4990
+            """,
+          kind: .amountMismatch, remedy: "write amount / 100.0 (or 1000.0) in the view", examples: cents.examples))
     }
     if refunded.holdsNight(settings.holdShare) {
       tally.further.append(

@@ -179,6 +179,7 @@ import Testing
     ("UPDATE sales.deliveries SET quantity = quantity * 80", "quantity counts the same unit"),
     ("UPDATE sales.orders SET status = 'forgotten'", "night-audit doctor names columns"),
     ("UPDATE sales.orders SET created_at = created_at - interval '5 days'", "created_at is the time of the order"),
+    ("UPDATE sales.orders SET amount = amount * 1000", "looks like cents or thousandths"),
   ])
   func aFirstNightWithAWrongMappingIsHeld(mapping: String, cause: String) async throws {
     let shop = try await Rehearsal.sampleShop()
@@ -188,7 +189,7 @@ import Testing
     try await shop.execute("SET session_replication_role = replica; " + mapping)
     let rehearsed = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf, "--dry-run")
     #expect(rehearsed.status == 4 && rehearsed.output.contains("WOULD BE HELD"), "\(rehearsed)")
-    #expect(rehearsed.output.contains(cause) && rehearsed.output.contains("For example order "), "\(rehearsed.output)")
+    #expect(rehearsed.output.contains(cause) && rehearsed.output.contains(/[Ee]xamples?:? order /), "\(rehearsed.output)")
     let held = try await shop.nightAudit("run", "--as-of", Rehearsal.asOf)
     #expect(held.status == 4 && held.output.contains(cause), "\(held)")
     #expect(try await shop.value("SELECT count(*) FROM night_audit.findings") == "0")
