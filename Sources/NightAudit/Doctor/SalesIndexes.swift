@@ -10,9 +10,9 @@ struct SalesIndexes {
   /// Row counts by relation; small relations need no index.
   let rows: [String: Int]
 
-  private static let worth = 10_000
+  private static let minimumRowCount = 10_000
   /// An ID that matches nothing; it separates our condition from a view's own.
-  private static let nobody = "night-audit:nobody"
+  private static let absentID = "night-audit:nobody"
 
   private static let lookups = [
     ("orders", "order_id"), ("receipts", "receipt_id"), ("receipts", "order_id"), ("deliveries", "order_id"),
@@ -23,10 +23,10 @@ struct SalesIndexes {
     var found: [Diagnosis] = []
     // Without this the planner may prefer a sequential scan although there is an index.
     try connection.execute("SET enable_seqscan = off")
-    for (relation, column) in SalesIndexes.lookups where rows[relation, default: 0] >= SalesIndexes.worth {
+    for (relation, column) in SalesIndexes.lookups where rows[relation, default: 0] >= SalesIndexes.minimumRowCount {
       let plan = try connection.execute(
         """
-        EXPLAIN (FORMAT JSON) SELECT 1 FROM \(schema).\(relation) r WHERE r.\(column)::text = '\(SalesIndexes.nobody)'
+        EXPLAIN (FORMAT JSON) SELECT 1 FROM \(schema).\(relation) r WHERE r.\(column)::text = '\(SalesIndexes.absentID)'
         """
       ).single().text(0)
       guard let scan = SalesIndexes.scans(in: try JSONSerialization.jsonObject(with: Data(plan.utf8))).first else {

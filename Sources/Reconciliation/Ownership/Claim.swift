@@ -62,23 +62,23 @@ public struct Claimant: Sendable {
   let knownList: VerifiedTransactions
   public var signedIds: [Identifier]
   public var proofIds: Set<Identifier>
-  public var worth: ProofValidity
+  public var proofValidity: ProofValidity
   public var isOpen: Bool
   public var isStatedIDUnknown: Bool
   public var hasGoods: Bool
 
   public init(
     order: Order, proven: VerifiedTransactions, known: VerifiedTransactions = .none, signedIds: [Identifier] = [],
-    proofIds: Set<Identifier> = [], worth: ProofValidity = .notAllRejected, isOpen: Bool = false,
+    proofIds: Set<Identifier> = [], proofValidity: ProofValidity = .notAllRejected, isOpen: Bool = false,
     isStatedIDUnknown: Bool = false,
     hasGoods: Bool = false
   ) {
     self.order = order
-    list = worth == .notAllRejected ? proven : .none
+    list = proofValidity == .notAllRejected ? proven : .none
     knownList = known
     self.signedIds = signedIds
     self.proofIds = proofIds
-    self.worth = worth
+    self.proofValidity = proofValidity
     self.isOpen = isOpen
     self.isStatedIDUnknown = isStatedIDUnknown
     self.hasGoods = hasGoods
@@ -107,7 +107,7 @@ public struct Claimant: Sendable {
   /// The transaction that the stated ID claims; nil: unknown, or rejected proofs alone.
   /// For a subscription's original ID: the eligible period nearest to the order within the window, else the first.
   public func named(rules: Rules) -> TransactionRecord? {
-    switch worth {
+    switch proofValidity {
     case .allRejected, .allRejectedIDPending: return nil
     case .notAllRejected, .allRejectedIDKnown, .allUnreadableIDKnown: break
     }
@@ -130,7 +130,7 @@ public struct Claimant: Sendable {
 
   /// The transaction of a stated ID that claims nothing until Apple answers; nil otherwise.
   var pendingStatedTransaction: TransactionKey? {
-    guard worth == .allRejectedIDPending, let id = order.transactionId else { return nil }
+    guard proofValidity == .allRejectedIDPending, let id = order.transactionId else { return nil }
     return known.filter { $0.transactionId == id }.map(\.key).min()
   }
 

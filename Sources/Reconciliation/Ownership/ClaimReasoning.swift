@@ -32,7 +32,7 @@ public struct ClaimReasoning: Sendable {
         Claim(
           order: claimant.order, kind: link.kind,
           isNamed: stated.map { $0.purchaseKey == transaction.purchaseKey } ?? false,
-          isFalse: claimant.worth != .notAllRejected, person: rules.people.person(claimant.order.userId),
+          isFalse: claimant.proofValidity != .notAllRejected, person: rules.people.person(claimant.order.userId),
           rank: link.rank))
     }
     claims.sort { $0.rank.precedes($1.rank, isSamePerson: false) }

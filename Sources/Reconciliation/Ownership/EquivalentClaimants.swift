@@ -8,7 +8,7 @@ public struct EquivalentClaimants: Hashable, Sendable {
   private var standing: ClaimEligibility?
   private var token: AccountToken.Relation?
   private var isInWindow: Bool?
-  private var worth: ProofValidity
+  private var proofValidity: ProofValidity
   private var isOpen: Bool
   private var isStatedIDUnknown: Bool
   private var hasGoods: Bool
@@ -30,7 +30,7 @@ public struct EquivalentClaimants: Hashable, Sendable {
     let record = target ?? claimant.known.first
     token = record.map { AccountToken.relation(of: claimant.order, to: $0) }
     isInWindow = record.map { claimant.isInWindow($0, rules: rules) }
-    worth = claimant.worth
+    proofValidity = claimant.proofValidity
     isOpen = claimant.isOpen
     isStatedIDUnknown = claimant.isStatedIDUnknown
     hasGoods = claimant.hasGoods

@@ -101,7 +101,7 @@ extension Claimant {
   }
 
   /// False if every proof of the order was rejected and another order has a verified one.
-  func isStatedIDLink(isProvenByOthers: Bool) -> Bool { worth == .notAllRejected || !isProvenByOthers }
+  func isStatedIDLink(isProvenByOthers: Bool) -> Bool { proofValidity == .notAllRejected || !isProvenByOthers }
 
   /// True for an order that needs no payment, such as a gift of the shop.
   var isFree: Bool { order.amount.minorUnits == 0 && order.transactionId == nil && proven.isEmpty }

@@ -55,14 +55,14 @@ public struct Matching {
   }
 
   private mutating func findLinks() {
-    let isAnyRejected = claimants.contains { $0.worth != .notAllRejected }
+    let isAnyRejected = claimants.contains { $0.proofValidity != .notAllRejected }
     let proven = isAnyRejected ? Set(claimants.lazy.flatMap(\.proven).map(\.key)) : []
     for (index, claimant) in claimants.enumerated() where !isAbsent[index] {
       let orderId = claimant.order.orderId
       var stated: TransactionRecord?
       if let target = claimant.named(rules: rules) {
         let standing = claimant.standing(named: target, rules: rules)
-        let isLinked = claims[orderId]?.take(named: target, standing, worth: claimant.worth) ?? false
+        let isLinked = claims[orderId]?.take(named: target, standing, validity: claimant.proofValidity) ?? false
         if isLinked, claimant.isStatedIDLink(isProvenByOthers: proven.contains(target.key)) { stated = target }
       } else if let open = claimant.pendingStatedTransaction {
         claims[orderId]?.named = open
@@ -233,7 +233,7 @@ public struct Matching {
   private mutating func lose(_ transaction: TransactionRecord, by index: Int, _ settled: Matching) {
     guard let owner = owners[transaction.purchaseKey], owner != index else { return }
     // The proof may show more than the ID once it can be read.
-    if claimants[index].worth == .allUnreadableIDKnown { return }
+    if claimants[index].proofValidity == .allUnreadableIDKnown { return }
     let orderId = claimants[index].order.orderId
     guard var lost = claims[orderId]?.lost, claims[orderId]?.owned.first?.environment != .production else { return }
     let order = claimants[owner].order
@@ -242,7 +242,7 @@ public struct Matching {
       transaction: transaction, ownerOrderId: order.orderId, ownerUserId: order.userId,
       isFinal: !claimants[index].isOpen && !couldGain)
     // A forged proof is a finding by itself, unless ownership is undecided.
-    if claim.isFinal, !claimants[index].worth.reportsObstacles { return }
+    if claim.isFinal, !claimants[index].proofValidity.reportsObstacles { return }
     // An undecided claim is always kept because it decides about all lost claims.
     if lost.count < Matching.lostClaimLimit {
       claims[orderId]?.lost.append(claim)
@@ -278,7 +278,7 @@ public struct Matching {
     var stated: TransactionRecord?
     if let target = claimant.named(rules: rules) {
       let standing = claimant.standing(named: target, rules: rules)
-      if own.take(named: target, standing, worth: claimant.worth) { stated = target }
+      if own.take(named: target, standing, validity: claimant.proofValidity) { stated = target }
     } else {
       own.named = claimant.pendingStatedTransaction
     }

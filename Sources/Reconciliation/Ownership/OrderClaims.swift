@@ -45,17 +45,19 @@ public struct OrderClaims: Hashable, Sendable {
   }
 
   /// - Returns: true if the transaction could pay the order.
-  mutating func take(named transaction: TransactionRecord, _ standing: ClaimEligibility, worth: ProofValidity) -> Bool {
+  mutating func take(named transaction: TransactionRecord, _ standing: ClaimEligibility, validity: ProofValidity)
+    -> Bool
+  {
     switch standing {
     case .eligible:
       named = transaction.key
       return true
     case .refused(let reason):
-      guard worth.reportsObstacles else { return false }
+      guard validity.reportsObstacles else { return false }
       named = transaction.key
       refused = RefusedClaim(transaction: transaction, reason: reason)
     case .contradictory:
-      guard worth.reportsObstacles else { return false }
+      guard validity.reportsObstacles else { return false }
       named = transaction.key
       contradictory = transaction
     }

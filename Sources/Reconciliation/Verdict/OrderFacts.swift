@@ -43,12 +43,13 @@ public struct OrderFacts: Sendable {
 
   public func claimant(_ rules: borrowing Rules) -> Claimant {
     Claimant(
-      order: order, proven: list, known: knownList, signedIds: signedIds, proofIds: proofIds, worth: worth,
+      order: order, proven: list, known: knownList, signedIds: signedIds, proofIds: proofIds,
+      proofValidity: proofValidity,
       isOpen: isOpen(rules), isStatedIDUnknown: lookup?.outcome == .notFound, hasGoods: hasGoods ?? (unrevokedUnits > 0)
     )
   }
 
-  public var worth: ProofValidity {
+  public var proofValidity: ProofValidity {
     let sound = validReceipts
     guard !sound.isEmpty, sound.allSatisfy({ $0.state.outcome == .rejected }) else { return .notAllRejected }
     let isUnreadable = sound.allSatisfy(\.state.isUnreadable)

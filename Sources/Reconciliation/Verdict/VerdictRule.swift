@@ -78,7 +78,7 @@ public enum VerdictRule: String, CaseIterable, Sendable {
           nil, "It owns \(id) from the sandbox; a missing answer could still show a payment.")
       }
       // A test purchase pays no order. Final ownership matters only for test users and after rejected proofs.
-      let isUnpaidRegardless = facts.worth == .notAllRejected && !rules.testUsers.contains(facts.order.userId)
+      let isUnpaidRegardless = facts.proofValidity == .notAllRejected && !rules.testUsers.contains(facts.order.userId)
       return isUnpaidRegardless || facts.isOwnershipFinal(rules)
         ? because.noting(.unpaid(.sandbox, transaction), "It owns \(id), a test purchase in the sandbox.")
         : because.noting(
@@ -170,7 +170,8 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       if facts.claimant(rules).contradictsOwnPayload {
         return because.noting(nil, "\(known), and its own signed proof contains another one.")
       }
-      if facts.worth != .notAllRejected, facts.validReceipts.contains(where: { $0.state.reason != .malformed }) {
+      if facts.proofValidity != .notAllRejected, facts.validReceipts.contains(where: { $0.state.reason != .malformed })
+      {
         return because.noting(nil, "\(known), and the rejection of its own proof gives the reason.")
       }
       if !facts.claims.isFinal {

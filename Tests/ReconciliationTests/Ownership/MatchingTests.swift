@@ -156,7 +156,7 @@ import Testing
         Claimant(
           order: claimant.order, proven: VerifiedTransactions(claimant.proven.shuffled(using: &random)),
           known: VerifiedTransactions(claimant.known.shuffled(using: &random)), signedIds: claimant.signedIds,
-          proofIds: claimant.proofIds, worth: claimant.worth, isOpen: claimant.isOpen,
+          proofIds: claimant.proofIds, proofValidity: claimant.proofValidity, isOpen: claimant.isOpen,
           isStatedIDUnknown: claimant.isStatedIDUnknown, hasGoods: claimant.hasGoods)
       }
       let again = Matching(of: handedInAnew, rules: rules)

@@ -100,7 +100,7 @@ import Testing
       claimants.append(
         Claimant(
           order: named("second", "T1", after: .hours(1)), proven: .none, known: VerifiedTransactions([record]),
-          worth: other == "false and open" ? .allRejectedIDKnown : .notAllRejected,
+          proofValidity: other == "false and open" ? .allRejectedIDKnown : .notAllRejected,
           isOpen: other == "open" || other == "false and open"))
     }
     let claims = Matching(of: claimants, rules: ShopFixture().world.rules).claims
@@ -114,7 +114,7 @@ import Testing
     let claimants = [false, true].map { isOpen in
       Claimant(
         order: named(isOpen ? "second" : "first", "T1", after: isOpen ? .hours(1) : .hours(0)), proven: .none,
-        known: VerifiedTransactions([record]), worth: .allRejectedIDKnown, isOpen: isOpen)
+        known: VerifiedTransactions([record]), proofValidity: .allRejectedIDKnown, isOpen: isOpen)
     }
     #expect(Matching(of: claimants, rules: ShopFixture().world.rules).claims["first"]?.isFinal == false)
   }
@@ -126,7 +126,8 @@ import Testing
     ] {
       let record = ShopFixture().paid("T1", change)
       let claimant = Claimant(
-        order: named("order", "T1"), proven: .none, known: VerifiedTransactions([record]), worth: .allRejectedIDKnown)
+        order: named("order", "T1"), proven: .none, known: VerifiedTransactions([record]),
+        proofValidity: .allRejectedIDKnown)
       let claims = Matching.uncontested(claimant, rules: ShopFixture().world.rules)
       #expect(claims.owned == [] && claims.named == nil && claims.refused == nil && claims.contradictory == nil)
       #expect(Matching(of: [claimant], rules: ShopFixture().world.rules).claims["order"] == claims)
