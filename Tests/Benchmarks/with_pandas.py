@@ -56,8 +56,8 @@ def money_text(minor, digits):
 
 def joined(orders, deliveries, transactions, outcomes):
     """Joins the rows of settled orders, and takes the results of all other orders from `outcomes`."""
-    standing = deliveries[deliveries["revoked_at"].isna()]
-    delivered = standing.groupby("order_id", as_index=False)["delivered_at"].max()
+    unrevoked = deliveries[deliveries["revoked_at"].isna()]
+    delivered = unrevoked.groupby("order_id", as_index=False)["delivered_at"].max()
     paid = transactions.dropna(subset=["order_id"]).drop_duplicates("order_id")
     paid = paid[["order_id", "transaction_id", "environment", "purchased_at", "checked_at"]]
     orders = orders.merge(delivered, on="order_id", how="left")

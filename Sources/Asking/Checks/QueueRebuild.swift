@@ -74,7 +74,7 @@ package enum QueueRebuild {
             AND l.reason IS NOT DISTINCT FROM CASE WHEN is_held THEN c.held_reason ELSE c.reason END)
             OVER (PARTITION BY c.subject_kind, c.subject_id) AS is_stored
         FROM night_audit.receipt_checks c JOIN last l USING (subject_kind, subject_id)
-        CROSS JOIN LATERAL (SELECT c.outcome = 'review' AND c.reason = 'systemic' AS is_held) standing
+        CROSS JOIN LATERAL (SELECT c.outcome = 'review' AND c.reason = 'systemic' AS is_held) systemic
         WHERE c.outcome NOT IN ('pending', 'unanswered') AND NOT (is_held AND c.held_outcome IS NULL)) compared
       WHERE NOT is_stored ORDER BY subject_kind, subject_id, by_as_of, answer_id DESC
       """)

@@ -14,7 +14,7 @@ package struct StoredSignOff: Hashable, Sendable {
   package init(lines: [Line: String]) { self.lines = lines }
 
   /// The sign-offs of a run that were not undone, oldest first.
-  package static func standing(
+  package static func current(
     ofRun runId: String, on connection: borrowing BlockingConnection
   ) throws(PostgresError) -> [StoredSignOff] {
     let rows = try connection.execute(

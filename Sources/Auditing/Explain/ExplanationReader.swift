@@ -24,12 +24,14 @@ struct ExplanationReader: ~Copyable {
     var judgement: Judgement
     var reasoning: Reasoning?
     var facts: OrderFacts?
-    var standing: [Finding] = []
+    var orphanFindings: [Finding] = []
     switch group.row {
     case .bad(let bad):
       judgement = Judgement(reporting: bad)
-      standing += deliveries.filter { $0.defect != nil }.compactMap { OrphanFindings.finding(on: $0, rules: rules) }
-      standing += receipts.filter { $0.defect != nil }.flatMap { OrphanFindings.findings(on: $0, rules: rules) }
+      orphanFindings += deliveries.filter { $0.defect != nil }.compactMap {
+        OrphanFindings.finding(on: $0, rules: rules)
+      }
+      orphanFindings += receipts.filter { $0.defect != nil }.flatMap { OrphanFindings.findings(on: $0, rules: rules) }
     case .valid(let order):
       try addTokenUser(&matching, of: order)
       let assembled = OrderFacts.assembled(
@@ -40,7 +42,7 @@ struct ExplanationReader: ~Copyable {
       if let twice = try boughtTwice(judgement) { judgement.add(twice) }
     }
     let (transactions, leftOver) = try transactions(group, facts, around, matching)
-    let findings = judgement.findings + standing + leftOver
+    let findings = judgement.findings + orphanFindings + leftOver
     let repeatedRows = around.repeatedRows[orderId] ?? 0
     let sorted = deliveries.sorted { ($0.deliveredAt, $0.deliveryId) < ($1.deliveredAt, $1.deliveryId) }
     var explanation = Explanation(
@@ -193,7 +195,7 @@ struct ExplanationReader: ~Copyable {
       let key = record.key
       var transaction = Explanation.Transaction(
         record, isOwned: claims.owned.contains { $0.key == key },
-        standing: facts?.standing(of: record, rules: rules)
+        standing: facts?.relation(to: record, rules: rules)
           ?? "The order row breaks the contract of the sales schema, so it claims nothing.")
       if let finding = unclaimed(record, group, claims, matching) {
         transaction.unclaimed = finding.reason.text
@@ -262,7 +264,7 @@ struct ExplanationReader: ~Copyable {
 
   /// Current and earlier findings about the order and its proofs. Their IDs follow from kind and subject.
   private func history(
-    of standing: [Finding], _ group: OrderGroup, _ deliveries: [Delivery]
+    of current: [Finding], _ group: OrderGroup, _ deliveries: [Delivery]
   ) throws -> [Explanation.Finding] {
     var subjects: Set<Subject> = [.order(group.row.orderId)]
     subjects.formUnion(deliveries.map { .delivery($0.deliveryId) })
@@ -296,8 +298,8 @@ struct ExplanationReader: ~Copyable {
           asOf: Instant(microseconds: try row.timestamp("as_of")), event: try row.text("event"),
           actor: try row.optionalText("actor"), detail: try row.optionalText("detail")))
     }
-    let stands = Set(standing.map(\.findingId))
-    return standing.map { Explanation.Finding($0, known[$0.findingId]?.history) }
+    let stands = Set(current.map(\.findingId))
+    return current.map { Explanation.Finding($0, known[$0.findingId]?.history) }
       + known.values.filter { !stands.contains($0.findingId) }.sorted { $0.findingId < $1.findingId }
   }
 }
@@ -314,7 +316,7 @@ extension CheckSubject {
 }
 
 extension OrderFacts {
-  fileprivate func standing(of record: TransactionRecord, rules: Rules) -> String {
+  fileprivate func relation(to record: TransactionRecord, rules: Rules) -> String {
     let isNamed = order.transactionId == record.transactionId
     if claims.owned.contains(where: { $0.key == record.key }) {
       return isNamed

@@ -53,26 +53,26 @@ final class NightChanges {
   // MARK: - Reasons of closed findings
 
   /// Explains closed findings of an order. Called in ascending order of IDs, after all closed findings were added.
-  func meet(_ orderId: Identifier, _ standing: OrderNights.DecidedOrder) throws {
+  func meet(_ orderId: Identifier, _ order: OrderNights.DecidedOrder) throws {
     while let row = try waiting ?? NightChanges.next(closed) {
       waiting = nil
       if let own = row.orderId, own > orderId {
         waiting = row
         return
       }
-      try explain(row, row.orderId == orderId ? standing : nil)
+      try explain(row, row.orderId == orderId ? order : nil)
     }
   }
 
-  private func explain(_ row: ChangeRow, _ standing: OrderNights.DecidedOrder?) throws {
+  private func explain(_ row: ChangeRow, _ order: OrderNights.DecidedOrder?) throws {
     var row = row
-    row.because = because(row, standing)
+    row.because = because(row, order)
     try put(row, key: row.sortingKey, in: closedByUrgency)
   }
 
   private func because(_ row: ChangeRow, _ order: OrderNights.DecidedOrder?) -> String {
     if let order {
-      return "outcome changed to \(order.disposition.title): \(order.standing.words)"
+      return "outcome changed to \(order.disposition.title): \(order.dispositionReason.words)"
     }
     if row.orderId != nil {
       return

@@ -29,7 +29,7 @@ final class OrderNights {
     var country: Country?
     /// For the journal; nil for an order without a confirmed payment.
     var sale: JournalSale?
-    var standing: DispositionReason
+    var dispositionReason: DispositionReason
 
     /// For a sandbox purchase, whether its user is a test user; otherwise nil.
     func isAllowed(among testUsers: Set<Identifier>) -> Bool? {
@@ -203,7 +203,7 @@ final class OrderNights {
           ChangeRow(
             adjusted: orderId, userId: now.userId, amount: now.amount ?? known.last.amount,
             createdAt: now.createdAt, before: before, after: now.disposition,
-            because: now.standing.words))
+            because: now.dispositionReason.words))
       } else if let refund = known.refund, refund.date < period, let after = now.refunded(in: refund.amount.currency),
         after != refund.amount
       {
@@ -288,7 +288,7 @@ extension OrderNights.DecidedOrder {
   /// The refunded amount, zero without a refund; nil if it is unknown or in another currency.
   fileprivate func refunded(in currency: Currency) -> Money? {
     if let refund = sale?.refund { return refund.amount.currency == currency ? refund.amount : nil }
-    return standing.refundedAt == nil ? Money(minorUnits: 0, currency: currency) : nil
+    return dispositionReason.refundedAt == nil ? Money(minorUnits: 0, currency: currency) : nil
   }
 }
 
@@ -301,7 +301,7 @@ extension OrderNights.DecidedOrder {
     environment = judgement.environment
     country = judgement.country
     sale = JournalSale(judgement)
-    standing = judgement.standing
+    dispositionReason = judgement.dispositionReason
     switch judgement.row {
     case .valid(let order): (amount, bundleId) = (order.amount, order.bundleId)
     case .bad(let bad): (amount, bundleId) = (nil, bad.bundleId)
@@ -329,7 +329,7 @@ extension OrderNights.DecidedOrder {
       record.put(sale.service?.lowerBound)
       record.put(sale.service?.upperBound)
     }
-    standing.write(to: &record)
+    dispositionReason.write(to: &record)
   }
 
   fileprivate init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -351,7 +351,7 @@ extension OrderNights.DecidedOrder {
       if let start, let end { found.service = start...end }
       sale = found
     }
-    standing = try DispositionReason(from: &record)
+    dispositionReason = try DispositionReason(from: &record)
   }
 }
 

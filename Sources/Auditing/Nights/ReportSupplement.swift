@@ -39,8 +39,8 @@ package struct ReportSupplement: Sendable {
 
   /// Undecided open findings stay as reported, because a missing report closes nothing.
   func findings(beside open: [Finding]) -> [Finding] {
-    let standing = open.filter(isUndecided)
-    let subjects = Set(standing.map(\.subject))
-    return standing + findings.filter { !subjects.contains($0.subject) }
+    let undecided = open.filter(isUndecided)
+    let subjects = Set(undecided.map(\.subject))
+    return undecided + findings.filter { !subjects.contains($0.subject) }
   }
 }

@@ -49,10 +49,10 @@ package enum SignOffImport {
     }
     let new = StoredSignOff(
       lines: Dictionary(sheet.lines.compactMap { line in lines[line.label].map { ($0, line.text) } }) { $1 })
-    let standing = try StoredSignOff.standing(ofRun: run.written.runId, on: connection)
-    if standing.contains(new) { return }
+    let current = try StoredSignOff.current(ofRun: run.written.runId, on: connection)
+    if current.contains(new) { return }
     if let reason = refusal(
-      of: new, beside: standing, incompleteReasons: acceptsIncomplete ? [] : run.incompleteReasons,
+      of: new, beside: current, incompleteReasons: acceptsIncomplete ? [] : run.incompleteReasons,
       balance: sheet.balance)
     {
       sheet.refuse(row, reason)
@@ -95,11 +95,11 @@ package enum SignOffImport {
 
   /// The reason to refuse a sign-off; nil to accept it. `incompleteReasons` are empty if accepted.
   static func refusal(
-    of new: StoredSignOff, beside standing: [StoredSignOff], incompleteReasons: [String], balance: Balance
+    of new: StoredSignOff, beside current: [StoredSignOff], incompleteReasons: [String], balance: Balance
   ) -> String? {
     func people(_ line: StoredSignOff.Line) -> Set<String> {
       let own = new.lines[line].map { [$0] }
-      return Set((own ?? standing.compactMap { $0.lines[line] }).map(person))
+      return Set((own ?? current.compactMap { $0.lines[line] }).map(person))
     }
     let (prepared, reviewed) = (new.lines[.preparedBy], new.lines[.reviewedBy])
     if prepared != nil || reviewed != nil, let name = reviewed ?? prepared,

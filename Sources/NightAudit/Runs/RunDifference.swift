@@ -128,20 +128,20 @@ package struct RunDifference: Sendable {
   ) throws(PostgresError) -> [Change] {
     let rows = try connection.execute(
       """
-      WITH told AS (
+      WITH events AS (
         SELECT e.finding_id, e.as_of, (e.as_of, r.started_at) > ($1, $2) AS is_later, e.event_id, e.event <> 'closed' AS is_open
         FROM night_audit.finding_events e JOIN night_audit.runs r USING (run_id)
         WHERE e.event IN ('opened', 'reopened', 'kept_open', 'closed') AND r.publication IS DISTINCT FROM 'forgotten'
           AND (e.as_of, r.started_at) <= ($3, $4)
           AND e.finding_id IN (
             SELECT b.finding_id FROM night_audit.finding_events b WHERE b.as_of >= $1 AND b.as_of <= $3)),
-      standing AS (
-        SELECT DISTINCT ON (finding_id, as_of, is_later) finding_id, as_of, is_later, is_open FROM told
+      latest AS (
+        SELECT DISTINCT ON (finding_id, as_of, is_later) finding_id, as_of, is_later, is_open FROM events
         ORDER BY finding_id, as_of, is_later, event_id DESC),
       steps AS (
         SELECT *, coalesce(lag(is_open) OVER earlier, false) AS was_open,
           coalesce(bool_or(is_open) OVER (earlier ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS was_known
-        FROM standing WINDOW earlier AS (PARTITION BY finding_id ORDER BY as_of, is_later))
+        FROM latest WINDOW earlier AS (PARTITION BY finding_id ORDER BY as_of, is_later))
       SELECT f.finding_id, f.kind, f.severity, f.subject, f.order_id,
         CASE WHEN NOT s.is_open THEN 'closed' WHEN s.was_known THEN 'reopened' ELSE 'opened' END AS event, s.as_of
       FROM steps s JOIN night_audit.findings f USING (finding_id)

@@ -1,7 +1,7 @@
 extension FindingRules {
   func considerDeliveries() {
-    let standing = facts.unrevokedDeliveries
-    if let astray = standing.first(where: { !isWithUser($0) }) {
+    let unrevoked = facts.unrevokedDeliveries
+    if let astray = unrevoked.first(where: { !isWithUser($0) }) {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(user: order.userId) ordered, user \(user: astray.userId) received the goods.")
@@ -24,7 +24,7 @@ extension FindingRules {
       "No other user has its goods, and no final comparison of account tokens shows another user.")
     guard let transaction = comparable else {
       if case .unpaid(.familyShared, .some(let shared)) = verdict {
-        considerLapse(of: shared, isServed: !standing.isEmpty)
+        considerLapse(of: shared, isServed: !unrevoked.isEmpty)
       }
       declineOthers(
         [.deliveredBeforePaid, .lapsedStillServed, .purchasePredatesOrder],
@@ -38,7 +38,7 @@ extension FindingRules {
     // Renewals are signed, announced and served ahead of their purchase date.
     let signed = transaction.isLaterPeriod ? transaction.firstSignedDate ?? transaction.signedDate : nil
     let paid = [transaction.saleDate, signed].compactMap { $0 }.min()
-    if let first = standing.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid,
+    if let first = unrevoked.min(by: { $0.deliveredAt < $1.deliveredAt }), let paid,
       first.deliveredAt < paid - rules.clockSkew
     {
       add(
@@ -51,7 +51,7 @@ extension FindingRules {
         [.deliveredBeforePaid],
         "No goods that a user has were delivered more than \(rules.clockSkew.words) before Apple's purchase date.")
     }
-    considerLapse(of: transaction, isServed: !standing.isEmpty)
+    considerLapse(of: transaction, isServed: !unrevoked.isEmpty)
     if let sold = transaction.saleDate, !transaction.isLaterPeriod, order.createdAt - sold > rules.matchWindow {
       let isOld = order.createdAt - sold > .days(30)
       add(

@@ -205,9 +205,9 @@ final class FindingRules {
   func isWithUser(_ delivery: Delivery) -> Bool { rules.people.isSame(delivery.userId, order.userId) }
 
   var strangers: Reason? {
-    let standing = facts.unrevokedDeliveries
-    guard let first = standing.first, !standing.contains(where: isWithUser) else { return nil }
-    let more = Set(standing.map(\.userId)).count - 1
+    let unrevoked = facts.unrevokedDeliveries
+    guard let first = unrevoked.first, !unrevoked.contains(where: isWithUser) else { return nil }
+    let more = Set(unrevoked.map(\.userId)).count - 1
     if more == 0 { return "user \(user: first.userId)" }
     return "user \(user: first.userId) and \(more) more"
   }

@@ -149,7 +149,7 @@ public struct Claimant: Sendable {
     return !proven.contains { $0.isReferred(by: id) }
   }
 
-  public func standing(named transaction: TransactionRecord, rules: Rules) -> ClaimEligibility {
+  public func eligibility(ofStated transaction: TransactionRecord, rules: Rules) -> ClaimEligibility {
     let fitness = fitness(of: transaction, rules: rules)
     guard fitness == .eligible else { return fitness }
     return isOutdatedRestore(transaction, rules: rules) ? .refused(.restored) : .eligible

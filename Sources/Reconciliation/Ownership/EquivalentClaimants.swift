@@ -5,7 +5,7 @@ public struct EquivalentClaimants: Hashable, Sendable {
   private var person: Identifier?
   private var stated: Identifier
   private var known: [TransactionKey]
-  private var standing: ClaimEligibility?
+  private var eligibility: ClaimEligibility?
   private var token: AccountToken.Relation?
   private var isInWindow: Bool?
   private var proofValidity: ProofValidity
@@ -26,7 +26,7 @@ public struct EquivalentClaimants: Hashable, Sendable {
     stated = id
     known = claimant.known.map(\.key)
     let target = claimant.named(rules: rules)
-    standing = target.map { claimant.standing(named: $0, rules: rules) }
+    eligibility = target.map { claimant.eligibility(ofStated: $0, rules: rules) }
     let record = target ?? claimant.known.first
     token = record.map { AccountToken.relation(of: claimant.order, to: $0) }
     isInWindow = record.map { claimant.isInWindow($0, rules: rules) }

@@ -97,7 +97,7 @@ extension Claimant {
   }
 
   func stated(rules: Rules) -> TransactionRecord? {
-    named(rules: rules).flatMap { standing(named: $0, rules: rules) == .eligible ? $0 : nil }
+    named(rules: rules).flatMap { eligibility(ofStated: $0, rules: rules) == .eligible ? $0 : nil }
   }
 
   /// False if every proof of the order was rejected and another order has a verified one.

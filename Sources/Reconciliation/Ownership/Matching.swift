@@ -61,8 +61,8 @@ public struct Matching {
       let orderId = claimant.order.orderId
       var stated: TransactionRecord?
       if let target = claimant.named(rules: rules) {
-        let standing = claimant.standing(named: target, rules: rules)
-        let isLinked = claims[orderId]?.take(named: target, standing, validity: claimant.proofValidity) ?? false
+        let eligibility = claimant.eligibility(ofStated: target, rules: rules)
+        let isLinked = claims[orderId]?.take(named: target, eligibility, validity: claimant.proofValidity) ?? false
         if isLinked, claimant.isStatedIDLink(isProvenByOthers: proven.contains(target.key)) { stated = target }
       } else if let open = claimant.pendingStatedTransaction {
         claims[orderId]?.named = open
@@ -277,8 +277,8 @@ public struct Matching {
     own.isFinal = !claimant.isOpen
     var stated: TransactionRecord?
     if let target = claimant.named(rules: rules) {
-      let standing = claimant.standing(named: target, rules: rules)
-      if own.take(named: target, standing, validity: claimant.proofValidity) { stated = target }
+      let eligibility = claimant.eligibility(ofStated: target, rules: rules)
+      if own.take(named: target, eligibility, validity: claimant.proofValidity) { stated = target }
     } else {
       own.named = claimant.pendingStatedTransaction
     }

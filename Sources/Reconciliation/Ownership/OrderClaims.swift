@@ -45,10 +45,10 @@ public struct OrderClaims: Hashable, Sendable {
   }
 
   /// - Returns: true if the transaction could pay the order.
-  mutating func take(named transaction: TransactionRecord, _ standing: ClaimEligibility, validity: ProofValidity)
+  mutating func take(named transaction: TransactionRecord, _ eligibility: ClaimEligibility, validity: ProofValidity)
     -> Bool
   {
-    switch standing {
+    switch eligibility {
     case .eligible:
       named = transaction.key
       return true

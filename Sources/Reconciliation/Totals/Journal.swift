@@ -110,18 +110,18 @@ public enum Journal {
   public static func entries(
     _ event: JournalEvent, newest: JournalEntry?, wanted: JournalPosting?, on day: String, firstDay: String
   ) -> [JournalEntry] {
-    let standing = newest.flatMap { $0.isReversal ? nil : $0 }
+    let current = newest.flatMap { $0.isReversal ? nil : $0 }
     // An event of a day without a report waits for the next night.
     let wanted = wanted.flatMap {
       $0.amount.minorUnits == 0 || $0.day > day || $0.day < firstDay && newest == nil ? nil : $0
     }
-    switch (standing, wanted) {
+    switch (current, wanted) {
     case (.none, .none): return []
-    case (.some(let standing), .some(let wanted)) where wanted.isPosted(as: standing.posting): return []
+    case (.some(let current), .some(let wanted)) where wanted.isPosted(as: current.posting): return []
     case (.some, _), (_, .some): break
     }
     var entries: [JournalEntry] = []
-    if var reversal = standing {
+    if var reversal = current {
       (reversal.isReversal, reversal.postedFor) = (true, day)
       entries.append(reversal)
     }

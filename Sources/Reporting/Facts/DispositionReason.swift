@@ -38,7 +38,7 @@ package struct DispositionReason: Hashable, Sendable {
 }
 
 extension Judgement {
-  package var standing: DispositionReason {
+  package var dispositionReason: DispositionReason {
     let ground: DispositionReason.PaymentGround =
       switch verdict {
       case .none: .broken

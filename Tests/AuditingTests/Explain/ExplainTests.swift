@@ -61,14 +61,14 @@ import Testing
       #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")
       #expect(row["payment"] == explanation.payment ?? "", "\(id)")
       #expect(row["payment_reason"] == explanation.paymentReason?.rawValue ?? "", "\(id)")
-      let standing = explanation.findings.filter(\.stands)
+      let current = explanation.findings.filter(\.stands)
       let cell = Set((row["findings"] ?? "").split(separator: " ").map(String.init))
-      let ofOrder = Set(standing.filter { $0.orderId?.text == id }.map(\.kind.rawValue))
+      let ofOrder = Set(current.filter { $0.orderId?.text == id }.map(\.kind.rawValue))
       // An unclaimed payment in the order's receipt does not belong to the order.
       #expect(cell == ofOrder.subtracting(["orphan_payment", "renewal_without_order"]), "\(id)")
       let own = findings.filter { $0["order_id"] == id }.map(said).sorted()
-      #expect(own == standing.filter { $0.orderId?.text == id }.map(said).sorted(), "\(id)")
-      for finding in standing { #expect(findingsById[finding.findingId].map(said) == said(finding), "\(id)") }
+      #expect(own == current.filter { $0.orderId?.text == id }.map(said).sorted(), "\(id)")
+      for finding in current { #expect(findingsById[finding.findingId].map(said) == said(finding), "\(id)") }
       let isAskable = explanation.order.transactionId == nil || !explanation.proofs.isEmpty
       if explanation.paymentReason == .neverChecked, !isAskable { unasked += 1 }
       for transaction in explanation.transactions {
@@ -131,8 +131,8 @@ import Testing
       #expect(row["disposition"] == explanation.disposition.rawValue, "\(id)")
       #expect(row["payment_reason"] == explanation.paymentReason?.rawValue ?? "", "\(id)")
       let own = findings.filter { $0["order_id"] == id && $0["kind"] != "bad_row" }.map(said).sorted()
-      let standing = explanation.findings.filter { $0.stands && $0.orderId?.text == id && $0.kind != .badRow }
-      #expect(own == standing.map(said).sorted(), "\(id)")
+      let current = explanation.findings.filter { $0.stands && $0.orderId?.text == id && $0.kind != .badRow }
+      #expect(own == current.map(said).sorted(), "\(id)")
     }
   }
 

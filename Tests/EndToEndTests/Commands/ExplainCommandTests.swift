@@ -24,10 +24,10 @@ import Testing
       #expect(document["payment"] as? String ?? "" == order["payment"])
       #expect(document["payment_reason"] as? String ?? "" == order["payment_reason"])
       let findings = try #require(document["findings"] as? [[String: Any]])
-      let standing = findings.filter { $0["stands"] as? Bool == true && $0["subject"] as? String == id }
+      let current = findings.filter { $0["stands"] as? Bool == true && $0["subject"] as? String == id }
       let wanted = Set((order["findings"] ?? "").split(separator: " ").map(String.init))
-      #expect(Set(standing.compactMap { $0["kind"] as? String }) == wanted, "\(id)")
-      #expect(standing.allSatisfy { ($0["history"] as? [String: Any])?["first_seen"] != nil })
+      #expect(Set(current.compactMap { $0["kind"] as? String }) == wanted, "\(id)")
+      #expect(current.allSatisfy { ($0["history"] as? [String: Any])?["first_seen"] != nil })
       #expect(!payloads.contains { result.output.contains($0) })
     }
   }

@@ -5,11 +5,11 @@ import Testing
 
 @Suite struct SignOffImportTests {
   private func refusal(
-    _ new: [StoredSignOff.Line: String], beside standing: [[StoredSignOff.Line: String]] = [],
+    _ new: [StoredSignOff.Line: String], beside current: [[StoredSignOff.Line: String]] = [],
     incomplete reasons: [String] = [], balance: SignOffImport.Balance = .balanced
   ) -> String? {
     SignOffImport.refusal(
-      of: StoredSignOff(lines: new), beside: standing.map { StoredSignOff(lines: $0) }, incompleteReasons: reasons,
+      of: StoredSignOff(lines: new), beside: current.map { StoredSignOff(lines: $0) }, incompleteReasons: reasons,
       balance: balance)
   }
 

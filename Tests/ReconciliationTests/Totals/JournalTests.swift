@@ -23,7 +23,7 @@ import Testing
     }
 
     /// The posted content of the event; nil: nothing, or a reversal.
-    func standing(_ event: JournalEvent) -> JournalPosting? {
+    func currentPosting(of event: JournalEvent) -> JournalPosting? {
       newest[event].flatMap { $0.isReversal ? nil : $0.posting }
     }
 
@@ -126,7 +126,9 @@ import Testing
         ledger.post(events.map { ($0, facts[$0]?[night - 1] ?? nil) }, on: night)
         for event in events {
           let known = (facts[event]?[night - 1] ?? nil).flatMap { $0.amount.minorUnits == 0 ? nil : $0 }
-          let isCurrent = known.map { ledger.standing(event)?.isPosted(as: $0) } ?? (ledger.standing(event) == nil)
+          let isCurrent =
+            known.map { ledger.currentPosting(of: event)?.isPosted(as: $0) }
+            ?? (ledger.currentPosting(of: event) == nil)
           #expect(isCurrent == true, "\(event) after night \(night)")
         }
       }
