@@ -115,7 +115,7 @@ extension CriticalOrdersReread.Order {
   fileprivate func says(_ first: OrderGroup, _ deliveries: [Delivery]) -> Bool {
     group.row == first.row && Set(group.proofs) == Set(first.proofs) && self.deliveries == deliveries
       && group.lookup?.subjectId == first.lookup?.subjectId && group.lookup?.state == first.lookup?.state
-      && Set(group.lookup?.brought ?? []) == Set(first.lookup?.brought ?? [])
+      && Set(group.lookup?.contained ?? []) == Set(first.lookup?.contained ?? [])
   }
 
   func write(to record: inout RecordBytes) {

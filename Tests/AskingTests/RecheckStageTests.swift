@@ -55,7 +55,7 @@ import Testing
     return OfflineJudge(hasRoots: true) { _ in (.app, .claim(claim)) }
   }
 
-  private func brought(_ shop: RecheckFixture) async throws -> [String] {
+  private func containedTransactions(_ shop: RecheckFixture) async throws -> [String] {
     try await shop.rows(
       "subject_id, transaction_id] ) FROM night_audit.receipt_transactions ORDER BY 1")
   }
@@ -71,14 +71,14 @@ import Testing
       let script = ScriptedChannel.Script(["1": [.found("1")], "2": [other]])
       let outcome: CheckOutcome = other.silence == nil ? .notFound : .unanswered
       #expect(try await shop.recheck([ScriptedChannel(script)], judge: judge).outcomes == [outcome: 1])
-      #expect(try await brought(shop) == [])
+      #expect(try await containedTransactions(shop) == [])
       // Apple's answer is evidence nevertheless.
       #expect(try await shop.rows("transaction_id] ) FROM night_audit.evidence WHERE subject_id IS NULL") == ["1"])
       let later = Self.asOf + .days(1)
       let right = ScriptedChannel.Script(["1": [.found("1")], "2": [.found("2")]])
       let summary = try await shop.recheck([ScriptedChannel(right, asOf: later)], asOf: later, judge: judge)
       #expect(summary.outcomes == [.verified: 1] && right.asked.contains("2"))
-      #expect(try await brought(shop) == ["r 1", "r 2"])
+      #expect(try await containedTransactions(shop) == ["r 1", "r 2"])
     }
   }
 
@@ -94,7 +94,7 @@ import Testing
       let script = ScriptedChannel.Script(["1": [.found("1")]])
       let summary = try await shop.recheck([ScriptedChannel(script)], judge: Self.claim(["1"]))
       #expect(summary.outcomes == [.verified: 1])
-      #expect(try await brought(shop) == ["r 1"])
+      #expect(try await containedTransactions(shop) == ["r 1"])
     }
   }
 
@@ -261,7 +261,7 @@ import Testing
           signedTransactionId: signed)
         return (signed == nil ? .app : .signed, .genuine(proof))
       }
-      let nights: [(payload: String, signed: String, brought: [String])] = [
+      let nights: [(payload: String, signed: String, evidence: [String])] = [
         ("1", "1", ["1"]), ("2", "2", ["1", "2"]), ("2", "2", ["1", "2"]), ("list", "", ["1", "2", "2"]),
         ("1", "1", ["1", "1", "2", "2"]),
       ]
@@ -275,8 +275,8 @@ import Testing
         #expect(summary.outcomes == (night == 2 ? [:] : [.verified: 1]), "night \(night)")
         let signed = try await shop.rows("signed_transaction_id] ) FROM night_audit.receipt_checks")
         #expect(signed == [expected.signed], "night \(night)")
-        let brought = try await shop.rows("transaction_id] ) FROM night_audit.evidence ORDER BY 1")
-        #expect(brought == expected.brought, "night \(night)")
+        let evidence = try await shop.rows("transaction_id] ) FROM night_audit.evidence ORDER BY 1")
+        #expect(evidence == expected.evidence, "night \(night)")
       }
     }
   }

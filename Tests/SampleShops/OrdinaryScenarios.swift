@@ -114,7 +114,7 @@ extension Scenario {
         let order = story.scene.order("order\(number)")
         story.deliver("delivery\(number)", of: order)
         // Every device sends all of its purchases.
-        story.scene.receipt("receipt\(number)", for: order, .verified(.app), bringing: records)
+        story.scene.receipt("receipt\(number)", for: order, .verified(.app), containing: records)
         story.expect(order, .settled)
         story.scene.time = story.scene.time + step
         if story.scene.time > story.asOf - .hours(2) { break }
@@ -127,7 +127,7 @@ extension Scenario {
       let restored = story.scene.transaction("T9") { record in
         record.originalTransactionId = first
       }
-      story.scene.receipt("restore", for: nil, .verified(.app), bringing: [restored])
+      story.scene.receipt("restore", for: nil, .verified(.app), containing: [restored])
       story.expect(order, .settled)
     },
     Scenario(
@@ -198,7 +198,7 @@ extension Scenario {
       let order = story.sell("1", mustName: true)
       let refund = story.refunding(since: order.createdAt + .minutes(2))
       let second = story.scene.transaction("T2") { $0.revocation = refund }
-      story.scene.receipt("second", for: order, .verified(.app), bringing: [second])
+      story.scene.receipt("second", for: order, .verified(.app), containing: [second])
       story.expect(order, .settled)
     },
   ]

@@ -127,13 +127,13 @@ extension Scenario {
       story.scene.world.rules.testUsers = [story.scene.id("tester")]
       let record = story.scene.transaction { $0.environment = .sandbox }
       let order = story.scene.order(by: "tester")
-      story.scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
+      story.scene.receipt(for: order, .verified(.app), containing: [record]) { $0.claimedEnvironment = "Production" }
       story.expect(order, .sandbox, .environmentMislabelled)
     },
     Scenario("called Sandbox, signed for production") { story in
       let record = story.scene.transaction()
       let order = story.scene.order { $0.transactionId = record.transactionId }
-      story.scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Sandbox" }
+      story.scene.receipt(for: order, .verified(.app), containing: [record]) { $0.claimedEnvironment = "Sandbox" }
       story.deliver(of: order)
       story.expect(order, .settled, .environmentMislabelled)
     },
@@ -159,7 +159,7 @@ extension Scenario {
       let hasOtherId = story.random.oneIn(2)
       if hasOtherId, story.random.oneIn(2) {
         let purchase = story.scene.transaction("T0") { $0.purchaseDate = time - .seconds(5) }
-        story.scene.receipt("before", for: nil, .verified(.app), bringing: [purchase])
+        story.scene.receipt("before", for: nil, .verified(.app), containing: [purchase])
       }
       let order = story.sell(transaction: { record in
         if hasOtherId { record.originalTransactionId = first }
@@ -280,7 +280,7 @@ extension Scenario {
       story.scene.time = asOf - .days(30)
       let record = story.scene.transaction { $0.purchaseDate = asOf - .days(34) }
       let order = story.scene.order()
-      story.scene.receipt(for: order, .verified(.app), bringing: [record])
+      story.scene.receipt(for: order, .verified(.app), containing: [record])
       story.expect(order, .unconfirmed, .stuckUnconfirmed)
       story.expect(.orphanPayment, on: record.transactionId)
     },

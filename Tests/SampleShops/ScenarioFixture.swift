@@ -121,16 +121,16 @@ package struct ScenarioFixture: Sendable {
     switch way {
     case .namedAndLookedUp: scene.world.lookups[made.orderId] = .verified(nil)
     case .namedInSignedProof, .signedProof: scene.signedProof(receipt, for: made, of: record)
-    case .namedInAppReceipt, .appReceipt: scene.receipt(receipt, for: made, .verified(.app), bringing: [record])
+    case .namedInAppReceipt, .appReceipt: scene.receipt(receipt, for: made, .verified(.app), containing: [record])
     case .namedAndSwept: scene.receipt(receipt, for: made, .verified(.app)) { $0.state.bundleId = record.bundleId }
     case .offline:
-      scene.receipt(receipt, for: made, .unanswered(.unreachable), bringing: [record]) {
+      scene.receipt(receipt, for: made, .unanswered(.unreachable), containing: [record]) {
         ($0.state.kind, $0.state.signedTransactionId) = (.signed, record.transactionId)
       }
     }
     if random.oneIn(channel == .verifyReceipt ? 50 : 5) {
       // A repeated proof, or a restore on another device: adds no fact.
-      scene.receipt("again" + text, for: random.oneIn(2) ? made : nil, .verified(.app), bringing: [record])
+      scene.receipt("again" + text, for: random.oneIn(2) ? made : nil, .verified(.app), containing: [record])
     }
     return made
   }

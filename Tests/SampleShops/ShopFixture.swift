@@ -65,25 +65,25 @@ package struct ShopFixture: Sendable {
 
   @discardableResult
   package mutating func receipt(
-    _ text: String = "receipt", for order: Order?, _ state: ProofState, bringing: [TransactionRecord] = [],
+    _ text: String = "receipt", for order: Order?, _ state: ProofState, containing: [TransactionRecord] = [],
     _ change: (inout Receipt) -> Void = { _ in }
   ) -> Receipt {
     var receipt = Receipt(
       receiptId: id(text), orderId: order?.orderId, userId: order?.userId ?? id("user"), receivedAt: time, state: state)
-    if let first = bringing.first {
+    if let first = containing.first {
       receipt.state.environment = first.environment
       receipt.state.bundleId = first.bundleId
-      receipt.state.containedCount = Int32(bringing.count)
+      receipt.state.containedCount = Int32(containing.count)
     }
     change(&receipt)
     world.receipts.append(receipt)
-    world.brings[receipt.receiptId] = Set(bringing.map(\.key))
+    world.contained[receipt.receiptId] = Set(containing.map(\.key))
     return receipt
   }
 
   /// Adds a verified signed transaction of one purchase.
   package mutating func signedProof(_ text: String = "receipt", for order: Order?, of record: TransactionRecord) {
-    receipt(text, for: order, .verified(.signed, id: record.transactionId), bringing: [record])
+    receipt(text, for: order, .verified(.signed, id: record.transactionId), containing: [record])
   }
 
   @discardableResult

@@ -119,7 +119,7 @@ extension Scenario {
       let other = story.scene.order("far", by: user) { $0.createdAt = early }
       for order in [owner, other] {
         let text = "r" + order.orderId.text.dropFirst(story.scene.prefix.count)
-        story.scene.receipt(text, for: order, .verified(.app), bringing: [record])
+        story.scene.receipt(text, for: order, .verified(.app), containing: [record])
         story.deliver("d" + text, of: order)
       }
       story.scene.world.copies = [story.scene.id("rfar"): story.scene.id("rnear")]
@@ -129,7 +129,7 @@ extension Scenario {
     Scenario("charged twice") { story in
       let order = story.sell("1", tellsAll: true)
       let second = story.scene.transaction("T2") { $0.purchaseDate = order.createdAt + .minutes(2) }
-      story.scene.receipt("second", for: order, .verified(.app), bringing: [second])
+      story.scene.receipt("second", for: order, .verified(.app), containing: [second])
       story.expect(order, .settled, .chargedTwice)
     },
     Scenario("the cheapest paid, the dearest delivered", 4) { story in
@@ -166,7 +166,7 @@ extension Scenario {
       if story.random.oneIn(2) {
         story.scene.signedProof(for: order, of: record)
       } else {
-        story.scene.receipt(for: order, .verified(.app), bringing: [record])
+        story.scene.receipt(for: order, .verified(.app), containing: [record])
       }
       story.deliver(of: order)
       story.expect(order, .deliveredNotPaid, .deliveredNotPaid, .wrongBundle)
@@ -191,7 +191,7 @@ extension Scenario {
       // stated ID.
       let bought = story.scene.transaction("T") { $0.revocation = refund }
       let buyer = story.scene.order("buyer") { $0.transactionId = bought.transactionId }
-      story.scene.receipt(for: buyer, .verified(.app), bringing: [bought])
+      story.scene.receipt(for: buyer, .verified(.app), containing: [bought])
       story.deliver(of: buyer)
       story.expect(buyer, refund == nil ? .settled : .refundedStillDelivered)
       if refund != nil { story.expect([.refundedStillDelivered, .refundNotBooked], on: buyer.orderId) }
@@ -205,7 +205,7 @@ extension Scenario {
       let unknown = story.scene.id("unknown")
       let payer = story.scene.order("payer") { $0.transactionId = unknown }
       story.scene.world.lookups[payer.orderId] = .notFound()
-      story.scene.receipt(for: payer, .verified(.app), bringing: [record])
+      story.scene.receipt(for: payer, .verified(.app), containing: [record])
       story.deliver(of: payer)
       story.expect(payer, .settled, .transactionIdMismatch)
       let isOfAnother = story.random.oneIn(2)
@@ -236,7 +236,7 @@ extension Scenario {
       let order = story.sell("1", mustName: true)
       story.sells(SampleProduct.seasonPass)
       let lost = story.scene.transaction("T2") { $0.purchaseDate = order.createdAt - .hours(3) }
-      story.scene.receipt("more", for: order, .verified(.app), bringing: [lost])
+      story.scene.receipt("more", for: order, .verified(.app), containing: [lost])
       story.expect(order, .settled)
       story.expect(.orphanPayment, on: lost.transactionId)
     },
@@ -317,7 +317,7 @@ extension ScenarioFixture {
       order.transactionId = isNamed ? restored.transactionId : nil
       order.status = .failed
     }
-    scene.receipt("restore", for: order, .verified(.app), bringing: [restored])
+    scene.receipt("restore", for: order, .verified(.app), containing: [restored])
     guard random.oneIn(2) else { return expect(order, .void) }
     deliver("restored goods", of: order)
     expect(order, .deliveredNotPaid, .deliveredNotPaid, .duplicateClaim)

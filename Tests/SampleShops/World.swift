@@ -6,7 +6,7 @@ package struct World: Sendable {
   package var orders: [OrderRow] = []
   package var receipts: [Receipt] = []
   /// The transactions in each receipt, by receipt ID.
-  package var brings: [Identifier: Set<TransactionKey>] = [:]
+  package var contained: [Identifier: Set<TransactionKey>] = [:]
   /// Receipts with the same payload as another one, by receipt ID.
   package var copies: [Identifier: Identifier] = [:]
   package var lookups: [Identifier: ProofState] = [:]
@@ -26,7 +26,7 @@ package struct World: Sendable {
   package mutating func add(_ other: World) {
     orders += other.orders
     receipts += other.receipts
-    brings.merge(other.brings) { $0.union($1) }
+    contained.merge(other.contained) { $0.union($1) }
     copies.merge(other.copies) { first, _ in first }
     lookups.merge(other.lookups) { first, _ in first }
     transactions += other.transactions

@@ -251,7 +251,7 @@ struct EarnedTests {
 }
 
 struct FolderFileStateTests {
-  private typealias Brought = ConnectReportTable.Brought
+  private typealias FolderFileState = ConnectReportTable.FolderFileState
 
   @Test func aFileIsReadAgainUnlessASupersedingFileExists() {
     let names: Set = ["a.txt", "b.txt"]
@@ -263,8 +263,8 @@ struct FolderFileStateTests {
       ("b.txt", false, true, false),
     ]
     for (newestFile, isNewest, isKnown, isNews) in cases {
-      let brought = Brought(newestFile: newestFile, isNewest: isNewest, isKnown: isKnown)
-      #expect(brought.isNews("a.txt", among: names) == isNews, "\(brought)")
+      let state = FolderFileState(newestFile: newestFile, isNewest: isNewest, isKnown: isKnown)
+      #expect(state.isNews("a.txt", among: names) == isNews, "\(state)")
     }
   }
 }

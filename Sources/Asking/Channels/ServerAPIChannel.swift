@@ -98,7 +98,7 @@ package struct ServerAPIChannel: AppleChannel {
     guard !answers.isEmpty else { return check.offlineResult }
     var result = conclusion(of: check, answers: answers, policy: policy)
     result.appleStatus = answers.lazy.compactMap(\.appleStatus).last
-    var brought: Set<String> = Set(check.genuine?.facts.map(\.transactionId) ?? [])
+    var contained: Set<String> = Set(check.genuine?.facts.map(\.transactionId) ?? [])
     for answer in answers {
       result.told += answer.told
       guard case .genuine(let environment, let bundleId, let facts) = answer.meaning else { continue }
@@ -110,10 +110,10 @@ package struct ServerAPIChannel: AppleChannel {
       result.environment = result.environment ?? environment
       result.bundleId = result.bundleId ?? bundleId
       result.facts += facts
-      brought.formUnion(facts.map(\.transactionId))
+      contained.formUnion(facts.map(\.transactionId))
       result.containedIds = facts.reduce(into: result.containedIds) { $0.formUnion($1.ids) }
     }
-    result.containedCount = brought.count
+    result.containedCount = contained.count
     return result
   }
 

@@ -318,16 +318,16 @@ extension OrderFacts {
     let records = others.isEmpty ? claimable : claimable + others
     var (proven, known): ([TransactionRecord], [TransactionRecord]) = ([], [])
     // Avoids quadratic time for orders with hundreds of proofs and transactions; most orders have one of each.
-    var lists = records.count > 8 ? genuine.map { SortedKeys($0.brought) } : []
+    var lists = records.count > 8 ? genuine.map { SortedKeys($0.contained) } : []
     for (place, record) in records.enumerated() {
       let key = record.key
       var isProven = false
       if records.count > 8 {
         for place in lists.indices where !isProven { isProven = lists[place].contains(key) }
       } else {
-        isProven = genuine.contains { $0.brought.contains(key) }
+        isProven = genuine.contains { $0.contained.contains(key) }
       }
-      if !isProven, place < claimable.count { isProven = unproven.contains { $0.brought.contains(key) } }
+      if !isProven, place < claimable.count { isProven = unproven.contains { $0.contained.contains(key) } }
       if isProven { proven.append(record) } else { known.append(record) }
     }
     self.init(
@@ -336,8 +336,8 @@ extension OrderFacts {
     let awaiting = genuine.filter(\.receipt.state.awaitsDetails)
     if awaiting.isEmpty { return }
     let answered = genuine.filter { !$0.receipt.state.awaitsDetails }
-    awaited = Set(awaiting.flatMap(\.brought)).subtracting(answered.flatMap(\.brought))
-      .subtracting(group.lookup?.brought ?? [])
+    awaited = Set(awaiting.flatMap(\.contained)).subtracting(answered.flatMap(\.contained))
+      .subtracting(group.lookup?.contained ?? [])
   }
 }
 

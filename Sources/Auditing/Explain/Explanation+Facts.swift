@@ -98,7 +98,7 @@ extension Explanation.Transaction {
 
 extension Explanation.Proof {
   init(
-    _ subject: CheckSubject, _ receipt: Receipt?, _ state: ProofState, brought: [TransactionKey], isAccused: Bool
+    _ subject: CheckSubject, _ receipt: Receipt?, _ state: ProofState, contained: [TransactionKey], isAccused: Bool
   ) {
     self.init(
       subjectKind: subject.kind.rawValue, subjectId: subject.id, receivedAt: receipt?.receivedAt,
@@ -106,7 +106,7 @@ extension Explanation.Proof {
       environment: state.environment, outcome: state.outcome, reason: state.reason,
       isUnproven: state.isUnproven ? true : nil, failedCheck: state.failedCheck, attempts: state.attempts,
       lastAttempt: state.lastAttempt, nextAttempt: state.nextAttempt(isAccused: isAccused), defect: receipt?.defect,
-      transactions: brought.sorted(), answers: [])
+      transactions: contained.sorted(), answers: [])
   }
 }
 

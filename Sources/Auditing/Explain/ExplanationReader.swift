@@ -137,17 +137,17 @@ struct ExplanationReader: ~Copyable {
 
   private func proofs(_ group: OrderGroup, isAccused: Bool) throws -> [Explanation.Proof] {
     let received = group.proofs.map(\.receipt).sorted { ($0.receivedAt, $0.receiptId) < ($1.receivedAt, $1.receiptId) }
-    let brought = Dictionary(grouping: group.proofs) { $0.receipt.receiptId }.mapValues { $0.flatMap(\.brought) }
+    let contained = Dictionary(grouping: group.proofs) { $0.receipt.receiptId }.mapValues { $0.flatMap(\.contained) }
     var subjects = received.map { CheckSubject(kind: .receipt, id: $0.receiptId) }
     var proofs = zip(subjects, received).map { subject, receipt in
       Explanation.Proof(
-        subject, receipt, receipt.state, brought: brought[receipt.receiptId] ?? [], isAccused: isAccused)
+        subject, receipt, receipt.state, contained: contained[receipt.receiptId] ?? [], isAccused: isAccused)
     }
     if let lookup = group.lookup {
       subjects.append(CheckSubject(kind: .lookup, id: lookup.subjectId))
       proofs.append(
         Explanation.Proof(
-          subjects[subjects.count - 1], nil, lookup.state, brought: lookup.brought, isAccused: isAccused))
+          subjects[subjects.count - 1], nil, lookup.state, contained: lookup.contained, isAccused: isAccused))
     }
     let answers = try answers(subjects)
     for (index, subject) in subjects.enumerated() { proofs[index].answers = answers[subject] ?? [] }
@@ -187,7 +187,7 @@ struct ExplanationReader: ~Copyable {
     let linked = matching.claimants.lazy.filter { $0.value.contains(orderId) }.map(\.key.transactionId)
     let own = Set(group.references.map(\.transactionId)).union(linked)
     let records = own.flatMap { around.records[$0] ?? [] }.filter { record in
-      group.brings(record.key) || matching.claimants[record.key]?.contains(orderId) ?? false
+      group.containsTransaction(record.key) || matching.claimants[record.key]?.contains(orderId) ?? false
     }
     let evidence = try evidence(records.map(\.key))
     var leftOver: [Finding] = []
@@ -233,7 +233,7 @@ struct ExplanationReader: ~Copyable {
     return ids.compactMap { id -> Explanation.Competitor? in
       guard let group = around.groups[id], case .valid(let order) = group.row else { return nil }
       let names = order.transactionId == key.transactionId
-      guard names || group.brings(key) else { return nil }
+      guard names || group.containsTransaction(key) else { return nil }
       return Explanation.Competitor(
         orderId: id, userId: order.userId, createdAt: order.createdAt, names: names, owns: matching.owners[key] == id)
     }

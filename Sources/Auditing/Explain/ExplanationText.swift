@@ -86,8 +86,8 @@ package struct ExplanationText {
       lines.append("    \(sentence(about: proof))")
       lines += proof.answers.map { "    \(answer($0))" }
       if !proof.transactions.isEmpty {
-        let brought = proof.transactions.map { "\($0.transactionId) (\($0.environment.rawValue))" }
-        lines.append("    Contains \(brought.joined(separator: ", ")).")
+        let contained = proof.transactions.map { "\($0.transactionId) (\($0.environment.rawValue))" }
+        lines.append("    Contains \(contained.joined(separator: ", ")).")
       }
     }
   }

@@ -41,7 +41,7 @@ struct RelatedOrders {
         rules: rules)
       for proof in further where proof.receipt.defect == nil {
         if let orderId = proof.receipt.orderId { newOrders.insert(orderId) }
-        for key in proof.brought where knownIds.insert(key.transactionId).inserted {
+        for key in proof.contained where knownIds.insert(key.transactionId).inserted {
           newIds.insert(key.transactionId)
           references[key.transactionId] = []
         }
@@ -137,7 +137,7 @@ struct RelatedOrders {
     if group.isRepeated { return }
     LinkableOrder.forEach(
       of: group.row,
-      hasPurchases: !group.proofs.allSatisfy(\.brought.isEmpty)
+      hasPurchases: !group.proofs.allSatisfy(\.contained.isEmpty)
     ) { link, holder in
       linkableOrders[link, default: []].append(holder)
     }
@@ -151,7 +151,7 @@ struct RelatedOrders {
     for group in groups where !group.isRepeated {
       LinkableOrder.forEach(
         of: group.row,
-        hasPurchases: !group.proofs.allSatisfy(\.brought.isEmpty)
+        hasPurchases: !group.proofs.allSatisfy(\.contained.isEmpty)
       ) { link, _ in
         switch link {
         case .token(let token): tokens.insert(Identifier(token))

@@ -203,7 +203,7 @@ extension AuditPass {
     if isJudged, isListed {
       var subjects = group.subjects
       // A payment that is in none of the order's proofs rests on the newest proof that contains it.
-      for record in claims.owned + claims.lost.map(\.transaction) where !group.brings(record.key) {
+      for record in claims.owned + claims.lost.map(\.transaction) where !group.containsTransaction(record.key) {
         if let other = newestProofs[record.key] ?? matched?.newestProofs[record.key] {
           subjects.append(other)
         }
@@ -320,7 +320,7 @@ extension OrderFacts {
       // The contested transactions left out above can be owned too, so their receipts are added here.
       for record in claims.owned {
         let sourceReceipts = group.soundProofs.filter {
-          $0.receipt.state.outcome != .rejected && $0.brought.contains(record.key)
+          $0.receipt.state.outcome != .rejected && $0.contained.contains(record.key)
         }
         facts.sourceReceipts[record.key] = sourceReceipts.map(\.receipt.receiptId).min()
       }

@@ -35,9 +35,9 @@ extension AuditPass {
       }
       var lookup: LookedUp?
       if try lookups.isNext(orderId), let row = try lookups.next() {
-        lookup = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
+        lookup = LookedUp(subjectId: row.subjectId, state: row.state, contained: [])
       }
-      while try links.isNext(orderId), let link = try links.next() { lookup?.brought.append(link.key) }
+      while try links.isNext(orderId), let link = try links.next() { lookup?.contained.append(link.key) }
       count += 1
       if count % 4_096 == 0 { try endIfStopped() }
       if lookup == nil, orders.nextKey != orderId, try writer.writePlain(&reading) { continue }
@@ -50,11 +50,11 @@ extension AuditPass {
         rows = OrderRow.sorted(rows)
         (group.row, repeated) = (rows[0], Array(rows.dropFirst()))
       }
-      lookup?.brought.sort()
+      lookup?.contained.sort()
       group.take(lookup, rules: plan.rules)
       reading.open.take(group)
       reading.totals.add(group.row)
-      if group.proofs.allSatisfy(\.brought.isEmpty), case .valid(let order) = group.row,
+      if group.proofs.allSatisfy(\.contained.isEmpty), case .valid(let order) = group.row,
         let token = order.appAccountToken
       {
         reading.tokens.insert(AccountToken.spelling(token))

@@ -14,7 +14,7 @@ extension AuditPass {
     var links = try OrderedStream(rows.read(.receiptLinks)) { try ProofLink($0) }
     var key = RecordBytes()
     var record = RecordBytes()
-    var brought: [TransactionKey] = []
+    var contained: [TransactionKey] = []
     try passRowsWithoutID(&receipts, into: proofs)
     var count = 0
     while !receipts.isAtEnd {
@@ -34,13 +34,13 @@ extension AuditPass {
         // Only after the next row is read is it certain that the ID is unique.
         if receipts.nextKey != plain.receiptId {
           if isListed, plain.receivedAt >= plan.judgedFrom { try collector.list(plain, record) }
-          try links.take(plain.receiptId, into: &brought)
+          try links.take(plain.receiptId, into: &contained)
           if plain.state.kind == .signed, let own = plain.state.signedTransactionId {
-            brought.removeAll { !own.isSame(as: $0.transactionId) }
+            contained.removeAll { !own.isSame(as: $0.transactionId) }
           }
           key.clear()
           key.put(sorting: plain.orderId)
-          record.put(brought) { $0.write(to: &$1) }
+          record.put(contained) { $0.write(to: &$1) }
           try proofs.add(sorting: key, record)
           try checks.skip()
           continue
@@ -58,13 +58,13 @@ extension AuditPass {
       try id.withUTF8 { bytes in
         let id = BorrowedText(bytes)
         if try checks.isNext(id), let state = try checks.next() { rows[0].receipt.state = state ?? .neverChecked }
-        try links.take(id, into: &brought)
+        try links.take(id, into: &contained)
       }
-      brought.removeAll { !rows[0].receipt.state.brings($0) }
+      contained.removeAll { !rows[0].receipt.state.containsTransaction($0) }
       for row in rows {
-        try take(row, bringing: brought, into: proofs)
+        try take(row, containing: contained, into: proofs)
         // Only the row that counts has the check and its transactions.
-        brought.removeAll(keepingCapacity: true)
+        contained.removeAll(keepingCapacity: true)
       }
     }
     // The rest belongs to receipts that the shop has deleted.
@@ -85,16 +85,17 @@ extension AuditPass {
     while let waiting = try nameless.next() {
       var reader = RecordReader(waiting.content)
       let isListed = try reader.flag()
-      try take(ReceiptRow(receipt: try Receipt(from: &reader), isListed: isListed), bringing: [], into: proofs)
+      try take(ReceiptRow(receipt: try Receipt(from: &reader), isListed: isListed), containing: [], into: proofs)
     }
   }
 
-  private func take(_ row: ReceiptRow, bringing brought: [TransactionKey], into proofs: Exchange.RecordSink) throws {
+  private func take(_ row: ReceiptRow, containing contained: [TransactionKey], into proofs: Exchange.RecordSink) throws
+  {
     if row.receipt.defect == nil, plan.isUnknown(row.receipt) { collector.note(unknownFrom: row.receipt.receivedAt) }
     if row.isListed, row.receipt.receivedAt >= plan.judgedFrom { try list(row.receipt) }
     var key = RecordBytes()
     var record = RecordBytes()
-    Proof.write(row.receipt, bringing: brought, to: &record)
+    Proof.write(row.receipt, containing: contained, to: &record)
     key.put(sorting: row.receipt.orderId)
     try proofs.add(sorting: key, record)
   }
@@ -109,10 +110,10 @@ extension AuditPass {
 
 extension OrderedStream<ProofLink> {
   /// Takes the transactions of an ID, sorted, because the order of the links is not defined.
-  fileprivate mutating func take(_ id: BorrowedText, into brought: inout [TransactionKey]) throws {
-    brought.removeAll(keepingCapacity: true)
-    while try isNext(id), let link = try next() { brought.append(link.key) }
-    if brought.count > 1 { brought.sort() }
+  fileprivate mutating func take(_ id: BorrowedText, into contained: inout [TransactionKey]) throws {
+    contained.removeAll(keepingCapacity: true)
+    while try isNext(id), let link = try next() { contained.append(link.key) }
+    if contained.count > 1 { contained.sort() }
   }
 }
 

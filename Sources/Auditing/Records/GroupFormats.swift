@@ -28,17 +28,18 @@ extension CheckSubject {
 }
 
 extension Proof {
-  func write(to record: inout RecordBytes) { Proof.write(receipt, bringing: brought, to: &record) }
+  func write(to record: inout RecordBytes) { Proof.write(receipt, containing: contained, to: &record) }
 
-  static func write(_ receipt: borrowing Receipt, bringing brought: [TransactionKey], to record: inout RecordBytes) {
+  static func write(_ receipt: borrowing Receipt, containing contained: [TransactionKey], to record: inout RecordBytes)
+  {
     receipt.write(to: &record)
-    record.put(brought) { $0.write(to: &$1) }
+    record.put(contained) { $0.write(to: &$1) }
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init(
       receipt: try Receipt(from: &record),
-      brought: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
+      contained: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
   }
 }
 
@@ -46,13 +47,13 @@ extension LookedUp {
   func write(to record: inout RecordBytes) {
     record.put(subjectId)
     state.write(to: &record)
-    record.put(brought) { $0.write(to: &$1) }
+    record.put(contained) { $0.write(to: &$1) }
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
     self.init(
       subjectId: try record.id(), state: try ProofState(from: &record),
-      brought: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
+      contained: try record.list { (record) throws(RecordReader.Mismatch) in try TransactionKey(from: &record) })
   }
 }
 

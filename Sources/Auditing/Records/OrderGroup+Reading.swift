@@ -21,12 +21,12 @@ extension OrderGroup {
     var waiting = try own.copyOut(LookupRow.query(where: "l.order_id IN (SELECT id FROM ids)"), ids: orderIds)
     while try waiting.advance() {
       let row = try LookupRow(waiting)
-      lookups[row.orderId] = LookedUp(subjectId: row.subjectId, state: row.state, brought: [])
+      lookups[row.orderId] = LookedUp(subjectId: row.subjectId, state: row.state, contained: [])
     }
     var links = try own.copyOut(ProofLink.ofLookups(where: "w.order_id IN (SELECT id FROM ids)"), ids: orderIds)
     while try links.advance() {
       let link = try ProofLink(links)
-      lookups[link.id]?.brought.append(link.key)
+      lookups[link.id]?.contained.append(link.key)
     }
     return rows.map { orderId, rows in
       repeatedRows[orderId] = rows.count - 1
@@ -106,18 +106,18 @@ extension Proof {
     var states: [Identifier: ProofState] = [:]
     var checks = try own.copyOut(ReceiptRow.checks(where: "c.subject_id IN (SELECT id FROM ids)"), ids: receiptIds)
     while try checks.advance() { states[try checks.id(0)] = try ProofState(checks, from: 1) }
-    var brought: [Identifier: [TransactionKey]] = [:]
+    var contained: [Identifier: [TransactionKey]] = [:]
     var links = try own.copyOut(ProofLink.ofReceipts(where: "l.subject_id IN (SELECT id FROM ids)"), ids: receiptIds)
     while try links.advance() {
       let link = try ProofLink(links)
-      brought[link.id, default: []].append(link.key)
+      contained[link.id, default: []].append(link.key)
     }
     // An invalid ID is shown in a changed form, which finds no row.
-    let unnamed = chosen.filter { rows[$0.receipt.receiptId] == nil }.map { Proof(receipt: $0.receipt, brought: []) }
+    let unnamed = chosen.filter { rows[$0.receipt.receiptId] == nil }.map { Proof(receipt: $0.receipt, contained: []) }
     return rows.keys.sorted().reduce(into: unnamed) { proofs, id in
-      var ofOne = ReceiptRow.ordered(rows[id] ?? []).map { Proof(receipt: $0.receipt, brought: []) }
+      var ofOne = ReceiptRow.ordered(rows[id] ?? []).map { Proof(receipt: $0.receipt, contained: []) }
       ofOne[0].receipt.state = states[id] ?? .neverChecked
-      ofOne[0].brought = (brought[id] ?? []).filter(ofOne[0].receipt.state.brings)
+      ofOne[0].contained = (contained[id] ?? []).filter(ofOne[0].receipt.state.containsTransaction)
       proofs += ofOne
     }
   }

@@ -4,13 +4,13 @@ import Reconciliation
 /// A receipt of the shop, and the transactions that it contains.
 struct Proof: Hashable {
   var receipt: Receipt
-  var brought: [TransactionKey]
+  var contained: [TransactionKey]
 }
 
 extension ProofState {
   /// True if the current payload contains the transaction. A signed transaction contains only itself. App receipts keep
   /// earlier transactions: finished purchases disappear from them, and all are of one customer.
-  func brings(_ key: TransactionKey) -> Bool {
+  func containsTransaction(_ key: TransactionKey) -> Bool {
     guard kind == .signed, let own = signedTransactionId else { return true }
     return own == key.transactionId
   }
@@ -20,7 +20,7 @@ extension ProofState {
 struct LookedUp: Hashable {
   var subjectId: Identifier
   var state: ProofState
-  var brought: [TransactionKey]
+  var contained: [TransactionKey]
 }
 
 /// A row of `orders` with its proofs and look-up, as read: nothing is decided yet.
@@ -35,7 +35,7 @@ struct OrderGroup: Hashable {
   /// contained.
   mutating func take(_ lookup: LookedUp?, rules: Rules) {
     guard var lookup, lookup.subjectId == row.question(rules)?.id else { return }
-    lookup.brought.removeAll { $0.transactionId != row.named }
+    lookup.contained.removeAll { $0.transactionId != row.named }
     self.lookup = lookup
   }
 
@@ -50,14 +50,14 @@ struct OrderGroup: Hashable {
     return subjects
   }
 
-  func brings(_ key: TransactionKey) -> Bool {
-    proofs.contains { $0.brought.contains(key) } || lookup?.brought.contains(key) ?? false
+  func containsTransaction(_ key: TransactionKey) -> Bool {
+    proofs.contains { $0.contained.contains(key) } || lookup?.contained.contains(key) ?? false
   }
 
   /// True if only unanswered app receipts contain the transaction, and no evidence shows refunds.
   func awaitsDetails(of record: TransactionRecord) -> Bool {
-    guard !record.isRefundKnown, !(lookup?.brought.contains(record.key) ?? false) else { return false }
-    let sourceReceipts = proofs.filter { $0.receipt.defect == nil && $0.brought.contains(record.key) }
+    guard !record.isRefundKnown, !(lookup?.contained.contains(record.key) ?? false) else { return false }
+    let sourceReceipts = proofs.filter { $0.receipt.defect == nil && $0.contained.contains(record.key) }
     return !sourceReceipts.isEmpty && sourceReceipts.allSatisfy(\.receipt.state.awaitsDetails)
   }
 }

@@ -147,7 +147,7 @@ struct WaitingProof {
   let receivedAt: Instant
   let proof: BorrowedProof
   let kind: ReceiptKind?
-  private let brought: UnsafeRawBufferPointer
+  private let contained: UnsafeRawBufferPointer
 
   init(_ record: inout RecordReader) throws(RecordReader.Mismatch) {
     receiptId = try record.borrowed()
@@ -173,7 +173,7 @@ struct WaitingProof {
       hasDefect: hasDefect, outcome: outcome, claimedEnvironment: claimedEnvironment, environment: environment,
       lastAttempt: lastAttempt, isUnproven: try record.flag())
     _ = try record.optionalBorrowed()
-    brought = record.rest
+    contained = record.rest
     for _ in 0..<(try record.int()) {
       _ = try record.byte()
       _ = try record.borrowed()
@@ -181,7 +181,7 @@ struct WaitingProof {
   }
 
   func forEachContained(_ body: (AppleEnvironment, BorrowedText) throws -> Void) throws {
-    var record = RecordReader(brought)
+    var record = RecordReader(contained)
     for _ in 0..<(try record.int()) {
       guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
       try body(environment, try record.borrowed())

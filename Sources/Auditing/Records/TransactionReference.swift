@@ -83,7 +83,7 @@ extension OrderGroup {
       return true
     }
     for place in proofs.indices where proofs[place].receipt.defect == nil {
-      for key in proofs[place].brought {
+      for key in proofs[place].contained {
         try body(
           TransactionReference(
             transactionId: key.transactionId, order: side, isNamed: isName(key.transactionId),
@@ -91,7 +91,7 @@ extension OrderGroup {
       }
     }
     if let lookup {
-      for key in lookup.brought {
+      for key in lookup.contained {
         let referenceSource = TransactionReference.ReferenceSource(
           environment: key.environment, subject: CheckSubject(kind: .lookup, id: lookup.subjectId), userId: nil,
           receivedAt: side.createdAt, isAboutSinglePurchase: true, isGenuine: lookup.state.outcome != .rejected)
@@ -109,7 +109,7 @@ extension OrderGroup {
 
 extension Proof {
   func references(of side: TransactionReference.OrderSide?) -> [TransactionReference] {
-    brought.map {
+    contained.map {
       TransactionReference(
         transactionId: $0.transactionId, order: side,
         referenceSource: TransactionReference.ReferenceSource(of: $0, by: receipt)

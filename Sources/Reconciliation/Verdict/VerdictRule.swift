@@ -239,26 +239,26 @@ public enum VerdictRule: String, CaseIterable, Sendable {
         .unpaid(.idMismatch, claimant.proven.first { claimant.signedIds.contains($0.transactionId) }),
         "It states \(named), but its own signed proof contains another ID.")
     }
-    let brought = claimant.proven
-    guard let first = brought.first else { return because.noting(nil, "Its receipts contain no purchase.") }
+    let contained = claimant.proven
+    guard let first = contained.first else { return because.noting(nil, "Its receipts contain no purchase.") }
     let wanted = rules.bundleId(of: order)
-    if brought.allSatisfy({ $0.bundleId != wanted }),
+    if contained.allSatisfy({ $0.bundleId != wanted }),
       listsAgree(facts, { $0.bundleId.map { $0 != wanted } ?? false })
     {
       return because.noting(.unpaid(.wrongBundle, first), "Every purchase in its receipts was made in another app.")
     }
-    if !brought.contains(where: { $0.isPurchase(of: order.productId) }) {
+    if !contained.contains(where: { $0.isPurchase(of: order.productId) }) {
       // App receipts lack finished consumables, so that the other products in them prove nothing.
       return facts.areProofsOfOnePurchase
         ? because.noting(.unpaid(.productMismatch, first), "Its proof is about another product.")
         : because.noting(nil, "Its app receipts list only other products, which proves nothing.")
     }
-    if brought.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }),
+    if contained.allSatisfy({ $0.environment == .xcode || $0.environment == .localTesting }),
       listsAgree(facts, { $0.environment == .xcode || $0.environment == .localTesting })
     {
       return because.noting(.unpaid(.xcode, first), "Every purchase in its receipts was made in Xcode.")
     }
-    let ofProduct = brought.filter { $0.isPurchase(of: order.productId) && $0.bundleId == wanted }
+    let ofProduct = contained.filter { $0.isPurchase(of: order.productId) && $0.bundleId == wanted }
     if let restored = ofProduct.first, !ofProduct.contains(where: facts.awaitsDetails),
       Set(ofProduct.map(\.purchaseKey)).count == 1,
       ofProduct.allSatisfy({ claimant.isOutdatedRestore($0, rules: rules) })
@@ -294,19 +294,19 @@ public enum VerdictRule: String, CaseIterable, Sendable {
 
   private func notInReceipt(_ facts: OrderFacts, _ rules: Rules, _ because: inout Because) -> Verdict? {
     let genuine = facts.validReceipts.filter { $0.state.outcome == .verified }
-    let brought = facts.claimant(rules).proven
-    guard !genuine.isEmpty || !brought.isEmpty else {
+    let contained = facts.claimant(rules).proven
+    guard !genuine.isEmpty || !contained.isEmpty else {
       return because.noting(nil, "The order has no genuine receipt.")
     }
     let wanted = rules.bundleId(of: facts.order)
     // A receipt of another app proves nothing about a stated ID.
     if facts.order.transactionId == nil, !genuine.isEmpty,
       genuine.allSatisfy({ $0.state.bundleId != nil && $0.state.bundleId != wanted }),
-      brought.allSatisfy({ $0.bundleId != wanted })
+      contained.allSatisfy({ $0.bundleId != wanted })
     {
-      return because.noting(.unpaid(.wrongBundle, brought.first), "Its receipts are genuine, but of another app.")
+      return because.noting(.unpaid(.wrongBundle, contained.first), "Its receipts are genuine, but of another app.")
     }
-    if brought.isEmpty, genuine.allSatisfy(\.state.isUnproven) {
+    if contained.isEmpty, genuine.allSatisfy(\.state.isUnproven) {
       return because.noting(
         .unconfirmed(.unreadable),
         "The signer of its receipt is not proven. The IDs in it are also another order's, or cannot pay this order."

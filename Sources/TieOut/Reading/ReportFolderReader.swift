@@ -58,8 +58,8 @@ struct ReportFolderReader {
     }
     guard let report = report(named: name, firstLine: firstLine, bytes, &result) else { return }
     // A file replaced by Apple's answer does not become current again.
-    if let brought = try ConnectReportTable.brought(bytes, as: report, on: connection),
-      !brought.isNews(name, among: names)
+    if let state = try ConnectReportTable.folderFileState(bytes, as: report, on: connection),
+      !state.isNews(name, among: names)
     {
       return
     }

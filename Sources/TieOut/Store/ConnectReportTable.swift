@@ -122,7 +122,7 @@ package enum ConnectReportTable {
   }
 
   /// The files of the folder already read for one report, compared with a file there now.
-  struct Brought: Hashable {
+  struct FolderFileState: Hashable {
     var newestFile: String?
     var isNewest: Bool
     var isKnown: Bool
@@ -137,9 +137,9 @@ package enum ConnectReportTable {
   }
 
   /// nil: none was read. Compared by report, because reports of days without sales have equal bytes.
-  static func brought(
+  static func folderFileState(
     _ bytes: [UInt8], as report: ConnectReport, on connection: borrowing BlockingConnection
-  ) throws(PostgresError) -> Brought? {
+  ) throws(PostgresError) -> FolderFileState? {
     let rows = try connection.execute(
       """
       SELECT file_name, digest IS NOT DISTINCT FROM $6, bool_or(digest IS NOT DISTINCT FROM $6) OVER ()
@@ -152,7 +152,7 @@ package enum ConnectReportTable {
         .text(report.source.rawValue), .text(digest(bytes)),
       ])
     for row in rows {
-      return Brought(newestFile: try row.optionalText(0), isNewest: try row.bool(1), isKnown: try row.bool(2))
+      return FolderFileState(newestFile: try row.optionalText(0), isNewest: try row.bool(1), isKnown: try row.bool(2))
     }
     return nil
   }

@@ -118,11 +118,11 @@ import Testing
           """, [.text(id), .timestamp(Int64(round) * 60_000_000)])
       }
       // The second order's receipt is unanswered, so the owner is provisional.
-      let receipts: [(place: String, outcome: String, brings: String?)] = [
+      let receipts: [(place: String, outcome: String, contained: String?)] = [
         ("owner", "verified", "T\(round)"), ("silent", "verified", "T\(round)"), ("alone", "verified", "U\(round)"),
         ("second", round.isMultiple(of: 2) ? "unanswered" : "verified", nil),
       ]
-      for (place, outcome, brings) in receipts {
+      for (place, outcome, contained) in receipts {
         let id = PostgresValue.text("\(place)-\(round)")
         try await session.execute(
           """
@@ -135,9 +135,10 @@ import Testing
             reason, brought_count)
           VALUES ('receipt', $1, $1, $2, 'app', $3, $4, 1)
           """, [id, .timestamp(0), .text(outcome), .text(outcome == "verified" ? nil : "unreachable")])
-        guard let brings else { continue }
+        guard let contained else { continue }
         try await session.execute(
-          "INSERT INTO night_audit.receipt_transactions VALUES ('receipt', $1, 'Production', $2)", [id, .text(brings)])
+          "INSERT INTO night_audit.receipt_transactions VALUES ('receipt', $1, 'Production', $2)",
+          [id, .text(contained)])
       }
     }
     await session.close()

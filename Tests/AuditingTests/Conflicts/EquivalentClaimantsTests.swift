@@ -56,9 +56,9 @@ private let asOf = Instant(seconds: 1_795_132_800)
           receipt.state.kind = pick([.app, .signed, .signed])
           receipt.state.reason = receipt.state.outcome == .rejected ? pick([.signatureInvalid, .malformed]) : nil
           receipt.state.signedTransactionId = pick([nil, nil, "T", "V"])
-          var brought: [TransactionKey] = []
+          var contained: [TransactionKey] = []
           if pick([true] + Array(repeating: false, count: 14)), let record = records.randomElement(using: &random) {
-            brought = [record.key]
+            contained = [record.key]
           }
           if pick([true, true, false]) {
             var record = TransactionRecord(
@@ -71,15 +71,15 @@ private let asOf = Instant(seconds: 1_795_132_800)
             if pick([true] + Array(repeating: false, count: 7)) { record.expiresDate = asOf }
             if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
             own[order.orderId, default: []].append(record)
-            brought.append(record.key)
-            brought.sort()
+            contained.append(record.key)
+            contained.sort()
           }
-          group.proofs.append(Proof(receipt: receipt, brought: brought))
+          group.proofs.append(Proof(receipt: receipt, contained: contained))
         }
         if order.transactionId != nil, pick([true, false, false, false]) {
           var state = ProofState()
           state.outcome = pick([.verified, .notFound, .unanswered])
-          group.lookup = LookedUp(subjectId: Identifier("l\(number)"), state: state, brought: [])
+          group.lookup = LookedUp(subjectId: Identifier("l\(number)"), state: state, contained: [])
         }
         groups.append(group)
       }

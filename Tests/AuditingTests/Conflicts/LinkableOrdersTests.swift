@@ -131,7 +131,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
             receivedAt: order.createdAt, state: ProofState())
           (receipt.state.outcome, receipt.state.kind) = (.verified, .app)
           let made = records.filter { $0.purchaseDate.map { $0 < order.createdAt } ?? false || seed.isMultiple(of: 8) }
-          group.proofs.append(Proof(receipt: receipt, brought: made.map(\.key).sorted()))
+          group.proofs.append(Proof(receipt: receipt, contained: made.map(\.key).sorted()))
         }
         if oneIn(2) { goods.insert(order.orderId) }
         groups.append(group)
@@ -151,7 +151,8 @@ private let asOf = Instant(seconds: 1_795_132_800)
       let (rules, contests) = (LinkableOrdersTests.rules, try ConflictGroups(directory: NSTemporaryDirectory()))
       var linkable: [LinkableOrder] = []
       for group in groups {
-        LinkableOrder.forEach(of: group.row, hasPurchases: !group.proofs.allSatisfy(\.brought.isEmpty)) { link, order in
+        LinkableOrder.forEach(of: group.row, hasPurchases: !group.proofs.allSatisfy(\.contained.isEmpty)) {
+          link, order in
           if case .token = link { linkable.append(order) }
         }
       }

@@ -19,11 +19,11 @@ import Testing
     for (number, namer) in ["none", "stranger", "unproven", "other-product"].enumerated() {
       let id = "T\(number)"
       rows.transaction(id)
-      rows.order("beside-\(namer)", by: "ann-\(number)", names: "unknown1-\(number)", isUnknown: true, brings: [id])
+      rows.order("beside-\(namer)", by: "ann-\(number)", names: "unknown1-\(number)", isUnknown: true, containing: [id])
       switch namer {
       case "stranger": rows.order(namer, by: "bob", names: id, product: "sword", isKnown: true)
       case "unproven": rows.order(namer, by: "bob", names: id, isKnown: true)
-      case "other-product": rows.order(namer, by: "ann-\(number)", names: id, product: "sword", brings: [id])
+      case "other-product": rows.order(namer, by: "ann-\(number)", names: id, product: "sword", containing: [id])
       default: break
       }
     }
@@ -43,18 +43,18 @@ import Testing
     for id in ["N1", "P1", "B1", "L1", "A1", "X1", "O1"] { rows.transaction(id) }
     // A stated ID beats an unverified proof without a stated ID.
     rows.order("names", by: "ann", names: "N1", isKnown: true)
-    rows.order("forges-names", by: "bob", hours: -1, brings: ["N1"], isUnproven: true)
+    rows.order("forges-names", by: "bob", hours: -1, containing: ["N1"], isUnproven: true)
     // A signature of Apple beats a stated ID with an unverified proof.
-    rows.order("proves", by: "ann", brings: ["P1"], kind: "signed")
+    rows.order("proves", by: "ann", containing: ["P1"], kind: "signed")
     rows.order(
-      "forges-proves", by: "bob", names: "P1", hours: -1, brings: ["P1"], kind: "transaction", isUnproven: true)
-    rows.order("both", by: "ann", names: "B1", brings: ["B1"], kind: "signed")
-    rows.order("forges-both", by: "bob", names: "B1", hours: -1, brings: ["B1"], isUnproven: true)
-    rows.order("listed", by: "ann", brings: ["L1"])
-    rows.order("forges-listed", by: "bob", hours: -1, brings: ["L1"], isUnproven: true)
-    rows.order("alone", by: "cid", brings: ["A1"], kind: "transaction", isUnproven: true)
-    rows.order("alone-named", by: "dan", names: "O1", brings: ["O1"], kind: "transaction", isUnproven: true)
-    for name in ["x1", "x2"] { rows.order(name, by: name, brings: ["X1"], isUnproven: true) }
+      "forges-proves", by: "bob", names: "P1", hours: -1, containing: ["P1"], kind: "transaction", isUnproven: true)
+    rows.order("both", by: "ann", names: "B1", containing: ["B1"], kind: "signed")
+    rows.order("forges-both", by: "bob", names: "B1", hours: -1, containing: ["B1"], isUnproven: true)
+    rows.order("listed", by: "ann", containing: ["L1"])
+    rows.order("forges-listed", by: "bob", hours: -1, containing: ["L1"], isUnproven: true)
+    rows.order("alone", by: "cid", containing: ["A1"], kind: "transaction", isUnproven: true)
+    rows.order("alone-named", by: "dan", names: "O1", containing: ["O1"], kind: "transaction", isUnproven: true)
+    for name in ["x1", "x2"] { rows.order(name, by: name, containing: ["X1"], isUnproven: true) }
     let night = try await rows.audited()
     for (order, id) in [
       ("names", "N1"), ("proves", "P1"), ("both", "B1"), ("listed", "L1"), ("alone", "A1"), ("alone-named", "O1"),
@@ -75,8 +75,8 @@ import Testing
     rows.transaction("S1", product: "club", hours: -31 * 24, expires: true, isRenewal: false)
     rows.transaction("S2", of: "S1", product: "club", firstHours: -31 * 24, expires: true, isRenewal: true)
     rows.order(
-      "first", by: "ann", names: "unknown", product: "club", hours: -31 * 24, isUnknown: true, brings: ["S1"])
-    rows.order("second", by: "ann", names: "S1", product: "club", brings: ["S1", "S2"])
+      "first", by: "ann", names: "unknown", product: "club", hours: -31 * 24, isUnknown: true, containing: ["S1"])
+    rows.order("second", by: "ann", names: "S1", product: "club", containing: ["S1", "S2"])
     let night = try await rows.audited()
     #expect(night.payments["first"] == "paid S1" && night.payments["second"] == "paid S2")
     #expect(!night.findings.contains { $0.hasPrefix("orphan_payment") })
@@ -87,17 +87,17 @@ import Testing
     var rows = ShopRows()
     // The retried order has the goods, but the receipt was sent for the first attempt.
     rows.transaction("R1", token: token)
-    rows.order("first", by: "ann", brings: ["R1"], isServed: false, token: token)
+    rows.order("first", by: "ann", containing: ["R1"], isServed: false, token: token)
     rows.order("retry", by: "ann", hours: 1, token: token)
     // The receipts of both orders were sent for one of them.
     let other = "7b2f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     for id in ["B1", "B2"] { rows.transaction(id, product: "coins", token: other) }
-    rows.order("both", by: "bob", product: "coins", brings: ["B1", "B2"], kind: "signed", token: other)
+    rows.order("both", by: "bob", product: "coins", containing: ["B1", "B2"], kind: "signed", token: other)
     rows.order("none", by: "bob", product: "coins", hours: 1, token: other.uppercased())
     // A purchase with a proof of its own order, and an order with another token.
     let third = "8c3f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a"
     rows.transaction("P1", product: "gold", token: third)
-    rows.order("proves", by: "cid", product: "gold", brings: ["P1"], kind: "signed", token: third)
+    rows.order("proves", by: "cid", product: "gold", containing: ["P1"], kind: "signed", token: third)
     rows.order("cart", by: "cid", product: "gold", hours: 1, isServed: false, token: third)
     rows.order("apart", by: "dan", product: "gold", hours: 1, isServed: false, token: token)
     let night = try await rows.audited()
@@ -114,11 +114,11 @@ import Testing
   func unknownID() async throws {
     var rows = ShopRows()
     for id in ["T1", "R1"] { rows.transaction(id) }
-    rows.order("thief", by: "bob", names: "T1", hours: -60 * 24, brings: ["T1"])
-    rows.order("payer", by: "ann", names: "junk-1", isUnknown: true, brings: ["T1"])
+    rows.order("thief", by: "bob", names: "T1", hours: -60 * 24, containing: ["T1"])
+    rows.order("payer", by: "ann", names: "junk-1", isUnknown: true, containing: ["T1"])
     // The retried order has the goods, and states an ID that Apple does not know.
-    rows.order("first", by: "cid", names: "R1", brings: ["R1"], isServed: false)
-    rows.order("retry", by: "cid", names: "junk-2", hours: 1, isUnknown: true, brings: ["R1"])
+    rows.order("first", by: "cid", names: "R1", containing: ["R1"], isServed: false)
+    rows.order("retry", by: "cid", names: "junk-2", hours: 1, isUnknown: true, containing: ["R1"])
     let night = try await rows.audited()
     #expect(night.payments["payer"] == "paid T1" && night.payments["thief"] == "unpaid duplicate T1")
     #expect(night.payments["retry"] == "paid R1" && night.payments["first"] == "unpaid duplicate R1")
@@ -134,10 +134,11 @@ import Testing
         "S2-\(id)", of: "S1-\(id)", product: "club", firstHours: -month, expires: true, isRenewal: isRenewal,
         token: id == "token" ? "6a1f0c5e-0d7b-4c5e-9d8a-1f2e3d4c5b6a" : nil)
       rows.order(
-        "first-\(id)", by: id, names: "S1-\(id)", product: "club", hours: -month, brings: ["S1-\(id)"], kind: "signed")
+        "first-\(id)", by: id, names: "S1-\(id)", product: "club", hours: -month, containing: ["S1-\(id)"],
+        kind: "signed")
       rows.order(
         "second-\(id)", by: id, names: "S1-\(id)", product: "club",
-        brings: id == "cached" ? ["S1-cached"] : nil, kind: "signed")
+        containing: id == "cached" ? ["S1-cached"] : nil, kind: "signed")
     }
     rows.order("thief", by: "bob", names: "S2-taken", product: "club", hours: -2 * month)
     let night = try await rows.audited()
@@ -163,7 +164,7 @@ import Testing
       for (period, user, hours) in [("S1", "ann", -2 * month), ("S2", "bob", -month), ("S3", "ann", 0)] {
         rows.order(
           "\(period)-of-\(id)", by: "\(user)-\(id)", names: isStated ? "\(period)-\(id)" : nil, product: "club",
-          hours: hours, brings: isStated ? nil : ["\(period)-\(id)"], kind: "signed")
+          hours: hours, containing: isStated ? nil : ["\(period)-\(id)"], kind: "signed")
       }
     }
     let night = try await rows.audited()
@@ -191,7 +192,7 @@ import Testing
       let (purchase, restore) = (names == nil ? "Q9" : "R1", names == nil ? "Q2" : "R2")
       rows.transaction(purchase)
       rows.transaction(restore, of: purchase, hours: 2, firstHours: 0)
-      rows.order(order, by: order, names: names, hours: 2, brings: [purchase, restore])
+      rows.order(order, by: order, names: names, hours: 2, containing: [purchase, restore])
     }
     let night = try await rows.audited()
     #expect(night.payments.values.allSatisfy { $0.hasPrefix("paid ") })
@@ -204,11 +205,11 @@ import Testing
     for id in ["alone", "beside"] {
       rows.transaction("own1-\(id)", product: "sword")
       rows.transaction("other-\(id)", product: "shield", bundle: "com.example.other")
-      rows.order(id, by: id, brings: ["own1-\(id)"])
+      rows.order(id, by: id, containing: ["own1-\(id)"])
       rows.receipt(
-        "s-\(id)", for: id, by: id, kind: "signed", bundle: "com.example.other", brings: ["other-\(id)"])
+        "s-\(id)", for: id, by: id, kind: "signed", bundle: "com.example.other", containing: ["other-\(id)"])
     }
-    rows.order("buyer", by: "beside", names: "own1-beside", product: "sword", brings: ["own1-beside"])
+    rows.order("buyer", by: "beside", names: "own1-beside", product: "sword", containing: ["own1-beside"])
     let night = try await rows.audited()
     #expect(night.payments["alone"] == "unconfirmed not_in_receipt")
     #expect(night.payments["beside"] == "unconfirmed not_in_receipt")
@@ -222,8 +223,8 @@ import Testing
       rows.transaction("T1-\(id)")
       rows.transaction("U3-\(id)", product: "sword", isContradictory: true)
       let further = id == "both" ? ["U3-\(id)"] : []
-      rows.order("owner-\(id)", by: "ann-\(id)", names: "T1-\(id)", brings: ["T1-\(id)"] + further)
-      rows.order("loser-\(id)", by: "bob-\(id)", hours: 1, brings: ["T1-\(id)", "U3-\(id)"])
+      rows.order("owner-\(id)", by: "ann-\(id)", names: "T1-\(id)", containing: ["T1-\(id)"] + further)
+      rows.order("loser-\(id)", by: "bob-\(id)", hours: 1, containing: ["T1-\(id)", "U3-\(id)"])
     }
     let night = try await rows.audited()
     for id in ["alone", "both"] {
@@ -239,9 +240,9 @@ import Testing
     for id in ["named", "silent", "refunded", "supported"] {
       rows.transaction("P1-\(id)", isRevoked: id == "refunded")
       rows.transaction("R2-\(id)", of: "P1-\(id)", hours: 2, firstHours: 0)
-      rows.order("buy-\(id)", by: "ann-\(id)", names: "P1-\(id)", brings: id == "supported" ? nil : ["P1-\(id)"])
+      rows.order("buy-\(id)", by: "ann-\(id)", names: "P1-\(id)", containing: id == "supported" ? nil : ["P1-\(id)"])
       rows.order(
-        "again-\(id)", by: "bob-\(id)", names: id == "silent" ? nil : "R2-\(id)", hours: 2, brings: ["R2-\(id)"])
+        "again-\(id)", by: "bob-\(id)", names: id == "silent" ? nil : "R2-\(id)", hours: 2, containing: ["R2-\(id)"])
     }
     let night = try await rows.audited()
     for id in ["named", "silent", "refunded", "supported"] {
@@ -262,7 +263,7 @@ import Testing
         "S2-\(id)", of: "S1-\(id)", product: "club", firstHours: -31 * 24, expires: true, isRenewal: true,
         isRevoked: true)
       rows.order(
-        id, by: id, names: "S1-\(id)", product: "club", hours: -31 * 24, brings: ["S1-\(id)"], isServed: isServed)
+        id, by: id, names: "S1-\(id)", product: "club", hours: -31 * 24, containing: ["S1-\(id)"], isServed: isServed)
     }
     let night = try await rows.audited()
     let renewals = night.findings.filter { $0.hasPrefix("renewal_without_order") }
@@ -274,7 +275,9 @@ import Testing
     var rows = ShopRows()
     rows.transaction("T1", price: 9_900)
     rows.transaction("T2", price: 9_900)
-    for (id, user) in [("T1", "ann"), ("T2", "bob")] { rows.receipt("lost-\(id)", for: nil, by: user, brings: [id]) }
+    for (id, user) in [("T1", "ann"), ("T2", "bob")] {
+      rows.receipt("lost-\(id)", for: nil, by: user, containing: [id])
+    }
     rows.order("accused", by: "ann")
     let night = try await rows.audited()
     #expect(night.findings == ["delivered_not_paid on accused", "orphan_payment on T1", "orphan_payment on T2"])
@@ -288,7 +291,7 @@ import Testing
       rows.transaction("P1-\(id)")
       rows.transaction("R2-\(id)", of: "P1-\(id)", hours: 2, firstHours: 0)
     }
-    rows.order("order", by: "ann", names: "R2-owned", hours: 2, brings: ["R2-owned"])
+    rows.order("order", by: "ann", names: "R2-owned", hours: 2, containing: ["R2-owned"])
     let night = try await rows.audited()
     #expect(night.payments["order"] == "paid R2-owned")
     #expect(night.findings.filter { $0.hasPrefix("orphan_payment") } == ["orphan_payment on P1-lost"])
@@ -318,10 +321,10 @@ struct ShopRows {
   }
 
   /// Adds a delivered order. `isUnknown` and `isKnown` are Apple's answer about the stated ID. `isUnproven`: the
-  /// receipt's signature cannot be verified. `brings`: the transactions in a receipt of the user.
+  /// receipt's signature cannot be verified. `containing`: the transactions in a receipt of the user.
   mutating func order(
     _ id: String, by user: String, names: String? = nil, product: String = "gems", hours: Int64 = 0,
-    isUnknown: Bool = false, isKnown: Bool = false, brings: [String]? = nil, kind: String = "app",
+    isUnknown: Bool = false, isKnown: Bool = false, containing: [String]? = nil, kind: String = "app",
     isUnproven: Bool = false, isServed: Bool = true, token: String? = nil
   ) {
     let (date, asOf) = (Self.time(hours), Self.time(48))
@@ -347,17 +350,17 @@ struct ShopRows {
         INSERT INTO night_audit.lookups VALUES ('\(id)', '\(subject)');
 
         """
-      if isKnown { bring(names, by: subject, "lookup") }
+      if isKnown { link(names, to: subject, "lookup") }
     }
-    guard let brings else { return }
-    receipt("r-\(id)", for: id, by: user, hours: hours, kind: kind, brings: brings, isUnproven: isUnproven)
+    guard let containing else { return }
+    receipt("r-\(id)", for: id, by: user, hours: hours, kind: kind, containing: containing, isUnproven: isUnproven)
   }
 
   mutating func receipt(
     _ id: String, for orderId: String?, by user: String, hours: Int64 = 0, kind: String = "app",
-    bundle: String = CrowdedShop.bundle, brings: [String], isUnproven: Bool = false
+    bundle: String = CrowdedShop.bundle, containing: [String], isUnproven: Bool = false
   ) {
-    let signed = kind == "signed" ? brings.first : nil
+    let signed = kind == "signed" ? containing.first : nil
     let (date, asOf) = (Self.time(hours), Self.time(48))
     script += """
       INSERT INTO sales.receipts (receipt_id, order_id, user_id, payload, status, received_at)
@@ -365,13 +368,13 @@ struct ShopRows {
       INSERT INTO night_audit.receipt_checks (subject_kind, subject_id, order_id, received_at, payload_kind, outcome,
         environment, bundle_id, signed_transaction_id, brought_count, last_attempt, is_unproven)
       VALUES ('receipt', '\(id)', \(Self.text(orderId)), \(date), '\(kind)', 'verified', 'Production',
-        '\(bundle)', \(Self.text(signed)), \(brings.count), \(asOf), \(isUnproven));
+        '\(bundle)', \(Self.text(signed)), \(containing.count), \(asOf), \(isUnproven));
 
       """
-    for transactionId in brings { bring(transactionId, by: id, "receipt") }
+    for transactionId in containing { link(transactionId, to: id, "receipt") }
   }
 
-  private mutating func bring(_ transactionId: String, by subject: String, _ kind: String) {
+  private mutating func link(_ transactionId: String, to subject: String, _ kind: String) {
     script += """
       INSERT INTO night_audit.receipt_transactions VALUES ('\(kind)', '\(subject)', 'Production', '\(transactionId)');
 

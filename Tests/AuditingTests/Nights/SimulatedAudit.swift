@@ -87,7 +87,7 @@ extension StoredRows {
       check.put(receipt.state)
       add(.checks, receipt.receiptId, check)
     }
-    for (id, keys) in world.brings {
+    for (id, keys) in world.contained {
       for key in keys { add(.receiptLinks, id, RowBytes(id, key)) }
     }
     for case .valid(let order) in world.orders {

@@ -79,7 +79,7 @@ struct SimulatedStore {
       check.environment = truth.environment ?? check.environment
       check.bundleId = truth.bundleId ?? check.bundleId
       check.signedTransactionId = truth.signedTransactionId ?? check.signedTransactionId
-      for key in shop.brings(subject) {
+      for key in shop.contained(in: subject) {
         let facts = shop.facts(about: key, at: night)
         if facts.isEmpty { continue }
         append(facts, key: key)
@@ -176,7 +176,7 @@ struct SimulatedStore {
     for place in world.receipts.indices {
       let subject = CheckSubject(kind: .receipt, id: world.receipts[place].receiptId)
       if world.receipts[place].defect == nil { world.receipts[place].state = state(of: subject) }
-      world.brings[world.receipts[place].receiptId] = links[subject] ?? []
+      world.contained[world.receipts[place].receiptId] = links[subject] ?? []
     }
     for case .valid(let order) in world.orders {
       guard let subject = shop.lookup(of: order) else { continue }
@@ -220,14 +220,14 @@ extension SimulatedShop {
     case .lookup:
       guard let state = orders(waitingFor: subject).first.flatMap({ known.world.lookups[$0.orderId] })
       else { return nil }
-      let isKnown = brings(subject).contains { !facts(about: $0, at: night).isEmpty }
+      let isKnown = contained(in: subject).contains { !facts(about: $0, at: night).isEmpty }
       return state.outcome == .verified && !isKnown ? .notFound(at: night) : state
     }
   }
 
-  func brings(_ subject: CheckSubject) -> Set<TransactionKey> {
+  func contained(in subject: CheckSubject) -> Set<TransactionKey> {
     switch subject.kind {
-    case .receipt: return known.world.brings[subject.id] ?? []
+    case .receipt: return known.world.contained[subject.id] ?? []
     case .lookup:
       let named = Identifier(subject.lookedUp.transactionId)
       return Set(known.world.transactions.filter { $0.transactionId == named }.map(\.key))

@@ -99,7 +99,7 @@ import Testing
       try await reportingTransaction.order("\(person)-person", by: person, names: "T1-\(person)")
       try await reportingTransaction.transaction("T1-\(person)", quantity: 2)
       try await reportingTransaction.receipt(
-        "r-\(person)", for: "\(person)-person", by: person, brings: ["T1-\(person)"])
+        "r-\(person)", for: "\(person)-person", by: person, containing: ["T1-\(person)"])
       let outcome = person == "open" ? "unanswered" : "verified"
       try await reportingTransaction.receipt("later-\(person)", for: nil, by: person, outcome: outcome)
     }
@@ -108,9 +108,9 @@ import Testing
       try await reportingTransaction.order(named, by: "u-\(named)", names: "T1-\(named)")
       try await reportingTransaction.order("beside-\(named)", by: "other-\(named)")
       try await reportingTransaction.receipt(
-        "r-\(named)", for: "beside-\(named)", by: "other-\(named)", brings: ["T1-\(named)"])
+        "r-\(named)", for: "beside-\(named)", by: "other-\(named)", containing: ["T1-\(named)"])
     }
-    try await reportingTransaction.receipt("support", for: nil, by: "u-supported", brings: ["T1-supported"])
+    try await reportingTransaction.receipt("support", for: nil, by: "u-supported", containing: ["T1-supported"])
     let tokens: [(order: String, user: String, own: String?, apple: String, holder: String?)] = [
       ("own-token", "tom", "AAAA-1", "bbbb1", "tom"), ("alias-token", "token-guest", nil, "cccc1", "token-account"),
       ("strange-token", "sue", "dddd1", "eeee1", nil), ("no-token", "ned", nil, "ffff1", "zoe"),
@@ -119,7 +119,7 @@ import Testing
     for (order, user, own, apple, holder) in tokens {
       try await reportingTransaction.order(order, by: user, names: "T1-\(order)", token: own)
       try await reportingTransaction.transaction("T1-\(order)", token: apple)
-      try await reportingTransaction.receipt("r-\(order)", for: order, by: user, brings: ["T1-\(order)"])
+      try await reportingTransaction.receipt("r-\(order)", for: order, by: user, containing: ["T1-\(order)"])
       // The order has another product, so its token links it to no transaction.
       if let holder {
         try await reportingTransaction.order(
@@ -138,7 +138,7 @@ import Testing
     for (order, signed) in [("signed-early", Self.day - .hours(6)), ("signed-late", Self.day - .minutes(1))] {
       try await reportingTransaction.order(order, by: order, names: "T1-\(order)", delivered: Self.day - .hours(2))
       try await reportingTransaction.transaction("T1-\(order)", original: "first-\(order)", firstSigned: signed)
-      try await reportingTransaction.receipt("r-\(order)", for: order, by: order, brings: ["T1-\(order)"])
+      try await reportingTransaction.receipt("r-\(order)", for: order, by: order, containing: ["T1-\(order)"])
     }
     try await reportingTransaction.paidOrder("uncatalogued", by: "ulla", product: "nothing")
     try await reportingTransaction.paidOrder("off-sale", by: "olaf", product: "old")
@@ -174,7 +174,7 @@ private struct FactPairs {
     try await order(
       id, by: user, names: "T1-\(id)", product: product, at: date, delivered: date + .minutes(1), to: receiver)
     try await transaction("T1-\(id)", product: product, environment: environment, at: date)
-    try await receipt("r-\(id)", for: id, by: user, environment: environment, brings: ["T1-\(id)"])
+    try await receipt("r-\(id)", for: id, by: user, environment: environment, containing: ["T1-\(id)"])
   }
 
   func order(
@@ -231,7 +231,7 @@ private struct FactPairs {
 
   func receipt(
     _ id: String, for orderId: String?, by user: String, outcome: String = "verified",
-    environment: String = "Production", brings: [String] = []
+    environment: String = "Production", containing: [String] = []
   ) async throws {
     try await session.execute(
       """
@@ -246,10 +246,10 @@ private struct FactPairs {
       """,
       [
         .text(id), .text(orderId), .timestamp(Self.day.microseconds), .text(outcome),
-        .text(outcome == "verified" ? nil : "unreachable"), .int(Int64(brings.count)),
+        .text(outcome == "verified" ? nil : "unreachable"), .int(Int64(containing.count)),
         .timestamp(CrowdedShop.asOf.microseconds),
       ])
-    for transaction in brings {
+    for transaction in containing {
       try await session.execute(
         "INSERT INTO night_audit.receipt_transactions VALUES ('receipt', $1, $2, $3)",
         [.text(id), .text(environment), .text(transaction)])

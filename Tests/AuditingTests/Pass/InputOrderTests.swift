@@ -113,9 +113,9 @@ private struct ReferenceWorld {
         receipt.state.outcome = Bool.random(using: &chance) ? .verified : .unanswered
         receipt.state.kind = Bool.random(using: &chance) ? .app : .signed
         let count = receipt.state.kind == .app ? Int.random(in: 0...5, using: &chance) : 1
-        let brought = records.shuffled(using: &chance).prefix(count)
-        if receipt.state.kind == .signed { receipt.state.signedTransactionId = brought.first?.transactionId }
-        group.proofs.append(Proof(receipt: receipt, brought: brought.map(\.key)))
+        let contained = records.shuffled(using: &chance).prefix(count)
+        if receipt.state.kind == .signed { receipt.state.signedTransactionId = contained.first?.transactionId }
+        group.proofs.append(Proof(receipt: receipt, contained: contained.map(\.key)))
       }
       groups.append(group)
     }

@@ -110,11 +110,11 @@ import Testing
     let rules = Rules(asOf: Instant(seconds: 9), bundleIds: ["app"], lookbackStart: Instant(seconds: 0))
     var group = OrderGroup(row: .valid(order))
     group.take(
-      LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.whole.key, Self.bare.key]), rules: rules)
-    #expect(group.lookup?.brought == [Self.bare.key])
+      LookedUp(subjectId: "app/T", state: receipt.state, contained: [Self.whole.key, Self.bare.key]), rules: rules)
+    #expect(group.lookup?.contained == [Self.bare.key])
     order.transactionId = "T2"
     group = OrderGroup(row: .valid(order))
-    group.take(LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.bare.key]), rules: rules)
+    group.take(LookedUp(subjectId: "app/T", state: receipt.state, contained: [Self.bare.key]), rules: rules)
     #expect(group.lookup == nil)
   }
 
@@ -138,8 +138,8 @@ import Testing
           orderId: "an order with an id that is longer than most", userId: "u", productId: "p",
           amount: Money(minorUnits: 1, currency: try #require(Currency(code: "USD"))), status: .failed,
           createdAt: Instant(seconds: 5))),
-      proofs: [Proof(receipt: receipt, brought: [Self.bare.key])],
-      lookup: LookedUp(subjectId: "app/T", state: receipt.state, brought: [Self.whole.key]))
+      proofs: [Proof(receipt: receipt, contained: [Self.bare.key])],
+      lookup: LookedUp(subjectId: "app/T", state: receipt.state, contained: [Self.whole.key]))
     var broken = BadOrder(
       orderId: "", userId: "u", bundleId: "b", productId: "p", quantity: nil, amountText: "NaN", currencyText: "?",
       statusText: "", transactionId: "T", createdAt: Instant(seconds: 5), defect: "everything")
@@ -177,7 +177,7 @@ import Testing
     receipt.state.signedTransactionId = "T"
     receipt.state.lastAttempt = Instant(seconds: 3)
     receipt.state.due = Dueness(from: Instant(seconds: 4), until: nil, rank: .open)
-    let proof = Proof(receipt: receipt, brought: [Self.bare.key, Self.whole.key])
+    let proof = Proof(receipt: receipt, contained: [Self.bare.key, Self.whole.key])
     for isNamed in [true, false] {
       order.transactionId = isNamed ? "T" : nil
       order.appAccountToken = isNamed ? nil : "a token"
@@ -228,7 +228,7 @@ import Testing
         receiptId: "r", orderId: "o", userId: "u", receivedAt: Instant(seconds: 9), state: .neverChecked,
         defect: "received_at is infinite")
       receipt.isUndated = isUndated
-      let proof = Proof(receipt: receipt, brought: [Self.bare.key])
+      let proof = Proof(receipt: receipt, contained: [Self.bare.key])
       var waiting = RecordBytes()
       proof.write(to: &waiting)
       waiting.put("behind it")

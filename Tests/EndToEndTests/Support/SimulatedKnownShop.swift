@@ -46,8 +46,10 @@ struct SimulatedKnownShop {
   }
 
   private func payload(of receipt: Receipt, _ shop: SignedShop, anotherPurchase: String) async throws -> String {
-    let brought = known.world.transactions.filter { known.world.brings[receipt.receiptId]?.contains($0.key) ?? false }
-    let time = (brought.compactMap(\.purchaseDate) + [receipt.receivedAt]).max() ?? receipt.receivedAt
+    let contained = known.world.transactions.filter {
+      known.world.contained[receipt.receiptId]?.contains($0.key) ?? false
+    }
+    let time = (contained.compactMap(\.purchaseDate) + [receipt.receivedAt]).max() ?? receipt.receivedAt
     let environment = receipt.state.environment ?? .production
     let moment = Date(timeIntervalSince1970: Double(time.microseconds) / 1_000_000).ISO8601Format()
     func signed(_ form: String, _ ids: [String]) async throws -> String {
@@ -62,7 +64,7 @@ struct SimulatedKnownShop {
       let others = try await shop.payload("signed", [anotherPurchase], at: "2026-01-02T12:00:00Z").split(separator: ".")
       return "\(parts[0]).\(parts[1]).\(others[2])"
     case .verified, .unanswered, .pending, .review, .notFound:
-      let ids = brought.map { appleId($0.transactionId) }
+      let ids = contained.map { appleId($0.transactionId) }
       return try await signed(receipt.state.kind == .app || ids.isEmpty ? "app" : "signed", ids)
     }
   }

@@ -63,7 +63,7 @@ import Testing
     var scene = ShopFixture()
     let (first, second) = Self.period(&scene)
     let order = scene.order()
-    scene.receipt(for: order, .verified(.app), bringing: [second, first])
+    scene.receipt(for: order, .verified(.app), containing: [second, first])
     scene.delivery(of: order)
     #expect(scene.world.audited().judgements["order"]?.transactionId == "T1")
     #expect(scene.world.findingNames == [])

@@ -41,7 +41,7 @@ import Testing
         order.transactionId = "T1"
         order.createdAt = end + .hours(73)
       }
-      scene.receipt(for: order, .verified(.app), bringing: [renewal])
+      scene.receipt(for: order, .verified(.app), containing: [renewal])
     },
     Case("a renewal without an order", ["renewal_without_order on T2"]) { scene in
       scene.delivery(of: scene.subscription(transaction: { $0.expiresDate = end }))
@@ -66,7 +66,7 @@ import Testing
       scene.delivery("d1", of: scene.subscription(transaction: { $0.expiresDate = end }))
       let renewal = scene.renewal()
       let order = scene.order("second") { $0.createdAt = end }
-      scene.receipt(for: order, .verified(.app), bringing: [renewal])
+      scene.receipt(for: order, .verified(.app), containing: [renewal])
     },
     Case("an upgrade in the middle of a period, both orders booked", []) { scene in
       let first = scene.subscription(transaction: { record in
@@ -177,7 +177,7 @@ import Testing
         record.originalTransactionId = trial.transactionId
       }
       let order = scene.order { $0.transactionId = paid.transactionId }
-      scene.receipt(for: order, .verified(.app), bringing: [trial, paid])
+      scene.receipt(for: order, .verified(.app), containing: [trial, paid])
       scene.delivery(of: order)
     },
     Case("a price of 0 without a trial", ["amount_mismatch on order"]) { scene in
@@ -218,16 +218,16 @@ import Testing
         record.originalTransactionId = "T1"
         record.purchaseDate = ShopFixture.asOf - .hours(3)
       }
-      scene.receipt(for: nil, .verified(.app), bringing: [restored])
+      scene.receipt(for: nil, .verified(.app), containing: [restored])
     },
     Case("a free redemption is no orphan payment", ["unclaimed_redemption on T2"]) { scene in
       let redeemed = scene.transaction("T2") { $0.priceMilliunits = 0 }
-      scene.receipt(for: nil, .verified(.app), bringing: [redeemed])
+      scene.receipt(for: nil, .verified(.app), containing: [redeemed])
     },
     Case("a second purchase of the same product is an orphan payment", ["orphan_payment on T2"]) { scene in
       scene.delivery(of: scene.paidOrder())
       let bought = scene.transaction("T2") { $0.purchaseDate = ShopFixture.asOf - .hours(3) }
-      scene.receipt(for: nil, .verified(.app), bringing: [bought])
+      scene.receipt(for: nil, .verified(.app), containing: [bought])
     },
   ]
 

@@ -124,7 +124,7 @@ import Testing
     for _ in 0..<250 {
       var world = RandomWorld.make(using: &generator).world
       world.transactions = []
-      world.brings = [:]
+      world.contained = [:]
       for index in world.receipts.indices { world.receipts[index].state = .unanswered(.unreachable) }
       for orderId in world.lookups.keys { world.lookups[orderId] = .unanswered(.unreachable) }
       for facts in world.matchedFacts().orders.values {
@@ -165,13 +165,13 @@ import Testing
       var more = RandomWorld.make(using: &generator, prefix: "more/").world
       for index in more.receipts.indices { more.receipts[index].orderId = world.orders[0].orderId }
       // Beside a look-up alone, a payload with another ID than the stated one refutes the claim.
-      let isOnLookup = world.receipts.allSatisfy { world.brings[$0.receiptId]?.isEmpty ?? true }
+      let isOnLookup = world.receipts.allSatisfy { world.contained[$0.receiptId]?.isEmpty ?? true }
       if isOnLookup { more.receipts.removeAll { $0.state.signedTransactionId != nil } }
       // A stated ID with rejected proofs only is no claim.
       let hasOwn = world.receipts.contains { $0.defect == nil && $0.state.outcome != .rejected }
       if !hasOwn { more.receipts.removeAll { $0.state.outcome == .rejected } }
       world.receipts += more.receipts
-      world.brings.merge(more.brings) { first, _ in first }
+      world.contained.merge(more.contained) { first, _ in first }
       world.transactions += more.transactions
       let after = world.audited().judgements[world.orders[0].orderId]
       #expect(after?.verdict?.name == "paid", "world \(number)")

@@ -246,7 +246,7 @@ import Testing
           record.revocation = Revocation(date: Instant(microseconds: .min), percentage: .min)
         }
         for text in ["r1", "r2"] {
-          scene.receipt(text, for: order, .verified(.app), bringing: [record]) { $0.state.attempts = .max }
+          scene.receipt(text, for: order, .verified(.app), containing: [record]) { $0.state.attempts = .max }
         }
         scene.delivery("d1", of: order) { $0.deliveredAt = Instant(microseconds: .min) }
         scene.delivery("d2", of: order) { $0.revokedAt = Instant(microseconds: .max) }

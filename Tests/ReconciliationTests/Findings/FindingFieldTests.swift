@@ -120,7 +120,7 @@ import Testing
     // A proof of the transaction itself counts before an app receipt.
     scene.world.receipts.removeAll { $0.receiptId == "c" }
     scene.receipt("e", for: order, .unanswered(.unreachable))
-    scene.receipt("f", for: order, .verified(.app), bringing: [records[2]])
+    scene.receipt("f", for: order, .verified(.app), containing: [records[2]])
     #expect(try found(.paidNotDelivered, in: scene).receiptId == "d")
     scene.world.receipts.removeAll { $0.receiptId == "d" || $0.receiptId == "e" }
     scene.world.lookups[order.orderId] = .verified(nil)
@@ -210,7 +210,7 @@ import Testing
         $0.currency = id == "T3" ? currency : "USD"
       }
     }
-    scene.receipt(for: order, .verified(.app), bringing: records)
+    scene.receipt(for: order, .verified(.app), containing: records)
     let finding = try found(.chargedTwice, in: scene)
     #expect(finding.atStake == expected && finding.isAmountAtRiskUnknown == (expected == nil))
     #expect(finding.transactionId == "T2" && finding.paidAt == later && finding.occurredAt == later)
@@ -243,7 +243,7 @@ import Testing
   func onTransaction() throws {
     var scene = ShopFixture()
     let record = scene.transaction { $0.checkedAt = ShopFixture.asOf - .hours(2) }
-    scene.receipt("r1", for: nil, .verified(.app), bringing: [record]) { $0.userId = "sender" }
+    scene.receipt("r1", for: nil, .verified(.app), containing: [record]) { $0.userId = "sender" }
     var expected = Finding(
       kind: .orphanPayment, subject: .transaction("T1"),
       reason: "Apple confirms a payment for gems.100 that no order claims.")
@@ -617,7 +617,7 @@ import Testing
       let record = scene.transaction { $0.environment = environment }
       for id in ["a", "b"] {
         let order = scene.order(id) { $0.transactionId = record.transactionId }
-        scene.receipt("receipt of \(id)", for: order, .verified(.app), bringing: [record])
+        scene.receipt("receipt of \(id)", for: order, .verified(.app), containing: [record])
         scene.delivery("delivery of \(id)", of: order)
       }
       let second = scene.world.audited().findings.filter { $0.orderId == "b" }

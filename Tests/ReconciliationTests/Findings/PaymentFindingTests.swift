@@ -151,39 +151,39 @@ import Testing
       let records = [
         scene.transaction("T1"), scene.transaction("T2") { $0.purchaseDate = ordered + .hours(5) },
       ]
-      scene.receipt("r1", for: first, .verified(.app), bringing: records)
-      scene.receipt("r2", for: second, .verified(.app), bringing: records)
+      scene.receipt("r1", for: first, .verified(.app), containing: records)
+      scene.receipt("r2", for: second, .verified(.app), containing: records)
       scene.delivery("d1", of: first)
       scene.delivery("d2", of: second)
     },
     Case("one order, two payments", ["charged_twice on order"]) { scene in
       let order = scene.order()
       scene.receipt(
-        for: order, .verified(.app), bringing: [scene.transaction("T1"), scene.transaction("T2")])
+        for: order, .verified(.app), containing: [scene.transaction("T1"), scene.transaction("T2")])
       scene.delivery(of: order)
     },
     Case("one order, two payments, one of them stated", ["charged_twice on order"]) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(
-        for: order, .verified(.app), bringing: [scene.transaction("T1"), scene.transaction("T2")])
+        for: order, .verified(.app), containing: [scene.transaction("T1"), scene.transaction("T2")])
       scene.delivery(of: order)
     },
     Case("one order, two payments, one refunded", []) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       let refunded = scene.transaction("T2") { $0.revocation = Revocation(date: ordered + .hours(1)) }
-      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T1"), refunded])
+      scene.receipt(for: order, .verified(.app), containing: [scene.transaction("T1"), refunded])
       scene.delivery(of: order)
     },
     Case("one order, two payments, the stated one refunded", []) { scene in
       let order = scene.order { $0.transactionId = "T1" }
       let refunded = scene.transaction("T1") { $0.revocation = Revocation(date: ordered + .hours(1)) }
-      scene.receipt(for: order, .verified(.app), bringing: [refunded, scene.transaction("T2")])
+      scene.receipt(for: order, .verified(.app), containing: [refunded, scene.transaction("T2")])
       scene.delivery(of: order)
     },
     Case("one payment proven by two receipts", []) { scene in
       let order = scene.order()
       let record = scene.transaction()
-      scene.receipt("r1", for: order, .verified(.app), bringing: [record])
+      scene.receipt("r1", for: order, .verified(.app), containing: [record])
       scene.signedProof("r2", for: order, of: record)
       scene.delivery(of: order)
     },
@@ -237,14 +237,14 @@ import Testing
       scene.world.rules.testUsers = ["user"]
       let order = scene.order()
       let record = scene.transaction { $0.environment = .sandbox }
-      scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
+      scene.receipt(for: order, .verified(.app), containing: [record]) { $0.claimedEnvironment = "Production" }
       scene.delivery(of: order)
     },
     Case("the stated environment is right", []) { scene in
       scene.world.rules.testUsers = ["user"]
       let order = scene.order()
       let record = scene.transaction { $0.environment = .sandbox }
-      scene.receipt(for: order, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Sandbox" }
+      scene.receipt(for: order, .verified(.app), containing: [record]) { $0.claimedEnvironment = "Sandbox" }
       scene.delivery(of: order)
     },
     Case("an environment stated, and the signature never checked", []) { scene in

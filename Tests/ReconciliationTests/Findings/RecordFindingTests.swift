@@ -374,12 +374,12 @@ import Testing
     },
     Case("a mislabelled receipt without an order", ["environment_mislabelled on receipt"]) { scene in
       let record = scene.transaction { $0.environment = .sandbox }
-      scene.receipt(for: nil, .verified(.app), bringing: [record]) { $0.claimedEnvironment = "Production" }
+      scene.receipt(for: nil, .verified(.app), containing: [record]) { $0.claimedEnvironment = "Production" }
     },
     Case("a restore: a receipt without an order, with a known payment", []) { scene in
       scene.delivery(of: scene.paidOrder())
       let known = scene.world.transactions
-      scene.receipt(for: nil, .verified(.app), bringing: known)
+      scene.receipt(for: nil, .verified(.app), containing: known)
     },
     Case("an order row that breaks the contract", ["bad_row on order"]) { scene in
       scene.delivery(of: scene.order())

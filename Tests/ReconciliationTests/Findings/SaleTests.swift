@@ -29,7 +29,7 @@ import Testing
     },
     Case("two restores of one purchase", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
       let records = [scene.transaction("T1", restored), scene.transaction("T2", restored)]
-      scene.receipt(for: scene.order(), .verified(.app), bringing: records)
+      scene.receipt(for: scene.order(), .verified(.app), containing: records)
     },
     Case("restores of two purchases", []) { scene in
       let other = scene.transaction("T2") { record in
@@ -38,7 +38,7 @@ import Testing
       }
       scene.receipt(
         for: scene.order { $0.createdAt = ShopFixture.asOf - .hours(47) }, .verified(.app),
-        bringing: [scene.transaction("T1", restored), other])
+        containing: [scene.transaction("T1", restored), other])
     },
     Case("a restore for the smallest amount", ["restored_as_sale on order", "status_mismatch on order"]) { scene in
       scene.amount = .of(1)
@@ -94,7 +94,7 @@ import Testing
         record.originalPurchaseDate = record.purchaseDate
       }
       let order = scene.order { $0.transactionId = "T2" }
-      scene.receipt(for: order, .verified(.app), bringing: [purchase, restore])
+      scene.receipt(for: order, .verified(.app), containing: [purchase, restore])
       scene.delivery(of: order)
     },
     Case("the original of a restore without a stated ID is no orphan", []) { scene in
@@ -104,7 +104,7 @@ import Testing
         record.originalPurchaseDate = record.purchaseDate
       }
       let order = scene.order()
-      scene.receipt(for: order, .verified(.app), bringing: [purchase, restore])
+      scene.receipt(for: order, .verified(.app), containing: [purchase, restore])
       scene.delivery(of: order)
     },
     Case("the original of a restore of another product is no orphan", ["product_mismatch on order"]) { scene in

@@ -33,7 +33,7 @@ import Testing
         order.createdAt = time + .hours(one.hours)
       }
       guard let proof = one.proof else { continue }
-      scene.receipt("r-" + one.id, for: order, proof, bringing: proof.outcome == .rejected ? [] : [record])
+      scene.receipt("r-" + one.id, for: order, proof, containing: proof.outcome == .rejected ? [] : [record])
       if proof.outcome == .rejected { scene.world.lookups[order.orderId] = .verified(nil) }
     }
     return scene
@@ -115,7 +115,7 @@ import Testing
     let second = scene.transaction("T2") { $0.purchaseDate = later }
     for (id, order) in [("x", "a"), ("y", "b")] {
       guard case .valid(let row)? = scene.world.orders.first(where: { $0.orderId == Identifier(order) }) else { return }
-      scene.receipt(id, for: row, .verified(.app), bringing: id == "x" ? [first] : [first, second])
+      scene.receipt(id, for: row, .verified(.app), containing: id == "x" ? [first] : [first, second])
     }
     let claimed = ClaimReasoning(
       of: first, among: scene.world.claimants, owner: "b", rules: scene.world.rules)

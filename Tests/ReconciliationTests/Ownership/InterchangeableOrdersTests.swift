@@ -209,7 +209,8 @@ private struct Bot {
     let withToken = VerifiedTransactions(
       records.filter { AccountToken.relation(of: orders[0], to: $0) == .same })
     return orders.enumerated().map { place, order in
-      let list = listed.map { VerifiedTransactions(brought(by: order, among: records.prefix($0[place]))) } ?? shared
+      let list =
+        listed.map { VerifiedTransactions(transactionsInWindow(of: order, among: records.prefix($0[place]))) } ?? shared
       return Claimant(
         order: order, proven: isLinkedByToken && !receipts.contains(order.orderId) ? .none : list,
         known: isLinkedByToken ? withToken : .none, proofIds: Set([proofs[order.orderId]].compactMap(\.self)),
@@ -253,8 +254,10 @@ private struct Bot {
     return Dictionary(uniqueKeysWithValues: owned)
   }
 
-  /// What an audit hands on: what is too far from the order in time is left out, or a part of it.
-  private func brought(by order: Order, among records: ArraySlice<TransactionRecord>) -> [TransactionRecord] {
+  /// The transactions that an audit would pass on: those long before the order are left out.
+  private func transactionsInWindow(of order: Order, among records: ArraySlice<TransactionRecord>)
+    -> [TransactionRecord]
+  {
     let first = order.createdAt - rules.matchWindow - slack
     return records.filter { record in record.saleDate.map { $0 >= first } ?? true }
   }

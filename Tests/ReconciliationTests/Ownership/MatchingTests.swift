@@ -42,7 +42,7 @@ import Testing
       var scene = ShopFixture()
       let record = scene.transaction("T1")
       let order = scene.order { $0.transactionId = "T9" }
-      scene.receipt(for: order, .verified(.app), bringing: [record])
+      scene.receipt(for: order, .verified(.app), containing: [record])
       scene.world.lookups["order"] = .notFound()
       scene.delivery(of: order)
       if let product, let user {
@@ -64,9 +64,9 @@ import Testing
     var scene = ShopFixture()
     let first = scene.transaction("T1")
     let second = scene.transaction("T2") { $0.purchaseDate = ordered + .hours(10) }
-    scene.receipt("r1", for: scene.order("o1"), .verified(.app), bringing: [first, second])
+    scene.receipt("r1", for: scene.order("o1"), .verified(.app), containing: [first, second])
     scene.receipt(
-      "r2", for: scene.order("o2") { $0.createdAt = ordered - .hours(1) }, .verified(.app), bringing: [first])
+      "r2", for: scene.order("o2") { $0.createdAt = ordered - .hours(1) }, .verified(.app), containing: [first])
     #expect(scene.world.ownedBy("o1") == ["T2"])
     #expect(scene.world.ownedBy("o2") == ["T1"])
   }
@@ -75,7 +75,7 @@ import Testing
   func ties() {
     var scene = ShopFixture()
     let records = ["T2", "T1"].map { scene.transaction($0) }
-    for id in ["o2", "o1"] { scene.receipt("r" + id, for: scene.order(id), .verified(.app), bringing: records) }
+    for id in ["o2", "o1"] { scene.receipt("r" + id, for: scene.order(id), .verified(.app), containing: records) }
     #expect(scene.world.ownedBy("o1") == ["T1"])
     #expect(scene.world.ownedBy("o2") == ["T2"])
   }
@@ -85,9 +85,9 @@ import Testing
     var scene = ShopFixture()
     let order = scene.order()
     let sandbox = scene.transaction("T1") { $0.environment = .sandbox }
-    scene.receipt("r1", for: order, .verified(.app), bringing: [sandbox])
+    scene.receipt("r1", for: order, .verified(.app), containing: [sandbox])
     scene.receipt(
-      "r2", for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.purchaseDate = ordered + .days(2) }])
+      "r2", for: order, .verified(.app), containing: [scene.transaction("T2") { $0.purchaseDate = ordered + .days(2) }])
     #expect(scene.world.ownedBy("order") == ["T2"])
   }
 
@@ -96,7 +96,7 @@ import Testing
     var scene = ShopFixture()
     let order = scene.order { $0.transactionId = "T1" }
     let refunded = scene.transaction("T1") { $0.revocation = Revocation(date: ShopFixture.asOf) }
-    scene.receipt(for: order, .verified(.app), bringing: [refunded, scene.transaction("T2")])
+    scene.receipt(for: order, .verified(.app), containing: [refunded, scene.transaction("T2")])
     #expect(scene.world.ownedBy("order") == ["T2"])
   }
 
@@ -117,7 +117,7 @@ import Testing
     let sandbox = scene.transaction("T1") { $0.environment = .sandbox }
     scene.transaction("T1")
     let order = scene.order { $0.transactionId = "T1" }
-    scene.receipt(for: order, .verified(.signed), bringing: [sandbox])
+    scene.receipt(for: order, .verified(.signed), containing: [sandbox])
     let facts = scene.world.matchedFacts()
     #expect(facts.orders["order"]?.claims.owned.map(\.environment) == [.sandbox])
     #expect(facts.claimed == [TransactionKey(environment: .sandbox, transactionId: "T1")])
@@ -194,7 +194,7 @@ import Testing
           })
       }
       let order = scene.order { $0.appAccountToken = token }
-      scene.receipt(for: order, .verified(.app), bringing: restores)
+      scene.receipt(for: order, .verified(.app), containing: restores)
       #expect(scene.world.ownedBy("order") == [expected])
       let claimant = scene.world.claimants[0]
       #expect(Matching.uncontested(claimant, rules: scene.world.rules).owned.map(\.transactionId) == [expected])
@@ -214,7 +214,7 @@ import Testing
         }
       }
       let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, .verified(.app), bringing: periods)
+      scene.receipt(for: order, .verified(.app), containing: periods)
       #expect(scene.world.ownedBy("order")?.first == "T2", "\(ids)")
     }
   }
@@ -247,19 +247,19 @@ import Testing
   func lostForNow() {
     var scene = ShopFixture()
     let loser = scene.order("loser", by: "ann") { $0.createdAt = ordered + .hours(2) }
-    var brought: [TransactionRecord] = []
+    var contained: [TransactionRecord] = []
     for number in 1...9 {
       let record = scene.transaction("T\(number)") { record in
         record.purchaseDate = ordered
         record.environment = number == 9 ? .sandbox : .production
       }
-      brought.append(record)
+      contained.append(record)
       let owner = scene.order("owner\(number)", by: "user\(number)") { $0.createdAt = ordered }
-      scene.receipt("r\(number)", for: owner, .verified(.app), bringing: [record])
+      scene.receipt("r\(number)", for: owner, .verified(.app), containing: [record])
       // Without this answer, T9 may belong to the owner or to the loser.
       if number == 9 { scene.receipt("open", for: owner, .unanswered(.unreachable)) }
     }
-    scene.receipt("r10", for: loser, .verified(.app), bringing: brought)
+    scene.receipt("r10", for: loser, .verified(.app), containing: contained)
     let lost = scene.world.matchedFacts().orders["loser"]?.claims.lost
     #expect(lost?.map(\.transaction.transactionId.text) == ["T1", "T2", "T3", "T4", "T5", "T6", "T7", "T9"])
     #expect(lost?.map(\.isFinal) == Array(repeating: true, count: 7) + [false])

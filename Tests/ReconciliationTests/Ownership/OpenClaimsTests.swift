@@ -49,7 +49,7 @@ import Testing
     scene.world.lookups["forger"] = .verified(nil)
     let honest = scene.order("honest") { $0.transactionId = "unknown" }
     scene.world.lookups["honest"] = .notFound()
-    scene.receipt("genuine", for: honest, .verified(.app), bringing: [record])
+    scene.receipt("genuine", for: honest, .verified(.app), containing: [record])
     let judgements = scene.world.audited().judgements
     #expect(judgements["honest"]?.payment == "paid")
     #expect(judgements["forger"]?.verdict?.reason == .signatureInvalid)
@@ -61,14 +61,14 @@ import Testing
       var scene = ShopFixture()
       let record = scene.transaction()
       let owner = scene.order("owner", by: "ann") { $0.createdAt = noon }
-      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      scene.receipt("r1", for: owner, .verified(.app), containing: [record])
       scene.receipt("r2", for: owner, .unanswered(.unreachable))
       if hasThird {
         let third = scene.order("third", by: "cid") { $0.createdAt = noon + .minutes(1) }
-        scene.receipt("r3", for: third, .verified(.app), bringing: [record])
+        scene.receipt("r3", for: third, .verified(.app), containing: [record])
       }
       let loser = scene.order("loser", by: "bob") { $0.createdAt = noon + .minutes(2) }
-      scene.receipt("r4", for: loser, .verified(.app), bringing: [record])
+      scene.receipt("r4", for: loser, .verified(.app), containing: [record])
       scene.delivery(of: loser)
       let judgement = scene.world.audited().judgements["loser"]
       #expect(judgement?.verdict == (hasThird ? .unpaid(.duplicate, record) : .unconfirmed(.awaitingEvidence)))
@@ -83,7 +83,7 @@ import Testing
       let record = scene.transaction()
       let owner = scene.order("owner", by: "ann") { $0.transactionId = "unknown" }
       scene.world.lookups["owner"] = lookup
-      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      scene.receipt("r1", for: owner, .verified(.app), containing: [record])
       let loser = scene.order("loser", by: "bob") { order in
         order.transactionId = "T1"
         order.createdAt = noon + .minutes(1)
@@ -102,10 +102,10 @@ import Testing
       scene.world.rules.testUsers = ["tester"]
       let record = scene.transaction { $0.environment = .sandbox }
       let owner = scene.order("owner", by: "ann")
-      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      scene.receipt("r1", for: owner, .verified(.app), containing: [record])
       scene.receipt("r2", for: owner, .unanswered(.unreachable))
       let loser = scene.order("loser", by: user) { $0.createdAt = noon + .minutes(2) }
-      scene.receipt("r3", for: loser, .verified(.app), bringing: [record])
+      scene.receipt("r3", for: loser, .verified(.app), containing: [record])
       scene.delivery(of: loser)
       let judgement = scene.world.audited().judgements["loser"]
       #expect(judgement?.disposition == (user == "tester" ? .unconfirmed : .deliveredNotPaid))
@@ -122,7 +122,7 @@ import Testing
       if isOpen {
         scene.receipt("r1", for: other, .unanswered(.unreachable))
       } else {
-        scene.receipt("r1", for: other, .verified(.app), bringing: [record])
+        scene.receipt("r1", for: other, .verified(.app), containing: [record])
       }
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt("r2", for: order, .rejected(.signatureInvalid))
@@ -161,7 +161,7 @@ import Testing
       let order = scene.order { $0.transactionId = named }
       var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
       (state.kind, state.signedTransactionId) = (kind, record.transactionId)
-      scene.receipt(for: order, state, bringing: [record])
+      scene.receipt(for: order, state, containing: [record])
       scene.delivery(of: order)
       #expect(scene.world.audited().judgements["order"]?.payment == expected, "\(kind) \(isAnswered)")
     }
@@ -184,7 +184,7 @@ import Testing
       if let kind {
         var state = open
         (state.kind, state.signedTransactionId) = (kind, "R")
-        scene.receipt(for: order, state, bringing: [restored])
+        scene.receipt(for: order, state, containing: [restored])
       }
       scene.delivery(of: order)
       #expect(scene.world.audited().judgements["order"]?.payment == expected, "\(expected)")
@@ -220,7 +220,7 @@ import Testing
         scene.transaction(id) { $0.revocationStatedDate = tells ? $0.signedDate : nil }
       }
       let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, isAnswered ? .verified(.app) : .unanswered(.unreachable), bringing: records)
+      scene.receipt(for: order, isAnswered ? .verified(.app) : .unanswered(.unreachable), containing: records)
       scene.delivery(of: order)
       #expect(scene.world.findingNames.contains("charged_twice on order") == isTold)
     }
@@ -236,7 +236,7 @@ import Testing
       var scene = ShopFixture()
       let order = scene.order()
       let refunded = scene.transaction { $0.revocation = Revocation(date: noon + .hours(1)) }
-      scene.receipt(for: order, .verified(.app), bringing: [refunded])
+      scene.receipt(for: order, .verified(.app), containing: [refunded])
       scene.receipt("further", for: order, state)
       scene.delivery(of: order) { $0.deliveredAt = noon + .hours(2) }
       let judgement = try #require(scene.world.audited().judgements["order"])
@@ -255,10 +255,10 @@ import Testing
       let records = ["T1", "T2"].map { id in
         scene.transaction(id) { $0.purchaseDate = id == "T1" ? noon - .hours(1) : noon }
       }
-      scene.receipt("r1", for: first, state, bringing: state.outcome == .verified ? [records[0]] : [])
+      scene.receipt("r1", for: first, state, containing: state.outcome == .verified ? [records[0]] : [])
       scene.time = noon
       let second = scene.order("second")
-      scene.receipt("r2", for: second, .verified(.app), bringing: records)
+      scene.receipt("r2", for: second, .verified(.app), containing: records)
       for order in [first, second] { scene.delivery("of \(order.orderId)", of: order) }
       let expected = state.outcome == .verified ? [] : ["stuck_unconfirmed on first"]
       #expect(scene.world.findingNames == expected)
@@ -282,7 +282,7 @@ import Testing
           (record.channel, record.appAccountToken, record.priceMilliunits) = (channel, token, 1)
         }
         let order = scene.order()
-        scene.receipt(for: order, state, bringing: [record])
+        scene.receipt(for: order, state, containing: [record])
         scene.delivery(of: order)
         let judgement = try #require(scene.world.audited().judgements["order"])
         let expected = percentage == nil ? payment : "paid"
@@ -294,15 +294,15 @@ import Testing
 
   @Test("A missing answer about another receipt, or a deleted account, hides no second payment")
   func secondPaymentBesideOtherMissingAnswers() {
-    for (state, brings, isTold) in [
+    for (state, contained, isTold) in [
       (.unanswered(.unreachable), ["T1"], true), (.review(.accountGone), ["T1", "T2"], true),
       (.review(.contradiction), ["T1", "T2"], true), (.review(.systemic), ["T1", "T2"], true),
     ] as [(ProofState, Set<Identifier>, Bool)] {
       var scene = ShopFixture()
       let records = ["T1", "T2"].map { id in scene.transaction(id) { $0.revocationStatedDate = nil } }
       let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt("told", for: order, .verified(.app), bringing: records)
-      scene.receipt("open", for: order, state, bringing: records.filter { brings.contains($0.transactionId) })
+      scene.receipt("told", for: order, .verified(.app), containing: records)
+      scene.receipt("open", for: order, state, containing: records.filter { contained.contains($0.transactionId) })
       #expect(scene.world.findingNames.contains("charged_twice on order") == isTold, "\(state)")
     }
     for (reason, isTold) in [(.accountGone, true), (.contradiction, true), (.systemic, false)]
@@ -310,7 +310,7 @@ import Testing
     {
       var scene = ShopFixture()
       let record = scene.transaction { $0.revocationStatedDate = nil }
-      scene.receipt(for: nil, .review(reason), bringing: [record])
+      scene.receipt(for: nil, .review(reason), containing: [record])
       #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(reason)")
     }
   }
@@ -370,7 +370,7 @@ import Testing
       let record = scene.transaction { $0.revocationStatedDate = tells ? $0.signedDate : nil }
       var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
       state.kind = kind
-      scene.receipt(for: nil, state, bringing: [record])
+      scene.receipt(for: nil, state, containing: [record])
       #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(kind)")
     }
   }

@@ -40,7 +40,7 @@ import Testing
     Case("3: an app receipt is no proof of one purchase", "near") { scene in
       let record = scene.transaction()
       scene.stating("near", by: "a")
-      scene.receipt("r", for: scene.order("list", by: "b", hours: -20), .verified(.app), bringing: [record])
+      scene.receipt("r", for: scene.order("list", by: "b", hours: -20), .verified(.app), containing: [record])
     },
     Case("4: goods count among orders of one person", "second") { scene in
       scene.transaction()
@@ -97,9 +97,9 @@ import Testing
     Case("a copied app receipt, sent for an abandoned order of 60 days ago", "payer") { scene in
       let record = scene.transaction()
       let payer = scene.stating("payer", by: "payer")
-      scene.receipt("r1", for: payer, .verified(.app), bringing: [record])
+      scene.receipt("r1", for: payer, .verified(.app), containing: [record])
       let thief = scene.stating("thief", by: "thief", hours: -60 * 24)
-      scene.receipt("r2", for: thief, .verified(.app), bringing: [record])
+      scene.receipt("r2", for: thief, .verified(.app), containing: [record])
     },
     Case("a late copy that states the ID, beside a payer that states none", "payer") { scene in
       let record = scene.transaction()
@@ -131,7 +131,7 @@ import Testing
       let record = scene.transaction()
       scene.delivery(of: scene.stating("payer", by: "payer"))
       let cancelled = scene.order("cancelled", by: "other", hours: -20) { $0.status = .cancelled }
-      scene.receipt("r", for: cancelled, .verified(.app), bringing: [record])
+      scene.receipt("r", for: cancelled, .verified(.app), containing: [record])
     },
     Case("Ask to Buy that was approved after five days", "order") { scene in
       let record = scene.transaction()
@@ -219,14 +219,14 @@ import Testing
       }
       for (id, minutes) in [("first", 0), ("second", 10)] as [(String, Int64)] {
         let order = scene.order(id, by: "ann") { $0.createdAt = time + .minutes(minutes) }
-        scene.receipt("r-" + id, for: order, .verified(.app), bringing: records)
+        scene.receipt("r-" + id, for: order, .verified(.app), containing: records)
       }
     },
     Case("goods come first where one receipt lists one purchase for two orders", "second") { scene in
       let record = scene.transaction()
       for (id, hours) in [("first", 0), ("second", 1)] as [(String, Int64)] {
         let order = scene.order(id, by: "ann", hours: hours)
-        scene.receipt("r-" + id, for: order, .verified(.app), bringing: [record])
+        scene.receipt("r-" + id, for: order, .verified(.app), containing: [record])
         if id == "second" { scene.delivery(of: order) }
       }
     },

@@ -51,8 +51,8 @@ import Testing
       order.transactionId = "T1"
       order.appAccountToken = "a1"
     }
-    let bringing = scene.order("bringing", by: "bob") { $0.appAccountToken = "A1" }
-    scene.receipt(for: bringing, .verified(.app), bringing: [record])
+    let withReceipt = scene.order("bringing", by: "bob") { $0.appAccountToken = "A1" }
+    scene.receipt(for: withReceipt, .verified(.app), containing: [record])
     #expect(scene.world.ownedBy("bringing") == ["T1"])
     #expect(scene.world.ownedBy("naming") == [])
   }
@@ -62,10 +62,10 @@ import Testing
     var scene = ShopFixture()
     let record = scene.transaction { $0.appAccountToken = .says("A1") }
     let naming = scene.order("naming", by: "ann") { $0.transactionId = "T1" }
-    scene.receipt(for: naming, .verified(.app), bringing: [record])
+    scene.receipt(for: naming, .verified(.app), containing: [record])
     for (number, (name, token)) in [("stranger", "B1"), ("holder", "A1")].enumerated() {
       let order = scene.order(name, by: "ann") { $0.appAccountToken = token }
-      scene.receipt("r\(number)", for: order, .verified(.app), bringing: [record])
+      scene.receipt("r\(number)", for: order, .verified(.app), containing: [record])
     }
     #expect(scene.world.ownedBy("holder") == ["T1"])
     #expect(scene.world.ownedBy("naming") == [] && scene.world.ownedBy("stranger") == [])
@@ -80,11 +80,11 @@ import Testing
       order.transactionId = "T1"
       order.createdAt = noon + .days(1)
     }
-    let bringing = scene.order("bringing", by: "bob") { $0.transactionId = "T2" }
-    scene.receipt(for: bringing, .verified(.app), bringing: [refunded, live])
+    let withReceipt = scene.order("bringing", by: "bob") { $0.transactionId = "T2" }
+    scene.receipt(for: withReceipt, .verified(.app), containing: [refunded, live])
     let other = scene.order("other", by: "bob") { $0.createdAt = noon + .hours(1) }
     let nearer = scene.transaction("T3") { $0.purchaseDate = noon + .hours(1) }
-    scene.receipt("r2", for: other, .verified(.app), bringing: [refunded, nearer])
+    scene.receipt("r2", for: other, .verified(.app), containing: [refunded, nearer])
     #expect(scene.world.ownedBy("bringing") == ["T2"])
     #expect(scene.world.ownedBy("other") == ["T3"])
     #expect(scene.world.ownedBy("naming") == ["T1"])

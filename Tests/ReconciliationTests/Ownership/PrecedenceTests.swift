@@ -178,7 +178,7 @@ extension ShopFixture {
       order.transactionId = names ? "T1" : nil
       order.appAccountToken = token
     }
-    receipt("proof of " + text, for: made, .verified(.app), bringing: [record])
+    receipt("proof of " + text, for: made, .verified(.app), containing: [record])
     return made
   }
 }

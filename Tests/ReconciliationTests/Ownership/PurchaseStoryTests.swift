@@ -67,7 +67,7 @@ import Testing
       let record = scene.transaction()
       scene.posted("payer", by: "payer", record)
       let abandoned = scene.order("abandoned", by: "other") { $0.status = .cancelled }
-      scene.receipt("list", for: abandoned, .verified(.app), bringing: [record])
+      scene.receipt("list", for: abandoned, .verified(.app), containing: [record])
     },
     Case("Ask to Buy, approved after five days", []) { scene in
       let time = scene.time
@@ -193,7 +193,7 @@ import Testing
       let far = scene.posted("far", by: "ann", hours: -20, scene.transaction("T1"), deliveredAt: time)
       scene.signedProof("further", for: far, of: record)
       let near = scene.posted("near", by: "ann", hours: 1, scene.transaction("T2"))
-      scene.receipt("list", for: near, .verified(.app), bringing: [record])
+      scene.receipt("list", for: near, .verified(.app), containing: [record])
     },
     Case(
       "a family member's proof five days before the order",
@@ -331,7 +331,7 @@ import Testing
     var scene = ShopFixture()
     let time = scene.time
     let record = scene.transaction { $0.purchaseDate = time + .hours(hours) }
-    scene.receipt(for: nil, .verified(.app), bringing: [record]) { $0.userId = user }
+    scene.receipt(for: nil, .verified(.app), containing: [record]) { $0.userId = user }
     scene.delivery(of: scene.order("order", by: "ann"))
     let found = scene.world.audited().findings
     #expect(found.map(\.kind).sorted { $0.index < $1.index } == [.deliveredNotPaid, .orphanPayment])
@@ -348,7 +348,7 @@ import Testing
     scene.posted("owner", by: "bob", hours: -60 * 24, old)
     scene.posted("order", by: "ann", old)
     let paid = scene.transaction("T1") { $0.purchaseDate = time + .hours(1) }
-    scene.receipt(for: nil, .verified(.app), bringing: [paid]) { $0.userId = "ann" }
+    scene.receipt(for: nil, .verified(.app), containing: [paid]) { $0.userId = "ann" }
     let found = scene.world.audited().findings.filter { $0.userId == "ann" }
     #expect(found.contains { $0.kind == .duplicateClaim } && found.contains { $0.kind == .orphanPayment })
     #expect(found.compactMap(\.atStake).map(\.minorUnits) == [990])

@@ -73,7 +73,7 @@ struct CrowdedShop: Sendable {
       claimedEnvironment: random.pick(nil, "Production", "Sandbox"), receivedAt: Self.time(&random),
       state: .verified(.app))
     (receipt.state.environment, receipt.state.bundleId) = (.production, Self.bundle)
-    var brought: [TransactionFact] = []
+    var contained: [TransactionFact] = []
     switch random.number(0...23) {
     case 0: receipt.state = .neverChecked
     case 1: receipt.state = .rejected(isWide ? random.pick(.signatureInvalid, .malformed) : .signatureInvalid)
@@ -81,17 +81,17 @@ struct CrowdedShop: Sendable {
     case 3: break
     case 4...9:
       let known = fact(transaction(of: number))
-      brought = [known]
+      contained = [known]
       receipt.state.kind = .signed
       receipt.state.signedTransactionId = Identifier(known.transactionId)
       receipt.state.environment = known.environment
     default:
       let ids = (0..<random.number(1...4)).map { _ in transaction(of: number) }
-      brought = Set(ids).sorted().map { fact($0) }
+      contained = Set(ids).sorted().map { fact($0) }
     }
-    receipt.state.containedCount = Int32(brought.count)
+    receipt.state.containedCount = Int32(contained.count)
     world.receipts.append(receipt)
-    facts[receipt.receiptId] = brought
+    facts[receipt.receiptId] = contained
   }
 
   /// A transaction ID of this receipt alone, or one that many receipts share.

@@ -60,7 +60,7 @@ struct RandomWorld: Sendable {
     }
     for index in copy.world.receipts.indices where random.oneIn(2) && copy.world.receipts[index].defect == nil {
       copy.world.receipts[index].state = silence()
-      copy.world.brings[copy.world.receipts[index].receiptId] = nil
+      copy.world.contained[copy.world.receipts[index].receiptId] = nil
       if let orderId = copy.world.receipts[index].orderId { silenced.insert(orderId) }
     }
     for orderId in copy.world.lookups.keys.sorted() where random.oneIn(2) {
@@ -87,16 +87,16 @@ struct RandomWorld: Sendable {
       let reason = random.pick(PaymentReason.unreachable, .rateLimited, .appleError, .systemic)
       add("receipt \(receipt.receiptId)", of: owner) { copy in
         copy.world.receipts[index].state = .unanswered(reason)
-        copy.world.brings[receipt.receiptId] = nil
+        copy.world.contained[receipt.receiptId] = nil
       }
-      guard receipt.state.outcome == .verified, (world.brings[receipt.receiptId]?.count ?? 0) > 0 else { continue }
+      guard receipt.state.outcome == .verified, (world.contained[receipt.receiptId]?.count ?? 0) > 0 else { continue }
       add("part of receipt \(receipt.receiptId)", of: owner) { copy in
         copy.world.receipts[index].state = .unanswered(reason)
         if receipt.state.signedTransactionId != nil {
           copy.world.receipts[index].state.signedTransactionId = receipt.state.signedTransactionId
           copy.world.receipts[index].state.environment = receipt.state.environment
-        } else if let one = copy.world.brings[receipt.receiptId]?.min() {
-          copy.world.brings[receipt.receiptId]?.remove(one)
+        } else if let one = copy.world.contained[receipt.receiptId]?.min() {
+          copy.world.contained[receipt.receiptId]?.remove(one)
         }
       }
     }
@@ -122,7 +122,7 @@ struct RandomWorld: Sendable {
 
   /// Removes the transactions without evidence.
   private mutating func forgetUnknown() {
-    var known = swept.union(world.brings.values.joined())
+    var known = swept.union(world.contained.values.joined())
     for case .valid(let order) in world.orders where world.lookups[order.orderId]?.outcome == .verified {
       known.formUnion(world.transactions.filter { $0.transactionId == order.transactionId }.map(\.key))
     }
@@ -144,7 +144,7 @@ struct RandomWorld: Sendable {
         var copy = self
         for index in damaged {
           copy.world.receipts[index].state = .rejected(.malformed)
-          copy.world.brings[world.receipts[index].receiptId] = nil
+          copy.world.contained[world.receipts[index].receiptId] = nil
         }
         copy.forgetUnknown()
         let isKnown = copy.world.transactions.contains { $0.transactionId == order.transactionId }
@@ -227,16 +227,16 @@ struct RandomWorld: Sendable {
     var receipt = Receipt(
       receiptId: id, orderId: someOrderId(using: &random), userId: random.pick("ann", "bob", nil),
       claimedEnvironment: random.pick(nil, "Production", "Sandbox"), receivedAt: ShopFixture.asOf, state: .neverChecked)
-    var brought: [TransactionRecord] = []
+    var contained: [TransactionRecord] = []
     let one = transactions.randomElement(using: &random)
     switch random.number(0...9) {
     case 0, 1, 2:
       // An app receipt has one app and one environment.
-      brought = transactions.filter { $0.environment == one?.environment && $0.bundleId == one?.bundleId }
-      if let one { brought = brought.filter { _ in !random.oneIn(3) } + [one] }
+      contained = transactions.filter { $0.environment == one?.environment && $0.bundleId == one?.bundleId }
+      if let one { contained = contained.filter { _ in !random.oneIn(3) } + [one] }
       receipt.state = .verified(.app)
     case 3, 4, 5:
-      brought = one.map { [$0] } ?? []
+      contained = one.map { [$0] } ?? []
       receipt.state = random.oneIn(3) ? .unanswered(.unreachable) : .verified(.signed)
       receipt.state.signedTransactionId = one?.transactionId
       if one == nil { receipt.state = .verified(.app) }
@@ -245,19 +245,19 @@ struct RandomWorld: Sendable {
     case 8: receipt.state = .review(random.pick(.accountGone, .contradiction))
     default: receipt.state = random.pick(.neverChecked, .unanswered(.unreachable), .unanswered(.appleError))
     }
-    if let first = brought.first {
+    if let first = contained.first {
       receipt.state.environment = first.environment
       receipt.state.bundleId = first.bundleId
-      receipt.state.containedCount = Int32(brought.count)
+      receipt.state.containedCount = Int32(contained.count)
     } else if receipt.state.outcome == .verified {
       receipt.state.bundleId = random.pick(ShopFixture.bundle, "com.example.other")
     }
     if random.oneIn(15) {
       receipt.defect = "no such status"
-      brought = []
+      contained = []
     }
     world.receipts.append(receipt)
-    world.brings[id] = Set(brought.map(\.key))
+    world.contained[id] = Set(contained.map(\.key))
   }
 
   /// Adds a sale with one fault, to a user outside the rest of the world. Findings about such a sale are final; most
@@ -309,7 +309,7 @@ struct RandomWorld: Sendable {
       world.receipts.append(
         Receipt(
           receiptId: order.orderId, orderId: order.orderId, userId: user, receivedAt: ShopFixture.asOf, state: state))
-      world.brings[order.orderId] = [transaction.key]
+      world.contained[order.orderId] = [transaction.key]
     }
     world.orders.append(.valid(order))
     // A claim on the same payment, by the same person or by another.

@@ -49,7 +49,7 @@ struct SimulatedShop {
       arrivals[receipt.receiptId] = receipt.receivedAt + .minutes(Int64(random.number(1...3_000)))
     }
     // Apple knows every transaction that it has signed.
-    let signed = Set(known.world.brings.values.joined())
+    let signed = Set(known.world.contained.values.joined())
     for record in known.world.transactions where !signed.contains(record.key) && random.oneIn(3) {
       learnt[record.key] = record.purchaseDate.map { $0 + .minutes(Int64(random.number(30...1_200))) }
     }

@@ -62,7 +62,7 @@ extension World {
     var facts: [Identifier: OrderFacts] = [:]
     for case .valid(let order) in orders {
       let own = receiptsByOrder[order.orderId] ?? []
-      let keys = Set(own.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
+      let keys = Set(own.filter { $0.isGenuine }.flatMap { contained[$0.receiptId] ?? [] })
       facts[order.orderId] = OrderFacts(
         order: order, deliveries: deliveriesByOrder[order.orderId] ?? [], receipts: own,
         lookup: lookups[order.orderId], proven: keys.compactMap { recordsByKey[$0] },
@@ -71,8 +71,8 @@ extension World {
       let (awaiting, answered) = (
         own.filter { $0.isGenuine && $0.state.awaitsDetails }, own.filter { !$0.state.awaitsDetails }
       )
-      facts[order.orderId]?.awaited = Set(awaiting.flatMap { brings[$0.receiptId] ?? [] }).subtracting(
-        answered.filter { $0.isGenuine }.flatMap { brings[$0.receiptId] ?? [] })
+      facts[order.orderId]?.awaited = Set(awaiting.flatMap { contained[$0.receiptId] ?? [] }).subtracting(
+        answered.filter { $0.isGenuine }.flatMap { contained[$0.receiptId] ?? [] })
     }
     let unansweredOrders = unansweredOrders()
     for (orderId, one) in facts {
@@ -127,7 +127,7 @@ extension World {
     }
     return receipts.contains {
       $0.orderId == order.orderId && $0.state.kind != .app && $0.isGenuine
-        && (brings[$0.receiptId] ?? []).contains(record.key)
+        && (contained[$0.receiptId] ?? []).contains(record.key)
     }
   }
 
@@ -136,7 +136,7 @@ extension World {
     orders.compactMap { row in
       guard case .valid(let order) = row else { return nil }
       let isSent = receipts.contains {
-        $0.orderId == order.orderId && $0.defect == nil && (brings[$0.receiptId] ?? []).contains(record.key)
+        $0.orderId == order.orderId && $0.defect == nil && (contained[$0.receiptId] ?? []).contains(record.key)
       }
       return order.transactionId == record.transactionId || isSent ? order : nil
     }
@@ -198,7 +198,7 @@ extension World {
     var awaiting: Set<TransactionKey> = []
     var answered: Set<TransactionKey> = []
     for receipt in receipts where receipt.defect == nil {
-      let keys = brings[receipt.receiptId] ?? []
+      let keys = contained[receipt.receiptId] ?? []
       if receipt.state.awaitsDetails { awaiting.formUnion(keys) } else { answered.formUnion(keys) }
     }
     for case .valid(let order) in orders where lookups[order.orderId]?.outcome == .verified {
@@ -214,7 +214,8 @@ extension World {
     // Senders are indexed by transaction, because a large world has many of both.
     var senders: [TransactionKey: Receipt] = [:]
     for receipt in receipts where receipt.defect == nil {
-      for key in brings[receipt.receiptId] ?? [] where senders[key].map({ receipt.receiptId < $0.receiptId }) ?? true {
+      for key in contained[receipt.receiptId] ?? [] where senders[key].map({ receipt.receiptId < $0.receiptId }) ?? true
+      {
         senders[key] = receipt
       }
     }

@@ -17,7 +17,7 @@ import Testing
       var scene = ShopFixture()
       payment = scene.transaction { $0.signedDate = ShopFixture.asOf - .days(1) }
       order = scene.order { $0.transactionId = "T1" }
-      proof = scene.receipt(for: order, .verified(.signed, id: "T1"), bringing: [payment])
+      proof = scene.receipt(for: order, .verified(.signed, id: "T1"), containing: [payment])
       delivery = scene.delivery(of: order)
       rules = scene.world.rules
       order.verifiedAt = order.createdAt

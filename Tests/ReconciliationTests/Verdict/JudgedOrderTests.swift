@@ -38,7 +38,7 @@ import Testing
     },
     Case("a verified receipt without the stated transaction", "booked, awaited") { scene in
       let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
+      scene.receipt(for: order, .verified(.app), containing: [scene.transaction("T2") { $0.productId = "gems.500" }])
     },
     Case("a look-up that was never made", "booked, awaited") { scene in
       let order = scene.order { $0.transactionId = "T1" }

@@ -74,7 +74,7 @@ import Testing
     let other = scene.transaction("T1") { $0.productId = "coins" }
     let early = scene.transaction("T2") { $0.purchaseDate = ShopFixture.asOf - .days(60) }
     let order = scene.order { $0.transactionId = other.transactionId }
-    scene.receipt(for: order, .verified(.app), bringing: [early])
+    scene.receipt(for: order, .verified(.app), containing: [early])
     let facts = try #require(scene.world.matchedFacts().orders["order"])
     let reasoning = Judgement.explained(facts, rules: scene.world.rules).reasoning
     #expect(reasoning.steps.first?.because == "It owns none of the 2 transactions that are known for it.")

@@ -34,7 +34,7 @@ import Testing
     var state = ProofState.review(.systemic)
     state.kind = .signed
     state.signedTransactionId = record.transactionId
-    scene.receipt(for: order, state, bringing: what == "nobody's" ? [] : [record])
+    scene.receipt(for: order, state, containing: what == "nobody's" ? [] : [record])
     scene.delivery(of: order)
     let said = scene.world.audited().judgements["order"]
     #expect(said?.payment == "unconfirmed systemic" && said?.disposition == .unconfirmed, "\(said?.payment ?? "-")")
@@ -75,26 +75,26 @@ import Testing
     },
     Case("a verified receipt without the stated transaction", "unconfirmed not_in_receipt") { scene in
       let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
+      scene.receipt(for: order, .verified(.app), containing: [scene.transaction("T2") { $0.productId = "gems.500" }])
     },
     Case("a verified receipt without the stated transaction, which is known from elsewhere", "paid") { scene in
       let order = scene.order { $0.transactionId = "T1" }
       scene.transaction("T1")
-      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction("T2") { $0.productId = "gems.500" }])
+      scene.receipt(for: order, .verified(.app), containing: [scene.transaction("T2") { $0.productId = "gems.500" }])
     },
     Case("a purchase of the product just outside the window", "unconfirmed not_in_receipt") { scene in
       let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) - .microsecond }
-      scene.receipt(for: scene.order(), .verified(.app), bringing: [record])
+      scene.receipt(for: scene.order(), .verified(.app), containing: [record])
     },
     Case("a purchase of the product at the edge of the window", "paid") { scene in
       let record = scene.transaction { $0.purchaseDate = ordered - .hours(72) }
-      scene.receipt(for: scene.order(), .verified(.app), bringing: [record])
+      scene.receipt(for: scene.order(), .verified(.app), containing: [record])
     },
     Case("a stated purchase has no window", "paid") { scene in
       scene.paidOrder(transaction: { $0.purchaseDate = ordered - .days(60) })
     },
     Case("a renewal that the order does not state", "unconfirmed not_in_receipt") { scene in
-      scene.receipt(for: scene.order(), .verified(.app), bringing: [scene.transaction { $0.isRenewal = true }])
+      scene.receipt(for: scene.order(), .verified(.app), containing: [scene.transaction { $0.isRenewal = true }])
     },
     Case("a renewal that the order states", "paid") { scene in
       scene.paidOrder(transaction: { $0.isRenewal = true })
@@ -111,7 +111,7 @@ import Testing
     },
     Case("a verified signature while Apple is down", "paid") { scene in
       let record = scene.transaction { $0.channel = .offline }
-      scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record]) {
+      scene.receipt(for: scene.order(), .unanswered(.unreachable), containing: [record]) {
         $0.state.signedTransactionId = "T1"
       }
     },
@@ -153,9 +153,9 @@ import Testing
         $0.isContradictory = isContradictory
       }
       let owner = scene.order("owner") { $0.transactionId = "T1" }
-      scene.receipt("r1", for: owner, .verified(.app), bringing: [record])
+      scene.receipt("r1", for: owner, .verified(.app), containing: [record])
       let order = scene.order(by: "else") { $0.createdAt = $0.createdAt + .hours(1) }
-      scene.receipt("r2", for: order, .verified(.app), bringing: [record, other])
+      scene.receipt("r2", for: order, .verified(.app), containing: [record, other])
       scene.delivery(of: order)
       let judgement = scene.world.audited().judgements["order"]
       #expect(judgement?.payment == (isContradictory ? "unconfirmed contradiction" : "unpaid duplicate"))

@@ -61,7 +61,7 @@ import Testing
       let order = scene.order()
       scene.signedProof("r1", for: order, of: scene.transaction { $0.bundleId = "com.example.other" })
       let other = scene.transaction("T2") { $0.productId = "gems.500" }
-      scene.receipt("r2", for: order, .verified(.app), bringing: [other])
+      scene.receipt("r2", for: order, .verified(.app), containing: [other])
     },
     Case("a transaction in Xcode beside an empty production receipt", "unconfirmed not_in_receipt") { scene in
       let order = scene.order()
@@ -88,13 +88,13 @@ import Testing
     },
     Case("a proof signed for another app, while Apple is down", "unpaid wrong_bundle") { scene in
       let record = scene.transaction { $0.bundleId = "com.example.other" }
-      scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record]) {
+      scene.receipt(for: scene.order(), .unanswered(.unreachable), containing: [record]) {
         $0.state.signedTransactionId = "T1"
       }
     },
     Case("an app receipt of another app, while Apple is down", "unconfirmed unreachable") { scene in
       let record = scene.transaction { $0.bundleId = "com.example.other" }
-      scene.receipt(for: scene.order(), .unanswered(.unreachable), bringing: [record])
+      scene.receipt(for: scene.order(), .unanswered(.unreachable), containing: [record])
     },
     Case("another product, and an ID that Apple does not know yet", "unconfirmed not_found_yet") { scene in
       let order = scene.order { $0.createdAt = ShopFixture.asOf - .hours(3) }
@@ -177,17 +177,17 @@ import Testing
     Case("an app receipt that lists other products only", "unconfirmed not_in_receipt") { scene in
       let records = [scene.transaction("T1"), scene.transaction("T2")]
       let order = scene.order { $0.productId = "gems.500" }
-      scene.receipt(for: order, .verified(.app), bringing: records)
+      scene.receipt(for: order, .verified(.app), containing: records)
     },
     Case("an old transaction receipt and a signed transaction, both of other products", "unpaid product_mismatch") {
       scene in
       let order = scene.order { $0.productId = "gems.500" }
-      scene.receipt("old", for: order, .verified(.transaction), bringing: [scene.transaction("T1")])
+      scene.receipt("old", for: order, .verified(.transaction), containing: [scene.transaction("T1")])
       scene.signedProof("signed", for: order, of: scene.transaction("T2"))
     },
     Case("a signed transaction of another product beside an app receipt", "unconfirmed not_in_receipt") { scene in
       let order = scene.order { $0.productId = "gems.500" }
-      scene.receipt("app", for: order, .verified(.app), bringing: [])
+      scene.receipt("app", for: order, .verified(.app), containing: [])
       scene.signedProof("signed", for: order, of: scene.transaction("T2"))
     },
     Case("a signed transaction of another product beside a forged app receipt", "unpaid product_mismatch") { scene in
@@ -198,7 +198,7 @@ import Testing
     Case("an app receipt of an old purchase, and another product", "unconfirmed not_in_receipt") { scene in
       let old = scene.transaction("T1") { $0.purchaseDate = ordered - .days(30) }
       let other = scene.transaction("T2") { $0.productId = "gems.500" }
-      scene.receipt(for: scene.order(), .verified(.app), bringing: [old, other])
+      scene.receipt(for: scene.order(), .verified(.app), containing: [old, other])
     },
     Case("the order's own proof contains another ID than the stated one", "paid") { scene in
       let order = scene.order { $0.transactionId = "T9" }
@@ -221,7 +221,7 @@ import Testing
       let order = scene.order { $0.transactionId = "T9" }
       scene.transaction("T9")
       let other = scene.transaction("T1") { $0.productId = "gems.500" }
-      scene.receipt(for: order, .verified(.signed, id: "T1"), bringing: [other]) { $0.userId = "stranger" }
+      scene.receipt(for: order, .verified(.signed, id: "T1"), containing: [other]) { $0.userId = "stranger" }
     },
     Case("the order states the first purchase of the renewal in its payload", "paid") { scene in
       let renewal = scene.transaction("T2") {
@@ -237,12 +237,12 @@ import Testing
     },
     Case("an app receipt lists the stated ID, a signed payload contains another", "paid") { scene in
       let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt("app", for: order, .verified(.app), bringing: [scene.transaction("T1")])
+      scene.receipt("app", for: order, .verified(.app), containing: [scene.transaction("T1")])
       scene.signedProof("signed", for: order, of: scene.transaction("T2"))
     },
     Case("an app receipt lists the stated ID, a forged payload contains another", "paid") { scene in
       let order = scene.order { $0.transactionId = "T1" }
-      scene.receipt("app", for: order, .verified(.app), bringing: [scene.transaction("T1")])
+      scene.receipt("app", for: order, .verified(.app), containing: [scene.transaction("T1")])
       scene.receipt("forged", for: order, .rejected(.signatureInvalid)) { $0.state.signedTransactionId = "T9" }
     },
     Case("a forged payload, and a stated ID that is known from another source", "unpaid signature_invalid") {
@@ -318,32 +318,32 @@ import Testing
     Case("another order owns the only purchase on the receipt", "unpaid duplicate") { scene in
       let record = scene.transaction()
       scene.receipt(
-        for: scene.order { $0.createdAt = ordered + .hours(1) }, .verified(.app), bringing: [record])
+        for: scene.order { $0.createdAt = ordered + .hours(1) }, .verified(.app), containing: [record])
       scene.order("other") { $0.transactionId = "T1" }
     },
     Case("another order owns one of two purchases on the receipt", "paid") { scene in
       let records = [scene.transaction("T1"), scene.transaction("T2")]
-      scene.receipt(for: scene.order(), .verified(.app), bringing: records)
+      scene.receipt(for: scene.order(), .verified(.app), containing: records)
       scene.order("other") { $0.transactionId = "T1" }
     },
     Case("another order owns the known purchase, and a receipt is unanswered", "unconfirmed rate_limited") { scene in
       let order = scene.order { $0.createdAt = ordered + .hours(1) }
-      scene.receipt(for: order, .verified(.app), bringing: [scene.transaction()])
+      scene.receipt(for: order, .verified(.app), containing: [scene.transaction()])
       scene.receipt("silent", for: order, .unanswered(.rateLimited))
       scene.order("other") { $0.transactionId = "T1" }
     },
     Case("an unanswered receipt of the owner may contain another purchase", "unconfirmed awaiting_evidence") { scene in
       let record = scene.transaction()
-      scene.receipt(for: scene.order { $0.createdAt = ordered - .hours(1) }, .verified(.app), bringing: [record])
+      scene.receipt(for: scene.order { $0.createdAt = ordered - .hours(1) }, .verified(.app), containing: [record])
       let nearer = scene.order("nearer")
-      scene.receipt("r2", for: nearer, .verified(.app), bringing: [record])
+      scene.receipt("r2", for: nearer, .verified(.app), containing: [record])
       scene.receipt("r3", for: nearer, .neverChecked)
     },
     Case("the owner's signed transaction is unanswered, and contains this purchase only", "unpaid duplicate") { scene in
       let record = scene.transaction()
       scene.signedProof(for: scene.order { $0.createdAt = ordered - .hours(1) }, of: record)
       let nearer = scene.order("nearer")
-      scene.receipt("r2", for: nearer, .unanswered(.unreachable), bringing: [record]) {
+      scene.receipt("r2", for: nearer, .unanswered(.unreachable), containing: [record]) {
         $0.state.signedTransactionId = "T1"
       }
     },
@@ -402,7 +402,7 @@ import Testing
       scene.receipt(for: scene.order(), .neverChecked)
     },
     Case("a receipt row that breaks the contract is ignored", "unpaid no_evidence") { scene in
-      scene.receipt(for: scene.order(), .verified(.app), bringing: [scene.transaction()]) { $0.defect = "no status" }
+      scene.receipt(for: scene.order(), .verified(.app), containing: [scene.transaction()]) { $0.defect = "no status" }
     },
   ]
 

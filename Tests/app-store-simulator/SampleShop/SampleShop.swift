@@ -85,7 +85,7 @@ struct SampleShop {
   private mutating func listPurchases() {
     for (user, receipt) in regular {
       let listed = permanent[user, default: []].filter { $0.purchaseDate.map { $0 <= receipt.receivedAt } ?? false }
-      known.world.brings[receipt.receiptId, default: []].formUnion(listed.map(\.key))
+      known.world.contained[receipt.receiptId, default: []].formUnion(listed.map(\.key))
     }
   }
 

@@ -107,7 +107,7 @@ extension SampleShopFiles {
     var payloads: [Identifier: String] = [:]
     var answered: [[String: Any]] = []
     for receipt in world.receipts {
-      let brought = world.brings[receipt.receiptId, default: []].map { shop.name($0.transactionId) }.sorted()
+      let contained = world.contained[receipt.receiptId, default: []].map { shop.name($0.transactionId) }.sorted()
       let isOld = receipt.state.kind == .signed
       let payload =
         switch receipt.state.outcome {
@@ -116,16 +116,16 @@ extension SampleShopFiles {
         case _ where isOld:
           ReceiptPayload.transaction(
             try JSONDecoder().decode(
-              World.Transaction.self, from: JSONSerialization.data(withJSONObject: told[brought.first ?? ""] ?? [:])),
+              World.Transaction.self, from: JSONSerialization.data(withJSONObject: told[contained.first ?? ""] ?? [:])),
             signature: Array(random.bytes(96)))
         case .rejected, .verified, .pending, .unanswered, .review, .notFound:
-          ReceiptPayload.app(content: random.bytes(64 + 12 * brought.count))
+          ReceiptPayload.app(content: random.bytes(64 + 12 * contained.count))
         }
       payloads[receipt.receiptId] = payload
       let isGenuine = receipt.state.outcome != .rejected && receipt.defect == nil
       guard isGenuine, world.copies[receipt.receiptId] == nil else { continue }
       var answer: [String: Any] = [
-        "payload": payload, "kind": isOld ? "transaction" : "app", "transactions": brought,
+        "payload": payload, "kind": isOld ? "transaction" : "app", "transactions": contained,
         "environment": (receipt.state.environment ?? .production).rawValue,
         "bundleId": receipt.state.bundleId ?? ShopFixture.bundle,
       ]
@@ -150,7 +150,7 @@ extension SampleShopFiles {
     for delivery in known.world.deliveries { owners[delivery.deliveryId] = delivery.orderId }
     // A lapsed subscription has one finding for each user, which reports show with an order of the subscription.
     var subscribers: [Identifier: Identifier] = [:]
-    for (receipt, keys) in known.world.brings {
+    for (receipt, keys) in known.world.contained {
       for key in keys { subscribers[key.transactionId] = owners[receipt] }
     }
     for case .valid(let order) in known.world.orders {
