@@ -31,7 +31,7 @@ struct AuditStages {
     let readings = try inParallel(partition.orders.count) {
       try readers[$0].readOrders(proofs: proofsByOrder[$0], into: references.outlet($0))
     }
-    var (open, totals, withoutReceipt) = (PeopleWithOpenReceipts(plan.rules), SalesTotals(), TokenFilter())
+    var (open, totals, withoutReceipt) = (PeopleWithOpenReceipts(plan.rules), SalesTotals(), BloomFilter())
     for reading in readings {
       open.join(reading.open)
       totals.join(reading.totals)
@@ -50,12 +50,12 @@ struct AuditStages {
       try readers[$0].readTransactions(referencesById[$0], withoutReceipt: withoutReceipt, into: told.outlet($0))
     }
     let groups = readings.map(\.groups)
-    let (contests, tokens) = (findings[0].contests, findings[0].tokens)
+    let (contests, questions) = (findings[0].contests, findings[0].linkQuestions)
     for further in findings.dropFirst() {
       try contests.join(further.contests)
-      try tokens.join(further.tokens)
+      try questions.join(further.linkQuestions)
     }
-    try readers[0].answer(tokens, among: tokens.holders(in: groups), into: told.outlet(0), contests)
+    try readers[0].answer(questions, among: questions.linkableOrders(in: groups), into: told.outlet(0), contests)
     try readers[0].settle(contests, into: told.outlet(0))
     let reportedByOrder = try told.gathered()
     func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], reportedByOrder[part]) }

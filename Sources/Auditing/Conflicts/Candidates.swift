@@ -106,7 +106,7 @@ struct Candidates {
   /// The links that could connect orders to the transaction without a reference to it, by their keys.
   ///
   /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
-  func awaitedLinks(_ record: TransactionRecord, withoutReceipt: TokenFilter) -> [UnprovenLink] {
+  func awaitedLinks(_ record: TransactionRecord, withoutReceipt: BloomFilter) -> [UnprovenLink] {
     guard record.saleDate != nil, !record.isContradictory, !record.isFamilyShared else { return [] }
     var links: [UnprovenLink] = []
     if record.expiresDate != nil, let original = record.originalTransactionId, original != record.transactionId,

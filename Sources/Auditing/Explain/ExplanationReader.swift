@@ -123,13 +123,13 @@ struct ExplanationReader: ~Copyable {
     for case .says(.some(let text)) in records.map(\.appAccountToken) {
       if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
       let token = AccountToken.spelling(text)
-      let holders = try OrderRow.holding([token], shop: shop, sales, rules: rules)
+      let withToken = try OrderRow.holding([token], shop: shop, sales, rules: rules)
       let users = Set(
-        holders.filter { holder in holder.appAccountToken.map { AccountToken.isSame($0, text) == true } ?? false }
+        withToken.filter { other in other.appAccountToken.map { AccountToken.isSame($0, text) == true } ?? false }
           .map(\.userId))
       let own = users.filter { rules.people.isSame($0, order.userId) }.min()
-      guard let holder = own ?? users.min() else { continue }
-      matching.transactions.take(.tokenUser(token: token, userId: holder))
+      guard let user = own ?? users.min() else { continue }
+      matching.transactions.take(.tokenUser(token: token, userId: user))
     }
   }
 

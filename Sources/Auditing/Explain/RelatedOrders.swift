@@ -138,8 +138,8 @@ struct RelatedOrders {
     LinkableOrder.forEach(
       of: group.row,
       hasPurchases: !group.proofs.allSatisfy(\.contained.isEmpty)
-    ) { link, holder in
-      linkableOrders[link, default: []].append(holder)
+    ) { link, order in
+      linkableOrders[link, default: []].append(order)
     }
   }
 
@@ -192,10 +192,10 @@ struct RelatedOrders {
       while try stating.advance() { ids.insert(try stating.id(0)) }
     }
     if tokens.isEmpty { return ids }
-    let holders = try OrderRow.holding(tokens, shop: shop, sales, rules: rules)
+    let orders = try OrderRow.holding(tokens, shop: shop, sales, rules: rules)
     return ids.union(
-      holders.filter { holder in
-        records.contains { LinkableOrder(holder, hasPurchases: false).isLinked(to: $0, rules: rules) }
+      orders.filter { order in
+        records.contains { LinkableOrder(order, hasPurchases: false).isLinked(to: $0, rules: rules) }
       }
       .map(\.orderId))
   }

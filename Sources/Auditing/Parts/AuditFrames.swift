@@ -19,9 +19,9 @@ enum AuditFrame: UInt8, CaseIterable {
   case contested
   case contestedOrder
   /// A transaction that no receipt of an order contains, or an order without its account token, by link.
-  case tokenQuestion
+  case linkQuestion
   /// An order, by what could link it to a transaction without a receipt.
-  case tokenHolder
+  case linkableOrder
   case openPerson
   case matched
   /// A payment for a non-consumable product.

@@ -16,7 +16,7 @@ package struct AuditPart {
     case orders
     /// Input: transactions and references by transaction ID.
     case transactions
-    /// Once. Input: token questions, and holders of the same tokens. Contested transactions go to `contests`.
+    /// Once. Input: link questions, and the orders that the links could be of. Contested transactions go to `contests`.
     case tokens
     /// Once. Input: contested transactions; the contestedOrders' groups, order transactions and deliveries by order ID.
     case contests
@@ -125,7 +125,7 @@ package struct AuditPart {
     case .tokens:
       let contests = try ConflictGroups(directory: directory)
       try pass.answer(
-        TokenQuestions(directory: directory, questions: sorter(.tokenQuestion)), among: sorter(.tokenHolder),
+        LinkQuestions(directory: directory, questions: sorter(.linkQuestion)), among: sorter(.linkableOrder),
         into: writer.outlet(.told), contests)
       try write(contests, &writer)
     case .contests:
@@ -187,8 +187,8 @@ package struct AuditPart {
       _ = try reader.flag()
       try writer.write(.group, try reader.id(), [UInt8](content))
       reader = RecordReader(content)
-      try LinkableOrder.forEach(inGroup: &reader) { link, holder in
-        try writer.write(.tokenHolder, Identifier(String(decoding: link.key, as: UTF8.self))) { holder.write(to: &$0) }
+      try LinkableOrder.forEach(inGroup: &reader) { link, order in
+        try writer.write(.linkableOrder, Identifier(String(decoding: link.key, as: UTF8.self))) { order.write(to: &$0) }
       }
     }
     try reading.open.forEach { person, orders in
@@ -205,8 +205,8 @@ package struct AuditPart {
   private func readTransactions(_ writer: inout AuditFrameWriter) throws {
     let reading = try pass.readTransactions(sorter(.reference), withoutReceipt: .all, into: writer.outlet(.told))
     try write(reading.contests, &writer)
-    try writer.write(.tokenQuestion, all: reading.tokens.questions)
-    try writer.write(.tokenHolder, all: reading.tokens.firstPeriods)
+    try writer.write(.linkQuestion, all: reading.linkQuestions.questions)
+    try writer.write(.linkableOrder, all: reading.linkQuestions.firstPeriods)
   }
 
   private func write(_ contests: ConflictGroups, _ writer: inout AuditFrameWriter) throws {

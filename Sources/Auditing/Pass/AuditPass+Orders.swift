@@ -10,7 +10,7 @@ struct OrdersReading {
   var open: PeopleWithOpenReceipts
   var totals = SalesTotals()
   /// The account tokens of orders whose receipts contain no purchase.
-  var tokens = TokenFilter()
+  var tokens = BloomFilter()
 }
 
 extension AuditPass {
@@ -206,7 +206,9 @@ private struct GroupWriter: ~Copyable {
         try references.add(transactionId, record)
       }
     }
-    if !hasPurchases, let token = order.appAccountToken { reading.tokens.insert(AccountToken.spelling(token.text)) }
+    if !hasPurchases, let token = order.appAccountToken {
+      reading.tokens.insert(AccountToken.spelling(token.text))
+    }
     if let named = order.transactionId, !isStatedIDUsed {
       record.clear()
       order.writeSide(to: &record)

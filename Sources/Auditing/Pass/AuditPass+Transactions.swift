@@ -7,20 +7,20 @@ import Streams
 
 struct TransactionsReading {
   var contests: ConflictGroups
-  var tokens: TokenQuestions
+  var linkQuestions: LinkQuestions
 }
 
 extension AuditPass {
   /// Reads the transactions, merges them with `references` and finds the possible owners of each.
   /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
   func readTransactions(
-    _ references: SpillSorter, withoutReceipt: TokenFilter, into told: Exchange.RecordSink
+    _ references: SpillSorter, withoutReceipt: BloomFilter, into told: Exchange.RecordSink
   ) throws -> TransactionsReading {
     let hides = sales.hides
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
     let reading = TransactionsReading(
       contests: try ConflictGroups(directory: temporaryDirectory),
-      tokens: TokenQuestions(directory: temporaryDirectory))
+      linkQuestions: LinkQuestions(directory: temporaryDirectory))
     var ofOne = try ReferencesToTransaction(references)
     var writer = OrderTransactionWriter(told)
     var count = 0
@@ -42,13 +42,14 @@ extension AuditPass {
       if links.isEmpty {
         try hand(contested, to: &writer, reading.contests)
       } else {
-        try reading.tokens.postpone(contested, until: links)
+        try reading.linkQuestions.postpone(contested, until: links)
       }
-      for claimant in candidates.subscribers { try reading.tokens.take(claimant, ofPeriod: record) }
-      for witness in candidates.affectedOrders {
-        try writer.write(.transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: witness)
+      for claimant in candidates.subscribers { try reading.linkQuestions.take(claimant, ofPeriod: record) }
+      for affectedOrder in candidates.affectedOrders {
+        try writer.write(
+          .transaction(record, isClaimable: false, newestProof: candidates.newestProof), for: affectedOrder)
       }
-      for waiting in candidates.withOtherToken { try reading.tokens.ask(waiting, about: record) }
+      for waiting in candidates.withOtherToken { try reading.linkQuestions.ask(waiting, about: record) }
     }
     return reading
   }
@@ -70,15 +71,16 @@ extension AuditPass {
   /// tokens.
   ///
   /// - Parameters:
-  ///   - holders: orders by what could link them.
+  ///   - linkableOrders: orders by link.
   ///   - told: gets the users, the owners of first periods, and transactions that one order alone could own.
   ///   - contests: gets all other transactions that orders could own.
   func answer(
-    _ tokens: TokenQuestions, among holders: SpillSorter, into told: Exchange.RecordSink, _ contests: ConflictGroups
+    _ questions: LinkQuestions, among linkableOrders: SpillSorter, into told: Exchange.RecordSink,
+    _ contests: ConflictGroups
   ) throws {
     var transactions = OrderTransactionWriter(told)
     var users = OrderTransactionWriter(told)
-    try tokens.answer(among: holders, rules: plan.rules, contests) { contested in
+    try questions.answer(among: linkableOrders, rules: plan.rules, contests) { contested in
       try hand(contested, to: &transactions, contests)
     } telling: { orderId, answer in
       try users.write(answer, for: orderId)
@@ -159,7 +161,7 @@ struct OrderTransactionWriter: ~Copyable {
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
     _ row: borrowing CopyReader, _ references: borrowing ReferencesToTransaction, _ sharedPurchases: Set<PurchaseKey>,
-    withoutReceipt: TokenFilter, rules: Rules
+    withoutReceipt: BloomFilter, rules: Rules
   ) throws -> Bool {
     guard let only = references.only, let reference = try BorrowedTransactionReference(only),
       let transaction = try TransactionTable.plain(row),
@@ -273,7 +275,7 @@ struct LinkableOrder {
   ///
   /// A row that breaks the contract has none, and a further row of an ID breaks it.
   static func forEach(
-    inGroup record: inout RecordReader, asked: TokenFilter = .all, _ body: (UnprovenLink, LinkableOrder) throws -> Void
+    inGroup record: inout RecordReader, asked: BloomFilter = .all, _ body: (UnprovenLink, LinkableOrder) throws -> Void
   ) throws {
     guard let order = try BorrowedOrder(&record), try !record.flag() else { return }
     let token = order.appAccountToken.map { UnprovenLink.token(AccountToken.spelling($0.text)) }
@@ -318,14 +320,14 @@ struct LinkableOrder {
 /// Transactions that wait until the orders with their account token, or that state their subscription, are known.
 ///
 /// Shops that keep receipts, or the tokens they give to StoreKit, have few such transactions.
-final class TokenQuestions {
+final class LinkQuestions {
   private let directory: String
   /// By link: transactions, and orders that need the user with a transaction's account token. Without content: a
   /// transaction will wait for this link after another one.
   let questions: SpillSorter
   /// Claimants of the first periods of subscriptions, as linkable orders.
   let firstPeriods: SpillSorter
-  private var asked = TokenFilter()
+  private var asked = BloomFilter()
   private var record = RecordBytes()
 
   /// - Parameter questions: those that another one was asked.
@@ -376,7 +378,7 @@ final class TokenQuestions {
   }
 
   /// Takes over the questions of another part.
-  func join(_ other: TokenQuestions) throws {
+  func join(_ other: LinkQuestions) throws {
     asked.formUnion(other.asked)
     try questions.absorb(other.questions)
     try firstPeriods.absorb(other.firstPeriods)
@@ -385,22 +387,22 @@ final class TokenQuestions {
   /// The orders that an asked link could be of, by link.
   ///
   /// - Parameter groups: all orders, in any order.
-  func holders(in groups: [SpillFile]) throws -> SpillSorter {
-    let holders = SpillSorter(directory: directory, budget: 4 << 20)
-    if questions.count == 0 { return holders }
-    try holders.absorb(firstPeriods)
+  func linkableOrders(in groups: [SpillFile]) throws -> SpillSorter {
+    let linkableOrders = SpillSorter(directory: directory, budget: 4 << 20)
+    if questions.count == 0 { return linkableOrders }
+    try linkableOrders.absorb(firstPeriods)
     for groups in groups {
       try groups.restart()
       while let content = try groups.next() {
         var reader = RecordReader(content)
-        try LinkableOrder.forEach(inGroup: &reader, asked: asked) { link, holder in
+        try LinkableOrder.forEach(inGroup: &reader, asked: asked) { link, order in
           record.clear()
-          holder.write(to: &record)
-          try holders.add(key: link.key, content: record.content)
+          order.write(to: &record)
+          try linkableOrders.add(key: link.key, content: record.content)
         }
       }
     }
-    return holders
+    return linkableOrders
   }
 
   /// - Parameters:
@@ -409,11 +411,11 @@ final class TokenQuestions {
   ///   - telling: gets each order with a user who has the token, one of its own person or else another; and with the
   ///     user of another person who alone could own the first period of its subscription.
   func answer(
-    among holders: SpillSorter, rules: Rules, _ contests: ConflictGroups,
+    among linkableOrders: SpillSorter, rules: Rules, _ contests: ConflictGroups,
     handing: (ContestedTransaction) throws -> Void,
     telling: (_ orderId: Identifier, OrderTransaction) throws -> Void
   ) throws {
-    var waiting = try SpillCursor(holders) { $0 }
+    var waiting = try SpillCursor(linkableOrders) { $0 }
     var (key, known, linkable) = ([UInt8](), [LinkableOrder](), LinkableOrders([]))
     let forToken = SpillSorter(directory: directory, budget: 1 << 20)
     func answer(_ question: SpillSorter.Record) throws {
@@ -422,8 +424,8 @@ final class TokenQuestions {
         (key, known) = ([UInt8](question.key), [])
         while let head = waiting.head, head.key.lexicographicallyPrecedes(key) { try waiting.advance() }
         while let head = waiting.head, head.key.elementsEqual(key) {
-          var holder = RecordReader(head.content)
-          known.append(try LinkableOrder(from: &holder))
+          var reader = RecordReader(head.content)
+          known.append(try LinkableOrder(from: &reader))
           try waiting.advance()
         }
         if case .token = try UnprovenLink(key: key) {
@@ -449,8 +451,8 @@ final class TokenQuestions {
       let users = known.map(\.userId)
       switch link {
       case .token(let token):
-        guard let holder = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
-        try telling(orderId, .tokenUser(token: token, userId: holder))
+        guard let user = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
+        try telling(orderId, .tokenUser(token: token, userId: user))
       case .firstPeriod(let subscription):
         guard let subscriber = rules.people.only(users), !rules.people.isSame(subscriber, userId) else { return }
         try telling(orderId, .subscriber(subscription: subscription, userId: subscriber))

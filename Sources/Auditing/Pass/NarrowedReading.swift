@@ -43,7 +43,7 @@ struct NarrowedReading {
     orders = try around.referencedOrders.union(around.groups.keys).union(beginning.orders).union(
       beginning.referencedOrders
     )
-    .union(Self.tokenHolders(around, shop: shop, sales, rules: rules))
+    .union(Self.ordersWithToken(around, shop: shop, sales, rules: rules))
     deliveries = beginning.deliveries
     repeated = try Self.repeatedDeliveries(of: orders, and: deliveries, shop: shop, sales)
     try shop.store(orders, as: Self.storedOrders)
@@ -115,7 +115,7 @@ struct NarrowedReading {
   }
 
   /// Orders with an account token on file that a payment carries and its own order lacks.
-  private static func tokenHolders(
+  private static func ordersWithToken(
     _ around: RelatedOrders, shop: borrowing BlockingConnection, _ sales: SalesRows, rules: Rules
   ) throws -> Set<Identifier> {
     var tokens: Set<String> = []

@@ -5,8 +5,8 @@ extension FindingRules {
       add(
         .wrongUser, atStake: order.amount, delivery: astray,
         "User \(user: order.userId) ordered, user \(user: astray.userId) received the goods.")
-    } else if comparable != nil, facts.needsTokenHolder, openOwnershipReason == nil {
-      considerTokenHolder()
+    } else if comparable != nil, facts.needsAccountTokenUser, openOwnershipReason == nil {
+      considerAccountTokenUser()
     }
     if let subscriber = facts.subscriber, openOwnershipReason == nil,
       !found.contains(where: { $0.kind == .wrongUser }),
@@ -66,15 +66,16 @@ extension FindingRules {
     }
   }
 
-  func considerTokenHolder() {
-    let holder = facts.accountTokenUser
-    if let holder, rules.people.isSame(holder, order.userId) { return }
+  func considerAccountTokenUser() {
+    let tokenUser = facts.accountTokenUser
+    if let tokenUser, rules.people.isSame(tokenUser, order.userId) { return }
     if let comparable, AccountToken.relation(of: order, to: comparable) == .other {
       add(
         .wrongUser, atStake: order.amount, on: comparable,
         "Apple's account token is not the one of this order's user.")
-    } else if let holder {
-      add(.wrongUser, atStake: order.amount, on: comparable, "Apple's account token belongs to user \(user: holder).")
+    } else if let tokenUser {
+      add(
+        .wrongUser, atStake: order.amount, on: comparable, "Apple's account token belongs to user \(user: tokenUser).")
     }
   }
 

@@ -12,7 +12,7 @@ public struct OrderFacts: Sendable {
   public var known: [TransactionRecord] { knownList.records }
   public var knownList: VerifiedTransactions
   public var claims: OrderClaims
-  /// The user with the transaction's account token, first of this person. See ``needsTokenHolder``.
+  /// The user with the transaction's account token, first of this person. See ``needsAccountTokenUser``.
   public var accountTokenUser: Identifier?
   /// The user of another person who alone could own the first period of ``renewedSubscription``.
   public var subscriber: Identifier?
@@ -198,8 +198,8 @@ public struct OrderFacts: Sendable {
     return transaction.originalTransactionId
   }
 
-  /// True if the holder of the transaction's token matters: the order has no equal token.
-  public var needsTokenHolder: Bool {
+  /// True if the user with the transaction's account token matters: the order has no equal token.
+  public var needsAccountTokenUser: Bool {
     guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
     return AccountToken.relation(of: order, to: transaction) != .same
   }

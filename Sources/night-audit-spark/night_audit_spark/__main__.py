@@ -128,22 +128,22 @@ class Job:
             "orders", stores.rows("orders", "lookups", "lookupLinks").union(of(receipts, frames.PROOF)), "orders")
         self._keep_all("orders", orders)
         transactions = self._stage(
-            "transactions", stores.rows("transactions").union(of(orders, frames.MENTION)), "transactions")
+            "transactions", stores.rows("transactions").union(of(orders, frames.REFERENCE)), "transactions")
         self._keep_all("transactions", transactions)
 
         opened = of(orders, frames.OPEN_PERSON).distinct().collect()
-        told = of(transactions, frames.TOLD)
-        questions = of(transactions, frames.TOKEN_QUESTION).collect()
+        order_transactions = of(transactions, frames.ORDER_TRANSACTION)
+        questions = of(transactions, frames.LINK_QUESTION).collect()
         if questions:
             tokens = self._spark.broadcast({row[0] for row in questions})
-            holders = of(orders, frames.TOKEN_HOLDER).union(of(transactions, frames.TOKEN_HOLDER))
-            holders = holders.filter(lambda row: row[0] in tokens.value).collect()
-            answers = self._once("tokens", questions + holders)
+            orders_by_link = of(orders, frames.LINKABLE_ORDER).union(of(transactions, frames.LINKABLE_ORDER))
+            orders_by_link = orders_by_link.filter(lambda row: row[0] in tokens.value).collect()
+            answers = self._once("tokens", questions + orders_by_link)
             self._keep("tokens", frames.pieces(answers))
-            told = told.union(self._spark.parallelize(of_list(answers, frames.TOLD)))
+            order_transactions = order_transactions.union(self._spark.parallelize(of_list(answers, frames.ORDER_TRANSACTION)))
             transactions = transactions.union(
-                self._spark.parallelize(of_list(answers, frames.CONTESTED, frames.CONTESTANT)))
-        groups = of(orders, frames.GROUP).union(told)
+                self._spark.parallelize(of_list(answers, frames.CONTESTED, frames.CONTESTED_ORDER)))
+        groups = of(orders, frames.GROUP).union(order_transactions)
         deliveries = stores.rows("deliveries").persist(StorageLevel.DISK_ONLY)
         matched = self._match(of, groups.union(deliveries), transactions)
         groups = groups.union(self._spark.parallelize(matched))
@@ -169,11 +169,11 @@ class Job:
         contested = of(transactions, frames.CONTESTED).collect()
         if not contested:
             return []
-        contestants = self._spark.broadcast(set(of(transactions, frames.CONTESTANT).map(lambda row: row[0]).collect()))
-        material = orders.filter(lambda row: row[0] in contestants.value).collect()
+        contested_orders = self._spark.broadcast(set(of(transactions, frames.CONTESTED_ORDER).map(lambda row: row[0]).collect()))
+        material = orders.filter(lambda row: row[0] in contested_orders.value).collect()
         outcome = self._once("contests", contested + material)
         self._keep("contests", frames.pieces(outcome))
-        return of_list(outcome, frames.TOLD) + of_list(outcome, frames.MATCHED)
+        return of_list(outcome, frames.ORDER_TRANSACTION) + of_list(outcome, frames.MATCHED)
 
     def _finish(self, sums):
         context = os.path.join(self._directory, "context")

@@ -284,9 +284,9 @@ import Testing
         .transactions, rows("transactions") + of(orders, .reference), cuts: "transactions")
       try keep("transactions", transactions)
       let open = of(orders, .openPerson)
-      let tokens = Set(of(transactions, .tokenQuestion).map(\.key))
+      let tokens = Set(of(transactions, .linkQuestion).map(\.key))
       let answers = try stage(
-        .tokens, of(transactions, .tokenQuestion) + of(orders, .tokenHolder).filter { tokens.contains($0.key) },
+        .tokens, of(transactions, .linkQuestion) + of(orders, .linkableOrder).filter { tokens.contains($0.key) },
         cuts: nil)
       #expect(!of(answers, .told).isEmpty, "the answers must contain references by account token")
       try keep("tokens", answers)

@@ -88,7 +88,7 @@ extension World {
         claims.owned.contains { !$0.isLaterPeriod && $0.transactionId == one.renewedSubscription }
       }.compactMap { facts[$0.key]?.order.userId }
       facts[orderId]?.subscriber = rules.people.only(subscribers.filter { !rules.people.isSame($0, one.order.userId) })
-      guard one.needsTokenHolder, case .says(.some(let token)) = one.comparable?.appAccountToken else { continue }
+      guard one.needsAccountTokenUser, case .says(.some(let token)) = one.comparable?.appAccountToken else { continue }
       let users = usersByToken[token.lowercased()] ?? []
       facts[orderId]?.accountTokenUser =
         users.filter { rules.people.isSame($0, one.order.userId) }.min() ?? users.min()

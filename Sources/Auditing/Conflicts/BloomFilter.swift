@@ -1,17 +1,17 @@
 import Reconciliation
 
-/// A set of account tokens or links that may also seem to contain others.
+/// A set of account tokens or links. It may report a member that was never inserted.
 ///
 /// A Bloom filter with one hash takes 512 kB for any number of members. A false positive costs a look-up, no result.
-struct TokenFilter {
+struct BloomFilter {
   private static let bitCount = 1 << 22
   /// nil: any value may be in it.
   private var words: [UInt64]?
   private(set) var isEmpty = true
 
   /// Contains every value.
-  static let all: TokenFilter = {
-    var filter = TokenFilter()
+  static let all: BloomFilter = {
+    var filter = BloomFilter()
     (filter.words, filter.isEmpty) = (nil, false)
     return filter
   }()
@@ -34,7 +34,7 @@ struct TokenFilter {
     return words[bit / 64] & 1 << UInt64(bit % 64) != 0
   }
 
-  mutating func formUnion(_ other: TokenFilter) {
+  mutating func formUnion(_ other: BloomFilter) {
     if other.isEmpty { return }
     if isEmpty {
       self = other
