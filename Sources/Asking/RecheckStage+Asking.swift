@@ -20,18 +20,19 @@ extension RecheckStage {
     if !isOne { await storePreliminaryResult(&checkInProgress) }
     var isOver = false
     asking: while let question = checkInProgress.next {
-      if let told = checkInProgress.answer(to: question) {
-        checkInProgress.answers.append(told)
+      if let known = checkInProgress.answer(to: question) {
+        checkInProgress.answers.append(known)
         continue
       }
       switch await put(question, of: &checkInProgress, deadline: deadline) {
       case .answer(let answer):
         checkInProgress.attempt = nil
         checkInProgress.answers.append(answer)
-        if !isOne, !answer.facts.isEmpty || !answer.told.isEmpty {
+        if !isOne, !answer.facts.isEmpty || !answer.furtherFacts.isEmpty {
           var part = check.result(.pending, .neverChecked, channel: .serverApi)
           // An unsigned receipt is assigned to its order only after Apple has confirmed every ID in it.
-          (part.facts, part.told) = part.isUnproven ? ([], answer.facts + answer.told) : (answer.facts, answer.told)
+          (part.facts, part.furtherFacts) =
+            part.isUnproven ? ([], answer.facts + answer.furtherFacts) : (answer.facts, answer.furtherFacts)
           await sink.put(part)
         }
       case .waits(let lane): return .waits(checkInProgress, lane)
@@ -45,7 +46,7 @@ extension RecheckStage {
     }
     var result = channel.result(of: check, answers: checkInProgress.answers)
     if !isOne {
-      result.told = []
+      result.furtherFacts = []
       // Other facts were stored answer by answer. Those of an unsigned receipt are assigned to its order here.
       if !result.isUnproven { result.facts = [] }
     }

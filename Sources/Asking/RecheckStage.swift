@@ -328,10 +328,10 @@ package struct RecheckStage: Sendable {
       for case .transaction(let id) in questions.map(\.matter) { ids.insert(id) }
       checksInProgress.append(checkInProgress)
     }
-    let told = try await queue.told(about: ids.sorted())
-    if !told.isEmpty {
+    let reported = try await queue.reportedTransactions(withIDs: ids.sorted())
+    if !reported.isEmpty {
       for index in checksInProgress.indices {
-        checksInProgress[index].told = queue.usable(told, for: checksInProgress[index].check.due.context.row)
+        checksInProgress[index].reported = queue.usable(reported, for: checksInProgress[index].check.due.context.row)
       }
     }
     return checksInProgress

@@ -313,7 +313,7 @@ package struct Audit {
     let unswept = try SweepCoverage(settings: settings, plan: plan).shortfalls(rows.own)
     let coverage =
       plan.selection.isNarrowing ? [:] : try FeedCoverage.measured(settings, asOf: plan.asOf, on: rows.own)
-    let told = try adjustments(collector, rows.own)
+    let adjusted = try adjustments(collector, rows.own)
     let claims = try collector.claims.map {
       try ClaimsTable.differences($0, directory: collector.temporaryDirectory, on: rows.own)
     }
@@ -332,18 +332,18 @@ package struct Audit {
     var summary = summary(
       collector, owedBehindCriticals: owedBehindCriticals, findings: findings, history: history, unswept: unswept,
       coverage: coverage)
-    summary.adjustments = told.adjustments
-    summary.dayLines = told.days
+    summary.adjustments = adjusted.adjustments
+    summary.dayLines = adjusted.days
     summary.changes = try changes.write(to: collector)
     summary.tieOut = supplement?.facts
     (summary.first, summary.decisions) = (first, decisions)
     if !plan.selection.isNarrowing { summary.unusual = UnusualShare.all(collector.totals, since: nightsBefore) }
     let remedy = UncoveredDays.remedy(uncovered)
     if let remedy { summary.settings.append(SettingText("Days without a report", remedy)) }
-    if let words = told.uncompared { summary.settings.append(SettingText("Days of another time zone", words)) }
+    if let words = adjusted.uncompared { summary.settings.append(SettingText("Days of another time zone", words)) }
     let status = exitStatus(summary, isHeld: !causes.isEmpty)
     var outcome = AuditOutcome(
-      totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, uncompared: told.uncompared,
+      totals: totals, summary: summary, uncovered: remedy, unlisted: unlisted, uncompared: adjusted.uncompared,
       unasked: reading.unasked, exitStatus: status)
     guard let folder = reading.folder else {
       let unbalanced = (totals.control + findings.control).filter { !$0.isBalanced }

@@ -274,8 +274,8 @@ final class AuditCollector {
       let bucket = DayTotals.Bucket(currency: currency, disposition: Disposition.allCases[disposition])
       let orders = Int(try reader.int())
       days.join(DayTotals.Sum(orders: orders, minorUnits: try reader.int128()), of: bucket, dayAt: day)
-    case .salesTotal, .proof, .reference, .group, .told, .contested, .contestedOrder, .linkQuestion, .linkableOrder,
-      .openPerson,
+    case .salesTotal, .proof, .reference, .group, .orderTransaction, .contested, .contestedOrder, .linkQuestion,
+      .linkableOrder, .openPerson,
       .matched, .purchase, .boughtTwice, .delivery, .repeatedDelivery, .looked:
       throw RecordReader.Mismatch()
     }

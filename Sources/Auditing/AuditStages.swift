@@ -45,9 +45,10 @@ struct AuditStages {
     readers[0].collector.control = control
     let referencesById = try references.gathered()
 
-    let told = exchange(from: partition.transactions, to: partition.orders)
+    let transactionsByOrder = exchange(from: partition.transactions, to: partition.orders)
     let findings = try inParallel(partition.transactions.count) {
-      try readers[$0].readTransactions(referencesById[$0], withoutReceipt: withoutReceipt, into: told.outlet($0))
+      try readers[$0].readTransactions(
+        referencesById[$0], withoutReceipt: withoutReceipt, into: transactionsByOrder.outlet($0))
     }
     let groups = readings.map(\.groups)
     let (contests, questions) = (findings[0].contests, findings[0].linkQuestions)
@@ -55,10 +56,11 @@ struct AuditStages {
       try contests.join(further.contests)
       try questions.join(further.linkQuestions)
     }
-    try readers[0].answer(questions, among: questions.linkableOrders(in: groups), into: told.outlet(0), contests)
-    try readers[0].settle(contests, into: told.outlet(0))
-    let reportedByOrder = try told.gathered()
-    func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], reportedByOrder[part]) }
+    try readers[0].answer(
+      questions, among: questions.linkableOrders(in: groups), into: transactionsByOrder.outlet(0), contests)
+    try readers[0].settle(contests, into: transactionsByOrder.outlet(0))
+    let gatheredTransactions = try transactionsByOrder.gathered()
+    func orders(of part: Int) throws -> GroupReading { try GroupReading(groups[part], gatheredTransactions[part]) }
 
     let matched = try match(contests, orders)
     let boughtTwice = try boughtTwice(matched, open: open, orders)

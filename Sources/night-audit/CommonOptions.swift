@@ -70,15 +70,15 @@ struct CommonOptions: ParsableArguments {
     do {
       status = try await body()
     } catch let stopped as StopSignal.Stopped {
-      throw told("stopped by a signal", stopped.reason.rawValue, logger)
+      throw reported("stopped by a signal", stopped.reason.rawValue, logger)
     } catch {
-      throw told("\(error)", (error is ValidationError ? .usage : ExitStatus(for: error)).rawValue, logger)
+      throw reported("\(error)", (error is ValidationError ? .usage : ExitStatus(for: error)).rawValue, logger)
     }
     if status != .complete { throw ExitCode(status.rawValue) }
   }
 
   /// Reports why a command ended early, in the log where machines read that.
-  private func told(_ why: String, _ status: Int32, _ logger: Logger) -> ExitCode {
+  private func reported(_ why: String, _ status: Int32, _ logger: Logger) -> ExitCode {
     switch logFormat {
     case .text: Terminal.complain("night-audit: \(why)")
     case .logfmt, .json: logger.error("\(why)")

@@ -136,7 +136,7 @@ import Testing
       try await addReceipts(1, session)
       try await queue(session, settings).enqueue()
       var told = try await result("r1", [fact("t1", signed: asOf)], on: session)
-      told.told = [fact("t2", signed: asOf)]
+      told.furtherFacts = [fact("t2", signed: asOf)]
       try await writer(settings).write([told])
       func links() async throws -> String {
         try await session.execute(

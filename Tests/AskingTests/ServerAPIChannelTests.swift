@@ -220,24 +220,24 @@ import Testing
   @Test func onlyTheRequestedSubscriptionIsContained() throws {
     var answer = Self.found("1")
     answer.add(SubscriptionAnswer(outcome: try Self.statuses(of: ["1", "9"]), trail: ServerAPITrail()))
-    #expect(answer.facts.map(\.transactionId) == ["1", "1"] && answer.told.map(\.transactionId) == ["9"])
+    #expect(answer.facts.map(\.transactionId) == ["1", "1"] && answer.furtherFacts.map(\.transactionId) == ["9"])
     var refused = Self.found("1")
     refused.add(
       SubscriptionAnswer(outcome: .fault(.requestRefused(code: 4_000_000)), trail: ServerAPITrail()))
-    #expect(refused.isFault && refused.told.map(\.transactionId) == ["1"])
+    #expect(refused.isFault && refused.furtherFacts.map(\.transactionId) == ["1"])
   }
 
   /// Apple's answer has all subscriptions of a customer, but a proof of one contains and states no other.
   @Test func furtherFactsAreNotContainedInTheProof() {
     var answer = Self.found("1")
-    answer.told = [Self.fact("9", channel: .serverApi)]
+    answer.furtherFacts = [Self.fact("9", channel: .serverApi)]
     let result = ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy)
-    #expect(result.outcome == .verified && result.told.map(\.transactionId) == ["9"])
+    #expect(result.outcome == .verified && result.furtherFacts.map(\.transactionId) == ["9"])
     #expect(result.containedIds == ["1"] && result.containedCount == 1)
     #expect(result.facts.allSatisfy { $0.transactionId == "1" })
     // Facts from before a refusal are kept.
     answer.meaning = .fault(.requestRefused(code: 4_000_000))
-    #expect(ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy).told.count == 1)
+    #expect(ServerAPIChannel.result(of: Self.signed, answers: [answer], policy: Self.policy).furtherFacts.count == 1)
   }
 
   @Test func reusedStatementsKeepTheirDate() {

@@ -47,8 +47,9 @@ enum ConnectReading {
     var asked: String?
     if case .sales(_, let version) = query.kind { asked = version }
     let name = reply.headers.first(name: "x-reports-filename")
-    let told = reply.headers.first(name: "x-reports-download-version") ?? name.flatMap(version(inFileName:)) ?? asked
-    return .outcome(.file(ConnectAnswer.File(bytes: bytes, name: name, version: asked == nil ? nil : told)))
+    let statedVersion =
+      reply.headers.first(name: "x-reports-download-version") ?? name.flatMap(version(inFileName:)) ?? asked
+    return .outcome(.file(ConnectAnswer.File(bytes: bytes, name: name, version: asked == nil ? nil : statedVersion)))
   }
 
   private struct Refusal {

@@ -78,7 +78,7 @@ package struct AnswerWriter: Sendable {
         let key = TransactionKey(environment: fact.environment, transactionId: Identifier(fact.transactionId))
         links.append(TransactionLink(subject: result.subject, key: key))
       }
-      for fact in result.told.map(\.storable) { facts.append((nil, fact)) }
+      for fact in result.furtherFacts.map(\.storable) { facts.append((nil, fact)) }
     }
     let answered = results.filter { $0.outcome != .pending }
     let candidates = answered.compactMap(candidate)
@@ -90,7 +90,7 @@ package struct AnswerWriter: Sendable {
       return (row: row, count: count)
     }
     // A fact counts only with its answer, so parts of answers are recorded too.
-    let parts = results.filter { $0.outcome == .pending && !($0.facts.isEmpty && $0.told.isEmpty) }
+    let parts = results.filter { $0.outcome == .pending && !($0.facts.isEmpty && $0.furtherFacts.isEmpty) }
     try recordAnswers(
       parts.map { ($0, nil) } + zip(answered, judged).map { ($0, $1.count) }, on: connection)
     let unsettled = try needs.unsettled(candidates, on: connection)
@@ -220,25 +220,25 @@ package struct AnswerWriter: Sendable {
   ) throws(PostgresError) {
     if results.isEmpty { return }
     let isNewest =
-      "$10 AND (c.last_attempt IS NULL OR c.last_attempt = told.attempt_when_read OR c.last_attempt < $12)"
+      "$10 AND (c.last_attempt IS NULL OR c.last_attempt = noted.attempt_when_read OR c.last_attempt < $12)"
     try connection.postpone(
       """
       UPDATE night_audit.receipt_checks c SET
-        payload_kind = coalesce(told.payload_kind, c.payload_kind), environment = coalesce(told.environment, c.environment),
-        channel = CASE WHEN \(isNewest) THEN told.channel ELSE coalesce(c.channel, told.channel) END,
-        bundle_id = coalesce(told.bundle_id, c.bundle_id), user_id = coalesce(told.user_id, c.user_id),
-        apple_status = CASE WHEN \(isNewest) THEN told.apple_status ELSE c.apple_status END,
-        signed_transaction_id = CASE WHEN told.payload_kind <> c.payload_kind THEN told.signed_transaction_id
-          ELSE coalesce(told.signed_transaction_id, c.signed_transaction_id) END,
-        brought_count = greatest(c.brought_count, told.brought_count),
-        is_unproven = CASE WHEN \(isNewest) THEN told.is_unproven ELSE c.is_unproven END,
-        failed_check = CASE WHEN \(isNewest) THEN told.failed_check ELSE c.failed_check END,
+        payload_kind = coalesce(noted.payload_kind, c.payload_kind), environment = coalesce(noted.environment, c.environment),
+        channel = CASE WHEN \(isNewest) THEN noted.channel ELSE coalesce(c.channel, noted.channel) END,
+        bundle_id = coalesce(noted.bundle_id, c.bundle_id), user_id = coalesce(noted.user_id, c.user_id),
+        apple_status = CASE WHEN \(isNewest) THEN noted.apple_status ELSE c.apple_status END,
+        signed_transaction_id = CASE WHEN noted.payload_kind <> c.payload_kind THEN noted.signed_transaction_id
+          ELSE coalesce(noted.signed_transaction_id, c.signed_transaction_id) END,
+        brought_count = greatest(c.brought_count, noted.brought_count),
+        is_unproven = CASE WHEN \(isNewest) THEN noted.is_unproven ELSE c.is_unproven END,
+        failed_check = CASE WHEN \(isNewest) THEN noted.failed_check ELSE c.failed_check END,
         worker = CASE WHEN \(isNewest) THEN NULL ELSE c.worker END
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[], $9::int[],
         $11::timestamptz[], $13::bool[], $14::text[], $15::text[])
-        AS told (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
+        AS noted (subject_kind, subject_id, payload_kind, channel, environment, bundle_id, signed_transaction_id,
           brought_count, apple_status, attempt_when_read, is_unproven, user_id, failed_check)
-      WHERE c.subject_kind = told.subject_kind AND c.subject_id = told.subject_id
+      WHERE c.subject_kind = noted.subject_kind AND c.subject_id = noted.subject_id
       """,
       [
         .textArray(results.map(\.subject.kind.rawValue)), .textArray(results.map(\.subject.id.text)),
@@ -291,11 +291,11 @@ extension TransactionFact {
     fact.gracePeriodExpiresDate = gracePeriodExpiresDate?.storable
     fact.signedDate = signedDate.storable ?? Instant(microseconds: 0)
     if case .says(.some(let token)) = appAccountToken { fact.appAccountToken = .says(token.storable) }
-    if case .says(.some(var told)) = revocation {
+    if case .says(.some(var stated)) = revocation {
       // A revocation with an impossible date still counts, from the date of the statement.
-      told.date = told.date.storable ?? fact.signedDate
-      told.type = told.type?.storable
-      fact.revocation = .says(told)
+      stated.date = stated.date.storable ?? fact.signedDate
+      stated.type = stated.type?.storable
+      fact.revocation = .says(stated)
     }
     return fact
   }

@@ -77,7 +77,7 @@ package struct ChannelAnswer: Hashable, Sendable {
   package var statedAt: Instant?
   package var receipt: VerifiedReceipt?
   /// Further facts that Apple sent. They are evidence, but no proof contains them.
-  package var told: [TransactionFact] = []
+  package var furtherFacts: [TransactionFact] = []
   /// Why a part of the answer is missing. The facts are then evidence, but no answer.
   package var missing: Silence?
 
@@ -128,9 +128,9 @@ package struct ChannelAnswer: Hashable, Sendable {
       let asked = Set(facts.map(\.transactionId))
       meaning = .genuine(
         environment: environment, bundleId: bundleId, facts: facts + latest.filter { asked.contains($0.transactionId) })
-      told += latest.filter { !asked.contains($0.transactionId) }
+      furtherFacts += latest.filter { !asked.contains($0.transactionId) }
     case (.fault(let fault), .genuine(_, _, let facts)):
-      told += facts
+      furtherFacts += facts
       meaning = .fault(fault)
     case (.fault(let fault), _): meaning = .fault(fault)
     case (.unanswered, _), (.found, _), (.notFound, _), (.malformedId, _), (.accountGone, _): break

@@ -100,11 +100,11 @@ package struct ServerAPIChannel: AppleChannel {
     result.appleStatus = answers.lazy.compactMap(\.appleStatus).last
     var contained: Set<String> = Set(check.genuine?.facts.map(\.transactionId) ?? [])
     for answer in answers {
-      result.told += answer.told
+      result.furtherFacts += answer.furtherFacts
       guard case .genuine(let environment, let bundleId, let facts) = answer.meaning else { continue }
       // An unsigned receipt is assigned to its order only after Apple has confirmed every ID in it.
       if result.isUnproven, result.outcome != .verified {
-        result.told += facts
+        result.furtherFacts += facts
         continue
       }
       result.environment = result.environment ?? environment

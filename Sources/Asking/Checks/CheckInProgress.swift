@@ -10,7 +10,7 @@ struct CheckInProgress: Sendable {
   var questions: [Question]
   var payloadBytes = 0
   /// Recent statements of Apple by transaction ID.
-  var told: [String: ReportedTransaction] = [:]
+  var reported: [String: ReportedTransaction] = [:]
   var answers: [ChannelAnswer] = []
   /// The attempts at the next question; nil before the first one.
   var attempt: Attempt?
@@ -34,13 +34,13 @@ struct CheckInProgress: Sendable {
   /// always asked about: only the answers show what it contains.
   func answer(to question: Question) -> ChannelAnswer? {
     if case .claim = check.judgement { return nil }
-    guard case .transaction(let id) = question.matter, let told = told[id],
-      told.channel == .serverApi || check.due.subject.kind == .lookup,
-      told.bundleId == nil || told.bundleId == channel.app.bundleId,
-      check.genuine.map({ $0.environment == told.environment }) ?? true
+    guard case .transaction(let id) = question.matter, let statement = reported[id],
+      statement.channel == .serverApi || check.due.subject.kind == .lookup,
+      statement.bundleId == nil || statement.bundleId == channel.app.bundleId,
+      check.genuine.map({ $0.environment == statement.environment }) ?? true
     else { return nil }
-    var answer = ChannelAnswer(.genuine(environment: told.environment, bundleId: told.bundleId, facts: []))
-    answer.statedAt = told.at
+    var answer = ChannelAnswer(.genuine(environment: statement.environment, bundleId: statement.bundleId, facts: []))
+    answer.statedAt = statement.at
     return answer
   }
 }

@@ -361,41 +361,41 @@ package struct CheckQueue: Sendable {
   // MARK: - Recent statements of Apple
 
   /// Recent statements of Apple about transactions, by ID. They replace questions until they are stale.
-  package func told(about ids: [String]) async throws -> [String: ReportedTransaction] {
+  package func reportedTransactions(withIDs ids: [String]) async throws -> [String: ReportedTransaction] {
     if ids.isEmpty { return [:] }
     let rows = try await store.execute(
       """
       SELECT DISTINCT ON (transaction_id) transaction_id, environment, bundle_id, channel,
-        CASE channel WHEN 'serverApi' THEN as_of ELSE signed_at END AS told_at
+        CASE channel WHEN 'serverApi' THEN as_of ELSE signed_at END AS stated_at
       FROM night_audit.evidence e
       WHERE transaction_id = ANY ($1)
         AND (channel = 'serverApi' AND as_of > $2 AND as_of <= $3 OR channel = 'notification' AND signed_at > $2)
         -- Of a period that is over it must be asked how the subscription stands.
         AND (expires_at IS NULL OR expires_at > $3)
         AND \(EvidenceTable.isCredible("e"))
-      ORDER BY transaction_id, told_at DESC, environment
+      ORDER BY transaction_id, stated_at DESC, environment
       """,
       [
         .textArray(ids), .timestamp((asOf - settings.staleAfter).microseconds), .timestamp(asOf.microseconds),
       ])
-    var told: [String: ReportedTransaction] = [:]
+    var reported: [String: ReportedTransaction] = [:]
     for row in rows {
       guard let environment = AppleEnvironment(rawValue: try row.text(1)),
         let channel = EvidenceChannel(rawValue: try row.text(3))
       else { continue }
-      told[try row.text(0)] = ReportedTransaction(
+      reported[try row.text(0)] = ReportedTransaction(
         environment: environment, bundleId: try row.optionalText(2), channel: channel,
         at: min(Instant(microseconds: try row.timestamp(4)), asOf))
     }
-    return told
+    return reported
   }
 
   /// The statements that may replace an answer. If a critical finding rests on it, only statements of this run count.
   /// An undecided refusal is always asked about again.
-  package func usable(_ told: [String: ReportedTransaction], for row: CheckRow) -> [String: ReportedTransaction] {
+  package func usable(_ reported: [String: ReportedTransaction], for row: CheckRow) -> [String: ReportedTransaction] {
     if row.isPending { return [:] }
     let isCritical = row.history.criticalSince != nil || row.history.accusedSince != nil
-    return isCritical ? told.filter { $0.value.at >= asOf } : told
+    return isCritical ? reported.filter { $0.value.at >= asOf } : reported
   }
 }
 

@@ -17,7 +17,7 @@ package struct CheckResult: Sendable {
   package var signedTransactionId: String?
   package var facts: [TransactionFact] = []
   /// Further facts that Apple sent, which the proof does not contain.
-  package var told: [TransactionFact] = []
+  package var furtherFacts: [TransactionFact] = []
   package var isUnproven = false
   package var failedCheck: String?
   /// The number of transactions that the proof contains, with those stored before.

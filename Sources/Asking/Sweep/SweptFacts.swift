@@ -120,11 +120,11 @@ extension EvidenceTable {
       """
       SELECT DISTINCT ON (transaction_id, environment, channel, signed_at) position
       FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) WITH ORDINALITY
-        AS told (transaction_id, environment, channel, signed_at, position)
+        AS swept (transaction_id, environment, channel, signed_at, position)
       WHERE NOT EXISTS (
         SELECT 1 FROM night_audit.evidence e
-        WHERE e.transaction_id = told.transaction_id AND e.environment = told.environment
-          AND e.channel = told.channel AND e.signed_at = told.signed_at)
+        WHERE e.transaction_id = swept.transaction_id AND e.environment = swept.environment
+          AND e.channel = swept.channel AND e.signed_at = swept.signed_at)
       """,
       [
         .textArray(facts.map(\.transactionId)), .textArray(facts.map(\.environment.rawValue)),

@@ -185,12 +185,12 @@ package enum EvidenceTable {
   ) throws(PostgresError) -> [TransactionRecord] {
     if keys.isEmpty { return [] }
     let sorted = keys.sorted()
-    let told = columns.dropFirst(4).joined(separator: ", ")
+    let factColumns = columns.dropFirst(4).joined(separator: ", ")
     let words = "ROW(\(columns.dropFirst(4).filter { $0 != "signed_at" }.joined(separator: ", ")))"
     let rows = try connection.execute(
       """
-      SELECT \(told) FROM (
-        SELECT \(told), \(words) IS NOT DISTINCT FROM lag(\(words)) OVER facts
+      SELECT \(factColumns) FROM (
+        SELECT \(factColumns), \(words) IS NOT DISTINCT FROM lag(\(words)) OVER facts
           AND \(words) IS NOT DISTINCT FROM lead(\(words)) OVER facts AS is_between
         FROM night_audit.evidence e
         JOIN unnest($1::text[], $2::text[]) AS wanted (transaction_id, environment) USING (transaction_id, environment)

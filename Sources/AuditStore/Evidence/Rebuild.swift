@@ -68,11 +68,11 @@ package struct Rebuild {
 
   private static func derive(_ connection: borrowing BlockingConnection) throws {
     let columns = EvidenceTable.columns.dropFirst().joined(separator: ", ")
-    let told = ForgottenRun.told(
+    let evidence = ForgottenRun.tableWithCorrectedAsOf(
       "evidence", EvidenceTable.columns.filter { $0 != "as_of" }, where: isCounted("t"))
     try connection.executeScript(
       """
-      DECLARE facts NO SCROLL CURSOR FOR SELECT \(columns) FROM \(told) e ORDER BY transaction_id, environment
+      DECLARE facts NO SCROLL CURSOR FOR SELECT \(columns) FROM \(evidence) e ORDER BY transaction_id, environment
       """)
     var facts: [TransactionFact] = []
     var checkedAt = Instant(microseconds: 0)

@@ -10,7 +10,7 @@ DECLARE
   is_super boolean := (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);
   keeper name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'night_audit');
   append_only constant text[] := ARRAY['runs', 'evidence', 'answers', 'finding_events', 'run_events'];
-  told constant text[] := ARRAY['schema_migrations', 'trail', 'retention'];
+  read_only constant text[] := ARRAY['schema_migrations', 'trail', 'retention'];
   inserts text := '';
   -- A trigger function runs for the tables that have it. Who may call it could make a trigger of another table run it.
   triggers text := (SELECT string_agg(p.oid::regprocedure::text, ', ') FROM pg_proc p
@@ -88,7 +88,7 @@ BEGIN
   FOR entry IN
     SELECT c.relname, c.relkind FROM pg_class c
     WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
-      AND c.relname <> ALL (told)
+      AND c.relname <> ALL (read_only)
   LOOP
     IF entry.relkind = 'v' THEN
       CONTINUE WHEN NOT starts_with(entry.relname, 'bi_');

@@ -172,7 +172,9 @@ package enum ForgottenRun {
 
   /// SQL for a table of Apple's answers with corrected as-ofs. Forgotten runs in the future count with the time they
   /// ran. Stored rows do not change. `columns` must not include `as_of`; `condition` is on alias `t`.
-  package static func told(_ table: String, _ columns: [String], where condition: String = "true") -> String {
+  package static func tableWithCorrectedAsOf(_ table: String, _ columns: [String], where condition: String = "true")
+    -> String
+  {
     let names = columns.map { "t.\($0)" }.joined(separator: ", ")
     return """
       (SELECT \(names), coalesce((SELECT least(r.as_of, \(ran("r"))) FROM night_audit.runs r

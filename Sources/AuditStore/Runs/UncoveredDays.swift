@@ -11,20 +11,20 @@ package enum UncoveredDays {
   ) throws(PostgresError) -> [String] {
     let rows = try connection.execute(
       """
-      WITH told AS (
+      WITH reports AS (
         SELECT period_since, period_until, time_zone, is_nightly, r.as_of FROM night_audit.runs r
         WHERE complete IS NOT NULL AND as_of < $1 AND NOT \(PublishedReport.isGone("r", from: "directory"))
           AND (is_nightly OR EXISTS (SELECT FROM night_audit.findings_met m WHERE m.run_id = r.run_id)))
-      SELECT period_since::text, period_until::text, time_zone, is_nightly, as_of FROM told
-      WHERE period_until >= (SELECT max(period_until) - 1 FROM told WHERE is_nightly AND period_until < $2::text::date)
+      SELECT period_since::text, period_until::text, time_zone, is_nightly, as_of FROM reports
+      WHERE period_until >= (SELECT max(period_until) - 1 FROM reports WHERE is_nightly AND period_until < $2::text::date)
       """, [.timestamp(asOf.microseconds), .text(period.since)])
     var reports: [(span: Range<Instant>, isNightly: Bool)] = []
     for row in rows {
       let (since, until, zone) = (try row.text(0), try row.text(1), TimeZone(identifier: try row.text(2)))
-      guard let zone, let told = try? Period(since: since, until: until, in: zone) else { continue }
+      guard let zone, let covered = try? Period(since: since, until: until, in: zone) else { continue }
       // A manual report may be made before its period ends.
-      let end = min(told.end, Instant(microseconds: try row.timestamp(4)))
-      if told.start < end { reports.append((told.start..<end, try row.bool(3))) }
+      let end = min(covered.end, Instant(microseconds: try row.timestamp(4)))
+      if covered.start < end { reports.append((covered.start..<end, try row.bool(3))) }
     }
     // A day that has not ended cannot have a report.
     return days(before: min(period.start, Period.dayBefore(asOf, in: zone).end), reports, in: zone)

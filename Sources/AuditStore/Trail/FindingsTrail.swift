@@ -36,7 +36,7 @@ package enum FindingsTrail {
   static func problem(on connection: borrowing BlockingConnection) throws(PostgresError) -> String? {
     let odd = try connection.execute(
       """
-      WITH derived AS MATERIALIZED (\(derived)), told AS MATERIALIZED (
+      WITH derived AS MATERIALIZED (\(derived)), events AS MATERIALIZED (
         SELECT e.finding_id, e.event, e.as_of FROM night_audit.finding_events e LEFT JOIN night_audit.runs r USING (run_id)
         WHERE e.event IN ('opened', 'closed') AND r.publication IS DISTINCT FROM 'forgotten'),
       stored AS MATERIALIZED (
@@ -47,11 +47,11 @@ package enum FindingsTrail {
       LEFT JOIN derived d ON d.finding_id = f.finding_id
         AND (d.owner, d.remark, d.due, d.acceptance, d.status)
           IS NOT DISTINCT FROM (f.owner, f.remark, f.due::text, f.acceptance, f.status)
-      LEFT JOIN told opened ON opened.finding_id = f.finding_id AND opened.event = 'opened' AND opened.as_of = f.first_seen
-      LEFT JOIN told closed ON closed.finding_id = f.finding_id AND closed.event = 'closed' AND closed.as_of = f.closed_at
+      LEFT JOIN events opened ON opened.finding_id = f.finding_id AND opened.event = 'opened' AND opened.as_of = f.first_seen
+      LEFT JOIN events closed ON closed.finding_id = f.finding_id AND closed.event = 'closed' AND closed.as_of = f.closed_at
       WHERE d.finding_id IS NULL OR s.finding_id IS NULL OR opened.finding_id IS NULL OR f.closed_at IS NOT NULL AND closed.finding_id IS NULL
       UNION ALL
-      SELECT e.finding_id FROM told e LEFT JOIN night_audit.findings f USING (finding_id)
+      SELECT e.finding_id FROM events e LEFT JOIN night_audit.findings f USING (finding_id)
       WHERE e.event = 'opened' AND f.finding_id IS NULL
       ORDER BY 1 LIMIT 1
       """)

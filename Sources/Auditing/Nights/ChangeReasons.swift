@@ -46,7 +46,7 @@ package struct ChangeReasons {
         UNION
         SELECT f.finding_id, t.transaction_id FROM night_audit.findings f
         JOIN night_audit.claims t USING (order_id) WHERE f.finding_id = ANY ($4) AND \(withClaims)) w
-      JOIN \(ForgottenRun.told("evidence", Self.ofEvidence)) e USING (transaction_id)
+      JOIN \(ForgottenRun.tableWithCorrectedAsOf("evidence", Self.ofEvidence)) e USING (transaction_id)
       WHERE \(condition) ORDER BY w.finding_id, e.signed_at, e.evidence_id
       """, parameters)
     for row in rows {
@@ -73,7 +73,7 @@ package struct ChangeReasons {
         UNION
         SELECT f.finding_id, c.subject_kind, c.subject_id FROM night_audit.findings f
         JOIN night_audit.receipt_checks c USING (order_id) WHERE f.finding_id = ANY ($4)) w
-      JOIN \(ForgottenRun.told("answers", Self.ofAnswers)) e USING (subject_kind, subject_id)
+      JOIN \(ForgottenRun.tableWithCorrectedAsOf("answers", Self.ofAnswers)) e USING (subject_kind, subject_id)
       WHERE e.facts = 0 AND \(condition) ORDER BY w.finding_id, e.answer_id
       """, parameters)
     for row in rows {

@@ -245,10 +245,10 @@ struct FindingsHistory {
     "finding_id", "kind", "severity", "subject_kind", "subject", "order_id", "user_id", "product_id", "bundle_id",
     "transaction_id", "receipt_id", "delivery_id", "environment", "currency", "amount", "at_stake", "reason", "paid_at",
     "delivered_at", "occurred_at", "at_stake_unknown", "app", "country", "business_day", "action",
-    "subscription_expires_at", "owner", "told_status", "ended_acceptance",
+    "subscription_expires_at", "owner", "reported_status", "ended_acceptance",
   ]
 
-  private static let storedColumns = tonightColumns.filter { $0 != "told_status" && $0 != "ended_acceptance" }
+  private static let storedColumns = tonightColumns.filter { $0 != "reported_status" && $0 != "ended_acceptance" }
 
   /// Holds tonight's findings until the run is published.
   static let tonightTable = """
@@ -259,7 +259,7 @@ struct FindingsHistory {
       environment text, currency text, amount numeric, at_stake numeric, reason text NOT NULL,
       paid_at timestamptz, delivered_at timestamptz, occurred_at timestamptz,
       at_stake_unknown boolean NOT NULL, app text, country text, business_day text, action text NOT NULL,
-      subscription_expires_at timestamptz, owner text, told_status text NOT NULL,
+      subscription_expires_at timestamptz, owner text, reported_status text NOT NULL,
       ended_acceptance text) ON COMMIT DROP
     """
 
@@ -385,13 +385,13 @@ struct FindingsHistory {
       """, [parameters[0]])
     // A separate table, because a plan made for the empty table would read all rows written by the same statement.
     try connection.executeScript(
-      "CREATE TEMPORARY TABLE told (LIKE night_audit.finding_nights INCLUDING DEFAULTS) ON COMMIT DROP")
+      "CREATE TEMPORARY TABLE new_nights (LIKE night_audit.finding_nights INCLUDING DEFAULTS) ON COMMIT DROP")
     let columns = "finding_id, as_of, run_id, is_open, status, currency, at_stake"
     try connection.execute(
       """
-      INSERT INTO told (\(columns))
+      INSERT INTO new_nights (\(columns))
       SELECT n.finding_id, $1, $2::uuid, n.is_open, n.status, n.currency, n.at_stake FROM (
-        SELECT t.finding_id, true AS is_open, t.told_status AS status, t.currency, t.at_stake FROM tonight t
+        SELECT t.finding_id, true AS is_open, t.reported_status AS status, t.currency, t.at_stake FROM tonight t
         UNION ALL
         SELECT f.finding_id, false, f.status, f.currency, f.at_stake FROM night_audit.findings f
         WHERE (f.closed_at IS NULL OR f.closed_at > coalesce((
@@ -404,7 +404,7 @@ struct FindingsHistory {
       WHERE (n.is_open OR l.is_open) AND (n.is_open, n.status, n.currency, n.at_stake)
         IS DISTINCT FROM (coalesce(l.is_open, false), l.status, l.currency, l.at_stake)
       """, parameters)
-    try connection.execute("INSERT INTO night_audit.finding_nights (\(columns)) SELECT \(columns) FROM told")
+    try connection.execute("INSERT INTO night_audit.finding_nights (\(columns)) SELECT \(columns) FROM new_nights")
     try met(parameters, on: connection)
   }
 

@@ -14,7 +14,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case reference
   case group
   /// An `OrderTransaction`, by order ID.
-  case told
+  case orderTransaction
   /// A transaction with several possible owners or several IDs of one purchase, by transaction ID.
   case contested
   case contestedOrder

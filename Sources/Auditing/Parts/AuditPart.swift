@@ -114,7 +114,7 @@ package struct AuditPart {
 
   private func sorter(_ frame: AuditFrame) -> SpillSorter { records[frame] ?? SpillSorter(directory: directory) }
 
-  private func orders() throws -> GroupReading { try GroupReading(groups, sorter(.told)) }
+  private func orders() throws -> GroupReading { try GroupReading(groups, sorter(.orderTransaction)) }
 
   func run(_ stage: Stage, to output: FrameStream) throws {
     var writer = AuditFrameWriter(output)
@@ -126,7 +126,7 @@ package struct AuditPart {
       let contests = try ConflictGroups(directory: directory)
       try pass.answer(
         LinkQuestions(directory: directory, questions: sorter(.linkQuestion)), among: sorter(.linkableOrder),
-        into: writer.outlet(.told), contests)
+        into: writer.outlet(.orderTransaction), contests)
       try write(contests, &writer)
     case .contests:
       let contests = try ConflictGroups(directory: directory)
@@ -137,15 +137,16 @@ package struct AuditPart {
       }
       let settled = Exchange(from: 1, to: .none, directory: directory)
       try pass.settle(contests, into: settled.outlet(0))
-      let told = sorter(.told)
+      let transactionsByOrder = sorter(.orderTransaction)
       for part in try settled.gathered() {
         while let record = try part.next() {
-          try output.write(tag: AuditFrame.told.rawValue, key: [0] + record.key, content: [UInt8](record.content))
-          try told.add(key: record.key, content: record.content)
+          try output.write(
+            tag: AuditFrame.orderTransaction.rawValue, key: [0] + record.key, content: [UInt8](record.content))
+          try transactionsByOrder.add(key: record.key, content: record.content)
         }
       }
       let batches = contests.batches(ofAtLeast: Settings().contestBatchSize)
-      let contestedOrders = try pass.contestedOrders(of: batches, among: GroupReading(groups, told))
+      let contestedOrders = try pass.contestedOrders(of: batches, among: GroupReading(groups, transactionsByOrder))
       try pass.match(contests, batches, contestedOrders, into: writer.outlet(.matched))
     case .purchases:
       for paid in try pass.nonConsumablePurchases(orders(), sorter(.matched), open: open).taken {
@@ -203,7 +204,8 @@ package struct AuditPart {
   }
 
   private func readTransactions(_ writer: inout AuditFrameWriter) throws {
-    let reading = try pass.readTransactions(sorter(.reference), withoutReceipt: .all, into: writer.outlet(.told))
+    let reading = try pass.readTransactions(
+      sorter(.reference), withoutReceipt: .all, into: writer.outlet(.orderTransaction))
     try write(reading.contests, &writer)
     try writer.write(.linkQuestion, all: reading.linkQuestions.questions)
     try writer.write(.linkableOrder, all: reading.linkQuestions.firstPeriods)

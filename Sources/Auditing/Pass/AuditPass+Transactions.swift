@@ -14,7 +14,7 @@ extension AuditPass {
   /// Reads the transactions, merges them with `references` and finds the possible owners of each.
   /// - Parameter withoutReceipt: the account tokens of orders whose receipts contain no purchase.
   func readTransactions(
-    _ references: SpillSorter, withoutReceipt: BloomFilter, into told: Exchange.RecordSink
+    _ references: SpillSorter, withoutReceipt: BloomFilter, into transactionsByOrder: Exchange.RecordSink
   ) throws -> TransactionsReading {
     let hides = sales.hides
     var transactions = try OrderedStream(rows.read(.transactions)) { try TransactionTable.record($0, hiding: hides) }
@@ -22,7 +22,7 @@ extension AuditPass {
       contests: try ConflictGroups(directory: temporaryDirectory),
       linkQuestions: LinkQuestions(directory: temporaryDirectory))
     var ofOne = try ReferencesToTransaction(references)
-    var writer = OrderTransactionWriter(told)
+    var writer = OrderTransactionWriter(transactionsByOrder)
     var count = 0
     while let id = transactions.nextKey {
       try ofOne.gather(id)
@@ -72,14 +72,15 @@ extension AuditPass {
   ///
   /// - Parameters:
   ///   - linkableOrders: orders by link.
-  ///   - told: gets the users, the owners of first periods, and transactions that one order alone could own.
+  ///   - transactionsByOrder: gets the users, the owners of first periods, and transactions that one order alone could
+  ///     own.
   ///   - contests: gets all other transactions that orders could own.
   func answer(
-    _ questions: LinkQuestions, among linkableOrders: SpillSorter, into told: Exchange.RecordSink,
+    _ questions: LinkQuestions, among linkableOrders: SpillSorter, into transactionsByOrder: Exchange.RecordSink,
     _ contests: ConflictGroups
   ) throws {
-    var transactions = OrderTransactionWriter(told)
-    var users = OrderTransactionWriter(told)
+    var transactions = OrderTransactionWriter(transactionsByOrder)
+    var users = OrderTransactionWriter(transactionsByOrder)
     try questions.answer(among: linkableOrders, rules: plan.rules, contests) { contested in
       try hand(contested, to: &transactions, contests)
     } telling: { orderId, answer in
@@ -153,10 +154,10 @@ private struct ReferencesToTransaction: ~Copyable {
 }
 
 struct OrderTransactionWriter: ~Copyable {
-  private let told: Exchange.RecordSink
+  private let sink: Exchange.RecordSink
   private var record = RecordBytes()
 
-  init(_ told: Exchange.RecordSink) { self.told = told }
+  init(_ sink: Exchange.RecordSink) { self.sink = sink }
 
   /// Writes the transaction without decoding it. False, with nothing written, unless exactly this order could own it.
   fileprivate mutating func writePlain(
@@ -173,9 +174,9 @@ struct OrderTransactionWriter: ~Copyable {
       return false
     }
     record.clear()
-    guard transaction.write(told: reference, to: &record) else { return false }
+    guard transaction.writeOrderTransaction(of: reference, to: &record) else { return false }
     assert((try? Self.whole(row, references, rules)) == record.bytes, "it is no plain transaction")
-    try told.add(reference.orderId, record)
+    try sink.add(reference.orderId, record)
     return true
   }
 
@@ -198,10 +199,10 @@ struct OrderTransactionWriter: ~Copyable {
     return record.bytes
   }
 
-  mutating func write(_ told: OrderTransaction, for orderId: Identifier) throws {
+  mutating func write(_ transaction: OrderTransaction, for orderId: Identifier) throws {
     record.clear()
-    told.write(to: &record)
-    try self.told.add(orderId, record)
+    transaction.write(to: &record)
+    try sink.add(orderId, record)
   }
 }
 

@@ -9,7 +9,7 @@ struct GroupReading: ~Copyable {
   private var head: SpillSorter.Record?
   private var content = UnsafeRawBufferPointer(start: nil, count: 0)
   /// The order transactions of the current order, encoded one after the other, and their end offsets.
-  private var told = RecordBytes()
+  private var encodedTransactions = RecordBytes()
   private var ends: [Int] = []
   /// The current order; valid until `advance()`.
   private(set) var orderId = BorrowedText(UnsafeRawBufferPointer(start: nil, count: 0))
@@ -31,11 +31,11 @@ struct GroupReading: ~Copyable {
     var reader = RecordReader(content)
     _ = try reader.flag()
     orderId = try reader.borrowed()
-    told.clear()
+    encodedTransactions.clear()
     ends.removeAll(keepingCapacity: true)
     while let record = head, BorrowedText(record.key) == orderId {
-      told.append(record.content)
-      ends.append(told.content.count)
+      encodedTransactions.append(record.content)
+      ends.append(encodedTransactions.content.count)
       head = try byOrder.next()
     }
     return true
@@ -57,7 +57,7 @@ struct GroupReading: ~Copyable {
     var transactions = OrderTransactions()
     var start = 0
     for end in ends {
-      var reader = RecordReader(UnsafeRawBufferPointer(rebasing: told.content[start..<end]))
+      var reader = RecordReader(UnsafeRawBufferPointer(rebasing: encodedTransactions.content[start..<end]))
       transactions.take(try OrderTransaction(from: &reader))
       start = end
     }
@@ -71,8 +71,8 @@ struct GroupReading: ~Copyable {
     guard let order = try BorrowedOrder(&reader), try !reader.flag(), try reader.int() == 1 else { return nil }
     let proof = try WaitingProof(&reader)
     if try reader.flag() { return nil }
-    var transaction = RecordReader(told.content)
-    guard let payment = try BorrowedPayment(told: &transaction),
+    var transaction = RecordReader(encodedTransactions.content)
+    guard let payment = try BorrowedPayment(orderTransaction: &transaction),
       try proof.containsTransactionID(payment.transactionId, in: payment.environment)
     else { return nil }
     return (order, proof.proof, payment)

@@ -81,8 +81,8 @@ struct OrderTransactions {
     Dictionary(proofs.lazy.map { ($0.key, $0.subject) }) { _, last in last }
   }
 
-  mutating func take(_ told: OrderTransaction) {
-    switch told {
+  mutating func take(_ transaction: OrderTransaction) {
+    switch transaction {
     case .transaction(let record, let isClaimable, let newestProof):
       if isClaimable { claimable.append(record) } else { others.append(record) }
       if let newestProof { proofs.append((record.key, newestProof)) }

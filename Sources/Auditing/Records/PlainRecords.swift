@@ -253,7 +253,7 @@ struct BorrowedTransactionReference {
 extension BorrowedTransaction {
   /// Same format as an `OrderTransaction` with one possible owner. False, perhaps after a partial write, if
   /// `Candidates` has to decide.
-  func write(told reference: BorrowedTransactionReference, to record: inout RecordBytes) -> Bool {
+  func writeOrderTransaction(of reference: BorrowedTransactionReference, to record: inout RecordBytes) -> Bool {
     // Orders of other periods matter for a subscription.
     if payment.expiresDate != nil { return false }
     let isContained = reference.containedIn == payment.environment
@@ -343,7 +343,7 @@ extension BorrowedPayment {
 
   /// - Parameter record: an encoded `OrderTransaction`.
   /// - Returns: nil if it is not a transaction, other orders could own it, or it has a refund request.
-  init?(told record: inout RecordReader) throws(RecordReader.Mismatch) {
+  init?(orderTransaction record: inout RecordReader) throws(RecordReader.Mismatch) {
     guard try record.flag() else { return nil }
     guard let environment = try record.word(of: Vocabularies.environment) else { throw RecordReader.Mismatch() }
     let transactionId = try record.borrowed()

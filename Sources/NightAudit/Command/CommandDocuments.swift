@@ -55,13 +55,13 @@ package struct RecheckText {
     let outcomes = CheckOutcome.allCases.compactMap { outcome in
       summary.outcomes[outcome].map { "\($0) \(outcome.rawValue)" }
     }
-    let told = outcomes.isEmpty ? "Apple was not asked" : outcomes.joined(separator: ", ")
+    let answered = outcomes.isEmpty ? "Apple was not asked" : outcomes.joined(separator: ", ")
     let swept = summary.sweep.map { " \($0.notifications) notifications swept, \($0.facts) new facts." } ?? ""
     let short =
       (summary.owed > 0 ? " INCOMPLETE: Apple has not answered about \(summary.owed)." : "")
       + (summary.sweep?.isShort == true ? " INCOMPLETE: Apple's notification history was not read to its end." : "")
     return
-      "\(summary.due) due: \(told).\(swept)\(summary.incompleteReason.map { " Ended early: \($0)." } ?? "")\(short)"
+      "\(summary.due) due: \(answered).\(swept)\(summary.incompleteReason.map { " Ended early: \($0)." } ?? "")\(short)"
   }
 
   package var json: String {

@@ -61,7 +61,7 @@ package struct RunDifference: Sendable {
       try RunDifference.statements(first, connection), try RunDifference.statements(second, connection))
     answers = try connection.execute(
       """
-      SELECT channel, outcome, count(*) FROM \(ForgottenRun.told("answers", ["run_id", "channel", "outcome"])) e
+      SELECT channel, outcome, count(*) FROM \(ForgottenRun.tableWithCorrectedAsOf("answers", ["run_id", "channel", "outcome"])) e
       WHERE \(between.condition)
       GROUP BY channel, outcome ORDER BY channel, outcome
       """, between.parameters
@@ -70,7 +70,7 @@ package struct RunDifference: Sendable {
     }
     let facts = try connection.execute(
       """
-      SELECT count(*), count(revoked_at) FROM \(ForgottenRun.told("evidence", ["run_id", "revoked_at"])) e
+      SELECT count(*), count(revoked_at) FROM \(ForgottenRun.tableWithCorrectedAsOf("evidence", ["run_id", "revoked_at"])) e
       WHERE \(between.condition)
       """, between.parameters
     ).single()

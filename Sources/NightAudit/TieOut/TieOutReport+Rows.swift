@@ -67,14 +67,14 @@ extension TieOutLine {
 extension SettlementLine {
   init(_ period: TieOutTable.Period) {
     let (line, digits) = (period.line, Currency(period.currency)?.digits ?? 2)
-    func told(_ value: Millionths) -> ExactDecimal? { period.hasSales ? value.figure(digits: digits) : nil }
+    func figureOfSales(_ value: Millionths) -> ExactDecimal? { period.hasSales ? value.figure(digits: digits) : nil }
     self.init(
       period: period.name, currency: period.currency.text,
       figures: [
-        told(line.salesProceeds), told(line.openAtEnd), line.settledFromBefore.figure(digits: digits),
-        told(line.neverCollected), line.settled.figure(digits: digits), told(line.difference),
-        line.isGrossKnown ? told(line.gross) : nil, line.isTaxKnown ? told(line.commission) : nil,
-        line.isTaxKnown ? told(.zero) : nil,
+        figureOfSales(line.salesProceeds), figureOfSales(line.openAtEnd), line.settledFromBefore.figure(digits: digits),
+        figureOfSales(line.neverCollected), line.settled.figure(digits: digits), figureOfSales(line.difference),
+        line.isGrossKnown ? figureOfSales(line.gross) : nil, line.isTaxKnown ? figureOfSales(line.commission) : nil,
+        line.isTaxKnown ? figureOfSales(.zero) : nil,
       ])
   }
 }

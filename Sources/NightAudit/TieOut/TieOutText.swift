@@ -81,8 +81,8 @@ package struct TieOutText {
       ] + SettlementLine.titles.map { .right($0.lowercased()) })
     for period in outcome.periods {
       let line = period.line
-      func cell(_ value: Millionths, _ isTold: Bool = true) -> String {
-        isTold ? Money.grouped(amount(of: value, period.currency)) : ""
+      func cell(_ value: Millionths, _ isKnown: Bool = true) -> String {
+        isKnown ? Money.grouped(amount(of: value, period.currency)) : ""
       }
       table.add([
         period.name, period.currency.text, cell(line.salesProceeds, period.hasSales),

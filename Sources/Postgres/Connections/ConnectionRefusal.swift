@@ -8,9 +8,9 @@ struct ConnectionRefusal {
     var sqlState: String?
     var lines: [String] = []
     for line in verbose.split(separator: "\n") where !line.hasPrefix("LOCATION:  ") {
-      if let told = line.firstMatch(of: /:  ([0-9A-Z]{5}):/) {
-        sqlState = String(told.1)
-        lines.append("\(line[..<told.range.lowerBound]): \(line[told.range.upperBound...])")
+      if let stated = line.firstMatch(of: /:  ([0-9A-Z]{5}):/) {
+        sqlState = String(stated.1)
+        lines.append("\(line[..<stated.range.lowerBound]): \(line[stated.range.upperBound...])")
       } else {
         lines.append(String(line))
       }

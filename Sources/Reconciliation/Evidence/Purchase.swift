@@ -132,16 +132,18 @@ private struct PurchaseFold {
       if !record.restoresAnotherID, let milliunits = record.priceMilliunits { price = (milliunits, record.currency) }
     }
     // Of statements of one instant, a refund comes last and so counts.
-    let byRefund = records.compactMap { record in record.revocationStatedDate.map { (record: record, told: $0) } }
+    let byRefund = records.compactMap { record in record.revocationStatedDate.map { (record: record, statedDate: $0) } }
       .sorted {
-        ($0.told, $0.record.revocation == nil ? 0 : 1, $0.record.transactionId)
-          < ($1.told, $1.record.revocation == nil ? 0 : 1, $1.record.transactionId)
+        ($0.statedDate, $0.record.revocation == nil ? 0 : 1, $0.record.transactionId)
+          < ($1.statedDate, $1.record.revocation == nil ? 0 : 1, $1.record.transactionId)
       }
-    for (record, told) in byRefund { takeRefund(of: record, told: told, hiding: isHidden) }
+    for (record, date) in byRefund { takeRefund(of: record, statedOn: date, hiding: isHidden) }
   }
 
-  private mutating func takeRefund(of record: TransactionRecord, told: Instant, hiding isHidden: (Instant) -> Bool) {
-    defer { statedDate = told }
+  private mutating func takeRefund(
+    of record: TransactionRecord, statedOn date: Instant, hiding isHidden: (Instant) -> Bool
+  ) {
+    defer { statedDate = date }
     if let refund = record.revocation {
       var newer = refund.statesShare ? refund.completed(by: revocation) : refund.yielding(to: revocation)
       newer.date = min(newer.date, refund.date)
@@ -155,8 +157,8 @@ private struct PurchaseFold {
     }
     // verifyReceipt shows no partial refund of another channel.
     guard known.isFull || record.channel != .verifyReceipt else { return }
-    withdrawnDate = withdrawnDate ?? record.revocationWithdrawnDate ?? told
-    if !isHidden(told) { revocation = nil }
+    withdrawnDate = withdrawnDate ?? record.revocationWithdrawnDate ?? date
+    if !isHidden(date) { revocation = nil }
   }
 
   func applied(to record: TransactionRecord) -> TransactionRecord {
@@ -189,8 +191,8 @@ extension TransactionRecord.Contents {
     originalPurchaseDate = newer.originalPurchaseDate ?? originalPurchaseDate
     expiresDate = newer.expiresDate ?? expiresDate
     subscriptionExpiresDate = [subscriptionExpiresDate, newer.subscriptionExpiresDate].compactMap(\.self).max()
-    if let told = newer.subscriptionStatusDate, subscriptionStatusDate.map({ $0 <= told }) ?? true {
-      (subscriptionStatus, subscriptionStatusDate) = (newer.subscriptionStatus, told)
+    if let date = newer.subscriptionStatusDate, subscriptionStatusDate.map({ $0 <= date }) ?? true {
+      (subscriptionStatus, subscriptionStatusDate) = (newer.subscriptionStatus, date)
     }
     renewalDate = newer.renewalDate ?? renewalDate
     priceMilliunits = newer.priceMilliunits ?? priceMilliunits

@@ -103,15 +103,15 @@ public struct Revocation: Hashable, Sendable {
   /// Marks the refund of an upgraded plan as partial. Receipts date it by the upgrade (`cancellation_date_ms`).
   func ended(byUpgrade isUpgraded: Bool) -> Revocation {
     guard isUpgraded, !statesShare else { return self }
-    var told = self
-    told.type = "REFUND_PRORATED"
-    return told
+    var revocation = self
+    revocation.type = "REFUND_PRORATED"
+    return revocation
   }
 
   private func restated(by newer: Revocation) -> Revocation {
-    var told = self
-    told.reason = newer.reason ?? reason
-    return told
+    var revocation = self
+    revocation.reason = newer.reason ?? reason
+    return revocation
   }
 
   /// True if Apple revoked the whole transaction, as it did without type and percentage.

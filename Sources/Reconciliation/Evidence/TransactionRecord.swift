@@ -170,8 +170,8 @@ public struct TransactionRecord: Hashable, Sendable {
 
   /// True if Apple has stated since `date` whether it was revoked; nil: at any time.
   public func hasRevocationStatement(since date: Instant?) -> Bool {
-    guard let told = self.revocationStatedDate else { return false }
-    return date.map { told >= $0 } ?? true
+    guard let statedDate = self.revocationStatedDate else { return false }
+    return date.map { statedDate >= $0 } ?? true
   }
 
   /// True if Apple withdrew the refund after the as-of, so that its state at the as-of is unknown.
@@ -278,8 +278,8 @@ extension TransactionRecord.Contents {
   }
 
   fileprivate func agreesOnPurchase(statedBy fact: TransactionFact) -> Bool {
-    func isSame<Value: Equatable>(_ known: Value?, _ told: Value?) -> Bool {
-      known == nil || told == nil || known == told
+    func isSame<Value: Equatable>(_ known: Value?, _ stated: Value?) -> Bool {
+      known == nil || stated == nil || known == stated
     }
     let period = fact.webOrderLineItemId.flatMap { $0 == "0" ? nil : $0 }
     return isSame(purchaseDate, fact.purchaseDate) && isSame(originalPurchaseDate, fact.originalPurchaseDate)
@@ -339,10 +339,10 @@ private struct RefundHistory {
     // The silence of verifyReceipt withdraws only a refund that verifyReceipt has shown.
     let withdrawsByAbsence = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {
-    case .says(.some(let told)):
+    case .says(.some(let stated)):
       // Channels date one refund differently: it keeps its first date, so that a later date does not hide it.
       let refund =
-        fact.isSigned ? told.completed(by: newest) : told.ended(byUpgrade: isUpgraded).yielding(to: newest)
+        fact.isSigned ? stated.completed(by: newest) : stated.ended(byUpgrade: isUpgraded).yielding(to: newest)
       newest = refund
       if isHidden(refund.date) {
         isReplaced = true
@@ -352,22 +352,22 @@ private struct RefundHistory {
     case .says(.none):
       // verifyReceipt does not show a partial refund of another channel.
       if fact.isSigned || withdrawsByAbsence || newest?.isFull ?? true {
-        withdraw(at: fact.signedDate, told: channel != nil || fact.reversesRefund, isHidden)
+        withdraw(at: fact.signedDate, isStated: channel != nil || fact.reversesRefund, isHidden)
       }
     case .silent:
       // verifyReceipt never shows refunds of consumables, and old receipts have no field for refunds.
-      if withdrawsByAbsence, !fact.cannotStateRefunds { withdraw(at: fact.signedDate, told: true, isHidden) }
+      if withdrawsByAbsence, !fact.cannotStateRefunds { withdraw(at: fact.signedDate, isStated: true, isHidden) }
     }
   }
 
-  private mutating func withdraw(at date: Instant, told: Bool, _ isHidden: (Instant) -> Bool) {
+  private mutating func withdraw(at date: Instant, isStated: Bool, _ isHidden: (Instant) -> Bool) {
     newest = nil
     if isHidden(date) {
       if revocation != nil, !isReplaced { withdrawnDate = withdrawnDate ?? date }
       return
     }
     revocation = nil
-    if told { withdrawnDate = withdrawnDate ?? date }
+    if isStated { withdrawnDate = withdrawnDate ?? date }
   }
 }
 

@@ -112,11 +112,12 @@ extension FindingRules {
 
   private func reasonAccessContinues(_ transaction: TransactionRecord, since end: Instant) -> String? {
     // An unanswered question may have changed what Apple stated before.
-    let silentSince = (facts.validReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
+    let unansweredSince = (facts.validReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
       \.unansweredSince)
-    let told = transaction.subscriptionStatusDate
-    let isTold = told.map { told in told >= end && silentSince.allSatisfy { $0 <= told } } ?? silentSince.isEmpty
-    guard let status = transaction.subscriptionStatus, isTold else {
+    let statusDate = transaction.subscriptionStatusDate
+    let isStated =
+      statusDate.map { date in date >= end && unansweredSince.allSatisfy { $0 <= date } } ?? unansweredSince.isEmpty
+    guard let status = transaction.subscriptionStatus, isStated else {
       return "Apple was not asked about the subscription since its newest period ended, or has not answered."
     }
     return status.givesAccess ? "Apple says that the subscription gives access." : nil

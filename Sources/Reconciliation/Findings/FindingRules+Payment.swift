@@ -341,9 +341,9 @@ extension FindingRules {
           add(
             .refundOnlyHere, atStake: order.amount, "The shop says refunded, but Apple has not refunded the purchase.")
         } else if order.status == .refunded {
-          let untold = "The shop says refunded. Apple has since given no answer that would show a refund."
-          decline([.refundOnlyHere], untold)
-          requireReview(Reason(untold))
+          let unstated = "The shop says refunded. Apple has since given no answer that would show a refund."
+          decline([.refundOnlyHere], unstated)
+          requireReview(Reason(unstated))
         } else {
           decline([.refundOnlyHere], "The shop says \(order.status.rawValue).")
         }

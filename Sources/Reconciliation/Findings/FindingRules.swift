@@ -221,8 +221,8 @@ final class FindingRules {
     if let transaction = transaction ?? facts.claims.owned.first ?? verdict?.transaction {
       answers.append(transaction.checkedAt)
     }
-    let told = answers.compactMap(\.self)
-    return told.count == answers.count ? told.min() : nil
+    let known = answers.compactMap(\.self)
+    return known.count == answers.count ? known.min() : nil
   }
 
   func decline(_ kinds: @autoclosure () -> [FindingKind], _ because: @autoclosure () -> String) {

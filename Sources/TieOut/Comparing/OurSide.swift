@@ -101,16 +101,16 @@ extension ProductSides {
           day: day, country: country, currency: record.currency.map { Identifier($0) }, kind: .restore,
           price: record.priceMilliunits.map { Millionths(thousandths: $0).magnitude }, units: record.countedUnits))
     }
-    guard let told = RestoredSale(record, country: country, withdrawn: withdrawn, days: days) else { return }
+    guard let sale = RestoredSale(record, country: country, withdrawn: withdrawn, days: days) else { return }
     let purchase = record.purchaseKey.transactionId
-    if restored[purchase].map(told.isBetter) ?? true { restored[purchase] = told }
+    if restored[purchase].map(sale.isBetter) ?? true { restored[purchase] = sale }
   }
 
   /// Adds purchases that are known only from restores.
   var withRestoredSales: ProductSides {
     if restored.isEmpty { return self }
     var sides = self
-    for (purchase, told) in restored where !recorded.contains(purchase) { sides.append(told.sale) }
+    for (purchase, restoredSale) in restored where !recorded.contains(purchase) { sides.append(restoredSale.sale) }
     // Cleared so that a second call does not count them twice.
     sides.restored = [:]
     return sides

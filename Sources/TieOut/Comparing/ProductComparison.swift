@@ -113,25 +113,25 @@ package struct ProductComparison: Sendable {
 
   private mutating func compareAmounts(beside counted: Group) {
     // One unit without a price makes the day's sum unknown.
-    var untold: Set<[Int]> = []
+    var unknown: Set<[Int]> = []
     for units in sides.ours where units.price == nil || units.currency == nil {
-      if coverage.days.contains(units.day) { untold.insert([units.kind.index, coverage.index(units.day)]) }
+      if coverage.days.contains(units.day) { unknown.insert([units.kind.index, coverage.index(units.day)]) }
     }
     // If such a unit was counted on another day, that day's sum is known but its difference is not.
-    var open = untold
+    var open = unknown
     for kind in [TieOutClass.sale, .refund] {
       for (day, units) in counted[kind].days.enumerated() {
         let partners = units.steps.compactMap(\.partner)
-        if partners.contains(where: { untold.contains([kind.index, $0]) }) { open.insert([kind.index, day]) }
+        if partners.contains(where: { unknown.contains([kind.index, $0]) }) { open.insert([kind.index, day]) }
       }
     }
     var currencies = Set(sides.apple.map(\.currency))
     for units in sides.ours { if let currency = units.currency { currencies.insert(currency) } }
     for units in sides.shop { currencies.insert(units.currency) }
-    for currency in currencies.sorted() { compareAmounts(in: currency, untold: untold, open: open) }
+    for currency in currencies.sorted() { compareAmounts(in: currency, unknown: unknown, open: open) }
   }
 
-  private mutating func compareAmounts(in currency: Identifier, untold: Set<[Int]>, open: Set<[Int]>) {
+  private mutating func compareAmounts(in currency: Identifier, unknown: Set<[Int]>, open: Set<[Int]>) {
     var group = group {
       $0.currency == currency
     } ours: {
@@ -165,14 +165,14 @@ package struct ProductComparison: Sendable {
         let index = coverage.index(day)
         appendAmount(
           currency, kind, day, stacks, open.contains([kind.index, index]) ? nil : comparisons[index],
-          shop: kind == .sale ? shop[day] ?? .zero : nil, isTold: !untold.contains([kind.index, index]))
+          shop: kind == .sale ? shop[day] ?? .zero : nil, isKnown: !unknown.contains([kind.index, index]))
       }
     }
   }
 
   private mutating func appendAmount(
     _ currency: Identifier, _ kind: TieOutClass, _ day: ReportDay, _ stacks: PriceStacks,
-    _ comparison: TieOutRow.Comparison?, shop: Millionths?, isTold: Bool
+    _ comparison: TieOutRow.Comparison?, shop: Millionths?, isKnown: Bool
   ) {
     let index = coverage.index(day)
     let (apple, ours) = stacks.amounts(index)
@@ -183,7 +183,7 @@ package struct ProductComparison: Sendable {
       TieOutRow(
         level: .amount, app: sides.app, productId: sides.productId, day: day, country: "", currency: currency,
         kind: kind, apple: coverage[index] == .missing ? nil : kind == .refund ? -apple : apple,
-        ours: isTold ? (kind == .refund ? -ours : ours) : nil, shop: shop, comparison: comparison))
+        ours: isKnown ? (kind == .refund ? -ours : ours) : nil, shop: shop, comparison: comparison))
   }
 
   // MARK: - Groups

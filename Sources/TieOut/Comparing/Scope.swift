@@ -91,8 +91,8 @@ package struct Scope: Sendable {
   /// The joined names of apps that sell the product ID, unless all have a SKU.
   private func owner(joint productId: Identifier) -> String? {
     guard let names = owners[productId], names.count > 1 else { return nil }
-    let told = Set(bySKU.values)
-    return names.isSubset(of: told) ? nil : names.sorted().joined(separator: Self.joint)
+    let withSKU = Set(bySKU.values)
+    return names.isSubset(of: withSKU) ? nil : names.sorted().joined(separator: Self.joint)
   }
 
   private static let joint = "+"

@@ -88,8 +88,8 @@ package struct TieOutTotals: Sendable {
 
   package var weeks: [Week] {
     weekSums.filter { $0.value.units > .zero }.map { key, sum in
-      let isTold = sum.unitDays == sum.amountDays && !sum.isAwaiting
-      let single = isTold && sum.amounts.count == 1 ? sum.amounts.first : nil
+      let isKnown = sum.unitDays == sum.amountDays && !sum.isAwaiting
+      let single = isKnown && sum.amounts.count == 1 ? sum.amounts.first : nil
       return Week(
         app: key.app, productId: key.productId, monday: key.monday, units: sum.units, isUnknownProduct: sum.isUnknown,
         amount: single?.value, currency: single?.key)

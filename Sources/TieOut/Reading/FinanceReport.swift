@@ -175,11 +175,11 @@ private struct FinanceParser {
     // Before 2010 Apple wrote `Total_Amount:x` without a tab.
     let words = fields.shown(0).split(separator: ":", maxSplits: 1).map(\.trimmed)
     let name = ReportHeader.canonical(words.first ?? "")
-    let told = words.count == 2 ? Millionths(words[1]) : Millionths(utf8: fields[1])
+    let stated = words.count == 2 ? Millionths(words[1]) : Millionths(utf8: fields[1])
     switch name {
-    case "total_rows": try compare(told, Millionths(reading.rows), "Total_Rows", number)
-    case "total_amount": try compare(told, total.extended, "Total_Amount", number)
-    case "total_units": try compare(told, total.quantity, "Total_Units", number)
+    case "total_rows": try compare(stated, Millionths(reading.rows), "Total_Rows", number)
+    case "total_amount": try compare(stated, total.extended, "Total_Amount", number)
+    case "total_units": try compare(stated, total.quantity, "Total_Units", number)
     case "country of sale":
       let header = ReportHeader(fields, line: number)
       place = .footer(
@@ -202,10 +202,11 @@ private struct FinanceParser {
   }
 
   private func compare(
-    _ told: Millionths?, _ counted: Millionths, _ name: String, _ number: Int
+    _ stated: Millionths?, _ counted: Millionths, _ name: String, _ number: Int
   ) throws(ReportProblem) {
-    guard told != counted else { return }
-    throw ReportProblem(line: number, "\(name) is \(told.map(\.description) ?? "no number"), the rows make \(counted)")
+    guard stated != counted else { return }
+    throw ReportProblem(
+      line: number, "\(name) is \(stated.map(\.description) ?? "no number"), the rows make \(counted)")
   }
 
   private func check(_ first: ReportDay, _ last: ReportDay, _ number: Int) throws(ReportProblem) {

@@ -22,17 +22,17 @@ package struct RevisedDay: Hashable, Sendable {
           min(t.as_of)) AS as_of
         FROM night_audit.tie_outs t WHERE t.as_of < $1),
       reports AS (
-        SELECT r.report_id, r.vendor, r.name, r.as_of, r.as_of <= last.as_of AS is_told
+        SELECT r.report_id, r.vendor, r.name, r.as_of, r.as_of <= last.as_of AS is_compared
         FROM night_audit.connect_reports r, last
         WHERE r.kind = 'SALES' AND r.frequency = 'DAILY' AND r.state IN ('reported', 'zero') AND r.as_of <= $1),
       newest AS (SELECT DISTINCT ON (name, vendor) * FROM reports ORDER BY name, vendor, report_id DESC),
-      told AS (
-        SELECT DISTINCT ON (name, vendor) * FROM reports WHERE is_told ORDER BY name, vendor, report_id DESC)
+      compared AS (
+        SELECT DISTINCT ON (name, vendor) * FROM reports WHERE is_compared ORDER BY name, vendor, report_id DESC)
       SELECT n.name, n.vendor,
         (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = t.report_id AND parent <> ''),
         (SELECT coalesce(sum(units), 0) FROM night_audit.connect_sales WHERE report_id = n.report_id AND parent <> '')
-      FROM newest n JOIN told t USING (name, vendor)
-      WHERE NOT n.is_told AND EXISTS (
+      FROM newest n JOIN compared t USING (name, vendor)
+      WHERE NOT n.is_compared AND EXISTS (
         SELECT FROM night_audit.connect_sales s
         WHERE s.report_id IN (n.report_id, t.report_id) AND (s.parent <> '' OR s.developer_proceeds <> 0)
         GROUP BY s.sku, s.parent, s.type, s.country, s.customer_currency, s.proceeds_currency, s.customer_price,

@@ -110,17 +110,18 @@ package enum TieOutTable {
       "DELETE FROM night_audit.tie_out_periods WHERE fiscal_period = ANY ($1::text[]) AND as_of <= $2",
       [.textArray(names), .timestamp(asOf.microseconds)])
     for row in rows {
-      let (line, told) = (row.line, row.hasSales)
-      func value(_ amount: Millionths, _ isTold: Bool) -> PostgresValue {
-        .numeric(isTold ? PostgresNumeric(amount) : nil)
+      let (line, hasSales) = (row.line, row.hasSales)
+      func value(_ amount: Millionths, _ isKnown: Bool) -> PostgresValue {
+        .numeric(isKnown ? PostgresNumeric(amount) : nil)
       }
       try connection.execute(
         "INSERT INTO night_audit.tie_out_periods VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         [
-          .text(row.name), .text(row.currency.text), value(line.salesProceeds, told), value(line.openAtEnd, told),
-          value(line.settledFromBefore, true), value(line.neverCollected, told), value(line.settled, true),
-          value(line.difference, told), value(line.gross, told && line.isGrossKnown),
-          value(line.commission, told && line.isTaxKnown), value(.zero, told && line.isTaxKnown),
+          .text(row.name), .text(row.currency.text), value(line.salesProceeds, hasSales),
+          value(line.openAtEnd, hasSales),
+          value(line.settledFromBefore, true), value(line.neverCollected, hasSales), value(line.settled, true),
+          value(line.difference, hasSales), value(line.gross, hasSales && line.isGrossKnown),
+          value(line.commission, hasSales && line.isTaxKnown), value(.zero, hasSales && line.isTaxKnown),
           .timestamp(asOf.microseconds),
         ])
     }

@@ -37,7 +37,7 @@ import Testing
   @Test func theFirstSweepGoesBackForTheRefundWindow() {
     var cursor = SweepCursor(type: .refund)
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf))
-    #expect(cursor.told(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.afterAnswer(answer(.complete), now: asOf) == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
   }
 
@@ -73,7 +73,7 @@ import Testing
   @Test func anAsOfInTheFutureSweepsNoFurtherThanTheClock() {
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.told(answer(.complete), now: asOf - .days(10)) == .finish)
+    #expect(cursor.afterAnswer(answer(.complete), now: asOf - .days(10)) == .finish)
     #expect(cursor.sweptUntil == asOf - .days(10) && !cursor.isShort(of: asOf, isOfRun: false))
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
   }
@@ -82,23 +82,23 @@ import Testing
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     let start = asOf - .days(120)
-    #expect(cursor.told(answer(.pageLimit, token: "a"), now: asOf) == ask(start, asOf, token: "a"))
-    #expect(cursor.told(answer(.pageLimit, token: "b"), now: asOf) == ask(start, asOf, token: "b"))
+    #expect(cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf) == ask(start, asOf, token: "a"))
+    #expect(cursor.afterAnswer(answer(.pageLimit, token: "b"), now: asOf) == ask(start, asOf, token: "b"))
     // A repeated token.
-    #expect(cursor.told(answer(.pageLimit, token: "a"), now: asOf) == .finish)
+    #expect(cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf) == .finish)
     #expect(cursor.shortfall == .appleError && cursor.sweptUntil == nil && cursor.window == nil)
   }
 
   @Test func anUnfinishedWindowIsCompletedFirst() {
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
+    _ = cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf)
     #expect(cursor.isShort(of: asOf, isOfRun: false))
     let next = asOf + .days(1)
     #expect(cursor.begun(asOf: next, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
-    #expect(cursor.told(answer(.complete), now: next) == ask(asOf - .days(7), next))
+    #expect(cursor.afterAnswer(answer(.complete), now: next) == ask(asOf - .days(7), next))
     #expect(cursor.sweptUntil == asOf && cursor.isShort(of: next, isOfRun: false))
-    #expect(cursor.told(answer(.complete), now: next) == .finish)
+    #expect(cursor.afterAnswer(answer(.complete), now: next) == .finish)
     #expect(cursor.sweptUntil == next && !cursor.isShort(of: next, isOfRun: false))
   }
 
@@ -113,8 +113,8 @@ import Testing
   @Test func anUnverifiableNotificationDoesNotStopTheCursor() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.told(answer(.pageLimit, token: "a", unverifiable: 1), now: asOf)
-    #expect(cursor.told(answer(.complete), now: asOf) == .finish)
+    _ = cursor.afterAnswer(answer(.pageLimit, token: "a", unverifiable: 1), now: asOf)
+    #expect(cursor.afterAnswer(answer(.complete), now: asOf) == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.window == nil)
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
     // The overlap reads it again.
@@ -125,7 +125,7 @@ import Testing
   @Test func aPageOfUnverifiableNotificationsHoldsTheCursorBack() {
     var cursor = swept(asOf - .days(1))
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(cursor.told(answer(.complete, unverifiable: 20), now: asOf) == .unverifiable)
+    #expect(cursor.afterAnswer(answer(.complete, unverifiable: 20), now: asOf) == .unverifiable)
     #expect(cursor.sweptUntil == asOf - .days(1) && cursor.shortfall == .notBelieved && cursor.window == nil)
     #expect(cursor.isShort(of: asOf, isOfRun: false))
     // A second run in the same night asks again.
@@ -138,13 +138,13 @@ import Testing
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(180) + .hours(1), asOf))
     let gap = SweepCursor.Gap(start: asOf - .days(300), end: asOf - .days(180) + .hours(1))
     #expect(cursor.gaps == [gap])
-    #expect(cursor.told(answer(.complete), now: asOf) == .finish)
+    #expect(cursor.afterAnswer(answer(.complete), now: asOf) == .finish)
     #expect(cursor.sweptUntil == asOf && cursor.shortfall == nil && cursor.gaps == [gap])
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == nil)
     // The first sweep leaves no gap.
     var first = SweepCursor(type: .refund)
     #expect(first.begun(asOf: asOf, refundWindow: .days(400)) == ask(asOf - .days(180) + .hours(1), asOf))
-    #expect(first.told(answer(.complete), now: asOf) == .finish)
+    #expect(first.afterAnswer(answer(.complete), now: asOf) == .finish)
     #expect(first.shortfall == nil && first.gaps == [])
     // The part of the overlap that Apple no longer keeps was read before, so that there is no gap.
     var late = swept(asOf - .days(179))
@@ -155,10 +155,10 @@ import Testing
   @Test func aForgottenTokenRestartsTheWindowOnce() {
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
-    #expect(cursor.told(answer(.restartWindow), now: asOf) == ask(asOf - .days(120), asOf))
+    _ = cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf)
+    #expect(cursor.afterAnswer(answer(.restartWindow), now: asOf) == ask(asOf - .days(120), asOf))
     #expect(cursor.gaps == [])
-    #expect(cursor.told(answer(.restartWindow), now: asOf) == .finish)
+    #expect(cursor.afterAnswer(answer(.restartWindow), now: asOf) == .finish)
     #expect(cursor.shortfall == .outOfReach)
   }
 
@@ -167,11 +167,11 @@ import Testing
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
     let late = asOf + .days(100)
     let reach = late - .days(180) + .hours(1)
-    #expect(cursor.told(answer(.restartWindow), now: late) == ask(reach, asOf))
+    #expect(cursor.afterAnswer(answer(.restartWindow), now: late) == ask(reach, asOf))
     #expect(cursor.gaps == [SweepCursor.Gap(start: asOf - .days(120), end: reach)])
     var tooLate = SweepCursor(type: .refund)
     _ = tooLate.begun(asOf: asOf, refundWindow: refundWindow)
-    #expect(tooLate.told(answer(.restartWindow), now: asOf + .days(181)) == .finish)
+    #expect(tooLate.afterAnswer(answer(.restartWindow), now: asOf + .days(181)) == .finish)
     #expect(tooLate.shortfall == .outOfReach)
   }
 
@@ -179,8 +179,8 @@ import Testing
     let silence = Silence(reason: .rateLimited, detail: "HTTP 429")
     var cursor = SweepCursor(type: .refund)
     _ = cursor.begun(asOf: asOf, refundWindow: refundWindow)
-    _ = cursor.told(answer(.pageLimit, token: "a"), now: asOf)
-    #expect(cursor.told(answer(.unanswered(silence), token: "a"), now: asOf) == .retry(silence))
+    _ = cursor.afterAnswer(answer(.pageLimit, token: "a"), now: asOf)
+    #expect(cursor.afterAnswer(answer(.unanswered(silence), token: "a"), now: asOf) == .retry(silence))
     cursor.giveUp(silence)
     #expect(cursor.shortfall == .rateLimited && cursor.isShort(of: asOf, isOfRun: false))
     #expect(cursor.begun(asOf: asOf, refundWindow: refundWindow) == ask(asOf - .days(120), asOf, token: "a"))
@@ -223,7 +223,7 @@ extension SweepCursor {
     begin(asOf: asOf, refundWindow: refundWindow) ? next : nil
   }
 
-  fileprivate mutating func told(_ answer: NotificationAnswer, now: Instant) -> Next {
+  fileprivate mutating func afterAnswer(_ answer: NotificationAnswer, now: Instant) -> Next {
     switch received(answer, about: slices[0].start, now: now) {
     case .ask: next
     case .retry(let silence): .retry(silence)

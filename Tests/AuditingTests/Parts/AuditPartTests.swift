@@ -288,9 +288,9 @@ import Testing
       let answers = try stage(
         .tokens, of(transactions, .linkQuestion) + of(orders, .linkableOrder).filter { tokens.contains($0.key) },
         cuts: nil)
-      #expect(!of(answers, .told).isEmpty, "the answers must contain references by account token")
+      #expect(!of(answers, .orderTransaction).isEmpty, "the answers must contain references by account token")
       try keep("tokens", answers)
-      var groups = of(orders, .group) + of(transactions, .told) + of(answers, .told)
+      var groups = of(orders, .group) + of(transactions, .orderTransaction) + of(answers, .orderTransaction)
       let contestedOrders = Set(of(transactions + answers, .contestedOrder).map(\.key))
       #expect(contestedOrders.count > 3)
       let deliveries = try rows("deliveries")
@@ -299,7 +299,7 @@ import Testing
         of(transactions + answers, .contested) + (groups + deliveries).filter { contestedOrders.contains($0.key) },
         cuts: nil)
       try keep("contests", outcome)
-      groups += of(outcome, .told) + of(outcome, .matched)
+      groups += of(outcome, .orderTransaction) + of(outcome, .matched)
       let byId = of(try stage(.deliveries, deliveries, cuts: "orders"), .delivery)
       let repeated = of(try stage(.repeated, byId, cuts: nil), .repeatedDelivery)
       #expect(repeated.count == 5)

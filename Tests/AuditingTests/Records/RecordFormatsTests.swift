@@ -252,7 +252,7 @@ import Testing
       var bytes = RecordBytes()
       OrderTransaction.transaction(record, isClaimable: true, newestProof: nil).write(to: &bytes)
       var reader = RecordReader(bytes.content)
-      let plain = try #require(try BorrowedPayment(told: &reader))
+      let plain = try #require(try BorrowedPayment(orderTransaction: &reader))
       #expect(plain.environment == record.environment && plain.transactionId.id == record.transactionId)
       #expect(plain.originalTransactionId?.id == record.originalTransactionId)
       #expect(plain.bundleId?.text == record.bundleId)
@@ -267,7 +267,7 @@ import Testing
       bytes.clear()
       OrderTransaction.transaction(record, isClaimable: false, newestProof: nil).write(to: &bytes)
       var other = RecordReader(bytes.content)
-      #expect(try BorrowedPayment(told: &other) == nil)
+      #expect(try BorrowedPayment(orderTransaction: &other) == nil)
     }
   }
 

@@ -124,8 +124,8 @@ import Testing
       (Revocation(date: date, type: "REFUND_FULL"), Revocation(date: date, type: "REFUND_FULL")),
       (Revocation(date: date, percentage: 10_000), Revocation(date: date, percentage: 10_000)),
     ] {
-      let old = TransactionFact.told(at: 1, by: .serverApi, .says(half))
-      let facts = [old, .told(at: 2, by: .serverApi, .says(newer))]
+      let old = TransactionFact.stated(at: 1, by: .serverApi, .says(half))
+      let facts = [old, .stated(at: 2, by: .serverApi, .says(newer))]
       #expect(TransactionRecord.folding(facts)?.revocation == expected)
     }
   }
@@ -144,11 +144,13 @@ import Testing
       ),
       (Revocation(date: date + .days(1)), Revocation(date: date + .days(1))),
     ] {
-      let facts = [TransactionFact.told(at: 1, by: .serverApi, .says(part)), .told(at: 2, by: channel, .says(newer))]
+      let facts = [
+        TransactionFact.stated(at: 1, by: .serverApi, .says(part)), .stated(at: 2, by: channel, .says(newer)),
+      ]
       #expect(TransactionRecord.folding(facts)?.revocation == expected)
     }
-    let full = TransactionFact.told(at: 1, by: channel, .says(Revocation(date: date)))
-    let other = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date + .hours(1))))
+    let full = TransactionFact.stated(at: 1, by: channel, .says(Revocation(date: date)))
+    let other = TransactionFact.stated(at: 2, by: channel, .says(Revocation(date: date + .hours(1))))
     #expect(TransactionRecord.folding([full, other])?.revocation?.date == date, "it is the same refund")
   }
 
@@ -162,12 +164,12 @@ import Testing
       (Revocation(date: date, percentage: 30_000), Revocation(date: date + .days(11)), false),
     ] {
       let facts = [
-        TransactionFact.told(at: 1, by: .notification, .says(first)), .told(at: 2, by: .serverApi, .says(second)),
+        TransactionFact.stated(at: 1, by: .notification, .says(first)), .stated(at: 2, by: .serverApi, .says(second)),
       ]
       #expect(TransactionRecord.folding(facts)?.revocation?.date == (isSame ? first : second).date)
       // After a withdrawal, it is another refund.
-      let reversal = TransactionFact.told(at: 2, by: .serverApi, .says(nil))
-      let again = TransactionFact.told(at: 3, by: .serverApi, .says(second))
+      let reversal = TransactionFact.stated(at: 2, by: .serverApi, .says(nil))
+      let again = TransactionFact.stated(at: 3, by: .serverApi, .says(second))
       #expect(TransactionRecord.folding([facts[0], reversal, again])?.revocation == second)
     }
   }
@@ -176,7 +178,7 @@ import Testing
   func refundAtOneInstant() {
     for one in EvidenceChannel.allCases {
       for other in EvidenceChannel.allCases {
-        let facts = [TransactionFact.told(at: 1, by: one, .says(refund)), .told(at: 1, by: other, .says(nil))]
+        let facts = [TransactionFact.stated(at: 1, by: one, .says(refund)), .stated(at: 1, by: other, .says(nil))]
         #expect(TransactionRecord.folding(facts)?.revocation == refund, "\(one), \(other)")
       }
     }
@@ -187,34 +189,35 @@ import Testing
     arguments: [EvidenceChannel.verifyReceipt, .offline])
   func upgrades(channel: EvidenceChannel) {
     let date = Instant(seconds: 1_000_000)
-    var upgraded = TransactionFact.told(at: 1, by: .serverApi, .says(nil))
+    var upgraded = TransactionFact.stated(at: 1, by: .serverApi, .says(nil))
     upgraded.isUpgraded = true
-    let bare = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date)))
+    let bare = TransactionFact.stated(at: 2, by: channel, .says(Revocation(date: date)))
     #expect(TransactionRecord.folding([upgraded, bare])?.isReversed == false)
     #expect(TransactionRecord.folding([bare])?.isReversed == true)
-    let full = TransactionFact.told(at: 2, by: channel, .says(Revocation(date: date, type: "REFUND_FULL")))
+    let full = TransactionFact.stated(at: 2, by: channel, .says(Revocation(date: date, type: "REFUND_FULL")))
     #expect(TransactionRecord.folding([upgraded, full])?.isReversed == true)
   }
 
   @Test("A receipt without a cancellation date withdraws no partial refund that only others stated")
   func partsBesideReceipts() {
     let part = Revocation(date: Instant(seconds: 50), percentage: 30_000, type: "REFUND_PRORATED")
-    let gone = TransactionFact.told(at: 3, by: .verifyReceipt, .says(nil))
-    let known = TransactionRecord.folding([.told(at: 1, by: .serverApi, .says(part)), gone])
+    let gone = TransactionFact.stated(at: 3, by: .verifyReceipt, .says(nil))
+    let known = TransactionRecord.folding([.stated(at: 1, by: .serverApi, .says(part)), gone])
     #expect(known?.revocation == part && known?.revocationWithdrawnDate == nil)
     let shown = [
-      TransactionFact.told(at: 1, by: .serverApi, .says(part)), .told(at: 2, by: .verifyReceipt, .says(refund)), gone,
+      TransactionFact.stated(at: 1, by: .serverApi, .says(part)), .stated(at: 2, by: .verifyReceipt, .says(refund)),
+      gone,
     ]
     #expect(TransactionRecord.folding(shown)?.revocation == nil, "a receipt showed this refund before")
-    let full = TransactionRecord.folding([.told(at: 1, by: .serverApi, .says(refund)), gone])
+    let full = TransactionRecord.folding([.stated(at: 1, by: .serverApi, .says(refund)), gone])
     #expect(full?.revocation == nil && full?.revocationWithdrawnDate == gone.signedDate)
   }
 
   @Test("An answer that cannot state refunds withdraws none")
   func oldReceipts() {
-    var old = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    var old = TransactionFact.stated(at: 2, by: .verifyReceipt, .silent)
     old.cannotStateRefunds = true
-    let record = TransactionRecord.folding([.told(at: 1, by: .verifyReceipt, .says(refund)), old])
+    let record = TransactionRecord.folding([.stated(at: 1, by: .verifyReceipt, .says(refund)), old])
     #expect(record?.revocation == refund && record?.revocationWithdrawnDate == nil)
   }
 
@@ -222,13 +225,13 @@ import Testing
     "A receipt never overrides signed data, however late it is",
     arguments: [EvidenceChannel.offline, .serverApi, .notification])
   func signed(reportingTransaction: EvidenceChannel) throws {
-    var signed = TransactionFact.told(at: 10, by: reportingTransaction, .says(nil))
+    var signed = TransactionFact.stated(at: 10, by: reportingTransaction, .says(nil))
     signed.appAccountToken = .says(nil)
     (signed.purchaseDate, signed.originalPurchaseDate) = (Instant(seconds: 9), Instant(seconds: 8))
     (signed.isRenewal, signed.hasOffer) = (false, true)
     for channel in [EvidenceChannel.verifyReceipt, .offline] {
       for time in [Int64(1), 20] {
-        var receipt = TransactionFact.told(at: time, by: channel, .silent)
+        var receipt = TransactionFact.stated(at: time, by: channel, .silent)
         (receipt.purchaseDate, receipt.originalPurchaseDate) = (Instant(seconds: time), Instant(seconds: 2))
         (receipt.isRenewal, receipt.hasOffer) = (true, false)
         let record = try #require(TransactionRecord.folding([receipt, signed]))
@@ -339,7 +342,7 @@ import Testing
   @Test("A refund is kept beside an older receipt without it")
   func refundSurvives() {
     let record = TransactionRecord.folding([
-      .told(at: 9, by: .serverApi, .says(refund)), .told(at: 1, by: .offline, .says(nil)),
+      .stated(at: 9, by: .serverApi, .says(refund)), .stated(at: 1, by: .offline, .says(nil)),
     ])
     #expect(record?.revocation == refund)
     #expect(record?.revocationWithdrawnDate == nil)
@@ -348,8 +351,8 @@ import Testing
   @Test("A newer fact without the refund reverses it")
   func reversed() {
     let record = TransactionRecord.folding([
-      .told(at: 1, by: .serverApi, .says(nil)), .told(at: 2, by: .notification, .says(refund)),
-      .told(at: 3, by: .notification, .says(nil)), .told(at: 4, by: .serverApi, .says(nil)),
+      .stated(at: 1, by: .serverApi, .says(nil)), .stated(at: 2, by: .notification, .says(refund)),
+      .stated(at: 3, by: .notification, .says(nil)), .stated(at: 4, by: .serverApi, .says(nil)),
     ])
     #expect(record?.revocation == nil)
     #expect(record?.revocationWithdrawnDate == Instant(seconds: 3), "the date of the first statement")
@@ -358,8 +361,8 @@ import Testing
   @Test("A second refund after a reversal counts")
   func again() {
     let record = TransactionRecord.folding([
-      .told(at: 2, by: .serverApi, .says(refund)), .told(at: 3, by: .serverApi, .says(nil)),
-      .told(at: 4, by: .serverApi, .says(refund)),
+      .stated(at: 2, by: .serverApi, .says(refund)), .stated(at: 3, by: .serverApi, .says(nil)),
+      .stated(at: 4, by: .serverApi, .says(refund)),
     ])
     #expect(record?.revocation == refund)
     #expect(record?.revocationWithdrawnDate == nil)
@@ -368,7 +371,7 @@ import Testing
   @Test("A transaction that was never refunded has no reversed refund")
   func neverRefunded() {
     let record = TransactionRecord.folding([
-      .told(at: 1, by: .offline, .says(nil)), .told(at: 2, by: .serverApi, .says(nil)),
+      .stated(at: 1, by: .offline, .says(nil)), .stated(at: 2, by: .serverApi, .says(nil)),
     ])
     #expect(record?.revocationWithdrawnDate == nil)
   }
@@ -376,7 +379,7 @@ import Testing
   @Test("A fact without a statement reverses no refund", arguments: EvidenceChannel.allCases)
   func silence(channel: EvidenceChannel) {
     let record = TransactionRecord.folding([
-      .told(at: 1, by: .serverApi, .says(refund)), .told(at: 2, by: channel, .silent),
+      .stated(at: 1, by: .serverApi, .says(refund)), .stated(at: 2, by: channel, .silent),
     ])
     #expect(record?.revocation == refund)
     #expect(record?.signedDate == Instant(seconds: 2))
@@ -384,9 +387,9 @@ import Testing
 
   @Test("A record shows whether any channel could state a refund")
   func tells() {
-    let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
+    let silent = TransactionFact.stated(at: 2, by: .verifyReceipt, .silent)
     #expect(TransactionRecord.folding([silent])?.isRevocationKnown == false)
-    let spoken = TransactionRecord.folding([silent, .told(at: 1, by: .offline, .says(nil))])
+    let spoken = TransactionRecord.folding([silent, .stated(at: 1, by: .offline, .says(nil))])
     #expect(spoken?.isRevocationKnown == true)
   }
 
@@ -394,8 +397,8 @@ import Testing
   @Test("A fact that cannot state a refund does not renew an older statement")
   func factsWithoutRefundStatement() throws {
     let facts: [TransactionFact] = [
-      .told(at: 1, by: .offline, .says(nil)), .told(at: 3, by: .verifyReceipt, .silent),
-      .told(at: 4, by: .offline, .silent),
+      .stated(at: 1, by: .offline, .says(nil)), .stated(at: 3, by: .verifyReceipt, .silent),
+      .stated(at: 4, by: .offline, .silent),
     ]
     for facts in [facts, facts.reversed()] {
       let record = try #require(TransactionRecord.folding(facts))
@@ -409,7 +412,7 @@ import Testing
   @Test("A cancellation that verifyReceipt no longer shows is withdrawn")
   func cancellationGone() {
     let record = TransactionRecord.folding([
-      .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .verifyReceipt, .silent),
+      .stated(at: 1, by: .verifyReceipt, .says(refund)), .stated(at: 2, by: .verifyReceipt, .silent),
     ])
     #expect(record?.revocation == nil)
     #expect(record?.revocationWithdrawnDate == Instant(seconds: 2))
@@ -418,18 +421,18 @@ import Testing
   @Test("A cancellation that another channel has confirmed is not withdrawn")
   func cancellationConfirmed() {
     let record = TransactionRecord.folding([
-      .told(at: 1, by: .verifyReceipt, .says(refund)), .told(at: 2, by: .serverApi, .says(refund)),
-      .told(at: 3, by: .verifyReceipt, .silent),
+      .stated(at: 1, by: .verifyReceipt, .says(refund)), .stated(at: 2, by: .serverApi, .says(refund)),
+      .stated(at: 3, by: .verifyReceipt, .silent),
     ])
     #expect(record?.revocation == refund)
   }
 
   @Test("A stated absence of a token is kept until a token is stated")
   func tokens() {
-    var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    var first = TransactionFact.stated(at: 1, by: .serverApi, .silent)
     first.appAccountToken = .says(nil)
-    let silent = TransactionFact.told(at: 2, by: .verifyReceipt, .silent)
-    var last = TransactionFact.told(at: 3, by: .serverApi, .silent)
+    let silent = TransactionFact.stated(at: 2, by: .verifyReceipt, .silent)
+    var last = TransactionFact.stated(at: 3, by: .serverApi, .silent)
     last.appAccountToken = .says("token")
     #expect(TransactionRecord.folding([first, silent])?.appAccountToken == .says(nil))
     #expect(TransactionRecord.folding([first, silent, last])?.appAccountToken == .says("token"))
@@ -438,8 +441,8 @@ import Testing
 
   @Test("Another product or app under one transaction ID is a contradiction")
   func contradiction() {
-    let one = TransactionFact.told(at: 1, by: .serverApi, .silent)
-    var other = TransactionFact.told(at: 2, by: .serverApi, .silent)
+    let one = TransactionFact.stated(at: 1, by: .serverApi, .silent)
+    var other = TransactionFact.stated(at: 2, by: .serverApi, .silent)
     #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
     other.productId = "gems.500"
     #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
@@ -452,10 +455,10 @@ import Testing
 
   @Test("The latest expiry counts, including the end of a grace period")
   func expiry() {
-    var first = TransactionFact.told(at: 1, by: .serverApi, .silent)
+    var first = TransactionFact.stated(at: 1, by: .serverApi, .silent)
     first.expiresDate = Instant(seconds: 100)
     first.gracePeriodExpiresDate = Instant(seconds: 130)
-    var second = TransactionFact.told(at: 2, by: .serverApi, .silent)
+    var second = TransactionFact.stated(at: 2, by: .serverApi, .silent)
     second.expiresDate = Instant(seconds: 120)
     let record = TransactionRecord.folding([second, first])
     #expect(record?.expiresDate == Instant(seconds: 120))
@@ -469,7 +472,7 @@ import Testing
     for (less, more) in zip(byWeight, byWeight.dropFirst()) {
       // Both orders of values, because the values would decide between channels of equal rank.
       for (said, last) in [("a", "b"), ("b", "a")] {
-        var facts = [TransactionFact.told(at: 1, by: less, .silent), .told(at: 1, by: more, .silent)]
+        var facts = [TransactionFact.stated(at: 1, by: less, .silent), .stated(at: 1, by: more, .silent)]
         (facts[0].currency, facts[1].currency) = (said, last)
         for facts in [facts, facts.reversed()] {
           let record = TransactionRecord.folding(facts)
@@ -524,13 +527,13 @@ import Testing
       Revocation(date: ShopFixture.asOf, percentage: 1), Revocation(date: ShopFixture.asOf, type: "REFUND_FULL"),
       Revocation(date: ShopFixture.asOf, reason: 1), Revocation(date: ShopFixture.asOf, coversSomeItemsOnly: true),
     ]
-    let told = refunds.map { refund in fact { $0.revocation = .says(refund) }.tieBreakers }
-    for (place, one) in told.enumerated() { #expect(told.firstIndex(of: one) == place) }
+    let ranks = refunds.map { refund in fact { $0.revocation = .says(refund) }.tieBreakers }
+    for (place, one) in ranks.enumerated() { #expect(ranks.firstIndex(of: one) == place) }
   }
 }
 
 extension TransactionFact {
-  fileprivate static func told(
+  fileprivate static func stated(
     at seconds: Int64, by channel: EvidenceChannel, _ revocation: Statement<Revocation?>
   ) -> TransactionFact {
     var fact = TransactionFact(
@@ -543,7 +546,7 @@ extension TransactionFact {
 
   /// A fact about T1, with times so close together that ties are frequent.
   fileprivate static func random(using random: inout SeededGenerator) -> TransactionFact {
-    var fact = told(
+    var fact = stated(
       at: Int64(random.number(0...3)), by: random.pick(.verifyReceipt, .serverApi, .offline, .notification),
       random.pick(
         .silent, .says(nil), .says(Revocation(date: Instant(seconds: 7))),

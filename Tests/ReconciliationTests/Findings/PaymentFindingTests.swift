@@ -13,11 +13,12 @@ import Testing
 
   @Test("A customer's report of missing goods is in the reason")
   func customersWord() {
-    for (word, isTold) in [("FULFILLMENT_ISSUE", true), ("UNINTENDED_PURCHASE", false)] {
+    for (word, isReported) in [("FULFILLMENT_ISSUE", true), ("UNINTENDED_PURCHASE", false)] {
       var scene = ShopFixture()
       scene.paidOrder(transaction: { $0.refundRequest = RefundRequest(date: ShopFixture.asOf, reason: word) })
       let finding = scene.world.audited().findings.first { $0.kind == .paidNotDelivered }
-      #expect(finding?.reason.text.contains("customer reported this to Apple") == isTold, "\(finding?.reason ?? "-")")
+      #expect(
+        finding?.reason.text.contains("customer reported this to Apple") == isReported, "\(finding?.reason ?? "-")")
     }
   }
 

@@ -214,7 +214,7 @@ import Testing
 
   @Test("A second payment is reported once Apple has stated that it was not refunded")
   func secondPaymentOfAList() {
-    for (isAnswered, tells, isTold) in [(false, false, false), (false, true, true), (true, false, true)] {
+    for (isAnswered, tells, isReported) in [(false, false, false), (false, true, true), (true, false, true)] {
       var scene = ShopFixture()
       let records = ["T1", "T2"].map { id in
         scene.transaction(id) { $0.revocationStatedDate = tells ? $0.signedDate : nil }
@@ -222,7 +222,7 @@ import Testing
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt(for: order, isAnswered ? .verified(.app) : .unanswered(.unreachable), containing: records)
       scene.delivery(of: order)
-      #expect(scene.world.findingNames.contains("charged_twice on order") == isTold)
+      #expect(scene.world.findingNames.contains("charged_twice on order") == isReported)
     }
   }
 
@@ -294,7 +294,7 @@ import Testing
 
   @Test("A missing answer about another receipt, or a deleted account, hides no second payment")
   func secondPaymentBesideOtherMissingAnswers() {
-    for (state, contained, isTold) in [
+    for (state, contained, isReported) in [
       (.unanswered(.unreachable), ["T1"], true), (.review(.accountGone), ["T1", "T2"], true),
       (.review(.contradiction), ["T1", "T2"], true), (.review(.systemic), ["T1", "T2"], true),
     ] as [(ProofState, Set<Identifier>, Bool)] {
@@ -303,15 +303,15 @@ import Testing
       let order = scene.order { $0.transactionId = "T1" }
       scene.receipt("told", for: order, .verified(.app), containing: records)
       scene.receipt("open", for: order, state, containing: records.filter { contained.contains($0.transactionId) })
-      #expect(scene.world.findingNames.contains("charged_twice on order") == isTold, "\(state)")
+      #expect(scene.world.findingNames.contains("charged_twice on order") == isReported, "\(state)")
     }
-    for (reason, isTold) in [(.accountGone, true), (.contradiction, true), (.systemic, false)]
+    for (reason, isReported) in [(.accountGone, true), (.contradiction, true), (.systemic, false)]
       as [(PaymentReason, Bool)]
     {
       var scene = ShopFixture()
       let record = scene.transaction { $0.revocationStatedDate = nil }
       scene.receipt(for: nil, .review(reason), containing: [record])
-      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(reason)")
+      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isReported, "\(reason)")
     }
   }
 
@@ -362,7 +362,7 @@ import Testing
 
   @Test("A purchase on an unanswered list is an orphan once Apple has stated that it was not refunded")
   func orphansOfLists() {
-    for (kind, isAnswered, tells, isTold) in [
+    for (kind, isAnswered, tells, isReported) in [
       (.app, false, false, false), (.transaction, false, false, false), (.signed, false, false, true),
       (.app, true, false, true), (.app, false, true, true),
     ] as [(ReceiptKind, Bool, Bool, Bool)] {
@@ -371,7 +371,7 @@ import Testing
       var state = isAnswered ? ProofState.verified(kind) : .unanswered(.unreachable)
       state.kind = kind
       scene.receipt(for: nil, state, containing: [record])
-      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isTold, "\(kind)")
+      #expect(scene.world.findingNames.contains("orphan_payment on T1") == isReported, "\(kind)")
     }
   }
 }

@@ -38,14 +38,14 @@ struct NotificationReading {
 
   private mutating func read(_ page: JSONFields) -> Step {
     guard let items = page.objects("notificationHistory") else { return fail("an answer without notificationHistory") }
-    let told = items.map { item in
+    let results = items.map { item in
       let jws = item.document("signedPayload") ?? ""
       return (jws: jws, result: verifier.verifier.verifyNotification(jws))
     }
     // A cache or proxy returned the answer to another question, so the content of this window is unknown.
-    let types = Set(told.compactMap { try? $0.result.get().notificationType })
+    let types = Set(results.compactMap { try? $0.result.get().notificationType })
     if let type, !types.isEmpty, !types.contains(type) { return fail("notifications of other types than \(type)") }
-    for (jws, result) in told {
+    for (jws, result) in results {
       switch result {
       case .failure(let refusal): refuse("\(refusal)", jws)
       case .success(let notification): take(notification, jws: jws)
