@@ -32,7 +32,7 @@ package struct Worker: Sendable {
   /// Makes the session the worker's own. A lost session may hold the lock for a moment longer.
   package func hold(_ session: PostgresSession) async throws(PostgresError) {
     try await session.execute(
-      "SELECT pg_advisory_lock(\(Self.lockClass), $1::int) WHERE NOT EXISTS (SELECT \(Self.held))", [.int(number)])
+      "SELECT pg_advisory_lock(\(Self.lockClass), $1::int) WHERE NOT EXISTS (SELECT \(Self.ownLock))", [.int(number)])
     try await renew(session)
   }
 
@@ -46,7 +46,7 @@ package struct Worker: Sendable {
   }
 
   func retire(_ connection: borrowing BlockingConnection) throws(PostgresError) {
-    try connection.execute("SELECT pg_advisory_unlock(\(Self.lockClass), $1::int) \(Self.held)", [.int(number)])
+    try connection.execute("SELECT pg_advisory_unlock(\(Self.lockClass), $1::int) \(Self.ownLock)", [.int(number)])
     try connection.execute("DELETE FROM night_audit.workers WHERE number = $1", [.int(number)])
   }
 
@@ -56,7 +56,7 @@ package struct Worker: Sendable {
       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
     """
   /// The lock of the worker `$1`, if this session holds it.
-  private static let held = "\(locks) AND l.objid = $1::int::oid AND l.pid = pg_backend_pid()"
+  private static let ownLock = "\(locks) AND l.objid = $1::int::oid AND l.pid = pg_backend_pid()"
 
   /// A query for the numbers of living workers: a session holds the lock, and the lease has not expired.
   static let living = """

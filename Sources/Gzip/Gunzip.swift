@@ -50,8 +50,8 @@ package final class Gunzip {
   package func finish(to body: (UnsafeRawBufferPointer) throws -> Void) throws {
     for index in layers.indices {
       // A text of a single byte is still waited with: it may have been the beginning of the magic.
-      if let held = layers[index].release() {
-        try unsafe [held].withUnsafeBytes { try unsafe hand($0, after: index, to: body) }
+      if let first = layers[index].release() {
+        try unsafe [first].withUnsafeBytes { try unsafe hand($0, after: index, to: body) }
       }
       guard layers[index].isComplete else { throw GunzipError.cut }
     }

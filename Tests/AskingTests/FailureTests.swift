@@ -535,7 +535,7 @@ import Testing
   // MARK: - Leases of other workers
 
   /// Three questions, all of them leased to another worker.
-  private func heldByAnother(
+  private func leasedByAnother(
     _ body: (RecheckFixture, _ other: CheckQueue, _ found: [String: [ChannelAnswer]]) async throws -> Void
   ) async throws {
     try await RecheckFixture.run { shop in
@@ -567,7 +567,7 @@ import Testing
 
   /// A worker without checks waits for the others. The checks of a worker that dies are asked about in the same run.
   @Test func checksOfADeadWorkerAreTakenOver() async throws {
-    try await heldByAnother { shop, other, found in
+    try await leasedByAnother { shop, other, found in
       let script = ScriptedChannel.Script(found)
       let summary = try await whileItWaits(shop, [ScriptedChannel(script)]) {
         #expect(script.asked == [])
@@ -579,7 +579,7 @@ import Testing
 
   /// The last worker that asks decides refusals. A worker that only waits does not delay the decision.
   @Test func aPausedWorkerDoesNotCountAsAsking() async throws {
-    try await heldByAnother { shop, other, found in
+    try await leasedByAnother { shop, other, found in
       _ = try await whileItWaits(shop, [ScriptedChannel(.init(found))]) {
         let others = try await shop.session.execute("SELECT \(Worker.otherWorkersLive)", [.int(other.worker.number)])
         #expect(try others.single().bool(0) == false)
@@ -611,8 +611,8 @@ import Testing
     try await twoApps { shop, found in
       let other = try await shop.queue()
       try await other.enqueue()
-      let held = try await other.claim()
-      #expect(!held.isEmpty)
+      let leased = try await other.claim()
+      #expect(!leased.isEmpty)
       let refused = found.mapValues { _ in [ChannelAnswer(.fault(.accessRefused))] }
       let scripts = [ScriptedChannel.Script(refused), ScriptedChannel.Script(found)]
       let channels = zip(apps, scripts).map { ScriptedChannel($1, of: $0) }
@@ -625,7 +625,7 @@ import Testing
   }
 
   @Test func theDeadlineEndsTheWaitForOtherWorkers() async throws {
-    try await heldByAnother { shop, _, found in
+    try await leasedByAnother { shop, _, found in
       let script = ScriptedChannel.Script(found)
       let summary = try await shop.recheck([ScriptedChannel(script)], limit: .seconds(1))
       #expect(script.asked == [] && summary.isContinuedByOtherWorkers && summary.endedEarly != nil)
@@ -642,7 +642,7 @@ import Testing
 
   /// A check that another worker has made due is in no list that was read before.
   @Test func aFilteredRunTakesChecksThatOtherWorkersMadeDue() async throws {
-    try await heldByAnother { shop, other, found in
+    try await leasedByAnother { shop, other, found in
       var selection = Selection()
       selection.orderId = "o1"
       let script = ScriptedChannel.Script(found)

@@ -147,7 +147,7 @@ import Testing
       return StagingLease.isAbandoned(content, lock: lock, here: here, isAlive: isAlive, idle: idle)
     }
     switch lock {
-    case .held:
+    case .locked:
       for host in ["a", "b"] { #expect(!isAbandoned(host, "1") && !isAbandoned(host, "2")) }
     case .free:
       // Another container of this host, this host before a restart, another host.
@@ -159,6 +159,6 @@ import Testing
       #expect(isAbandoned("b", "1", false) == isOld && isAbandoned("b", "2", true) == isOld)
     }
     #expect(
-      StagingLease.isAbandoned(nil, lock: lock, here: here, isAlive: false, idle: idle) == (isOld && lock != .held))
+      StagingLease.isAbandoned(nil, lock: lock, here: here, isAlive: false, idle: idle) == (isOld && lock != .locked))
   }
 }

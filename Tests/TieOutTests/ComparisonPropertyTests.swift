@@ -50,14 +50,14 @@ struct ComparisonPropertyTests {
       let (country, currency) = Self.places[random.whole(0...3)]
       let kind = TieOutClass.allCases[random.whole(0...3)]
       let units = random.whole(1...4)
-      let isTold = random.chance(85)
+      let isKnown = random.chance(85)
       var mine = OurUnits(
-        day: day(random.whole(0...49)), country: random.chance(80) ? country : nil, currency: isTold ? currency : nil,
+        day: day(random.whole(0...49)), country: random.chance(80) ? country : nil, currency: isKnown ? currency : nil,
         kind: kind,
-        price: isTold ? (kind == .free ? .zero : Self.prices[random.whole(0...3)].times(Millionths(units))) : nil,
+        price: isKnown ? (kind == .free ? .zero : Self.prices[random.whole(0...3)].times(Millionths(units))) : nil,
         units: kind == .refund ? -units : units)
       mine.isUnclaimedRenewal = random.chance(10)
-      mine.mayBeFree = !isTold && random.chance(30)
+      mine.mayBeFree = !isKnown && random.chance(30)
       sides.ours.append(mine)
     }
     for _ in 0..<random.whole(0...3) { sides.partialRefunds.append(RefundEvidence(day: day(random.whole(0...49)))) }
@@ -125,12 +125,12 @@ struct ComparisonPropertyTests {
     var totals = TieOutTotals()
     for row in ProductComparison(sides, coverage: coverage).rows {
       totals.add(row)
-      let isTold = known[row.day.description]?.values.contains { $0.state == .reported } ?? false
-      #expect((row.apple != nil) == isTold, "\(row)")
+      let isReported = known[row.day.description]?.values.contains { $0.state == .reported } ?? false
+      #expect((row.apple != nil) == isReported, "\(row)")
       #expect((row.apple ?? .zero) - (row.ours ?? .zero) == row.comparison?.difference, "\(row)")
     }
-    let told = sides.apple.filter { coverage.printed.contains($0.day) }.map(\.units).reduce(.zero, +)
-    #expect(totals.apple == told)
+    let printed = sides.apple.filter { coverage.printed.contains($0.day) }.map(\.units).reduce(.zero, +)
+    #expect(totals.apple == printed)
     #expect(totals.apple == totals.ours + totals.explained.sum + totals.unexplained)
   }
 

@@ -205,7 +205,7 @@ struct SettlementReportsTests {
   @Test func vendorsWithoutSalesAreNotAwaited() {
     let states: [String: DownloadState] = ["80012345": .reported, "80099999": .unknown]
     let (since, last) = (Self.eleventh.first.advanced(by: -7), Self.twelfth.last)
-    func isTold(
+    func completeness(
       _ daily: ClosedRange<ReportDay>?, sold: String? = nil, age: Int = SettlementReports.due
     ) -> (isWhole: Bool, late: Bool) {
       let reports = reports(
@@ -214,15 +214,15 @@ struct SettlementReportsTests {
       let isLate = reports.late(.detail).contains { $0.contains("2026-12, vendor 80099999") }
       return (reports.areComplete(Self.twelfth), isLate)
     }
-    #expect(isTold(since...last) == (true, false))
+    #expect(completeness(since...last) == (true, false))
     // The vendor may have sold on a missing day, or earlier sales may be settled in this period.
-    #expect(isTold(since...last.advanced(by: -1)) == (false, true))
-    #expect(isTold(since...last, sold: "08-20") == (false, true))
-    #expect(isTold(Self.twelfth.first...last) == (false, true))
-    #expect(isTold(since...last, sold: "09-20") == (false, true) && isTold(nil) == (false, true))
-    #expect(isTold(since...last, age: SettlementReports.due - 1) == (false, false))
-    #expect(isTold(since...last, sold: "08-20", age: 71) == (true, false))
-    #expect(isTold(since...last, sold: "09-20", age: 71) == (false, false))
+    #expect(completeness(since...last.advanced(by: -1)) == (false, true))
+    #expect(completeness(since...last, sold: "08-20") == (false, true))
+    #expect(completeness(Self.twelfth.first...last) == (false, true))
+    #expect(completeness(since...last, sold: "09-20") == (false, true) && completeness(nil) == (false, true))
+    #expect(completeness(since...last, age: SettlementReports.due - 1) == (false, false))
+    #expect(completeness(since...last, sold: "08-20", age: 71) == (true, false))
+    #expect(completeness(since...last, sold: "09-20", age: 71) == (false, false))
   }
 
   @Test func aLateReportIsAReasonForIncompleteness() {

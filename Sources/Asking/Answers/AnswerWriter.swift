@@ -140,7 +140,7 @@ package struct AnswerWriter: Sendable {
   private func row(after result: CheckResult) -> (CheckRow, AnswerCount) {
     var row = result.context.row
     // An undecided refusal of another app counts in no run of this app, so the answer is a first one again.
-    if row.isPending, let asked = result.app, asked != row.app { row.held = nil }
+    if row.isPending, let asked = result.app, asked != row.app { row.storedRefusal = nil }
     let earlier = EarlierAnswer(row, hasAnsweredPayload: result.context.hasAnsweredPayload)
     row.app = result.app ?? row.app
     let isOffline = result.channel == .offline
@@ -154,7 +154,7 @@ package struct AnswerWriter: Sendable {
     let refusal = result.refusal(bundleIds: settings.apps.map(\.bundleId))
     let count = earlier.count(result.outcome, refusal: refusal, denial: result.denial, asOf: asOf)
     if let refusal, let since = count.pendingSince {
-      row.held = CheckRow.Held(refusal: refusal, outcome: result.outcome, reason: result.reason)
+      row.storedRefusal = CheckRow.StoredRefusal(refusal: refusal, outcome: result.outcome, reason: result.reason)
       row.history.note(.review, reason: .systemic, isOffline: isOffline, asOf: asOf)
       row.history.outcomeSince = since
       return (row, count)
@@ -162,9 +162,9 @@ package struct AnswerWriter: Sendable {
     row.history.note(
       result.outcome, reason: result.reason, isOffline: isOffline, appleDate: result.answeredAt, asOf: asOf)
     if let refusal {
-      row.held = .decided(refusal)
+      row.storedRefusal = .decided(refusal)
     } else if result.outcome != .review {
-      row.held = nil
+      row.storedRefusal = nil
     } else if case .pendingRefusal(_, let since) = earlier {
       // A review does not decide a pending refusal, and neither does a missing answer.
       row.history.outcomeSince = since

@@ -172,31 +172,31 @@ package struct SystemicGuard: Sendable {
         "\(Self.isPending) AND NOT \(Worker.otherWorkersLive) AND c.last_attempt > $2::timestamptz - \(Self.night)",
       [.int(worker.number), .timestamp(asOf.microseconds)], on: connection
     ) { row in
-      guard let held = row.held, let app = row.app, let asked = row.history.lastAttempt else { return false }
+      guard let stored = row.storedRefusal, let app = row.app, let asked = row.history.lastAttempt else { return false }
       let group = Group(app: app, kind: row.subject.kind, since: row.history.outcomeSince ?? asked)
       guard let kinds = systemic[group] else {
         // The answer counted in a run of the future that was forgotten. The next answer is a first one.
-        if group.since < asked { row.held = nil }
+        if group.since < asked { row.storedRefusal = nil }
         return group.since < asked
       }
-      if kinds.contains(held.refusal) { return false }
-      row.history.outcome = held.outcome
-      row.history.reason = held.reason
+      if kinds.contains(stored.refusal) { return false }
+      row.history.outcome = stored.outcome
+      row.history.reason = stored.reason
       row.history.unansweredSince = nil
-      row.held = .decided(held.refusal)
+      row.storedRefusal = .decided(stored.refusal)
       return true
     }
   }
 }
 
 extension CheckRow {
-  var isPending: Bool { held.map { !$0.isDecided } ?? false }
+  var isPending: Bool { storedRefusal.map { !$0.isDecided } ?? false }
 }
 
 extension EarlierAnswer {
   init(_ row: CheckRow, hasAnsweredPayload: Bool) {
-    if row.isPending, let held = row.held, let since = row.history.outcomeSince {
-      self = .pendingRefusal(held.refusal, since: since)
+    if row.isPending, let stored = row.storedRefusal, let since = row.history.outcomeSince {
+      self = .pendingRefusal(stored.refusal, since: since)
     } else if hasAnsweredPayload, let refused = row.refused {
       self = .refused(refused)
     } else {
@@ -205,10 +205,10 @@ extension EarlierAnswer {
   }
 }
 
-extension CheckRow.Held {
+extension CheckRow.StoredRefusal {
   /// A refusal that has accused its customer, kept until the proof is verified to recognize repeats.
-  static func decided(_ refusal: Refusal) -> CheckRow.Held {
-    CheckRow.Held(refusal: refusal, outcome: .review, reason: nil)
+  static func decided(_ refusal: Refusal) -> CheckRow.StoredRefusal {
+    CheckRow.StoredRefusal(refusal: refusal, outcome: .review, reason: nil)
   }
 
   var isDecided: Bool { outcome == .review }

@@ -309,7 +309,7 @@ package struct CheckQueue: Sendable {
       [.int(worker.number), .textArray(subjects.map(\.kind.rawValue)), .textArray(subjects.map(\.id.text))])
   }
 
-  func held(_ subjects: [CheckSubject]) async throws -> [CheckRow] {
+  func leased(_ subjects: [CheckSubject]) async throws -> [CheckRow] {
     try await store.execute(
       """
       SELECT \(CheckRow.columns) FROM night_audit.receipt_checks c

@@ -9,7 +9,7 @@ package struct CheckRow: Sendable {
   package var orderId: Identifier?
   package var history: CheckHistory
   /// A refusal that is undecided, or that has accused the customer.
-  package var held: Held?
+  package var storedRefusal: StoredRefusal?
   package var app: String?
   package var environment: AppleEnvironment?
   package var bundleId: String?
@@ -25,7 +25,7 @@ package struct CheckRow: Sendable {
   private(set) var attemptWhenRead: Instant?
 
   /// A refusal, with the outcome and reason that it gets once it is decided.
-  package struct Held: Hashable, Sendable {
+  package struct StoredRefusal: Hashable, Sendable {
     package var refusal: Refusal
     package var outcome: CheckOutcome
     package var reason: PaymentReason?
@@ -45,7 +45,7 @@ package struct CheckRow: Sendable {
 
   /// The refusal that has accused the customer; nil if it is undecided or the proof was verified since.
   var refused: Refusal? {
-    if let held { return held.isDecided ? held.refusal : nil }
+    if let storedRefusal { return storedRefusal.isDecided ? storedRefusal.refusal : nil }
     return Refusal(history.outcome, reason: history.reason)
   }
 
@@ -84,7 +84,8 @@ package struct CheckRow: Sendable {
     if let refusal = try row.optionalText(19).flatMap(Refusal.init),
       let outcome = try row.optionalText(20).flatMap(CheckOutcome.init)
     {
-      held = Held(refusal: refusal, outcome: outcome, reason: try row.optionalText(21).flatMap(PaymentReason.init))
+      storedRefusal = StoredRefusal(
+        refusal: refusal, outcome: outcome, reason: try row.optionalText(21).flatMap(PaymentReason.init))
     }
     if let from = try instant(22) {
       due = Dueness(
@@ -140,8 +141,8 @@ package struct CheckTable: Sendable {
         texts(\.history.outcome.rawValue), texts(\.history.reason?.rawValue),
         .intArray(rows.map { Int64($0.history.attempts) }), instants(\.lastAttempt), instants(\.answeredAt),
         instants(\.outcomeSince), instants(\.unansweredSince), instants(\.criticalSince), texts(\.app),
-        texts(\.fingerprint), texts(\.held?.refusal.rawValue), texts(\.held?.outcome.rawValue),
-        texts(\.held?.reason?.rawValue), .timestampArray(due.map { $0?.from.microseconds }),
+        texts(\.fingerprint), texts(\.storedRefusal?.refusal.rawValue), texts(\.storedRefusal?.outcome.rawValue),
+        texts(\.storedRefusal?.reason?.rawValue), .timestampArray(due.map { $0?.from.microseconds }),
         .timestampArray(due.map { $0?.until?.microseconds }), .intArray(due.map { $0.map { Int64($0.rank.rawValue) } }),
         .timestampArray(rows.map { $0.missingSince?.microseconds }), instants(\.accusedSince),
         .timestampArray(rows.map { $0.attemptWhenRead?.microseconds }),

@@ -123,7 +123,7 @@ package struct JudgedCheck: Sendable {
     guard due.context.hasAnsweredPayload else { return false }
     if row.history.impliesAcceptance { return true }
     // A refused or undecided payload was not accepted. Its known transactions come from an earlier payload.
-    let isRefused = row.history.reason == .systemic || row.held?.refusal.isOfProof ?? false
+    let isRefused = row.history.reason == .systemic || row.storedRefusal?.refusal.isOfProof ?? false
     return !isRefused && (row.containedCount > 0 || row.environment != nil)
   }
 

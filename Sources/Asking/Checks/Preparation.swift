@@ -5,7 +5,7 @@ import Run
 
 /// Describes leased checks, reads their payloads within a byte budget, and judges them offline.
 struct Preparation: Sendable {
-  /// The payload bytes held at a time. A larger payload is held alone.
+  /// The payload bytes in memory at a time. A larger payload is read alone.
   static let budget = 32 << 20
   private static let payloadBatchSize = 250
 
@@ -30,7 +30,7 @@ struct Preparation: Sendable {
 
   /// Describes checks again that had to wait and are still leased.
   func take(again subjects: [CheckSubject]) async throws -> [Taken] {
-    try await describe(try await queue.held(subjects)).map { taken in
+    try await describe(try await queue.leased(subjects)).map { taken in
       var taken = taken
       taken.context.isPreliminaryStored = true
       return taken

@@ -300,7 +300,7 @@ extension CheckRow {
   /// Forgets the conclusion, but keeps the refusal and the run in which it counts.
   fileprivate mutating func renew(asOf: Instant) {
     let since = isPending ? history.outcomeSince : nil
-    if let refused { held = .decided(refused) }
+    if let refused { storedRefusal = .decided(refused) }
     history.renew(asOf: asOf)
     history.outcomeSince = since
   }

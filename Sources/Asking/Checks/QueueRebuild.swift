@@ -33,11 +33,11 @@ package enum QueueRebuild {
         // Asked again, as if the proof were new.
         outcome.differentOutcomes += 1
         row.history.renew(asOf: row.history.knownSince)
-        row.held = nil
+        row.storedRefusal = nil
       } else if let answer {
         outcome.differentOutcomes += 1
         (row.history.outcome, row.history.reason) = (answer.outcome, answer.reason)
-        row.held = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
+        row.storedRefusal = Refusal(answer.outcome, reason: answer.reason).map { .decided($0) }
       }
       if let accusedSince = accusations[row.subject] { row.history.accusedSince = accusedSince }
       let isDifferent =

@@ -30,11 +30,11 @@ struct SweepLease: Sendable {
       try await session.execute("SELECT pg_advisory_lock(\(Self.lockClass), $1::int)", [.int(number)])
       let taken = try await session.execute(
         """
-        INSERT INTO night_audit.sweepers AS held (bundle_id, number, leased_until) VALUES ($1, $2, \(Self.end("$3")))
+        INSERT INTO night_audit.sweepers AS lease (bundle_id, number, leased_until) VALUES ($1, $2, \(Self.end("$3")))
         ON CONFLICT (bundle_id) DO UPDATE SET number = excluded.number, leased_until = excluded.leased_until
-        WHERE held.number = excluded.number OR held.leased_until < clock_timestamp() OR NOT EXISTS (
+        WHERE lease.number = excluded.number OR lease.leased_until < clock_timestamp() OR NOT EXISTS (
           SELECT FROM pg_catalog.pg_locks l
-          WHERE l.locktype = 'advisory' AND l.classid = \(Self.lockClass) AND l.objid = held.number::oid
+          WHERE l.locktype = 'advisory' AND l.classid = \(Self.lockClass) AND l.objid = lease.number::oid
             AND l.objsubid = 2 AND l.granted
             AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))
         """, [.text(bundleId), .int(number), .int(span.microseconds)]

@@ -6,7 +6,7 @@ import Run
 /// An advisory lock that allows one run at a time in a database. It lives as long as its session. It does not work
 /// through a connection pooler in transaction mode; the connection must go directly to Postgres.
 package struct RunLock: Sendable {
-  package struct Held: RunEndingError, CustomStringConvertible {
+  package struct Locked: RunEndingError, CustomStringConvertible {
     package var exitStatus: ExitStatus { .locked }
     package var holder: String
 
@@ -30,7 +30,7 @@ package struct RunLock: Sendable {
 
   private static let tries = 10
 
-  /// Takes the lock until the session ends. Throws `Held`.
+  /// Takes the lock until the session ends. Throws `Locked`.
   package static func acquire(_ session: PostgresSession) async throws -> RunLock {
     for attempt in 1...tries {
       let got = try await session.execute("SELECT pg_try_advisory_lock(\(Migrator.lockKey.0), 3)").single().bool(0)
@@ -43,7 +43,7 @@ package struct RunLock: Sendable {
       // Waits because the server takes a moment to notice that a run was killed.
       if attempt < tries { try await Task.sleep(for: .milliseconds(200)) }
     }
-    throw Held(holder: try await holder(session) ?? "it has just ended")
+    throw Locked(holder: try await holder(session) ?? "it has just ended")
   }
 
   private static let lockRow = """
@@ -78,13 +78,13 @@ package struct RunLock: Sendable {
 
   /// Checks the lock from any session of the database. Throws `Lost`.
   package func requireStillHeld(on connection: borrowing BlockingConnection) throws {
-    let isHeld = try connection.execute(
+    let isLocked = try connection.execute(
       """
       SELECT EXISTS (
         SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
         WHERE \(RunLock.lockRow) AND l.pid = $1::int AND a.backend_start = $2)
       """, [.int(Int64(backend)), .timestamp(backendStart)]
     ).single().bool(0)
-    if !isHeld { throw Lost() }
+    if !isLocked { throw Lost() }
   }
 }

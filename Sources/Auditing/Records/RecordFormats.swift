@@ -23,7 +23,7 @@ extension Finding {
     record.put(atStake)
     record.put(isAmountAtRiskUnknown)
     record.put(units?.ordered)
-    record.put(units?.held)
+    record.put(units?.delivered)
     record.put(occurredAt)
     record.put(orderedAt)
     record.put(paidAt)
@@ -56,8 +56,8 @@ extension Finding {
     amount = try record.optionalMoney()
     atStake = try record.optionalMoney()
     isAmountAtRiskUnknown = try record.flag()
-    let (ordered, held) = (try record.optionalInt(), try record.optionalInt())
-    units = ordered.flatMap { ordered in held.map { Units(ordered: ordered, held: $0) } }
+    let (ordered, delivered) = (try record.optionalInt(), try record.optionalInt())
+    units = ordered.flatMap { ordered in delivered.map { Units(ordered: ordered, delivered: $0) } }
     occurredAt = try record.optionalInstant()
     orderedAt = try record.optionalInstant()
     paidAt = try record.optionalInstant()

@@ -48,7 +48,7 @@ package struct Leftovers {
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
       lock = .free
     } else {
-      lock = errno == EWOULDBLOCK ? .held : .unknown
+      lock = errno == EWOULDBLOCK ? .locked : .unknown
     }
     let content = RegularFile.content(names.lease).flatMap {
       try? JSONDecoder().decode(StagingLease.Content.self, from: $0)

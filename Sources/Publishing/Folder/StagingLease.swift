@@ -24,7 +24,7 @@ final class StagingLease: Sendable {
 
   enum Lock: Hashable, CaseIterable {
     case free
-    case held
+    case locked
     case unknown
   }
 
@@ -35,10 +35,10 @@ final class StagingLease: Sendable {
   ///
   /// - Parameter content: nil for an empty file: its process died at once, or is about to write it.
   static func isAbandoned(_ content: Content?, lock: Lock, here: Content, isAlive: Bool, idle: Span) -> Bool {
-    guard let content else { return lock != .held && idle > waitLimit }
+    guard let content else { return lock != .locked && idle > waitLimit }
     let isOfThisKernel = content.boot == here.boot
     switch lock {
-    case .held: return false
+    case .locked: return false
     // A restarted host has none of its earlier processes.
     case .free: return isOfThisKernel || content.host == here.host || idle > waitLimit
     case .unknown:

@@ -53,11 +53,11 @@ public struct Subject: Hashable, Comparable, Sendable {
 public struct Units: Hashable, Sendable {
   public var ordered: Int64
   /// Delivered and not taken back. For goods to be given, access that ended with its paid period counts.
-  public var held: Int64
+  public var delivered: Int64
 
-  public init(ordered: Int64, held: Int64) {
+  public init(ordered: Int64, delivered: Int64) {
     self.ordered = ordered
-    self.held = held
+    self.delivered = delivered
   }
 }
 

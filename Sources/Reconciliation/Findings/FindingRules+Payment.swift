@@ -118,18 +118,19 @@ extension FindingRules {
   }
 
   func considerUnits() {
-    let held = facts.unrevokedUnits
-    if held > Int64(order.quantity) {
+    let unrevoked = facts.unrevokedUnits
+    if unrevoked > Int64(order.quantity) {
       add(
         .deliveredTwice,
-        atStake: order.amount.share(max(0, held - max(Int64(order.quantity), paidUnits)), of: Int64(order.quantity)),
+        atStake: order.amount.share(
+          max(0, unrevoked - max(Int64(order.quantity), paidUnits)), of: Int64(order.quantity)),
         delivery: facts.unrevokedDeliveries.first { !isWithUser($0) },
-        "Ordered \(order.quantity), delivered \(held).")
+        "Ordered \(order.quantity), delivered \(unrevoked).")
       if case .unconfirmed = verdict {
         requireReview("How many units were paid for is not known yet.") { $0 == .takeBack }
       }
     } else {
-      decline([.deliveredTwice], "Ordered \(order.quantity), delivered and not taken back \(held).")
+      decline([.deliveredTwice], "Ordered \(order.quantity), delivered and not taken back \(unrevoked).")
     }
   }
 

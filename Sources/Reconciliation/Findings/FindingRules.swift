@@ -174,8 +174,8 @@ final class FindingRules {
 
   private func units(for action: FindingAction) -> Units? {
     switch action {
-    case .deliver, .deliverRest, .reinstate: Units(ordered: Int64(order.quantity), held: facts.deliveredUnits)
-    case .takeBack: Units(ordered: Int64(order.quantity), held: facts.unrevokedUnits)
+    case .deliver, .deliverRest, .reinstate: Units(ordered: Int64(order.quantity), delivered: facts.deliveredUnits)
+    case .takeBack: Units(ordered: Int64(order.quantity), delivered: facts.unrevokedUnits)
     case .bookRefund, .correctStatus, .look: nil
     }
   }

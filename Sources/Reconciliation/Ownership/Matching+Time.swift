@@ -22,7 +22,7 @@ extension Matching {
   mutating func pairByTime(in environment: AppleEnvironment) {
     var groups: [Kind: [Int]] = [:]
     for (index, own) in links.enumerated() where !own.isEmpty {
-      guard own.allSatisfy({ $0.kind == .list || $0.kind == .token }), held[index]?.rank.token != .other,
+      guard own.allSatisfy({ $0.kind == .list || $0.kind == .token }), matched[index]?.rank.token != .other,
         claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
       else { continue }
       let order = claimants[index].order
@@ -31,21 +31,21 @@ extension Matching {
         token: order.appAccountToken.map(AccountToken.spelling))
       groups[kind, default: []].append(index)
     }
-    var holders: [PurchaseKey: Int] = [:]
-    for (index, link) in held.enumerated() { if let link { holders[link.transaction.purchaseKey] = index } }
+    var orderByPurchase: [PurchaseKey: Int] = [:]
+    for (index, link) in matched.enumerated() { if let link { orderByPurchase[link.transaction.purchaseKey] = index } }
     for members in groups.values.filter({ $0.count > 1 }).sorted(by: { $0[0] < $1[0] }) {
       let own = Set(members)
       let free = members.flatMap { links[$0] }.filter { link in
         let sale = link.transaction.purchaseKey
         return link.transaction.environment == environment && link.rank.token != .other && owners[sale] == nil
-          && holders[sale].map(own.contains) ?? true
+          && orderByPurchase[sale].map(own.contains) ?? true
       }
       for index in members {
-        if let link = held[index] { holders[link.transaction.purchaseKey] = nil }
-        held[index] = nil
+        if let link = matched[index] { orderByPurchase[link.transaction.purchaseKey] = nil }
+        matched[index] = nil
       }
       for component in Matching.groups(free) { arrange(component) }
-      for index in members { if let link = held[index] { holders[link.transaction.purchaseKey] = index } }
+      for index in members { if let link = matched[index] { orderByPurchase[link.transaction.purchaseKey] = index } }
     }
   }
 
@@ -71,7 +71,7 @@ extension Matching {
     let partners =
       assignByTimeline(pairs, orders, saleCount: sales.count) ?? assignByFlow(pairs, orders, saleCount: sales.count)
     for (order, sale) in partners.enumerated() {
-      if let sale { held[orders[order]] = byPair[order * sales.count + sale] }
+      if let sale { matched[orders[order]] = byPair[order * sales.count + sale] }
     }
   }
 

@@ -17,7 +17,7 @@ public struct Matching {
   /// By index in `claimants`, the preferred link first.
   var links: [[Link]]
   /// By index in `claimants`, the matched purchase.
-  var held: [Link?]
+  var matched: [Link?]
   var crowd: InterchangeableOrders?
 
   /// Matches orders that share no purchase with an order outside.
@@ -33,7 +33,7 @@ public struct Matching {
     self.claimants = claimants
     self.isAbsent = isAbsent
     links = Array(repeating: [], count: claimants.count)
-    held = Array(repeating: nil, count: claimants.count)
+    matched = Array(repeating: nil, count: claimants.count)
     for claimant in claimants { claims[claimant.order.orderId] = OrderClaims() }
     if let crowd = InterchangeableOrders(claimants, isAbsent, lostClaimLimit: Matching.lostClaimLimit, rules: rules) {
       take(crowd)
@@ -41,11 +41,11 @@ public struct Matching {
     }
     findLinks()
     decide(.production)
-    for index in claimants.indices { if let link = held[index] { own(link) } }
+    for index in claimants.indices { if let link = matched[index] { own(link) } }
     assignDuplicateCharges()
     decide(.sandbox)
     for index in claimants.indices {
-      if let link = held[index], link.transaction.environment == .sandbox { own(link) }
+      if let link = matched[index], link.transaction.environment == .sandbox { own(link) }
     }
   }
 
@@ -93,7 +93,7 @@ public struct Matching {
 
   private var ordersWithoutPurchase: [Int] {
     claimants.indices.filter { index in
-      held[index] == nil && !links[index].isEmpty && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
+      matched[index] == nil && !links[index].isEmpty && claims[claimants[index].order.orderId]?.owned.isEmpty ?? false
     }
   }
 
@@ -103,7 +103,7 @@ public struct Matching {
   /// orders at once.
   private mutating func match(in environment: AppleEnvironment) {
     var next = [Int](repeating: 0, count: claimants.count)
-    var holders: [PurchaseKey: Link] = [:]
+    var matchByPurchase: [PurchaseKey: Link] = [:]
     // Every order that asked, because a later order of a person may change which of its orders is the best.
     var proposals: [PurchaseKey: [Link]] = [:]
     var asking = ordersWithoutPurchase
@@ -121,34 +121,34 @@ public struct Matching {
       var displaced: [Int] = []
       while let sale = open.popLast() {
         let willing = (proposals[sale] ?? []).filter { link in
-          held[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
+          matched[link.index].map { $0.transaction.purchaseKey == sale || link.isPreferred(to: $0) } ?? true
         }
         guard !willing.isEmpty else { continue }
         let winner = best(of: willing)
-        guard winner.index != holders[sale]?.index else { continue }
-        if let holder = holders[sale] {
-          held[holder.index] = nil
-          displaced.append(holder.index)
+        guard winner.index != matchByPurchase[sale]?.index else { continue }
+        if let displacedMatch = matchByPurchase[sale] {
+          matched[displacedMatch.index] = nil
+          displaced.append(displacedMatch.index)
         }
         // An order that was turned down before exchanges its purchase for this one.
-        if let left = held[winner.index]?.transaction.purchaseKey {
-          holders[left] = nil
+        if let left = matched[winner.index]?.transaction.purchaseKey {
+          matchByPurchase[left] = nil
           open.append(left)
         }
-        (holders[sale], held[winner.index]) = (winner, winner)
+        (matchByPurchase[sale], matched[winner.index]) = (winner, winner)
       }
-      asking = Set(asking + displaced).sorted().filter { held[$0] == nil && next[$0] < links[$0].count }
+      asking = Set(asking + displaced).sorted().filter { matched[$0] == nil && next[$0] < links[$0].count }
     }
   }
 
   /// Gives each order that is left its first purchase that no order has.
   private mutating func takeLeftOver(in environment: AppleEnvironment) {
-    var taken = Set(held.lazy.compactMap { $0?.transaction.purchaseKey })
+    var taken = Set(matched.lazy.compactMap { $0?.transaction.purchaseKey })
     for index in ordersWithoutPurchase {
-      held[index] = links[index].first {
+      matched[index] = links[index].first {
         isOpen($0, in: environment) && !taken.contains($0.transaction.purchaseKey)
       }
-      if let link = held[index] { taken.insert(link.transaction.purchaseKey) }
+      if let link = matched[index] { taken.insert(link.transaction.purchaseKey) }
     }
   }
 

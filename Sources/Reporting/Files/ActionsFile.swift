@@ -55,7 +55,7 @@ struct ActionsFile: ~Copyable {
     text.put("reason", finding.reason.text)
     text.put("severity", finding.severity.rawValue)
     text.put("subscription_status", finding.subscriptionStatus?.word)
-    text.put("units_held", finding.units?.held)
+    text.put("units_held", finding.units?.delivered)
     text.put("units_ordered", finding.units?.ordered)
     text.close()
     text.put("finding_id", line.reported.findingId)

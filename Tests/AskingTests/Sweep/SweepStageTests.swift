@@ -428,13 +428,13 @@ import Testing
 
   @Test func aNightSweepsAfterAConcurrentSweepEnds() async throws {
     try await withSetting { setting in
-      let (isHeld, held) = AsyncStream.makeStream(of: Void.self)
+      let (isSweeping, began) = AsyncStream.makeStream(of: Void.self)
       let (mayEnd, end) = AsyncStream.makeStream(of: Void.self)
       async let other: Void = whileAnotherSweeps(setting) {
-        held.yield()
+        began.yield()
         for await _ in mayEnd { break }
       }
-      for await _ in isHeld { break }
+      for await _ in isSweeping { break }
       try setting.apple.notify(.refund, .sale("t1", signed: asOf - .hours(6), revoked: asOf - .hours(6)))
       async let night = setting.sweep(asOf)
       while try await setting.value(

@@ -92,7 +92,7 @@ import Testing
       kind: .deliveredNotPaid, subject: .order("o1"), reason: "Goods are with user \(user: "u2"): \(2) units.")
     (finding.severity, finding.action, finding.goodsHolder) = (.minor, .look, "u2")
     (finding.orderId, finding.userId, finding.deliveryId) = ("o1", "u1", "d1")
-    finding.units = Units(ordered: 2, held: 5)
+    finding.units = Units(ordered: 2, delivered: 5)
     let read = try back({ finding.write(to: &$0) }, { try Finding(from: &$0) })
     #expect(read == finding && read.reason.users == ["u2"])
   }

@@ -32,7 +32,7 @@ import Testing
       // The first reader waits for the test and fails; later readers do not.
       let first = """
         IF NOT pg_catalog.pg_try_advisory_lock(\(Self.met)) THEN RETURN true; END IF;
-        WHILE NOT EXISTS (\(Self.held(Self.over))) LOOP PERFORM pg_catalog.pg_sleep(0.001); END LOOP;
+        WHILE NOT EXISTS (\(Self.granted(Self.over))) LOOP PERFORM pg_catalog.pg_sleep(0.001); END LOOP;
         """
       try await shop.execute(
         """
@@ -40,7 +40,7 @@ import Testing
         ALTER TABLE sales.\(relation) SET SCHEMA kept;
         CREATE FUNCTION kept.trouble() RETURNS boolean LANGUAGE plpgsql AS $$
         BEGIN
-          IF EXISTS (\(Self.held(Self.over))) THEN RETURN true; END IF;
+          IF EXISTS (\(Self.granted(Self.over))) THEN RETURN true; END IF;
           \(isAudited ? "IF NOT EXISTS (SELECT FROM night_audit.answers) THEN RETURN true; END IF;" : "")
           \(isOnce ? first : "")
           RAISE EXCEPTION 'others are in the way' USING ERRCODE = '\(code)';
@@ -52,7 +52,7 @@ import Testing
         """, conninfo: database)
     }
 
-    private static func held(_ lock: Int) -> String {
+    private static func granted(_ lock: Int) -> String {
       """
       SELECT FROM pg_catalog.pg_locks
         WHERE locktype = 'advisory' AND objid = \(lock) AND granted
@@ -64,7 +64,7 @@ import Testing
       let session = try await PostgresSession.connect(
         DatabaseRole.superuser.conninfo(database), applicationName: "night-audit tests")
       while let night, night.process.isRunning,
-        try await !session.execute("SELECT EXISTS (\(Self.held(Self.met)))").single().bool(0)
+        try await !session.execute("SELECT EXISTS (\(Self.granted(Self.met)))").single().bool(0)
       { await Task.yield() }
       try await session.execute("SELECT pg_advisory_lock(\(Self.over))::text")
       return session

@@ -165,7 +165,7 @@ import Testing
     func acts(_ scene: ShopFixture) -> [String] {
       scene.world.audited().findings.map { finding in
         "\(finding.kind.rawValue) \(finding.action.rawValue) "
-          + (finding.units.map { "\($0.held) of \($0.ordered)" } ?? "-")
+          + (finding.units.map { "\($0.delivered) of \($0.ordered)" } ?? "-")
       }
     }
     var scene = ShopFixture()

@@ -24,15 +24,15 @@ import Testing
 
   @Test("A doubtful refund is decided once, and its decision does not change the judgement")
   func settledRefund() throws {
-    for isHeld in [true, false] {
+    for isDelivered in [true, false] {
       var scene = ShopFixture()
       let order = scene.paidOrder(transaction: Self.reversedLater)
-      if isHeld { scene.delivery(of: order) }
+      if isDelivered { scene.delivery(of: order) }
       var facts = try #require(scene.world.matchedFacts().orders["order"])
       let judgement = Judgement(judging: facts, rules: scene.world.rules)
       for _ in 1...2 {
         facts.decideDoubtfulRefunds()
-        #expect(facts.claims.owned.map { $0.revocation == nil } == [isHeld])
+        #expect(facts.claims.owned.map { $0.revocation == nil } == [isDelivered])
         #expect(Judgement(judging: facts, rules: scene.world.rules) == judgement)
       }
     }

@@ -6,9 +6,9 @@ import Testing
 /// Dispositions by payment and goods, the delivery grace, sandbox purchases, family access and bad rows.
 @Suite struct DispositionTests {
   enum Payment: CaseIterable { case paid, reversed, unpaid, unconfirmed }
-  enum Held: CaseIterable { case inFull, partly, takenBack, nothing }
+  enum DeliveredGoods: CaseIterable { case inFull, partly, takenBack, nothing }
 
-  static let table: [(Payment, Held, Disposition)] = [
+  static let table: [(Payment, DeliveredGoods, Disposition)] = [
     (.paid, .inFull, .settled), (.paid, .partly, .partlyDelivered),
     (.paid, .takenBack, .paidNotDelivered), (.paid, .nothing, .paidNotDelivered),
     (.reversed, .inFull, .refundedStillDelivered), (.reversed, .partly, .refundedStillDelivered),
@@ -20,10 +20,10 @@ import Testing
   ]
 
   @Test("The table is complete")
-  func complete() { #expect(Self.table.count == Payment.allCases.count * Held.allCases.count) }
+  func complete() { #expect(Self.table.count == Payment.allCases.count * DeliveredGoods.allCases.count) }
 
   @Test(arguments: table)
-  func cell(payment: Payment, held: Held, expected: Disposition) {
+  func cell(payment: Payment, goods: DeliveredGoods, expected: Disposition) {
     var scene = ShopFixture()
     let two: (inout Order) -> Void = { $0.quantity = 2 }
     let order =
@@ -33,7 +33,7 @@ import Testing
       case .unpaid, .unconfirmed: scene.order("order", two)
       }
     if payment == .unconfirmed { scene.receipt(for: order, .neverChecked) }
-    switch held {
+    switch goods {
     case .inFull:
       scene.delivery("d1", of: order) { $0.quantity = 1 }
       scene.delivery("d2", of: order) { $0.quantity = 1 }

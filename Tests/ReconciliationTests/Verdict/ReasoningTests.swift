@@ -41,7 +41,7 @@ import Testing
 
   @Test("Random worlds reach every rule of the verdict, and decline every rule but the last")
   func everyRule() {
-    var held: Set<VerdictRule> = []
+    var applied: Set<VerdictRule> = []
     var declined: Set<VerdictRule> = []
     for seed in 0..<40 as Range<UInt64> {
       var generator = SeededGenerator(seed: seed)
@@ -49,13 +49,13 @@ import Testing
         let world = RandomWorld.make(using: &generator).world
         for facts in world.matchedFacts().orders.values {
           for step in Judgement.explained(facts, rules: world.rules).reasoning.steps {
-            if step.verdict == nil { declined.insert(step.rule) } else { held.insert(step.rule) }
+            if step.verdict == nil { declined.insert(step.rule) } else { applied.insert(step.rule) }
           }
         }
       }
     }
     // Random worlds contain no contradictory records.
-    #expect(held == Set(VerdictRule.allCases).subtracting([.recordsContradict]))
+    #expect(applied == Set(VerdictRule.allCases).subtracting([.recordsContradict]))
     #expect(declined == Set(VerdictRule.allCases.dropLast()))
   }
 
