@@ -104,7 +104,7 @@ struct CriticalOrdersReread {
       while let head = orders.head, head.group.row.orderId == orderId { newest = try orders.next() ?? head }
       guard let newest else { return }
       figures.orders += 1
-      if !newest.says(group, deliveries) { figures.changed += 1 }
+      if !newest.isEqual(to: group, deliveries) { figures.changed += 1 }
       (group, deliveries) = (newest.group, newest.deliveries)
     }
   }
@@ -112,7 +112,7 @@ struct CriticalOrdersReread {
 
 extension CriticalOrdersReread.Order {
   /// True if it equals the first reading. Proofs are compared as sets, because their order differs.
-  fileprivate func says(_ first: OrderGroup, _ deliveries: [Delivery]) -> Bool {
+  fileprivate func isEqual(to first: OrderGroup, _ deliveries: [Delivery]) -> Bool {
     group.row == first.row && Set(group.proofs) == Set(first.proofs) && self.deliveries == deliveries
       && group.lookup?.subjectId == first.lookup?.subjectId && group.lookup?.state == first.lookup?.state
       && Set(group.lookup?.contained ?? []) == Set(first.lookup?.contained ?? [])

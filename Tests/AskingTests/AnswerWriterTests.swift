@@ -65,7 +65,7 @@ import Testing
       environment: .production, transactionId: id, productId: "gems", channel: .serverApi, signedDate: signed)
     fact.bundleId = "com.example.game"
     fact.purchaseDate = asOf - .days(3)
-    fact.revocation = .says(revoked.map { Revocation(date: $0) })
+    fact.revocation = .stated(revoked.map { Revocation(date: $0) })
     return fact
   }
 

@@ -201,7 +201,7 @@ extension TransactionFact {
       environment: .production, transactionId: id, productId: "gems", channel: channel, signedDate: signed)
     fact.bundleId = bundleId
     fact.purchaseDate = RecheckFixture.asOf - .days(2)
-    fact.revocation = .says(nil)
+    fact.revocation = .stated(nil)
     return fact
   }
 }

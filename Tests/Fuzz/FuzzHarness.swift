@@ -282,8 +282,8 @@ struct FuzzHarness {
       fact.transactionId, fact.productId, fact.originalTransactionId, fact.webOrderLineItemId, fact.bundleId,
       fact.currency,
     ] { try require(text) }
-    if case .says(let token) = fact.appAccountToken { try require(token) }
-    if case .says(let revocation) = fact.revocation { try require(revocation?.type) }
+    if case .stated(let token) = fact.appAccountToken { try require(token) }
+    if case .stated(let revocation) = fact.revocation { try require(revocation?.type) }
   }
 
   /// Postgres rejects zero bytes, and terminals obey control characters.

@@ -177,7 +177,7 @@ extension Scenario {
     Scenario("the account token in other spelling", impossible: [.verifyReceipt: noToken]) { story in
       let token = story.token("a")
       let order = story.sell(
-        order: { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(token.uppercased()) })
+        order: { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .stated(token.uppercased()) })
       story.expect(order, .settled)
     },
     Scenario(
@@ -185,7 +185,7 @@ extension Scenario {
       impossible: [.serverApi: "the Server API always says whether there is one"]
     ) { story in
       let token = story.token("b")
-      let order = story.sell(order: { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .silent })
+      let order = story.sell(order: { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .absent })
       story.expect(order, .settled)
     },
     Scenario("clocks differ a little") { story in

@@ -11,21 +11,21 @@ extension Scenario {
     Scenario("a stranger's account token", impossible: [.verifyReceipt: noToken]) { story in
       let tokens = (story.token("0"), story.token("1"))
       let order = story.sell(
-        order: { $0.appAccountToken = tokens.0 }, transaction: { $0.appAccountToken = .says(tokens.1) })
+        order: { $0.appAccountToken = tokens.0 }, transaction: { $0.appAccountToken = .stated(tokens.1) })
       story.expect(order, .settled, .wrongUser)
     },
     Scenario("no account token, and Apple's is a stranger's", impossible: [.verifyReceipt: noToken]) { story in
       let token = story.token("2")
-      let order = story.sell("1", transaction: { $0.appAccountToken = .says(token) })
+      let order = story.sell("1", transaction: { $0.appAccountToken = .stated(token) })
       let other = story.sell(
         "2", by: "stranger", mustName: true, order: { $0.appAccountToken = token },
-        transaction: { $0.appAccountToken = .says(token) })
+        transaction: { $0.appAccountToken = .stated(token) })
       story.expect(order, .settled, .wrongUser)
       story.expect(other, .settled)
     },
     Scenario("the account token was not passed on", impossible: [.verifyReceipt: noToken]) { story in
       let token = story.token("3")
-      let order = story.sell(order: { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(nil) })
+      let order = story.sell(order: { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .stated(nil) })
       story.expect(order, .settled, .accountTokenMissing)
     },
     Scenario("another quantity") { story in
@@ -246,7 +246,7 @@ extension Scenario {
         order.appAccountToken = token
         order.status = .pending
       }
-      story.scene.transaction("T") { $0.appAccountToken = .says(token.uppercased()) }
+      story.scene.transaction("T") { $0.appAccountToken = .stated(token.uppercased()) }
       story.expect(order, .paidNotDelivered, .paidNotDelivered)
     },
     Scenario("a payment without an order", 4) { story in

@@ -27,7 +27,7 @@ extension World {
     told["quantity"] = record.quantity.map { Int($0) }
     told["price"] = record.priceMilliunits as Int64?
     told["currency"] = record.currency as String?
-    if case .says(let token) = record.appAccountToken { told["appAccountToken"] = token }
+    if case .stated(let token) = record.appAccountToken { told["appAccountToken"] = token }
     told["inAppOwnershipType"] = record.ownership?.rawValue
     told["transactionReason"] = record.isRenewal == true ? "RENEWAL" : nil
     if record.hasOffer == true { told["offerType"] = 1 }

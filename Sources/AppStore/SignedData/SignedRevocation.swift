@@ -6,16 +6,16 @@ extension JSONFields {
   var revocation: Statement<Revocation?> {
     let items = (object("advancedCommerceInfo")?.objects("items") ?? []).map(AdvancedCommerceItem.init)
     let ofItems = AdvancedCommerceItem.revocation(of: items, price: integer("price"))
-    guard has("revocationDate"), integer("revocationDate") != 0 else { return .says(ofItems) }
-    guard let date = instant("revocationDate") else { return ofItems.map(Statement.says) ?? .silent }
+    guard has("revocationDate"), integer("revocationDate") != 0 else { return .stated(ofItems) }
+    guard let date = instant("revocationDate") else { return ofItems.map(Statement.stated) ?? .absent }
     // Apple omits type and percentage for Advanced Commerce, so the items show how much was refunded.
     let revocation = Revocation(
       date: date, percentage: integer32("revocationPercentage").flatMap { 0...100_000 ~= $0 ? $0 : nil },
       type: text("revocationType"), reason: integer32("revocationReason"))
-    guard revocation.type == nil, revocation.percentage == nil, var ofItems else { return .says(revocation) }
+    guard revocation.type == nil, revocation.percentage == nil, var ofItems else { return .stated(revocation) }
     ofItems.date = date
     ofItems.reason = revocation.reason ?? ofItems.reason
-    return .says(ofItems)
+    return .stated(ofItems)
   }
 }
 

@@ -41,7 +41,7 @@ package struct SignedTransaction: Hashable, Sendable {
     fact.revocation = payload.revocation
     fact.priceMilliunits = payload.integer("price")
     fact.currency = payload.text("currency")
-    fact.appAccountToken = .says(payload.text("appAccountToken"))
+    fact.appAccountToken = .stated(payload.text("appAccountToken"))
     fact.ownership = inAppOwnershipType.flatMap(Ownership.init(rawValue:))
     // Apple sends the reason since 2023-06; without it, a restore looks like a purchase.
     fact.isRenewal = transactionReason.map { $0 == "RENEWAL" }

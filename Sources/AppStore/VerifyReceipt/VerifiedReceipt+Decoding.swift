@@ -110,7 +110,7 @@ private struct PendingRenewal {
   var isBeingCollected = false
 
   func status(latest: TransactionFact, at date: Instant) -> SubscriptionState {
-    if case .says(.some(let revocation)) = latest.revocation, revocation.isFull { return .revoked }
+    if case .stated(.some(let revocation)) = latest.revocation, revocation.isFull { return .revoked }
     if let expiry = latest.expiresDate, expiry > date { return .active }
     if let gracePeriodEnd, gracePeriodEnd > date { return .gracePeriod }
     return isBeingCollected ? .billingRetry : .expired
@@ -181,8 +181,8 @@ private struct TransactionItem {
     fact.originalPurchaseDate = fields.date("original_purchase_date").instant
     fact.expiresDate = expiresDate
     fact.revocation = revocation
-    fact.cannotStateRefunds = isFlat && revocation == .silent
-    if let token = fields.text("app_account_token") { fact.appAccountToken = .says(token) }
+    fact.cannotStateRefunds = isFlat && revocation == .absent
+    if let token = fields.text("app_account_token") { fact.appAccountToken = .stated(token) }
     fact.ownership = fields.text("in_app_ownership_type").flatMap(Ownership.init(rawValue:))
     fact.hasOffer = hasOffer
     fact.isUpgraded = fields.flag("is_upgraded")
@@ -198,11 +198,11 @@ private struct TransactionItem {
   // A receipt never shows the refund of a consumable, so a missing date is a statement only for subscriptions.
   private var revocation: Statement<Revocation?> {
     guard let date = fields.date("cancellation_date").instant else {
-      return isSubscription && !isFlat ? .says(nil) : .silent
+      return isSubscription && !isFlat ? .stated(nil) : .absent
     }
     // For an upgraded plan it is the date of the upgrade, and the rest of the period was refunded.
     let type = fields.flag("is_upgraded") == true ? "REFUND_PRORATED" : nil
-    return .says(Revocation(date: date, type: type, reason: fields.integer32("cancellation_reason")))
+    return .stated(Revocation(date: date, type: type, reason: fields.integer32("cancellation_reason")))
   }
 
   // Never false, because a win-back or one-time offer has no field.

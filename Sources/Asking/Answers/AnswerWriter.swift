@@ -290,12 +290,12 @@ extension TransactionFact {
     fact.expiresDate = expiresDate?.storable
     fact.gracePeriodExpiresDate = gracePeriodExpiresDate?.storable
     fact.signedDate = signedDate.storable ?? Instant(microseconds: 0)
-    if case .says(.some(let token)) = appAccountToken { fact.appAccountToken = .says(token.storable) }
-    if case .says(.some(var stated)) = revocation {
+    if case .stated(.some(let token)) = appAccountToken { fact.appAccountToken = .stated(token.storable) }
+    if case .stated(.some(var stated)) = revocation {
       // A revocation with an impossible date still counts, from the date of the statement.
       stated.date = stated.date.storable ?? fact.signedDate
       stated.type = stated.type?.storable
-      fact.revocation = .says(stated)
+      fact.revocation = .stated(stated)
     }
     return fact
   }

@@ -157,7 +157,7 @@ package struct ServerAPIChannel: AppleChannel {
 extension TransactionFact {
   /// True for a subscription period that has ended and was not refunded in full.
   fileprivate func hasLapsed(by asOf: Instant) -> Bool {
-    guard productType == .autoRenewable, case .says(let revocation) = revocation, !(revocation?.isFull ?? false),
+    guard productType == .autoRenewable, case .stated(let revocation) = revocation, !(revocation?.isFull ?? false),
       let expiresDate
     else { return false }
     return expiresDate <= asOf

@@ -75,8 +75,8 @@ package enum EvidenceTable {
     }
     func revocation(_ fact: TransactionFact) -> Revocation? {
       switch fact.revocation {
-      case .silent: nil
-      case .says(let revocation): revocation
+      case .absent: nil
+      case .stated(let revocation): revocation
       }
     }
     try connection.postpone(
@@ -99,14 +99,14 @@ package enum EvidenceTable {
         texts(\.originalTransactionId), texts(\.webOrderLineItemId), texts(\.bundleId), texts(\.productId),
         texts(\.productType?.rawValue), ints { $0.quantity.map(Int64.init) }, instants(\.purchaseDate),
         instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.gracePeriodExpiresDate),
-        bools { $0.revocation != .silent }, instants { revocation($0)?.date },
+        bools { $0.revocation != .absent }, instants { revocation($0)?.date },
         ints { revocation($0)?.percentage.map(Int64.init) }, texts { revocation($0)?.type },
         ints { revocation($0)?.reason.map(Int64.init) }, ints(\.priceMilliunits), texts(\.currency),
-        bools { $0.appAccountToken != .silent },
+        bools { $0.appAccountToken != .absent },
         texts {
           switch $0.appAccountToken {
-          case .silent: nil
-          case .says(let token): token
+          case .absent: nil
+          case .stated(let token): token
           }
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),
@@ -236,11 +236,11 @@ package enum EvidenceTable {
           type: try row.optionalText("revocation_type"), reason: try row.optionalInt32("revocation_reason"),
           coversSomeItemsOnly: try row.optionalBool("revocation_of_some_items") ?? false)
       }
-      fact.revocation = .says(revocation)
+      fact.revocation = .stated(revocation)
     }
     fact.priceMilliunits = try row.optionalInt64("price_milliunits")
     fact.currency = try row.optionalText("currency")
-    if try row.bool("tells_account_token") { fact.appAccountToken = .says(try row.optionalText("app_account_token")) }
+    if try row.bool("tells_account_token") { fact.appAccountToken = .stated(try row.optionalText("app_account_token")) }
     fact.ownership = try row.optionalText("ownership").flatMap(Ownership.init)
     fact.isRenewal = try row.optionalBool("is_renewal")
     fact.hasOffer = try row.optionalBool("has_offer")

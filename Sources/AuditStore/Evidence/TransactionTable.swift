@@ -181,7 +181,7 @@ package enum TransactionTable {
     contents.revocationStatedDate = try row.optionalInstant(15)
     contents.priceMilliunits = try row.optionalInt64(16)
     contents.currency = try row.optionalText(17)
-    contents.appAccountToken = try row.bool(18) ? .says(try row.optionalText(19)) : .silent
+    contents.appAccountToken = try row.bool(18) ? .stated(try row.optionalText(19)) : .absent
     contents.ownership = try row.word(20, of: Vocabularies.ownership)
     contents.isRenewal = try row.optionalBool(21)
     contents.hasOffer = try row.optionalBool(22)
@@ -316,11 +316,11 @@ package enum TransactionTable {
         instants(\.originalPurchaseDate), instants(\.expiresDate), instants(\.subscriptionExpiresDate),
         instants(\.revocation?.date), ints { $0.revocation?.percentage.map(Int64.init) }, texts(\.revocation?.type),
         ints { $0.revocation?.reason.map(Int64.init) }, instants(\.revocationWithdrawnDate), ints(\.priceMilliunits),
-        texts(\.currency), bools { $0.appAccountToken != .silent },
+        texts(\.currency), bools { $0.appAccountToken != .absent },
         texts {
           switch $0.appAccountToken {
-          case .silent: nil
-          case .says(let token): token
+          case .absent: nil
+          case .stated(let token): token
           }
         },
         texts(\.ownership?.rawValue), bools(\.isRenewal), bools(\.hasOffer), bools(\.isUpgraded),

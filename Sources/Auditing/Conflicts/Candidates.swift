@@ -224,7 +224,7 @@ struct Candidates {
 extension TransactionRecord {
   /// The account token that links orders to the purchase without a receipt; renewals repeat that of the first period.
   var linkingToken: String? {
-    guard case .says(.some(let token)) = self.appAccountToken, !isLaterPeriod else { return nil }
+    guard case .stated(.some(let token)) = self.appAccountToken, !isLaterPeriod else { return nil }
     return token
   }
 
@@ -237,7 +237,7 @@ extension TransactionRecord {
   }
 
   fileprivate func hasOtherToken(than own: String?) -> Bool {
-    guard case .says(.some(let token)) = self.appAccountToken else { return false }
+    guard case .stated(.some(let token)) = self.appAccountToken else { return false }
     return own.map { AccountToken.isSame($0, token) != true } ?? true
   }
 }

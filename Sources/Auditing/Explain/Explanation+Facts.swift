@@ -52,9 +52,9 @@ extension Explanation.Statement {
   init(_ fact: TransactionFact, asOf: Instant, about subject: CheckSubject?) {
     let (refunded, refund): (Refunded, Revocation?) =
       switch fact.revocation {
-      case .silent: (.silent, nil)
-      case .says(.none): (.no, nil)
-      case .says(.some(let revocation)): (.yes, revocation)
+      case .absent: (.silent, nil)
+      case .stated(.none): (.no, nil)
+      case .stated(.some(let revocation)): (.yes, revocation)
       }
     self.init(
       signedAt: fact.signedDate, channel: fact.channel, asOf: asOf, aboutKind: subject?.kind.rawValue,
@@ -84,7 +84,7 @@ extension Explanation.Transaction {
   /// Leaves out competing orders and evidence.
   init(_ record: TransactionRecord, isOwned: Bool, standing: String) {
     var token: String?
-    if case .says(.some(let text)) = record.appAccountToken { token = text }
+    if case .stated(.some(let text)) = record.appAccountToken { token = text }
     self.init(
       transactionId: record.transactionId, environment: record.environment, productId: record.productId,
       quantity: record.quantity, purchasedAt: record.purchaseDate,

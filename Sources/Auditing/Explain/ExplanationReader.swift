@@ -120,7 +120,7 @@ struct ExplanationReader: ~Copyable {
   /// Adds users with the account token on file that a transaction of this order carries.
   private func addTokenUser(_ matching: inout RelatedOrders.Matching, of order: Order) throws {
     let records = matching.transactions.claimable + (matching.matched?.contested ?? [])
-    for case .says(.some(let text)) in records.map(\.appAccountToken) {
+    for case .stated(.some(let text)) in records.map(\.appAccountToken) {
       if let own = order.appAccountToken, AccountToken.isSame(own, text) == true { continue }
       let token = AccountToken.spelling(text)
       let withToken = try OrderRow.holding([token], shop: shop, sales, rules: rules)

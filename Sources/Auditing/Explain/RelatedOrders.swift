@@ -178,7 +178,7 @@ struct RelatedOrders {
   ) throws -> Set<Identifier> {
     var (tokens, originals): (Set<String>, Set<Identifier>) = ([], [])
     for record in records {
-      if case .says(.some(let token)) = record.appAccountToken { tokens.insert(AccountToken.spelling(token)) }
+      if case .stated(.some(let token)) = record.appAccountToken { tokens.insert(AccountToken.spelling(token)) }
       if record.expiresDate != nil, let original = record.originalTransactionId { originals.insert(original) }
     }
     var ids: Set<Identifier> = []

@@ -326,7 +326,7 @@ extension OrderFacts {
       }
     }
     facts.unansweredOrders = open.orders(of: order.userId)
-    if facts.needsAccountTokenUser, case .says(.some(let token)) = facts.comparable?.appAccountToken {
+    if facts.needsAccountTokenUser, case .stated(.some(let token)) = facts.comparable?.appAccountToken {
       facts.accountTokenUser = transactions.tokenUsers[AccountToken.spelling(token)]
     }
     if let renewed = facts.renewedSubscription { facts.subscriber = transactions.subscribers[renewed] }

@@ -339,7 +339,7 @@ final class LinkQuestions {
   }
 
   func ask(_ order: (orderId: Identifier, userId: Identifier), about transaction: TransactionRecord) throws {
-    guard case .says(.some(let token)) = transaction.appAccountToken else { return }
+    guard case .stated(.some(let token)) = transaction.appAccountToken else { return }
     record.clear()
     record.put(true)
     record.put(order.orderId)

@@ -120,7 +120,7 @@ struct NarrowedReading {
   ) throws -> Set<Identifier> {
     var tokens: Set<String> = []
     for record in around.records.values.joined() {
-      guard case .says(.some(let token)) = record.appAccountToken else { continue }
+      guard case .stated(.some(let token)) = record.appAccountToken else { continue }
       let candidates = Candidates(
         for: record, references: around.references[record.transactionId] ?? [], rules: rules)
       if !candidates.withOtherToken.isEmpty || record.linkingToken != nil {

@@ -293,8 +293,8 @@ extension TransactionRecord {
     record.put(self.priceMilliunits)
     record.put(self.currency)
     switch self.appAccountToken {
-    case .silent: record.put(false)
-    case .says(let token):
+    case .absent: record.put(false)
+    case .stated(let token):
       record.put(true)
       record.put(token)
     }
@@ -353,7 +353,7 @@ extension TransactionRecord {
     contents.revocationWithdrawnDate = try record.optionalInstant()
     contents.priceMilliunits = try record.optionalInt()
     contents.currency = try record.optionalText()
-    contents.appAccountToken = try record.flag() ? .says(try record.optionalText()) : .silent
+    contents.appAccountToken = try record.flag() ? .stated(try record.optionalText()) : .absent
     contents.ownership = try record.word(of: Vocabularies.ownership)
     contents.isRenewal = try record.optionalFlag()
     contents.hasOffer = try record.optionalFlag()

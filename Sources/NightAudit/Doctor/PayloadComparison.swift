@@ -155,7 +155,7 @@ struct PayloadComparison {
     let refusal = Refusal(
       .verified, reason: nil, provenProductId: fact.productId, orderedProductId: order.productId.text)
     count(.product, refusal != nil, "\(name): \(order.productId), \(transaction) \(fact.productId)")
-    if let token = order.appAccountToken, case .says(.some(let other)) = fact.appAccountToken {
+    if let token = order.appAccountToken, case .stated(.some(let other)) = fact.appAccountToken {
       // Tokens that are no UUID are skipped because the rules do not compare them.
       if let isSame = AccountToken.isSame(token, other) {
         count(.token, !isSame, "\(name): \(token), \(transaction) \(other)")
@@ -171,7 +171,7 @@ struct PayloadComparison {
       count(.currency, !isSame, prices)
       if isSame { count(.amount, !rules.tolerates(order.amount, charged: price), prices) }
     }
-    if fact.revocation == .says(nil) {
+    if fact.revocation == .stated(nil) {
       let isCancelled = order.status == .failed || order.status == .cancelled
       count(.status, isCancelled, "\(name): \(order.status.rawValue), \(transaction)")
     }

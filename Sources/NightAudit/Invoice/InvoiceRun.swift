@@ -94,7 +94,7 @@ extension Invoice.Transaction {
   init(_ fact: TransactionFact, _ explanations: [Explanation]) {
     let id = Identifier(fact.transactionId)
     var refundedAt: Instant?
-    if case .says(.some(let revocation)) = fact.revocation { refundedAt = revocation.date }
+    if case .stated(.some(let revocation)) = fact.revocation { refundedAt = revocation.date }
     self.init(
       transactionId: id, environment: fact.environment, productId: fact.productId, quantity: fact.quantity,
       purchasedAt: fact.purchaseDate, price: fact.priceMilliunits.map { Money.decimalText(Int128($0), digits: 3) },

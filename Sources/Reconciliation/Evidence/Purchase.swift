@@ -167,7 +167,7 @@ private struct PurchaseFold {
       contents = period
       contents.transactionId = record.transactionId
       contents.ownership = record.ownership
-      if case .says = record.appAccountToken { contents.appAccountToken = record.appAccountToken }
+      if case .stated = record.appAccountToken { contents.appAccountToken = record.appAccountToken }
     } else if let price {
       (contents.priceMilliunits, contents.currency) = (price.milliunits, price.currency)
     }
@@ -197,7 +197,7 @@ extension TransactionRecord.Contents {
     renewalDate = newer.renewalDate ?? renewalDate
     priceMilliunits = newer.priceMilliunits ?? priceMilliunits
     currency = newer.currency ?? currency
-    if case .says = newer.appAccountToken { appAccountToken = newer.appAccountToken }
+    if case .stated = newer.appAccountToken { appAccountToken = newer.appAccountToken }
     isRenewal = newer.isRenewal ?? isRenewal
     hasOffer = newer.hasOffer ?? hasOffer
     isUpgraded = newer.isUpgraded ?? isUpgraded

@@ -31,11 +31,11 @@ public enum EvidenceChannel: String, Hashable, CaseIterable, Sendable {
   case notification
 }
 
-/// A source's statement about one field, or its silence.
-/// `silent` never overwrites a statement. `says(nil)` is Apple's statement that there is no value.
+/// A source's statement about one field, or its absence.
+/// `absent` never overwrites a statement. `stated(nil)` is Apple's statement that there is no value.
 public enum Statement<Value: Hashable & Sendable>: Hashable, Sendable {
-  case silent
-  case says(Value)
+  case absent
+  case stated(Value)
 }
 
 /// Apple's `inAppOwnershipType`: how a customer got a transaction.
@@ -209,7 +209,7 @@ public struct TransactionFact: Hashable, Sendable {
   public var purchaseDate: Instant?
   public var originalPurchaseDate: Instant?
   public var expiresDate: Instant?
-  /// `.says(nil)`: not revoked. `.silent`: the channel cannot state it (a consumable in verifyReceipt).
+  /// `.stated(nil)`: not revoked. `.absent`: the channel cannot state it (a consumable in verifyReceipt).
   public var revocation: Statement<Revocation?>
   /// Milliunits of `currency` for the whole quantity (Apple: `JWSTransactionDecodedPayload.price`).
   public var priceMilliunits: Int64?
@@ -247,7 +247,7 @@ public struct TransactionFact: Hashable, Sendable {
   var isSigned: Bool {
     switch channel {
     case .verifyReceipt: false
-    case .offline: appAccountToken != .silent
+    case .offline: appAccountToken != .absent
     case .serverApi, .notification: true
     }
   }
@@ -267,8 +267,8 @@ public struct TransactionFact: Hashable, Sendable {
     self.productId = productId
     self.channel = channel
     self.signedDate = signedDate
-    revocation = .silent
-    appAccountToken = .silent
+    revocation = .absent
+    appAccountToken = .absent
   }
 }
 
@@ -284,20 +284,20 @@ extension TransactionFact {
     init(_ instant: Instant?) { self = instant.map { .number($0.microseconds) } ?? .none }
   }
 
-  var statesRefund: Bool { if case .says(.some) = revocation { true } else { false } }
+  var statesRefund: Bool { if case .stated(.some) = revocation { true } else { false } }
 
   /// All fields, in the order that decides between facts of one instant and one kind of channel.
   var tieBreakers: [TieBreaker] {
     let refund: (rank: Int, revocation: Revocation?) =
       switch revocation {
-      case .says(.some(let revocation)): (0, revocation)
-      case .says(.none): (1, nil)
-      case .silent: (2, nil)
+      case .stated(.some(let revocation)): (0, revocation)
+      case .stated(.none): (1, nil)
+      case .absent: (2, nil)
       }
     let token: (rank: Int, text: String?) =
       switch appAccountToken {
-      case .says(let token): (0, token)
-      case .silent: (1, nil)
+      case .stated(let token): (0, token)
+      case .absent: (1, nil)
       }
     return [
       TieBreaker(environment.rawValue), TieBreaker(transactionId), TieBreaker(originalTransactionId),

@@ -63,7 +63,7 @@ public struct TransactionRecord: Hashable, Sendable {
       self.environment = environment
       self.transactionId = transactionId
       self.productId = productId
-      appAccountToken = .silent
+      appAccountToken = .absent
       isContradictory = false
       channel = .verifyReceipt
       signedDate = Instant(microseconds: 0)
@@ -183,7 +183,7 @@ public struct TransactionRecord: Hashable, Sendable {
     return switch self.channel {
     case .verifyReceipt: true
     // A signed transaction states the token, even its absence.
-    case .offline: self.appAccountToken == .silent
+    case .offline: self.appAccountToken == .absent
     case .serverApi, .notification: false
     }
   }
@@ -308,8 +308,8 @@ extension TransactionRecord.Contents {
     currency = fact.currency ?? currency
     ownership = fact.ownership ?? ownership
     isUpgraded = fact.isUpgraded ?? isUpgraded
-    if case .says = fact.appAccountToken { appAccountToken = fact.appAccountToken }
-    if fact.revocation != .silent { revocationStatedDate = fact.signedDate }
+    if case .stated = fact.appAccountToken { appAccountToken = fact.appAccountToken }
+    if fact.revocation != .absent { revocationStatedDate = fact.signedDate }
     channel = fact.channel
     signedDate = fact.signedDate
     firstSignedDate = firstSignedDate ?? fact.signedDate
@@ -339,7 +339,7 @@ private struct RefundHistory {
     // The silence of verifyReceipt withdraws only a refund that verifyReceipt has shown.
     let withdrawsByAbsence = fact.channel == .verifyReceipt && channel == .verifyReceipt
     switch fact.revocation {
-    case .says(.some(let stated)):
+    case .stated(.some(let stated)):
       // Channels date one refund differently: it keeps its first date, so that a later date does not hide it.
       let refund =
         fact.isSigned ? stated.completed(by: newest) : stated.ended(byUpgrade: isUpgraded).yielding(to: newest)
@@ -349,12 +349,12 @@ private struct RefundHistory {
         return
       }
       (revocation, withdrawnDate, channel, isReplaced) = (refund, nil, fact.channel, false)
-    case .says(.none):
+    case .stated(.none):
       // verifyReceipt does not show a partial refund of another channel.
       if fact.isSigned || withdrawsByAbsence || newest?.isFull ?? true {
         withdraw(at: fact.signedDate, isStated: channel != nil || fact.reversesRefund, isHidden)
       }
-    case .silent:
+    case .absent:
       // verifyReceipt never shows refunds of consumables, and old receipts have no field for refunds.
       if withdrawsByAbsence, !fact.cannotStateRefunds { withdraw(at: fact.signedDate, isStated: true, isHidden) }
     }

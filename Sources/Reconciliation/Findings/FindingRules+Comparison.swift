@@ -150,7 +150,7 @@ extension FindingRules {
         [.quantityMismatch],
         transaction.quantity == nil ? "Apple stated no quantity." : "Ordered and charged \(order.quantity).")
     }
-    if order.appAccountToken != nil, case .says(.none) = transaction.appAccountToken {
+    if order.appAccountToken != nil, case .stated(.none) = transaction.appAccountToken {
       add(.accountTokenMissing, on: transaction, "The order has an account token, Apple's transaction has none.")
     } else {
       decline(

@@ -234,7 +234,7 @@ public enum AccountToken {
   public enum Relation: Int, Sendable { case same, unknown, other }
 
   static func relation(of order: Order, to transaction: TransactionRecord) -> Relation {
-    guard let own = order.appAccountToken, case .says(.some(let token)) = transaction.appAccountToken else {
+    guard let own = order.appAccountToken, case .stated(.some(let token)) = transaction.appAccountToken else {
       return .unknown
     }
     return switch isSame(own, token) {

@@ -200,7 +200,7 @@ public struct OrderFacts: Sendable {
 
   /// True if the user with the transaction's account token matters: the order has no equal token.
   public var needsAccountTokenUser: Bool {
-    guard let transaction = comparable, case .says(.some) = transaction.appAccountToken else { return false }
+    guard let transaction = comparable, case .stated(.some) = transaction.appAccountToken else { return false }
     return AccountToken.relation(of: order, to: transaction) != .same
   }
 }

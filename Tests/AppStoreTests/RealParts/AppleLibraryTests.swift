@@ -120,8 +120,8 @@ private struct OwnClientFacts {
       "subscriptionGroupIdentifier": fact.details.subscriptionGroupIdentifier,
       "webOrderLineItemId": fact.webOrderLineItemId, "appAccountToken": nil, "revocation": nil,
     ]
-    if case .says(let token) = fact.appAccountToken { fields.updateValue(token, forKey: "appAccountToken") }
-    if case .says(.some(let revocation)) = fact.revocation, !revocation.coversSomeItemsOnly {
+    if case .stated(let token) = fact.appAccountToken { fields.updateValue(token, forKey: "appAccountToken") }
+    if case .stated(.some(let revocation)) = fact.revocation, !revocation.coversSomeItemsOnly {
       fields["revocation"] =
         [
           "date": revocation.date.milliseconds, "reason": revocation.reason as Any? ?? NSNull(),

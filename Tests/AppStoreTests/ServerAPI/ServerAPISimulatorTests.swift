@@ -72,7 +72,7 @@ struct ServerAPISimulatorTests {
       let fact = try #require(answer.fact, "\(answer)")
       #expect(fact.bundleId == "com.example.game" && fact.productId == "gems.100" && fact.productType == .consumable)
       #expect(fact.priceMilliunits == 1_990 && fact.currency == "USD" && fact.quantity == 1)
-      #expect(fact.appAccountToken == .says(Self.token) && fact.revocation == .says(nil) && fact.isRenewal == false)
+      #expect(fact.appAccountToken == .stated(Self.token) && fact.revocation == .stated(nil) && fact.isRenewal == false)
       #expect(fact.signedDate == Instant(milliseconds: Self.start))
       #expect(try await setting.client.transactionInfo("5").fact?.environment == .sandbox)
       #expect(try await setting.client.transactionInfo("5", first: .sandbox).trail.asked == [.sandbox])
@@ -95,14 +95,14 @@ struct ServerAPISimulatorTests {
       let refunded = try #require(second.transactions.first?.fact)
       #expect(
         refunded.revocation
-          == .says(Revocation(date: Instant(milliseconds: Self.start + Self.day), type: "REFUND_FULL", reason: 1)))
+          == .stated(Revocation(date: Instant(milliseconds: Self.start + Self.day), type: "REFUND_FULL", reason: 1)))
       #expect(refunded.signedDate > Instant(milliseconds: Self.start))
       let refunds = try await setting.client.refundHistory("1003", on: .production)
       #expect(refunds.transactions.map(\.fact) == [refunded])
 
       try await setting.setClock(Self.start + 2 * Self.day)
       let third = try await setting.client.transactionHistory("1001", on: .production, revision: second.revision)
-      #expect(third.transactions.map(\.fact.revocation) == [.says(nil)])
+      #expect(third.transactions.map(\.fact.revocation) == [.stated(nil)])
       let fourth = try await setting.client.transactionHistory("1001", on: .production, revision: third.revision)
       #expect(fourth.transactions.isEmpty && fourth.end == .complete && fourth.revision == third.revision)
     }
@@ -155,10 +155,10 @@ struct ServerAPISimulatorTests {
 
       try await setting.setClock(Self.start + 3 * Self.day)
       let refund = try #require(try await sweep("REFUND", start + .days(3)).notifications.first)
-      #expect(try refund.transaction?.get().fact.revocation != .says(nil))
+      #expect(try refund.transaction?.get().fact.revocation != .stated(nil))
       #expect(try refund.transaction?.get().fact.reversesRefund == false)
       let reversal = try #require(try await sweep("REFUND_REVERSED", start + .days(3)).notifications.first)
-      #expect(try reversal.transaction?.get().fact.revocation == .says(nil))
+      #expect(try reversal.transaction?.get().fact.revocation == .stated(nil))
       #expect(try reversal.transaction?.get().fact.reversesRefund == true)
       #expect(reversal.signedDate == start + .days(2))
     }

@@ -32,7 +32,7 @@ struct TransactionInfoTests {
       return
     }
     #expect(transaction.fact.transactionId == Script.id && transaction.fact.environment == .production)
-    #expect(transaction.fact.channel == .serverApi && transaction.fact.revocation == .says(nil))
+    #expect(transaction.fact.channel == .serverApi && transaction.fact.revocation == .stated(nil))
     #expect(transaction.signed.offerDiscountType == "FUTURE_WORD")
     #expect(transaction.jws.split(separator: ".").count == 3)
     #expect(answer.trail.asked == [.production] && answer.trail.httpStatus == 200 && answer.trail.errorCode == nil)

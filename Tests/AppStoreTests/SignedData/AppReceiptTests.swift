@@ -44,7 +44,7 @@ struct AppReceiptTests {
     expected.purchaseDate = Instant(rfc3339: "2026-05-31T12:00:00Z")
     expected.originalPurchaseDate = Instant(rfc3339: "2026-05-30T12:00:00Z")
     expected.expiresDate = Instant(rfc3339: "2026-06-30T12:00:00Z")
-    expected.revocation = .says(Revocation(date: Instant(milliseconds: 1_780_232_400_000)))
+    expected.revocation = .stated(Revocation(date: Instant(milliseconds: 1_780_232_400_000)))
     #expect(receipt.transactions[1] == expected)
     let payload = ReceivedPayload(try built.base64)
     #expect(payload.listedTransactions == receipt.transactions && payload.claimedTransaction == nil)
@@ -54,9 +54,9 @@ struct AppReceiptTests {
   @Test("Empty dates are no statement")
   func emptyDatesAreSilent() throws {
     let fact = try verifier().verify(base64: TestAppReceipt().base64).get().transactions[0]
-    #expect(fact.revocation == .silent)
+    #expect(fact.revocation == .absent)
     #expect(fact.expiresDate == nil)
-    #expect(fact.appAccountToken == .silent)
+    #expect(fact.appAccountToken == .absent)
     #expect(fact.priceMilliunits == nil)
   }
 

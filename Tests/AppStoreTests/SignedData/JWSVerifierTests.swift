@@ -32,10 +32,10 @@ struct JWSVerifierTests {
     expected.purchaseDate = Instant(milliseconds: milliseconds(2026, 6))
     expected.originalPurchaseDate = Instant(milliseconds: milliseconds(2026, 5))
     expected.expiresDate = Instant(milliseconds: milliseconds(2026, 7))
-    expected.revocation = .says(nil)
+    expected.revocation = .stated(nil)
     expected.priceMilliunits = 1_990
     expected.currency = "USD"
-    expected.appAccountToken = .says("F7A1B9A0-6B0C-4C0E-9B43-1D2F3C4B5A69")
+    expected.appAccountToken = .stated("F7A1B9A0-6B0C-4C0E-9B43-1D2F3C4B5A69")
     expected.ownership = .purchased
     expected.isRenewal = false
     expected.hasOffer = false
@@ -73,7 +73,7 @@ struct JWSVerifierTests {
     }
     let revocation = Revocation(
       date: Instant(milliseconds: milliseconds(2026, 6)), percentage: 33_333, type: "REFUND_PRORATED", reason: 1)
-    #expect(transaction.fact.revocation == .says(revocation))
+    #expect(transaction.fact.revocation == .stated(revocation))
   }
 
   @Test(
@@ -87,8 +87,8 @@ struct JWSVerifierTests {
     }
     let revocation = Revocation(
       date: Instant(milliseconds: milliseconds(2026, 6)), percentage: expected, type: "REFUND_PRORATED")
-    #expect(transaction.fact.revocation == .says(revocation))
-    #expect(try self.transaction { $0["revocationDate"] = 0 }.fact.revocation == .says(nil))
+    #expect(transaction.fact.revocation == .stated(revocation))
+    #expect(try self.transaction { $0["revocationDate"] = 0 }.fact.revocation == .stated(nil))
   }
 
   @Test("A transaction without a reason is a restore, or a later period if it expires", arguments: [true, false])
@@ -104,7 +104,7 @@ struct JWSVerifierTests {
 
   @Test("An unreadable revocation date is no statement about a revocation")
   func unreadableRevocationIsSilent() throws {
-    #expect(try transaction { $0["revocationDate"] = "soon" }.fact.revocation == .silent)
+    #expect(try transaction { $0["revocationDate"] = "soon" }.fact.revocation == .absent)
   }
 
   @Test("Unknown values keep Apple's text")
@@ -134,8 +134,8 @@ struct JWSVerifierTests {
       environment: .production, transactionId: "2000000123456789", productId: "gems.100", channel: .serverApi,
       signedDate: Instant(milliseconds: milliseconds(2026, 6) + 250))
     expected.bundleId = "com.example.game"
-    expected.revocation = .says(nil)
-    expected.appAccountToken = .says(nil)
+    expected.revocation = .stated(nil)
+    expected.appAccountToken = .stated(nil)
     expected.hasOffer = false
     #expect(fact == expected)
   }
@@ -158,7 +158,7 @@ struct JWSVerifierTests {
     #expect(fact.quantity == 3)
     #expect(fact.isUpgraded == true)
     #expect(fact.priceMilliunits == 1_990)
-    #expect(fact.revocation == .says(nil))
+    #expect(fact.revocation == .stated(nil))
     #expect(fact.channel == .notification)
   }
 

@@ -26,7 +26,7 @@ struct SignedRevocationTests {
 
   @Test("A refund of one item of several is a partial refund")
   func oneOfSeveral() throws {
-    let part = Statement.says(
+    let part = Statement.stated(
       Revocation?.some(
         Revocation(date: Instant(milliseconds: Self.date), percentage: 25_000, coversSomeItemsOnly: true)))
     #expect(try revocation(#""price":4000,"# + items(item(1_000, refund(1_000, "FULL")), item(3_000))) == part)
@@ -40,19 +40,19 @@ struct SignedRevocationTests {
 
   @Test("A revocation date of zero is no revocation")
   func zero() throws {
-    #expect(try revocation(items(#"{"SKU":"a","price":1000,"revocationDate":0}"#, item(3_000))) == .says(nil))
+    #expect(try revocation(items(#"{"SKU":"a","price":1000,"revocationDate":0}"#, item(3_000))) == .stated(nil))
   }
 
   @Test("A refund of one item without an amount is a partial refund of unknown share")
   func unknownShare() throws {
     let json = items(#"{"revocationDate":\#(Self.date)}"#, #"{"SKU":"b"}"#)
-    guard case .says(.some(let told)) = try revocation(json) else {
+    guard case .stated(.some(let told)) = try revocation(json) else {
       Issue.record("no revocation stated")
       return
     }
     #expect(!told.isFull && told.percentage == nil && told.coversSomeItemsOnly)
     // Impossible amounts make no full refund.
-    guard case .says(.some(let odd)) = try revocation(items(item(.max, refund(.max, "CUSTOM")), item(.max))) else {
+    guard case .stated(.some(let odd)) = try revocation(items(item(.max, refund(.max, "CUSTOM")), item(.max))) else {
       Issue.record("no revocation stated")
       return
     }
@@ -63,7 +63,7 @@ struct SignedRevocationTests {
   func everyItem() throws {
     let all = items(
       item(1_000, refund(1_000, "FULL")), item(3_000, refund(1_000, "CUSTOM") + "," + refund(2_000, "CUSTOM")))
-    guard case .says(.some(let told)) = try revocation(all) else {
+    guard case .stated(.some(let told)) = try revocation(all) else {
       Issue.record("no revocation stated")
       return
     }
@@ -72,13 +72,13 @@ struct SignedRevocationTests {
 
   @Test("Without a refunded item, Apple's revocation of the transaction counts")
   func noItem() throws {
-    #expect(try revocation(items(item(1_000), item(3_000))) == .says(nil))
-    #expect(try revocation(items()) == .says(nil))
+    #expect(try revocation(items(item(1_000), item(3_000))) == .stated(nil))
+    #expect(try revocation(items()) == .stated(nil))
     #expect(
       try revocation(#""revocationDate":\#(Self.date),"revocationReason":1,"# + items())
-        == .says(Revocation(date: Instant(milliseconds: Self.date), reason: 1)))
+        == .stated(Revocation(date: Instant(milliseconds: Self.date), reason: 1)))
     #expect(
       try revocation(#""revocationDate":\#(Self.date),"revocationType":"REFUND_FULL","# + items(item(1_000)))
-        == .says(Revocation(date: Instant(milliseconds: Self.date), type: "REFUND_FULL")))
+        == .stated(Revocation(date: Instant(milliseconds: Self.date), type: "REFUND_FULL")))
   }
 }

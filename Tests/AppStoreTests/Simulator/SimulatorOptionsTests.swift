@@ -173,7 +173,8 @@ struct SimulatorOptionsTests {
         return
       }
       let refunded = try #require(receipt.facts.first)
-      #expect(refunded.revocation == .says(Revocation(date: Instant(milliseconds: Self.start - Self.hour), reason: 1)))
+      #expect(
+        refunded.revocation == .stated(Revocation(date: Instant(milliseconds: Self.start - Self.hour), reason: 1)))
       #expect(receipt.facts.map(\.expiresDate) == [nil, Instant(milliseconds: Self.start - 5 * Self.hour)])
       #expect(receipt.creationDate == Instant(milliseconds: Self.start - 2 * Self.hour))
       #expect(receipt.requestDate == Instant(milliseconds: Self.start))
@@ -311,7 +312,7 @@ struct SimulatorOptionsTests {
 
   @Test func oneRefundedItemIsAPartialRefund() async throws {
     try await Self.run(Self.world()) { setting in
-      guard case .says(.some(let revocation)) = try await setting.client.transactionInfo("6").fact?.revocation else {
+      guard case .stated(.some(let revocation)) = try await setting.client.transactionInfo("6").fact?.revocation else {
         Issue.record("no revocation stated")
         return
       }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10)))
 struct SimulatorTests {
-  private static let token = Statement<String?>.says("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11")
+  private static let token = Statement<String?>.stated("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11")
 
   @Test func aSimulatedAppReceiptHasApplesFields() async throws {
     let receipt = try await RunningSimulator.run(world: SimulatedWorld.json(refundDate: "1795100000000")) {
@@ -16,13 +16,13 @@ struct SimulatorTests {
     #expect(receipt.facts.map(\.transactionId) == ["1", "3", "4", "5"])
     let facts = Dictionary(uniqueKeysWithValues: receipt.facts.map { ($0.transactionId, $0) })
     #expect(facts["1"]?.quantity == 2)
-    #expect(facts["1"]?.revocation == .silent && facts["1"]?.appAccountToken == .silent)
+    #expect(facts["1"]?.revocation == .absent && facts["1"]?.appAccountToken == .absent)
     #expect(facts["1"]?.priceMilliunits == nil)
     #expect(
-      facts["3"]?.revocation == .says(Revocation(date: Instant(milliseconds: 1_795_100_000_000), reason: 1)))
+      facts["3"]?.revocation == .stated(Revocation(date: Instant(milliseconds: 1_795_100_000_000), reason: 1)))
     #expect(facts["4"]?.hasOffer == true)
     #expect(facts["4"]?.appAccountToken == Self.token)
-    #expect(facts["5"]?.isRenewal == nil && facts["5"]?.revocation == .says(nil))
+    #expect(facts["5"]?.isRenewal == nil && facts["5"]?.revocation == .stated(nil))
     #expect(facts["5"]?.productType == .autoRenewable && facts["5"]?.ownership == .purchased)
     #expect(receipt.facts.allSatisfy { $0.signedDate == receipt.requestDate })
   }
@@ -59,10 +59,10 @@ struct SimulatorTests {
   @Test func aRefundArrives() async throws {
     try await RunningSimulator.run(world: SimulatedWorld.json()) { simulator in
       let before = try verified(await simulator.verify(SimulatedWorld.game))
-      #expect(before.facts.allSatisfy { $0.revocation == .silent || $0.revocation == .says(nil) })
+      #expect(before.facts.allSatisfy { $0.revocation == .absent || $0.revocation == .stated(nil) })
       try await simulator.control("world", SimulatedWorld.json(refundDate: "1795100000000"))
       let after = try verified(await simulator.verify(SimulatedWorld.game))
-      #expect(after.facts.count { $0.revocation != .silent && $0.revocation != .says(nil) } == 1)
+      #expect(after.facts.count { $0.revocation != .absent && $0.revocation != .stated(nil) } == 1)
       #expect(after.requestDate >= before.requestDate)
     }
   }
@@ -79,7 +79,7 @@ struct SimulatorTests {
         revocations.append(receipt.facts.first { $0.transactionId == "3" }?.revocation)
       }
       let refunded = Revocation(date: Instant(milliseconds: refund), reason: 1)
-      #expect(revocations == [.silent, .says(refunded), .silent])
+      #expect(revocations == [.absent, .stated(refunded), .absent])
       // Before the renewal.
       try await simulator.control("clock", #"{"now":1792599999999}"#)
       let early = try verified(await simulator.verify(SimulatedWorld.game))

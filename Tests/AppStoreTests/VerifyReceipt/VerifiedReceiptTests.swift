@@ -71,7 +71,7 @@ struct VerifiedReceiptTests {
     #expect(fact.originalTransactionId == "2000000000000001")
     #expect(fact.purchaseDate == Instant(milliseconds: 1_795_035_540_000))
     #expect(fact.originalPurchaseDate == fact.purchaseDate)
-    #expect(fact.revocation == .silent && fact.appAccountToken == .silent)
+    #expect(fact.revocation == .absent && fact.appAccountToken == .absent)
     #expect(fact.expiresDate == nil && fact.gracePeriodExpiresDate == nil && fact.webOrderLineItemId == nil)
     #expect(fact.ownership == nil && fact.isUpgraded == nil)
     #expect(fact.isRenewal == nil && fact.hasOffer == nil)
@@ -81,12 +81,12 @@ struct VerifiedReceiptTests {
     let fact = try fact("2000000000000003", in: Self.unified)
     #expect(fact.originalTransactionId == "2000000000000002")
     #expect(fact.isRenewal == nil)
-    #expect(fact.revocation == .silent)
+    #expect(fact.revocation == .absent)
   }
 
   @Test func aRefundHasDateAndReason() throws {
     let fact = try fact("2000000000000004", in: Self.unified)
-    #expect(fact.revocation == .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000), reason: 1)))
+    #expect(fact.revocation == .stated(Revocation(date: Instant(milliseconds: 1_795_046_400_000), reason: 1)))
     #expect(fact.purchaseDate == Instant(milliseconds: 1_795_000_000_000))
   }
 
@@ -95,17 +95,17 @@ struct VerifiedReceiptTests {
     #expect(fact.productType == .autoRenewable)
     #expect(fact.webOrderLineItemId == "2000000000000905")
     #expect(fact.expiresDate == Instant(milliseconds: 1_793_600_000_000))
-    #expect(fact.revocation == .says(nil))
+    #expect(fact.revocation == .stated(nil))
     #expect(fact.isRenewal == nil && fact.hasOffer == true && fact.isUpgraded == true)
     #expect(fact.ownership == .purchased)
-    #expect(fact.appAccountToken == .silent)
+    #expect(fact.appAccountToken == .absent)
     #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
   }
 
   @Test func aRenewal() throws {
     let fact = try fact("2000000000000006", in: Self.unified)
     #expect(fact.isRenewal == nil && fact.hasOffer == nil && fact.isUpgraded == nil)
-    #expect(fact.appAccountToken == .says("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"))
+    #expect(fact.appAccountToken == .stated("7e3fb204-2b3c-4f4e-8a3e-7f3c9c1d2b11"))
     #expect(fact.gracePeriodExpiresDate == Instant(milliseconds: 1_796_500_000_000))
   }
 
@@ -127,7 +127,7 @@ struct VerifiedReceiptTests {
     #expect(fact.transactionId == "1000000046178817" && fact.productId == "gems.100" && fact.quantity == 1)
     #expect(fact.bundleId == "com.example.old" && fact.signedDate == Self.received)
     #expect(fact.purchaseDate == Instant(milliseconds: 1_335_798_355_868))
-    #expect(fact.revocation == .silent && fact.cannotStateRefunds && fact.hasOffer == nil)
+    #expect(fact.revocation == .absent && fact.cannotStateRefunds && fact.hasOffer == nil)
   }
 
   private static func oldSubscription(status: Int, latestKey: String) -> String {
@@ -153,9 +153,9 @@ struct VerifiedReceiptTests {
     let first = try #require(receipt.facts.first)
     let last = try #require(receipt.facts.last)
     #expect(first.expiresDate == Instant(milliseconds: 1_793_000_000_000))
-    #expect(first.productType == .autoRenewable && first.revocation == .silent && first.cannotStateRefunds)
+    #expect(first.productType == .autoRenewable && first.revocation == .absent && first.cannotStateRefunds)
     #expect(last.expiresDate == Instant(milliseconds: 1_795_600_000_000))
-    #expect(last.revocation == .says(Revocation(date: Instant(milliseconds: 1_794_000_000_000), reason: 0)))
+    #expect(last.revocation == .stated(Revocation(date: Instant(milliseconds: 1_794_000_000_000), reason: 0)))
   }
 
   // MARK: Environment
@@ -184,22 +184,22 @@ struct VerifiedReceiptTests {
   // MARK: Fields of one item
 
   @Test(arguments: [
-    (#""expires_date_ms":"1795200000000""#, Statement<Revocation?>.says(nil)),
-    (#""web_order_line_item_id":"7""#, .says(nil)),
-    (#""is_trial_period":"false""#, .silent), (#""cancellation_date_ms":"0""#, .silent),
+    (#""expires_date_ms":"1795200000000""#, Statement<Revocation?>.stated(nil)),
+    (#""web_order_line_item_id":"7""#, .stated(nil)),
+    (#""is_trial_period":"false""#, .absent), (#""cancellation_date_ms":"0""#, .absent),
     (
       #""cancellation_date":"2026-11-19 00:00:00 Etc/GMT","web_order_line_item_id":"7""#,
-      .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))
+      .stated(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))
     ),
-    (#""cancellation_date":"","cancellation_date_ms":"","expires_date_ms":1795200000000"#, .says(nil)),
-    (#""cancellation_date_ms":1795046400000"#, .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))),
+    (#""cancellation_date":"","cancellation_date_ms":"","expires_date_ms":1795200000000"#, .stated(nil)),
+    (#""cancellation_date_ms":1795046400000"#, .stated(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))),
     (
       #""cancellation_date_ms":"1795046400000","is_upgraded":"true""#,
-      .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000), type: "REFUND_PRORATED"))
+      .stated(Revocation(date: Instant(milliseconds: 1_795_046_400_000), type: "REFUND_PRORATED"))
     ),
     (
       #""cancellation_date_ms":"1795046400000","cancellation_reason":"x""#,
-      .says(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))
+      .stated(Revocation(date: Instant(milliseconds: 1_795_046_400_000)))
     ),
   ])
   func revocation(fields: String, expected: Statement<Revocation?>) throws {
@@ -257,7 +257,7 @@ struct VerifiedReceiptTests {
       #""cancellation_date_ms":"soon","cancellation_date":"2012-04-30 15:05:55 Etc/GMT""#,
     ])
   func everyFormOfADate(fields: String) throws {
-    #expect(try item(fields).revocation == .says(Revocation(date: Instant(seconds: 1_335_798_355))))
+    #expect(try item(fields).revocation == .stated(Revocation(date: Instant(seconds: 1_335_798_355))))
   }
 
   @Test(
@@ -283,7 +283,7 @@ struct VerifiedReceiptTests {
   @Test(arguments: [#""cancellation_date_ms":"0""#, #""cancellation_date":null"#, #""cancellation_date_ms":"" "#, ""])
   func anEmptyDateIsNoCancellation(json: String) throws {
     let fields = [#""web_order_line_item_id":"9""#, json].filter { !$0.isEmpty }.joined(separator: ",")
-    #expect(try item(fields).revocation == .says(nil))
+    #expect(try item(fields).revocation == .stated(nil))
   }
 
   // MARK: State of a subscription

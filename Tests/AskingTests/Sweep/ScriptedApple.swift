@@ -131,7 +131,7 @@ extension TransactionFact {
     fact.originalTransactionId = original
     fact.purchaseDate = signed
     fact.isRenewal = isRenewal
-    fact.revocation = .says(revoked.map { Revocation(date: $0) })
+    fact.revocation = .stated(revoked.map { Revocation(date: $0) })
     return fact
   }
 
@@ -147,7 +147,7 @@ extension TransactionFact {
         "purchaseDate": purchaseDate?.milliseconds ?? 0,
         "transactionReason": isRenewal == true ? "RENEWAL" : "PURCHASE",
       ]
-      if case .says(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
+      if case .stated(.some(let revocation)) = revocation { fields["revocationDate"] = revocation.date.milliseconds }
       guard let json = JSONFields(Array(try JSONSerialization.data(withJSONObject: fields))) else { throw Unreadable() }
       var signed = try SignedTransaction(json, channel: channel)
       // The field comes from the notification around the transaction.

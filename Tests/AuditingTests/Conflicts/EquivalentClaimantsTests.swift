@@ -33,7 +33,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
           record.purchaseDate = asOf - .hours(Int64.random(in: 1...200, using: &random))
           record.originalPurchaseDate = record.purchaseDate
           if pick([true, false, false, false]) { record.originalPurchaseDate = asOf - .days(30) }
-          record.appAccountToken = pick([.silent, .silent, .says("aaaa-1")])
+          record.appAccountToken = pick([.absent, .absent, .stated("aaaa-1")])
           record.isContradictory = pick([true] + Array(repeating: false, count: 7))
           if pick([true, false, false, false]) { record.revocation = Revocation(date: asOf - .hours(1)) }
           records.append(record)

@@ -47,7 +47,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
     var transactions: [ContestedTransaction] = []
     for number in 0..<count {
       var record = Shop.record(number, at: start + .minutes(Int64(number)))
-      record.appAccountToken = .says("aaaa1")
+      record.appAccountToken = .stated("aaaa1")
       var contested = ContestedTransaction(record: record, claimants: [])
       linkable.link(&contested, by: .token("aaaa1"), rules: Self.rules)
       try contests.add(contested)
@@ -110,7 +110,7 @@ private let asOf = Instant(seconds: 1_795_132_800)
       let (isPlain, hasReceipts) = (seed.isMultiple(of: 4), seed.isMultiple(of: 2))
       for number in 0..<Int.random(in: 0...70, using: &random) {
         var record = Shop.record(number, at: time())
-        if !oneIn(9) { record.appAccountToken = .says("aaaa-1") }
+        if !oneIn(9) { record.appAccountToken = .stated("aaaa-1") }
         if !isPlain, oneIn(9) { record.productId = "coins" }
         if oneIn(9) { record.revocation = Revocation(date: asOf) }
         records.append(record)

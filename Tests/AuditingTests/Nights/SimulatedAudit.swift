@@ -191,7 +191,7 @@ extension RowBytes {
     put(record.revocationStatedDate)
     put(record.priceMilliunits)
     put(record.currency)
-    if case .says(let token) = record.appAccountToken {
+    if case .stated(let token) = record.appAccountToken {
       put(true)
       put(token)
     } else {

@@ -668,13 +668,13 @@ import Testing
     if random.oneIn(4) { fact.subscriptionStatus = random.pick(.active, .expired, .gracePeriod) }
     if random.oneIn(4) { fact.renewalDate = signed + .days(30) }
     fact.revocation =
-      random.oneIn(9) ? .says(Revocation(date: signed - .hours(1))) : random.pick(.silent, .says(nil))
+      random.oneIn(9) ? .stated(Revocation(date: signed - .hours(1))) : random.pick(.absent, .stated(nil))
     if random.oneIn(20) {
-      fact.revocation = .says(Revocation(date: signed - .hours(2), percentage: 30_000, type: "REFUND_PRORATED"))
+      fact.revocation = .stated(Revocation(date: signed - .hours(2), percentage: 30_000, type: "REFUND_PRORATED"))
     }
-    fact.reversesRefund = fact.revocation == .says(nil) && random.oneIn(6)
-    fact.cannotStateRefunds = fact.revocation == .silent && random.oneIn(3)
-    if random.oneIn(3) { fact.appAccountToken = .says(random.pick(nil, "aaaa")) }
+    fact.reversesRefund = fact.revocation == .stated(nil) && random.oneIn(6)
+    fact.cannotStateRefunds = fact.revocation == .absent && random.oneIn(3)
+    if random.oneIn(3) { fact.appAccountToken = .stated(random.pick(nil, "aaaa")) }
     fact.ownership = random.pick(nil, .purchased, .familyShared)
     fact.originalPurchaseDate = random.oneIn(3) ? Self.asOf - .days(Int64(random.number(5...9))) : nil
     (fact.isRenewal, fact.hasOffer) = (random.pick(nil, true, false), random.pick(nil, true, false))

@@ -16,7 +16,7 @@ import Testing
     case datedLater
     /// A cancellation of an upgraded subscription, as in verifyReceipt.
     case upgraded
-    case silent
+    case absent
   }
 
   private static let start = Instant(microseconds: 1_795_000_000_000_000)
@@ -32,11 +32,11 @@ import Testing
       switch word {
       case .none, .reversal:
         refund = nil
-        fact.revocation = .says(nil)
+        fact.revocation = .stated(nil)
         fact.reversesRefund = word == .reversal
       case .part, .whole, .someItems:
         (refund, isReceipts) = (fact.signedDate, false)
-        fact.revocation = .says(
+        fact.revocation = .stated(
           Revocation(
             date: fact.signedDate, percentage: word == .part ? 40_000 : nil,
             type: word == .part ? "REFUND_PRORATED" : word == .whole ? "REFUND_FULL" : nil, reason: 1,
@@ -46,8 +46,8 @@ import Testing
         fact.isUpgraded = word == .upgraded ? true : nil
         let known = refund.map { word == .datedLater ? $0 + .seconds(10) : $0 }
         (refund, isReceipts) = (refund ?? fact.signedDate, true)
-        fact.revocation = .says(Revocation(date: known ?? fact.signedDate, percentage: nil, type: nil, reason: 1))
-      case .silent:
+        fact.revocation = .stated(Revocation(date: known ?? fact.signedDate, percentage: nil, type: nil, reason: 1))
+      case .absent:
         fact.channel = .verifyReceipt
         if isReceipts { refund = nil }
       }
@@ -66,7 +66,7 @@ import Testing
 
   /// The date of the last fact, or of the refund that it states: a refund keeps its first date.
   private static func date(ofLast facts: ArraySlice<TransactionFact>) -> Instant {
-    guard let fact = facts.last, case .says(.some(let refund)) = fact.revocation else {
+    guard let fact = facts.last, case .stated(.some(let refund)) = fact.revocation else {
       return facts.last?.signedDate ?? start
     }
     return TransactionRecord.folding(Array(facts))?.revocation?.date ?? refund.date

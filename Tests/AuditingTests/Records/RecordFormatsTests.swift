@@ -41,7 +41,7 @@ import Testing
     contents.revocationWithdrawnDate = Instant(microseconds: -6)
     contents.priceMilliunits = 9_990
     contents.currency = "KWD"
-    contents.appAccountToken = .says("7f3c")
+    contents.appAccountToken = .stated("7f3c")
     contents.ownership = .familyShared
     contents.isRenewal = true
     contents.hasOffer = false
@@ -71,7 +71,7 @@ import Testing
 
   @Test func transactionRecords() throws {
     var told = Self.bare
-    told.appAccountToken = .says(nil)
+    told.appAccountToken = .stated(nil)
     for record in [Self.whole, Self.bare, told] {
       #expect(try back({ record.write(to: &$0) }, { try TransactionRecord(from: &$0) }) == record)
     }
@@ -245,7 +245,7 @@ import Testing
 
   @Test func plainPayments() throws {
     var (whole, told) = (Self.whole, Self.bare)
-    told.appAccountToken = .says(nil)
+    told.appAccountToken = .stated(nil)
     // Purchases with a refund request or several IDs are left to the rules.
     (whole.refundRequest, whole.otherIds) = (nil, [])
     for record in [whole, Self.bare, told] {
@@ -260,7 +260,7 @@ import Testing
       #expect(plain.purchaseDate == record.purchaseDate && plain.originalPurchaseDate == record.originalPurchaseDate)
       #expect(plain.expiresDate == record.expiresDate && plain.isRevoked == (record.revocation != nil))
       #expect(plain.priceMilliunits == record.priceMilliunits && plain.currency?.text == record.currency)
-      #expect((plain.statesToken ? .says(plain.appAccountToken?.text) : .silent) == record.appAccountToken)
+      #expect((plain.statesToken ? .stated(plain.appAccountToken?.text) : .absent) == record.appAccountToken)
       #expect(plain.ownership == record.ownership && plain.isRenewal == record.isRenewal)
       #expect(plain.hasOffer == record.hasOffer && plain.isContradictory == record.isContradictory)
       #expect(plain.checkedAt == record.checkedAt)

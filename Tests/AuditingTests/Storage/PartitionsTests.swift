@@ -20,8 +20,8 @@ import Testing
     var fact = TransactionFact(
       environment: .production, transactionId: "t", productId: "gems", channel: .serverApi,
       signedDate: Instant(seconds: signed))
-    fact.revocation = .says(revoked ? Revocation(date: Instant(seconds: signed)) : nil)
-    fact.appAccountToken = token.map { .says($0) } ?? .silent
+    fact.revocation = .stated(revoked ? Revocation(date: Instant(seconds: signed)) : nil)
+    fact.appAccountToken = token.map { .stated($0) } ?? .absent
     return fact
   }
 

@@ -47,10 +47,10 @@ import Testing
         comparison.add([other, earlier, fact], order)
         continue
       }
-      fact.appAccountToken = .says(Self.token(number))
+      fact.appAccountToken = .stated(Self.token(number))
       fact.priceMilliunits = 4_990
       fact.currency = "USD"
-      fact.revocation = .says(nil)
+      fact.revocation = .stated(nil)
       fact.isRenewal = false
       mistake?.changeOrder(&order)
       mistake?.changeFact(&fact)

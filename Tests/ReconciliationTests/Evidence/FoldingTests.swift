@@ -17,8 +17,8 @@ import Testing
     }
     let asked = fact(1) { $0.refundRequest = .requested(reason: "OTHER") }
     let declined = fact(2) { $0.refundRequest = .declined }
-    let refunded = fact(3) { $0.revocation = .says(Revocation(date: ShopFixture.asOf + .hours(3))) }
-    let reversed = fact(4) { ($0.revocation, $0.reversesRefund) = (.says(nil), true) }
+    let refunded = fact(3) { $0.revocation = .stated(Revocation(date: ShopFixture.asOf + .hours(3))) }
+    let reversed = fact(4) { ($0.revocation, $0.reversesRefund) = (.stated(nil), true) }
     let askedAgain = fact(5) { $0.refundRequest = .requested(reason: nil) }
     let cases: [(facts: [TransactionFact], open: Int64?)] = [
       ([asked], 1), ([asked, declined], nil), ([declined, asked], nil), ([declined], nil), ([asked, refunded], nil),
@@ -47,7 +47,7 @@ import Testing
         signedDate: ShopFixture.asOf + .hours(hours))
       (fact.originalTransactionId, fact.webOrderLineItemId) = (original, period)
       fact.expiresDate = ShopFixture.asOf + .days(30)
-      if channel != .verifyReceipt { fact.appAccountToken = .says(nil) }
+      if channel != .verifyReceipt { fact.appAccountToken = .stated(nil) }
       return fact
     }
     let signed = fact(.serverApi, hours: 2, product: "bundle", original: "B0", period: "B1")
@@ -83,7 +83,7 @@ import Testing
       (fact.hasOffer, fact.isUpgraded, fact.isRenewal) = (number == 1, number == 1, number == 1)
       (fact.purchaseDate, fact.originalPurchaseDate) = (signed - .hours(1), signed - .hours(2))
       (fact.expiresDate, fact.renewalDate) = (signed + .hours(3), signed + .hours(4))
-      (fact.priceMilliunits, fact.appAccountToken) = (Int64(number), .says(text))
+      (fact.priceMilliunits, fact.appAccountToken) = (Int64(number), .stated(text))
       return fact
     }
     let (old, new) = (fact("old", 1, ShopFixture.asOf - .days(2)), fact("new", 2, ShopFixture.asOf - .days(1)))
@@ -124,8 +124,8 @@ import Testing
       (Revocation(date: date, type: "REFUND_FULL"), Revocation(date: date, type: "REFUND_FULL")),
       (Revocation(date: date, percentage: 10_000), Revocation(date: date, percentage: 10_000)),
     ] {
-      let old = TransactionFact.stated(at: 1, by: .serverApi, .says(half))
-      let facts = [old, .stated(at: 2, by: .serverApi, .says(newer))]
+      let old = TransactionFact.evidence(at: 1, by: .serverApi, .stated(half))
+      let facts = [old, .evidence(at: 2, by: .serverApi, .stated(newer))]
       #expect(TransactionRecord.folding(facts)?.revocation == expected)
     }
   }
@@ -145,12 +145,12 @@ import Testing
       (Revocation(date: date + .days(1)), Revocation(date: date + .days(1))),
     ] {
       let facts = [
-        TransactionFact.stated(at: 1, by: .serverApi, .says(part)), .stated(at: 2, by: channel, .says(newer)),
+        TransactionFact.evidence(at: 1, by: .serverApi, .stated(part)), .evidence(at: 2, by: channel, .stated(newer)),
       ]
       #expect(TransactionRecord.folding(facts)?.revocation == expected)
     }
-    let full = TransactionFact.stated(at: 1, by: channel, .says(Revocation(date: date)))
-    let other = TransactionFact.stated(at: 2, by: channel, .says(Revocation(date: date + .hours(1))))
+    let full = TransactionFact.evidence(at: 1, by: channel, .stated(Revocation(date: date)))
+    let other = TransactionFact.evidence(at: 2, by: channel, .stated(Revocation(date: date + .hours(1))))
     #expect(TransactionRecord.folding([full, other])?.revocation?.date == date, "it is the same refund")
   }
 
@@ -164,12 +164,13 @@ import Testing
       (Revocation(date: date, percentage: 30_000), Revocation(date: date + .days(11)), false),
     ] {
       let facts = [
-        TransactionFact.stated(at: 1, by: .notification, .says(first)), .stated(at: 2, by: .serverApi, .says(second)),
+        TransactionFact.evidence(at: 1, by: .notification, .stated(first)),
+        .evidence(at: 2, by: .serverApi, .stated(second)),
       ]
       #expect(TransactionRecord.folding(facts)?.revocation?.date == (isSame ? first : second).date)
       // After a withdrawal, it is another refund.
-      let reversal = TransactionFact.stated(at: 2, by: .serverApi, .says(nil))
-      let again = TransactionFact.stated(at: 3, by: .serverApi, .says(second))
+      let reversal = TransactionFact.evidence(at: 2, by: .serverApi, .stated(nil))
+      let again = TransactionFact.evidence(at: 3, by: .serverApi, .stated(second))
       #expect(TransactionRecord.folding([facts[0], reversal, again])?.revocation == second)
     }
   }
@@ -178,7 +179,9 @@ import Testing
   func refundAtOneInstant() {
     for one in EvidenceChannel.allCases {
       for other in EvidenceChannel.allCases {
-        let facts = [TransactionFact.stated(at: 1, by: one, .says(refund)), .stated(at: 1, by: other, .says(nil))]
+        let facts = [
+          TransactionFact.evidence(at: 1, by: one, .stated(refund)), .evidence(at: 1, by: other, .stated(nil)),
+        ]
         #expect(TransactionRecord.folding(facts)?.revocation == refund, "\(one), \(other)")
       }
     }
@@ -189,35 +192,36 @@ import Testing
     arguments: [EvidenceChannel.verifyReceipt, .offline])
   func upgrades(channel: EvidenceChannel) {
     let date = Instant(seconds: 1_000_000)
-    var upgraded = TransactionFact.stated(at: 1, by: .serverApi, .says(nil))
+    var upgraded = TransactionFact.evidence(at: 1, by: .serverApi, .stated(nil))
     upgraded.isUpgraded = true
-    let bare = TransactionFact.stated(at: 2, by: channel, .says(Revocation(date: date)))
+    let bare = TransactionFact.evidence(at: 2, by: channel, .stated(Revocation(date: date)))
     #expect(TransactionRecord.folding([upgraded, bare])?.isReversed == false)
     #expect(TransactionRecord.folding([bare])?.isReversed == true)
-    let full = TransactionFact.stated(at: 2, by: channel, .says(Revocation(date: date, type: "REFUND_FULL")))
+    let full = TransactionFact.evidence(at: 2, by: channel, .stated(Revocation(date: date, type: "REFUND_FULL")))
     #expect(TransactionRecord.folding([upgraded, full])?.isReversed == true)
   }
 
   @Test("A receipt without a cancellation date withdraws no partial refund that only others stated")
   func partsBesideReceipts() {
     let part = Revocation(date: Instant(seconds: 50), percentage: 30_000, type: "REFUND_PRORATED")
-    let gone = TransactionFact.stated(at: 3, by: .verifyReceipt, .says(nil))
-    let known = TransactionRecord.folding([.stated(at: 1, by: .serverApi, .says(part)), gone])
+    let gone = TransactionFact.evidence(at: 3, by: .verifyReceipt, .stated(nil))
+    let known = TransactionRecord.folding([.evidence(at: 1, by: .serverApi, .stated(part)), gone])
     #expect(known?.revocation == part && known?.revocationWithdrawnDate == nil)
     let shown = [
-      TransactionFact.stated(at: 1, by: .serverApi, .says(part)), .stated(at: 2, by: .verifyReceipt, .says(refund)),
+      TransactionFact.evidence(at: 1, by: .serverApi, .stated(part)),
+      .evidence(at: 2, by: .verifyReceipt, .stated(refund)),
       gone,
     ]
     #expect(TransactionRecord.folding(shown)?.revocation == nil, "a receipt showed this refund before")
-    let full = TransactionRecord.folding([.stated(at: 1, by: .serverApi, .says(refund)), gone])
+    let full = TransactionRecord.folding([.evidence(at: 1, by: .serverApi, .stated(refund)), gone])
     #expect(full?.revocation == nil && full?.revocationWithdrawnDate == gone.signedDate)
   }
 
   @Test("An answer that cannot state refunds withdraws none")
   func oldReceipts() {
-    var old = TransactionFact.stated(at: 2, by: .verifyReceipt, .silent)
+    var old = TransactionFact.evidence(at: 2, by: .verifyReceipt, .absent)
     old.cannotStateRefunds = true
-    let record = TransactionRecord.folding([.stated(at: 1, by: .verifyReceipt, .says(refund)), old])
+    let record = TransactionRecord.folding([.evidence(at: 1, by: .verifyReceipt, .stated(refund)), old])
     #expect(record?.revocation == refund && record?.revocationWithdrawnDate == nil)
   }
 
@@ -225,13 +229,13 @@ import Testing
     "A receipt never overrides signed data, however late it is",
     arguments: [EvidenceChannel.offline, .serverApi, .notification])
   func signed(reportingTransaction: EvidenceChannel) throws {
-    var signed = TransactionFact.stated(at: 10, by: reportingTransaction, .says(nil))
-    signed.appAccountToken = .says(nil)
+    var signed = TransactionFact.evidence(at: 10, by: reportingTransaction, .stated(nil))
+    signed.appAccountToken = .stated(nil)
     (signed.purchaseDate, signed.originalPurchaseDate) = (Instant(seconds: 9), Instant(seconds: 8))
     (signed.isRenewal, signed.hasOffer) = (false, true)
     for channel in [EvidenceChannel.verifyReceipt, .offline] {
       for time in [Int64(1), 20] {
-        var receipt = TransactionFact.stated(at: time, by: channel, .silent)
+        var receipt = TransactionFact.evidence(at: time, by: channel, .absent)
         (receipt.purchaseDate, receipt.originalPurchaseDate) = (Instant(seconds: time), Instant(seconds: 2))
         (receipt.isRenewal, receipt.hasOffer) = (true, false)
         let record = try #require(TransactionRecord.folding([receipt, signed]))
@@ -329,9 +333,9 @@ import Testing
       #expect(after.purchaseDate == first ?? second)
       #expect(after.priceMilliunits == known.priceMilliunits ?? old.priceMilliunits)
       #expect(after.ownership == known.ownership ?? old.ownership)
-      if known.appAccountToken != .silent { #expect(after.appAccountToken == known.appAccountToken) }
+      if known.appAccountToken != .absent { #expect(after.appAccountToken == known.appAccountToken) }
       // A receipt's statement about a refund depends on the earlier facts.
-      let speaks = facts.contains { $0.revocation != .silent && $0.isSigned }
+      let speaks = facts.contains { $0.revocation != .absent && $0.isSigned }
       if speaks { #expect(after.revocation == known.revocation) }
     }
   }
@@ -342,7 +346,7 @@ import Testing
   @Test("A refund is kept beside an older receipt without it")
   func refundSurvives() {
     let record = TransactionRecord.folding([
-      .stated(at: 9, by: .serverApi, .says(refund)), .stated(at: 1, by: .offline, .says(nil)),
+      .evidence(at: 9, by: .serverApi, .stated(refund)), .evidence(at: 1, by: .offline, .stated(nil)),
     ])
     #expect(record?.revocation == refund)
     #expect(record?.revocationWithdrawnDate == nil)
@@ -351,8 +355,8 @@ import Testing
   @Test("A newer fact without the refund reverses it")
   func reversed() {
     let record = TransactionRecord.folding([
-      .stated(at: 1, by: .serverApi, .says(nil)), .stated(at: 2, by: .notification, .says(refund)),
-      .stated(at: 3, by: .notification, .says(nil)), .stated(at: 4, by: .serverApi, .says(nil)),
+      .evidence(at: 1, by: .serverApi, .stated(nil)), .evidence(at: 2, by: .notification, .stated(refund)),
+      .evidence(at: 3, by: .notification, .stated(nil)), .evidence(at: 4, by: .serverApi, .stated(nil)),
     ])
     #expect(record?.revocation == nil)
     #expect(record?.revocationWithdrawnDate == Instant(seconds: 3), "the date of the first statement")
@@ -361,8 +365,8 @@ import Testing
   @Test("A second refund after a reversal counts")
   func again() {
     let record = TransactionRecord.folding([
-      .stated(at: 2, by: .serverApi, .says(refund)), .stated(at: 3, by: .serverApi, .says(nil)),
-      .stated(at: 4, by: .serverApi, .says(refund)),
+      .evidence(at: 2, by: .serverApi, .stated(refund)), .evidence(at: 3, by: .serverApi, .stated(nil)),
+      .evidence(at: 4, by: .serverApi, .stated(refund)),
     ])
     #expect(record?.revocation == refund)
     #expect(record?.revocationWithdrawnDate == nil)
@@ -371,7 +375,7 @@ import Testing
   @Test("A transaction that was never refunded has no reversed refund")
   func neverRefunded() {
     let record = TransactionRecord.folding([
-      .stated(at: 1, by: .offline, .says(nil)), .stated(at: 2, by: .serverApi, .says(nil)),
+      .evidence(at: 1, by: .offline, .stated(nil)), .evidence(at: 2, by: .serverApi, .stated(nil)),
     ])
     #expect(record?.revocationWithdrawnDate == nil)
   }
@@ -379,7 +383,7 @@ import Testing
   @Test("A fact without a statement reverses no refund", arguments: EvidenceChannel.allCases)
   func silence(channel: EvidenceChannel) {
     let record = TransactionRecord.folding([
-      .stated(at: 1, by: .serverApi, .says(refund)), .stated(at: 2, by: channel, .silent),
+      .evidence(at: 1, by: .serverApi, .stated(refund)), .evidence(at: 2, by: channel, .absent),
     ])
     #expect(record?.revocation == refund)
     #expect(record?.signedDate == Instant(seconds: 2))
@@ -387,9 +391,9 @@ import Testing
 
   @Test("A record shows whether any channel could state a refund")
   func tells() {
-    let silent = TransactionFact.stated(at: 2, by: .verifyReceipt, .silent)
+    let silent = TransactionFact.evidence(at: 2, by: .verifyReceipt, .absent)
     #expect(TransactionRecord.folding([silent])?.isRevocationKnown == false)
-    let spoken = TransactionRecord.folding([silent, .stated(at: 1, by: .offline, .says(nil))])
+    let spoken = TransactionRecord.folding([silent, .evidence(at: 1, by: .offline, .stated(nil))])
     #expect(spoken?.isRevocationKnown == true)
   }
 
@@ -397,8 +401,8 @@ import Testing
   @Test("A fact that cannot state a refund does not renew an older statement")
   func factsWithoutRefundStatement() throws {
     let facts: [TransactionFact] = [
-      .stated(at: 1, by: .offline, .says(nil)), .stated(at: 3, by: .verifyReceipt, .silent),
-      .stated(at: 4, by: .offline, .silent),
+      .evidence(at: 1, by: .offline, .stated(nil)), .evidence(at: 3, by: .verifyReceipt, .absent),
+      .evidence(at: 4, by: .offline, .absent),
     ]
     for facts in [facts, facts.reversed()] {
       let record = try #require(TransactionRecord.folding(facts))
@@ -412,7 +416,7 @@ import Testing
   @Test("A cancellation that verifyReceipt no longer shows is withdrawn")
   func cancellationGone() {
     let record = TransactionRecord.folding([
-      .stated(at: 1, by: .verifyReceipt, .says(refund)), .stated(at: 2, by: .verifyReceipt, .silent),
+      .evidence(at: 1, by: .verifyReceipt, .stated(refund)), .evidence(at: 2, by: .verifyReceipt, .absent),
     ])
     #expect(record?.revocation == nil)
     #expect(record?.revocationWithdrawnDate == Instant(seconds: 2))
@@ -421,28 +425,28 @@ import Testing
   @Test("A cancellation that another channel has confirmed is not withdrawn")
   func cancellationConfirmed() {
     let record = TransactionRecord.folding([
-      .stated(at: 1, by: .verifyReceipt, .says(refund)), .stated(at: 2, by: .serverApi, .says(refund)),
-      .stated(at: 3, by: .verifyReceipt, .silent),
+      .evidence(at: 1, by: .verifyReceipt, .stated(refund)), .evidence(at: 2, by: .serverApi, .stated(refund)),
+      .evidence(at: 3, by: .verifyReceipt, .absent),
     ])
     #expect(record?.revocation == refund)
   }
 
   @Test("A stated absence of a token is kept until a token is stated")
   func tokens() {
-    var first = TransactionFact.stated(at: 1, by: .serverApi, .silent)
-    first.appAccountToken = .says(nil)
-    let silent = TransactionFact.stated(at: 2, by: .verifyReceipt, .silent)
-    var last = TransactionFact.stated(at: 3, by: .serverApi, .silent)
-    last.appAccountToken = .says("token")
-    #expect(TransactionRecord.folding([first, silent])?.appAccountToken == .says(nil))
-    #expect(TransactionRecord.folding([first, silent, last])?.appAccountToken == .says("token"))
-    #expect(TransactionRecord.folding([silent])?.appAccountToken == .silent)
+    var first = TransactionFact.evidence(at: 1, by: .serverApi, .absent)
+    first.appAccountToken = .stated(nil)
+    let silent = TransactionFact.evidence(at: 2, by: .verifyReceipt, .absent)
+    var last = TransactionFact.evidence(at: 3, by: .serverApi, .absent)
+    last.appAccountToken = .stated("token")
+    #expect(TransactionRecord.folding([first, silent])?.appAccountToken == .stated(nil))
+    #expect(TransactionRecord.folding([first, silent, last])?.appAccountToken == .stated("token"))
+    #expect(TransactionRecord.folding([silent])?.appAccountToken == .absent)
   }
 
   @Test("Another product or app under one transaction ID is a contradiction")
   func contradiction() {
-    let one = TransactionFact.stated(at: 1, by: .serverApi, .silent)
-    var other = TransactionFact.stated(at: 2, by: .serverApi, .silent)
+    let one = TransactionFact.evidence(at: 1, by: .serverApi, .absent)
+    var other = TransactionFact.evidence(at: 2, by: .serverApi, .absent)
     #expect(TransactionRecord.folding([one, other])?.isContradictory == false)
     other.productId = "gems.500"
     #expect(TransactionRecord.folding([one, other])?.isContradictory == true)
@@ -455,10 +459,10 @@ import Testing
 
   @Test("The latest expiry counts, including the end of a grace period")
   func expiry() {
-    var first = TransactionFact.stated(at: 1, by: .serverApi, .silent)
+    var first = TransactionFact.evidence(at: 1, by: .serverApi, .absent)
     first.expiresDate = Instant(seconds: 100)
     first.gracePeriodExpiresDate = Instant(seconds: 130)
-    var second = TransactionFact.stated(at: 2, by: .serverApi, .silent)
+    var second = TransactionFact.evidence(at: 2, by: .serverApi, .absent)
     second.expiresDate = Instant(seconds: 120)
     let record = TransactionRecord.folding([second, first])
     #expect(record?.expiresDate == Instant(seconds: 120))
@@ -472,7 +476,7 @@ import Testing
     for (less, more) in zip(byWeight, byWeight.dropFirst()) {
       // Both orders of values, because the values would decide between channels of equal rank.
       for (said, last) in [("a", "b"), ("b", "a")] {
-        var facts = [TransactionFact.stated(at: 1, by: less, .silent), .stated(at: 1, by: more, .silent)]
+        var facts = [TransactionFact.evidence(at: 1, by: less, .absent), .evidence(at: 1, by: more, .absent)]
         (facts[0].currency, facts[1].currency) = (said, last)
         for facts in [facts, facts.reversed()] {
           let record = TransactionRecord.folding(facts)
@@ -507,8 +511,8 @@ import Testing
       fact { $0.originalTransactionId = "O" }, fact { $0.webOrderLineItemId = "W" }, fact { $0.bundleId = "b" },
       fact { $0.productId = "coins" }, fact { $0.productType = .consumable }, nine,
       fact { $0.purchaseDate = ShopFixture.asOf }, fact { $0.originalPurchaseDate = ShopFixture.asOf },
-      fact { $0.expiresDate = ShopFixture.asOf }, fact { $0.revocation = .says(nil) },
-      fact { $0.priceMilliunits = 1 }, fact { $0.currency = "USD" }, fact { $0.appAccountToken = .says(nil) },
+      fact { $0.expiresDate = ShopFixture.asOf }, fact { $0.revocation = .stated(nil) },
+      fact { $0.priceMilliunits = 1 }, fact { $0.currency = "USD" }, fact { $0.appAccountToken = .stated(nil) },
       fact { $0.ownership = .purchased }, fact { $0.isRenewal = false }, fact { $0.hasOffer = false },
       fact { $0.isUpgraded = false }, fact { $0.gracePeriodExpiresDate = ShopFixture.asOf },
       fact { $0.renewalDate = ShopFixture.asOf }, fact { $0.subscriptionStatus = .active },
@@ -527,13 +531,13 @@ import Testing
       Revocation(date: ShopFixture.asOf, percentage: 1), Revocation(date: ShopFixture.asOf, type: "REFUND_FULL"),
       Revocation(date: ShopFixture.asOf, reason: 1), Revocation(date: ShopFixture.asOf, coversSomeItemsOnly: true),
     ]
-    let ranks = refunds.map { refund in fact { $0.revocation = .says(refund) }.tieBreakers }
+    let ranks = refunds.map { refund in fact { $0.revocation = .stated(refund) }.tieBreakers }
     for (place, one) in ranks.enumerated() { #expect(ranks.firstIndex(of: one) == place) }
   }
 }
 
 extension TransactionFact {
-  fileprivate static func stated(
+  fileprivate static func evidence(
     at seconds: Int64, by channel: EvidenceChannel, _ revocation: Statement<Revocation?>
   ) -> TransactionFact {
     var fact = TransactionFact(
@@ -546,11 +550,11 @@ extension TransactionFact {
 
   /// A fact about T1, with times so close together that ties are frequent.
   fileprivate static func random(using random: inout SeededGenerator) -> TransactionFact {
-    var fact = stated(
+    var fact = evidence(
       at: Int64(random.number(0...3)), by: random.pick(.verifyReceipt, .serverApi, .offline, .notification),
       random.pick(
-        .silent, .says(nil), .says(Revocation(date: Instant(seconds: 7))),
-        .says(Revocation(date: Instant(seconds: 8), percentage: 50_000, type: "REFUND_PRORATED"))))
+        .absent, .stated(nil), .stated(Revocation(date: Instant(seconds: 7))),
+        .stated(Revocation(date: Instant(seconds: 8), percentage: 50_000, type: "REFUND_PRORATED"))))
     if random.oneIn(8) { fact.productId = "gems.500" }
     if random.oneIn(2) { fact.quantity = Int32(random.number(1...3)) }
     if random.oneIn(2) { fact.purchaseDate = Instant(seconds: Int64(random.number(0...9))) }
@@ -560,8 +564,8 @@ extension TransactionFact {
     if random.oneIn(4) { fact.originalPurchaseDate = Instant(seconds: Int64(random.number(0...9))) }
     fact.isRenewal = random.pick(nil, true, false)
     fact.hasOffer = random.pick(nil, true, false)
-    fact.cannotStateRefunds = fact.revocation == .silent && random.oneIn(3)
-    fact.appAccountToken = random.pick(.silent, .says(nil), .says("a"), .says("b"))
+    fact.cannotStateRefunds = fact.revocation == .absent && random.oneIn(3)
+    fact.appAccountToken = random.pick(.absent, .stated(nil), .stated("a"), .stated("b"))
     return fact
   }
 }

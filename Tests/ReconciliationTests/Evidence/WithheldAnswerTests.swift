@@ -181,12 +181,12 @@ import Testing
   @Test("Older facts never make a paid order unpaid")
   func olderFacts() {
     let old = ShopFixture.asOf - .days(9)
-    for revocation: Statement<Revocation?> in [.silent, .says(nil), .says(Revocation(date: old))] {
+    for revocation: Statement<Revocation?> in [.absent, .stated(nil), .stated(Revocation(date: old))] {
       var newest = TransactionFact(
         environment: .production, transactionId: "T1", productId: "gems.100", channel: .serverApi,
         signedDate: ShopFixture.asOf)
       newest.bundleId = ShopFixture.bundle
-      newest.revocation = .says(nil)
+      newest.revocation = .stated(nil)
       var older = newest
       older.channel = .offline
       older.signedDate = old

@@ -107,7 +107,7 @@ import Testing
         transaction: { record in
           record.priceMilliunits = 1
           record.quantity = 5
-          record.appAccountToken = .says("11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f")
+          record.appAccountToken = .stated("11111111-2d3a-4c5b-9f60-0a1b2c3d4e5f")
         })
     },
     Case("no comparison for another app", ["wrong_bundle on order"]) { scene in

@@ -318,7 +318,7 @@ import Testing
       let time = scene.time
       scene.paidOrder({ $0.appAccountToken = isStrangers ? "a" : nil }) { record in
         if isOld { record.purchaseDate = time - .days(31) }
-        if isStrangers { record.appAccountToken = .says("b") }
+        if isStrangers { record.appAccountToken = .stated("b") }
       }
       #expect(try found(.paidNotDelivered, in: scene).action == (isOld || isStrangers ? .look : .deliver))
     }

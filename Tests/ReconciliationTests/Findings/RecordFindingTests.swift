@@ -57,36 +57,36 @@ import Testing
     },
     Case("another account token", ["wrong_user on order"]) { scene in
       scene.delivery(
-        of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(otherToken) }))
+        of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .stated(otherToken) }))
     },
     Case("the same token in capitals", []) { scene in
       scene.delivery(
         of: scene.paidOrder(
-          { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(token.uppercased()) }))
+          { $0.appAccountToken = token }, transaction: { $0.appAccountToken = .stated(token.uppercased()) }))
     },
     Case("the same token without hyphens", []) { scene in
       let bare = token.filter { $0 != "-" }
       scene.delivery(
-        of: scene.paidOrder({ $0.appAccountToken = bare }, transaction: { $0.appAccountToken = .says(token) }))
+        of: scene.paidOrder({ $0.appAccountToken = bare }, transaction: { $0.appAccountToken = .stated(token) }))
     },
     Case("the same token in braces, as a URN for Apple", []) { scene in
       scene.delivery(
         of: scene.paidOrder(
           { $0.appAccountToken = "{\(token.uppercased())}" },
-          transaction: { $0.appAccountToken = .says("urn:uuid:\(token)") }))
+          transaction: { $0.appAccountToken = .stated("urn:uuid:\(token)") }))
     },
     Case("another token in braces", ["wrong_user on order"]) { scene in
       scene.delivery(
         of: scene.paidOrder(
-          { $0.appAccountToken = "{\(token)}" }, transaction: { $0.appAccountToken = .says(otherToken) }))
+          { $0.appAccountToken = "{\(token)}" }, transaction: { $0.appAccountToken = .stated(otherToken) }))
     },
     Case("the order's account token is no UUID", []) { scene in
       scene.delivery(
-        of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .says(token) }))
+        of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .stated(token) }))
     },
     Case("the order's account token is no UUID, and Apple's is another user's", ["wrong_user on order"]) { scene in
       scene.delivery(
-        of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .says(token) }))
+        of: scene.paidOrder({ $0.appAccountToken = "player 17" }, transaction: { $0.appAccountToken = .stated(token) }))
       scene.order("other", by: "stranger") { order in
         order.appAccountToken = token
         order.productId = "gems.500"
@@ -94,7 +94,7 @@ import Testing
       }
     },
     Case("the order has no token, and Apple's is another user's", ["wrong_user on order"]) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token.uppercased()) }))
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .stated(token.uppercased()) }))
       scene.order("other", by: "stranger") { order in
         order.appAccountToken = token
         order.productId = "gems.500"
@@ -102,7 +102,7 @@ import Testing
       }
     },
     Case("the order has no token, and Apple's is the same user's", []) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token) }))
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .stated(token) }))
       scene.order("other") { order in
         order.appAccountToken = token
         order.productId = "gems.500"
@@ -110,17 +110,17 @@ import Testing
       }
     },
     Case("the order has no token, and Apple's belongs to no known user", []) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(token) }))
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .stated(token) }))
     },
     Case("the transaction has no token", ["account_token_missing on order"]) { scene in
       scene.delivery(
-        of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .says(nil) }))
+        of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .stated(nil) }))
     },
     Case("the channel cannot state a token", []) { scene in
-      scene.delivery(of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .silent }))
+      scene.delivery(of: scene.paidOrder({ $0.appAccountToken = token }, transaction: { $0.appAccountToken = .absent }))
     },
     Case("neither has a token", []) { scene in
-      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .says(nil) }))
+      scene.delivery(of: scene.paidOrder(transaction: { $0.appAccountToken = .stated(nil) }))
     },
   ]
 

@@ -25,7 +25,7 @@ import Testing
   {
     var scene = ShopFixture()
     let time = scene.time
-    let record = scene.transaction { $0.appAccountToken = .says("A1") }
+    let record = scene.transaction { $0.appAccountToken = .stated("A1") }
     for one in orders {
       let order = scene.order(one.id, by: "u-" + one.id) { order in
         order.appAccountToken = one.token

@@ -146,7 +146,7 @@ private struct Bot {
 
   mutating func linkByToken(receiptsOf orderIds: Set<Identifier>) {
     (isLinkedByToken, receipts) = (true, orderIds)
-    for place in records.indices { records[place].appAccountToken = .says("ab-1") }
+    for place in records.indices { records[place].appAccountToken = .stated("ab-1") }
   }
 
   static func random(
@@ -179,7 +179,7 @@ private struct Bot {
       if random.oneIn(9) { bot.records[place].productId = "coins" }
       if random.oneIn(9) {
         let isOther = isLinkedByToken && random.oneIn(9)
-        bot.records[place].appAccountToken = isOther ? random.pick(.silent, .says("b2")) : .says("ab-1")
+        bot.records[place].appAccountToken = isOther ? random.pick(.absent, .stated("b2")) : .stated("ab-1")
       }
       if random.oneIn(12) { bot.records[place].isRenewal = true }
     }

@@ -190,7 +190,7 @@ import Testing
           scene.transaction(id) { record in
             record.originalTransactionId = "T0"
             record.originalPurchaseDate = time + .hours(hours)
-            if isOwn { record.appAccountToken = .says("A") }
+            if isOwn { record.appAccountToken = .stated("A") }
           })
       }
       let order = scene.order { $0.appAccountToken = token }

@@ -269,11 +269,11 @@ import Testing
   func refundOfAList() throws {
     let kinds: Set<FindingKind> = [.refundedStillDelivered, .refundNotBooked, .partialRefund, .amountMismatch]
     for (state, channel, token, payment) in [
-      (.unanswered(.unreachable), .offline, .silent, "unconfirmed awaiting_evidence"),
-      (.unanswered(.unreachable), .verifyReceipt, .says(nil), "unconfirmed awaiting_evidence"),
-      (.unanswered(.unreachable), .offline, .says(nil), "reversed"),
-      (.unanswered(.unreachable), .notification, .silent, "reversed"), (.verified(.app), .offline, .silent, "reversed"),
-      (.review(.accountGone), .verifyReceipt, .silent, "reversed"),
+      (.unanswered(.unreachable), .offline, .absent, "unconfirmed awaiting_evidence"),
+      (.unanswered(.unreachable), .verifyReceipt, .stated(nil), "unconfirmed awaiting_evidence"),
+      (.unanswered(.unreachable), .offline, .stated(nil), "reversed"),
+      (.unanswered(.unreachable), .notification, .absent, "reversed"), (.verified(.app), .offline, .absent, "reversed"),
+      (.review(.accountGone), .verifyReceipt, .absent, "reversed"),
     ] as [(ProofState, EvidenceChannel, Statement<String?>, String)] {
       for percentage in [nil, 30_000] as [Int32?] {
         var scene = ShopFixture()

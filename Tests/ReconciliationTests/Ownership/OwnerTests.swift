@@ -17,13 +17,13 @@ import Testing
 
   static let rules: [Case<String>] = [
     Case("1: the purchase's token comes before none, at any distance", "far") { scene in
-      let record = scene.transaction { $0.appAccountToken = .says("A1") }
+      let record = scene.transaction { $0.appAccountToken = .stated("A1") }
       scene.stating("near", by: "stranger")
       let far = scene.stating("far", by: "payer", hours: -80) { $0.appAccountToken = "a1" }
       scene.signedProof("r", for: far, of: record)
     },
     Case("1: no token comes before another token", "far") { scene in
-      scene.transaction { $0.appAccountToken = .says("A1") }
+      scene.transaction { $0.appAccountToken = .stated("A1") }
       scene.stating("near", by: "stranger") { $0.appAccountToken = "b2" }
       scene.stating("far", by: "payer", hours: 70)
     },
@@ -151,7 +151,7 @@ import Testing
       scene.signedProof("r", for: scene.order("order", by: "ann", hours: 30 * 24), of: renewal)
     },
     Case("a client that crashed after paying, found by the account token", "crashed") { scene in
-      scene.transaction { $0.appAccountToken = .says("0A000000-0000-4000-8000-000000000001") }
+      scene.transaction { $0.appAccountToken = .stated("0A000000-0000-4000-8000-000000000001") }
       scene.order("crashed", by: "ann", hours: 0) { order in
         order.appAccountToken = "0a000000000040008000000000000001"
         order.status = .pending
@@ -159,12 +159,12 @@ import Testing
       scene.order("other", by: "bob", hours: 0)
     },
     Case("a copied proof of a purchase whose account token an order without a receipt has", "payer") { scene in
-      let record = scene.transaction { $0.appAccountToken = .says("a1") }
+      let record = scene.transaction { $0.appAccountToken = .stated("a1") }
       scene.order("payer", by: "payer", hours: 20) { $0.appAccountToken = "a1" }
       scene.signedProof("r", for: scene.stating("thief", by: "thief"), of: record)
     },
     Case("an account token of another product, or outside the window, is no link", "") { scene in
-      scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.transaction { $0.appAccountToken = .stated("a1") }
       scene.order("other", by: "ann", hours: 0) { order in
         (order.appAccountToken, order.productId) = ("a1", "chest")
       }
@@ -354,7 +354,7 @@ import Testing
   func outsideTakesNothing() {
     for hasToken in [false, true] {
       var scene = ShopFixture()
-      let record = scene.transaction { $0.appAccountToken = .says("A1") }
+      let record = scene.transaction { $0.appAccountToken = .stated("A1") }
       scene.stating("inside", by: "payer")
       let outside = scene.stating("outside", by: "other", hours: -100) { $0.appAccountToken = hasToken ? "a1" : nil }
       scene.signedProof("r", for: outside, of: record)

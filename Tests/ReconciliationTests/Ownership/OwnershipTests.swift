@@ -46,7 +46,7 @@ import Testing
   @Test("Among orders with the transaction's token, a verified receipt comes before a stated ID")
   func proofBeforeName() {
     var scene = ShopFixture()
-    let record = scene.transaction { $0.appAccountToken = .says("A1") }
+    let record = scene.transaction { $0.appAccountToken = .stated("A1") }
     scene.order("naming", by: "ann") { order in
       order.transactionId = "T1"
       order.appAccountToken = "a1"
@@ -60,7 +60,7 @@ import Testing
   @Test("Among orders of one person, the transaction's token comes before a stated ID without a token")
   func tokenAmongUnnamed() {
     var scene = ShopFixture()
-    let record = scene.transaction { $0.appAccountToken = .says("A1") }
+    let record = scene.transaction { $0.appAccountToken = .stated("A1") }
     let naming = scene.order("naming", by: "ann") { $0.transactionId = "T1" }
     scene.receipt(for: naming, .verified(.app), containing: [record])
     for (number, (name, token)) in [("stranger", "B1"), ("holder", "A1")].enumerated() {

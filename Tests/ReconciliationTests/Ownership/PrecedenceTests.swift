@@ -146,7 +146,7 @@ extension ShopFixture {
   fileprivate var record: TransactionRecord {
     mutating get {
       if let known = world.transactions.first(where: { $0.transactionId == "T1" }) { return known }
-      return transaction { $0.appAccountToken = .says("A1") }
+      return transaction { $0.appAccountToken = .stated("A1") }
     }
   }
 

@@ -74,7 +74,7 @@ import Testing
       scene.posted("order", by: "ann", hours: -5 * 24, scene.transaction(), deliveredAt: time + .minutes(1))
     },
     Case("a crash before posting", ["paid_not_delivered on order"]) { scene in
-      scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.transaction { $0.appAccountToken = .stated("a1") }
       scene.order("order", by: "ann") { order in
         order.appAccountToken = "a1"
         order.status = .pending
@@ -123,7 +123,7 @@ import Testing
       scene.stated("better", by: "ann", "T1", isServed: true) { $0.productId = "gold" }
     },
     Case("an unbooked renewal that another account states", ["wrong_user on other"]) { scene in
-      _ = scene.periods(2) { $0.appAccountToken = .says("a1") }
+      _ = scene.periods(2) { $0.appAccountToken = .stated("a1") }
       scene.stated("first", by: "ann", "T1", hours: -30 * 24, isServed: true) { $0.appAccountToken = "a1" }
       scene.stated("other", by: "bob", "T2", isServed: true)
     },
@@ -161,7 +161,7 @@ import Testing
       scene.delivery(of: scene.order { $0.amount = .of(0) })
     },
     Case("a gift within the window of a purchase with the account's token", []) { scene in
-      let record = scene.transaction { $0.appAccountToken = .says("a1") }
+      let record = scene.transaction { $0.appAccountToken = .stated("a1") }
       scene.posted("order", by: "ann", record) { $0.appAccountToken = "a1" }
       scene.delivery(
         "gift",
@@ -170,7 +170,7 @@ import Testing
         })
     },
     Case("a gift beside a purchase whose client crashed", ["paid_not_delivered on order"]) { scene in
-      scene.transaction { $0.appAccountToken = .says("a1") }
+      scene.transaction { $0.appAccountToken = .stated("a1") }
       scene.order("order", by: "ann") { ($0.appAccountToken, $0.status) = ("a1", .pending) }
       scene.delivery(of: scene.order("gift", by: "ann") { ($0.amount, $0.appAccountToken) = (.of(0), "a1") })
     },

@@ -112,8 +112,8 @@ struct CrowdedShop: Sendable {
     fact.originalPurchaseDate = fact.purchaseDate
     fact.isRenewal = own.oneIn(10)
     fact.ownership = own.oneIn(15) ? .familyShared : .purchased
-    fact.appAccountToken = own.pick(.silent, .silent, .says("AAAA1"), .says("bbbb-2"))
-    fact.revocation = .says(own.oneIn(5) ? Revocation(date: Self.time(&own)) : nil)
+    fact.appAccountToken = own.pick(.absent, .absent, .stated("AAAA1"), .stated("bbbb-2"))
+    fact.revocation = .stated(own.oneIn(5) ? Revocation(date: Self.time(&own)) : nil)
     // A restore: a new transaction ID for an earlier purchase.
     if isWide, own.oneIn(8) {
       fact.isRenewal = nil

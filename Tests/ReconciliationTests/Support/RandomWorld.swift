@@ -183,7 +183,7 @@ struct RandomWorld: Sendable {
     record.priceMilliunits = random.pick(nil, 9_900, 9_900, 4_900)
     record.currency = random.pick(nil, "USD", "USD", "EUR")
     record.hasOffer = random.pick(nil, false, true)
-    record.appAccountToken = random.pick(.silent, .says(nil), .says("A"), .says("b"))
+    record.appAccountToken = random.pick(.absent, .stated(nil), .stated("A"), .stated("b"))
     record.revocationStatedDate = random.oneIn(2) ? record.signedDate : nil
     record.subscriptionStatus = random.pick(nil, .active, .expired, .billingRetry)
     record.firstSignedDate = time(using: &random)
@@ -294,7 +294,7 @@ struct RandomWorld: Sendable {
     case 7: record.productId = "coins"
     case 8: record.bundleId = "com.example.other"
     case 9: record.ownership = .familyShared
-    case 10: (order.appAccountToken, record.appAccountToken) = ("a", random.pick(.says(nil), .says("z")))
+    case 10: (order.appAccountToken, record.appAccountToken) = ("a", random.pick(.stated(nil), .stated("z")))
     case 11: delivery.deliveredAt = bought - .minutes(30)
     default: (record.purchaseDate, record.originalPurchaseDate) = (bought - .days(9), bought - .days(9))
     }

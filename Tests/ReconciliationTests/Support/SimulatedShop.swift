@@ -137,13 +137,13 @@ struct SimulatedShop {
         && other.purchaseDate.map { $0 <= night } ?? false && other.expiresDate.map { $0 > night } ?? false
     }
     fact.subscriptionStatus = isServed ? .active : record.subscriptionStatus
-    fact.revocation = .says(nil)
-    if let revocation = record.revocation, revocation.date <= night { fact.revocation = .says(revocation) }
+    fact.revocation = .stated(nil)
+    if let revocation = record.revocation, revocation.date <= night { fact.revocation = .stated(revocation) }
     guard let withdrawn = record.revocationWithdrawnDate else { return [fact] }
     // The refund was made three hours before it was withdrawn.
     var refunded = fact
     refunded.signedDate = withdrawn - .hours(3)
-    refunded.revocation = .says(Revocation(date: withdrawn - .hours(3)))
+    refunded.revocation = .stated(Revocation(date: withdrawn - .hours(3)))
     if refunded.signedDate > night { return [fact] }
     if withdrawn > night {
       fact.revocation = refunded.revocation

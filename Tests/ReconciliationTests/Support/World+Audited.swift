@@ -88,7 +88,9 @@ extension World {
         claims.owned.contains { !$0.isLaterPeriod && $0.transactionId == one.renewedSubscription }
       }.compactMap { facts[$0.key]?.order.userId }
       facts[orderId]?.subscriber = rules.people.only(subscribers.filter { !rules.people.isSame($0, one.order.userId) })
-      guard one.needsAccountTokenUser, case .says(.some(let token)) = one.comparable?.appAccountToken else { continue }
+      guard one.needsAccountTokenUser, case .stated(.some(let token)) = one.comparable?.appAccountToken else {
+        continue
+      }
       let users = usersByToken[token.lowercased()] ?? []
       facts[orderId]?.accountTokenUser =
         users.filter { rules.people.isSame($0, one.order.userId) }.min() ?? users.min()
@@ -104,7 +106,7 @@ extension World {
       guard let sold = record.saleDate, !record.isContradictory, !record.isFamilyShared,
         record.isPurchase(of: order.productId), (sold - order.createdAt).magnitude <= rules.matchWindow
       else { return false }
-      if case .says(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
+      if case .stated(.some(let token)) = record.appAccountToken, !record.isLaterPeriod {
         // Another order of the account that references the transaction has a better link.
         return order.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false
           && !mentioning(record).contains { $0.appAccountToken.map { AccountToken.isSame($0, token) == true } ?? false }
@@ -120,7 +122,7 @@ extension World {
     guard orders.count == 1, let order = orders.first, let sold = record.saleDate,
       (sold - order.createdAt).magnitude <= rules.matchWindow
     else { return false }
-    if case .says(.some(let token)) = record.appAccountToken,
+    if case .stated(.some(let token)) = record.appAccountToken,
       order.appAccountToken.map({ AccountToken.isSame($0, token) != true }) ?? true
     {
       return false

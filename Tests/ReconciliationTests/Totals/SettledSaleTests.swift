@@ -117,7 +117,7 @@ import Testing
       payment.isRevoked = record.revocation != nil
       payment.priceMilliunits = record.priceMilliunits
       payment.currency = record.currency.map(borrowed)
-      if case .says(let token) = record.appAccountToken {
+      if case .stated(let token) = record.appAccountToken {
         payment.statesToken = true
         payment.appAccountToken = token.map(borrowed)
       }
@@ -146,7 +146,7 @@ import Testing
     ("Apple states no price", { $0.payment.priceMilliunits = nil }),
     ("Apple states no currency", { $0.payment.currency = nil }),
     ("an offer at the price", { $0.payment.hasOffer = true }),
-    ("the same token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("A-b", .says("aB")) }),
+    ("the same token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("A-b", .stated("aB")) }),
     ("a token in the order only, none stated by Apple", { $0.order.appAccountToken = "ab" }),
     ("never verified", { $0.order.verifiedAt = nil }),
     ("asked lately", { $0.payment.checkedAt = ShopFixture.asOf }),
@@ -200,10 +200,10 @@ import Testing
     (
       "a period", { ($0.payment.expiresDate, $0.payment.originalTransactionId) = (ShopFixture.asOf + .days(3), "T0") }
     ),
-    ("another token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .says("cd")) }),
-    ("a token of Apple's alone", { $0.payment.appAccountToken = .says("cd") }),
-    ("a token that Apple has not", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .says(nil)) }),
-    ("no token at all", { $0.payment.appAccountToken = .says(nil) }),
+    ("another token", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .stated("cd")) }),
+    ("a token of Apple's alone", { $0.payment.appAccountToken = .stated("cd") }),
+    ("a token that Apple has not", { ($0.order.appAccountToken, $0.payment.appAccountToken) = ("ab", .stated(nil)) }),
+    ("no token at all", { $0.payment.appAccountToken = .stated(nil) }),
     ("another currency", { $0.payment.currency = "EUR" }),
     ("an unknown currency", { $0.payment.currency = "USDX" }),
     ("another price", { $0.payment.priceMilliunits = 9_910 }),

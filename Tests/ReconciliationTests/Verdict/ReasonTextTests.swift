@@ -15,7 +15,7 @@ import Testing
     (
       .accountTokenMissing,
       Case("no statement about it", "Apple did not say that the transaction has none.") {
-        $0.paidOrder({ $0.appAccountToken = "A1" }, transaction: { $0.appAccountToken = .silent })
+        $0.paidOrder({ $0.appAccountToken = "A1" }, transaction: { $0.appAccountToken = .absent })
       }
     ),
     (

@@ -123,7 +123,7 @@ struct SampleShop {
     }
     let buyer = people.first.flatMap { users[$0] }
     for index in world.transactions.indices where world.transactions[index].ownership != .familyShared {
-      world.transactions[index].appAccountToken = .says(buyer.map { customers.all[$0].accountToken })
+      world.transactions[index].appAccountToken = .stated(buyer.map { customers.all[$0].accountToken })
     }
     for index in world.receipts.indices where world.receipts[index].claimedEnvironment == nil {
       world.receipts[index].claimedEnvironment = (world.receipts[index].state.environment ?? .production).rawValue

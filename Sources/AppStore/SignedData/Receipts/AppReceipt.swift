@@ -60,7 +60,7 @@ extension TransactionFact {
     originalPurchaseDate = purchase.originalPurchaseDate
     expiresDate = purchase.expiresDate
     // A missing cancellation date proves nothing: a receipt never shows the refund of a consumable.
-    if let date = purchase.cancellationDate { revocation = .says(Revocation(date: date)) }
+    if let date = purchase.cancellationDate { revocation = .stated(Revocation(date: date)) }
     hasOffer = purchase.hasOffer
     details.offerIdentifier = purchase.promotionalOfferId
   }
