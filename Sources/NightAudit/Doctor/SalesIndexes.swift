@@ -66,7 +66,7 @@ struct SalesIndexes {
     guard let fields = node as? [String: Any] else { return [] }
     var found = fields.values.filter { $0 is [Any] || $0 is [String: Any] }.flatMap(scans)
     if fields["Node Type"] as? String == "Seq Scan", let table = fields["Relation Name"] as? String,
-      let filter = fields["Filter"] as? String, let end = filter.range(of: " = '\(nobody)'")
+      let filter = fields["Filter"] as? String, let end = filter.range(of: " = '\(absentID)'")
     {
       found.append(Scan(table: table, expression: operand(String(filter[..<end.lowerBound]))))
     }
