@@ -18,13 +18,13 @@ package enum GunzipError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// Undoes gzip as a stream, at most twice: an HTTP layer may have compressed once more what was compressed before. What is
-/// not compressed passes as it is.
+/// Decompresses a gzip stream, at most twice, because an HTTP layer may have compressed it once more. Uncompressed bytes
+/// pass unchanged.
 ///
-/// Memory does not grow with what comes out. A stream that ends before its end is refused, though what was read of it has
-/// been handed on by then: whoever sums keeps the sum only when `finish` has returned.
+/// Memory does not grow with the output. `finish` throws for a truncated stream, whose beginning has been handed on by
+/// then: a caller may use its results only after `finish` has returned.
 package final class Gunzip {
-  /// The most that is taken out of one report: 1 GiB.
+  /// The largest output of one report: 1 GiB.
   package static let usualLimit = 1 << 30
 
   private let limit: Int
@@ -39,7 +39,7 @@ package final class Gunzip {
     self.layers = (0..<layers).map { _ in Layer() }
   }
 
-  /// Takes some more bytes, and hands on what comes out of them.
+  /// Takes further bytes, and hands on their decompressed form.
   package func push(
     _ bytes: UnsafeRawBufferPointer, to body: (UnsafeRawBufferPointer) throws -> Void
   ) throws {

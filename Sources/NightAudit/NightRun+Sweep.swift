@@ -37,7 +37,7 @@ struct FeedReading {
     return summary
   }
 
-  /// Reads the histories of `customers`, or else of those that the evidence suggests; nil if it did not run.
+  /// Reads the histories of `customers`, or else of the customers that the evidence suggests; nil if it did not run.
   func histories(
     of customers: Set<CustomerHistories.Customer>? = nil, deadline: ContinuousClock.Instant
   ) async throws -> SweepSummary? {

@@ -75,7 +75,7 @@ package struct VerifyReceiptChannel: AppleChannel {
       }
       return result
     case .forged:
-      // Apple denies what it has signed or accepted before. A wrong shared secret has that effect, too.
+      // Apple rejects a receipt that it signed or accepted before. A wrong shared secret has that effect, too.
       guard check.isKnownToApple else { return check.result(.rejected, .signatureInvalid, channel: .verifyReceipt) }
       var denied = check.result(.review, .contradiction, channel: .verifyReceipt)
       denied.denial = .signatureInvalid

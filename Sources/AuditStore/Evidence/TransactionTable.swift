@@ -3,7 +3,7 @@ import Reconciliation
 import Streams
 
 package enum TransactionTable {
-  /// The columns of `record(_:)`, without those that no rule uses; `wholeColumns` appends them.
+  /// The columns of `record(_:)`, without the columns that no rule uses; `wholeColumns` appends these.
   private static let names = [
     "transaction_id", "environment", "product_id", "bundle_id", "original_transaction_id", "quantity", "purchased_at",
     "original_purchased_at", "expires_at", "subscription_expires_at", "revoked_at", "revocation_percentage",

@@ -43,7 +43,7 @@ package enum JournalTable {
 
   /// The entries that are posted for a range of days.
   ///
-  /// - Parameter isReplacing: whether a night of this as-of posts its own instead of those that are there.
+  /// - Parameter isReplacing: whether a night of this as-of replaces the posted entries with its own.
   package static func posted(
     for days: ClosedRange<String>, asOf: Instant, isReplacing: Bool
   ) throws(PostgresError) -> String {

@@ -55,7 +55,7 @@ package struct ReportedDays {
       """
       SELECT s.day::text, t.currency, t.disposition, t.orders, t.amount FROM (
         SELECT DISTINCT ON (d.day) d.run_id, d.day FROM (
-          -- A night that was made again says what its newest report says.
+          -- A night that was made again counts with its newest report.
           SELECT DISTINCT ON (period_until) run_id, period_until, as_of FROM night_audit.runs
           WHERE is_nightly AND complete IS NOT NULL
             AND period_until \(compares.night) $1::text::date AND as_of \(compares.asOf) $2

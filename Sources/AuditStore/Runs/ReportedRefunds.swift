@@ -4,7 +4,7 @@ import Run
 
 /// The period of each refund: that of the night that reported it first.
 ///
-/// A night reports the refunds of its own day. Of an earlier day it reports those that Apple stated after the night of
+/// A night reports the refunds of its own day, and the refunds of an earlier day that Apple stated after the night of
 /// that day. A day without a night keeps its refunds for the night that is still to be made for it.
 package struct ReportedRefunds {
   package struct Night: Hashable, Sendable {

@@ -213,7 +213,7 @@ package struct RunRecord: Sendable {
     let rows = try connection.execute(
       """
       SELECT r.period_until::text, t.currency, t.disposition, t.amount FROM (
-        -- A night that was made again says what its newest report says.
+        -- A night that was made again counts with its newest report.
         SELECT DISTINCT ON (period_until) run_id, period_until FROM night_audit.runs
         WHERE is_nightly AND complete IS NOT NULL AND as_of < $1 AND period_until < $2::text::date
         ORDER BY period_until DESC, as_of DESC, started_at DESC LIMIT 29) r

@@ -34,7 +34,7 @@ package struct SchemaDefinitions {
 
   private var functions: [String: String] = [:]
   private var triggers: [(trigger: Trigger, statement: String)] = []
-  /// In the order of migrations: a view follows those that it reads.
+  /// In the order of migrations: a view follows the views that it reads.
   private var views: [(name: String, query: String)] = []
 
   package init(_ migrations: [Migrator.Migration] = Migrator.migrations) {

@@ -164,7 +164,7 @@ struct ClaimConflict {
   }
 
   private let mixedPeople: Set<Identifier>
-  /// By shared purchase, the nearest order among those that own another purchase whatever the result is.
+  /// By shared purchase, the nearest order that owns another purchase in any case.
   private var nearest: [PurchaseKey: (rank: LinkRank, orderId: Identifier)] = [:]
   /// These nearest orders, with the number of such purchases.
   private var nearestOrders: [Identifier: (claimant: Claimant, claims: OrderClaims, purchases: Int)] = [:]

@@ -132,7 +132,7 @@ struct RelatedOrders {
     referencedOrders.formUnion(proofs.lazy.compactMap(\.receipt.orderId))
   }
 
-  /// Notes what could link orders to transactions that they do not refer to.
+  /// Notes the links that could connect orders to transactions without a reference.
   private mutating func takeLinks(of group: OrderGroup) {
     if group.isRepeated { return }
     LinkableOrder.forEach(

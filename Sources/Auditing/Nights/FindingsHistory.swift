@@ -409,7 +409,7 @@ struct FindingsHistory {
   }
 
   /// Saves findings of a night made after a run of a later as-of that met them later or not at all. People can decide
-  /// about them whatever becomes of that run, and the next night reports those that are gone.
+  /// about them even if that run is undone, and the next night reports the findings that have gone.
   static func saveOwnFindings(_ record: RunRecord, on connection: borrowing BlockingConnection) throws(PostgresError) {
     let run: [PostgresValue] = [.timestamp(record.asOf.microseconds), .text(record.runId)]
     let columns = storedColumns.joined(separator: ", ")

@@ -6,7 +6,7 @@ import Reporting
 import Run
 import Streams
 
-/// The journal of a report: the entries that nights have posted for its days, and those that this night adds.
+/// The journal of a report: the entries that nights have posted for its days, and the entries that this night adds.
 ///
 /// Used by one thread at a time; not `Sendable`.
 final class NightJournal {

@@ -20,7 +20,7 @@ enum AuditFrame: UInt8, CaseIterable {
   case contestedOrder
   /// A transaction that no receipt of an order contains, or an order without its account token, by link.
   case linkQuestion
-  /// An order, by what could link it to a transaction without a receipt.
+  /// An order, by the link that could connect it to a transaction without a receipt.
   case linkableOrder
   case openPerson
   case matched

@@ -327,7 +327,7 @@ struct SalesHealth {
   }
 }
 
-/// The rows of a relation, and those that break the contract.
+/// The number of a relation's rows, and the number that breaks the contract.
 private struct RowTally {
   let name: String
   let noun: String

@@ -28,7 +28,7 @@ package struct DispatchTable {
     let rows = try await session.execute(
       """
       SELECT dispatch_id, target, directory FROM night_audit.dispatches WHERE state = 'owed'
-      -- What a place has refused that often may be what it never takes, and stands in nobody's way.
+      -- A delivery that was refused so often may never be accepted, so it comes after the others.
       ORDER BY run_id <> $1::uuid, attempts >= 9, dispatch_id
       """, [.text(runId)])
     var owed: [Owed] = []

@@ -30,7 +30,7 @@ package struct Dispatcher {
     self.stop = stop
   }
 
-  /// Returns all deliveries, with those that were skipped because their target had not answered before.
+  /// Returns all deliveries, also deliveries that were skipped because their target had not answered before.
   package func deliverAll(runId: String) async throws -> [Dispatch] {
     var dispatches: [Dispatch] = []
     var unreachable: [String: String] = [:]

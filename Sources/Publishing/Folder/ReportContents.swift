@@ -33,7 +33,7 @@ package struct ReportContents {
 
   private static func sha256(_ data: Data) -> String { Digest.hexadecimal(SHA256.hash(data: data)) }
 
-  // MARK: - Whose a file is
+  // MARK: - Ownership of files
 
   /// True if night-audit made the folder: `SHA256SUMS` contains the hash of its summary.
   package var isOurs: Bool { summary != nil }

@@ -111,7 +111,7 @@ extension FindingRules {
   }
 
   private func reasonAccessContinues(_ transaction: TransactionRecord, since end: Instant) -> String? {
-    // An unanswered question may have changed what Apple stated before.
+    // The missing answer might differ from Apple's earlier statement.
     let unansweredSince = (facts.validReceipts.map(\.state) + [facts.lookup].compactMap(\.self)).compactMap(
       \.unansweredSince)
     let statusDate = transaction.subscriptionStatusDate

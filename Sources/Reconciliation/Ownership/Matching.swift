@@ -97,7 +97,7 @@ public struct Matching {
     }
   }
 
-  /// Gives each order the purchase that it prefers among those that no better order wants.
+  /// Gives each order the purchase that it prefers among the purchases that no better order claims.
   ///
   /// In each round every order without a purchase asks for its next one, so that a purchase compares any number of
   /// orders at once.

@@ -1,4 +1,4 @@
-/// The paid orders, and those that were paid implausibly long after they were placed.
+/// The number of paid orders, and the number paid implausibly long after they were placed.
 public struct PaymentTimes: Hashable, Sendable {
   /// Longer than parents take to approve a purchase, as a rule.
   private static let longest = Span.days(3)

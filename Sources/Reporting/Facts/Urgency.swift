@@ -17,7 +17,7 @@ extension ReportedFinding {
   }
 }
 
-/// The findings to do first, of all currencies, without those that a person has accepted or closed.
+/// The findings to do first, of all currencies. Findings that a person has accepted or closed are left out.
 package struct FirstFindings {
   private static let limit = 5
   private var worst: [ReportedFinding] = []
