@@ -14,7 +14,7 @@ package struct Worker: Sendable {
   let lease: Span
 
   /// A worker that leases nothing. No other worker has its number.
-  static let nobody = Worker(number: 0, lease: .seconds(0))
+  static let idle = Worker(number: 0, lease: .seconds(0))
 
   /// Takes the next number. The lease is twice the timeout of a request to Apple.
   package static func next(_ session: PostgresSession, timeout: Span) async throws(PostgresError) -> Worker {

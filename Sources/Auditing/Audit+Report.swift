@@ -88,18 +88,18 @@ extension Audit {
     let days = collector.days
     guard let first = days.days.first else { return ([], [], nil) }
     let isOfOneDay = plan.period.since == plan.period.until
-    let said = try ReportedDays.statements(
+    let reported = try ReportedDays.statements(
       of: isOfOneDay ? .but(plan.period.until) : .before(plan.period.since), asOf: plan.asOf,
       timeZone: settings.timeZoneName, on: coordinator)
-    let now = said.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
+    let now = reported.keys.reduce(into: [:]) { $0[$1] = days.sums(of: $1) }
     // Each day of a longer period was reported by its own night, the last day included.
     let atTheTime = try ReportedDays.statements(
       of: isOfOneDay ? .before(plan.period.until) : .upTo(plan.period.until), asOf: plan.asOf, isOfOwnNight: true,
       timeZone: settings.timeZoneName, on: coordinator)
     let elsewhere = try ReportedDays.reportedInOtherTimeZones(
       from: first.name, before: plan.period.since, asOf: plan.asOf, timeZone: settings.timeZoneName, on: coordinator
-    ).subtracting(said.keys).sorted()
-    return (Adjustment.between(said, now), DayLine.lines(days, reported: atTheTime), Self.uncompared(elsewhere))
+    ).subtracting(reported.keys).sorted()
+    return (Adjustment.between(reported, now), DayLine.lines(days, reported: atTheTime), Self.uncompared(elsewhere))
   }
 
   private static func uncompared(_ days: [String]) -> String? {

@@ -492,7 +492,7 @@ package struct Audit {
     }
     if record.isNightly, !settings.deliver.isEmpty {
       let folder = ReportFolder.absolute(folder.finalPath)
-      let targets = settings.deliver.filter { !$0.isSentToPeople || settings.tells(of: summary) }
+      let targets = settings.deliver.filter { !$0.isSentToPeople || settings.notifiesPeople(of: summary) }
       try DispatchTable.owe(targets.map(\.name), directory: folder, runId: record.runId, on: recording)
     }
     try record.complete(
@@ -508,7 +508,7 @@ package struct Audit {
 
 extension Settings {
   /// True if a notification is sent. The first night has no base, so all of it is new.
-  fileprivate func tells(of summary: SummaryFacts) -> Bool {
+  fileprivate func notifiesPeople(of summary: SummaryFacts) -> Bool {
     switch notifyOn {
     case .always: true
     case .change: !summary.isComplete || summary.changes.since == nil || summary.changes.criticals > 0

@@ -83,7 +83,7 @@ struct CommonOptions: ParsableArguments {
     case .text: Terminal.complain("night-audit: \(why)")
     case .logfmt, .json: logger.error("\(why)")
     }
-    MachineError.tell(why, status: status)
+    MachineError.report(why, status: status)
     return ExitCode(status)
   }
 }

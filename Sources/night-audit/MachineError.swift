@@ -17,7 +17,7 @@ enum MachineError {
   private static var isWanted: Bool { CommandLine.arguments.dropFirst().prefix { $0 != "--" }.contains("--json") }
 
   /// Prints the error if `--json` is given.
-  static func tell(_ message: String, status: Int32) {
+  static func report(_ message: String, status: Int32) {
     guard isWanted, let text = try? MachineText.json(Document(error: .init(status: status, message: message))) else {
       return
     }

@@ -29,7 +29,7 @@ struct NightAuditCommand: AsyncParsableCommand {
     } catch {
       let status = exitCode(for: error)
       // A command that throws an exit code has printed its message.
-      if !(error is ExitCode), !status.isSuccess { MachineError.tell(message(for: error), status: status.rawValue) }
+      if !(error is ExitCode), !status.isSuccess { MachineError.report(message(for: error), status: status.rawValue) }
       exit(withError: error)
     }
   }

@@ -73,7 +73,7 @@ struct FuzzGenerator {
     switch random.below(12) {
     case 0, 1: bytes[place] ^= 1 << UInt8(random.below(8))
     case 2: bytes[place] = UInt8(truncatingIfNeeded: random.next())
-    case 3: bytes[place] = random.element(Self.telling) ?? 0
+    case 3: bytes[place] = random.element(Self.significantBytes) ?? 0
     case 4: bytes.removeSubrange(place..<end)
     case 5: bytes.insert(contentsOf: bytes[place..<end], at: random.below(bytes.count))
     case 6: bytes.swapAt(place, random.below(bytes.count))
@@ -88,7 +88,7 @@ struct FuzzGenerator {
   }
 
   /// Bytes at which decoders branch.
-  private static let telling: [UInt8] = [
+  private static let significantBytes: [UInt8] = [
     0, 1, 0x02, 0x04, 0x0A, 0x20, 0x22, 0x24, 0x2B, 0x2D, 0x2E, 0x2F, 0x30, 0x31, 0x3D, 0x5C, 0x5F, 0x7B, 0x7D, 0x7F,
     0x80,
     0x81, 0x84, 0x88, 0xA0, 0xC3, 0xED, 0xFF,

@@ -6,12 +6,12 @@ package struct KnownShop: Sendable {
   package private(set) var dispositions: [Identifier: Disposition] = [:]
   package private(set) var findings: Set<ScenarioFixture.Expected> = []
 
-  package init(telling scenarios: [Scenario], seed: UInt64) {
+  package init(scenarios: [Scenario], seed: UInt64) {
     var random = SampleRandom(seed: seed)
     world.products = SampleProduct.all.map { .init(productId: $0.productId, type: $0.type) }
     for (number, scenario) in scenarios.enumerated() {
       var story = ScenarioFixture(prefix: "\(number + 1)-", seed: random.next())
-      scenario.tell(&story)
+      scenario.build(&story)
       add(story)
     }
     world = world.shuffled(using: &random)

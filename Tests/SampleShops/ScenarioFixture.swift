@@ -192,14 +192,14 @@ package struct Scenario: Sendable {
   /// The additional number on the last business day, so that one night's report contains some.
   package let onLastDay: Int
   package let impossible: [ScenarioFixture.Channel: String]
-  package let tell: @Sendable (inout ScenarioFixture) -> Void
+  package let build: @Sendable (inout ScenarioFixture) -> Void
 
   package init(
     _ name: String, _ count: Int = 3, onLastDay: Int = 0, impossible: [ScenarioFixture.Channel: String] = [:],
-    _ tell: @escaping @Sendable (inout ScenarioFixture) -> Void
+    _ build: @escaping @Sendable (inout ScenarioFixture) -> Void
   ) {
     (self.name, self.count, self.onLastDay, self.impossible) = (name, count, onLastDay, impossible)
-    self.tell = tell
+    self.build = build
   }
 
   package static let all = ordinary + payments + claims + refunds + records + sales + strays + afterwards

@@ -42,7 +42,7 @@ package struct CheckQueue: Sendable {
     let first = OpenSession(logger: logger, open: connect)
     let worker =
       try await isTaking
-      ? first.run { session, _ in try await Worker.next(session, timeout: settings.timeout) } : .nobody
+      ? first.run { session, _ in try await Worker.next(session, timeout: settings.timeout) } : .idle
     await first.close()
     let claims = Claims()
     let store = OpenSession(logger: logger) {

@@ -125,7 +125,7 @@ package struct ExplanationText {
       lines.append("        \(step.because)")
     }
     if !transaction.evidence.isEmpty { lines.append("    Evidence:") }
-    for statement in transaction.evidence { lines.append("      \(said(statement))") }
+    for statement in transaction.evidence { lines.append("      \(text(of: statement))") }
   }
 
   private mutating func writeDeliveries() {
@@ -239,7 +239,7 @@ package struct ExplanationText {
     return text
   }
 
-  private func said(_ statement: Explanation.Statement) -> String {
+  private func text(of statement: Explanation.Statement) -> String {
     var parts: [String] = []
     switch statement.refunded {
     case .silent: parts.append("nothing about refunds, which this channel cannot show here")

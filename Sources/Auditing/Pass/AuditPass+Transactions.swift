@@ -83,7 +83,7 @@ extension AuditPass {
     var users = OrderTransactionWriter(transactionsByOrder)
     try questions.answer(among: linkableOrders, rules: plan.rules, contests) { contested in
       try hand(contested, to: &transactions, contests)
-    } telling: { orderId, answer in
+    } reporting: { orderId, answer in
       try users.write(answer, for: orderId)
     }
   }
@@ -212,7 +212,7 @@ enum UnprovenLink: Hashable {
   case token(String)
   /// The original transaction ID of a subscription.
   case subscription(Identifier)
-  /// No link, but the question who could own the first period of a subscription.
+  /// A question about the owner of a subscription's first period; it is no link.
   case firstPeriod(Identifier)
 
   private static let firstPeriodMark = UInt8(ascii: "p")
@@ -239,7 +239,7 @@ enum UnprovenLink: Hashable {
   }
 }
 
-/// An order with what could link it to a transaction that no receipt of it contains.
+/// An order that a token or a stated ID could link to a transaction that its receipts do not contain.
 struct LinkableOrder {
   var orderId: Identifier
   var userId: Identifier
@@ -331,7 +331,7 @@ final class LinkQuestions {
   private var asked = BloomFilter()
   private var record = RecordBytes()
 
-  /// - Parameter questions: those that another one was asked.
+  /// - Parameter questions: the questions of earlier parts; nil: none.
   init(directory: String, questions: SpillSorter? = nil) {
     self.directory = directory
     self.questions = questions ?? SpillSorter(directory: directory, budget: 1 << 20)
@@ -347,7 +347,7 @@ final class LinkQuestions {
     try add(.token(AccountToken.spelling(token)))
   }
 
-  /// Asks who could own the first period for an order that could own a later one; keeps the claimants of first periods.
+  /// Asks for the owner of the first period if the order could own a later one; keeps claimants of first periods.
   func take(_ claimant: (orderId: Identifier, userId: Identifier), ofPeriod period: TransactionRecord) throws {
     guard let subscription = period.originalTransactionId else { return }
     record.clear()
@@ -409,12 +409,12 @@ final class LinkQuestions {
   /// - Parameters:
   ///   - contests: gets the timelines of orders that are linked to transactions.
   ///   - handing: gets each transaction that was put off, with the orders that are linked to it.
-  ///   - telling: gets each order with a user who has the token, one of its own person or else another; and with the
+  ///   - reporting: gets each order with a user who has the token, one of its own person or else another; and with the
   ///     user of another person who alone could own the first period of its subscription.
   func answer(
     among linkableOrders: SpillSorter, rules: Rules, _ contests: ConflictGroups,
     handing: (ContestedTransaction) throws -> Void,
-    telling: (_ orderId: Identifier, OrderTransaction) throws -> Void
+    reporting: (_ orderId: Identifier, OrderTransaction) throws -> Void
   ) throws {
     var waiting = try SpillCursor(linkableOrders) { $0 }
     var (key, known, linkable) = ([UInt8](), [LinkableOrder](), LinkableOrders([]))
@@ -453,10 +453,10 @@ final class LinkQuestions {
       switch link {
       case .token(let token):
         guard let user = users.filter({ rules.people.isSame($0, userId) }).min() ?? users.min() else { return }
-        try telling(orderId, .tokenUser(token: token, userId: user))
+        try reporting(orderId, .tokenUser(token: token, userId: user))
       case .firstPeriod(let subscription):
         guard let subscriber = rules.people.only(users), !rules.people.isSame(subscriber, userId) else { return }
-        try telling(orderId, .subscriber(subscription: subscription, userId: subscriber))
+        try reporting(orderId, .subscriber(subscription: subscription, userId: subscriber))
       case .subscription: throw RecordReader.Mismatch()
       }
     }

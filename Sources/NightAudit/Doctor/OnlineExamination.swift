@@ -12,7 +12,7 @@ struct OnlineExamination: Sendable {
   let settings: Settings
 
   /// An ID that Apple never assigned; the expected answer is that it is unknown.
-  private static let nobody = "1"
+  private static let unusedID = "1"
 
   func examine() async -> [Diagnosis] {
     let transport = HTTPTransport(timeout: settings.timeout, concurrency: 1)
@@ -69,7 +69,7 @@ struct OnlineExamination: Sendable {
       case .serverApi:
         let client = try AppleClients.serverAPI(
           of: app, settings: settings, transport: transport, roots: .none, now: { .now })
-        switch try await client.transactionInfo(OnlineExamination.nobody).outcome {
+        switch try await client.transactionInfo(OnlineExamination.unusedID).outcome {
         case .fault(let fault): return [Diagnosis(subject: subject, problem: fault.message)]
         case .unanswered(let silence): return [Diagnosis(subject: subject, problem: OnlineExamination.words(silence))]
         case .found, .notFound, .malformedId, .accountGone:

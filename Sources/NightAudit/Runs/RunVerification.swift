@@ -153,8 +153,8 @@ package struct RunVerification: Sendable {
     guard let row = rows.first(where: { _ in true }) else {
       let problem = problem(
         ofUnrecorded: report.command, isOfTrail: report.trail != nil || !entries.isEmpty, owner: owner)
-      let said = problem == nil ? ": the database has no record of it, because reconcile records no runs" : ""
-      return checks + [Check("run \(runId)\(said)", problem: problem)]
+      let note = problem == nil ? ": the database has no record of it, because reconcile records no runs" : ""
+      return checks + [Check("run \(runId)\(note)", problem: problem)]
     }
     if let owner, owner != runId {
       let problem = "the folder belongs to run \(owner), which has written the report of this place since"

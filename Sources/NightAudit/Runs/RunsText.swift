@@ -137,9 +137,9 @@ package struct RunDifferenceText {
   }
 
   private var answers: [String] {
-    let said = difference.answers.map { "\($0.count) \($0.outcome) by \($0.channel)" }
+    let answers = difference.answers.map { "\($0.count) \($0.outcome) by \($0.channel)" }
     return [
-      "Apple's answers: " + (said.isEmpty ? "none" : said.joined(separator: ", "))
+      "Apple's answers: " + (answers.isEmpty ? "none" : answers.joined(separator: ", "))
         + "; facts about transactions: \(difference.evidence), refunds in them: \(difference.revocations)",
       "People's entries: \(difference.decisions)",
     ]

@@ -42,7 +42,7 @@ struct NightMonitor: Sendable {
       }
     await ping?.send(event, OutcomeText(outcome).table + "\nExit status: \(outcome.exitStatus.rawValue)\n")
     if !outcome.held.isEmpty {
-      await tell(.held(outcome.held, directory: outcome.directory.map { ReportFolder.absolute($0) }))
+      await notify(.held(outcome.held, directory: outcome.directory.map { ReportFolder.absolute($0) }))
     }
   }
 
@@ -55,11 +55,11 @@ struct NightMonitor: Sendable {
       "Night audit of \(record.period.until) on \(record.host): \(error)\nExit status: \(status), run \(record.runId)\n"
     )
     // A night that a person stopped needs no mail.
-    if stop.stopped == nil { await tell(.failed(problem: "\(error)", status: status)) }
+    if stop.stopped == nil { await notify(.failed(problem: "\(error)", status: status)) }
   }
 
   /// Mails the notice to the recipients of reports and of news, who would otherwise wait for a report.
-  private func tell(_ cause: NightNotice.Cause) async {
+  private func notify(_ cause: NightNotice.Cause) async {
     let notice = NightNotice(
       day: "\(record.period.until)", timeZone: settings.timeZoneName, host: record.host, runId: record.runId,
       cause: cause)

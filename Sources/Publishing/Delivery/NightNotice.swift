@@ -60,7 +60,7 @@ package struct NightNotice {
       do {
         let sender = try ReportSender([target], stop: stop)
         let ended = try await attempts.run { () async throws(ReportSender.Failure) in
-          try await sender.tell(self, to: target, at: .now)
+          try await sender.send(self, to: target, at: .now)
         }
         if let problem = ended.problem {
           logger.warning(

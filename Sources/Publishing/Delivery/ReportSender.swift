@@ -68,7 +68,7 @@ package struct ReportSender: Sendable {
   }
 
   /// Mails a notice. Targets other than mail ignore it.
-  package func tell(_ notice: NightNotice, to target: DispatchTarget, at now: Instant) async throws(Failure) {
+  package func send(_ notice: NightNotice, to target: DispatchTarget, at now: Instant) async throws(Failure) {
     guard case .mail(let mail) = target.means else { return }
     let message = CurlConfiguration.Message(
       subject: notice.subject, text: notice.body.text, html: notice.body.html, date: ReportSender.mailDate(now),
@@ -141,8 +141,9 @@ package struct ReportSender: Sendable {
     let ended = try await run(
       command[0], Array(command.dropFirst()) + [report.directory], input: "", within: ReportSender.commandLimit)
     if ended.status.isSuccess { return }
-    let said = ended.message.isEmpty ? "" : ": \(ended.message)"
-    throw Failure(description: "\(command[0]) ended with \(ReportSender.words(ended.status))\(said)", isTransient: true)
+    let output = ended.message.isEmpty ? "" : ": \(ended.message)"
+    throw Failure(
+      description: "\(command[0]) ended with \(ReportSender.words(ended.status))\(output)", isTransient: true)
   }
 
   private struct Ended: Sendable {

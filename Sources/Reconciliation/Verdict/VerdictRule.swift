@@ -209,11 +209,11 @@ public enum VerdictRule: String, CaseIterable, Sendable {
       }
     }
     // Of several open proofs, the reason that is most useful for the next step.
-    let telling: [PaymentReason] = [
+    let byUsefulness: [PaymentReason] = [
       .contradiction, .systemic, .accountGone, .noRoots, .certificateExpired, .appleError, .rateLimited, .unreachable,
       .neverChecked,
     ]
-    guard let reason = telling.first(where: reasons.contains) ?? reasons.first else {
+    guard let reason = byUsefulness.first(where: reasons.contains) ?? reasons.first else {
       return because.noting(nil, "Apple has answered about every receipt.")
     }
     return because.noting(.unconfirmed(reason), "A receipt has no answer: \(reason.explanation).")

@@ -11,7 +11,7 @@ package enum ReportLines {
   ) throws {
     var number = 0
     var rest: [UInt8] = []
-    func tell(_ line: UnsafeRawBufferPointer) throws {
+    func handOn(_ line: UnsafeRawBufferPointer) throws {
       number += 1
       var line = line
       if line.last == UInt8(ascii: "\r") { line = UnsafeRawBufferPointer(rebasing: line.dropLast()) }
@@ -25,10 +25,10 @@ package enum ReportLines {
       while let end = chunk[start...].firstIndex(of: newline) {
         let piece = UnsafeRawBufferPointer(rebasing: chunk[start..<end])
         if rest.isEmpty {
-          try tell(piece)
+          try handOn(piece)
         } else {
           rest += piece
-          try rest.withUnsafeBytes { try tell($0) }
+          try rest.withUnsafeBytes { try handOn($0) }
           rest.removeAll(keepingCapacity: true)
         }
         start = end + 1
@@ -47,7 +47,7 @@ package enum ReportLines {
       }
     }
     try gunzip.finish(to: take)
-    if !rest.isEmpty { try rest.withUnsafeBytes { try tell($0) } }
+    if !rest.isEmpty { try rest.withUnsafeBytes { try handOn($0) } }
   }
 }
 

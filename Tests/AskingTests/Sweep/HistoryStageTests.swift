@@ -99,9 +99,9 @@ import Testing
 
   @Test func aHistoryIsReadToItsEndAndAgainWhenItIsStale() async throws {
     try await withSetting { setting in
-      setting.apple.tell(
+      setting.apple.reply(
         try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit), about: "t1", after: nil)
-      setting.apple.tell(
+      setting.apple.reply(
         try history([.sale("t3", signed: asOf + .hours(1), original: "t1")], revision: "r2"), about: "t1", after: "r1")
       let summary = try await setting.read(["t1"], asOf)
       #expect(summary.histories == 1 && summary.facts == 2 && !summary.isShort)
@@ -186,13 +186,13 @@ import Testing
 
   @Test func anUnansweredHistoryDoesNotDelayOthers() async throws {
     try await withSetting { setting in
-      setting.apple.tell(try history([], revision: nil, Self.silence), about: "t1", after: nil)
+      setting.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
       #expect(try await setting.read(["t1", "t2"], asOf).isShort)
       #expect(Set(setting.apple.historyRequests) == ["t1 -", "t2 -"])
       #expect(
         try await setting.value("SELECT string_agg(reason, ',') FROM night_audit.histories") == "apple_error")
       // A second request in the same night is answered.
-      setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
+      setting.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
       #expect(!(try await setting.read([], asOf).isShort))
       #expect(try await setting.value("SELECT count(*) FROM night_audit.histories WHERE reason IS NULL") == "2")
     }
@@ -201,7 +201,7 @@ import Testing
   @Test func anOutageEndsTheReadingAndMakesTheNightIncomplete() async throws {
     try await withSetting { setting in
       let ids = (0..<100).map { "t\($0)" }
-      for id in ids { setting.apple.tell(try history([], revision: nil, Self.silence), about: id, after: nil) }
+      for id in ids { setting.apple.reply(try history([], revision: nil, Self.silence), about: id, after: nil) }
       #expect(try await setting.read(ids, asOf).isShort)
       #expect(Set(setting.apple.historyRequests).count < 40)
       #expect(try await setting.shortCount(asOf) == 100)
@@ -211,16 +211,16 @@ import Testing
   /// The finding remains listed. If every night were incomplete, a night without Apple would look like any other.
   @Test func anUnansweredHistoryMakesNightsIncompleteUntilItIsStuck() async throws {
     try await withSetting { setting in
-      setting.apple.tell(try history([], revision: nil, Self.silence), about: "t1", after: nil)
+      setting.apple.reply(try history([], revision: nil, Self.silence), about: "t1", after: nil)
       for (night, count) in [(1, 1), (2, 1), (3, 0), (4, 0)] as [(Int64, Int)] {
         try await setting.read(["t1"], asOf + .days(night))
         #expect(try await setting.shortCount(asOf + .days(night)) == count, "\(night)")
       }
-      setting.apple.tell(try history([], revision: "r1"), about: "t1", after: nil)
+      setting.apple.reply(try history([], revision: "r1"), about: "t1", after: nil)
       try await setting.read(["t1"], asOf + .days(5))
       #expect(try await setting.shortCount(asOf + .days(5)) == 0)
       // A new missing answer makes the night incomplete again.
-      setting.apple.tell(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
+      setting.apple.reply(try history([], revision: "r1", Self.silence), about: "t1", after: "r1")
       try await setting.read(["t1"], asOf + .days(13))
       #expect(try await setting.shortCount(asOf + .days(13)) == 1)
     }
@@ -233,16 +233,17 @@ import Testing
     try await withSetting { setting in
       var first = try history([.sale("t1", signed: asOf + .hours(1))], revision: "r1", .pageLimit)
       first.refused = 1
-      setting.apple.tell(first, about: "t1", after: nil)
-      setting.apple.tell(try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
-      setting.apple.tell(try history([], revision: "s1"), about: "t2", after: nil)
+      setting.apple.reply(first, about: "t1", after: nil)
+      setting.apple.reply(
+        try history([.sale("t3", signed: asOf + .hours(1))], revision: "r2"), about: "t1", after: "r1")
+      setting.apple.reply(try history([], revision: "s1"), about: "t2", after: nil)
       #expect(try await setting.read(["t1", "t2"], asOf).isShort)
       #expect(setting.apple.historyRequests.sorted() == ["t1 -", "t1 r1", "t2 -"])
       let reason = """
         SELECT coalesce(reason, 'read') || ' ' || revision FROM night_audit.histories WHERE transaction_id = 't1'
         """
       #expect(try await setting.value(reason) == "not_believed r2")
-      setting.apple.tell(try history([], revision: "r2"), about: "t1", after: "r2")
+      setting.apple.reply(try history([], revision: "r2"), about: "t1", after: "r2")
       #expect(!(try await setting.read(["t1", "t2"], asOf + .days(1)).isShort))
       #expect(try await setting.value(reason) == "read r2")
     }
@@ -252,7 +253,7 @@ import Testing
     try await withSetting { setting in
       var forged = try history([], revision: nil, .pageLimit)
       forged.refused = 1
-      setting.apple.tell(forged, about: "t1", after: nil)
+      setting.apple.reply(forged, about: "t1", after: nil)
       #expect(try await setting.read(["t1"], asOf).isShort)
       #expect(setting.apple.historyRequests == ["t1 -"])
       #expect(try await setting.value("SELECT reason FROM night_audit.histories") == "not_believed")

@@ -71,7 +71,7 @@ final class ScriptedApple: Sendable {
 
   func noTrouble() { state.withLock { $0.troubles = [] } }
 
-  func tell(_ answer: HistoryAnswer, about id: String, after revision: String?) {
+  func reply(_ answer: HistoryAnswer, about id: String, after revision: String?) {
     state.withLock { $0.histories["\(id) \(revision ?? "-")"] = answer }
   }
 

@@ -33,7 +33,7 @@ import Testing
       try SalesSchema.create("sales", connection)
       _ = try Migrator.migrate(connection)
     }
-    try await tell(FactPairs(session: session))
+    try await store(FactPairs(session: session))
     await session.close()
     let report = try await CrowdedShop.audit(settings, Self.asOf, directory + "/report")
     let findings = try said(report["findings.csv"] ?? [])
@@ -82,7 +82,7 @@ import Testing
     return rows.dropFirst().reduce(into: [:]) { $0[$1[order], default: [:]][$1[kind]] = $1[severity] }
   }
 
-  private func tell(_ reportingTransaction: FactPairs) async throws {
+  private func store(_ pairs: FactPairs) async throws {
     for statement in [
       "CREATE TABLE sales.user_aliases (user_id text, same_as text)",
       "INSERT INTO sales.user_aliases VALUES ('guest', 'account'), ('token-guest', 'token-account')",
@@ -94,71 +94,71 @@ import Testing
       INSERT INTO sales.products VALUES ('gems', 'Consumable', NULL, NULL, NULL),
         ('sword', 'Non-Consumable', NULL, NULL, NULL), ('old', 'Consumable', NULL, NULL, '2020-01-01')
       """,
-    ] { try await reportingTransaction.session.execute(statement) }
+    ] { try await pairs.session.execute(statement) }
     for person in ["closed", "open"] {
-      try await reportingTransaction.order("\(person)-person", by: person, names: "T1-\(person)")
-      try await reportingTransaction.transaction("T1-\(person)", quantity: 2)
-      try await reportingTransaction.receipt(
+      try await pairs.order("\(person)-person", by: person, names: "T1-\(person)")
+      try await pairs.transaction("T1-\(person)", quantity: 2)
+      try await pairs.receipt(
         "r-\(person)", for: "\(person)-person", by: person, containing: ["T1-\(person)"])
       let outcome = person == "open" ? "unanswered" : "verified"
-      try await reportingTransaction.receipt("later-\(person)", for: nil, by: person, outcome: outcome)
+      try await pairs.receipt("later-\(person)", for: nil, by: person, outcome: outcome)
     }
     for named in ["supported", "alone"] {
-      try await reportingTransaction.transaction("T1-\(named)")
-      try await reportingTransaction.order(named, by: "u-\(named)", names: "T1-\(named)")
-      try await reportingTransaction.order("beside-\(named)", by: "other-\(named)")
-      try await reportingTransaction.receipt(
+      try await pairs.transaction("T1-\(named)")
+      try await pairs.order(named, by: "u-\(named)", names: "T1-\(named)")
+      try await pairs.order("beside-\(named)", by: "other-\(named)")
+      try await pairs.receipt(
         "r-\(named)", for: "beside-\(named)", by: "other-\(named)", containing: ["T1-\(named)"])
     }
-    try await reportingTransaction.receipt("support", for: nil, by: "u-supported", containing: ["T1-supported"])
+    try await pairs.receipt("support", for: nil, by: "u-supported", containing: ["T1-supported"])
     let tokens: [(order: String, user: String, own: String?, apple: String, holder: String?)] = [
       ("own-token", "tom", "AAAA-1", "bbbb1", "tom"), ("alias-token", "token-guest", nil, "cccc1", "token-account"),
       ("strange-token", "sue", "dddd1", "eeee1", nil), ("no-token", "ned", nil, "ffff1", "zoe"),
       ("repeated", "ben", nil, "abcd1", nil),
     ]
     for (order, user, own, apple, holder) in tokens {
-      try await reportingTransaction.order(order, by: user, names: "T1-\(order)", token: own)
-      try await reportingTransaction.transaction("T1-\(order)", token: apple)
-      try await reportingTransaction.receipt("r-\(order)", for: order, by: user, containing: ["T1-\(order)"])
+      try await pairs.order(order, by: user, names: "T1-\(order)", token: own)
+      try await pairs.transaction("T1-\(order)", token: apple)
+      try await pairs.receipt("r-\(order)", for: order, by: user, containing: ["T1-\(order)"])
       // The order has another product, so its token links it to no transaction.
       if let holder {
-        try await reportingTransaction.order(
+        try await pairs.order(
           "holder-\(order)", by: holder, product: "sword", token: apple, delivered: nil)
       }
     }
-    try await reportingTransaction.session.executeScript(
+    try await pairs.session.executeScript(
       """
       ALTER TABLE sales.orders DROP CONSTRAINT orders_pkey;
       INSERT INTO sales.orders (SELECT order_id, 'zoe', bundle_id, product_id, quantity, amount, currency, status,
         transaction_id, 'abcd1', created_at, verified_at, updated_at FROM sales.orders WHERE order_id = 'repeated')
       """)
     for (order, receiver) in [("to-alias", "account"), ("to-other", "stranger")] {
-      try await reportingTransaction.paidOrder(order, by: "guest", to: receiver)
+      try await pairs.paidOrder(order, by: "guest", to: receiver)
     }
     for (order, signed) in [("signed-early", Self.day - .hours(6)), ("signed-late", Self.day - .minutes(1))] {
-      try await reportingTransaction.order(order, by: order, names: "T1-\(order)", delivered: Self.day - .hours(2))
-      try await reportingTransaction.transaction("T1-\(order)", original: "first-\(order)", firstSigned: signed)
-      try await reportingTransaction.receipt("r-\(order)", for: order, by: order, containing: ["T1-\(order)"])
+      try await pairs.order(order, by: order, names: "T1-\(order)", delivered: Self.day - .hours(2))
+      try await pairs.transaction("T1-\(order)", original: "first-\(order)", firstSigned: signed)
+      try await pairs.receipt("r-\(order)", for: order, by: order, containing: ["T1-\(order)"])
     }
-    try await reportingTransaction.paidOrder("uncatalogued", by: "ulla", product: "nothing")
-    try await reportingTransaction.paidOrder("off-sale", by: "olaf", product: "old")
-    try await reportingTransaction.paidOrder("first-copy", by: "fred", product: "sword", at: Self.day - .days(1))
-    try await reportingTransaction.paidOrder("second-copy", by: "fred", product: "sword")
+    try await pairs.paidOrder("uncatalogued", by: "ulla", product: "nothing")
+    try await pairs.paidOrder("off-sale", by: "olaf", product: "old")
+    try await pairs.paidOrder("first-copy", by: "fred", product: "sword", at: Self.day - .days(1))
+    try await pairs.paidOrder("second-copy", by: "fred", product: "sword")
     let long = String(repeating: "\u{E9}", count: 300)
     let lookups: [(order: String, named: String?, lookedUp: String)] = [
       ("unknown", "X1", "X1"), ("long", long, long), ("emptied", nil, "X1"), ("renamed", "Y1", "X1"),
       ("of-other-app", "Z1", "Z1"),
     ]
     for (order, named, lookedUp) in lookups {
-      try await reportingTransaction.order(order, by: order, names: named)
+      try await pairs.order(order, by: order, names: named)
       let app = order == "of-other-app" ? "com.example.other" : CrowdedShop.bundle
-      try await reportingTransaction.unknown(CheckSubject.lookup(lookedUp, of: app), toldTo: order)
+      try await pairs.unknown(CheckSubject.lookup(lookedUp, of: app), toldTo: order)
     }
-    try await reportingTransaction.session.execute("UPDATE sales.orders SET bundle_id = '' WHERE order_id = 'long'")
-    try await reportingTransaction.receipt("r-emptied", for: "emptied", by: "emptied")
+    try await pairs.session.execute("UPDATE sales.orders SET bundle_id = '' WHERE order_id = 'long'")
+    try await pairs.receipt("r-emptied", for: "emptied", by: "emptied")
     let reviewDay = Instant(seconds: 1_794_312_000)
     for (order, at) in [("reviewed", reviewDay), ("unreviewed", reviewDay - .days(2))] {
-      try await reportingTransaction.paidOrder(order, by: order, environment: "Sandbox", at: at)
+      try await pairs.paidOrder(order, by: order, environment: "Sandbox", at: at)
     }
   }
 }

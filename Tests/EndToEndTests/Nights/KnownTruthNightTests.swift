@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.serialized) struct KnownTruthNightTests {
   @Test func everyScenarioHasItsExpectedResult() async throws {
-    let told = SimulatedKnownShop(KnownShop(telling: Self.scenarios, seed: 1))
+    let told = SimulatedKnownShop(KnownShop(scenarios: Self.scenarios, seed: 1))
     let shop = try await Self.shop(told)
     try await shop.execute(told.statements(of: told.known.world, payloads: Self.payloads(told, shop)))
     try check(try await shop.night(asOf: Self.text(ShopFixture.asOf), since: "2026-01-01"), told)
@@ -22,7 +22,7 @@ import Testing
   @Test(arguments: Effort.blocks.prefix(Effort.factor))
   func theLastOfRandomNightsFindsTheTruth(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
-    let simulated = SimulatedShop(seed: seed, telling: Self.scenarios, stories: 8...20)
+    let simulated = SimulatedShop(seed: seed, scenarios: Self.scenarios, stories: 8...20)
     let told = SimulatedKnownShop(simulated.known)
     let shop = try await Self.shop(told)
     let payloads = try await Self.payloads(told, shop)

@@ -26,7 +26,7 @@ struct FaultProfileShop {
       // The second night may have older answers about rows written after the first.
       let later = Set(Scenario.afterwards.map(\.name))
       let scenarios = KnownTruthNightTests.scenarios.filter { !later.contains($0.name) }
-      let told = SimulatedKnownShop(KnownShop(telling: scenarios, seed: 1))
+      let told = SimulatedKnownShop(KnownShop(scenarios: scenarios, seed: 1))
       let shop = try await KnownTruthNightTests.shop(told)
       try await shop.execute(
         told.statements(of: told.known.world, payloads: try await KnownTruthNightTests.payloads(told, shop)))

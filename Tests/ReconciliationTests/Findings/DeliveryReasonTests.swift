@@ -62,7 +62,7 @@ import Testing
     for scenario in Scenario.all {
       for _ in 0..<10 {
         var story = ScenarioFixture(prefix: "", seed: generator.next())
-        scenario.tell(&story)
+        scenario.build(&story)
         check(story.scene.world)
       }
     }

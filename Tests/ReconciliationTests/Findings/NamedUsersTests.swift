@@ -45,7 +45,7 @@ import Testing
     for _ in 0..<100 { check(RandomWorld.make(using: &generator).world.markingUsers(Self.mark)) }
     for scenario in Scenario.all {
       var story = ScenarioFixture(prefix: "", seed: generator.next())
-      scenario.tell(&story)
+      scenario.build(&story)
       check(story.scene.world.markingUsers(Self.mark))
     }
   }

@@ -27,10 +27,10 @@ struct SimulatedShop {
   }
 
   /// - Parameter scenarios: The scenarios to draw from.
-  init(seed: UInt64, telling scenarios: [Scenario] = Scenario.all, stories: ClosedRange<Int> = 2...10) {
+  init(seed: UInt64, scenarios: [Scenario] = Scenario.all, stories: ClosedRange<Int> = 2...10) {
     var random = SeededGenerator(seed: seed)
-    let told = (0..<random.number(stories)).compactMap { _ in scenarios.randomElement(using: &random) }
-    known = KnownShop(telling: told, seed: random.next())
+    let chosen = (0..<random.number(stories)).compactMap { _ in scenarios.randomElement(using: &random) }
+    known = KnownShop(scenarios: chosen, seed: random.next())
     // A check that failed the night before is due in the last night.
     let latest = ShopFixture.asOf - .hours(21)
     // Two nights soon after an order, or one at any time.

@@ -104,7 +104,7 @@ import Testing
     }
     for scenario in Scenario.all {
       var story = ScenarioFixture(prefix: "", seed: generator.next())
-      scenario.tell(&story)
+      scenario.build(&story)
       let world = story.scene.world
       for facts in world.matchedFacts().orders.values { check(facts, world.rules) }
     }

@@ -10,7 +10,7 @@ import Testing
   @Test("Each scenario by itself has exactly its expected findings and dispositions", arguments: Scenario.all.indices)
   func alone(index: Int) {
     for seed in 0..<20 as Range<UInt64> {
-      let shop = KnownShop(telling: [Scenario.all[index]], seed: seed)
+      let shop = KnownShop(scenarios: [Scenario.all[index]], seed: seed)
       shop.check("\(Scenario.all[index].name), seed \(seed)")
     }
   }
@@ -20,7 +20,7 @@ import Testing
     var kinds: Set<FindingKind> = []
     var dispositions: Set<Disposition> = []
     for seed in 0..<20 as Range<UInt64> {
-      let shop = KnownShop(telling: Scenario.all, seed: seed)
+      let shop = KnownShop(scenarios: Scenario.all, seed: seed)
       kinds.formUnion(shop.findings.map(\.kind))
       dispositions.formUnion(shop.dispositions.values)
     }
@@ -34,8 +34,8 @@ import Testing
     var score = Score()
     var random = SeededGenerator(seed: block)
     for _ in 0..<250 * Effort.factor {
-      let told = (0..<random.number(1...15)).compactMap { _ in Scenario.all.randomElement(using: &random) }
-      score.take(KnownShop(telling: told, seed: random.next()))
+      let chosen = (0..<random.number(1...15)).compactMap { _ in Scenario.all.randomElement(using: &random) }
+      score.take(KnownShop(scenarios: chosen, seed: random.next()))
     }
     score.check()
   }
@@ -45,19 +45,19 @@ import Testing
     let size = KnownShop.largeSize ?? 0
     var random = SeededGenerator(seed: 7)
     // A scenario has any number of orders, so orders are counted until the size is reached.
-    var told: [Scenario] = []
+    var chosen: [Scenario] = []
     var orders = 0
     while orders < size, let scenario = Scenario.all.randomElement(using: &random) {
-      var story = ScenarioFixture(prefix: "", seed: UInt64(told.count))
-      scenario.tell(&story)
+      var story = ScenarioFixture(prefix: "", seed: UInt64(chosen.count))
+      scenario.build(&story)
       orders += story.scene.world.orders.count
-      told.append(scenario)
+      chosen.append(scenario)
     }
-    let shop = KnownShop(telling: told, seed: random.next())
+    let shop = KnownShop(scenarios: chosen, seed: random.next())
     var score = Score()
     score.take(shop)
     score.check()
-    print("orders=\(shop.world.orders.count) stories=\(told.count) findings=\(shop.findings.count) \(score)")
+    print("orders=\(shop.world.orders.count) stories=\(chosen.count) findings=\(shop.findings.count) \(score)")
   }
 }
 

@@ -29,10 +29,10 @@ struct SampleShop {
     known = KnownShop(asOf: timeline.asOf)
     let lastDay = timeline.midnight(1)
     for scenario in Scenario.all(.verifyReceipt) {
-      for _ in 0..<max(1, (scenario.count * orders + 2_500) / 5_000) { tell(scenario, at: timeline.instant(&random)) }
-      for _ in 0..<scenario.onLastDay { tell(scenario, at: lastDay + .minutes(Int64(random.number(0...14 * 60)))) }
+      for _ in 0..<max(1, (scenario.count * orders + 2_500) / 5_000) { add(scenario, at: timeline.instant(&random)) }
+      for _ in 0..<scenario.onLastDay { add(scenario, at: lastDay + .minutes(Int64(random.number(0...14 * 60)))) }
     }
-    for _ in 0..<(orders / 28) { tell(.subscription, of: SampleProduct.vip, at: timeline.instant(&random)) }
+    for _ in 0..<(orders / 28) { add(.subscription, of: SampleProduct.vip, at: timeline.instant(&random)) }
     let sinceMidnight = Int((timeline.asOf - timeline.lastMidnight).wholeSeconds) / 60
     for _ in 0..<(orders / 600) {
       sellHonestly(at: timeline.lastMidnight + .minutes(Int64(random.number(0...sinceMidnight - 65))))
@@ -51,16 +51,16 @@ struct SampleShop {
       prefix: "\(stories)/", seed: random.next(), channel: channel, asOf: timeline.asOf, time: time, currency: currency)
   }
 
-  private mutating func tell(_ scenario: Scenario, at time: Instant) {
+  private mutating func add(_ scenario: Scenario, at time: Instant) {
     var story = story(at: time)
-    scenario.tell(&story)
+    scenario.build(&story)
     add(story, by: [:])
   }
 
-  private mutating func tell(_ scenario: Scenario, of ware: SampleProduct, quantity: Int32 = 1, at time: Instant) {
+  private mutating func add(_ scenario: Scenario, of ware: SampleProduct, quantity: Int32 = 1, at time: Instant) {
     var story = story(at: time)
     story.sells(ware, quantity: quantity)
-    scenario.tell(&story)
+    scenario.build(&story)
     let user = customers.buyer(of: ware, story.scene.amount.currency.code, &random)
     add(story, by: [story.scene.id("user"): user])
     for receipt in story.scene.world.receipts where receipt.state.kind == .app { regular.append((user, receipt)) }
@@ -78,7 +78,7 @@ struct SampleShop {
       default: SampleProduct.seasonPass
       }
     let isMany = ware.type == .consumable && random.fraction() < 0.12
-    tell(.honest, of: ware, quantity: isMany ? Int32(random.number(2...5)) : 1, at: time)
+    add(.honest, of: ware, quantity: isMany ? Int32(random.number(2...5)) : 1, at: time)
   }
 
   /// Adds to each app receipt the permanent purchases made before it.
