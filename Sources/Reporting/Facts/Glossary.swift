@@ -64,9 +64,24 @@ enum Glossary {
     (
       "Reasons of refunds, from Apple",
       [
-        ("app_issue", "The customer reported an actual or perceived fault of the app to Apple."),
-        ("other", "Any other reason, such as an accidental purchase."), ("(empty)", "Apple gave no reason."),
+        ("app_issue".title, "The customer reported an actual or perceived fault of the app to Apple."),
+        ("other".title, "Any other reason, such as an accidental purchase."), ("(empty)", "Apple gave no reason."),
       ]
+    ),
+    (
+      "Reasons of refund requests, from the customer",
+      [
+        ("UNINTENDED_PURCHASE".title, "The customer did not intend the purchase."),
+        ("FULFILLMENT_ISSUE".title, "The customer paid, and did not receive the purchase or cannot use it."),
+        ("UNSATISFIED_WITH_PURCHASE".title, "The customer is not satisfied with the purchase."),
+        ("LEGAL".title, "The customer gave a legal reason."),
+        ("OTHER".title, "The customer gave any other reason."), ("(empty)", "Apple reported no reason."),
+      ]
+    ),
+    (
+      "Delivery status of refund requests",
+      DeliveryStatus.allCases.map { ($0.rawValue.title, meaning($0)) }
+        + [("(empty)", "No order owns the transaction.")]
     ),
     (
       "Status of findings",
@@ -100,6 +115,13 @@ enum Glossary {
     case .unanswered: "Asked without a usable answer; it is asked again."
     case .review: "Apple's answer needs a person."
     case .notFound: "Apple knows no such purchase, neither in production nor in the sandbox."
+    }
+  }
+
+  private static func meaning(_ status: DeliveryStatus) -> String {
+    switch status {
+    case .delivered: "The user has all units ordered. Apple's word for the answer: \(status.rawValue)."
+    case .undelivered: "The user does not have all units ordered. Apple's word for the answer: \(status.rawValue)."
     }
   }
 

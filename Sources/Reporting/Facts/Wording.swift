@@ -2,7 +2,8 @@ import Reconciliation
 
 extension String {
   var displayText: String {
-    let words = replacing("_", with: " ")
+    let words = split(separator: "_", omittingEmptySubsequences: false).map { $0 == "id" ? "ID" : $0 }
+      .joined(separator: " ")
     return words.prefix(1).uppercased() + words.dropFirst()
   }
 }
@@ -19,6 +20,10 @@ extension String {
     "reversed": Disposition.refunded.title, ReceiptKind.app.rawValue: "App receipt",
     ReceiptKind.transaction.rawValue: "Old transaction receipt", ReceiptKind.signed.rawValue: "Signed transaction",
     EvidenceChannel.verifyReceipt.rawValue: "verifyReceipt", EvidenceChannel.serverApi.rawValue: "App Store Server API",
+    DeliveryStatus.delivered.rawValue: "Delivered", DeliveryStatus.undelivered.rawValue: "Not delivered in full",
+    // Apple's consumptionRequestReason.
+    "UNINTENDED_PURCHASE": "Unintended purchase", "FULFILLMENT_ISSUE": "Fulfillment issue",
+    "UNSATISFIED_WITH_PURCHASE": "Unsatisfied with purchase", "LEGAL": "Legal", "OTHER": "Other",
   ]
 
   var titles: String { split(separator: " ").map { String($0).title }.joined(separator: " · ") }

@@ -26,7 +26,8 @@ import Testing
         kind, _, rest = value.partition(":")
         rows[int(row)][head.index(column)] = kinds[kind](rest) if kind in kinds else value
     # Usual edits by people: another sort order, an additional first column, rows hidden by a filter.
-    table = [["My notes"] + head] + [["x"] + row for row in sorted(rows[1:], key=lambda r: str(r[3]))]
+    # Earlier versions wrote "Finding id".
+    table = [["My notes"] + [title.replace(" ID", " id") for title in head]] + [["x"] + row for row in sorted(rows[1:], key=lambda r: str(r[3]))]
     copy = openpyxl.Workbook()
     copy.properties.created = book.properties.created
     copy.active.title = "Mine"
@@ -69,7 +70,7 @@ import Testing
     try python(
       Self.edit, source, target, "1|Status|Acknowledged", "1|Owner| Zoë ", "1|Remark|=cmd() 😀", "1|Due|int:46357",
       "2|Status|done",
-      "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding id|0000", "5|Finding id|none:", "5|Owner|x",
+      "2|Owner|bob", "3|Owner|int:42", "3|Remark|=1+1", "4|Finding ID|0000", "5|Finding ID|none:", "5|Owner|x",
       "6|Kind|nonsense")
     let facts =
       "SELECT encode(sha256(convert_to(string_agg(f::text, '|' ORDER BY finding_id), 'UTF8')), 'hex') FROM (SELECT finding_id, kind, severity, "

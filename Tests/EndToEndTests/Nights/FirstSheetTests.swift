@@ -100,7 +100,7 @@ import Testing
     kind_of = {f["finding_id"]: f["kind"] for f in findings}
     codes = {"All kinds": "all_kinds", "of these": "of_these"}
     for line in range(2, listed.max_row + 1):
-        kind = kind_of.get(listed.cell(line, place["Finding id"]).value)
+        kind = kind_of.get(listed.cell(line, place["Finding ID"]).value)
         if kind and codes.setdefault(listed.cell(line, place["Kind"]).value, kind) != kind:
             wrong.append(f"two kinds have the name {listed.cell(line, place['Kind']).value}")
 
@@ -212,14 +212,14 @@ import Testing
         wrong.append(f"{len(urgent)} findings come first")
     place_of_finding = {}
     for r in range(2, listed.max_row + 1):
-        place_of_finding.setdefault((listed.cell(r, place["Order id"]).value or "", listed.cell(r, place["Kind"]).value), r)
+        place_of_finding.setdefault((listed.cell(r, place["Order ID"]).value or "", listed.cell(r, place["Kind"]).value), r)
     for row in urgent:
         kind = sheet.cell(row, 1).value
         own = place_of_finding.get((sheet.cell(row, 3).value, kind)) or place_of_finding.get(("", kind))
         if own is None:
             wrong.append(f"the finding in row {row} is not on the sheet Findings")
             continue
-        if sheet.cell(row, 3).value == listed.cell(own, place["Order id"]).value:
+        if sheet.cell(row, 3).value == listed.cell(own, place["Order ID"]).value:
             if listed.cell(own, place["Status"]).value in DECIDED:
                 wrong.append(f"row {row} is a decided finding")
         for c, column in ((2, "Severity"), (5, "Currency")):

@@ -180,7 +180,7 @@ import Testing
     # The findings about the period's own transactions.
     sheet = book["Period findings"]
     head = {c.value: c.column - 1 for c in sheet[1]}
-    listed = {line[head["Finding id"]] for line in sheet.iter_rows(min_row=2, values_only=True)}
+    listed = {line[head["Finding ID"]] for line in sheet.iter_rows(min_row=2, values_only=True)}
     if listed != {f["finding_id"] for f in own}:
         wrong.append("findings of the period")
 

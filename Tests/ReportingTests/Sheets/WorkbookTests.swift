@@ -48,7 +48,7 @@ struct WorkbookTests {
       }
       if table == .findings {
         let first = [
-          "Severity", "Kind", "Order id", "User id", "At stake", "Currency", "Days since", "Status", "Owner", "Due",
+          "Severity", "Kind", "Order ID", "User ID", "At stake", "Currency", "Days since", "Status", "Owner", "Due",
           "Remark", "Reason", "Suggested action",
         ]
         expected = first + expected.filter { !first.contains($0) }
@@ -143,7 +143,7 @@ struct WorkbookTests {
     let sheet = try book.sheet("Journal")
     #expect(
       sheet.texts(0) == [
-        "Line id", "Posted for", "Currency", "Account", "Debit", "Credit", "Text", "Source", "App",
+        "Line ID", "Posted for", "Currency", "Account", "Debit", "Credit", "Text", "Source", "App",
       ])
     #expect(try Set(sheet.column("D", 2...5).compactMap(\.self)) == ["4000", "receivable", "refund"])
     let summary = try book.sheet("Summary")
@@ -241,8 +241,8 @@ struct WorkbookTests {
     let sheet = try book(report).sheet("Findings")
     #expect(try sheet.cell("Kind", 2)?.text == "Paid, not delivered")
     #expect(try sheet.cell("Severity", 2)?.text == "critical")
-    #expect(try sheet.cell("Order id", 2)?.text == "o2")
-    #expect(try sheet.cell("Order id", 2)?.link == "'Orders'!A3")
+    #expect(try sheet.cell("Order ID", 2)?.text == "o2")
+    #expect(try sheet.cell("Order ID", 2)?.link == "'Orders'!A3")
     #expect(try sheet.cell("Age days", 2)?.number == 2)
     #expect(try sheet.cell("Days since", 2)?.number == 0)
     #expect(try sheet.cell("Status", 2)?.text == "acknowledged")
@@ -250,7 +250,7 @@ struct WorkbookTests {
     #expect(try sheet.cell("Remark", 2)?.text == "asked")
     #expect(try sheet.cell("Due", 2)?.text == "2026-12-01 00:00:00")
     #expect(try sheet.cell("Due", 2)?.kind == "d")
-    #expect(try sheet.cell("Order id", 3)?.link == "'Orders'!A4")
+    #expect(try sheet.cell("Order ID", 3)?.link == "'Orders'!A4")
     // The order is by severity and currency, with known amounts before unknown ones.
     #expect(
       try sheet.column(sheet.letter("Currency"), 2...6) == ["JPY", "KWD", "USD", "USD", nil])
@@ -275,7 +275,7 @@ struct WorkbookTests {
     // Entry cells have their own format and are near the columns that people read.
     let people = try ["Status", "Owner", "Due", "Remark"].map { try sheet.letter($0) }
     #expect(sheet.entries == people.map { "\($0)2" }.sorted())
-    let ids = try ["Order id", "User id", "Transaction id", "Finding id"].map { try sheet.letter($0) }
+    let ids = try ["Order ID", "User ID", "Transaction ID", "Finding ID"].map { try sheet.letter($0) }
     for id in ids { #expect(sheet.ignored?.contains("\(id)2:\(id)6") == true) }
   }
 
@@ -328,6 +328,31 @@ struct WorkbookTests {
         }
       }
     }
+  }
+
+  @Test("Apple's reasons and delivery statuses have titles on the sheets")
+  func titlesOfCodes() throws {
+    var report = try SampleReport()
+    let date = try instant("2026-11-19T12:00:00Z")
+    report.refunds = [
+      RefundRow(
+        transactionId: "T1", productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,
+        purchasedAt: nil, refundedAt: date, reason: "other")
+    ]
+    report.refundRequests = [("UNINTENDED_PURCHASE", DeliveryStatus.delivered), ("NEW_AT_APPLE", .undelivered)].map { reason, status in
+      RefundRequestRow(
+        transactionId: Identifier(reason), productId: "gems", paid: nil,
+        request: RefundRequest(date: date, reason: reason),
+        goods: .init(status: status, delivered: 1, ordered: 1))
+    }
+    let book = try book(report)
+    #expect(try book.sheet("Refunds").cell("Reason", 2)?.text == "Other")
+    let requests = try book.sheet("Refund requests")
+    #expect(try requests.cell("Reason", 2)?.text == "Unintended purchase")
+    #expect(try requests.cell("Reason", 3)?.text == "NEW AT APPLE")
+    #expect(try requests.cell("Delivery status", 2)?.text == "Delivered")
+    #expect(try requests.cell("Delivery status", 3)?.text == "Not delivered in full")
+    #expect("id_mismatch".title == "ID mismatch")
   }
 
   @Test("Refunds are negative and in the order of the file")
@@ -437,6 +462,12 @@ struct WorkbookTests {
     for disposition in Disposition.allCases { #expect(sheet.row(named: disposition.title) != nil) }
     for reason in PaymentReason.allCases { #expect(sheet.row(named: reason.rawValue.title) != nil) }
     for outcome in CheckOutcome.allCases { #expect(sheet.row(named: outcome.rawValue) != nil) }
+    for status in DeliveryStatus.allCases {
+      #expect(sheet.row(named: status.rawValue.title)?["B"]?.text?.contains(status.rawValue) == true)
+    }
+    for reason in ["UNINTENDED_PURCHASE", "FULFILLMENT_ISSUE", "UNSATISFIED_WITH_PURCHASE", "LEGAL", "app_issue"] {
+      #expect(sheet.row(named: reason.title) != nil, "\(reason)")
+    }
     #expect(sheet.row(named: "Refund unknown") == nil)
     report.options.hasTieOut = true
     #expect(try self.book(report).sheet("About").row(named: "Refund unknown") != nil)
@@ -479,7 +510,7 @@ struct WorkbookTests {
     #expect(try sheet.cell("Amount", adjusted)?.number == 3)
     #expect(try sheet.cell("Kind", adjusted)?.text == "Order")
     #expect(try sheet.cell("Because", adjusted)?.text == "Apple refunded it 2026-11-20 00:30:00")
-    #expect(try sheet.widths[sheet.letter("Finding id")] ?? 0 >= 32)
+    #expect(try sheet.widths[sheet.letter("Finding ID")] ?? 0 >= 32)
     #expect(try book.sheet("Days").cell("Ordered", 4)?.number == 10)
     #expect(try book.sheet("Days").cell("Reported ordered", 4) == nil)
     let summary = try book.sheet("Summary")
@@ -515,7 +546,7 @@ struct WorkbookTests {
       #expect(try contents("orders.csv", in: directory).split(separator: "\r\n").count == 5)
       let book = try ReadBook(directory: directory)
       #expect(try book.sheet("Orders").column("A", 2...4) == ["o2", "o3", "o4"])
-      #expect(try book.sheet("Findings").cell("Order id", 2)?.link == "'Orders'!A2")
+      #expect(try book.sheet("Findings").cell("Order ID", 2)?.link == "'Orders'!A2")
       #expect(try book.sheet("Receipts").column("A", 2...2) == ["r2"])
       let note = try book.sheet("Summary").row(named: "Orders")?["C"]?.text
       #expect(note == "Only those of the 4 orders with findings; all are in orders.csv beside this workbook.")
@@ -543,10 +574,10 @@ struct WorkbookTests {
     let names = book.sheets.map(\.name).filter { $0.hasPrefix("Orders") }
     #expect(names == ["Orders", "Orders 2", "Orders 3", "Orders 4", "Orders 5", "Orders 6", "Orders 7"])
     let second = try book.sheet("Orders 2")
-    #expect(second.texts(0).first == "Order id")
+    #expect(second.texts(0).first == "Order ID")
     #expect(try second.column("A", 2...3) == ["o2", "o3"])
     #expect(second.tables == ["OrdersTable2 A1:U3"])
-    #expect(try book.sheet("Findings").cell("Order id", 2)?.link == "'Orders 2'!A2")
+    #expect(try book.sheet("Findings").cell("Order ID", 2)?.link == "'Orders 2'!A2")
     #expect(try book.sheet("Users 2").rows.last?["D"]?.number == 2)
     #expect(try book.sheet("Users 2").rows.last?["D"]?.formula == "=SUMIF($B$2:$B$3,B5,$D$2:$D$3)")
     #expect(try book.sheet("Users 2").rows.last?["A"]?.text == "Total of this sheet")
@@ -599,9 +630,9 @@ struct WorkbookTests {
       #expect(files.contains { $0.name == "night-audit-2026-11-01_2026-11-30.xlsx" })
       let book = try ReadBook(directory: directory, name: "night-audit-2026-11-01_2026-11-30.xlsx")
       #expect(book.title == "App Store night audit 2026-11-01 to 2026-11-30")
-      let all = try book.sheet("Findings").column(book.sheet("Findings").letter("Order id"), 2...5)
+      let all = try book.sheet("Findings").column(book.sheet("Findings").letter("Order ID"), 2...5)
       let own = try book.sheet("Period findings")
-      #expect(try own.column(own.letter("Order id"), 2...4) == all.filter { $0 != nil })
+      #expect(try own.column(own.letter("Order ID"), 2...4) == all.filter { $0 != nil })
       #expect(own.rows.count == 4)
       #expect(own.entries == [])
       let summary = try book.sheet("Summary")

@@ -69,7 +69,7 @@ extension RefundRequestRow: TableRow {
     meaning: "Open refund requests of customers, with the facts that Apple asks for.",
     sheetNote: "Apple has not decided these requests. Answer before the deadline (Send Consumption Information).",
     primaryKey: ["transaction_id"], totalLabelColumn: "transaction_id",
-    emptyNote: "No refund request is open. Only apps with a Server API key are told of requests.")
+    emptyNote: "No refund request is open. Apple reports requests only for apps with a Server API key.")
 
   static let columns: [Column<RefundRequestRow>] = [
     Column("transaction_id", .id, 20, "Apple's transaction ID.") { .id($0.transactionId) },
@@ -86,11 +86,11 @@ extension RefundRequestRow: TableRow {
     Column("deadline", .instant, 20, "The last moment for an answer to Apple: 12 hours after the request.") {
       .instant($0.request.deadline)
     },
-    Column("reason", .text, 26, "The customer's reason (Apple: consumptionRequestReason).") {
+    Column("reason", .spelt(), 26, "The customer's reason (Apple: consumptionRequestReason).") {
       Cell($0.request.reason)
     },
     Column(
-      "delivery_status", .word(DeliveryStatus.allCases.map(\.rawValue)), 20,
+      "delivery_status", .spelt(DeliveryStatus.allCases.map(\.rawValue)), 22,
       "Apple's deliveryStatus: whether the user has all units ordered. Empty without an order."
     ) { Cell($0.goods?.status.rawValue) },
     Column("units_delivered", .number, 15, "Units that the user has. Empty without an order.") {

@@ -114,7 +114,7 @@ extension RefundRow: TableRow {
     Column("percentage", .percentage, 12, "The refunded share of the purchase.") { $0.percentage },
     Column("purchased_at", .instant, 20, "Apple's purchase date.") { Cell($0.purchasedAt) },
     Column("refunded_at", .instant, 20, "Apple's revocation date.") { .instant($0.refundedAt) },
-    Column("reason", .text, 14, "Apple's reason for the refund.") { Cell($0.reason) },
+    Column("reason", .spelt(), 14, "Apple's reason for the refund.") { Cell($0.reason) },
     Column("disposition", .disposition, 24, "The outcome of the order.") {
       Cell($0.disposition?.rawValue)
     },
