@@ -1306,11 +1306,11 @@ COMMENT ON VIEW night_audit.bi_runs IS 'One row for each run of the program, com
 
 CREATE VIEW night_audit.bi_run_events AS SELECT * FROM night_audit.run_events;
 COMMENT ON VIEW night_audit.bi_run_events IS
-  'Who prepared and reviewed the report of a run, remarks, sign-offs that were taken back, deliveries, and that the run was forgotten.';
+  'Events of a run: preparation and review of its report, remarks, withdrawn sign-offs, deliveries, and its removal by runs forget.';
 
 CREATE VIEW night_audit.bi_run_totals AS SELECT * FROM night_audit.run_totals;
 COMMENT ON VIEW night_audit.bi_run_totals IS
-  'Money of a run by currency and disposition; the word at_stake stands for open findings.';
+  'Money of a run by currency and disposition. The disposition at_stake is the money at stake in open findings.';
 
 CREATE VIEW night_audit.bi_findings_by_night AS
   SELECT n.period_until AS night, n.as_of, n.complete, f.run_id, f.kind, f.severity, nullif(f.currency, '') AS currency,
@@ -1334,17 +1334,17 @@ CREATE VIEW night_audit.bi_receipt_checks AS
     apple_status, attempts, last_attempt, due_from AS next_attempt, answered_at
   FROM night_audit.receipt_checks;
 COMMENT ON VIEW night_audit.bi_receipt_checks IS
-  'One row for each thing that Apple is asked about, and what came of it.';
+  'One row for each question to Apple (a receipt or a look-up), with its result.';
 
 CREATE VIEW night_audit.bi_lookups AS SELECT * FROM night_audit.lookups;
-COMMENT ON VIEW night_audit.bi_lookups IS 'Which order waits for which look-up of a transaction id.';
+COMMENT ON VIEW night_audit.bi_lookups IS 'Orders that wait for the look-up of a transaction ID.';
 
 CREATE VIEW night_audit.bi_asking_faults AS SELECT * FROM night_audit.asking_faults;
 COMMENT ON VIEW night_audit.bi_asking_faults IS
-  'Why asking Apple about an app was ended, or not believed, in the runs of an as-of.';
+  'Why the runs of an as-of stopped asking Apple about an app, or disregarded its answers.';
 
 CREATE VIEW night_audit.bi_evidence AS SELECT * FROM night_audit.evidence;
-COMMENT ON VIEW night_audit.bi_evidence IS 'Every fact about a transaction, by whom and when it was said. Append-only.';
+COMMENT ON VIEW night_audit.bi_evidence IS 'Every fact about a transaction, with its source and time. Append-only.';
 
 CREATE VIEW night_audit.bi_transactions AS
   SELECT environment, transaction_id, original_transaction_id, web_order_line_item_id, bundle_id, product_id,
@@ -1357,10 +1357,10 @@ CREATE VIEW night_audit.bi_transactions AS
     billing_plan_type, previous_original_transaction_id, revocation_told_at, refund_requested_at, refund_declined_at,
     notified_at
   FROM night_audit.transactions;
-COMMENT ON VIEW night_audit.bi_transactions IS 'What all evidence about a transaction comes to, one row each.';
+COMMENT ON VIEW night_audit.bi_transactions IS 'One row for each transaction: the result of all evidence about it.';
 
 CREATE VIEW night_audit.bi_claims AS SELECT * FROM night_audit.claims;
-COMMENT ON VIEW night_audit.bi_claims IS 'Which order is paid by which transaction.';
+COMMENT ON VIEW night_audit.bi_claims IS 'The order that each transaction pays.';
 
 CREATE VIEW night_audit.bi_sweeps AS
   SELECT bundle_id, environment, notification_type, swept_until, last_attempt, reason FROM night_audit.sweeps;
@@ -1369,17 +1369,17 @@ COMMENT ON VIEW night_audit.bi_sweeps IS
 
 CREATE VIEW night_audit.bi_sweep_gaps AS
   SELECT bundle_id, environment, notification_type, gap_start, gap_end, as_of FROM night_audit.sweep_gaps;
-COMMENT ON VIEW night_audit.bi_sweep_gaps IS 'Times of which Apple did not tell any more when they were read.';
+COMMENT ON VIEW night_audit.bi_sweep_gaps IS 'Times that Apple''s notification history no longer covered when it was read.';
 
 CREATE VIEW night_audit.bi_disbelieved_notifications AS
   SELECT bundle_id, notification_type, digest, as_of, reason, passed_over_at FROM night_audit.disbelieved_notifications;
 COMMENT ON VIEW night_audit.bi_disbelieved_notifications IS
-  'Notifications in Apple''s history whose signature does not hold, each once.';
+  'Notifications in Apple''s history whose signature cannot be verified, each once.';
 
 CREATE VIEW night_audit.bi_histories AS
   SELECT bundle_id, environment, transaction_id, read_at, last_attempt, reason, passed_over_at, unanswered_since
   FROM night_audit.histories;
-COMMENT ON VIEW night_audit.bi_histories IS 'How far the purchases of single customers are known.';
+COMMENT ON VIEW night_audit.bi_histories IS 'How far the transaction histories of customers are known.';
 
 -- An open finding was met by the newest run of findings_met.
 CREATE VIEW night_audit.bi_findings AS
@@ -1397,7 +1397,7 @@ COMMENT ON VIEW night_audit.bi_findings IS
 
 CREATE VIEW night_audit.bi_finding_events AS SELECT * FROM night_audit.finding_events;
 COMMENT ON VIEW night_audit.bi_finding_events IS
-  'What happened to findings: opened, reopened and closed by nights, kept_open by a night made again that had closed them, returned when an acceptance ended, forgotten with a run; the rest by people.';
+  'Events of findings. Nights: opened, reopened, closed, changed; kept_open: a repeated night no longer closes it; returned: an acceptance ended; forgotten: its run was forgotten. All other events are entries of people.';
 
 CREATE VIEW night_audit.bi_orders AS
   SELECT DISTINCT ON (order_id) order_id, user_id, product_id, currency, amount, created_at, disposition,
@@ -1415,10 +1415,10 @@ CREATE VIEW night_audit.bi_sandbox AS
     FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
   WHERE environment = 'Sandbox' AND amount IS NOT NULL GROUP BY user_id, product_id, currency;
 COMMENT ON VIEW night_audit.bi_sandbox IS
-  'Who bought what in the sandbox, by the newest complete night: orders of the lookback.';
+  'Sandbox orders of the lookback by user, product and currency, by the newest complete night.';
 
 CREATE VIEW night_audit.bi_dispatches AS SELECT * FROM night_audit.dispatches;
-COMMENT ON VIEW night_audit.bi_dispatches IS 'Reports that are owed to the places where they are delivered.';
+COMMENT ON VIEW night_audit.bi_dispatches IS 'One row for each report and each of its targets, with the state of the delivery.';
 
 -- The current download of each report: the last one stored, except that an absence never replaces a report. Its as-of
 -- does not matter, because a manual tie-out may have a later as-of than the next night.
@@ -1443,7 +1443,7 @@ CREATE VIEW night_audit.bi_tie_out_days AS
   FROM night_audit.tie_out_rows JOIN (
     SELECT day, coalesce(max(as_of) FILTER (WHERE as_of <= now()), min(as_of)) AS as_of FROM night_audit.tie_out_rows
     GROUP BY day) newest USING (day, as_of);
-COMMENT ON VIEW night_audit.bi_tie_out_days IS 'What Apple counted and what is known here, by key of the tie-out.';
+COMMENT ON VIEW night_audit.bi_tie_out_days IS 'Units and amounts in Apple''s sales reports and in our transactions, by key of the tie-out.';
 
 CREATE VIEW night_audit.bi_tie_out_periods AS
   SELECT fiscal_period, currency, sales_proceeds, open_at_end, settled_from_before, never_collected, settled, difference, gross,
@@ -1451,21 +1451,21 @@ CREATE VIEW night_audit.bi_tie_out_periods AS
   FROM night_audit.tie_out_periods JOIN (
     SELECT fiscal_period, coalesce(max(as_of) FILTER (WHERE as_of <= now()), min(as_of)) AS as_of
     FROM night_audit.tie_out_periods GROUP BY fiscal_period) newest USING (fiscal_period, as_of);
-COMMENT ON VIEW night_audit.bi_tie_out_periods IS 'What Apple sold and what it settled, by fiscal period and currency.';
+COMMENT ON VIEW night_audit.bi_tie_out_periods IS 'Proceeds of Apple''s sales reports and settlements of its finance reports, by fiscal period and currency.';
 
 CREATE VIEW night_audit.bi_journal AS
   SELECT posted_for, kind, subject, version, is_reversal, event_day, currency,
     CASE WHEN is_reversal THEN -amount ELSE amount END AS amount, app, transaction_id, service_from, service_until, as_of,
     run_id
   FROM night_audit.journal_entries;
-COMMENT ON VIEW night_audit.bi_journal IS 'What nights have posted for the ledger, reversals with the opposite sign.';
+COMMENT ON VIEW night_audit.bi_journal IS 'Entries that nights have posted for the ledger; reversals have the opposite sign.';
 
 CREATE VIEW night_audit.bi_trail AS
   SELECT entry_id, (content::jsonb ->> 'at')::timestamptz AS recorded_at, content::jsonb ->> 'kind' AS kind,
     (content::jsonb ->> 'run')::uuid AS run_id, content::jsonb ->> 'report' AS content, previous, hash
   FROM night_audit.trail;
 COMMENT ON VIEW night_audit.bi_trail IS
-  'The chain of entries that covers everything that is only appended to; night-audit verify proves it.';
+  'The chain of entries over all append-only rows; night-audit verify proves it.';
 
 -- Comments of the views' columns. A column has the same meaning in every view, except for entries that name a view.
 DO $$
@@ -1478,68 +1478,68 @@ BEGIN
     JOIN LATERAL (
       SELECT meaning FROM (VALUES
         (NULL::text, 'run_id', 'The run.'),
-        (NULL::text, 'command', 'What was asked for: run, reconcile, recheck.'),
-        (NULL::text, 'as_of', 'The instant that the audit is made for; rules count from it, never from a clock.'),
+        (NULL::text, 'command', 'The command: run, reconcile or recheck.'),
+        (NULL::text, 'as_of', 'The instant that the audit describes. Rules use it, never the clock.'),
         (NULL::text, 'started_at', 'When the program began, by the database''s clock.'),
-        (NULL::text, 'finished_at', 'When it ended; null while it is at work, or when it was killed.'),
+        (NULL::text, 'finished_at', 'When the run ended; null: it is running, or was killed.'),
         (NULL::text, 'period_since', 'First day of the report.'),
         (NULL::text, 'period_until', 'Last day of the report.'),
-        (NULL::text, 'time_zone', 'The zone that days are counted in.'),
-        (NULL::text, 'configuration', 'SHA-256 of the settings that decide what a report says.'),
-        (NULL::text, 'is_nightly', 'Whether it was a night, not a narrowed or ad hoc run.'),
-        (NULL::text, 'host', 'The machine that it ran on.'),
+        (NULL::text, 'time_zone', 'The time zone of the days.'),
+        (NULL::text, 'configuration', 'SHA-256 of the settings that affect a report.'),
+        (NULL::text, 'is_nightly', 'Whether the run is a night, not a narrowed or ad hoc run.'),
+        (NULL::text, 'host', 'The machine of the run.'),
         (NULL::text, 'version', 'The program''s version.'),
         (NULL::text, 'complete', 'Whether every check that was due was answered; null: there is no report.'),
         (NULL::text, 'incomplete_reasons', 'What is missing, one sentence each.'),
         (NULL::text, 'orders_read', 'Orders of the period.'),
         (NULL::text, 'findings_opening', 'Findings open at the end of the night before.'),
-        (NULL::text, 'findings_new', 'Findings met since for the first time, or again.'),
-        (NULL::text, 'findings_closed', 'Findings closed since.'),
-        (NULL::text, 'findings_closing', 'Findings open now.'),
-        (NULL::text, 'directory', 'Where the report is.'),
+        (NULL::text, 'findings_new', 'Findings opened or reopened since then.'),
+        (NULL::text, 'findings_closed', 'Findings closed since then.'),
+        (NULL::text, 'findings_closing', 'Findings open at the end of this night.'),
+        (NULL::text, 'directory', 'The folder of the report.'),
         (NULL::text, 'exit_status', 'The program''s exit status.'),
         (NULL::text, 'process_id', 'The process on the host, as ps shows it.'),
-        (NULL::text, 'publication', 'published; publishing: the folder is about to appear; not_published: it never did; held; forgotten; null: no report.'),
-        (NULL::text, 'held_because', 'Why the night was held, one sentence each; empty: it was not.'),
+        (NULL::text, 'publication', 'State of the report: published; publishing: the folder is about to appear; not_published: the folder never appeared; held; forgotten; null: no report.'),
+        (NULL::text, 'held_because', 'Why the night is held, one sentence each; empty: the night is not held.'),
         (NULL::text, 'lookback_orders', 'Orders in the lookback, for the plausibility of the next night.'),
-        (NULL::text, 'lookback_deliveries', 'Deliveries in the lookback, for the same.'),
+        (NULL::text, 'lookback_deliveries', 'Deliveries in the lookback, for the plausibility of the next night.'),
         (NULL::text, 'feed_coverage', 'By app: known sales, and how many of them Apple''s notifications reported.'),
         (NULL::text, 'currency', 'ISO 4217 code.'),
         (NULL::text, 'disposition', 'The outcome of an order; the sheet About of the workbook explains each.'),
         (NULL::text, 'orders', 'Number of orders.'),
         (NULL::text, 'amount', 'Money in major units of the currency.'),
-        (NULL::text, 'subject_kind', 'What Apple is asked about: a receipt, or a transaction id that an order names (lookup).'),
-        (NULL::text, 'subject_id', 'Its id.'),
-        (NULL::text, 'order_id', 'The shop''s id of the order.'),
+        (NULL::text, 'subject_kind', 'Subject of the question to Apple: a receipt, or the look-up of a transaction ID that an order states.'),
+        (NULL::text, 'subject_id', 'ID of the subject.'),
+        (NULL::text, 'order_id', 'The shop''s ID of the order.'),
         (NULL::text, 'received_at', 'When the shop received the proof.'),
-        ('bi_trail', 'entry_id', 'Its place in the chain.'),
-        ('bi_trail', 'kind', 'What it tells of: a run that began, was completed, published, forgotten; months that were let go.'),
-        ('bi_trail', 'previous', 'The hash of the entry before.'),
-        ('bi_trail', 'hash', 'SHA-256 over the hash before and what the entry says.'),
-        (NULL::text, 'remedy', 'What was wrong, and what to do.'),
+        ('bi_trail', 'entry_id', 'Position of the entry in the chain.'),
+        ('bi_trail', 'kind', 'The recorded event: a run began, was completed, published or forgotten; months of evidence were released.'),
+        ('bi_trail', 'previous', 'The hash of the previous entry.'),
+        ('bi_trail', 'hash', 'SHA-256 of the previous hash and the content of the entry.'),
+        (NULL::text, 'remedy', 'The problem and its remedy.'),
         (NULL::text, 'allowed', 'Whether the user is on audit.testUsers.'),
         (NULL::text, 'app', 'The app, by its name in the configuration.'),
-        (NULL::text, 'payload_kind', 'What the proof is: app receipt, old transaction receipt, signed transaction, malformed.'),
-        (NULL::text, 'outcome', 'What came of asking.'),
-        (NULL::text, 'reason', 'Why, in words or as a payment reason.'),
-        ('bi_finding_events', 'digest', 'SHA-256 of the finding as the run stored it; null: it stayed as it was.'),
-        (NULL::text, 'digest', 'SHA-256 of what Apple sent.'),
+        (NULL::text, 'payload_kind', 'Kind of the proof: app (app receipt), transaction (old transaction receipt), signed (signed transaction) or malformed.'),
+        (NULL::text, 'outcome', 'Result of the check.'),
+        (NULL::text, 'reason', 'The reason, as a sentence or as a payment reason.'),
+        ('bi_finding_events', 'digest', 'SHA-256 of the finding as the run stored it; null: the run did not change it.'),
+        (NULL::text, 'digest', 'SHA-256 of the notification as Apple sent it.'),
         (NULL::text, 'first_signed_at', 'Apple''s earliest date of evidence about the transaction.'),
-        (NULL::text, 'notified_at', 'When Apple first signed a notification about the transaction; null: none is known.'),
-        (NULL::text, 'channel', 'Which of Apple''s interfaces said so.'),
+        (NULL::text, 'notified_at', 'When Apple first signed a notification about the transaction; null: no notification is known.'),
+        (NULL::text, 'channel', 'Apple''s interface that reported it.'),
         (NULL::text, 'environment', 'Apple''s environment: Production, Sandbox, Xcode or LocalTesting.'),
         (NULL::text, 'apple_status', 'Apple''s status or error number.'),
         (NULL::text, 'attempts', 'How often Apple was asked.'),
         (NULL::text, 'last_attempt', 'As-of of the run that asked last.'),
-        (NULL::text, 'next_attempt', 'When it is due again.'),
+        (NULL::text, 'next_attempt', 'When the check is due again.'),
         (NULL::text, 'answered_at', 'As-of of the run that got the last usable answer.'),
-        (NULL::text, 'evidence_id', 'A number of its own; later facts have larger ones.'),
-        (NULL::text, 'recorded_at', 'When it was written, by the database''s clock.'),
-        (NULL::text, 'signed_at', 'When Apple signed or said it: the newer fact counts.'),
-        (NULL::text, 'transaction_id', 'Apple''s id of the purchase.'),
-        (NULL::text, 'original_transaction_id', 'Apple''s id of the first purchase that this one continues or restores.'),
-        (NULL::text, 'web_order_line_item_id', 'Apple''s id of one subscription period.'),
-        (NULL::text, 'bundle_id', 'The app.'),
+        (NULL::text, 'evidence_id', 'Number of the fact; later facts have larger numbers.'),
+        (NULL::text, 'recorded_at', 'When the row was written, by the database''s clock.'),
+        (NULL::text, 'signed_at', 'When Apple signed or reported the fact; the newest fact counts.'),
+        (NULL::text, 'transaction_id', 'Apple''s transaction ID.'),
+        (NULL::text, 'original_transaction_id', 'Apple''s ID of the first transaction that this one continues or restores.'),
+        (NULL::text, 'web_order_line_item_id', 'Apple''s ID of one subscription period.'),
+        (NULL::text, 'bundle_id', 'The bundle ID of the app.'),
         (NULL::text, 'product_id', 'App Store product identifier.'),
         (NULL::text, 'product_type', 'Apple''s type of the product.'),
         (NULL::text, 'quantity', 'Units.'),
@@ -1548,116 +1548,117 @@ BEGIN
         (NULL::text, 'expires_at', 'When the subscription period ends.'),
         (NULL::text, 'grace_expires_at', 'When Apple''s grace period ends.'),
         (NULL::text, 'subscription_expires_at', 'The newest end of the subscription.'),
-        (NULL::text, 'tells_revocation', 'Whether this evidence could tell of a refund.'),
-        (NULL::text, 'revocation_told_at', 'Apple''s newest statement about a refund; null: none of its answers could contain one.'),
-        (NULL::text, 'revoked_at', 'When Apple took the purchase back; null: not.'),
-        (NULL::text, 'revocation_percentage', 'How much of it, in thousandths of a percent.'),
+        (NULL::text, 'tells_revocation', 'Whether a refund would be visible in this evidence.'),
+        (NULL::text, 'revocation_told_at', 'When Apple last stated whether the purchase was refunded; null: no answer could show a refund.'),
+        (NULL::text, 'revoked_at', 'When Apple refunded or revoked the purchase; null: not refunded.'),
+        (NULL::text, 'revocation_percentage', 'The refunded share in thousandths of a percent.'),
         (NULL::text, 'revocation_type', 'Apple''s type of the refund.'),
         (NULL::text, 'revocation_reason', 'Apple''s reason as its number.'),
-        (NULL::text, 'revocation_withdrawn_at', 'When a refund that was known was taken back.'),
+        (NULL::text, 'revocation_withdrawn_at', 'When Apple withdrew a known refund.'),
         (NULL::text, 'price_milliunits', 'Apple''s price in thousandths of the major unit.'),
-        (NULL::text, 'tells_account_token', 'Whether this evidence could carry the account token.'),
+        (NULL::text, 'tells_account_token', 'Whether an account token would be visible in this evidence.'),
         (NULL::text, 'app_account_token', 'The UUID that the shop gave to StoreKit for its user.'),
         (NULL::text, 'ownership', 'PURCHASED, or FAMILY_SHARED for access without a purchase.'),
         (NULL::text, 'is_renewal', 'Whether it renews a subscription.'),
         (NULL::text, 'has_offer', 'Whether an offer explains another price.'),
         (NULL::text, 'is_upgraded', 'Whether a later purchase replaced it.'),
-        (NULL::text, 'is_contradictory', 'Whether Apple said two things of the same date that cannot both be.'),
+        (NULL::text, 'is_contradictory', 'Whether Apple reported two contradictory facts with the same date.'),
         (NULL::text, 'checked_at', 'As-of of the run that asked last.'),
-        (NULL::text, 'finding_id', 'Stable id: the same discrepancy has the same one every night.'),
-        (NULL::text, 'kind', 'What is wrong; the sheet About of the workbook explains each kind.'),
+        (NULL::text, 'finding_id', 'Stable ID: a discrepancy has the same ID every night.'),
+        (NULL::text, 'kind', 'Kind of the discrepancy; the sheet About of the workbook explains each.'),
         (NULL::text, 'severity', 'critical: now; major: this week; minor: data quality.'),
-        (NULL::text, 'subject', 'What the finding stands on: an order, transaction, receipt or delivery.'),
-        (NULL::text, 'user_id', 'The shop''s id of the user.'),
-        (NULL::text, 'receipt_id', 'The shop''s id of the proof.'),
-        (NULL::text, 'delivery_id', 'The shop''s id of the delivery.'),
-        (NULL::text, 'at_stake', 'Money at stake; on one finding of an order only, so that it can be added up.'),
-        (NULL::text, 'first_seen', 'As-of of the run that met it first.'),
-        (NULL::text, 'opened_at', 'As-of of the run that opened or reopened it.'),
-        (NULL::text, 'last_seen', 'As-of of the newest run that met it.'),
-        (NULL::text, 'closed_at', 'As-of of the run that did not meet it any more; null: open.'),
+        (NULL::text, 'subject', 'ID of the order, transaction, receipt or delivery that the finding is about.'),
+        (NULL::text, 'user_id', 'The shop''s ID of the user.'),
+        (NULL::text, 'receipt_id', 'The shop''s ID of the receipt.'),
+        (NULL::text, 'delivery_id', 'The shop''s ID of the delivery.'),
+        (NULL::text, 'at_stake', 'Money at stake. One finding of an order carries it, so that sums count it once.'),
+        (NULL::text, 'first_seen', 'As-of of the first run that had the finding.'),
+        (NULL::text, 'opened_at', 'As-of of the run that opened or reopened the finding.'),
+        (NULL::text, 'last_seen', 'As-of of the newest run that had the finding.'),
+        (NULL::text, 'closed_at', 'As-of of the run that closed the finding; null: open.'),
         (NULL::text, 'status', 'The decision about it: open, acknowledged, accepted or closed.'),
-        (NULL::text, 'owner', 'Who takes care of it.'),
-        (NULL::text, 'remark', 'What people wrote about it.'),
+        (NULL::text, 'owner', 'Person responsible for the finding.'),
+        (NULL::text, 'remark', 'Remark of people.'),
         (NULL::text, 'paid_at', 'Apple''s purchase date.'),
         (NULL::text, 'delivered_at', 'The latest delivery that was not taken back.'),
         (NULL::text, 'occurred_at', 'The date of the transaction: Apple''s purchase date, for refund kinds the refund''s or its reversal''s, else that of the order, delivery or receipt.'),
         (NULL::text, 'at_stake_unknown', 'Whether money is at stake and its amount is unknown.'),
-        ('bi_findings_by_night', 'at_stake_unknown', 'The number of findings with money at stake of unknown amount.'),
-        (NULL::text, 'due', 'The day by which people want it settled.'),
-        (NULL::text, 'event_id', 'A number of its own; later events have larger ones.'),
-        (NULL::text, 'event', 'What happened.'),
-        (NULL::text, 'actor', 'Who did it; null: a night.'),
-        (NULL::text, 'detail', 'What was set; null: cleared.'),
-        (NULL::text, 'change_id', 'Changes that were made together have the same one.'),
-        (NULL::text, 'undoes', 'The change that this one takes back.'),
-        (NULL::text, 'before', 'What was there before.'),
+        ('bi_findings_by_night', 'at_stake_unknown', 'Number of findings with an unknown amount at stake.'),
+        (NULL::text, 'due', 'Day by which the finding is to be settled.'),
+        (NULL::text, 'event_id', 'Number of the event; later events have larger numbers.'),
+        (NULL::text, 'event', 'Kind of the event.'),
+        (NULL::text, 'actor', 'Person who made the change; null: a night.'),
+        (NULL::text, 'detail', 'The new value; null: cleared.'),
+        (NULL::text, 'change_id', 'ID of the change; entries made together have one ID.'),
+        (NULL::text, 'undoes', 'ID of the change that this one takes back.'),
+        (NULL::text, 'before', 'The value before the change.'),
         (NULL::text, 'created_at', 'When the shop recorded the order.'),
-        (NULL::text, 'decided_as_of', 'As-of of the night that first decided so.'),
-        (NULL::text, 'night', 'The night''s business day.'),
-        (NULL::text, 'findings', 'How many findings are open.'),
-        (NULL::text, 'day', 'The business day that is spoken of.'),
-        (NULL::text, 'notification_type', 'Apple''s kind of notification.'),
-        (NULL::text, 'swept_until', 'Everything that Apple signed before it is known.'),
-        (NULL::text, 'passed_over_at', 'As-of of the run that moved on past what is not believed.'),
-        (NULL::text, 'gap_start', 'From when on Apple does not tell any more.'),
-        (NULL::text, 'gap_end', 'The first instant of which Apple tells again.'),
-        (NULL::text, 'read_at', 'As-of of the last reading that came to the end.'),
-        ('bi_histories', 'unanswered_since', 'As-of of the first run in a row that Apple gave no whole page.'),
-        (NULL::text, 'dispatch_id', 'A number of its own.'),
-        (NULL::text, 'target', 'The place, by its name in the configuration.'),
+        (NULL::text, 'decided_as_of', 'As-of of the night that first decided this outcome.'),
+        (NULL::text, 'night', 'Last business day of the night''s report.'),
+        (NULL::text, 'findings', 'Number of open findings.'),
+        (NULL::text, 'day', 'The business day of the row.'),
+        (NULL::text, 'notification_type', 'Apple''s type of the notification.'),
+        (NULL::text, 'swept_until', 'All notifications that Apple signed before this instant are known.'),
+        (NULL::text, 'passed_over_at', 'As-of of the run that skipped data whose signature cannot be verified.'),
+        (NULL::text, 'gap_start', 'Start of the time that Apple''s history no longer covers.'),
+        (NULL::text, 'gap_end', 'End of the time that Apple''s history no longer covers.'),
+        (NULL::text, 'read_at', 'As-of of the last reading that reached the end of the history.'),
+        ('bi_histories', 'unanswered_since', 'As-of of the first run in a row without a whole page from Apple.'),
+        (NULL::text, 'dispatch_id', 'Number of the row.'),
+        (NULL::text, 'target', 'The target of report.deliver, by its name.'),
         ('bi_dispatches', 'directory', 'The report''s folder.'),
         (NULL::text, 'state', 'owed, delivered or withdrawn.'),
-        (NULL::text, 'problem', 'Why it is not there yet.'),
+        (NULL::text, 'problem', 'Why the report is not delivered yet.'),
         (NULL::text, 'content', 'SHA-256 of the report''s SHA256SUMS.'),
-        (NULL::text, 'queued_at', 'When it was owed first.'),
-        (NULL::text, 'settled_at', 'When it was delivered or withdrawn.'),
+        (NULL::text, 'queued_at', 'When the delivery was queued.'),
+        (NULL::text, 'settled_at', 'When the report was delivered, or the delivery withdrawn.'),
         (NULL::text, 'renewal_at', 'When Apple will renew the subscription.'),
         (NULL::text, 'subscription_status', 'Apple''s status of the subscription as its number.'),
-        (NULL::text, 'subscription_status_at', 'When Apple said so.'),
-        (NULL::text, 'consumption_request_reason', 'Why the customer asked for a refund.'),
-        (NULL::text, 'refund_request', 'requested or declined, where Apple''s notice is of a refund request.'),
+        (NULL::text, 'subscription_status_at', 'When Apple reported that status.'),
+        (NULL::text, 'consumption_request_reason', 'The customer''s reason for the refund request.'),
+        (NULL::text, 'refund_request', 'requested or declined: Apple''s notification about a refund request; null: another notification.'),
         (NULL::text, 'refund_requested_at', 'When Apple signed the newest refund request of the customer.'),
         (NULL::text, 'refund_declined_at', 'When Apple declined that request.'),
-        (NULL::text, 'revocation_of_some_items', 'Whether only some of several items were taken back.'),
-        (NULL::text, 'reverses_refund', 'Whether it is Apple''s notice that a refund was taken back; false: it has no place for a refund.'),
+        (NULL::text, 'revocation_of_some_items', 'Whether Apple refunded only some of several items.'),
+        (NULL::text, 'reverses_refund', 'Whether the fact is Apple''s notification that a refund was reversed; false: it cannot show a refund.'),
         (NULL::text, 'storefront', 'The country of the customer''s App Store, or Apple''s ID of that store.'),
-        (NULL::text, 'app_transaction_id', 'Apple''s id of the customer and the app.'),
+        (NULL::text, 'app_transaction_id', 'Apple''s ID of the customer and the app.'),
         (NULL::text, 'offer_type', 'Apple''s type of the offer as its number.'),
         (NULL::text, 'offer_period', 'The duration of the offer (ISO 8601).'),
         (NULL::text, 'renewal_price_milliunits', 'The price of the next renewal in thousandths of renewal_currency.'),
         (NULL::text, 'renewal_currency', 'The currency of the next renewal.'),
         (NULL::text, 'offer_identifier', 'The offer''s name.'),
         (NULL::text, 'subscription_group_identifier', 'The group of subscriptions that it belongs to.'),
-        (NULL::text, 'commitment_info', 'What Apple says about a commitment, as JSON.'),
+        (NULL::text, 'commitment_info', 'Apple''s commitment information as JSON.'),
         (NULL::text, 'billing_plan_type', 'Apple''s billing plan.'),
         (NULL::text, 'previous_original_transaction_id', 'The first purchase of the subscription before this one.'),
-        (NULL::text, 'tie_out_id', 'A number of its own.'),
+        (NULL::text, 'tie_out_id', 'Number of the tie-out.'),
         (NULL::text, 'first_day', 'First day of the window.'),
         (NULL::text, 'last_day', 'Last day of the window.'),
-        (NULL::text, 'notes', 'What is worth knowing about it.'),
+        (NULL::text, 'notes', 'Remarks of the tie-out.'),
         (NULL::text, 'level', 'units, country or amount.'),
-        (NULL::text, 'country', 'Of the App Store.'),
+        (NULL::text, 'country', 'Country of the App Store (ISO 3166 alpha-2); empty: unknown.'),
         (NULL::text, 'class', 'sale, refund, free or restore.'),
-        (NULL::text, 'apple', 'What Apple counted.'),
-        (NULL::text, 'ours', 'What is known here from Apple''s transactions.'),
-        (NULL::text, 'shop', 'What the shop recorded.'),
-        (NULL::text, 'difference', 'What is on one side only.'),
+        (NULL::text, 'apple', 'Units or amount in Apple''s sales reports.'),
+        (NULL::text, 'ours', 'Units or amount of our transactions from Apple.'),
+        (NULL::text, 'shop', 'Units or amount of the shop''s verified orders.'),
+        ('bi_tie_out_periods', 'difference', 'Proceeds of the sales reports, adjusted by open_at_end, settled_from_before and never_collected, less settled.'),
+        (NULL::text, 'difference', 'Apple''s sales reports less our transactions.'),
         (NULL::text, 'not_reported', 'Explained: not reported by Apple yet.'),
-        (NULL::text, 'other_scope', 'Explained: outside of what is compared.'),
+        (NULL::text, 'other_scope', 'Explained: apps or products outside the comparison.'),
         (NULL::text, 'free', 'Explained: free of charge.'),
         (NULL::text, 'restore', 'Explained: restores.'),
         (NULL::text, 'timing', 'Explained: counted on another day.'),
         (NULL::text, 'refund_timing', 'Explained: refunded on another day.'),
-        (NULL::text, 'refund_unknown', 'Explained: refunds that nobody here knows.'),
-        (NULL::text, 'partial_refund', 'Explained: refunds of a part.'),
+        (NULL::text, 'refund_unknown', 'Explained: refunds without a known revocation.'),
+        (NULL::text, 'partial_refund', 'Explained: partial refunds.'),
         (NULL::text, 'upgrade', 'Explained: upgrades.'),
         (NULL::text, 'renewal', 'Explained: renewals.'),
-        (NULL::text, 'country_unknown', 'Explained: the country is not known.'),
+        (NULL::text, 'country_unknown', 'Explained: transactions without a storefront.'),
         (NULL::text, 'price', 'Explained: another price.'),
         (NULL::text, 'rounding', 'Explained: rounding.'),
-        (NULL::text, 'unknown_product', 'Explained: products that nobody here knows.'),
-        (NULL::text, 'unexplained', 'What no explanation is left for.'),
+        (NULL::text, 'unknown_product', 'Explained: products without an order or transaction.'),
+        (NULL::text, 'unexplained', 'The part of the difference without an explanation.'),
         (NULL::text, 'fiscal_period', 'Apple''s fiscal month.'),
         (NULL::text, 'sales_proceeds', 'Proceeds by the sales reports.'),
         (NULL::text, 'open_at_end', 'Not settled yet at the end of the period.'),
@@ -1668,18 +1669,18 @@ BEGIN
         (NULL::text, 'business_day', 'The day in report.timeZone, as in the report.'),
         ('bi_journal', 'kind', 'sale, refund, commission, tax or payout.'),
         ('bi_journal', 'subject', 'The order''s ID; of Apple''s amounts fiscal period and currency.'),
-        ('bi_journal', 'amount', 'In major units; the opposite of what a reversal takes back.'),
+        ('bi_journal', 'amount', 'In major units; a reversal has the opposite sign.'),
         (NULL::text, 'posted_for', 'The business day that the entry is posted for.'),
         (NULL::text, 'version', 'Counts the postings of an event.'),
-        (NULL::text, 'is_reversal', 'Whether the entry takes back the posting of this version.'),
+        (NULL::text, 'is_reversal', 'Whether the entry reverses the posting of this version.'),
         (NULL::text, 'event_day', 'The business day of the sale or refund; of Apple''s amounts the day they are due.'),
         (NULL::text, 'service_from', 'First day of a subscription period.'),
         (NULL::text, 'service_until', 'Last day of a subscription period.'),
         (NULL::text, 'gross', 'Customer amounts of these sales; null: a price is in another currency.'),
         (NULL::text, 'commission', 'gross less tax less sales_proceeds; null: the tax is not known.'),
         (NULL::text, 'tax', 'Tax in gross; null: Apple''s reports do not state it.'),
-        (NULL::text, 'action', 'What a job of the shop may do, as in actions.json.'),
-        (NULL::text, 'acceptance', 'How far the status accepted goes: until a day, up to an amount.')
+        (NULL::text, 'action', 'The action that the shop''s jobs may take, as in actions.json.'),
+        (NULL::text, 'acceptance', 'Limit of an acceptance: until a day, up to an amount.')
       ) AS words (view_name, column_name, meaning)
       WHERE words.column_name = c.column_name AND (words.view_name IS NULL OR words.view_name = c.table_name)
       ORDER BY words.view_name NULLS LAST LIMIT 1) w ON true

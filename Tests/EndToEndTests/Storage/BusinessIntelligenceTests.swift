@@ -16,6 +16,15 @@ import Testing
         AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid, 'pg_class') IS NULL)
       """)
     #expect(silent == "")
+    // The words of the glossary: facts are reported and stored, not told or said.
+    let vague = try await shop.value(
+      #"""
+      SELECT coalesce(string_agg(d.description, '; '), '')
+      FROM pg_class c JOIN pg_description d ON d.objoid = c.oid AND d.classoid = 'pg_class'::regclass
+      WHERE c.relnamespace = 'night_audit'::regnamespace AND c.relname LIKE 'bi\_%'
+        AND d.description ~* '\m(told|tells?|said|says|spoken|brought|whoever|of whom|any more)\M'
+      """#)
+    #expect(vague == "")
 
     let orders = rows(try shop.files(shop.reports + "/2026-11-19")["orders.csv"] ?? Data())
     #expect(!orders.isEmpty)

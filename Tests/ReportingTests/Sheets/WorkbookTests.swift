@@ -339,7 +339,8 @@ struct WorkbookTests {
         transactionId: "T1", productId: "gems", refunded: try money(199, "USD"), milliPercent: 100_000,
         purchasedAt: nil, refundedAt: date, reason: "other")
     ]
-    report.refundRequests = [("UNINTENDED_PURCHASE", DeliveryStatus.delivered), ("NEW_AT_APPLE", .undelivered)].map { reason, status in
+    let facts: [(String, DeliveryStatus)] = [("UNINTENDED_PURCHASE", .delivered), ("NEW_AT_APPLE", .undelivered)]
+    report.refundRequests = facts.map { reason, status in
       RefundRequestRow(
         transactionId: Identifier(reason), productId: "gems", paid: nil,
         request: RefundRequest(date: date, reason: reason),
