@@ -249,8 +249,8 @@ let package = Package(
     .testTarget(
       name: "NightAuditTests",
       dependencies: [
-        "NightAudit", "AppStore", "AuditStore", "Postgres", "Reconciliation", "Reporting", "Run", "SalesStore",
-        "Spreadsheet", "TestSupport",
+        "NightAudit", "AppStore", "Auditing", "AuditStore", "Postgres", "Reconciliation", "Reporting", "Run",
+        "SalesStore", "Spreadsheet", "TestSupport", "TieOut",
         .product(name: "Logging", package: "swift-log"),
       ], swiftSettings: strict),
     .testTarget(

@@ -1,4 +1,7 @@
 /// A role in the journal, which `journal.accounts` maps to an account of the ledger.
+///
+/// Nothing is posted to `tax`: Apple's sales and finance reports have no column for tax. Where prices are without tax,
+/// the tax is zero; elsewhere it is unknown, and so is the commission.
 public enum JournalRole: String, Hashable, CaseIterable, Sendable {
   case sale, refund, adjustment, commission, tax, payout, receivable
 }

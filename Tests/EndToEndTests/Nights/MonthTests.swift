@@ -43,10 +43,7 @@ import Testing
         "type": "Auto-Renewable Subscription", "expiresDate": start + 33 * hour + 30 * NotifiedShop.day,
       ],
     ])
-    let accounts = ["sale", "refund", "adjustment", "commission", "tax", "payout", "receivable"]
-    try shop.configure(
-      "journal:\n  accounts:\n" + accounts.map { "    \($0): \"4-\($0)\"" }.joined(separator: "\n")
-        + "\nreport.formats: [csv, xlsx, stripe-import]\n")
+    try shop.configure(Self.accounts + "\nreport.formats: [csv, xlsx, stripe-import]\n")
     try await shop.sell("o1", naming: "1001", at: start - 15 * hour)
     let first = try await shop.night(0)
     #expect(first.status == 0, "\(first.errors)")
@@ -102,6 +99,32 @@ import Testing
     #expect(Set(imported.map { "\($0["transaction_id"] ?? "") \($0["split_transaction_id"] ?? "")" }).count == 4)
     let proven = try await shop.nightAudit("verify")
     #expect(proven.status == 0, "\(proven.output) \(proven.errors)")
+  }
+
+  private static let accounts =
+    "journal:\n  accounts:\n"
+    + ["sale", "refund", "adjustment", "commission", "tax", "payout", "receivable"].map { "    \($0): \"4-\($0)\"" }
+    .joined(separator: "\n")
+
+  @Test func anIncompleteNightPostsNothingAndTheNextCompleteOnePostsItsSales() async throws {
+    let (start, hour) = (NotifiedShop.start, Int64(3_600_000))
+    let shop = try await NotifiedShop(transactions: [
+      ["transactionId": "1001", "purchaseDate": start - 15 * hour],
+      ["transactionId": "1002", "purchaseDate": start + 9 * hour],
+    ])
+    try shop.configure(Self.accounts)
+    try await shop.sell("o1", naming: "1001", at: start - 15 * hour)
+    #expect(try await shop.night(0).status == 0)
+    try await shop.sell("o2", naming: "1002", at: start + 9 * hour)
+    let incomplete = try await shop.night(1, "--offline")
+    #expect(incomplete.status == 3, "\(incomplete.errors)")
+    #expect(try rows(shop.file("journal.csv", night: "2026-11-20")).isEmpty)
+    #expect(try await shop.value("SELECT string_agg(subject, ' ') FROM night_audit.journal_entries") == "o1")
+    let complete = try await shop.night(2)
+    #expect(complete.status == 0, "\(complete.errors)")
+    #expect(
+      try rows(shop.file("journal.csv", night: "2026-11-21")).map { "\($0["source"] ?? "") \($0["account"] ?? "")" }
+        .sorted() == ["o2 4-adjustment", "o2 4-receivable"])
   }
 
   /// Apple reports the refund after the night of its day.

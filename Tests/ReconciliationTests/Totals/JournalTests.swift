@@ -57,6 +57,41 @@ import Testing
       ])
   }
 
+  @Test("Commission, tax and payout are debits of their own accounts, also when they are posted later")
+  func settlement() {
+    for kind in [JournalEvent.Kind.commission, .tax, .payout] {
+      let event = JournalEvent(kind, "2026-02 USD")
+      let posting = JournalPosting(amount: .of(300), day: Self.day(2))
+      func lines(_ posting: JournalPosting, isReversal: Bool = false) -> [String] {
+        JournalEntry(event: event, posting: posting, version: 1, isReversal: isReversal, postedFor: Self.day(9)).lines
+          .map { "\($0.isDebit ? "Dr" : "Cr") \($0.role.rawValue) \($0.minorUnits)" }
+      }
+      let credit = ["Dr receivable 300", "Cr \(kind.rawValue) 300"]
+      #expect(lines(posting) == ["Dr \(kind.rawValue) 300", "Cr receivable 300"])
+      #expect(lines(posting, isReversal: true) == credit)
+      var negative = posting
+      negative.amount = .of(-300)
+      #expect(lines(negative) == credit)
+    }
+  }
+
+  @Test("Only orders with a confirmed payment are posted, with their refund", arguments: Disposition.allCases)
+  func postedDispositions(_ disposition: Disposition) throws {
+    var scene = ShopFixture()
+    let refund = Revocation(date: ShopFixture.asOf - .days(1), percentage: 50_000, type: "REFUND_PRORATED")
+    scene.paidOrder(transaction: { $0.revocation = refund })
+    var judgement = try #require(scene.world.audited().judgements["order"])
+    judgement.disposition = disposition
+    let sale = JournalSale(judgement)
+    switch disposition {
+    case .settled, .paidNotDelivered, .partlyDelivered, .inFlight: #expect(sale?.refund?.amount == Money.of(495))
+    case .refunded, .refundedStillDelivered: #expect(sale?.refund?.amount == Money.of(990))
+    case .deliveredNotPaid, .unconfirmed, .void, .sandbox, .badRow: #expect(sale == nil)
+    }
+    #expect(sale == nil || sale?.transactionId == "T1")
+    #expect(JournalSale(Judgement(reporting: .broken("order"))) == nil)
+  }
+
   @Test("Future days, days before the journal and zero amounts are not posted")
   func unposted() {
     let event = JournalEvent(.sale, "o")
