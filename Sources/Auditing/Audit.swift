@@ -305,6 +305,15 @@ package struct Audit {
       with: base, isKept: record != nil, isOfFew: plan.selection.isOfOrderOrUser, asOf: plan.asOf,
       createdBefore: plan.period.start, in: dimensions, on: rows.own, figures: &figures, each: changes.meet
     ) { try changes.add($0) }
+    let refunds = RefundNights(
+      collector.refunds, before: plan.period.end, temporaryDirectory: collector.temporaryDirectory)
+    // Only a report collects refunds.
+    if reading.folder != nil {
+      try refunds.compare(
+        with: base, isWhole: !plan.selection.isNarrowing, asOf: plan.asOf, refundedBefore: plan.period.start,
+        in: dimensions, on: rows.own
+      ) { try changes.add($0) }
+    }
     try changes.explainClosed(on: rows.own)
     let journal = try journal(collector, record, supplement, rows.own)
     let history = try RunRecord.history(before: plan.asOf, day: plan.period.until, on: rows.own)
@@ -365,7 +374,8 @@ package struct Audit {
     }
     try finishing(status, folder)
     if let record {
-      try save(collector, claims, journal, record, summary, mark, status, figures, folder: folder, on: recording)
+      try save(
+        collector, refunds, claims, journal, record, summary, mark, status, figures, folder: folder, on: recording)
     }
     let published = try folder.publish()
     if let record { try settle(record, as: published.path, on: recording) }
@@ -454,21 +464,22 @@ package struct Audit {
   }
 
   private func save(
-    _ collector: AuditCollector, _ claims: SpillFile?, _ journal: NightJournal?, _ record: RunRecord,
-    _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
-    on recording: borrowing BlockingConnection?
+    _ collector: AuditCollector, _ refunds: RefundNights, _ claims: SpillFile?, _ journal: NightJournal?,
+    _ record: RunRecord, _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures,
+    folder: ReportFolder, on recording: borrowing BlockingConnection?
   ) throws {
     switch recording {
     case .none: return
     case .some(let connection):
-      try save(collector, claims, journal, record, summary, mark, status, figures, folder: folder, in: connection)
+      try save(
+        collector, refunds, claims, journal, record, summary, mark, status, figures, folder: folder, in: connection)
     }
   }
 
   private func save(
-    _ collector: AuditCollector, _ claims: SpillFile?, _ journal: NightJournal?, _ record: RunRecord,
-    _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures, folder: ReportFolder,
-    in recording: borrowing BlockingConnection
+    _ collector: AuditCollector, _ refunds: RefundNights, _ claims: SpillFile?, _ journal: NightJournal?,
+    _ record: RunRecord, _ summary: SummaryFacts, _ mark: ReportMark, _ status: ExitStatus, _ figures: NightFigures,
+    folder: ReportFolder, in recording: borrowing BlockingConnection
   ) throws {
     // Taken before any finding changes: waits for people who are writing, then makes them wait.
     try Trail.lockDecisions(on: recording)
@@ -481,6 +492,7 @@ package struct Audit {
       try FindingsHistory.saveNight(record, on: recording)
       try collector.nights.save(
         record, lookbackStart: plan.rules.lookbackStart, in: dimensions, on: recording)
+      try refunds.save(record, in: dimensions, on: recording)
     } else if record.isNightly {
       try FindingsHistory.saveOwnFindings(record, on: recording)
     }

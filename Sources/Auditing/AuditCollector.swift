@@ -18,7 +18,7 @@ final class AuditCollector {
   /// User lines that no longer fit into memory, in report order; lines of one user add up.
   private let users: SpillSorter
   let findings: SpillSorter
-  private let refunds: SpillSorter
+  let refunds: SpillSorter
   private let refundRequests: RefundRequests
   private var sandbox: [SandboxKey: (orders: Int, minorUnits: Int128)] = [:]
   /// Owners by transaction ID; nil if claims are not saved.

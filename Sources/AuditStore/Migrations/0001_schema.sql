@@ -631,6 +631,32 @@ CREATE TABLE night_audit.order_nights (
 CREATE INDEX order_nights_run ON night_audit.order_nights (run_id);
 CREATE INDEX order_nights_created ON night_audit.order_nights (created_at);
 
+-- Refunds as complete nights reported them, for comparing two nights and for bi_refunds. No audit reads them as facts. A
+-- row is valid until the next row of the same ID, as in order_nights.
+CREATE TABLE night_audit.refund_nights (
+  transaction_id text COLLATE "C" NOT NULL,
+  as_of          timestamptz NOT NULL,
+  run_id         uuid NOT NULL REFERENCES night_audit.runs ON DELETE CASCADE,
+  -- The order that owns the purchase, and its user.
+  order_id       text COLLATE "C",
+  user_id        text COLLATE "C",
+  product_id     text COLLATE "C",
+  currency       text,
+  -- The refunded amount; null: unknown.
+  refunded       numeric,
+  -- The refunded share in thousandths of a percent; null: not stated.
+  milli_percent  integer,
+  -- Null: Apple has withdrawn the refund, or the purchase is reported under another transaction ID.
+  refunded_at    timestamptz,
+  reason         text,
+  -- The configured name of the app, the country of the App Store, and the day of the refund in report.timeZone.
+  app            text,
+  country        text,
+  business_day   date,
+  PRIMARY KEY (transaction_id, as_of)
+);
+CREATE INDEX refund_nights_run ON night_audit.refund_nights (run_id);
+
 CREATE TABLE night_audit.finding_nights (
   finding_id text COLLATE "C" NOT NULL,
   as_of      timestamptz NOT NULL,
@@ -886,6 +912,8 @@ SET search_path = pg_catalog, pg_temp AS $$
       SELECT 'finding_nights', sha256(record_send(t)) FROM night_audit.finding_nights t WHERE t.run_id = run
       UNION ALL
       SELECT 'journal_entries', sha256(record_send(t)) FROM night_audit.journal_entries t WHERE t.run_id = run
+      UNION ALL
+      SELECT 'refund_nights', sha256(record_send(t)) FROM night_audit.refund_nights t WHERE t.run_id = run
       UNION ALL
       SELECT 'run_totals', sha256(record_send(t)) FROM night_audit.run_totals t WHERE t.run_id = run
       UNION ALL
@@ -1294,7 +1322,12 @@ SELECT night_audit.append_trail('start', NULL);
 
 -- Views ---------------------------------------------------------------------------------------------------------------
 
--- Views for BI tools begin with bi_. Their columns keep their names and places when tables change.
+-- Views for BI tools begin with bi_. Their columns keep their names and places when tables change. Where a table has no
+-- business day, the view counts it in the time zone of the newest night's report.
+
+CREATE VIEW night_audit.newest_night AS
+  SELECT time_zone FROM night_audit.runs WHERE is_nightly AND complete IS NOT NULL
+  ORDER BY as_of DESC, started_at DESC LIMIT 1;
 
 CREATE VIEW night_audit.bi_runs AS
   SELECT run_id, command, as_of, started_at, finished_at, period_since, period_until, time_zone, configuration,
@@ -1331,8 +1364,11 @@ COMMENT ON VIEW night_audit.bi_reported_totals IS 'What each night reported abou
 
 CREATE VIEW night_audit.bi_receipt_checks AS
   SELECT subject_kind, subject_id, order_id, received_at, app, payload_kind, outcome, reason, channel, environment,
-    apple_status, attempts, last_attempt, due_from AS next_attempt, answered_at
-  FROM night_audit.receipt_checks;
+    apple_status, attempts, last_attempt, due_from AS next_attempt, answered_at,
+    (SELECT o.country FROM night_audit.order_nights o WHERE o.order_id = c.order_id ORDER BY o.as_of DESC LIMIT 1)
+      AS country,
+    (received_at AT TIME ZONE (SELECT time_zone FROM night_audit.newest_night))::date AS business_day
+  FROM night_audit.receipt_checks c;
 COMMENT ON VIEW night_audit.bi_receipt_checks IS
   'One row for each question to Apple (a receipt or a look-up), with its result.';
 
@@ -1355,8 +1391,13 @@ CREATE VIEW night_audit.bi_transactions AS
     subscription_status, subscription_status_at, consumption_request_reason, revocation_of_some_items, storefront,
     app_transaction_id, offer_type, offer_identifier, subscription_group_identifier, commitment_info,
     billing_plan_type, previous_original_transaction_id, revocation_told_at, refund_requested_at, refund_declined_at,
-    notified_at
-  FROM night_audit.transactions;
+    notified_at, o.app, o.country,
+    (purchased_at AT TIME ZONE (SELECT time_zone FROM night_audit.newest_night))::date AS business_day
+  FROM night_audit.transactions t
+  LEFT JOIN LATERAL (
+    SELECT n.app, n.country FROM night_audit.claims c JOIN night_audit.order_nights n USING (order_id)
+    WHERE c.transaction_id = t.transaction_id AND c.environment = t.environment
+    ORDER BY n.as_of DESC LIMIT 1) o ON true;
 COMMENT ON VIEW night_audit.bi_transactions IS 'One row for each transaction: the result of all evidence about it.';
 
 CREATE VIEW night_audit.bi_claims AS SELECT * FROM night_audit.claims;
@@ -1406,16 +1447,27 @@ CREATE VIEW night_audit.bi_orders AS
 COMMENT ON VIEW night_audit.bi_orders IS
   'The outcome of each order of the lookback, by the newest complete night.';
 
+CREATE VIEW night_audit.bi_refunds AS
+  SELECT transaction_id, order_id, user_id, product_id, app, country, currency, -refunded AS amount,
+    trim_scale(milli_percent / 1000.0) AS percentage, refunded_at, business_day, reason
+  FROM (
+    SELECT DISTINCT ON (transaction_id) * FROM night_audit.refund_nights ORDER BY transaction_id, as_of DESC) newest
+  WHERE refunded_at IS NOT NULL;
+COMMENT ON VIEW night_audit.bi_refunds IS 'One row for each refund, with the amounts of the newest complete night.';
+
 -- Nights may differ about a user, because an order is gone; the newest row counts.
 CREATE VIEW night_audit.bi_sandbox AS
-  SELECT user_id, product_id, currency, count(*) AS orders, sum(amount) AS amount,
-    (array_agg(is_allowed ORDER BY as_of DESC))[1] AS allowed
+  SELECT user_id, product_id, currency, count(*) AS orders, sum(amount) AS amount, bool_and(allowed) AS allowed, app,
+    country, business_day
   FROM (
-    SELECT DISTINCT ON (order_id) user_id, product_id, currency, amount, environment, is_allowed, as_of
-    FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
-  WHERE environment = 'Sandbox' AND amount IS NOT NULL GROUP BY user_id, product_id, currency;
+    SELECT newest.*, first_value(is_allowed) OVER (
+      PARTITION BY user_id, product_id, currency ORDER BY as_of DESC, order_id) AS allowed
+    FROM (
+      SELECT DISTINCT ON (order_id) * FROM night_audit.order_nights ORDER BY order_id, as_of DESC) newest
+    WHERE environment = 'Sandbox' AND amount IS NOT NULL) sandbox
+  GROUP BY user_id, product_id, currency, app, country, business_day;
 COMMENT ON VIEW night_audit.bi_sandbox IS
-  'Sandbox orders of the lookback by user, product and currency, by the newest complete night.';
+  'Sandbox orders of the lookback by user, product, currency and day, by the newest complete night.';
 
 CREATE VIEW night_audit.bi_dispatches AS SELECT * FROM night_audit.dispatches;
 COMMENT ON VIEW night_audit.bi_dispatches IS 'One row for each report and each of its targets, with the state of the delivery.';
@@ -1456,7 +1508,11 @@ COMMENT ON VIEW night_audit.bi_tie_out_periods IS 'Proceeds of Apple''s sales re
 CREATE VIEW night_audit.bi_journal AS
   SELECT posted_for, kind, subject, version, is_reversal, event_day, currency,
     CASE WHEN is_reversal THEN -amount ELSE amount END AS amount, app, transaction_id, service_from, service_until, as_of,
-    run_id
+    run_id,
+    CASE WHEN kind IN ('sale', 'refund') THEN (
+      SELECT o.country FROM night_audit.order_nights o WHERE o.order_id = subject ORDER BY o.as_of DESC LIMIT 1) END
+      AS country,
+    posted_for AS business_day
   FROM night_audit.journal_entries;
 COMMENT ON VIEW night_audit.bi_journal IS 'Entries that nights have posted for the ledger; reversals have the opposite sign.';
 
@@ -1666,6 +1722,19 @@ BEGIN
         (NULL::text, 'never_collected', 'Never collected by Apple.'),
         (NULL::text, 'settled', 'Settled by the finance reports.'),
         ('bi_findings', 'business_day', 'The day of occurred_at in report.timeZone, as in findings.csv.'),
+        ('bi_receipt_checks', 'business_day', 'The day of received_at in the time zone of the newest report.'),
+        ('bi_receipt_checks', 'country', 'Country of the App Store of the order; null: unknown.'),
+        ('bi_transactions', 'app', 'The app of the order that it pays, by its name in the configuration; null: no order.'),
+        ('bi_transactions', 'country', 'Country of the App Store of the order that it pays; null: no order, or unknown.'),
+        ('bi_transactions', 'business_day', 'The day of purchased_at in the time zone of the newest report.'),
+        ('bi_journal', 'country', 'Country of the App Store of the order; null: unknown, or Apple''s amount of all countries.'),
+        ('bi_journal', 'business_day', 'The same as posted_for.'),
+        ('bi_refunds', 'business_day', 'The day of refunded_at in report.timeZone.'),
+        ('bi_refunds', 'amount', 'The refunded amount, negative, as in refunds.csv; null: unknown.'),
+        ('bi_refunds', 'percentage', 'The refunded share of the purchase in percent.'),
+        ('bi_refunds', 'refunded_at', 'Apple''s revocation date.'),
+        ('bi_refunds', 'reason', 'Apple''s reason for the refund: app_issue or other.'),
+        ('bi_refunds', 'order_id', 'The shop''s ID of the order that owns the purchase; null: no order.'),
         (NULL::text, 'business_day', 'The day in report.timeZone, as in the report.'),
         ('bi_journal', 'kind', 'sale, refund, commission, tax or payout.'),
         ('bi_journal', 'subject', 'The order''s ID; of Apple''s amounts fiscal period and currency.'),

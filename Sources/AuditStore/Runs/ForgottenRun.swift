@@ -88,7 +88,7 @@ package enum ForgottenRun {
       """, run)
     for table in [
       "order_nights", "finding_nights", "findings_met", "run_findings", "run_kinds", "run_totals", "reported_days",
-      "journal_entries",
+      "journal_entries", "refund_nights",
     ] {
       try connection.execute("DELETE FROM night_audit.\(table) WHERE run_id = $1::uuid", run)
     }

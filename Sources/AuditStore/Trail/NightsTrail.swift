@@ -34,7 +34,7 @@ package struct NightsTrail {
   static let findingsMet = "findings_met"
   private static let orders = "order_nights "
   /// Tables whose rows are replaced when a night is made again for the same as-of.
-  private static let replaced = ["finding_nights", "journal_entries", orders]
+  private static let replaced = ["finding_nights", "journal_entries", "refund_nights", orders]
 
   package static func differences(
     by entries: [TrailEntry.Content], on connection: borrowing BlockingConnection

@@ -278,7 +278,7 @@ final class OrderNights {
 
 extension CopyReader {
   /// A refund in three columns: currency, amount, date.
-  fileprivate func optionalRefund(_ column: Int) throws(PostgresError) -> JournalSale.Refund? {
+  func optionalRefund(_ column: Int) throws(PostgresError) -> JournalSale.Refund? {
     guard let amount = try optionalMoney(column), let date = try optionalInstant(column + 2) else { return nil }
     return JournalSale.Refund(amount: amount, date: date)
   }

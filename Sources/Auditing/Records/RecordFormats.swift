@@ -176,6 +176,7 @@ extension RefundRow {
     record.put(reason)
     record.put(disposition?.rawValue)
     record.put(bundleId)
+    record.put(country?.code)
   }
 
   init(from record: inout RecordReader) throws(RecordReader.Mismatch) {
@@ -186,6 +187,7 @@ extension RefundRow {
       refundedAt: Instant(microseconds: try record.int()), reason: try record.optionalText(),
       disposition: try record.optionalText().flatMap(Disposition.init))
     bundleId = try record.optionalText()
+    country = Country(code: try record.optionalText())
   }
 }
 

@@ -3,6 +3,7 @@ import Postgres
 import Publishing
 import Reconciliation
 import Reporting
+import Streams
 import TestSupport
 import Testing
 
@@ -595,6 +596,80 @@ import Testing
       #expect(adjusted.amount == money(-198) && adjusted.kindText == "refund")
       let withdrawn = try keep(3, [Self.refunded(nil)], on: connection)
       #expect(withdrawn.map(\.after) == ["0.00"] && withdrawn.map(\.amount) == [money(594)])
+    }
+  }
+
+  private static func refund(_ id: Identifier, _ milliPercent: Int32, of order: Identifier? = nil) throws -> RefundRow {
+    RefundRow(
+      transactionId: id, orderId: order, productId: "gems",
+      refunded: try Self.order().amount.share(milliPercent: milliPercent), milliPercent: milliPercent,
+      purchasedAt: asOf - .days(2), refundedAt: asOf - .days(1), reason: "other")
+  }
+
+  private func keep(
+    _ night: Int, refunds rows: [RefundRow], on connection: borrowing BlockingConnection
+  ) throws -> [ChangeRow] {
+    let sorter = SpillSorter(directory: NSTemporaryDirectory())
+    var content = RecordBytes()
+    for row in rows {
+      content.clear()
+      row.write(to: &content)
+      try sorter.add(row.transactionId, content)
+    }
+    let asOf = Self.asOf(night)
+    let refunds = RefundNights(sorter, before: asOf, temporaryDirectory: NSTemporaryDirectory())
+    let base =
+      night == 0 ? nil : BaseNight(runId: Self.runs[night - 1], asOf: Self.asOf(night - 1), isComplete: true)
+    var adjusted: [ChangeRow] = []
+    try connection.transaction { connection in
+      try refunds.compare(
+        with: base, isWhole: true, asOf: asOf, refundedBefore: asOf,
+        in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection
+      ) { adjusted.append($0) }
+      try refunds.save(Self.record(night), in: ReportDimensions(apps: [:], timeZone: .gmt), on: connection)
+    }
+    return adjusted
+  }
+
+  private func listedRefunds(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.execute(
+      """
+      SELECT concat_ws(' ', transaction_id, order_id, amount, percentage, business_day, reason)
+      FROM night_audit.bi_refunds ORDER BY 1
+      """
+    ).map { try $0.text(0) }
+  }
+
+  @Test func aRefundWithoutAnOrderThatChangesIsAnAdjustment() async throws {
+    try await withDatabase { connection in
+      let first = [try Self.refund("T1", 40_000), try Self.refund("T2", 40_000, of: "order")]
+      #expect(try keep(0, refunds: first, on: connection) == [])
+      #expect(try keep(1, refunds: first, on: connection) == [])
+      let rows = try connection.execute("SELECT count(*) FROM night_audit.refund_nights").single().int64(0)
+      #expect(rows == 2, "a night wrote rows for unchanged refunds")
+      // The refund of an order is compared with the order.
+      let changed = [try Self.refund("T1", 60_000), try Self.refund("T2", 60_000, of: "order")]
+      let before = try #require(first[0].refunded)
+      let after = try #require(changed[0].refunded)
+      #expect(
+        try keep(2, refunds: changed, on: connection) == [
+          ChangeRow(
+            adjustedRefundOf: nil, transactionId: "T1", userId: nil, before: before, after: after,
+            refundedAt: Self.asOf - .days(1))
+        ])
+      #expect(
+        try listedRefunds(connection) == [
+          "T1 -5.94 60 2026-11-19 other", "T2 order -5.94 60 2026-11-19 other",
+        ])
+      try connection.execute(
+        """
+        INSERT INTO night_audit.transactions (environment, transaction_id, product_id, tells_account_token,
+          is_contradictory, channel, signed_at, checked_at, revocation_withdrawn_at)
+        VALUES ('Production', 'T1', 'gems', false, false, 'serverApi', $1, $1, $1)
+        """, [.timestamp(Self.asOf(2).microseconds)])
+      let withdrawn = try keep(3, refunds: [], on: connection)
+      #expect(withdrawn.map(\.after) == ["0.00"] && withdrawn.map(\.amount) == [after])
+      #expect(try listedRefunds(connection).isEmpty)
     }
   }
 

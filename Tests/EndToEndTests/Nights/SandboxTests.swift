@@ -34,7 +34,9 @@ import Testing
       try await shop.value(
         """
         SELECT string_agg(concat_ws(' ', user_id, product_id, currency, orders, amount, allowed), ', ' ORDER BY user_id)
-        FROM night_audit.bi_sandbox
+        FROM (
+          SELECT user_id, product_id, currency, sum(orders) AS orders, sum(amount) AS amount, bool_and(allowed) AS allowed
+          FROM night_audit.bi_sandbox GROUP BY user_id, product_id, currency) s
         """) == "tester gems.100 USD 2 19.80 t, user of o303 gems.100 USD 1 9.90 f")
   }
 }

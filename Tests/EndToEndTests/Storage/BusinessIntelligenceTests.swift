@@ -16,6 +16,18 @@ import Testing
         AND (col_description(c.oid, a.attnum) IS NULL OR obj_description(c.oid, 'pg_class') IS NULL)
       """)
     #expect(silent == "")
+    // The page Business intelligence has each view in its GRANT.
+    let page = try String(
+      contentsOf: Repository.root.appending(path: "Sources/night-audit/Documentation.docc/BusinessIntelligence.md"),
+      encoding: .utf8)
+    let views = try await shop.value(
+      #"""
+      SELECT string_agg(relname, ' ') FROM pg_class
+      WHERE relnamespace = 'night_audit'::regnamespace AND relname LIKE 'bi\_%'
+      """#)
+    for view in views.split(separator: " ") {
+      #expect(page.contains("night_audit.\(view),") || page.contains("night_audit.\(view) "), "\(view)")
+    }
     // The words of the glossary: facts are reported and stored, not told or said.
     let vague = try await shop.value(
       #"""
@@ -152,6 +164,48 @@ import Testing
     let owing = rows(try shop.files(whole)["orders.csv"] ?? Data()).filter {
       ["paid_not_delivered", "partly_delivered"].contains($0["disposition"])
     }
+    // Night and report over the lookback have the same refunds. The night's period ends at midnight in Tokyo.
+    let refunds = rows(try shop.files(whole)["refunds.csv"] ?? Data()).filter {
+      $0["refunded_at"] ?? "" < "2026-11-19T15:00:00Z"
+    }
+    #expect(!refunds.isEmpty)
+    let storedRefunds = try await shop.value(
+      """
+      SELECT string_agg(concat_ws('|', transaction_id, coalesce(order_id, ''), coalesce(currency, ''),
+        coalesce(trim_scale(amount)::text, ''), coalesce(app, '')), E'\\n')
+      FROM night_audit.bi_refunds WHERE business_day >= '2026-07-24'
+      """, as: .reader
+    ).split(separator: "\n").map(String.init)
+    let listedRefunds = refunds.map { row -> String in
+      let amount = Decimal(string: row["amount"] ?? "").map { "\($0)" } ?? ""
+      let cells = ["transaction_id", "order_id", "currency"].map { row[$0] ?? "" }
+      return (cells + [amount, row["app"] ?? ""]).joined(separator: "|")
+    }
+    #expect(storedRefunds.sorted() == listedRefunds.sorted())
+    let sandbox = try await shop.value(
+      """
+      SELECT coalesce(string_agg(concat_ws('|', user_id, product_id, currency, orders, trim_scale(amount)), E'\\n'), '')
+      FROM night_audit.bi_sandbox WHERE business_day = '\(day)'
+      """, as: .reader
+    ).split(separator: "\n").map(String.init)
+    let listedSandbox = file("sandbox.csv").map { row -> String in
+      let cells = ["user_id", "product_id", "currency", "orders"].map { row[$0] ?? "" }
+      return (cells + ["\(Decimal(string: row["amount"] ?? "") ?? 0)"]).joined(separator: "|")
+    }
+    #expect(sandbox.sorted() == listedSandbox.sorted())
+    let differing = try await shop.value(
+      """
+      SELECT (SELECT count(*) FROM night_audit.bi_transactions t JOIN night_audit.bi_claims USING (environment, transaction_id)
+          JOIN night_audit.bi_orders o USING (order_id)
+          WHERE (t.app, t.country) IS DISTINCT FROM (o.app, o.country)
+            OR t.business_day IS DISTINCT FROM (t.purchased_at AT TIME ZONE 'Asia/Tokyo')::date)
+        + (SELECT count(*) FROM night_audit.bi_refunds
+          WHERE business_day IS DISTINCT FROM (refunded_at AT TIME ZONE 'Asia/Tokyo')::date)
+        + (SELECT count(*) FROM night_audit.bi_receipt_checks c JOIN night_audit.bi_orders o USING (order_id)
+          WHERE c.country IS DISTINCT FROM o.country
+            OR c.business_day IS DISTINCT FROM (c.received_at AT TIME ZONE 'Asia/Tokyo')::date)
+      """, as: .reader)
+    #expect(differing == "0")
     let users = grouped(owing, by: ["user_id", "currency"], sum: "amount")
     try #require((1...50).contains(users.count))
     #expect(

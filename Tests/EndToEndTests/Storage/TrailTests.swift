@@ -151,6 +151,10 @@ import Testing
       "an order of the night is removed", "of run",
       "DELETE FROM night_audit.order_nights WHERE order_id = (SELECT order_id FROM night_audit.order_nights ORDER BY created_at DESC LIMIT 1)"
     ),
+    Tampering(
+      "a refund of a night is made up", "refund_nights of run",
+      "INSERT INTO night_audit.refund_nights (transaction_id, as_of, run_id) SELECT '1', as_of, run_id FROM night_audit.runs"
+    ),
     Tampering("the trend is changed", "run_totals of run", "UPDATE night_audit.run_totals SET amount = 0"),
     Tampering("the reported days are removed", "reported_days of run", "DELETE FROM night_audit.reported_days"),
     Tampering(

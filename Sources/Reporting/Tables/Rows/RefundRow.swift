@@ -19,6 +19,8 @@ package struct RefundRow: Hashable, Sendable {
   package var disposition: Disposition?
   /// nil: the only app.
   package var bundleId: String?
+  /// Of the App Store; nil when Apple has not stated it.
+  package var country: Country?
   private(set) var app: String?
 
   package init(
@@ -53,7 +55,7 @@ package struct RefundRow: Hashable, Sendable {
       refunded: paid.flatMap { paid in milliPercent.map { paid.share(milliPercent: $0) } },
       milliPercent: milliPercent, purchasedAt: transaction.purchaseDate, refundedAt: revocation.date,
       reason: revocation.revocationReasonText, disposition: disposition)
-    bundleId = transaction.bundleId ?? order?.bundleId
+    (bundleId, country) = (transaction.bundleId ?? order?.bundleId, transaction.country)
   }
 }
 
