@@ -599,6 +599,71 @@ import Testing
     }
   }
 
+  private static func paid(_ id: Identifier, createdAt: Instant) throws -> Judgement {
+    var order = try order()
+    (order.orderId, order.createdAt) = (id, createdAt)
+    var judgement = judged(order)
+    judgement.verdict = .paid(TransactionRecord(environment: .production, transactionId: "T", productId: "gems"))
+    judgement.disposition = .settled
+    return judgement
+  }
+
+  /// Prepares the journal of a night, and posts it if the night is complete.
+  private func post(
+    _ night: Int, _ judgements: [Judgement], _ settlement: [(JournalEvent, JournalPosting)] = [],
+    isComplete: Bool = true, on connection: borrowing BlockingConnection
+  ) throws {
+    let orders = OrderNights(isWanted: true, testUsers: [], temporaryDirectory: NSTemporaryDirectory())
+    for judgement in judgements { try orders.add(judgement) }
+    let asOf = Self.asOf(night)
+    let plan = AuditPlan(
+      rules: Rules(asOf: asOf, bundleIds: ["com.example.game"], lookbackStart: asOf - .days(120)),
+      period: Period.dayBefore(asOf, in: .gmt), selection: Selection(), staleAfter: .days(7), refundWindow: .days(90))
+    let journal = NightJournal(plan, Settings(), isPosting: true, directory: NSTemporaryDirectory())
+    try connection.transaction { connection in
+      try journal.prepare(orders, settlement, on: connection)
+      if isComplete { try journal.save(Self.record(night), on: connection) }
+    }
+  }
+
+  private func posted(_ connection: borrowing BlockingConnection) throws -> [String] {
+    try connection.execute(
+      """
+      SELECT concat_ws(' ', posted_for, kind, subject, version, amount, event_day) FROM night_audit.bi_journal
+      ORDER BY posted_for, kind, subject, version, is_reversal DESC
+      """
+    ).map { try $0.text(0) }
+  }
+
+  @Test func aCompleteNightPostsSalesAndApplesAmountsOfIncompleteOnes() async throws {
+    try await withDatabase { connection in
+      let currency = try Self.order().amount.currency
+      func posting(_ minorUnits: Int64, _ day: String) -> JournalPosting {
+        JournalPosting(amount: Money(minorUnits: minorUnits, currency: currency), day: day)
+      }
+      func settlement(commission: Int64) -> [(JournalEvent, JournalPosting)] {
+        [
+          (JournalEvent(.commission, "2027-01 USD"), posting(commission, "2026-11-20")),
+          (JournalEvent(.payout, "2027-01 USD"), posting(650, "2026-11-21")),
+        ]
+      }
+      let first = try Self.paid("a", createdAt: Self.asOf - .hours(12))
+      let both = [first, try Self.paid("b", createdAt: Self.asOf + .hours(12))]
+      try post(0, [first], on: connection)
+      try post(1, both, settlement(commission: 300), isComplete: false, on: connection)
+      #expect(try posted(connection) == ["2026-11-19 sale a 1 9.90 2026-11-19"])
+      try post(2, both, settlement(commission: 300), on: connection)
+      try post(3, both, settlement(commission: 400), on: connection)
+      #expect(
+        try posted(connection) == [
+          "2026-11-19 sale a 1 9.90 2026-11-19", "2026-11-21 commission 2027-01 USD 1 3.00 2026-11-20",
+          "2026-11-21 payout 2027-01 USD 1 6.50 2026-11-21", "2026-11-21 sale b 1 9.90 2026-11-20",
+          "2026-11-22 commission 2027-01 USD 1 -3.00 2026-11-20",
+          "2026-11-22 commission 2027-01 USD 2 4.00 2026-11-20",
+        ])
+    }
+  }
+
   private static func refund(_ id: Identifier, _ milliPercent: Int32, of order: Identifier? = nil) throws -> RefundRow {
     RefundRow(
       transactionId: id, orderId: order, productId: "gems",
