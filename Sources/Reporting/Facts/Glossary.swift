@@ -78,11 +78,7 @@ enum Glossary {
         ("OTHER".title, "The customer gave any other reason."), ("(empty)", "Apple reported no reason."),
       ]
     ),
-    (
-      "Delivery status of refund requests",
-      DeliveryStatus.allCases.map { ($0.rawValue.title, meaning($0)) }
-        + [("(empty)", "No order owns the transaction.")]
-    ),
+    ("Delivery status of refund requests", deliveryStatuses),
     (
       "Status of findings",
       [
@@ -106,6 +102,9 @@ enum Glossary {
       ]
     ),
   ]
+
+  private static let deliveryStatuses: [(String, String)] =
+    DeliveryStatus.allCases.map { ($0.rawValue.title, meaning($0)) } + [("(empty)", "No order owns the transaction.")]
 
   private static func meaning(_ outcome: CheckOutcome) -> String {
     switch outcome {

@@ -600,7 +600,7 @@ import Testing
   }
 
   private static func paid(_ id: Identifier, createdAt: Instant) throws -> Judgement {
-    var order = try order()
+    var order = try Self.order()
     (order.orderId, order.createdAt) = (id, createdAt)
     var judgement = judged(order)
     judgement.verdict = .paid(TransactionRecord(environment: .production, transactionId: "T", productId: "gems"))
