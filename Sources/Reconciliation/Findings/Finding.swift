@@ -109,7 +109,8 @@ public struct Finding: Hashable, Sendable {
   public var suggestedAction: String {
     if kind == .cancelledButPaid, deliveredAt != nil {
       return
-        "Reopen the order, because its goods are delivered. Or take them back and ask the customer to request a refund."
+        "Reopen the order, because its goods are delivered. Or take them back and ask the customer to request a refund "
+        + "from Apple (reportaproblem.apple.com)."
     }
     if kind.action == .takeBack, action == .bookRefund {
       return "Book the refund of this period and leave the access: the subscription goes on."
@@ -120,10 +121,16 @@ public struct Finding: Hashable, Sendable {
     if kind == .renewalWithoutOrder, severity == .major {
       return "End the access: Apple refunded this renewal, and no other period pays for it."
     }
-    return kind.action.deliversGoods && action == .look
-      ? "Read the reason and the order's other findings before you deliver: goods could be delivered twice, or unpaid."
-      : kind.suggestedAction
+    guard kind.action.deliversGoods, action == .look else { return kind.suggestedAction }
+    if reason.text.hasSuffix(Finding.unansweredTonight) {
+      return "Ask Apple again first (night-audit recheck --order ID). \(kind.suggestedAction)"
+    }
+    return
+      "Read the reason and the order's other findings before you deliver: goods could be delivered twice, or unpaid."
   }
+
+  /// The end of the reason of a finding whose goods wait only for an answer of this night.
+  static let unansweredTonight = "Apple has not answered about this order tonight."
 
   public init(kind: FindingKind, subject: Subject, reason: Reason) {
     self.kind = kind

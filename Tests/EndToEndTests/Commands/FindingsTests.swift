@@ -126,7 +126,7 @@ import Testing
       #expect(finding["suggested_action"] as? String == row?["suggested_action"], "\(finding)")
     }
     // Some suggested actions differ from the general one for their kind.
-    #expect(told.contains { $0["suggested_action"]?.hasPrefix("Read the reason") == true })
+    #expect(told.contains { $0["suggested_action"]?.hasPrefix("Ask Apple again") == true })
     let table = try await shop.nightAudit("findings", "list", "--kind", "paid, not delivered")
     #expect(table.status == 0 && table.output.contains("Paid, not delivered"), "\(table)")
     #expect(!table.output.contains("paid_not_delivered") && !table.output.contains("Charged twice"))

@@ -290,6 +290,7 @@ import Testing
       let finding = try found(.cancelledButPaid, in: scene)
       #expect(finding.suggestedAction.contains("and deliver,") != isDelivered)
       #expect(finding.suggestedAction.contains("because its goods are delivered") == isDelivered)
+      #expect(finding.suggestedAction.contains("request a refund from Apple (reportaproblem.apple.com)."))
     }
   }
 
@@ -385,6 +386,25 @@ import Testing
       #expect((finding.suggestedAction == finding.kind.suggestedAction) == (action == .deliver))
       #expect(finding.reason.text.contains("A missing answer") == (isOpen && !isPart))
       #expect(finding.reason.text.contains("refunded a part") == isPart)
+    }
+  }
+
+  @Test("Apple is asked again about goods whose only obstacle is the age of Apple's answer")
+  func goodsAwaitingAnAnswerOfThisNight() throws {
+    for (hours, isPart, start) in [
+      (0, false, "Deliver the"), (3, false, "Ask Apple again"), (3, true, "Read the reason"),
+    ] as [(Int64, Bool, String)] {
+      var scene = ShopFixture()
+      let part = Revocation(date: ShopFixture.asOf - .hours(5), percentage: 50_000, type: "REFUND_PRORATED")
+      scene.paidOrder(transaction: { record in
+        record.checkedAt = ShopFixture.asOf - .hours(hours)
+        record.revocation = isPart ? part : nil
+      })
+      let finding = try found(.paidNotDelivered, in: scene)
+      #expect(finding.suggestedAction.hasPrefix(start), "\(finding.suggestedAction)")
+      #expect(finding.reason.text.hasSuffix("not answered about this order tonight.") == (start == "Ask Apple again"))
+      #expect(finding.suggestedAction.hasSuffix(finding.kind.suggestedAction) == !isPart)
+      #expect(finding.suggestedAction.split(separator: ". ").allSatisfy { $0.split(separator: " ").count <= 25 })
     }
   }
 
