@@ -98,6 +98,9 @@ package struct ReportWriter: ~Copyable {
   package mutating func write(change: ChangeRow) throws(ReportError) {
     var change = change
     change.place(in: &dimensions)
+    if change.change == .adjusted, !change.isRefund, let day = change.day {
+      written.adjustedOrders[day, default: 0] += 1
+    }
     try csv?.changes.add(change)
     try book?.write(change)
   }
@@ -183,6 +186,9 @@ package struct ReportWriter: ~Copyable {
     guard unbalanced.isEmpty else { throw ReportError.unbalanced(unbalanced) }
     for day in summary.dayLines { try book?.write(day) }
     (summary.refundRates, summary.refunded) = (written.refundRates, written.refunded)
+    for day in Set(summary.dayLines.filter { $0.reported == nil }.map(\.day)) {
+      summary.unreportedAdjustments += written.adjustedOrders[day] ?? 0
+    }
     for request in refundRequests.sorted(by: {
       ($0.request.deadline, $0.transactionId) < ($1.request.deadline, $1.transactionId)
     }) {

@@ -13,6 +13,9 @@ struct WrittenRows {
   /// Refunded amounts, negative.
   var refunded = MoneyByCurrency()
 
+  /// Adjusted orders by business day.
+  var adjustedOrders: [String: Int] = [:]
+
   /// The highest refund rates.
   private(set) var refundRates: (products: [RefundRate], users: [RefundRate]) = ([], [])
 

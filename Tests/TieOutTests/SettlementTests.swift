@@ -28,8 +28,9 @@ struct SettlementTests {
       + Array(repeating: period(hasSales: false), count: 1_000)
     #expect(
       TieOutRun.blanks(in: periods)
-        == "Of the 1,003 lines of the settlement these figures are blank, because they are unknown: Sales proceeds, Open at "
-        + "end, Never collected and Difference in 1,000 (daily sales reports are missing); Gross in 1,001 (or customers "
+        == "Of the 1,003 lines of the settlement these figures are blank, because they are unknown: Proceeds earned, "
+        + "Outstanding at period end, Written off by Apple and Difference in 1,000 (daily sales reports are missing); "
+        + "Gross in 1,001 (or customers "
         + "paid in another currency than Apple pays); Commission and Tax in 1,002 (or Apple's reports do not state the tax "
         + "in the prices)")
   }

@@ -26,6 +26,9 @@ package struct ExactDecimal: Hashable, Sendable, CustomStringConvertible {
     return Money.grouped(String(parts[0]) + (fraction.isEmpty ? "" : "." + fraction))
   }
 
+  /// The number in a table for people: a dash for zero.
+  func shown(decimals: UInt8 = 0) -> String { scaled == 0 ? "–" : text(decimals: decimals) }
+
   package var decimal: Decimal {
     let magnitude = Decimal(string: String(scaled.magnitude)) ?? 0
     let value = magnitude / pow(10, Int(digits))

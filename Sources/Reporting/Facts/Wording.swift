@@ -33,6 +33,11 @@ extension MoneyByCurrency {
   /// The amounts for people, by currency: `1,234.50 USD`.
   package var words: [String] { sorted.map { "\($0.currency.text($0.minorUnits)) \($0.currency)" } }
 
+  /// The currencies of both sums, in alphabetical order.
+  func currencies(with other: MoneyByCurrency) -> [Currency] {
+    Set(minorUnits.keys).union(other.minorUnits.keys).sorted()
+  }
+
   /// The amounts for machines.
   var texts: [String: String] {
     Dictionary(
@@ -46,6 +51,9 @@ extension Currency {
   /// The amount in a table for people: a dash for zero.
   func shown(_ minorUnits: Int128) -> String { minorUnits == 0 ? "–" : text(minorUnits) }
 }
+
+/// The count in a table for people: a dash for zero.
+func shown(_ count: Int) -> String { count == 0 ? "–" : grouped(count) }
 
 func openFindings(_ count: Int) -> String { "\(grouped(count)) open finding\(count == 1 ? "" : "s")" }
 
@@ -65,4 +73,16 @@ func hexadecimal(_ bytes: some Collection<UInt8>) -> String {
 
 private func digit(_ nibble: UInt8) -> UInt8 {
   nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10
+}
+
+extension ControlTotal {
+  /// The name for people. `name` is public in `summary.json`.
+  var title: String { name.replacing("sum over dispositions", with: "sum over outcomes") }
+}
+
+extension Money {
+  /// A decimal number in a table for people: a dash for zero.
+  static func shown(_ decimalText: String) -> String {
+    decimalText.contains { ("1"..."9").contains($0) } ? grouped(decimalText) : "–"
+  }
 }

@@ -81,14 +81,14 @@ struct ReportPage {
       hasReasons = !reasons.isEmpty
       rows =
         [
-          Explained(name: "Apple counts", units: facts.text(facts.own)),
-          Explained(name: "Known here", units: facts.text(facts.ourUnits.decimal)),
-          Explained(name: "Difference", units: facts.text(facts.own - facts.ourUnits.decimal)),
+          Explained(name: "Apple counts", units: Money.shown(facts.text(facts.own))),
+          Explained(name: "Known here", units: facts.ourUnits.shown()),
+          Explained(name: "Difference", units: Money.shown(facts.text(facts.own - facts.ourUnits.decimal))),
         ]
         + facts.explained.filter { $0.units.scaled != 0 && $0.name != "other_scope" }.map {
-          Explained(name: $0.name.displayText, units: facts.text($0.units.decimal))
+          Explained(name: $0.name.displayText, units: $0.units.shown())
         }
-      unexplained = facts.text(facts.unexplained.decimal)
+      unexplained = facts.unexplained.shown()
     }
   }
 
@@ -133,7 +133,7 @@ struct ReportPage {
       }
       let proceeds = [line.proceeds?.proceedsEarned, line.proceeds?.proceedsPaid]
       cells =
-        [text(line.ordered), text(line.refunded)] + proceeds.map { $0?.text(decimals: line.digits) ?? "" }
+        [text(line.ordered), text(line.refunded)] + proceeds.map { $0?.shown(decimals: line.digits) ?? "" }
         + [text(line.owed.reduce(0, +))] + line.owed.map(text)
     }
   }
@@ -159,7 +159,7 @@ struct ReportPage {
     init(_ line: SettlementLine) {
       (period, currency) = (line.period, line.currency)
       let digits = Currency(code: line.currency)?.digits ?? 2
-      figures = line.figures.map { $0?.text(decimals: digits) ?? "" }
+      figures = line.figures.map { $0?.shown(decimals: digits) ?? "" }
     }
   }
 
@@ -167,8 +167,21 @@ struct ReportPage {
     var name: String
     var day: String
     var currency: String
-    var reported: String
-    var now: String
+    var figures: [String]
+
+    init(_ adjustment: Adjustment) {
+      let currency = adjustment.bucket.currency
+      let (reported, now) = (adjustment.reported, adjustment.now)
+      (name, day, self.currency) = (adjustment.bucket.disposition.title, adjustment.day, currency.code)
+      let counts = [reported.orders, now.orders, now.orders - reported.orders]
+      let amounts = [reported.minorUnits, now.minorUnits, now.minorUnits - reported.minorUnits]
+      figures = counts.map { shown($0) } + amounts.map { currency.shown($0) }
+    }
+
+    init(net currency: Currency, _ units: Int128) {
+      (name, day, self.currency) = (Adjustment.netTitle, "", currency.code)
+      figures = Array(repeating: "", count: Adjustment.titles.count - 1) + [currency.shown(units)]
+    }
   }
 
   private struct Control {
@@ -268,6 +281,8 @@ struct ReportPage {
     let dispositions: [Bucket]
     let totalOrders: String
     let totalAmounts: [String]
+    let stakeTitle = MoneyTable.atStakeTitle
+    let stakeAmounts: [String]
     let hasFirst: Bool
     let first: [FirstRow]
     let hasOwners: Bool
@@ -281,6 +296,7 @@ struct ReportPage {
     let sales: [SalesRow]
     let hasRates: Bool
     let productRates: [Rate]
+    let hasUserRates: Bool
     let userRates: [Rate]
     let movement: RollForwardTitles
     let roll: [RollForwardRow]
@@ -289,7 +305,11 @@ struct ReportPage {
     let tieOut: TieOut?
     let hasKinds: Bool
     let hasAdjustments: Bool
+    let adjustmentsNote: String
+    let hasAdjustmentLines: Bool
+    let adjustmentHeaders = Adjustment.titles
     let adjustments: [AdjustedTotal]
+    let adjustmentsNet: [AdjustedTotal]
     let hasSettlement: Bool
     let settlementHeaders = SettlementLine.titles + SettlementLine.grossTitles
     let settlement: [Settlement]
@@ -342,10 +362,10 @@ struct ReportPage {
         SummaryTile(
           label: "Amount unknown", value: grouped(open.open.unknown), tone: open.open.unknown > 0 ? "bad" : ""),
       ]
-      let money = totals.ordered.sorted.map(\.currency)
+      let money = totals.ordered.currencies(with: open.atStake)
       currencies = money.map(\.code)
       func amounts(_ sums: MoneyByCurrency) -> [String] {
-        money.map { sums.minorUnits[$0].map($0.shown) ?? "–" }
+        money.map { $0.shown(sums.minorUnits[$0] ?? 0) }
       }
       dispositions = Disposition.allCases.compactMap { disposition in
         let orders = totals.ordersByDisposition[disposition.index]
@@ -356,14 +376,14 @@ struct ReportPage {
           orders: grouped(orders),
           amounts: inTotals ? amounts(totals.amountByDisposition[disposition.index]) : money.map { _ in "" })
       }
-      totalOrders = grouped(Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] })
+      totalOrders = shown(Disposition.inMoneyTotals.reduce(0) { $0 + totals.ordersByDisposition[$1.index] })
       totalAmounts = amounts(totals.ordered)
+      stakeAmounts = amounts(open.atStake)
       unusual = summary.unusual.map(\.words)
       first = summary.first.map { FirstRow($0) }
       hasFirst = !first.isEmpty
       ownerRows = open.shownOwners.map { name, line in
-        OwnerRow(
-          name: name, open: grouped(line.open), critical: grouped(line.critical), overdue: grouped(line.overdue))
+        OwnerRow(name: name, open: shown(line.open), critical: shown(line.critical), overdue: shown(line.overdue))
       }
       hasOwners = !ownerRows.isEmpty
       decisions = summary.decisions.words
@@ -371,9 +391,10 @@ struct ReportPage {
       sales = SalesLine.all(totals, summary).map { SalesRow($0) }
       hasSales = !sales.isEmpty
       salesNote = SalesLine.note(summary)
-      salesHeaders = Array(SalesLine.headers.dropFirst())
+      salesHeaders = SalesLine.headers(summary)
       productRates = summary.refundRates.products.map { Rate($0) }
       userRates = summary.refundRates.users.map { Rate($0) }
+      hasUserRates = !userRates.isEmpty
       hasRates = !productRates.isEmpty
       movement = RollForwardTitles(summary, options)
       roll = Page.roll(open)
@@ -388,8 +409,8 @@ struct ReportPage {
       hasRequests = !requests.isEmpty
       ages = open.ageing.buckets.map { bucket in
         Age(
-          name: bucket.title, findings: grouped(open.ageing[bucket].findings), money: open.ageing[bucket].shown,
-          known: grouped(open.ageing.known(bucket)))
+          name: bucket.title, findings: shown(open.ageing[bucket].findings), money: open.ageing[bucket].shown,
+          known: shown(open.ageing.known(bucket)))
       }
       trends = Trend.all(summary.history)
       hasTrend = !trends.isEmpty
@@ -403,22 +424,19 @@ struct ReportPage {
           money: stake.shown)
       }
       hasKinds = !kinds.isEmpty
-      adjustments = summary.adjustments.prefix(60).map { adjustment in
-        let currency = adjustment.bucket.currency
-        func words(_ sum: DayTotals.Sum) -> String { "\(grouped(sum.orders)) · \(currency.shown(sum.minorUnits))" }
-        return AdjustedTotal(
-          name: adjustment.bucket.disposition.title, day: adjustment.day, currency: currency.code,
-          reported: words(adjustment.reported), now: words(adjustment.now))
-      }
-      hasAdjustments = !adjustments.isEmpty
+      adjustments = summary.adjustments.prefix(60).map { AdjustedTotal($0) }
+      adjustmentsNet = summary.adjustments.net.map { AdjustedTotal(net: $0.currency, $0.units) }
+      hasAdjustmentLines = !adjustments.isEmpty
+      adjustmentsNote = summary.adjustmentsNote ?? ""
+      hasAdjustments = !adjustmentsNote.isEmpty
       settlement = summary.tieOut?.proceeds.map { Settlement($0) } ?? []
       hasSettlement = !settlement.isEmpty
       controls = control.map {
         Control(
-          name: $0.name, left: Money.grouped($0.left), right: Money.grouped($0.right),
+          name: $0.title, left: Money.shown($0.left), right: Money.shown($0.right),
           result: $0.isBalanced ? "balanced" : "NOT BALANCED")
       }
-      controlText = "\(control.filter(\.isBalanced).count) of \(control.count) controls agree."
+      controlText = "\(grouped(control.count)) control totals of the program agree."
       owners = Set(page.rows.map(\.owner)).subtracting([""]).sorted()
       statuses = FindingStatus.allCases.map(\.rawValue).filter { word in page.rows.contains { $0.status == word } }
       stakeCurrencies = Set(page.rows.map(\.currency)).subtracting([""]).sorted()
@@ -438,8 +456,8 @@ struct ReportPage {
     private static func roll(_ findings: FindingsSummary) -> [RollForwardRow] {
       let roll = findings.rollForward
       let counts = RollForwardRow(
-        name: "Findings", opening: grouped(findings.opening), new: grouped(findings.new),
-        closed: grouped(findings.closed), changed: "", closing: grouped(findings.closing))
+        name: "Findings", opening: shown(findings.opening), new: shown(findings.new),
+        closed: shown(findings.closed), changed: "", closing: shown(findings.closing))
       return [counts]
         + roll.currencies(with: findings.atStake).map { currency in
           func text(_ units: Int128?) -> String { currency.shown(units ?? 0) }

@@ -27,7 +27,6 @@ struct CellFormats {
   let totalCount: CellFormat
   /// Indexed by decimal digits.
   private let amounts: [CellFormat]
-  private let shares: [CellFormat]
   private let totals: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
@@ -64,18 +63,15 @@ struct CellFormats {
         $0.fontColour = Palette.red
       })
     totalLabel = try workbook.addFormat(.total("@"))
-    totalCount = try workbook.addFormat(.total(CellStyle.countFormat))
+    totalCount = try workbook.addFormat(.total(CellStyle.tableCountFormat))
     var amounts: [CellFormat] = []
-    var shares: [CellFormat] = []
     var totals: [CellFormat] = []
     for digits in 0...Money.powersOfTen.count - 1 {
       let format = CellStyle.amountFormat(digits: digits)
       amounts.append(try workbook.addFormat(.cell(format)))
-      shares.append(try workbook.addFormat(.cell(CellStyle.shareFormat(digits: digits))))
       totals.append(try workbook.addFormat(.total(format)))
     }
     self.amounts = amounts
-    self.shares = shares
     self.totals = totals
   }
 
@@ -83,22 +79,21 @@ struct CellFormats {
 
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
 
-  func share(digits: UInt8) -> CellFormat { shares[min(Int(digits), shares.count - 1)] }
-
   func total(digits: UInt8) -> CellFormat { totals[min(Int(digits), totals.count - 1)] }
 }
 
 extension CellStyle {
-  static let countFormat = "#,##0;\"−\"#,##0"
+  /// A number such as an age, whose zero is a value.
+  static let countFormat = signed("#,##0")
+  static let tableCountFormat = amountFormat(digits: 0)
 
+  /// A dash for zero, as on the page, because many amounts of a table are zero.
   static func amountFormat(digits: Int) -> String {
-    let number = digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)
-    // Colour 9 of Excel's palette is a dark red. The contrast of `[Red]` with white is 4:1.
-    return "\(number);[Color9]\"−\"\(number)"
+    signed(digits == 0 ? "#,##0" : "#,##0." + String(repeating: "0", count: digits)) + ";\"–\""
   }
 
-  /// A dash for zero, because most amounts of such a row are zero.
-  static func shareFormat(digits: Int) -> String { amountFormat(digits: digits) + ";\"–\"" }
+  // Colour 9 of Excel's palette is a dark red. The contrast of `[Red]` with white is 4:1.
+  private static func signed(_ number: String) -> String { "\(number);[Color9]\"−\"\(number)" }
 
   static func header(_ alignment: HorizontalAlignment, indent: Int = 0) -> CellStyle {
     CellStyle {

@@ -159,8 +159,7 @@ struct DataSheet {
       if type == .amount || type == .share { totals.add(units, digits: digits, column: position) }
       widths.fit(units, digits: digits, column: position)
       try sheet.writeNumber(
-        Money.number(units, digits: digits), row: row, column: position,
-        format: type == .share || type == .exact ? formats.share(digits: digits) : formats.amount(digits: digits))
+        Money.number(units, digits: digits), row: row, column: position, format: formats.amount(digits: digits))
     case .instant(let instant):
       try write(localSeconds: clock.localSeconds(instant), else: instant.text, position, formats.instant)
     case .day(let day):

@@ -54,6 +54,8 @@ extension TableFormulas {
 }
 
 struct MoneyTable {
+  static let atStakeTitle = "At stake in open findings"
+
   var header: Int
   var orders: Int
   /// The first column of dispositions; the sum is to its left.

@@ -26,3 +26,41 @@ struct AdjustmentLine: Codable {
     now = Sum(adjustment.now, digits: currency.digits)
   }
 }
+
+extension Adjustment {
+  /// Titles of the counts and amounts of a line.
+  static let titles = [
+    "Orders reported", "Orders now", "Orders changed", "Amount reported", "Amount now", "Amount changed",
+  ]
+  static let netTitle = "Net, all outcomes"
+}
+
+extension [Adjustment] {
+  /// Net amount by currency: the change of settled money, whatever disposition it left.
+  var net: [(currency: Currency, units: Int128)] {
+    let sums = reduce(into: [Currency: Int128]()) { net, adjustment in
+      guard Disposition.inMoneyTotals.contains(adjustment.bucket.disposition) else { return }
+      net[adjustment.bucket.currency, default: 0] += adjustment.now.minorUnits - adjustment.reported.minorUnits
+    }
+    return sums.sorted { $0.key < $1.key }.map { (currency: $0.key, units: $0.value) }
+  }
+}
+
+extension SummaryFacts {
+  /// The sentences above the adjustments; nil without a changed order.
+  var adjustmentsNote: String? {
+    var sentences: [String] = []
+    if !adjustments.isEmpty {
+      sentences.append(
+        "Facts that arrived after these days were reported. Published reports are not changed. The orders behind a line "
+          + "are on the sheet Changes of the first report that shows the adjustment.")
+    }
+    switch unreportedAdjustments {
+    case 0: break
+    case 1: sentences.append("1 more order is of a day that no night reported; see Changes.")
+    default:
+      sentences.append("\(grouped(unreportedAdjustments)) more orders are of days that no night reported; see Changes.")
+    }
+    return sentences.isEmpty ? nil : sentences.joined(separator: " ")
+  }
+}

@@ -47,9 +47,13 @@ package struct CustomerLiability: Sendable {
 /// One currency: what was ordered and refunded, Apple's proceeds, and what is owed to customers, with its parts.
 struct SalesLine {
   static let title = "Sales, proceeds, and what is owed to customers"
-  static let headers =
-    ["", "Ordered", "Refunds reported", "Proceeds expected", "Proceeds paid", "Owed to customers"]
-    + CustomerLiability.kinds.map(\.title)
+
+  /// Titles of the amounts. The fiscal period of the proceeds is not the report's.
+  static func headers(_ facts: SummaryFacts) -> [String] {
+    let fiscal = facts.tieOut?.proceeds.first.map { ", fiscal \($0.period)" } ?? ""
+    return ["Ordered", "Refunds reported", "Proceeds expected\(fiscal)", "Proceeds paid\(fiscal)", "Owed to customers"]
+      + CustomerLiability.kinds.map(\.title)
+  }
 
   let code: String
   let digits: UInt8

@@ -14,6 +14,8 @@ package struct SummaryFacts: Sendable {
   /// Up to 30 nights for the chart, oldest first, with this one.
   package var history: [Night]
   package var adjustments: [Adjustment] = []
+  /// Changed orders of days that no night reported, which no adjustment has; set by the report's writer.
+  var unreportedAdjustments = 0
   /// The days of the lookback against the amounts reported at the time, newest first.
   package var dayLines: [DayLine] = []
   package var changes = ChangesSummary()

@@ -82,22 +82,24 @@ enum ColumnType: Hashable, Sendable {
 
 struct ColumnHead: Hashable, Sendable {
   let name: String
+  /// The header of the sheet.
+  let title: String
   let type: ColumnType
   let width: Double
   /// The meaning, for `datapackage.json` and the note on the header.
   let meaning: String
-
-  var title: String { name.displayText }
 }
 
 struct Column<Row>: Sendable {
   let head: ColumnHead
   let cell: @Sendable (Row) -> Cell
 
+  /// - Parameter title: the header of the sheet; nil: the name with spaces.
   init(
-    _ name: String, _ type: ColumnType, _ width: Double, _ meaning: String, _ cell: @escaping @Sendable (Row) -> Cell
+    _ name: String, _ type: ColumnType, _ width: Double, title: String? = nil, _ meaning: String,
+    _ cell: @escaping @Sendable (Row) -> Cell
   ) {
-    head = ColumnHead(name: name, type: type, width: width, meaning: meaning)
+    head = ColumnHead(name: name, title: title ?? name.displayText, type: type, width: width, meaning: meaning)
     self.cell = cell
   }
 }
@@ -114,7 +116,7 @@ extension Column {
   }
 
   static func businessDay(_ meaning: String, _ day: @escaping @Sendable (Row) -> String?) -> Column {
-    Column("business_day", .day, 13, meaning) { day($0).map { .day($0) } ?? .blank }
+    Column("business_day", .day, 14, meaning) { day($0).map { .day($0) } ?? .blank }
   }
 }
 

@@ -256,7 +256,7 @@ package struct TieOutRun: Sendable {
   static func blanks(in periods: [TieOutTable.Period]) -> String? {
     let counts: [(columns: String, blank: Int, reason: String)] = [
       (
-        "Sales proceeds, Open at end, Never collected and Difference", periods.count { !$0.hasSales },
+        "Proceeds earned, Outstanding at period end, Written off by Apple and Difference", periods.count { !$0.hasSales },
         "daily sales reports are missing"
       ),
       (

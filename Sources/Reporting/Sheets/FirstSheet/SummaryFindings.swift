@@ -54,7 +54,7 @@ extension SummaryPage {
             LiveFigure(
               sheets.sum(.findings, "at_stake", where: [("kind", name), ("currency", code)]),
               stake.money.minorUnits[currency] ?? 0, currency), column: 4 + offset,
-            formats.share(digits: currency.digits))
+            formats.amount(digits: currency.digits))
         }
         row += 1
       }
@@ -104,7 +104,7 @@ extension SummaryPage {
         try write(
           LiveFigure(
             sheets.sum(.findings, "at_stake", where: [("severity", word), ("currency", code)]), units, currency),
-          column: 4 + offset, formats.share(digits: currency.digits))
+          column: 4 + offset, formats.amount(digits: currency.digits))
       }
       row += 1
     }
@@ -147,7 +147,7 @@ extension SummaryPage {
             LiveFigure(
               sheets.sum(.findings, "at_stake", where: [("currency", code)] + ages),
               stake.money.minorUnits[currency] ?? 0, currency), column: 4 + offset,
-            formats.share(digits: currency.digits))
+            formats.amount(digits: currency.digits))
         }
         row += 1
       }

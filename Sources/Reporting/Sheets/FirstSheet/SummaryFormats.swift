@@ -35,7 +35,6 @@ struct SummaryFormats {
   let bad: CellFormat
   let fair: CellFormat
   private let amounts: [CellFormat]
-  private let shares: [CellFormat]
   private let sums: [CellFormat]
 
   init(_ workbook: borrowing Workbook) throws(SpreadsheetError) {
@@ -100,9 +99,9 @@ struct SummaryFormats {
         $0.indent = 1
         $0.shrinks = true
       })
-    tableCount = try workbook.addFormat(.line(CellStyle.countFormat) { _ in })
+    tableCount = try workbook.addFormat(.line(CellStyle.tableCountFormat) { _ in })
     sumText = try workbook.addFormat(.sum("@") { $0.indent = 1 })
-    sumCount = try workbook.addFormat(.sum(CellStyle.countFormat) { _ in })
+    sumCount = try workbook.addFormat(.sum(CellStyle.tableCountFormat) { _ in })
     figure = try workbook.addFormat(
       CellStyle {
         $0.numberFormat = "#,##0"
@@ -166,20 +165,16 @@ struct SummaryFormats {
     good = try workbook.addFormat(.signal(Palette.green, on: Palette.paleGreen))
     bad = try workbook.addFormat(.signal(Palette.red, on: Palette.paleRed))
     fair = try workbook.addFormat(.signal(Palette.orange, on: Palette.paleOrange))
-    var (amounts, shares, sums): ([CellFormat], [CellFormat], [CellFormat]) = ([], [], [])
+    var (amounts, sums): ([CellFormat], [CellFormat]) = ([], [])
     for digits in Money.powersOfTen.indices {
       amounts.append(try workbook.addFormat(.line(CellStyle.amountFormat(digits: digits)) { _ in }))
-      shares.append(try workbook.addFormat(.line(CellStyle.shareFormat(digits: digits)) { _ in }))
-      sums.append(try workbook.addFormat(.sum(CellStyle.shareFormat(digits: digits)) { _ in }))
+      sums.append(try workbook.addFormat(.sum(CellStyle.amountFormat(digits: digits)) { _ in }))
     }
     self.sums = sums
     self.amounts = amounts
-    self.shares = shares
   }
 
   func amount(digits: UInt8) -> CellFormat { amounts[min(Int(digits), amounts.count - 1)] }
-
-  func share(digits: UInt8) -> CellFormat { shares[min(Int(digits), shares.count - 1)] }
 
   func sum(digits: UInt8) -> CellFormat { sums[min(Int(digits), sums.count - 1)] }
 }

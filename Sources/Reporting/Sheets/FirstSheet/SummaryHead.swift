@@ -28,11 +28,11 @@ extension SummaryPage {
       let count = results.rows.count
       try sheet.writeFormula(
         """
-        IF(COUNTIF(\(results),"balanced")=\(count),"BALANCED: all \(count) controls agree.",\
+        IF(COUNTIF(\(results),"balanced")=\(count),"BALANCED: all \(count) controls of this workbook agree.",\
         "NOT BALANCED: "&(\(count)-COUNTIF(\(results),"balanced"))&" of \(count) controls do not agree. Do not use these numbers.")
         """,
         result: unbalanced == 0
-          ? "BALANCED: all \(count) controls agree."
+          ? "BALANCED: all \(count) controls of this workbook agree."
           : "NOT BALANCED: \(unbalanced) of \(count) controls do not agree. Do not use these numbers.", row: bannerRow,
         column: 0,
         format: formats.complete)

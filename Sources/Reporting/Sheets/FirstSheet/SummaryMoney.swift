@@ -4,7 +4,9 @@ import Spreadsheet
 extension SummaryPage {
   // MARK: - Money
 
-  mutating func writeMoney(_ totals: Totals, _ sheets: TableFormulas) throws(SpreadsheetError) -> MoneyTable {
+  mutating func writeMoney(
+    _ totals: Totals, _ atStake: MoneyByCurrency, _ sheets: TableFormulas
+  ) throws(SpreadsheetError) -> MoneyTable {
     let dispositions = Disposition.inMoneyTotals
     try heading("Orders and money by outcome")
     // Titles have up to three lines.
@@ -30,10 +32,20 @@ extension SummaryPage {
         let code = Criterion.cell(CellReference(row: row, column: 0))
         try write(
           LiveFigure(sheets.sum(.users, disposition.rawValue, where: [("currency", code)]), units, currency),
-          column: 2 + offset, formats.share(digits: currency.digits))
+          column: 2 + offset, formats.amount(digits: currency.digits))
       }
       try writeRowSum(
         result: Money.number(ordered, digits: currency.digits), format: formats.amount(digits: currency.digits))
+    }
+    for currency in totals.ordered.currencies(with: atStake) {
+      let code = table.rows[currency].map { Criterion.cell(CellReference(row: $0, column: 0)) }
+      try sheet.writeText(
+        "\(MoneyTable.atStakeTitle), \(currency)", row: row, column: 0, format: formats.tableText)
+      try write(
+        LiveFigure(
+          code.map { sheets.sum(.findings, "at_stake", where: [("currency", $0)]) },
+          atStake.minorUnits[currency] ?? 0, currency), column: 1, formats.amount(digits: currency.digits))
+      row += 1
     }
     for (disposition, label) in [
       (Disposition.sandbox, "Sandbox (excluded)"), (.badRow, "Invalid source rows (excluded)"),
@@ -58,8 +70,9 @@ extension SummaryPage {
     if lines.isEmpty { return }
     try heading(SalesLine.title)
     try line(SalesLine.note(facts), formats.label, height: nil)
-    try sheet.setRow(row, height: 32)
-    try header(SalesLine.headers)
+    // A fiscal period makes a third line.
+    try sheet.setRow(row, height: 48)
+    try header([""] + SalesLine.headers(facts))
     for line in lines {
       let format = formats.amount(digits: line.digits)
       let word = Criterion.cell(CellReference(row: row, column: 0))
@@ -79,7 +92,7 @@ extension SummaryPage {
         "SUM(\(cells))", result: number(line.owed.reduce(0, +)), row: row, column: 5, format: format)
       for (offset, units) in line.owed.enumerated() {
         try sheet.writeNumber(
-          number(units), row: row, column: 6 + offset, format: formats.share(digits: line.digits))
+          number(units), row: row, column: 6 + offset, format: formats.amount(digits: line.digits))
       }
       row += 1
     }
@@ -208,10 +221,9 @@ extension SummaryPage {
 
   private static let adjustmentRows = 60
 
-  mutating func writeAdjustments(
-    _ adjustments: [Adjustment], _ revisions: [TieOutFacts.Revision]
-  ) throws(SpreadsheetError) {
-    if adjustments.isEmpty, revisions.isEmpty { return }
+  mutating func writeAdjustments(_ facts: SummaryFacts) throws(SpreadsheetError) {
+    let (adjustments, revisions) = (facts.adjustments, facts.tieOut?.revisions ?? [])
+    if adjustments.isEmpty, revisions.isEmpty, facts.adjustmentsNote == nil { return }
     try heading("Adjustments to earlier days")
     for revision in revisions.prefix(SummaryPage.adjustmentRows) {
       try line("•  \(revision.words)", formats.value, height: nil)
@@ -220,19 +232,15 @@ extension SummaryPage {
     if more > 0 {
       try line("… and \(grouped(more)) more day\(more == 1 ? "" : "s"), in summary.json.", formats.value, height: nil)
     }
+    if let note = facts.adjustmentsNote { try line(note, formats.label, height: nil) }
     if adjustments.isEmpty {
       row += 1
       return
     }
-    try line(
-      "Facts that arrived after these days were reported. Published reports are not changed. The orders behind a line are "
-        + "on the sheet Changes of the first report that shows the adjustment.", formats.label, height: nil)
     try sheet.setRow(row, height: 32)
     try header(["Outcome", "Day", "Currency"], texts: 3)
     row -= 1
-    try header(
-      ["Orders reported", "Orders now", "Orders changed", "Amount reported", "Amount now", "Amount changed"], texts: 0,
-      from: 3)
+    try header(Adjustment.titles, texts: 0, from: 3)
     for adjustment in adjustments.prefix(SummaryPage.adjustmentRows) { try write(adjustment) }
     let rest = adjustments.count - SummaryPage.adjustmentRows
     if rest > 0 {
@@ -244,17 +252,9 @@ extension SummaryPage {
     row += 1
   }
 
-  /// Net amount by currency: the change of settled money, whatever disposition it left.
-  static func net(of adjustments: [Adjustment]) -> [Currency: Int128] {
-    adjustments.reduce(into: [:]) { net, adjustment in
-      guard Disposition.inMoneyTotals.contains(adjustment.bucket.disposition) else { return }
-      net[adjustment.bucket.currency, default: 0] += adjustment.now.minorUnits - adjustment.reported.minorUnits
-    }
-  }
-
   private mutating func writeNet(_ adjustments: [Adjustment]) throws(SpreadsheetError) {
-    for (currency, units) in SummaryPage.net(of: adjustments).sorted(by: { $0.key < $1.key }) {
-      try sheet.writeText("Net, all outcomes", row: row, column: 0, format: formats.tableText)
+    for (currency, units) in adjustments.net {
+      try sheet.writeText(Adjustment.netTitle, row: row, column: 0, format: formats.tableText)
       try sheet.writeText(currency.code, row: row, column: 2, format: formats.tableText)
       try sheet.writeNumber(
         Money.number(units, digits: currency.digits), row: row, column: 8,

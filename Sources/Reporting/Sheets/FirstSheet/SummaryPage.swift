@@ -52,14 +52,14 @@ struct SummaryPage {
     try writeDecisions(facts)
     try writeScope(totals, facts)
     beginPage()
-    let money = try writeMoney(totals, sheets)
+    let money = try writeMoney(totals, facts.findings.atStake, sheets)
     try writeSalesAndLiabilities(totals, facts, sheets)
     try writeRefundRates(facts)
     try writeJournal(sheets)
     try writeRollForward(facts, sheets)
     beginPage()
     try writeFindings(facts, sheets)
-    try writeAdjustments(facts.adjustments, facts.tieOut?.revisions ?? [])
+    try writeAdjustments(facts)
     beginPage()
     try writeCharts(money, totals: totals, history: facts.history, in: workbook)
     beginPage()
@@ -105,7 +105,7 @@ struct SummaryPage {
       let (before, now) = (adjustment.reported.minorUnits, adjustment.now.minorUnits)
       for units in [before, now, now - before] { fit(units, adjustment.bucket.currency) }
     }
-    for (currency, units) in net(of: facts.adjustments) { fit(units, currency) }
+    for (currency, units) in facts.adjustments.net { fit(units, currency) }
     if let refunds = sheets[.refunds] {
       for currency in refunds.tableTotals.sorted.compactMap({ Currency(code: $0.currency) }) {
         fit(refunds.tableTotals.units(of: currency.code, column: refunds.position(of: "amount")), currency)

@@ -25,7 +25,7 @@ extension SummaryPage {
       if let atStake = finding.atStake {
         try sheet.writeNumber(
           Money.number(Int128(atStake.minorUnits), digits: atStake.currency.digits), row: row, column: 5,
-          format: formats.share(digits: atStake.currency.digits))
+          format: formats.amount(digits: atStake.currency.digits))
       } else {
         try sheet.writeText(
           finding.isAmountAtRiskUnknown ? "unknown" : "", row: row, column: 5, format: formats.tableTextRight)

@@ -80,9 +80,10 @@ extension DayLine: TableRow {
       },
     ]
     + Disposition.inMoneyTotals.map { disposition in
-      Column(disposition.rawValue, .share, 14, "Amounts of orders \(disposition.clause), as known now.") {
-        $0.amount(disposition)
-      }
+      Column(
+        disposition.rawValue, .share, 19, title: disposition.title,
+        "Amounts of orders \(disposition.clause), as known now."
+      ) { $0.amount(disposition) }
     } + [
       Column("reported_orders", .tally, 10, "Number of orders, as reported about that day.") { line in
         line.reported.map { .count(Int64(line.sum($0).orders)) } ?? .blank
@@ -92,8 +93,9 @@ extension DayLine: TableRow {
       },
     ]
     + Disposition.inMoneyTotals.map { disposition in
-      Column("reported_\(disposition.rawValue)", .share, 18, "Amounts of orders \(disposition.clause), as reported.") {
-        $0.reportedAmount(disposition)
-      }
+      Column(
+        "reported_\(disposition.rawValue)", .share, 23, title: "Reported: \(disposition.title)",
+        "Amounts of orders \(disposition.clause), as reported."
+      ) { $0.reportedAmount(disposition) }
     }
 }

@@ -49,8 +49,8 @@ struct FindingLine: TableRow {
     "remark", "reason", "suggested_action",
   ]
 
-  /// Printed up to the reason: actions are on the sheet About, and IDs are not read on paper.
-  private static let printedColumns = 12
+  /// Printed up to the suggested action, because IDs are not read on paper.
+  private static let printedColumns = 13
 
   static let columns: [Column<FindingLine>] = [
     Column("finding_id", .digest, 34, "Stable id: the same discrepancy has the same one every night.") {
@@ -63,7 +63,7 @@ struct FindingLine: TableRow {
       .text($0.finding.severity.rawValue)
     },
     Column("order_id", .orderLink, 21, "The shop's id of the order.") { Cell($0.finding.orderId) },
-    Column("user_id", .user, 19, "The shop's id of the user.") { Cell($0.finding.userId) },
+    Column("user_id", .user, 21, "The shop's id of the user.") { Cell($0.finding.userId) },
     Column("product_id", .id, 18, "App Store product identifier.") { Cell($0.finding.productId) },
     Column("transaction_id", .id, 20, "Apple's id of the purchase.") { Cell($0.finding.transactionId) },
     Column("receipt_id", .id, 16, "The shop's id of the proof of purchase.") { Cell($0.finding.receiptId) },
@@ -103,7 +103,7 @@ struct FindingLine: TableRow {
       "occurred_at", .instant, 20,
       "Apple's purchase date, for refund kinds the refund's or its reversal's, else the order's, delivery's or receipt's own; of unreported_by_shop its Monday."
     ) { Cell($0.finding.occurredAt) },
-    Column("days_since", .days, 10, "Whole days since occurred_at: the age of the transaction.") {
+    Column("days_since", .days, 12, "Whole days since occurred_at: the age of the transaction.") {
       Cell(daysSince: $0.finding.occurredAt, asOf: $0.asOf)
     },
     Column("due", .due, 12, "The day by which it must be settled.") { $0.reported.due.map { .day($0) } ?? .blank },

@@ -19,7 +19,7 @@ struct ReceiptLine: TableRow {
   static let columns: [Column<ReceiptLine>] = [
     Column("receipt_id", .id, 18, "The shop's id of the proof of purchase.") { .id($0.receipt.receiptId) },
     Column("order_id", .id, 21, "The shop's id of the order that it was sent for.") { Cell($0.receipt.orderId) },
-    Column("user_id", .user, 19, "Who sent it.") { Cell($0.receipt.userId) },
+    Column("user_id", .user, 21, "Who sent it.") { Cell($0.receipt.userId) },
     Column("kind", .spelt(), 22, "What the payload is: app receipt, old transaction receipt, or signed transaction.") {
       Cell($0.state.kind?.rawValue)
     },
@@ -28,7 +28,7 @@ struct ReceiptLine: TableRow {
     Column("outcome", .word(CheckOutcome.allCases.map(\.rawValue)), 12, "The result of the check.") {
       .text($0.state.outcome.rawValue)
     },
-    Column("apple_status", .code, 13, "Apple's status or error number.") { Cell($0.state.appleStatus) },
+    Column("apple_status", .code, 14, "Apple's status or error number.") { Cell($0.state.appleStatus) },
     Column("attempts", .things, 10, "How often Apple was asked.") { .count(Int64($0.state.attempts)) },
     Column("last_attempt", .instant, 20, "As-of of the run that asked last.") { Cell($0.state.lastAttempt) },
     Column("next_attempt", .instant, 20, "When it is due again.") { Cell($0.state.nextAttempt) },

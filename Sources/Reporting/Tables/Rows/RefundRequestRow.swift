@@ -74,7 +74,7 @@ extension RefundRequestRow: TableRow {
   static let columns: [Column<RefundRequestRow>] = [
     Column("transaction_id", .id, 20, "Apple's transaction ID.") { .id($0.transactionId) },
     Column("order_id", .id, 21, "The order that owns the transaction.") { Cell($0.orderId) },
-    Column("user_id", .user, 19, "The user of that order, or of the receipt that contains the transaction.") {
+    Column("user_id", .user, 21, "The user of that order, or of the receipt that contains the transaction.") {
       Cell($0.userId)
     },
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
@@ -93,13 +93,13 @@ extension RefundRequestRow: TableRow {
       "delivery_status", .spelt(DeliveryStatus.allCases.map(\.rawValue)), 22,
       "Apple's deliveryStatus: whether the user has all units ordered. Empty without an order."
     ) { Cell($0.goods?.status.rawValue) },
-    Column("units_delivered", .number, 15, "Units that the user has. Empty without an order.") {
+    Column("units_delivered", .number, 17, "Units that the user has. Empty without an order.") {
       $0.goods.map { .count($0.delivered) } ?? .blank
     },
-    Column("units_ordered", .number, 13, "Units of the order. Empty without an order.") {
+    Column("units_ordered", .number, 15, "Units of the order. Empty without an order.") {
       $0.goods.map { .count($0.ordered) } ?? .blank
     },
-    Column("refunds_before", .number, 14, "Earlier refunds of the same person. Empty when the person is unknown.") {
+    Column("refunds_before", .number, 16, "Earlier refunds of the same person. Empty when the person is unknown.") {
       $0.refundsBefore.map { .count(Int64($0)) } ?? .blank
     },
     .app { $0.app },

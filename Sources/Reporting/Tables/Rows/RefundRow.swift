@@ -107,7 +107,7 @@ extension RefundRow: TableRow {
   static let columns: [Column<RefundRow>] = [
     Column("transaction_id", .id, 20, "Apple's id of the purchase.") { .id($0.transactionId) },
     Column("order_id", .id, 21, "The shop's id of the order that owns it.") { Cell($0.orderId) },
-    Column("user_id", .user, 19, "Who placed that order.") { Cell($0.userId) },
+    Column("user_id", .user, 21, "Who placed that order.") { Cell($0.userId) },
     Column("product_id", .id, 18, "App Store product identifier.") { .id($0.productId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { Cell($0.refunded?.currency.code) },
     Column("amount", .amount, 14, "The refunded amount, negative. Empty when it is not known.") {

@@ -34,7 +34,7 @@ extension SandboxRow: TableRow {
     moneyNote: " Sandbox money is in no total.")
 
   static let columns: [Column<SandboxRow>] = [
-    Column("user_id", .user, 20, "Who bought.") { .id($0.userId) },
+    Column("user_id", .user, 21, "Who bought.") { .id($0.userId) },
     Column("product_id", .id, 24, "App Store product identifier.") { .id($0.productId) },
     Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.currency.code) },
     Column("orders", .tally, 10, "Number of orders.") { .count(Int64($0.orders)) },

@@ -20,7 +20,7 @@ struct UserLine: TableRow {
 
   static let columns: [Column<UserLine>] =
     [
-      Column("user_id", .user, 20, "The shop's id of the user.") { .id($0.key.userId) },
+      Column("user_id", .user, 21, "The shop's id of the user.") { .id($0.key.userId) },
       Column("currency", .currency, 10, "ISO 4217 code.") { .text($0.key.currency.code) },
     ] + DispositionSums.columns { $0.sums }
 }
@@ -110,7 +110,7 @@ struct DispositionSums: Sendable {
       },
     ]
       + Disposition.inMoneyTotals.map { disposition in
-        Column(disposition.rawValue, .share, 14, "Amounts of orders \(disposition.clause).") {
+        Column(disposition.rawValue, .share, 16, "Amounts of orders \(disposition.clause).") {
           .decimal(sums($0).line.sum(of: disposition), digits: sums($0).digits)
         }
       }

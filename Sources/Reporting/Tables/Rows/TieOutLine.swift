@@ -40,7 +40,8 @@ extension TieOutLine: TableRow {
     sheetNote: "Apple's counts and the transactions here, by product and Pacific day. Countries are in the file.",
     primaryKey: ["level", "app", "product_id", "day", "country", "currency", "class"], keysMayFail: true,
     frozenColumns: 4, pagesWide: 2,
-    moneyNote: " At level amount: what customers paid, tax included where Apple includes it.")
+    moneyNote: " At level amount: what customers paid, tax included where Apple includes it.",
+    pageNote: "&LUnits and customer amounts by Apple's sales reports, not proceeds&RPage &P of &N")
 
   private static let classes: [(name: String, meaning: String)] = [
     ("apple", "What Apple counts. Empty: no report of the day can be read."),
@@ -80,13 +81,16 @@ extension TieOutLine: TableRow {
       Column("country", .text, 9, "Storefront, ISO 3166 alpha-2; empty when unknown.") {
         Cell($0.country.nonEmpty)
       },
-      Column("currency", .currency, 9, "ISO 4217 code, at levels country and amount.") { Cell($0.currency.nonEmpty) },
+      Column("currency", .currency, 10, "ISO 4217 code, at levels country and amount.") { Cell($0.currency.nonEmpty) },
       Column("class", .word(["sale", "refund", "free", "restore"]), 9, "The kind of the counted units.") {
         .text($0.kind)
       },
     ]
     + classes.enumerated().map { place, described in
-      Column(described.name, .exact, 11, described.meaning) { Cell($0.figures[place]) }
+      // The header of one word takes one line, the others take two.
+      Column(described.name, .exact, described.name.contains("_") ? 11 : 13, described.meaning) {
+        Cell($0.figures[place])
+      }
     }
 }
 
@@ -152,7 +156,7 @@ extension SettlementLine: TableRow {
 
   static let columns: [Column<SettlementLine>] =
     [
-      Column("fiscal_period", .text, 13, "Apple's fiscal year and period, no calendar month.") { .text($0.period) },
+      Column("fiscal_period", .text, 15, "Apple's fiscal year and period, no calendar month.") { .text($0.period) },
       Column("currency", .currency, 10, "ISO 4217 code of the proceeds.") { .text($0.currency) },
     ]
     + amounts.enumerated().map { place, described in
